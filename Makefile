@@ -1,0 +1,51 @@
+# Two commands set everything up on a fresh Debian machine: `make demo` and `make test`.
+PYTHON ?= python3
+BIN := .venv/bin
+SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
+
+# Debian packages: the interpreter's venv module for everything; foreign SP peers for the tests;
+# libnanomsg, nats-server and a compiler for the comparison in `make bench`.
+TEST_PACKAGES := nanomsg-utils nng-utils
+BENCH_PACKAGES := $(TEST_PACKAGES) libnanomsg5 nats-server gcc libc6-dev
+
+define install
+	@missing=$$(for p in $(1); do dpkg-query -W -f '$${Status}' $$p 2>/dev/null | grep -q 'ok installed' || echo $$p; done); \
+	if [ -n "$$missing" ]; then echo "installing Debian packages:" $$missing; \
+	$(SUDO) apt-get update -qq && $(SUDO) apt-get install -y -qq --no-install-recommends $$missing >/dev/null; fi
+endef
+
+.PHONY: demo test check format bench clean
+
+demo: .venv/demo
+	$(BIN)/buscoupler demo
+
+test: .venv/dev
+	$(call install,$(TEST_PACKAGES))
+	$(BIN)/python -m pytest
+
+check: .venv/dev
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/python -m pytest tests/test_layering.py
+
+format: .venv/dev
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: .venv/bench
+	$(call install,$(BENCH_PACKAGES))
+	$(BIN)/python -m benchmarks
+
+.venv/bin/python:
+	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || { \
+	echo "installing Debian package: python3-venv"; $(SUDO) apt-get update -qq && \
+	$(SUDO) apt-get install -y -qq --no-install-recommends python3-venv >/dev/null; }
+	$(PYTHON) -m venv .venv
+
+.venv/%: pyproject.toml | .venv/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[$*]'
+	@touch $@
+
+clean:
+	rm -rf .venv build *.egg-info
