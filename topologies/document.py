@@ -1,0 +1,124 @@
+"""YAML text to PyYAML's node tree, where every node knows its line and column; bounded, and strict.
+
+PyYAML by itself takes a repeated key silently and lets aliases multiply; here the first is a finding
+and the second has an end.
+"""
+
+from yaml import SafeLoader
+from yaml.composer import ComposerError
+from yaml.error import Mark, MarkedYAMLError, YAMLError
+from yaml.events import AliasEvent
+from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
+from yaml.reader import ReaderError
+
+from topologies.findings import Finding, Where, error
+
+CHARACTERS_MAX = 1 << 20
+NODES_MAX = 50_000  # aliases counted as what they stand for
+DEPTH_MAX = 32
+
+
+class _Loader(SafeLoader):
+    """Composes nodes only: nothing in the file is ever constructed."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.repeated: list[tuple[Mark, str]] = []
+        self._depth = self._nodes = 0
+        self._sizes: dict[int, int] = {}
+
+    def compose_node(self, parent: Node | None, index: int) -> Node | None:
+        alias = isinstance(self.peek_event(), AliasEvent)
+        mark, before = self.peek_event().start_mark, self._nodes
+        self._depth += 1
+        if self._depth > DEPTH_MAX:
+            raise ComposerError(None, None, f"nested deeper than {DEPTH_MAX}", mark)
+        node = super().compose_node(parent, index)
+        self._depth -= 1
+        self._nodes += self._size(node, mark) if alias else 1
+        if self._nodes > NODES_MAX:
+            raise ComposerError(None, None, f"more than {NODES_MAX} values, aliases counted", mark)
+        if not alias:
+            self._sizes[id(node)] = self._nodes - before
+        return node
+
+    def _size(self, node: Node | None, mark: Mark) -> int:
+        if id(node) not in self._sizes:
+            raise ComposerError(None, None, "an alias inside its own anchor", mark)
+        return self._sizes[id(node)]
+
+    def compose_mapping_node(self, anchor: dict[str, Node] | None) -> Node:
+        node = super().compose_mapping_node(anchor)
+        assert isinstance(node, MappingNode)
+        self._find_repeated(node)
+        self.flatten_mapping(node)  # `<<: *defaults`; the mapping's own keys come last
+        node.value = list(
+            {key.value if _plain(key) else id(key): (key, value) for key, value in node.value}.values()
+        )
+        return node
+
+    def _find_repeated(self, node: MappingNode) -> None:
+        seen: dict[str, int] = {}
+        for key, _ in node.value:
+            if not _plain(key):
+                continue
+            if key.value in seen:
+                text = f'key "{key.value[:64]}" is repeated; it is on line {seen[key.value]} already'
+                self.repeated.append((key.start_mark, text))
+            seen.setdefault(key.value, key.start_mark.line + 1)
+
+
+def _plain(node: Node) -> bool:
+    return isinstance(node, ScalarNode)
+
+
+def parse(text: str, file: str) -> tuple[Node | None, list[Finding]]:
+    """The root node, or None where there is no tree to go on with; and what is wrong with the text."""
+    if len(text) > CHARACTERS_MAX:
+        return None, [error(Where(file), f"the file is longer than {CHARACTERS_MAX} characters")]
+    try:
+        loader = _Loader(text)
+        root = loader.get_single_node()
+    except ReaderError as e:
+        return None, [
+            error(Where(file, *_line_column(text, e.position)), f"unprintable character #x{e.character:04x}")
+        ]
+    except MarkedYAMLError as e:
+        return None, [error(_place(file, e.problem_mark or e.context_mark), _sentence(e))]
+    except YAMLError as e:
+        return None, [error(Where(file), str(e).replace("\n", " "))]
+    if root is None:
+        return None, [error(Where(file, 1, 1), "the file is empty")]
+    return root, [error(_place(file, mark), text) for mark, text in loader.repeated]
+
+
+def _sentence(e: MarkedYAMLError) -> str:
+    return " ".join(f"not YAML: {e.problem or ''} {e.context or ''}".split())
+
+
+def _line_column(text: str, position: int) -> tuple[int, int]:
+    before = text[:position]
+    return before.count("\n") + 1, position - (before.rfind("\n") + 1) + 1
+
+
+def _place(file: str, mark: Mark | None, path: str = "") -> Where:
+    return Where(file, mark.line + 1, mark.column + 1, path) if mark else Where(file)
+
+
+def where(node: Node, file: str, path: str) -> Where:
+    """The place of a node."""
+    return _place(file, node.start_mark, path)
+
+
+def describe(node: Node) -> str:
+    """What a node is, in the words of someone who writes YAML."""
+    if isinstance(node, MappingNode):
+        return "a mapping"
+    if isinstance(node, SequenceNode):
+        return "a list"
+    kind = node.tag.rpartition(":")[2]
+    if kind == "null":
+        return "nothing"
+    text = f'"{str(node.value)[:40]}"'
+    words = {"int": "the number", "float": "the number", "bool": "the true/false value", "str": "the text"}
+    return f"{words.get(kind, f'a {node.tag[:40]} value')} {text}"

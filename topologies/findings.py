@@ -1,0 +1,59 @@
+"""What is wrong with a topology, and where: findings are values, collected and never raised singly."""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+from typing import Literal, NamedTuple
+
+from bus.errors import TopologyError
+
+Level = Literal["error", "warning"]
+
+
+class Where(NamedTuple):
+    """A place in a file: line and column from 1 (0 when there is no text behind it), path from the root."""
+
+    file: str = ""
+    line: int = 0
+    column: int = 0
+    path: str = ""
+
+
+class Finding(NamedTuple):
+    """One thing that is wrong; `str()` gives `file:line:column: level: path: text` on one line."""
+
+    level: Level
+    file: str
+    line: int
+    column: int
+    path: str
+    text: str
+
+    def __str__(self) -> str:
+        place = f"{self.file}:{self.line}:{self.column}" if self.line else self.file
+        return ": ".join(part for part in (place, self.level, self.path, self.text) if part)
+
+
+class InvalidTopology(TopologyError):
+    """A topology that cannot be run; `findings` holds every reason, the text one of them a line."""
+
+    def __init__(self, findings: Iterable[Finding]) -> None:
+        self.findings = sorted(findings, key=lambda finding: (finding.line, finding.column))
+        super().__init__("\n".join(str(finding) for finding in self.findings))
+
+
+def error(where: Where, text: str) -> Finding:
+    return Finding("error", *where, text)
+
+
+def warning(where: Where, text: str) -> Finding:
+    return Finding("warning", *where, text)
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """`; did you mean "right"?`, or the list of what is allowed when nothing is near, or nothing."""
+    words = sorted(known)
+    # Long input would make difflib quadratic, and is no typing mistake anyway.
+    near = get_close_matches(word[:64], words, n=1, cutoff=0.5)
+    if near:
+        return f'; did you mean "{near[0]}"?'
+    return f"; known here: {', '.join(words[:24])}" if words else ""

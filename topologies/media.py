@@ -1,0 +1,154 @@
+"""The options of each medium that a bridge can join: one frozen dataclass a medium."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from ipaddress import ip_address
+from typing import Annotated, Literal
+
+from topologies.schema import (
+    AnyUrl,
+    Bytes,
+    CanNode,
+    Check,
+    Host,
+    Length,
+    Milliseconds,
+    Name,
+    Node,
+    Path,
+    Port,
+    Range,
+    Scalar,
+    doc,
+)
+
+QUEUE_BYTES = 65_536
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Link(Node):
+    """An address outside this file: another appliance, or any SP bus."""
+
+    SHORT = "address"
+    address: AnyUrl = field(
+        metadata=doc("`tcp://`, `ipc://`, `ws://`, `wss://`, `tls+tcp://` or `inproc://`")
+    )
+    mode: Literal["dial", "listen"] = field(default="dial", metadata=doc("who opens the connection"))
+    queue_bytes: Bytes | None = field(default=None, metadata=doc("bound of the queue to each peer"))
+    message_bytes: Bytes | None = field(default=None, metadata=doc("longest message taken from a peer"))
+    ca_file: Path | None = field(default=None, metadata=doc("certificates to trust, PEM (TLS)"))
+    cert_key_file: Path | None = field(default=None, metadata=doc("own certificate and key, PEM (TLS)"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rs485(Node):
+    """A shared two-wire pair: the gateway polls the nodes on it (wire format: UART)."""
+
+    nodes: Annotated[tuple[Annotated[int, Range(0, 254)], ...], Length(1, 254)] = field(
+        metadata=doc("addresses of the nodes that are polled")
+    )
+    answer_ms: Milliseconds = field(default=20, metadata=doc("how long a polled node may take to answer"))
+    turnaround_ms: Milliseconds = field(default=1, metadata=doc("silence between two senders"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Uart(Node):
+    """A serial line: COBS with CRC-32."""
+
+    SHORT = "port"
+    port: Path = field(metadata=doc("the device file; `/dev/serial/by-id/...` survives re-plugging"))
+    baud: Annotated[int, Range(50, 20_000_000)] = field(default=115_200, metadata=doc("bits a second, 8N1"))
+    rtscts: bool = field(default=False, metadata=doc("hardware flow control"))
+    exclusive: bool = field(default=True, metadata=doc("keep other programs off the port"))
+    rs485: Rs485 | None = field(default=None, metadata=doc("a polled, shared pair instead of a line for two"))
+    queue_bytes: Bytes = field(default=QUEUE_BYTES, metadata=doc("bound of the queue to the line"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Can(Node):
+    """A CAN or CAN FD bus: Cyphal/CAN v1 message transfers, through python-can."""
+
+    SHORT = "channel"
+    channel: str | int = field(
+        metadata=doc("as the interface names it: `can0`, `/dev/ttyACM0`, `239.74.163.2`")
+    )
+    interface: Name = field(default="socketcan", metadata=doc("python-can's name of the adapter"))
+    fd: bool = field(default=False, metadata=doc("send CAN FD frames"))
+    bitrate: Annotated[int, Range(1_000, 20_000_000)] | None = field(
+        default=None,
+        metadata=doc("bits a second, nominal; SocketCAN takes it from `ip link`, `check` from here"),
+    )
+    data_bitrate: Annotated[int, Range(1_000, 20_000_000)] | None = field(
+        default=None, metadata=doc("bits a second of the data phase, with `fd`")
+    )
+    node: CanNode | None = field(
+        default=None, metadata=doc("Cyphal node id; the gateway's `node` by default")
+    )
+    subject: Annotated[int, Range(0, 8191)] = field(default=0x1234, metadata=doc("Cyphal subject id of TMQ"))
+    queue_bytes: Bytes = field(default=QUEUE_BYTES, metadata=doc("bound of the queue to the bus"))
+    options: Mapping[Name, Scalar] = field(
+        default_factory=dict, metadata=doc("anything else the python-can interface takes, passed on as it is")
+    )
+
+    def __post_init__(self) -> None:
+        if self.data_bitrate is not None and not self.fd:
+            raise ValueError("data_bitrate needs fd: true")
+        # Passed on beside these, a second value would end in a TypeError when the bus is opened.
+        twice = {"channel", "interface", "fd", "bitrate", "data_bitrate"} & set(self.options)
+        if twice:
+            raise ValueError(f"{', '.join(sorted(twice))} belongs beside options, not in it")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class I2c(Node):
+    """An I2C bus, this gateway its controller: a 64-byte mailbox in each target."""
+
+    bus: Annotated[int, Range(0, 255)] = field(metadata=doc("number of `/dev/i2c-N`"))
+    targets: Annotated[tuple[Annotated[int, Range(0x08, 0x77)], ...], Length(1, 112)] = field(
+        metadata=doc("7-bit addresses")
+    )
+    poll_ms: Milliseconds = field(default=5, metadata=doc("time between two polls of an active target"))
+    clock_hz: Annotated[int, Range(1_000, 5_000_000)] = field(
+        default=100_000, metadata=doc("bus clock; set by the system, told here for the budget")
+    )
+    queue_bytes: Bytes = field(default=QUEUE_BYTES, metadata=doc("bound of the queue to each target"))
+
+    def __post_init__(self) -> None:
+        if len(set(self.targets)) != len(self.targets):
+            raise ValueError("the same target is listed twice")
+
+
+def _check_group(text: str) -> None:
+    if not ip_address(text).is_multicast:
+        raise ValueError(f"{text} is no multicast group: 224.0.0.0/4 or ff00::/8")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Multicast(Node):
+    """A UDP multicast group: a datagram a frame, fragments above the path's payload."""
+
+    group: Annotated[str, Check(_check_group, "a multicast address")] = field(
+        metadata=doc("IPv4 or IPv6 group")
+    )
+    port: Port = field(metadata=doc("UDP port"))
+    interface: str = field(metadata=doc("network interface or its address: always said, never guessed"))
+    hops: Annotated[int, Range(0, 255)] = field(
+        default=1, metadata=doc("TTL or hop limit; 0 stays on this machine")
+    )
+    datagram_bytes: Annotated[int, Range(64, 65_507)] = field(
+        default=1400, metadata=doc("longest datagram sent; longer frames are fragmented")
+    )
+    queue_bytes: Bytes = field(default=1 << 20, metadata=doc("bound of the queue to the socket"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tcp(Node):
+    """A TCP stream that is not SP: frames back to back, or COBS as a serial device server passes it on."""
+
+    host: Host = field(metadata=doc("to dial, or to listen on"))
+    port: Port = field(metadata=doc("TCP port"))
+    mode: Literal["dial", "listen"] = field(default="dial", metadata=doc("who opens the connection"))
+    framing: Literal["frames", "cobs"] = field(
+        default="frames", metadata=doc("`cobs` behind ser2net and the like")
+    )
+    queue_bytes: Bytes = field(default=1 << 20, metadata=doc("bound of the queue to each peer"))

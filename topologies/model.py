@@ -1,0 +1,254 @@
+"""The whole topology file as values: frozen dataclasses, one for each kind of mapping in it.
+
+The annotations are the schema (DESIGN section 7): the loader, the checker and the reference page all
+read them here. Patterns stay as written, text or numbers; `bus.pattern.Pattern(*names)` makes tokens.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Literal, get_args
+
+from topologies.media import Can, I2c, Link, Multicast, Rs485, Tcp, Uart
+from topologies.schema import (
+    BusName,
+    Bytes,
+    CanNode,
+    DialUrl,
+    Host,
+    Length,
+    ListenUrl,
+    Milliseconds,
+    Name,
+    Names,
+    Node,
+    Path,
+    Patterns,
+    Range,
+    Single,
+    doc,
+)
+from topologies.schema import Gateway as GatewayName
+from topologies.urls import TLS_SCHEMES, split_url
+
+__all__ = [
+    "BridgeSpec", "Broker", "BusSpec", "Can", "DeviceSpec", "Dial", "Filter", "Gateway", "I2c", "Link", "Listen",
+    "Medium", "Multicast", "Rate", "Rs485", "Shed", "Side", "SideKind", "Tcp", "Topology", "Uart",
+]  # fmt: skip
+
+SideKind = Literal["bus", "link", "uart", "can", "i2c", "multicast", "tcp"]
+Medium = str | Link | Uart | Can | I2c | Multicast | Tcp
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gateway(Node):
+    """A machine that runs part of the system."""
+
+    address: Host = field(default="127.0.0.1", metadata=doc("where the other gateways reach it"))
+    node: CanNode | None = field(default=None, metadata=doc("its Cyphal node id on CAN"))
+    origin: Annotated[int, Range(1, 0xFFFFFFFF)] | None = field(
+        default=None, metadata=doc("its id in envelopes; random and kept by default")
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listen(Node):
+    """An address that a bus offers to peers."""
+
+    SHORT = "url"
+    url: ListenUrl = field(metadata=doc("`tcp://`, `ipc://`, `ws://`, `wss://`, `tls+tcp://` or `inproc://`"))
+    trunk: bool = field(default=False, metadata=doc("for other appliances: envelopes are kept here"))
+    queue_bytes: Bytes | None = field(
+        default=None, metadata=doc("bound of the queue to each peer; the bus's by default")
+    )
+    message_bytes: Bytes | None = field(
+        default=None, metadata=doc("longest message taken; the bus's by default")
+    )
+    ca_file: Path | None = field(default=None, metadata=doc("certificates that clients must show, PEM (TLS)"))
+    cert_key_file: Path | None = field(default=None, metadata=doc("own certificate and key, PEM (TLS)"))
+
+    def __post_init__(self) -> None:
+        _check_tls(self.url, self.ca_file, self.cert_key_file)
+        if split_url(self.url).scheme in TLS_SCHEMES and self.cert_key_file is None:
+            raise ValueError("listening with TLS needs cert_key_file")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dial(Node):
+    """Another bus's address, which this bus keeps a connection to."""
+
+    SHORT = "url"
+    url: DialUrl = field(metadata=doc("an address of a bus, in this file or not"))
+    trunk: bool = field(default=False, metadata=doc("the other end is an appliance: envelopes are kept here"))
+    queue_bytes: Bytes | None = field(
+        default=None, metadata=doc("bound of the queue to it; the bus's by default")
+    )
+    message_bytes: Bytes | None = field(
+        default=None, metadata=doc("longest message taken; the bus's by default")
+    )
+    ca_file: Path | None = field(default=None, metadata=doc("certificates to trust, PEM (TLS)"))
+    cert_key_file: Path | None = field(default=None, metadata=doc("own certificate and key, PEM (TLS)"))
+
+    def __post_init__(self) -> None:
+        _check_tls(self.url, self.ca_file, self.cert_key_file)
+
+
+def _check_tls(url: str, *files: str | None) -> None:
+    if any(files) and split_url(url).scheme not in TLS_SCHEMES:
+        raise ValueError(f"certificates are for {' and '.join(TLS_SCHEMES)} only")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Broker(Node):
+    """A TMQ broker; bridges and clients take them in the order of the file."""
+
+    on: GatewayName = field(metadata=doc("the gateway that runs it"))
+    listen: Annotated[tuple[Listen, ...], Length(1, 64), Single()] = field(metadata=doc("its addresses"))
+    heartbeat_ms: Milliseconds = field(default=1000, metadata=doc("a peer silent for three of these is gone"))
+    lease_ms: Milliseconds = field(default=3000, metadata=doc("how long a bridge may forward on one lease"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BusSpec(Node):
+    """A bus: every message in goes out to all peers but its sender."""
+
+    on: GatewayName = field(metadata=doc("the gateway that runs it"))
+    listen: Annotated[tuple[Listen, ...], Length(0, 64), Single()] = field(
+        default=(), metadata=doc("its addresses")
+    )
+    dial: Annotated[tuple[Dial, ...], Length(0, 64), Single()] = field(
+        default=(), metadata=doc("other buses to join into one with this")
+    )
+    queue_bytes: Bytes = field(default=8 << 20, metadata=doc("bound of the queue to each peer"))
+    message_bytes: Bytes = field(
+        default=1 << 20, metadata=doc("longest message taken; who sends a longer one is closed")
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filter(Node):
+    """Lists of patterns; a list written alone holds both ways."""
+
+    SHORT = "both"
+    both: Patterns = field(default=(), metadata=doc("what enters and what leaves"))
+    inward: Patterns = field(default=(), metadata=doc("what enters the bridge here", key="in"))
+    outward: Patterns = field(default=(), metadata=doc("what leaves the bridge here", key="out"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shed(Node):
+    """What a slow medium does with more than it can carry."""
+
+    SHORT = "policy"
+    policy: Literal["newest", "oldest", "conflate"] = field(
+        metadata=doc("drop what comes, drop what waits longest, or keep the latest frame of each pattern")
+    )
+    age_ms: Milliseconds | None = field(default=None, metadata=doc("frames that waited longer are not sent"))
+    queue_bytes: Bytes | None = field(
+        default=None, metadata=doc("bound of the queue; the medium's by default")
+    )
+    rate: Annotated[float, Range(0.001, 1e9)] | None = field(
+        default=None, metadata=doc("frames a second at most")
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Side(Node):
+    """One side of a bridge: one of `bus`, `url`, `uart`, `can`, `i2c`, `multicast`, `tcp`, with its policies."""
+
+    bus: BusName | None = field(default=None, metadata=doc("a bus of this file, on whichever gateway"))
+    link: Link | None = field(default=None, metadata=doc("an address outside this file", key="url"))
+    uart: Uart | None = field(default=None, metadata=doc("a serial line"))
+    can: Can | None = field(default=None, metadata=doc("a CAN bus"))
+    i2c: I2c | None = field(default=None, metadata=doc("an I2C bus"))
+    multicast: Multicast | None = field(default=None, metadata=doc("a multicast group"))
+    tcp: Tcp | None = field(default=None, metadata=doc("a TCP stream"))
+    trunk: bool | None = field(
+        default=None,
+        metadata=doc(
+            "envelopes are kept here; by default on a bus that has a trunk address, and nowhere else"
+        ),
+    )
+    segment: Name | None = field(
+        default=None,
+        metadata=doc("name of the wire, where several gateways share it and `check` should know"),
+    )
+    pattern: Names = field(default=(), metadata=doc("only frames that start with this cross here"))
+    allow: Filter = field(default=Filter(), metadata=doc("only these patterns cross here"))
+    deny: Filter = field(default=Filter(), metadata=doc("these patterns do not cross here"))
+    shed: Shed | None = field(default=None, metadata=doc("what happens above the medium's capacity"))
+
+    def __post_init__(self) -> None:
+        given = [kind for kind in get_args(SideKind) if getattr(self, kind) is not None]
+        if len(given) != 1:
+            said = (
+                f"found {', '.join('url' if kind == 'link' else kind for kind in given)}"
+                if given
+                else "found none"
+            )
+            raise ValueError(f"a side is one of bus, url, uart, can, i2c, multicast, tcp; {said}")
+
+    @property
+    def kind(self) -> SideKind:
+        """Which medium it is; a `url:` is a `link`."""
+        return next(kind for kind in get_args(SideKind) if getattr(self, kind) is not None)  # type: ignore[no-any-return]
+
+    @property
+    def medium(self) -> Medium:
+        """The options of that medium; the name, for a bus."""
+        return getattr(self, self.kind)  # type: ignore[no-any-return]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rate(Node):
+    """What the applications promise: so many frames of a pattern cross this bridge."""
+
+    pattern: Names = field(default=(), metadata=doc("the frames that are meant"))
+    frames_per_s: Annotated[float, Range(0.001, 1e9)] = field(
+        metadata=doc("frames a second, all senders together")
+    )
+    data_bytes: Annotated[int, Range(0, 2048)] = field(default=8, metadata=doc("data in each"))
+    tokens: Annotated[int, Range(0, 255)] | None = field(
+        default=None, metadata=doc("tokens in each; as many as in the pattern by default")
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BridgeSpec(Node):
+    """A bridge: carries frames between media, with policies for each."""
+
+    on: Annotated[tuple[GatewayName, ...], Length(1, 64), Single()] = field(
+        metadata=doc("the gateway, or several, best first: they stand in for each other")
+    )
+    join: Annotated[tuple[Side, ...], Length(2, 64)] = field(metadata=doc("what it joins"))
+    pattern: Names = field(default=(), metadata=doc("only frames that start with this cross"))
+    rates: tuple[Rate, ...] = field(
+        default=(), metadata=doc("promised traffic, held against what the media carry")
+    )
+
+    def __post_init__(self) -> None:
+        if len(set(self.on)) != len(self.on):
+            raise ValueError("the same gateway is listed twice in on")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceSpec(Node):
+    """Something that sits on a bus and serves it: so far a tap, which records what crosses."""
+
+    on: GatewayName = field(metadata=doc("the gateway that runs it"))
+    tap: BusName = field(metadata=doc("the bus to record"))
+    directory: Path = field(metadata=doc("where captures are written"))
+    pattern: Names = field(default=(), metadata=doc("only frames that start with this are recorded"))
+    file_bytes: Bytes = field(default=64 << 20, metadata=doc("size at which a new file begins"))
+    keep_bytes: Bytes = field(default=1 << 30, metadata=doc("size at which the oldest file is deleted"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Topology(Node):
+    """The whole system: each gateway runs its part of it."""
+
+    name: Name = field(metadata=doc("what the system is called"))
+    gateways: Annotated[Mapping[Name, Gateway], Length(1, 1024)] = field(metadata=doc("the machines"))
+    brokers: Mapping[Name, Broker] = field(default_factory=dict, metadata=doc("they choose who bridges"))
+    buses: Mapping[Name, BusSpec] = field(default_factory=dict, metadata=doc("buses, by name"))
+    bridges: Mapping[Name, BridgeSpec] = field(default_factory=dict, metadata=doc("bridges, by name"))
+    devices: Mapping[Name, DeviceSpec] = field(default_factory=dict, metadata=doc("devices, by name"))

@@ -1,0 +1,93 @@
+"""Addresses as topology files write them: taken apart and judged without any I/O."""
+
+from ipaddress import ip_address
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+HOSTED = ("tcp", "tls+tcp", "ws", "wss")
+SCHEMES = (*HOSTED, "ipc", "inproc")
+TLS_SCHEMES = ("tls+tcp", "wss")
+URL_CHARACTERS_MAX = 1024
+IPC_PATH_BYTES_MAX = 107  # sun_path of Linux, less its closing zero
+
+
+class Url(NamedTuple):
+    """`host` and `port` for tcp, tls+tcp, ws and wss; `path` for ipc, inproc and what follows a ws host."""
+
+    scheme: str
+    host: str
+    port: int
+    path: str
+
+
+def split_url(text: str) -> Url:
+    """The parts of an address. Raises ValueError, saying what is wrong, if it cannot be one."""
+    scheme, colon, rest = text.partition("://")
+    if len(text) > URL_CHARACTERS_MAX or not text.isprintable() or " " in text:
+        raise ValueError("an address is at most 1024 printable characters without spaces")
+    if scheme.startswith("dial+"):
+        raise ValueError(f"write {scheme.removeprefix('dial+')}://... under dial:, without dial+")
+    if not colon or scheme not in SCHEMES:
+        raise ValueError(
+            f'"{text}" is no address: it must start with {", ".join(s + "://" for s in SCHEMES)}'
+        )
+    return _hosted(text, scheme) if scheme in HOSTED else _local(scheme, rest)
+
+
+def _local(scheme: str, path: str) -> Url:
+    if not path:
+        raise ValueError(f"{scheme}:// needs a {'path' if scheme == 'ipc' else 'name'}")
+    if scheme == "ipc" and len(path.encode("utf-8", "replace")) > IPC_PATH_BYTES_MAX:
+        raise ValueError(f"the path of a Unix socket is at most {IPC_PATH_BYTES_MAX} bytes")
+    return Url(scheme, "", 0, path)
+
+
+def _hosted(text: str, scheme: str) -> Url:
+    parts = urlsplit(text)
+    port = parts.port  # raises ValueError itself when it is out of range
+    if port is None:
+        raise ValueError(f'"{text}" has no port')
+    if not parts.hostname:
+        raise ValueError(f'"{text}" has no host; 0.0.0.0 stands for all interfaces')
+    if "@" in parts.netloc or parts.query or parts.fragment:
+        raise ValueError(f'"{text}" may hold a host and a port only')
+    if parts.path not in ("", "/") and not scheme.startswith("ws"):
+        raise ValueError(f'"{text}" has a path, which {scheme}:// does not take')
+    return Url(scheme, parts.hostname, port, parts.path)
+
+
+def check_listen(text: str) -> None:
+    """Raises ValueError unless something can listen on it; port 0 lets the system choose."""
+    split_url(text)
+
+
+def check_dial(text: str) -> None:
+    """Raises ValueError unless something can dial it."""
+    url = split_url(text)
+    if url.scheme in HOSTED and (url.port == 0 or is_wildcard(url.host)):
+        raise ValueError(f'"{text}" can be listened on, not dialled: name a host and a port')
+
+
+def is_wildcard(host: str) -> bool:
+    return host in ("0.0.0.0", "::", "*")
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only the same machine reaches it."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")
+
+
+def overlap(one: str, other: str) -> bool:
+    """Whether two listeners on these hosts of one machine, with one port, would meet."""
+    names = {"127.0.0.1" if host == "localhost" else host for host in (one, other)}
+    if len(names) == 1 or names & {"::", "*"}:
+        return True  # a wildcard of IPv6 takes IPv4 too, as Linux opens it
+    return "0.0.0.0" in names and not any(":" in host for host in names)
+
+
+def with_host(url: Url, host: str) -> str:
+    """The address written out, with another host."""
+    return f"{url.scheme}://{f'[{host}]' if ':' in host else host}:{url.port}{url.path}"
