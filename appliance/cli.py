@@ -1,0 +1,46 @@
+"""The command line: one table of commands, each in its own module, imported when it is used."""
+
+import argparse
+import logging
+import sys
+from importlib import import_module
+from importlib.metadata import version
+
+from bus.errors import BusError
+
+# name -> (module, one line of help); each module has `arguments(parser)` and `run(options) -> int`.
+COMMANDS = {
+    "device": ("appliance.device", "a raw device: joins everyone who connects, in one line"),
+}
+
+
+def parser(selected: str | None = None) -> argparse.ArgumentParser:
+    """The parser; only the selected command's module is imported, so that others cost nothing."""
+    top = argparse.ArgumentParser(prog="buscoupler", description="A bus and bridge appliance for gateways.")
+    top.add_argument("--version", action="version", version=f"buscoupler {version('buscoupler')}")
+    top.add_argument("-v", "--verbose", action="store_true", help="also log what is normal")
+    commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for name, (module, text) in COMMANDS.items():
+        sub = commands.add_parser(name, help=text, description=text)
+        if name == selected:
+            import_module(module).arguments(sub)
+    return top
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run one command. Exit status 0, 1 (it found a problem), 2 (wrong use)."""
+    words = sys.argv[1:] if arguments is None else arguments
+    selected = next((word for word in words if word in COMMANDS), None)
+    options = parser(selected).parse_args(words)
+    level = logging.INFO if options.verbose else logging.WARNING
+    logging.basicConfig(level=level, format="%(levelname)s %(message)s", stream=sys.stderr)
+    try:
+        return int(import_module(COMMANDS[options.command][0]).run(options))
+    except BusError as error:
+        print(f"buscoupler: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 0
+    except BrokenPipeError:  # the reader of our output is gone: nobody is left to tell
+        sys.stderr.close()
+        return 0

@@ -1,0 +1,51 @@
+"""Runs services on one event loop until a signal asks them to stop, then drains and closes them."""
+
+import asyncio
+import signal
+from collections.abc import Callable, Iterable
+from typing import Protocol
+
+from bus.hub import Hub
+
+DRAIN_S = 1.0
+_DRAIN_LOOK_S = 0.01
+
+
+class Service(Protocol):
+    """What a process runs: opens without blocking, closes at once, and knows its hubs."""
+
+    def open(self, loop: asyncio.AbstractEventLoop) -> None: ...
+    def close(self) -> None: ...
+    def hubs(self) -> Iterable[Hub]: ...
+
+
+def serve(service: Service, announce: Callable[[], None] | None = None) -> int:
+    """Open, announce, wait for SIGINT or SIGTERM, drain within a bound, close. Returns 0."""
+    return asyncio.run(_serve(service, announce))
+
+
+async def _serve(service: Service, announce: Callable[[], None] | None) -> int:
+    loop = asyncio.get_running_loop()
+    stop = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop.set)
+    service.open(loop)
+    try:
+        if announce is not None:
+            announce()
+        await stop.wait()
+        await drain(service)
+    finally:
+        service.close()
+    return 0
+
+
+async def drain(service: Service, limit_s: float = DRAIN_S) -> None:
+    """Wait until nothing is queued, but no longer than `limit_s`."""
+    deadline = asyncio.get_running_loop().time() + limit_s
+    while asyncio.get_running_loop().time() < deadline and _queued(service):
+        await asyncio.sleep(_DRAIN_LOOK_S)
+
+
+def _queued(service: Service) -> int:
+    return sum(pipe.stats.queued for hub in service.hubs() for pipe in hub.pipes)

@@ -1,0 +1,58 @@
+"""A patch: the pair of pipes that joins two hubs of one process. Nothing waits in it."""
+
+from typing import Protocol
+
+from bus.batch import Batch
+from bus.hub import Pipe, Stats
+
+
+class HubLike(Protocol):
+    """What a link needs of a hub: a hub, or a bridge's side."""
+
+    def attach(self, pipe: Pipe) -> None: ...
+    def detach(self, pipe: Pipe) -> None: ...
+    def publish(self, batch: Batch, origin: Pipe | None = None) -> None: ...
+
+
+class _Half:
+    """Sits on one hub; what is sent into it is published on the other, as from its twin."""
+
+    __slots__ = ("_hub", "_twin", "name", "stats")
+
+    def __init__(self, name: str, hub: HubLike) -> None:
+        self.name = name
+        self.stats = Stats()
+        self._hub = hub
+        self._twin: _Half | None = None
+
+    def send(self, batch: Batch) -> None:
+        self.stats.offered += batch.count
+        if self._twin is None:
+            return self.stats.drop("closed", batch.count)
+        self.stats.sent += batch.count
+        self.stats.sent_bytes += len(batch.data)
+        return self._twin.arrive(batch)
+
+    def arrive(self, batch: Batch) -> None:
+        self._hub.publish(batch, self)
+
+    def close(self) -> None:
+        twin, self._twin = self._twin, None
+        self._hub.detach(self)
+        if twin is not None:
+            twin.close()
+
+    def meet(self, twin: "_Half") -> None:
+        self._twin = twin
+        self._hub.attach(self)
+
+
+def join(a: HubLike, b: HubLike, name: str = "patch") -> tuple[Pipe, Pipe]:
+    """Join two hubs; returns the pipe on `a` and the pipe on `b`. Closing either parts them.
+
+    A ring of patches would send a message round for ever: topologies are checked for that before.
+    """
+    on_a, on_b = _Half(f"{name} >", a), _Half(f"{name} <", b)
+    on_a.meet(on_b)
+    on_b.meet(on_a)
+    return on_a, on_b

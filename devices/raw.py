@@ -1,0 +1,33 @@
+"""The raw device: a hub with SP links only. Two partial buses joined by it make one bus."""
+
+from asyncio import AbstractEventLoop
+from collections.abc import Iterable
+
+from bus.hub import Hub, Link
+from bus.links import make_link
+
+
+class RawDevice:
+    """Forwards every message to every peer but its sender, whatever link the peers are on."""
+
+    def __init__(self, listen: Iterable[str], dial: Iterable[str] = (), name: str = "device") -> None:
+        self.hub = Hub(name)
+        self.links: list[Link] = [make_link(url, "listen") for url in listen]
+        self.links += [make_link(url, "dial") for url in dial]
+
+    def open(self, loop: AbstractEventLoop) -> None:
+        """Open all links. Raises `LinkError` for the first that cannot be, with none left open."""
+        try:
+            for link in self.links:
+                link.open(self.hub, loop)
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Close all links and peers. Idempotent."""
+        for link in self.links:
+            link.close()
+
+    def hubs(self) -> tuple[Hub, ...]:
+        return (self.hub,)
