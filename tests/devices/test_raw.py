@@ -1,0 +1,121 @@
+"""The raw device against peers that no one here wrote: nanocat, nngcat and pynng, on each transport."""
+
+import asyncio
+import shutil
+import subprocess
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pynng
+import pytest
+
+from bus.errors import LinkError
+from devices.raw import RawDevice
+from tests.helpers.peers import Ear, SpPeer, until
+
+needs = {
+    "nanocat": pytest.mark.skipif(not shutil.which("nanocat"), reason="Debian package nanomsg-utils"),
+    "nngcat": pytest.mark.skipif(not shutil.which("nngcat"), reason="Debian package nng-utils"),
+}
+LISTEN = {
+    "nanocat": ["nanocat", "--bus", "--ascii", "--connect"],
+    "nngcat": ["nngcat", "--bus0", "--ascii", "--dial"],
+}
+TALK = {
+    "nanocat": ["nanocat", "--bus", "--delay", "0.3", "--data", "from outside", "--connect"],
+    "nngcat": ["nngcat", "--bus0", "--delay", "1", "--data", "from outside", "--dial"],
+}
+
+
+@contextmanager
+def running(command: list[str]) -> Iterator[subprocess.Popen[bytes]]:
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+class Opened:
+    """A raw device that is open for a block."""
+
+    def __init__(self, listen: list[str], dial: list[str] | None = None) -> None:
+        self.device = RawDevice(listen, dial or [])
+
+    async def __aenter__(self) -> RawDevice:
+        self.device.open(asyncio.get_running_loop())
+        return self.device
+
+    async def __aexit__(self, *_: object) -> None:
+        self.device.close()
+
+
+@pytest.fixture(params=["tcp", "ipc", "ws"])
+async def device(request: pytest.FixtureRequest, socket_path: Path) -> AsyncIterator[tuple[RawDevice, str]]:
+    url = {"tcp": "tcp://127.0.0.1:0", "ipc": f"ipc://{socket_path}", "ws": "ws://127.0.0.1:0/bus"}[
+        request.param
+    ]
+    async with Opened([url]) as opened:
+        yield opened, getattr(opened.links[0], "url", url)
+
+
+@pytest.mark.parametrize("program", [pytest.param(name, marks=mark) for name, mark in needs.items()])
+async def test_foreign_programs_hear_and_are_heard(device: tuple[RawDevice, str], program: str) -> None:
+    opened, url = device
+    ear = Ear(opened.hub)
+    # In a thread: a blocking dial waits for the greeting that this very loop sends.
+    peer = await asyncio.to_thread(pynng.Bus0, dial=url, recv_timeout=20_000)
+    with peer, running([*LISTEN[program], url]) as cat:
+        assert cat.stdout is not None
+        heard = b""
+        reading = asyncio.create_task(asyncio.to_thread(cat.stdout.read, 5))
+        while not reading.done():  # nobody says when a foreign program has joined: speak until it heard
+            ear.say(b"hello")
+            await asyncio.wait([reading], timeout=0.05)
+        heard = reading.result()
+        assert heard == b"hello"
+        with running([*TALK[program], url]):
+            while (said := await asyncio.to_thread(peer.recv)) == b"hello":
+                pass
+        assert said == b"from outside"
+    assert ear.heard == [b"from outside"]
+    assert all(pipe.stats.balance() == 0 for pipe in opened.hub.pipes)
+
+
+@pytest.mark.parametrize("other", ["tcp", "ipc"])
+async def test_two_buses_joined_by_a_dialling_device_are_one(other: str, tmp_path: Path) -> None:
+    second_url = "tcp://127.0.0.1:0" if other == "tcp" else f"ipc://{tmp_path}/b"
+    async with Opened([second_url]) as b:
+        b_url = getattr(b.links[0], "url", second_url)
+        async with Opened(["tcp://127.0.0.1:0"], [b_url]) as a:
+            a_url = getattr(a.links[0], "url", "")
+            await until(lambda: len(a.hub.pipes) == 1 and len(b.hub.pipes) == 1)
+            peers = [SpPeer(a_url), SpPeer(a_url), SpPeer(b_url), SpPeer(b_url)]
+            await until(lambda: len(a.hub.pipes) == 3 and len(b.hub.pipes) == 3)
+            for sender in peers:
+                await asyncio.to_thread(sender.send, b"once")
+            await asyncio.to_thread(everyone_hears_three, peers)
+            for peer in peers:
+                peer.close()
+
+
+def everyone_hears_three(peers: list[SpPeer]) -> None:
+    """Each of four peers hears the three others once; a last word proves that no fourth came."""
+    for peer in peers:
+        peer.greeting()
+        assert [peer.receive() for _ in range(3)] == [b"once"] * 3
+    peers[0].send(b"last")
+    assert [peer.receive() for peer in peers[1:]] == [b"last"] * 3
+    peers[1].send(b"last")
+    assert peers[0].receive() == b"last"
+
+
+async def test_nothing_stays_open_when_one_address_is_taken() -> None:
+    async with Opened(["tcp://127.0.0.1:0"]) as first:
+        taken = getattr(first.links[0], "url", "")
+        second = RawDevice(["tcp://127.0.0.1:0", taken])
+        with pytest.raises(LinkError, match="in use"):
+            second.open(asyncio.get_running_loop())
+        assert second.hub.pipes == ()

@@ -1,0 +1,86 @@
+"""What all tests share: a pipe that listens, hand-made SP peers, and waiting for a condition."""
+
+import asyncio
+import socket
+from collections.abc import Callable
+
+from bus.batch import Batch, from_payloads, payloads
+from bus.hub import Hub, Stats
+from bus.sp import HANDSHAKE
+
+
+class Ear:
+    """A pipe that keeps all it is sent."""
+
+    def __init__(self, hub: Hub) -> None:
+        self.name = "ear"
+        self.stats = Stats()
+        self.heard: list[bytes] = []
+        self._hub = hub
+        hub.attach(self)
+
+    def send(self, batch: Batch) -> None:
+        self.stats.offered += batch.count
+        self.stats.sent += batch.count
+        self.heard += payloads(batch)
+
+    def say(self, *bodies: bytes) -> None:
+        self._hub.publish(from_payloads(bodies), self)
+
+    def close(self) -> None:
+        self._hub.detach(self)
+
+
+class SpPeer:
+    """An SP peer made of a plain blocking socket, so that tests decide every byte. Use it in a thread."""
+
+    def __init__(self, url: str, greet: bytes = HANDSHAKE) -> None:
+        scheme, _, rest = url.partition("://")
+        if scheme == "ipc":
+            self.socket = socket.socket(socket.AF_UNIX)
+            self.socket.connect(rest)
+        else:
+            host, _, port = rest.rpartition(":")
+            self.socket = socket.create_connection((host, int(port)))
+        self.lead = b"\x01" if scheme == "ipc" else b""
+        self.socket.settimeout(20)
+        self.socket.sendall(greet)
+
+    def greeting(self) -> bytes:
+        return self.exactly(8)
+
+    def exactly(self, size: int) -> bytes:
+        data = b""
+        while len(data) < size:
+            more = self.socket.recv(size - len(data))
+            if not more:
+                raise EOFError
+            data += more
+        return data
+
+    def send(self, *bodies: bytes) -> None:
+        self.socket.sendall(b"".join(self.lead + len(b).to_bytes(8, "big") + b for b in bodies))
+
+    def receive(self) -> bytes:
+        head = self.exactly(8 + len(self.lead))
+        assert head[: len(self.lead)] == self.lead
+        return self.exactly(int.from_bytes(head[-8:], "big"))
+
+    def at_end(self) -> bool:
+        """Whether the other side closed: true at end of stream or reset, after what came before."""
+        try:
+            while self.socket.recv(65536):
+                pass
+        except ConnectionResetError:
+            return True
+        return True
+
+    def close(self) -> None:
+        self.socket.close()
+
+
+async def until(condition: Callable[[], object], limit_s: float = 20.0) -> None:
+    """Let the loop run until `condition` holds; fails after `limit_s`, which no healthy run comes near."""
+    async with asyncio.timeout(limit_s):
+        while not condition():
+            await asyncio.sleep(0.001)
