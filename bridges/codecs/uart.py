@@ -1,0 +1,129 @@
+"""UART framing: `00 | COBS( message | CRC-32 little-endian ) | 00` (docs/wire/uart.md; wire spec section 6).
+
+Bytes in, messages out: no port, no clock. The zero in front is mandatory, it ends whatever noise came before.
+"""
+
+from zlib import crc32
+
+MESSAGE_BYTES_MAX = 3084
+MESSAGE_BYTES_MIN = 4
+CRC_BYTES = 4
+RESIDUE = 0x2144DF1C
+
+_RUN = 254
+
+
+def _coded_bytes(size: int) -> int:
+    """The most that COBS makes of `size` bytes: one more for each started run of 254."""
+    return size + (size + _RUN - 1) // _RUN
+
+
+CODED_BYTES_MAX = _coded_bytes(MESSAGE_BYTES_MAX + CRC_BYTES)
+WIRE_BYTES_MAX = CODED_BYTES_MAX + 2
+"""3103: the longest encoded message, with a zero on both sides."""
+
+
+def cobs_encode(data: bytes) -> bytes:
+    """`data` without its zeros (Cheshire and Baker, 1999); no delimiters."""
+    parts: list[bytes] = []
+    runs = data.split(b"\0")
+    last = len(runs) - 1
+    for index, run in enumerate(runs):
+        if len(run) < _RUN:
+            parts += (_CODES[len(run)], run)
+        else:
+            parts.append(_long_run(run, index == last))
+    return b"".join(parts)
+
+
+_CODES = tuple(bytes((size + 1,)) for size in range(_RUN))
+
+
+def _long_run(run: bytes, last: bool) -> bytes:
+    """Full blocks of 254 carry no implied zero, so a shorter block follows, unless nothing does."""
+    whole = len(run) - len(run) % _RUN
+    parts = [b"\xff" + run[start : start + _RUN] for start in range(0, whole, _RUN)]
+    rest = run[whole:]
+    if rest or not last:
+        parts += (_CODES[len(rest)], rest)
+    return b"".join(parts)
+
+
+def cobs_decode(coded: bytes) -> bytes | None:
+    """The data in `coded`, which holds no zero; None if a block points behind the end."""
+    parts: list[bytes] = []
+    position, end = 0, len(coded)
+    while position < end:
+        code = coded[position]
+        parts.append(coded[position + 1 : position + code])
+        position += code
+        if code <= _RUN and position < end:
+            parts.append(b"\0")
+    return b"".join(parts) if position == end else None
+
+
+def encode(message: bytes) -> bytes:
+    """`message` (4 to 3084 bytes, or ValueError) as it goes on the line, both zeros included."""
+    if not MESSAGE_BYTES_MIN <= len(message) <= MESSAGE_BYTES_MAX:
+        raise ValueError(
+            f"a UART message has {MESSAGE_BYTES_MIN} to {MESSAGE_BYTES_MAX} bytes, not {len(message)}"
+        )
+    return b"\0" + cobs_encode(message + crc32(message).to_bytes(CRC_BYTES, "little")) + b"\0"
+
+
+class Decoder:
+    """Finds messages in a stream that may start anywhere and hold anything; holds at most 3101 bytes.
+
+    `rejected` counts runs between zeros that were no message: `oversize`, `cobs`, `short`, `crc`.
+    The same bytes give the same messages and counts however they are cut.
+    """
+
+    __slots__ = ("_skipping", "_tail", "rejected")
+
+    def __init__(self, rejected: dict[str, int] | None = None) -> None:
+        self.rejected: dict[str, int] = {} if rejected is None else rejected
+        self._tail = bytearray()
+        self._skipping = False
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """The messages that `data` completes, in order."""
+        first, *rest = data.split(b"\0")
+        self._hold(first)
+        if not rest:
+            return []
+        codes = [*self._ended(), *rest]
+        self._hold(codes.pop())
+        return [message for coded in codes if coded and (message := self._message(coded)) is not None]
+
+    def _ended(self) -> tuple[bytes, ...]:
+        """What was held when a zero came; nothing if it had grown too long."""
+        held = () if self._skipping else (bytes(self._tail),)
+        self._tail.clear()
+        self._skipping = False
+        return held
+
+    def _hold(self, part: bytes) -> None:
+        if self._skipping:
+            return
+        if len(self._tail) + len(part) > CODED_BYTES_MAX:
+            self._reject("oversize")
+            self._tail.clear()
+            self._skipping = True
+        else:
+            self._tail += part
+
+    def _message(self, coded: bytes) -> bytes | None:
+        if len(coded) > CODED_BYTES_MAX:
+            return self._reject("oversize")
+        data = cobs_decode(coded)
+        if data is None:
+            return self._reject("cobs")
+        if len(data) < MESSAGE_BYTES_MIN + CRC_BYTES:
+            return self._reject("short")
+        if crc32(data) != RESIDUE:
+            return self._reject("crc")
+        return data[:-CRC_BYTES]
+
+    def _reject(self, reason: str) -> bytes | None:
+        self.rejected[reason] = self.rejected.get(reason, 0) + 1
+        return None

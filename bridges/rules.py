@@ -1,0 +1,89 @@
+"""What a bridge lets through: patterns on frames, and keys it has seen. Pure: time is an argument."""
+
+from collections.abc import Iterable
+from struct import Struct
+
+from bus.frame import FRAME_BYTES_MIN
+from bus.pattern import Pattern
+
+Patterns = Iterable[Iterable[int | str]]
+
+_TOKEN = Struct(">I").pack
+
+
+def prefixes(patterns: Patterns) -> tuple[bytes, ...]:
+    """Patterns as the bytes that a frame's tokens start with."""
+    return tuple(b"".join(map(_TOKEN, Pattern(*names))) for names in patterns)
+
+
+def begins(message: bytes, start: int, heads: tuple[bytes, ...]) -> bool:
+    """Whether the tokens of the frame at `start` of `message` match one of `heads`.
+
+    The first test is one call for all; the second sees that data bytes are not taken for tokens.
+    """
+    at = start + FRAME_BYTES_MIN
+    if not message.startswith(heads, at):
+        return False
+    size = 4 * message[start + 1]
+    return any(len(head) <= size and message.startswith(head, at) for head in heads)
+
+
+class Rule:
+    """`allow` (all, where it is empty) but not `deny`. False where it lets everything through."""
+
+    __slots__ = ("_allow", "_deny")
+
+    def __init__(self, allow: Patterns = (), deny: Patterns = ()) -> None:
+        self._allow = prefixes(allow)
+        self._deny = prefixes(deny)
+
+    def __bool__(self) -> bool:
+        return bool(self._deny) or (bool(self._allow) and b"" not in self._allow)
+
+    def admits(self, message: bytes, start: int = 0) -> bool:
+        """Whether the frame at `start` of `message` passes."""
+        if self._allow and not begins(message, start, self._allow):
+            return False
+        return not (self._deny and begins(message, start, self._deny))
+
+
+class Seen:
+    """Remembers keys exactly, in two generations: each for `life_s` to 2 * `life_s` seconds.
+
+    Never more than `cap` keys: when half of that is in the young generation, it becomes the old one
+    before its time, counted in `hurried`.
+    """
+
+    __slots__ = ("_half", "_life_s", "_old", "_turned_s", "_young", "hurried")
+
+    def __init__(self, life_s: float = 5.0, cap: int = 65536) -> None:
+        self._young: set[int] = set()
+        self._old: set[int] = set()
+        self._life_s, self._half = life_s, cap // 2
+        self._turned_s = float("-inf")
+        self.hurried = 0
+
+    def __len__(self) -> int:
+        return len(self._young) + len(self._old)
+
+    def advance(self, now: float) -> None:
+        """Let time pass: call before `add`, once a batch will do."""
+        age_s = now - self._turned_s
+        if age_s >= self._life_s:
+            self._turn()
+            if age_s >= 2 * self._life_s:
+                self._old.clear()
+            self._turned_s = now
+
+    def _turn(self) -> None:
+        self._old, self._young = self._young, set()
+
+    def add(self, key: int) -> bool:
+        """Remember `key`; whether it is new."""
+        if key in self._young or key in self._old:
+            return False
+        if len(self._young) >= self._half:
+            self._turn()
+            self.hurried += 1
+        self._young.add(key)
+        return True

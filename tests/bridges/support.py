@@ -1,0 +1,102 @@
+"""Fakes and helpers of the bridge tests."""
+
+import asyncio
+import os
+import pty
+import random
+import tty
+from collections.abc import Callable
+from pathlib import Path
+
+from bus.batch import Batch, from_payloads, payloads
+from bus.frame import pack
+from bus.hub import Hub, Pipe, Stats
+
+FRAME = bytes.fromhex("0202000511223344556677886" + "8656c6c6f")
+ENVELOPE = bytes.fromhex("e108f011a1b2c3d400000007")
+MESSAGE = ENVELOPE + FRAME
+SIZES = (4, 5, 7, 8, 11, 12, 13, 20, 59, 60, 61, 62, 63, 64, 65, 120, 124, 200, 255, 508, 1024, 2048, 3072)
+
+
+class RecordingPipe:
+    """A pipe that keeps what it is sent."""
+
+    def __init__(self, name: str = "recorder") -> None:
+        self.name = name
+        self.stats = Stats()
+        self.messages: list[bytes] = []
+
+    def send(self, batch: Batch) -> None:
+        self.stats.offered += batch.count
+        self.stats.sent += batch.count
+        self.messages += payloads(batch)
+
+    def close(self) -> None:
+        pass
+
+
+def recorder(hub: Hub, name: str = "recorder") -> RecordingPipe:
+    """A recording pipe that is on `hub`."""
+    pipe = RecordingPipe(name)
+    hub.attach(pipe)
+    return pipe
+
+
+def frame(size: int, seed: int = 0) -> bytes:
+    """A legal frame of exactly `size` bytes (4 to 3072), with zeros and noise in its data."""
+    count = max(0, -(-(size - 4 - 2048) // 4))
+    source = random.Random(seed * 5000 + size)
+    data = bytes(source.choice((0, source.randrange(256))) for _ in range(size - 4 - 4 * count))
+    return pack(1, [source.randrange(2**32) for _ in range(count)], data)
+
+
+def say(hub: Hub, pipe: Pipe | None, *messages: bytes) -> None:
+    hub.publish(from_payloads(messages), pipe)
+
+
+async def until(holds: Callable[[], bool], seconds: float = 20.0) -> None:
+    """Wait until `holds()`, which must come true within a bound."""
+    loop = asyncio.get_running_loop()
+    end_s = loop.time() + seconds
+    while not holds():
+        assert loop.time() < end_s, "it never came true"
+        await asyncio.sleep(0.002)
+
+
+class PtyPair:
+    """A pseudo-terminal: we hold the master, `path` leads to the slave, as a device's name does."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.plug()
+
+    def plug(self) -> None:
+        self.master, slave = pty.openpty()
+        tty.setraw(self.master)
+        tty.setraw(slave)
+        os.set_blocking(self.master, False)
+        self.path.unlink(missing_ok=True)
+        self.path.symlink_to(os.ttyname(slave))
+        self._slave = slave
+
+    def let_go(self) -> None:
+        """Leave the slave to the link alone."""
+        os.close(self._slave)
+        self._slave = -1
+
+    def unplug(self) -> None:
+        if self._slave >= 0:
+            self.let_go()
+        os.close(self.master)
+        self.master = -1
+
+    def read(self) -> bytes:
+        try:
+            return os.read(self.master, 65536)
+        except (BlockingIOError, OSError):
+            return b""
+
+    def close(self) -> None:
+        for fd in (self.master, self._slave):
+            if fd >= 0:
+                os.close(fd)

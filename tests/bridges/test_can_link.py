@@ -1,0 +1,307 @@
+import asyncio
+import errno
+import socket
+import subprocess
+import sys
+import uuid
+from asyncio import get_running_loop
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import can
+import pytest
+
+from bridges.can import CanLink
+from bridges.can_receive import take_echo
+from bridges.codecs.can import can_id, segment
+from bus.errors import LinkError
+from bus.hub import Hub
+from tests.bridges.support import MESSAGE, SIZES, frame, recorder, say, until
+
+GROUP = "239.74.163.2"
+
+
+def free_port() -> int:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        sock.bind(("", 0))
+        return int(sock.getsockname()[1])
+
+
+class Bus:
+    """A CAN bus of the test's own: virtual in this process, or UDP multicast."""
+
+    def __init__(self, interface: str) -> None:
+        self.interface = interface
+        self.channel = uuid.uuid4().hex if interface == "virtual" else GROUP
+        self.options: dict[str, Any] = {}
+        if interface == "udp_multicast":
+            self.options = {"port": free_port(), "hop_limit": 0}
+
+    @contextmanager
+    def link(self, hub: Hub, node: int, **options: Any) -> Iterator[CanLink]:
+        options.setdefault("queue_bytes", 1 << 20)
+        made = CanLink(self.interface, self.channel, node, options=self.options, retry_min_s=0.01, **options)
+        made.open(hub, get_running_loop())
+        try:
+            yield made
+        finally:
+            made.close()
+
+    @contextmanager
+    def tap(self) -> "Iterator[can.BusABC]":
+        with can.Bus(
+            channel=self.channel, interface=self.interface, ignore_config=True, **self.options
+        ) as bus:
+            yield bus
+
+
+@pytest.fixture(params=["virtual", "udp_multicast"])
+def bus(request: pytest.FixtureRequest) -> Bus:
+    return Bus(request.param)
+
+
+@pytest.mark.parametrize("fd", [False, True])
+async def test_every_size_crosses_and_nothing_comes_back(bus: Bus, fd: bool) -> None:
+    near, far = Hub("near"), Hub("far")
+    mine, theirs = recorder(near), recorder(far)
+    with bus.link(near, 1, fd=fd) as a, bus.link(far, 2, fd=fd) as b:
+        await until(lambda: a.state == b.state == "up")
+        for size in SIZES:  # one at a time: UDP has no flow control
+            say(near, mine, frame(size))
+            await until(lambda size=size: theirs.messages[-1:] == [frame(size)])  # type: ignore[misc]
+        say(far, theirs, MESSAGE)
+        await until(lambda: mine.messages == [MESSAGE])
+        assert len(theirs.messages) == len(SIZES)
+        assert a.stats.sent == b.stats.received == len(SIZES)
+        assert a.stats.balance() == b.stats.balance() == 0
+        assert "conflict" not in a.stats.rejected
+
+
+async def test_foreign_frames_and_datagrams_are_counted(bus: Bus) -> None:
+    hub = Hub()
+    heard = recorder(hub)
+    with bus.link(hub, 1) as link, bus.tap() as tap:
+        await until(lambda: link.state == "up")
+        tap.send(can.Message(arbitration_id=0x123, is_extended_id=False, data=b"obd"))
+        tap.send(can.Message(arbitration_id=can_id(0x1234, 9), is_remote_frame=True))
+        tap.send(can.Message(arbitration_id=can_id(0x42, 9), data=b"other subject\xe0"[-8:]))
+        if bus.interface == "udp_multicast":
+            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger:
+                for junk in (b"", b"\xc1", b"hello", b"\x81\xa1x\x01", b"\x93\x01\x02\x03"):
+                    stranger.sendto(junk, (GROUP, bus.options["port"]))
+        for data in segment(MESSAGE, 7):
+            tap.send(can.Message(arbitration_id=can_id(0x1234, 9), data=data))
+        await until(lambda: heard.messages == [MESSAGE])
+        assert link.state == "up"
+        assert link.stats.rejected["foreign"] == 3
+        if bus.interface == "udp_multicast":
+            assert link.stats.rejected["unreadable"] == 5
+
+
+async def test_another_node_with_our_id_is_noticed(bus: Bus, caplog: pytest.LogCaptureFixture) -> None:
+    hub = Hub()
+    heard = recorder(hub)
+    with bus.link(hub, 1) as link, bus.tap() as tap:
+        await until(lambda: link.state == "up")
+        say(hub, None, MESSAGE)
+        for data in segment(frame(100), 30):
+            tap.send(can.Message(arbitration_id=can_id(0x1234, 1), data=data))
+        await until(lambda: link.stats.rejected.get("conflict", 0) == len(segment(frame(100), 30)))
+    assert heard.messages == [MESSAGE]
+    assert "node-ID conflict" in caplog.text
+
+
+async def test_a_long_queue_is_sent_in_turns_and_its_bound_holds() -> None:
+    bus, near, far = Bus("virtual"), Hub(), Hub()
+    theirs = recorder(far)
+    with bus.link(near, 1, queue_bytes=60 * 200) as a, bus.link(far, 2) as b:
+        await until(lambda: a.state == b.state == "up")
+        messages = [frame(200, seed) for seed in range(100)]
+        say(near, None, *messages)
+        assert a.stats.dropped == {"queue full": 40}
+        assert a.stats.balance() == 0
+        await until(lambda: theirs.messages == messages[:60])
+        assert a.stats.queued == a.stats.queued_bytes == 0
+
+
+async def test_no_message_no_transfer() -> None:
+    bus, hub = Bus("virtual"), Hub()
+    with bus.link(hub, 1) as link:
+        await until(lambda: link.state == "up")
+        say(hub, None, b"no frame", b"", MESSAGE + b"\0", MESSAGE)
+        await until(lambda: link.stats.sent == 1)
+        assert link.stats.dropped == {"malformed": 3}
+
+
+class Faulty:
+    """Stands between the link and its bus, and makes `send` or `recv` fail as a driver does."""
+
+    def __init__(self, link: CanLink, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.send_faults: deque[Exception] = deque()
+        self.opened = 0
+        self._link, self._open = link, link._open_device  # noqa: SLF001
+        monkeypatch.setattr(link, "_open_device", self._faulty)
+
+    def _faulty(self) -> can.BusABC:
+        bus = self._open()
+        self.opened += 1
+        send = bus.send
+
+        def fail_or_send(message: can.Message, timeout: float | None = None) -> None:
+            if self.send_faults:
+                raise self.send_faults.popleft()
+            send(message, timeout)
+
+        bus.send = fail_or_send  # type: ignore[method-assign]
+        return bus
+
+
+async def test_a_full_driver_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    bus, near, far = Bus("virtual"), Hub(), Hub()
+    theirs = recorder(far)
+    link = CanLink("virtual", bus.channel, 1)
+    faulty = Faulty(link, monkeypatch)
+    link.open(near, get_running_loop())
+    with bus.link(far, 2) as b:
+        await until(lambda: link.state == b.state == "up")
+        full = [
+            can.CanOperationError("no buffer", errno.ENOBUFS),
+            can.CanOperationError("Transmit buffer full"),
+        ]
+        faulty.send_faults.extend(full * 3)
+        say(near, None, MESSAGE)
+        assert link.stats.queued == 1
+        await until(lambda: theirs.messages == [MESSAGE])
+        assert link.losses == 0
+    link.close()
+
+
+async def test_a_bus_that_fails_is_made_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    bus, near, far = Bus("virtual"), Hub(), Hub()
+    theirs = recorder(far)
+    link = CanLink("virtual", bus.channel, 1, retry_min_s=0.01)
+    faulty = Faulty(link, monkeypatch)
+    link.open(near, get_running_loop())
+    with bus.link(far, 2) as b:
+        await until(lambda: link.state == b.state == "up")
+        faulty.send_faults.append(can.CanOperationError("gone", errno.ENODEV))
+        say(near, None, frame(100))
+        assert link.stats.dropped == {"closed": 1}
+        assert near.pipes == ()
+        await until(lambda: link.state == "up" and faulty.opened == 2)
+        say(near, None, MESSAGE)
+        await until(lambda: theirs.messages == [MESSAGE])
+        assert link.stats.balance() == 0
+        assert link.losses == 1
+    link.close()
+
+
+async def test_a_blocking_driver_sends_from_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bridges.can._NEVER_BLOCKS", ())
+    bus, near, far = Bus("virtual"), Hub(), Hub()
+    theirs = recorder(far)
+    with bus.link(near, 1) as a, bus.link(far, 2) as b:
+        await until(lambda: a.state == b.state == "up")
+        messages = [frame(size) for size in SIZES]
+        say(near, None, *messages)
+        await until(lambda: theirs.messages == messages)
+        assert a.stats.sent == len(messages)
+        assert a.stats.balance() == a.stats.queued_bytes == 0
+
+
+async def test_slcan_adapter_behind_a_socket() -> None:
+    """The driver of real USB adapters, here against a server that hands each line to the other end."""
+    sides: list[asyncio.StreamWriter] = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        sides.append(writer)
+        try:
+            while data := await reader.read(65536):
+                for side in sides:
+                    if side is not writer:
+                        side.write(data)
+        finally:
+            sides.remove(writer)
+            writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    near, far = Hub(), Hub()
+    theirs = recorder(far)
+    where = f"socket://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    links = [CanLink("slcan", where, node, options={"sleep_after_open": 0}) for node in (1, 2)]
+    for link, hub in zip(links, (near, far), strict=True):
+        link.open(hub, get_running_loop())
+    await until(lambda: all(link.state == "up" for link in links) and len(sides) == 2)
+    messages = [frame(size) for size in SIZES]
+    say(near, None, *messages)
+    await until(lambda: theirs.messages == messages)
+    for link in links:
+        link.close()
+    await until(lambda: not sides)
+    server.close()
+    await server.wait_closed()
+
+
+ECHO = """
+import sys, can
+from bridges.codecs.can import Reassembler, can_id, segment
+with can.Bus(interface="udp_multicast", channel=sys.argv[1], port=int(sys.argv[2]), hop_limit=0,
+             ignore_config=True) as bus:
+    print("ready", flush=True)
+    reassembler, tid = Reassembler(), 0
+    for frame in bus:
+        if frame.arbitration_id & 127 == 9:
+            continue
+        message = reassembler.feed(0.0, frame.arbitration_id, frame.data)
+        if message is not None:
+            tid += 1
+            for data in segment(message, tid, True):
+                bus.send(can.Message(arbitration_id=can_id(0x1234, 9), data=data, is_fd=True))
+"""
+
+
+async def test_across_processes() -> None:
+    bus, hub = Bus("udp_multicast"), Hub()
+    heard = recorder(hub)
+    command = [sys.executable, "-c", ECHO, GROUP, str(bus.options["port"])]
+    other = await asyncio.create_subprocess_exec(*command, stdout=subprocess.PIPE)
+    try:
+        assert other.stdout is not None
+        assert await other.stdout.readline() == b"ready\n"
+        with bus.link(hub, 1, fd=True) as link:
+            await until(lambda: link.state == "up")
+            for size in SIZES:
+                say(hub, heard, frame(size))
+                await until(lambda size=size: heard.messages[-1:] == [frame(size)])  # type: ignore[misc]
+    finally:
+        other.terminate()
+        await other.wait()
+
+
+def test_echoes_are_matched_in_order() -> None:
+    own = deque([b"a", b"b", b"c", b"d"])
+    assert take_echo(own, b"a")
+    assert take_echo(own, bytearray(b"c"))
+    assert not take_echo(own, b"b")
+    assert list(own) == [b"d"]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"node": 0}, "node"),
+        ({"node": 128}, "node"),
+        ({"subject": 8192}, "subject"),
+        ({"queue_bytes": 9}, "3084"),
+    ],
+)
+def test_what_can_never_work_is_refused(options: dict[str, Any], words: str) -> None:
+    with pytest.raises(LinkError, match=words):
+        CanLink("virtual", "x", **({"node": 1} | options))
+
+
+async def test_unknown_interface_is_refused() -> None:
+    with pytest.raises(LinkError, match="unknown interface: use one of"):
+        CanLink("soketcan", "can0", 1).open(Hub(), get_running_loop())

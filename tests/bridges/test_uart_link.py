@@ -1,0 +1,179 @@
+import asyncio
+import os
+import socket
+from asyncio import get_running_loop
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bridges.codecs.uart import Decoder, encode
+from bridges.uart import UartLink
+from bus.errors import LinkError
+from bus.hub import Hub
+from tests.bridges.support import MESSAGE, SIZES, PtyPair, frame, recorder, say, until
+
+
+@contextmanager
+def opened(path: Path | str, hub: Hub, **options: Any) -> Iterator[UartLink]:
+    link = UartLink(str(path), retry_min_s=0.01, retry_max_s=0.02, **options)
+    link.open(hub, get_running_loop())
+    try:
+        yield link
+    finally:
+        link.close()
+
+
+async def test_from_the_line_to_the_hub(line: PtyPair) -> None:
+    hub = Hub()
+    heard = recorder(hub)
+    messages = [frame(size) for size in SIZES]
+    with opened(line.path, hub) as link:
+        await until(lambda: link.state == "up")
+        for message in messages:
+            data = b"noise" + encode(message)
+            while data:  # the kernel holds 4 KiB: wait for the link to read
+                try:
+                    data = data[os.write(line.master, data) :]
+                except BlockingIOError:
+                    await asyncio.sleep(0)
+        await until(lambda: len(heard.messages) == len(messages))
+    assert heard.messages == messages
+    assert link.stats.received == len(messages)
+
+
+async def test_from_the_hub_to_the_line_with_partial_writes(line: PtyPair) -> None:
+    hub, decoder, found = Hub(), Decoder(), list[bytes]()
+    messages = [frame(size, seed) for seed in range(3) for size in SIZES]
+    with opened(line.path, hub) as link:
+        await until(lambda: link.state == "up")
+        say(hub, None, *messages)
+        assert link.stats.queued > 0
+
+        def all_read() -> bool:
+            found.extend(decoder.feed(line.read()))
+            return len(found) == len(messages)
+
+        await until(all_read)
+        assert link.stats.queued == link.stats.queued_bytes == 0
+    assert found == messages
+    assert link.stats.sent == len(messages)
+    assert link.stats.balance() == 0
+
+
+async def test_a_clogged_line_stalls_nobody_and_every_drop_is_counted(line: PtyPair) -> None:
+    hub = Hub()
+    other = recorder(hub)
+    message = frame(1024)
+    with opened(line.path, hub, queue_bytes=16384) as link:
+        await until(lambda: link.state == "up")
+        for _ in range(200):
+            say(hub, None, message)
+        assert len(other.messages) == 200
+        assert 0 < link.stats.queued_bytes <= 16384 + 16
+        assert link.stats.dropped["queue full"] > 100
+        assert link.stats.balance() == 0
+    assert link.stats.dropped["closed"] > 0
+    assert link.stats.balance() == link.stats.queued == link.stats.queued_bytes == 0
+
+
+async def test_unplugged_and_plugged_in_again(line: PtyPair) -> None:
+    hub = Hub()
+    heard = recorder(hub)
+    with opened(line.path, hub) as link:
+        await until(lambda: link.state == "up")
+        line.unplug()
+        line.path.unlink()
+        await until(lambda: link.state == "waiting" and "could not open" in link.fault)
+        assert link.losses == 1
+        assert hub.pipes == (heard,)
+        line.plug()
+        await until(lambda: link.state == "up")
+        line.let_go()
+        os.write(line.master, encode(MESSAGE))
+        await until(lambda: heard.messages == [MESSAGE])
+    assert link.state == "closed"
+    assert hub.pipes == (heard,)
+
+
+async def test_not_there_yet(line: PtyPair) -> None:
+    line.path.unlink()
+    hub = Hub()
+    with opened(line.path, hub) as link:
+        await until(lambda: link.state == "waiting")
+        line.plug()
+        await until(lambda: link.state == "up")
+
+
+async def test_a_port_is_not_shared(line: PtyPair) -> None:
+    hub = Hub()
+    with opened(line.path, hub) as first, opened(line.path, hub) as second:
+        await until(lambda: "up" in (first.state, second.state) and "waiting" in (first.state, second.state))
+
+
+async def test_pauses_grow_and_jitter_is_injected(tmp_path: Path) -> None:
+    spans: list[float] = []
+
+    def jitter(low: float, high: float) -> float:
+        spans.append(high)
+        return 0.01
+
+    link = UartLink(str(tmp_path / "none"), retry_min_s=0.1, retry_max_s=0.5, jitter=jitter)
+    link.open(Hub(), get_running_loop())
+    await until(lambda: len(spans) >= 4)
+    assert link._pause_s == 0.5  # noqa: SLF001
+    link.close()
+
+
+async def test_closing_while_it_opens(line: PtyPair) -> None:
+    hub = Hub()
+    with opened(line.path, hub) as link:
+        link.close()
+        link.close()
+    with opened(line.path, hub) as again:
+        await until(lambda: again.state == "up")
+    assert hub.pipes == ()
+
+
+async def test_serial_server_over_a_socket() -> None:
+    hub = Hub()
+    heard = recorder(hub)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.setblocking(False)
+        with opened(f"socket://127.0.0.1:{server.getsockname()[1]}", hub) as link:
+            peer, _ = await get_running_loop().sock_accept(server)
+            with peer:
+                await until(lambda: link.state == "up")
+                peer.sendall(encode(MESSAGE))
+                await until(lambda: heard.messages == [MESSAGE])
+                say(hub, heard, MESSAGE)
+                assert await get_running_loop().sock_recv(peer, 4096) == encode(MESSAGE)
+            await until(lambda: link.losses >= 1)
+
+
+async def test_what_does_not_fit_on_the_line_is_dropped(line: PtyPair) -> None:
+    hub = Hub()
+    with opened(line.path, hub) as link:
+        await until(lambda: link.state == "up")
+        say(hub, None, b"", bytes(3085), MESSAGE)
+    assert link.stats.dropped == {"empty": 1, "oversize": 1}
+    assert link.stats.sent == 1
+
+
+@pytest.mark.parametrize(
+    ("port", "options", "words"),
+    [
+        ("rfc2217://localhost:1", {}, "no descriptor"),
+        ("loop://", {}, "no descriptor"),
+        ("socket://localhost", {}, "socket://host:port"),
+        ("/dev/ttyS0", {"baud": 0}, "baud"),
+        ("/dev/ttyS0", {"parity": "X"}, "parity"),
+        ("/dev/ttyS0", {"queue_bytes": 100}, "3103"),
+        ("/dev/ttyS0", {"retry_min_s": 0}, "retry_min_s"),
+    ],
+)
+def test_what_can_never_work_is_refused(port: str, options: dict[str, Any], words: str) -> None:
+    with pytest.raises(LinkError, match=words):
+        UartLink(port, **options)
