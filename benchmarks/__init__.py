@@ -1,0 +1,1 @@
+"""Side-by-side comparison of raw bus devices on one load generator: `python -m benchmarks`."""

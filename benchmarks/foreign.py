@@ -1,0 +1,51 @@
+"""The raw devices of other libraries, each alone in a small process: `foreign.py nng|nanomsg PORT`.
+
+Both run the library's own device function as a reflector on one raw bus socket: all the forwarding
+is the library's C code, Python only starts it (and adds its resident size, some 10 to 20 MiB).
+"""
+
+import ctypes
+import ctypes.util
+import os
+import sys
+
+AF_SP_RAW = 2
+NN_BUS = 7 * 16 + 0
+NN_SOL_SOCKET, NN_SNDBUF, NN_RCVBUF = 0, 2, 3
+NNG_BUFFER_MESSAGES = 8192
+NN_BUFFER_BYTES = 4 << 20
+
+
+def nng_device(port: int) -> None:
+    """Run `nng_device` on a raw bus socket. Its queues go from 16 messages to the library's most."""
+    import pynng
+
+    with pynng.Bus0(
+        opener=pynng.lib.nng_bus0_open_raw,
+        listen=f"tcp://127.0.0.1:{port}",
+        send_buffer_size=NNG_BUFFER_MESSAGES,
+        recv_buffer_size=NNG_BUFFER_MESSAGES,
+    ) as bus:
+        pynng.lib.nng_device(bus.socket, bus.socket)
+
+
+def nn_library() -> str | None:
+    """The name of nanomsg's shared library, or None where it is not installed."""
+    return ctypes.util.find_library("nanomsg")
+
+
+def nn_device(port: int) -> None:
+    """Run `nn_device` in loopback mode on a raw bus socket, with 4 MiB buffers instead of 128 KiB."""
+    nn = ctypes.CDLL(nn_library() or "libnanomsg.so.5", use_errno=True)
+    bus = nn.nn_socket(AF_SP_RAW, NN_BUS)
+    size = ctypes.c_int(NN_BUFFER_BYTES)
+    for option in (NN_SNDBUF, NN_RCVBUF):
+        nn.nn_setsockopt(bus, NN_SOL_SOCKET, option, ctypes.byref(size), ctypes.sizeof(size))
+    if nn.nn_bind(bus, f"tcp://127.0.0.1:{port}".encode()) < 0:
+        raise OSError(ctypes.get_errno(), f"nn_bind to port {port} failed")
+    nn.nn_device(bus, -1)
+    raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+
+
+if __name__ == "__main__":
+    {"nng": nng_device, "nanomsg": nn_device}[sys.argv[1]](int(sys.argv[2]))

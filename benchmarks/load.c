@@ -1,0 +1,358 @@
+/* The load generator: one sender, many receivers, one thread, one epoll; prints one JSON line.
+ *
+ * usage: load throughput PORT sp|nats SIZE RECEIVERS STUCK single|batched WARMUP_S SECONDS PID
+ *        load roundtrip  PORT sp|nats SECONDS PID
+ *        load idle       PORT sp|nats PEERS         (says READY, waits for end of input)
+ * SIZE is a number of bytes, "mixed" (octaves 16..2048 B, each carrying the same bytes) or "uniform".
+ *
+ * The sender walks a precomputed cycle of messages as fast as the device reads. A body starts with its
+ * index in the cycle, so a receiver checks the length of every message and the content of every 64th.
+ * STUCK receivers join and never read. Delivered is counted over SECONDS at the good receivers; loss
+ * over the whole run, after what was under way has drained.
+ */
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/tcp.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { WRITE = 64 << 10, READ = 256 << 10, CYCLE = 256 << 10, CARRY = 4096, BURST_BATCHED = 4, BURST_SINGLE = 64 };
+enum { SAMPLE = 64, ROUND_TRIPS = 1 << 20, LINE = 256, CONTROL = -2, BROKEN = -1, PARTIAL = 0 };
+
+struct cycle { uint8_t *wire; size_t bytes; uint32_t count, *size; size_t *body, *end; };
+struct peer { int fd, closed; size_t skip, carried; uint64_t messages, errors, sampled; uint8_t carry[CARRY]; };
+
+static struct cycle cycle;
+static int nats, port;
+static const char GREETING[] = "\0SP\0\0\x70\0\0";
+
+static void die(const char *what) { fprintf(stderr, "load: %s: %s\n", what, strerror(errno)); exit(1); }
+
+static double now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec + t.tv_nsec / 1e9;
+}
+
+/* User and system seconds of a process, all its threads; the ticks are 10 ms. */
+static double cpu_s(int pid) {
+    char path[64], text[1024] = "";
+    unsigned long user = 0, system = 0;
+    snprintf(path, sizeof path, "/proc/%d/stat", pid);
+    FILE *f = fopen(path, "r");
+    if (!f) return 0;
+    if (fread(text, 1, sizeof text - 1, f) && strrchr(text, ')'))
+        sscanf(strrchr(text, ')') + 2, "%*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user, &system);
+    fclose(f);
+    return (double)(user + system) / sysconf(_SC_CLK_TCK);
+}
+
+/* ---- the two protocols ---- */
+
+static void put_u64(uint8_t *p, uint64_t v) { v = __builtin_bswap64(v); memcpy(p, &v, 8); }
+
+static size_t wrap(uint8_t *to, const char *subject, uint32_t index, uint32_t size, size_t *body) {
+    size_t head = nats ? (size_t)sprintf((char *)to, "PUB %s %u\r\n", subject, size) : 8;
+    if (!nats) put_u64(to, size);
+    for (uint32_t i = 0; i < size; i++) to[head + i] = (uint8_t)(index * 31 + i * 7);
+    memcpy(to + head, &index, 4);
+    if (nats) memcpy(to + head + size, "\r\n", 2);
+    *body = head;
+    return head + size + (nats ? 2 : 0);
+}
+
+static inline int head_nats(int fd, const uint8_t *p, size_t n, uint64_t *size) {
+    const uint8_t *stop = memchr(p, '\n', n < LINE ? n : LINE);
+    if (!stop) return n < LINE ? PARTIAL : BROKEN;
+    if (memcmp(p, "MSG ", 4)) {
+        if (!memcmp(p, "PING", 4) && send(fd, "PONG\r\n", 6, MSG_NOSIGNAL) < 0) return BROKEN;
+        *size = stop + 1 - p;
+        return CONTROL;
+    }
+    const uint8_t *digit = stop - 2;
+    while (digit[-1] != ' ') digit--;
+    for (*size = 0; digit < stop - 1; digit++) *size = *size * 10 + (*digit - '0');
+    return (int)(stop + 1 - p);
+}
+
+/* Bytes of the head of the message at p, and its size; or PARTIAL, BROKEN, CONTROL (size = bytes to pass). */
+static inline int head(int fd, const uint8_t *p, size_t n, uint64_t *size) {
+    if (nats) return n < 6 ? PARTIAL : head_nats(fd, p, n, size);
+    if (n < 8) return PARTIAL;
+    memcpy(size, p, 8);
+    *size = __builtin_bswap64(*size);
+    return 8;
+}
+
+static void check(struct peer *r, const uint8_t *body, size_t have, uint64_t size) {
+    uint32_t index;
+    memcpy(&index, body, 4);
+    if (index >= cycle.count || cycle.size[index] != size) { r->errors++; return; }
+    if (r->messages % SAMPLE) return;
+    r->sampled++;
+    if (memcmp(body, cycle.wire + cycle.body[index], have < size ? have : size)) r->errors++;
+}
+
+static void feed(struct peer *r, const uint8_t *p, size_t n) {
+    uint64_t size;
+    while (n) {
+        if (r->skip) {
+            size_t k = r->skip < n ? r->skip : n;
+            p += k, n -= k, r->skip -= k;
+            if (!r->skip) r->messages++;
+            continue;
+        }
+        int h = head(r->fd, p, n, &size);
+        if (h == BROKEN) { r->errors++, r->closed = 1; return; }
+        if (h == CONTROL) { p += size, n -= size; continue; }
+        if (h == PARTIAL || n < (size_t)h + 4) { memcpy(r->carry, p, n), r->carried = n; return; }
+        check(r, p + h, n - h, size);
+        p += h, n -= h, r->skip = size + (nats ? 2 : 0);
+    }
+}
+
+static void receive(struct peer *r) {
+    static uint8_t area[CARRY + READ];
+    if (r->closed) return;
+    size_t carried = r->carried;
+    memcpy(area, r->carry, carried);
+    ssize_t n = recv(r->fd, area + carried, READ, MSG_DONTWAIT);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
+    if (n <= 0) { r->closed = 1, close(r->fd); return; }
+    r->carried = 0;
+    feed(r, area, carried + n);
+}
+
+/* ---- joining ---- */
+
+static int dial(const char *subject) {
+    struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct timeval limit = {.tv_sec = 5};
+    int on = 1, fd = socket(AF_INET, SOCK_STREAM, 0);
+    char text[LINE], reply[4096] = "";
+    a.sin_port = htons(port);
+    if (connect(fd, (struct sockaddr *)&a, sizeof a)) die("connect");
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+    if (!nats) {
+        if (send(fd, GREETING, 8, MSG_NOSIGNAL) != 8 || recv(fd, reply, 8, MSG_WAITALL) != 8) die("handshake");
+        if (memcmp(reply, GREETING, 8)) die("handshake");
+        return fd;
+    }
+    int n = sprintf(text, "CONNECT {\"verbose\":false,\"pedantic\":false,\"echo\":false}\r\n");
+    if (*subject) n += sprintf(text + n, "SUB %s 1\r\n", subject);
+    n += sprintf(text + n, "PING\r\n");
+    if (send(fd, text, n, MSG_NOSIGNAL) != n) die("handshake");
+    for (size_t have = 0; !strstr(reply, "PONG\r\n"); have += n)
+        if (have >= sizeof reply - 1 || (n = recv(fd, reply + have, sizeof reply - 1 - have, 0)) <= 0) die("handshake");
+    return fd;
+}
+
+static void build_cycle(const char *kind) {
+    int mixed = !strcmp(kind, "mixed"), uniform = !strcmp(kind, "uniform"), fixed = atoi(kind);
+    uint32_t n = mixed ? 255 * 16 : uniform ? 512 : CYCLE / (fixed + 8) + 1;
+    size_t total = 0;
+    cycle.size = calloc(n, sizeof *cycle.size), cycle.body = calloc(n, sizeof(size_t)), cycle.end = calloc(n, sizeof(size_t));
+    for (uint32_t i = 0; i < n; i++) {
+        /* 128 of 255 are 16 B, 64 are 32 B ... 1 is 2048 B: every octave carries as many bytes. */
+        cycle.size[i] = mixed ? 16u << __builtin_clz((i % 255 + 1) << 24) : uniform ? 16 + i * 2032 / (n - 1) : (uint32_t)fixed;
+        total += cycle.size[i] + 32;
+    }
+    srandom(9942);
+    for (uint32_t i = n - 1; i > 0 && !fixed; i--) {
+        uint32_t j = random() % (i + 1), t = cycle.size[i];
+        cycle.size[i] = cycle.size[j], cycle.size[j] = t;
+    }
+    cycle.wire = malloc(total), cycle.count = n;
+    for (uint32_t i = 0; i < n; i++) {
+        size_t start = cycle.bytes, body;
+        cycle.bytes += wrap(cycle.wire + start, "b", i, cycle.size[i], &body);
+        cycle.body[i] = start + body, cycle.end[i] = cycle.bytes;
+    }
+}
+
+/* ---- throughput ---- */
+
+struct sender { int fd, writable, single; size_t at; uint32_t next; uint64_t messages; };
+
+static void advance(struct sender *s, size_t n) {
+    for (s->at += n; s->next < cycle.count && cycle.end[s->next] <= s->at; s->next++) s->messages++;
+    if (s->at == cycle.bytes) s->at = 0, s->next = 0;
+}
+
+static void send_burst(struct sender *s, int burst) {
+    for (int i = 0; i < burst && s->writable; i++) {
+        size_t left = (s->single ? cycle.end[s->next] : cycle.bytes) - s->at;
+        ssize_t n = send(s->fd, cycle.wire + s->at, left < WRITE || s->single ? left : WRITE, MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (n < 0 && errno != EAGAIN && errno != EINTR) die("the device closed the sender");
+        if (n < 0) s->writable = 0;
+        else advance(s, n);
+    }
+}
+
+static uint64_t delivered(const struct peer *r, int count) {
+    uint64_t sum = 0;
+    for (int i = 0; i < count; i++) sum += r[i].messages;
+    return sum;
+}
+
+static int turn(int ep, struct sender *s, struct peer *r, int count, int wait_ms) {
+    struct epoll_event events[64];
+    int n = epoll_wait(ep, events, 64, wait_ms);
+    for (int i = 0; i < n; i++) {
+        uint32_t who = events[i].data.u32;
+        if ((int)who < count) { receive(&r[who]); continue; }
+        if (events[i].events & EPOLLOUT) s->writable = 1;
+        if (events[i].events & EPOLLIN) receive(&r[count]);
+    }
+    return n;
+}
+
+/* Until all that was sent is here, or nothing came for quiet_s. */
+static void drain(int ep, struct sender *s, struct peer *r, int count, double quiet_s, double limit_s) {
+    double last = now(), end = last + limit_s;
+    for (uint64_t seen = 0; seen < s->messages * count && now() < end && now() - last < quiet_s;) {
+        turn(ep, s, r, count, 10);
+        if (seen != delivered(r, count)) seen = delivered(r, count), last = now();
+    }
+}
+
+/* A device may join a peer a little after it shook hands: send until everyone has heard something. */
+static void settle(int ep, struct sender *s, struct peer *r, int count) {
+    double end = now() + 10;
+    for (int heard = 0; heard < count;) {
+        if (now() > end) die("no message comes through");
+        if (s->writable) send_burst(s, 1);
+        for (int i = 0; i < 10; i++) turn(ep, s, r, count, 2);
+        heard = 0;
+        for (int i = 0; i < count; i++) heard += r[i].messages > 0;
+    }
+    while (s->at) send_burst(s, 1), turn(ep, s, r, count, 1);
+    drain(ep, s, r, count, 0.1, 3);
+    s->messages = 0;
+    for (int i = 0; i < count; i++) r[i].messages = 0;
+}
+
+static void join(int ep, int fd, uint32_t who, uint32_t events) {
+    struct epoll_event e = {.events = events, .data.u32 = who};
+    fcntl(fd, F_SETFL, O_NONBLOCK);
+    if (epoll_ctl(ep, EPOLL_CTL_ADD, fd, &e)) die("epoll_ctl");
+}
+
+static int throughput(char **a) {
+    int count = atoi(a[1]), stuck = atoi(a[2]), pid = atoi(a[6]), ep = epoll_create1(0);
+    double warmup = atof(a[4]), seconds = atof(a[5]);
+    struct peer *r = calloc(count + 1, sizeof *r);
+    struct sender s = {.single = !strcmp(a[3], "single"), .writable = 1};
+    build_cycle(a[0]);
+    for (int i = 0; i < count; i++) join(ep, r[i].fd = dial("b"), i, EPOLLIN);
+    for (int i = 0; i < stuck; i++) dial("b");
+    join(ep, s.fd = r[count].fd = dial(""), count, EPOLLIN | EPOLLOUT | EPOLLET);
+    settle(ep, &s, r, count);
+    uint64_t before = 0;
+    double start = now() + warmup, t = now(), cpu = 0, began = 0;
+    while (t < start + seconds) {
+        send_burst(&s, s.single ? BURST_SINGLE : BURST_BATCHED);
+        turn(ep, &s, r, count, s.writable ? 0 : 10);
+        t = now();
+        if (!began && t >= start) began = t, before = delivered(r, count), cpu = cpu_s(pid);
+    }
+    uint64_t got = delivered(r, count) - before, errors = r[count].messages, sampled = 0;
+    cpu = cpu_s(pid) - cpu;
+    drain(ep, &s, r, count, 1, 5);
+    int closed = 0;
+    for (int i = 0; i < count; i++) errors += r[i].errors, sampled += r[i].sampled, closed += r[i].closed;
+    double due = (double)s.messages * count, all = delivered(r, count);
+    printf("{\"delivered_per_s\": %.1f, \"cpu_us\": %.6f, \"loss\": %.6f, \"errors\": %llu, \"closed\": %d, "
+           "\"sampled\": %llu, \"sent\": %llu, \"delivered\": %.0f}\n", got / (t - began), got ? cpu * 1e6 / got : 0,
+           due ? 1 - all / due : 0, (unsigned long long)errors, closed, (unsigned long long)sampled,
+           (unsigned long long)s.messages, all);
+    return 0;
+}
+
+/* ---- round trip: A sends, B answers, one under way ---- */
+
+static int pass(int from, int to, const uint8_t *wire, size_t n, size_t back) {
+    uint8_t got[LINE];
+    if (send(from, wire, n, MSG_NOSIGNAL) != (ssize_t)n) die("send");
+    for (size_t have = 0; have < back;) {
+        ssize_t k = recv(to, got + have, back - have, 0);
+        if (k < 0 && errno == EAGAIN) return 0;
+        if (k <= 0) die("the device closed a peer");
+        have += k;
+        if (nats && have >= 6 && !memcmp(got, "PING\r\n", 6)) {
+            send(to, "PONG\r\n", 6, MSG_NOSIGNAL);
+            memmove(got, got + 6, have -= 6);
+        }
+    }
+    size_t tail = 64 + (nats ? 2 : 0);
+    if (memcmp(got + back - tail, wire + n - tail, tail)) die("another message came back");
+    return 1;
+}
+
+static void greet(int from, int to, const uint8_t *wire, size_t n, size_t back) {
+    uint8_t rest[READ];
+    struct timeval brief = {.tv_usec = 200000}, usual = {.tv_sec = 5};
+    setsockopt(to, SOL_SOCKET, SO_RCVTIMEO, &brief, sizeof brief);
+    for (int i = 0; !pass(from, to, wire, n, back); i++)
+        if (i == 50) die("no message comes through");
+    while (recv(to, rest, sizeof rest, 0) > 0) continue;
+    setsockopt(to, SOL_SOCKET, SO_RCVTIMEO, &usual, sizeof usual);
+}
+
+static int by_value(const void *a, const void *b) {
+    float x = *(const float *)a, y = *(const float *)b;
+    return (x > y) - (x < y);
+}
+
+static int roundtrip(char **a) {
+    static float us[ROUND_TRIPS];
+    uint8_t ask[LINE], answer[LINE];
+    size_t body, n = wrap(ask, "b", 1, 64, &body), back = nats ? strlen("MSG b 1 64\r\n") + 66 : 72;
+    int pid = atoi(a[1]), there = dial("b"), here = dial("a"), count = 0;
+    wrap(answer, "a", 2, 64, &body);
+    greet(here, there, ask, n, back);
+    greet(there, here, answer, n, back);
+    double end = now() + atof(a[0]), cpu = 0;
+    for (int i = -1000; count < ROUND_TRIPS && (i < 0 || now() < end); i++) {
+        if (i == 0) cpu = cpu_s(pid), end = now() + atof(a[0]);
+        double start = now();
+        if (!pass(here, there, ask, n, back) || !pass(there, here, answer, n, back)) die("a message was lost");
+        if (i >= 0) us[count++] = (now() - start) * 1e6;
+    }
+    cpu = cpu_s(pid) - cpu;
+    if (!count) die("no round trip was made");
+    qsort(us, count, sizeof *us, by_value);
+    printf("{\"p50_us\": %.2f, \"p99_us\": %.2f, \"round_trips\": %d, \"cpu_us\": %.4f, \"errors\": 0}\n",
+           us[count / 2], us[(size_t)count * 99 / 100], count, cpu * 1e6 / (2.0 * count));
+    return 0;
+}
+
+static int idle(char **a) {
+    int count = atoi(a[0]);
+    for (int i = 0; i < count; i++) dial("b");
+    puts("READY");
+    fflush(stdout);
+    while (getchar() != EOF) continue;
+    return 0;
+}
+
+int main(int argc, char **argv) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (argc < 5) return fprintf(stderr, "load: see the head of load.c\n"), 2;
+    port = atoi(argv[2]), nats = !strcmp(argv[3], "nats");
+    if (!strcmp(argv[1], "throughput") && argc == 11) return throughput(argv + 4);
+    if (!strcmp(argv[1], "roundtrip") && argc == 6) return roundtrip(argv + 4);
+    if (!strcmp(argv[1], "idle") && argc == 5) return idle(argv + 4);
+    return fprintf(stderr, "load: see the head of load.c\n"), 2;
+}

@@ -1,0 +1,149 @@
+"""The systems under comparison: how to start each on a port, and stop it by its process id."""
+
+import os
+import resource
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import NamedTuple
+
+from benchmarks import foreign
+
+HERE = Path(__file__).parent
+CACHE = HERE.parent / "build" / "bench"
+COMMAND = Path(sys.executable).with_name("buscoupler")
+START_S = 15.0
+STOP_S = 3.0
+
+
+class System(NamedTuple):
+    """One device: `command(port)` starts it, `missing()` says why it cannot be, or "" when it can."""
+
+    name: str
+    label: str
+    protocol: str
+    command: Callable[[int], list[str]]
+    missing: Callable[[], str]
+
+
+class Running(NamedTuple):
+    """A device that accepts connections on 127.0.0.1."""
+
+    pid: int
+    port: int
+
+
+class BenchError(Exception):
+    """A system or the load generator did not do its part; the text says which and why."""
+
+
+def build(name: str) -> Path:
+    """Compile `name`.c into the cache if it is newer than what is there; returns the program.
+
+    Raises `BenchError` with the compiler's words.
+    """
+    source, program = HERE / f"{name}.c", CACHE / name
+    if program.exists() and program.stat().st_mtime >= source.stat().st_mtime:
+        return program
+    CACHE.mkdir(parents=True, exist_ok=True)
+    fresh = program.with_name(f"{name}.{os.getpid()}")
+    command = ["cc", "-O2", "-Wall", "-Wextra", "-o", str(fresh), str(source)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise BenchError(f"{' '.join(command)}:\n{done.stderr}")
+    return fresh.replace(program)
+
+
+def _ours(port: int) -> list[str]:
+    return [str(COMMAND), "device", f"tcp://127.0.0.1:{port}"]
+
+
+def _foreign(kind: str) -> Callable[[int], list[str]]:
+    return lambda port: [sys.executable, str(HERE / "foreign.py"), kind, str(port)]
+
+
+def _unless(present: Callable[[], object], reason: str) -> Callable[[], str]:
+    return lambda: "" if present() else reason
+
+
+SYSTEMS = (
+    System("ours", "buscoupler device", "sp", _ours, _unless(COMMAND.exists, f"{COMMAND} is not installed")),
+    System("nng", "nng_device", "sp", _foreign("nng"), _unless(lambda: find_spec("pynng"), "no pynng")),
+    System("nanomsg", "nn_device", "sp", _foreign("nanomsg"), _unless(foreign.nn_library, "no libnanomsg")),
+    System(
+        "nats",
+        "nats-server",
+        "nats",
+        lambda port: ["nats-server", "-a", "127.0.0.1", "-p", str(port)],
+        _unless(lambda: shutil.which("nats-server"), "no nats-server"),
+    ),
+    System(
+        "relay",
+        "byte relay (limit)",
+        "sp",
+        lambda port: [str(build("relay")), str(port)],
+        _unless(lambda: shutil.which("cc"), "no C compiler"),
+    ),
+)
+
+
+def raise_file_limit(count: int) -> None:
+    """Let this process and what it starts open `count` files; raises `BenchError` where it may not."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft >= count:
+        return
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (count, max(hard, count)))
+    except (OSError, ValueError) as error:
+        raise BenchError(f"{count} open files are needed, the limit is {hard}") from error
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _accepts(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def _wait(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
+    end = time.monotonic() + START_S
+    while not _accepts(port):
+        if process.poll() is not None or time.monotonic() > end:
+            raise BenchError(f"{process.args!r} does not accept on {port}: {log.read_text()[-600:]}")
+        time.sleep(0.02)
+
+
+def stop(process: subprocess.Popen[bytes]) -> None:
+    """End a process that we started: politely, then for certain."""
+    process.terminate()
+    try:
+        process.wait(STOP_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+@contextmanager
+def started(system: System) -> Iterator[Running]:
+    """A fresh process of `system`, gone afterwards; its words are in build/bench/NAME.log."""
+    port, log = free_port(), CACHE / f"{system.name}.log"
+    CACHE.mkdir(parents=True, exist_ok=True)
+    with log.open("wb") as words:
+        process = subprocess.Popen(system.command(port), stdout=words, stderr=subprocess.STDOUT)
+    try:
+        _wait(process, port, log)
+        yield Running(process.pid, port)
+        if process.poll() is not None:
+            raise BenchError(f"{system.label} ended by itself: {log.read_text()[-600:]}")
+    finally:
+        stop(process)
