@@ -69,11 +69,12 @@ class Seen:
     def advance(self, now: float) -> None:
         """Let time pass: call before `add`, once a batch will do."""
         age_s = now - self._turned_s
-        if age_s >= self._life_s:
-            self._turn()
-            if age_s >= 2 * self._life_s:
-                self._old.clear()
+        if age_s >= 2 * self._life_s:
+            self._young, self._old = set(), set()
             self._turned_s = now
+        elif age_s >= self._life_s:
+            self._turn()
+            self._turned_s += self._life_s  # in step: turning late must not make keys live longer
 
     def _turn(self) -> None:
         self._old, self._young = self._young, set()

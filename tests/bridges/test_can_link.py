@@ -154,7 +154,7 @@ class Faulty:
                 raise self.send_faults.popleft()
             send(message, timeout)
 
-        bus.send = fail_or_send  # type: ignore[method-assign]
+        bus.send = fail_or_send  # type: ignore[method-assign, assignment]
         return bus
 
 

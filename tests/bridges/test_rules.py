@@ -1,0 +1,89 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bridges.rules import Rule, Seen
+from bus.frame import pack
+from bus.pattern import Pattern
+
+tokens = st.lists(st.integers(0, 3), max_size=3).map(tuple)
+
+
+@given(
+    st.lists(tokens, max_size=3),
+    st.lists(tokens, max_size=2),
+    tokens,
+    st.binary(max_size=8),
+    st.integers(0, 12),
+)
+def test_a_rule_is_what_patterns_say(
+    allow: list[tuple[int, ...]],
+    deny: list[tuple[int, ...]],
+    names: tuple[int, ...],
+    data: bytes,
+    start: int,
+) -> None:
+    rule = Rule(allow, deny)
+    expected = (not allow or any(Pattern(*p).matches(names) for p in allow)) and not any(
+        Pattern(*p).matches(names) for p in deny
+    )
+    assert rule.admits(bytes(start) + pack(1, names, data), start) == expected
+    assert rule or expected
+
+
+def test_data_is_not_taken_for_tokens() -> None:
+    assert not Rule([(1, 2)]).admits(pack(1, (1,), b"\0\0\0\2"))
+    assert Rule([(1, 2)]).admits(pack(1, (1, 2)))
+
+
+@pytest.mark.parametrize(
+    ("allow", "deny", "filters"), [((), (), False), ([()], (), False), ([(1,)], (), True)]
+)
+def test_a_rule_knows_whether_it_filters(
+    allow: list[tuple[int]], deny: list[tuple[int]], filters: bool
+) -> None:
+    assert bool(Rule(allow, deny)) is filters
+
+
+def test_a_key_lives_five_to_ten_seconds() -> None:
+    seen = Seen()
+    seen.advance(100.0)
+    assert seen.add(7)
+    for now in (100.0, 104.9, 105.0, 109.9):
+        seen.advance(now)
+        assert not seen.add(7)
+    seen.advance(110.0)
+    assert seen.add(7)
+
+
+def test_a_long_silence_forgets_everything() -> None:
+    seen = Seen()
+    seen.advance(0.0)
+    seen.add(7)
+    seen.advance(60.0)
+    assert len(seen) == 0
+
+
+def test_the_number_of_keys_is_bounded() -> None:
+    seen = Seen(cap=100)
+    seen.advance(0.0)
+    for key in range(1000):
+        assert seen.add(key)
+        assert len(seen) <= 100
+    assert not seen.add(999)
+    assert seen.hurried == 19
+
+
+@given(st.lists(st.tuples(st.floats(0, 3), st.integers(0, 20)), max_size=200))
+def test_what_is_remembered_is_exact(steps: list[tuple[float, int]]) -> None:
+    seen, now = Seen(), 0.0  # the margins are for sums of floats
+    accepted: dict[int, float] = {}
+    for step, key in steps:
+        now += step
+        seen.advance(now)
+        new = seen.add(key)
+        age = now - accepted.get(key, float("-inf"))
+        assert new or age <= 10.001
+        assert not new or age >= 4.999
+        if new:
+            accepted[key] = now
