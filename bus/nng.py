@@ -100,6 +100,11 @@ class NngLink:
             raise
         loop.add_reader(socket.recv_fd, self._drain)
 
+    @property
+    def pipes(self) -> tuple[NngPipe, ...]:
+        """The live peers."""
+        return tuple(self._pipes.values())
+
     def close(self) -> None:
         """Stop and let go of all peers at once. Idempotent."""
         socket, self._socket = self._socket, None
