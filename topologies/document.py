@@ -4,10 +4,12 @@ PyYAML by itself takes a repeated key silently and lets aliases multiply; here t
 and the second has an end.
 """
 
+from typing import Any
+
 from yaml import SafeLoader
 from yaml.composer import ComposerError
 from yaml.error import Mark, MarkedYAMLError, YAMLError
-from yaml.events import AliasEvent
+from yaml.events import AliasEvent, Event
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 from yaml.reader import ReaderError
 
@@ -28,8 +30,9 @@ class _Loader(SafeLoader):
         self._sizes: dict[int, int] = {}
 
     def compose_node(self, parent: Node | None, index: int) -> Node | None:
-        alias = isinstance(self.peek_event(), AliasEvent)
-        mark, before = self.peek_event().start_mark, self._nodes
+        event: Event = self.peek_event()  # type: ignore[no-untyped-call]
+        alias, before = isinstance(event, AliasEvent), self._nodes
+        mark: Any = event.start_mark
         self._depth += 1
         if self._depth > DEPTH_MAX:
             raise ComposerError(None, None, f"nested deeper than {DEPTH_MAX}", mark)
@@ -47,9 +50,8 @@ class _Loader(SafeLoader):
             raise ComposerError(None, None, "an alias inside its own anchor", mark)
         return self._sizes[id(node)]
 
-    def compose_mapping_node(self, anchor: dict[str, Node] | None) -> Node:
+    def compose_mapping_node(self, anchor: dict[Any, Node]) -> MappingNode:
         node = super().compose_mapping_node(anchor)
-        assert isinstance(node, MappingNode)
         self._find_repeated(node)
         self.flatten_mapping(node)  # `<<: *defaults`; the mapping's own keys come last
         node.value = list(

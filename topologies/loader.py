@@ -128,7 +128,7 @@ class _Reader:
         if origin is tuple:
             return self._read_list(node, get_args(bare)[0], path, single)
         if origin is Mapping:
-            return self._read_mapping(node, *get_args(bare), path)
+            return self._read_mapping(node, get_args(bare), path)
         if origin is Literal:
             return self._read_choice(node, get_args(bare), path)
         return self._read_scalar(node, (bare,), path)
@@ -150,7 +150,8 @@ class _Reader:
         values = [self.read(child, item, f"{path}[{i}]") for i, child in enumerate(node.value)]
         return WRONG if any(value is WRONG for value in values) else tuple(values)
 
-    def _read_mapping(self, node: Node, key_type: Any, value_type: Any, path: str) -> Any:
+    def _read_mapping(self, node: Node, types: Sequence[Any], path: str) -> Any:
+        key_type, value_type = types
         if not isinstance(node, MappingNode):
             return self._wrong(node, path, f"expected a mapping, found {describe(node)}")
         pairs = {}
@@ -222,9 +223,10 @@ class _Reader:
         return self._wrong(node, path, f"expected {' or '.join(choices)}, found {describe(node)}")
 
     def _read_scalar(self, node: Node, wanted: Sequence[Any], path: str) -> Any:
-        kind = node.tag.rpartition(":")[2] if isinstance(node, ScalarNode) else ""
-        for option in map(lambda w: unwrap(w)[0], wanted):
-            if kind in _TAGS[option] and node.tag.startswith("tag:yaml.org,2002:"):
+        scalar = isinstance(node, ScalarNode) and node.tag.startswith("tag:yaml.org,2002:")
+        kind = node.tag.rpartition(":")[2] if scalar else ""
+        for option in (unwrap(w)[0] for w in wanted):
+            if kind in _TAGS[option] and isinstance(node, ScalarNode):
                 return self._construct(node, option, path)
         words = " or ".join(_WORDS[unwrap(w)[0]] for w in wanted)
         quote = (
@@ -232,7 +234,7 @@ class _Reader:
         )
         return self._wrong(node, path, f"expected {words}, found {describe(node)}{quote}")
 
-    def _construct(self, node: Node, wanted: type, path: str) -> Any:
+    def _construct(self, node: ScalarNode, wanted: type, path: str) -> Any:
         try:
             if wanted is str:
                 return str(node.value)

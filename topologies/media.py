@@ -17,12 +17,29 @@ from topologies.schema import (
     Node,
     Path,
     Port,
+    QueueBytes,
     Range,
     Scalar,
     doc,
 )
+from topologies.urls import TLS_SCHEMES, split_url
 
 QUEUE_BYTES = 65_536
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tls(Node):
+    """Certificates for `tls+tcp://` and `wss://`: files in PEM."""
+
+    ca_file: Path | None = field(default=None, metadata=doc("authorities to trust; the system's by default"))
+    cert_file: Path | None = field(default=None, metadata=doc("own certificate; who listens needs one"))
+    key_file: Path | None = field(default=None, metadata=doc("own key, if `cert_file` does not hold it too"))
+    server_name: Host | None = field(
+        default=None, metadata=doc("the name expected; the address's host by default")
+    )
+    require_peer_cert: bool = field(
+        default=False, metadata=doc("turn away peers that `ca_file` did not sign")
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,8 +53,10 @@ class Link(Node):
     mode: Literal["dial", "listen"] = field(default="dial", metadata=doc("who opens the connection"))
     queue_bytes: Bytes | None = field(default=None, metadata=doc("bound of the queue to each peer"))
     message_bytes: Bytes | None = field(default=None, metadata=doc("longest message taken from a peer"))
-    ca_file: Path | None = field(default=None, metadata=doc("certificates to trust, PEM (TLS)"))
-    cert_key_file: Path | None = field(default=None, metadata=doc("own certificate and key, PEM (TLS)"))
+    tls: Tls | None = field(default=None, metadata=doc("certificates, for `tls+tcp://` and `wss://`"))
+
+    def __post_init__(self) -> None:
+        check_tls(self.address, self.tls)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +80,7 @@ class Uart(Node):
     rtscts: bool = field(default=False, metadata=doc("hardware flow control"))
     exclusive: bool = field(default=True, metadata=doc("keep other programs off the port"))
     rs485: Rs485 | None = field(default=None, metadata=doc("a polled, shared pair instead of a line for two"))
-    queue_bytes: Bytes = field(default=QUEUE_BYTES, metadata=doc("bound of the queue to the line"))
+    queue_bytes: QueueBytes = field(default=QUEUE_BYTES, metadata=doc("bound of the queue to the line"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +104,7 @@ class Can(Node):
         default=None, metadata=doc("Cyphal node id; the gateway's `node` by default")
     )
     subject: Annotated[int, Range(0, 8191)] = field(default=0x1234, metadata=doc("Cyphal subject id of TMQ"))
-    queue_bytes: Bytes = field(default=QUEUE_BYTES, metadata=doc("bound of the queue to the bus"))
+    queue_bytes: QueueBytes = field(default=QUEUE_BYTES, metadata=doc("bound of the queue to the bus"))
     options: Mapping[Name, Scalar] = field(
         default_factory=dict, metadata=doc("anything else the python-can interface takes, passed on as it is")
     )
@@ -111,11 +130,17 @@ class I2c(Node):
     clock_hz: Annotated[int, Range(1_000, 5_000_000)] = field(
         default=100_000, metadata=doc("bus clock; set by the system, told here for the budget")
     )
-    queue_bytes: Bytes = field(default=QUEUE_BYTES, metadata=doc("bound of the queue to each target"))
+    queue_bytes: QueueBytes = field(default=QUEUE_BYTES, metadata=doc("bound of the queue to each target"))
 
     def __post_init__(self) -> None:
         if len(set(self.targets)) != len(self.targets):
             raise ValueError("the same target is listed twice")
+
+
+def check_tls(url: str, tls: Tls | None) -> None:
+    """Raises ValueError for certificates where nothing would look at them."""
+    if tls and split_url(url).scheme not in TLS_SCHEMES:
+        raise ValueError(f"tls is for {' and '.join(s + '://' for s in TLS_SCHEMES)} only")
 
 
 def _check_group(text: str) -> None:
@@ -138,7 +163,7 @@ class Multicast(Node):
     datagram_bytes: Annotated[int, Range(64, 65_507)] = field(
         default=1400, metadata=doc("longest datagram sent; longer frames are fragmented")
     )
-    queue_bytes: Bytes = field(default=1 << 20, metadata=doc("bound of the queue to the socket"))
+    queue_bytes: QueueBytes = field(default=1 << 20, metadata=doc("bound of the queue to the socket"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,4 +176,4 @@ class Tcp(Node):
     framing: Literal["frames", "cobs"] = field(
         default="frames", metadata=doc("`cobs` behind ser2net and the like")
     )
-    queue_bytes: Bytes = field(default=1 << 20, metadata=doc("bound of the queue to each peer"))
+    queue_bytes: QueueBytes = field(default=1 << 20, metadata=doc("bound of the queue to each peer"))

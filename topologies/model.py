@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Literal, get_args
 
-from topologies.media import Can, I2c, Link, Multicast, Rs485, Tcp, Uart
+from topologies.media import Can, I2c, Link, Multicast, Rs485, Tcp, Tls, Uart, check_tls
 from topologies.schema import (
     BusName,
     Bytes,
@@ -31,8 +31,10 @@ from topologies.schema import Gateway as GatewayName
 from topologies.urls import TLS_SCHEMES, split_url
 
 __all__ = [
-    "BridgeSpec", "Broker", "BusSpec", "Can", "DeviceSpec", "Dial", "Filter", "Gateway", "I2c", "Link", "Listen",
-    "Medium", "Multicast", "Rate", "Rs485", "Shed", "Side", "SideKind", "Tcp", "Topology", "Uart",
+    "BridgeSpec", "Broker", "BusSpec", "Can", "DeviceSpec", "Dial", "Filter", "Gateway", "I2c", "Link",
+    "Listen",
+    "Medium", "Multicast", "Rate", "Rs485", "Shed", "Side",
+    "SideKind", "Tcp", "Tls", "Topology", "Uart",
 ]  # fmt: skip
 
 SideKind = Literal["bus", "link", "uart", "can", "i2c", "multicast", "tcp"]
@@ -63,13 +65,12 @@ class Listen(Node):
     message_bytes: Bytes | None = field(
         default=None, metadata=doc("longest message taken; the bus's by default")
     )
-    ca_file: Path | None = field(default=None, metadata=doc("certificates that clients must show, PEM (TLS)"))
-    cert_key_file: Path | None = field(default=None, metadata=doc("own certificate and key, PEM (TLS)"))
+    tls: Tls | None = field(default=None, metadata=doc("certificates, for `tls+tcp://` and `wss://`"))
 
     def __post_init__(self) -> None:
-        _check_tls(self.url, self.ca_file, self.cert_key_file)
-        if split_url(self.url).scheme in TLS_SCHEMES and self.cert_key_file is None:
-            raise ValueError("listening with TLS needs cert_key_file")
+        check_tls(self.url, self.tls)
+        if split_url(self.url).scheme in TLS_SCHEMES and not (self.tls and self.tls.cert_file):
+            raise ValueError("listening with TLS needs tls: {cert_file: ...}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,16 +86,10 @@ class Dial(Node):
     message_bytes: Bytes | None = field(
         default=None, metadata=doc("longest message taken; the bus's by default")
     )
-    ca_file: Path | None = field(default=None, metadata=doc("certificates to trust, PEM (TLS)"))
-    cert_key_file: Path | None = field(default=None, metadata=doc("own certificate and key, PEM (TLS)"))
+    tls: Tls | None = field(default=None, metadata=doc("certificates, for `tls+tcp://` and `wss://`"))
 
     def __post_init__(self) -> None:
-        _check_tls(self.url, self.ca_file, self.cert_key_file)
-
-
-def _check_tls(url: str, *files: str | None) -> None:
-    if any(files) and split_url(url).scheme not in TLS_SCHEMES:
-        raise ValueError(f"certificates are for {' and '.join(TLS_SCHEMES)} only")
+        check_tls(self.url, self.tls)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,6 +117,17 @@ class BusSpec(Node):
     message_bytes: Bytes = field(
         default=1 << 20, metadata=doc("longest message taken; who sends a longer one is closed")
     )
+
+    def __post_init__(self) -> None:
+        links: list[Listen | Dial | BusSpec] = [self, *self.listen, *self.dial]
+        for link in links:
+            queue_bytes, message_bytes = self.limits(link)
+            if queue_bytes < message_bytes:
+                raise ValueError("queue_bytes must be at least message_bytes: else the longest never fits")
+
+    def limits(self, link: "Listen | Dial | BusSpec") -> tuple[int, int]:
+        """`queue_bytes` and `message_bytes` of one of its addresses: its own, or else the bus's."""
+        return link.queue_bytes or self.queue_bytes, link.message_bytes or self.message_bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,7 +159,7 @@ class Shed(Node):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Side(Node):
-    """One side of a bridge: one of `bus`, `url`, `uart`, `can`, `i2c`, `multicast`, `tcp`, with its policies."""
+    """One side of a bridge: one of bus, url, uart, can, i2c, multicast and tcp, with its policies."""
 
     bus: BusName | None = field(default=None, metadata=doc("a bus of this file, on whichever gateway"))
     link: Link | None = field(default=None, metadata=doc("an address outside this file", key="url"))
@@ -190,7 +196,7 @@ class Side(Node):
     @property
     def kind(self) -> SideKind:
         """Which medium it is; a `url:` is a `link`."""
-        return next(kind for kind in get_args(SideKind) if getattr(self, kind) is not None)  # type: ignore[no-any-return]
+        return next(kind for kind in get_args(SideKind) if getattr(self, kind) is not None)
 
     @property
     def medium(self) -> Medium:

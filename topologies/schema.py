@@ -10,7 +10,7 @@ from typing import Annotated, Any, NamedTuple
 
 from bus.frame import TOKENS_MAX
 from topologies.findings import Where
-from topologies.urls import check_dial, check_listen, split_url
+from topologies.urls import check_dial, check_listen
 
 TOKEN_MAX = 0xFFFFFFFF
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,62}")
@@ -89,7 +89,7 @@ def _check_token(token: int | str) -> None:
 Name = Annotated[str, Check(_check_name, "a name")]
 Host = Annotated[str, Check(_check_host, "an IP address or host name")]
 Path = Annotated[str, Check(_check_path, "a path")]
-AnyUrl = Annotated[str, Check(lambda text: None if split_url(text) else None, "an address")]
+AnyUrl = Annotated[str, Check(check_listen, "an address")]
 ListenUrl = Annotated[str, Check(check_listen, "an address to listen on")]
 DialUrl = Annotated[str, Check(check_dial, "an address to dial")]
 Gateway = Annotated[str, Ref("gateways")]
@@ -101,4 +101,5 @@ Port = Annotated[int, Range(1, 65535)]
 CanNode = Annotated[int, Range(1, 127)]
 Milliseconds = Annotated[int, Range(1, 86_400_000)]
 Bytes = Annotated[int, Range(1, 1 << 40)]
+QueueBytes = Annotated[int, Range(4096, 1 << 40)]  # the longest frame fits
 Scalar = bool | int | float | str

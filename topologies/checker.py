@@ -1,0 +1,140 @@
+"""What a topology that reads well may still get wrong; `run` refuses what `check` calls an error."""
+
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
+from fnmatch import fnmatchcase
+from typing import Any
+
+from bus.pattern import collisions
+from topologies.budgets import find_overloads
+from topologies.claims import can_node, find_conflicts
+from topologies.cycles import find_cycles
+from topologies.filters import all_names
+from topologies.findings import Finding, Where, error, warning
+from topologies.model import Can, Topology
+from topologies.schema import Node
+from topologies.segments import Joint, Segments, address_of, is_trunk, joints
+
+# What the schema has and this version does not run: where it stands in the file, and what to call it.
+UNSUPPORTED = {
+    "brokers/*": "a TMQ broker",
+    "devices/*": "a tap",
+    "bridges/*/on/1": "failover between gateways",
+    "bridges/*/join/*/i2c": "I2C",
+    "bridges/*/join/*/multicast": "UDP multicast",
+    "bridges/*/join/*/tcp": "a plain TCP stream",
+    "bridges/*/join/*/uart/rs485": "polled RS-485",
+    "bridges/*/join/*/shed": "a shed policy",
+}
+
+
+def check(topology: Topology) -> list[Finding]:
+    """Everything that is wrong or doubtful, in the order of the file."""
+    found = [
+        *find_cycles(topology),
+        *find_conflicts(topology),
+        *find_overloads(topology),
+        *_idle_gateways(topology),
+        *_repeated_names(topology),
+        *_unreachable(topology),
+        *_nodeless(topology),
+        *_shared_plain(topology),
+        *_colliding_tokens(topology),
+    ]
+    return sorted(found, key=lambda finding: (finding.line, finding.column, finding.text))
+
+
+def unsupported(topology: Topology, gateway: str) -> list[Finding]:
+    """An error for each thing in this gateway's part that this version does not run."""
+    return [
+        error(where, f"{what} is not run by this version")
+        for path, where in _walk(topology, "", topology.where, gateway)
+        for pattern, what in UNSUPPORTED.items()
+        if fnmatchcase(path, pattern)
+    ]
+
+
+def parts(topology: Topology, gateway: str) -> set[tuple[str, str]]:
+    """(section, name) of everything that `gateway` runs."""
+    sections: dict[str, Any] = {s: getattr(topology, s) for s in ("brokers", "buses", "bridges", "devices")}
+    return {
+        (section, name)
+        for section, entries in sections.items()
+        for name, entry in entries.items()
+        if gateway in ((entry.on,) if isinstance(entry.on, str) else entry.on)
+    }
+
+
+def _walk(value: Any, path: str, where: Where, gateway: str) -> Iterator[tuple[str, Where]]:
+    """Path and place of everything that is given, in the parts that `gateway` runs."""
+    if isinstance(value, Topology):
+        for section, name in sorted(parts(value, gateway)):
+            yield from _walk(getattr(value, section)[name], f"{section}/{name}", where, gateway)
+        return
+    where = value.where if isinstance(value, Node) else where
+    yield path, where
+    if is_dataclass(value):
+        given = ((f.name, getattr(value, f.name)) for f in fields(value) if f.name != "where")
+        children = [(name, child) for name, child in given if child is not None]
+    else:
+        children = [(str(i), child) for i, child in enumerate(value)] if isinstance(value, tuple) else []
+    for name, child in children:
+        yield from _walk(child, f"{path}/{name}", where, gateway)
+
+
+def _idle_gateways(topology: Topology) -> list[Finding]:
+    return [
+        error(gateway.where, f"nothing runs on gateway {name}")
+        for name, gateway in topology.gateways.items()
+        if not parts(topology, name)
+    ]
+
+
+def _repeated_names(topology: Topology) -> Iterator[Finding]:
+    """Names that `run --only NAME` could not tell apart."""
+    seen: dict[str, str] = {}
+    for section in ("brokers", "buses", "bridges", "devices"):
+        for name, entry in getattr(topology, section).items():
+            if name in seen:
+                yield error(entry.where, f'"{name}" is the name of something in {seen[name]} already')
+            seen.setdefault(name, section)
+
+
+def _unreachable(topology: Topology) -> Iterator[Finding]:
+    for joint in joints(topology):
+        bus, trunk = joint.side.bus, is_trunk(topology, joint.side)
+        if bus is None or topology.buses[bus].on == joint.gateway:
+            continue
+        if address_of(topology, bus, joint.gateway, trunk) is None:
+            kind = "trunk address" if trunk else "address without trunk"
+            yield error(joint.side.where, f"bus {bus} has no {kind} that gateway {joint.gateway} can dial")
+
+
+def _nodeless(topology: Topology) -> Iterator[Finding]:
+    for joint in joints(topology):
+        if isinstance(joint.side.medium, Can) and can_node(topology, joint) is None:
+            yield error(
+                joint.side.where, f"CAN needs a node id: give gateway {joint.gateway} a node, 1 to 127"
+            )
+
+
+def _shared_plain(topology: Topology) -> Iterator[Finding]:
+    """Segments on which several appliances send without envelopes."""
+    segments, users = Segments(topology), dict[str, list[Joint]]()
+    for joint in joints(topology):
+        # Peers of a bus do not hear each other: only stand-ins can repeat themselves there.
+        if joint.side.kind not in ("bus", "link") or len(joint.spec.on) > 1:
+            users.setdefault(segments.of(joint), []).append(joint)
+    for name, joined in users.items():
+        gateways = list(dict.fromkeys(joint.gateway for joint in joined))
+        plain = [joint for joint in joined if not is_trunk(topology, joint.side)]
+        if len(gateways) > 1 and plain:
+            text = f"{name} is shared by {', '.join(gateways)} without trunk: exactly once cannot be promised"
+            yield warning(plain[0].side.where, text)
+
+
+def _colliding_tokens(topology: Topology) -> Iterator[Finding]:
+    names = (name for pattern in all_names(topology) for name in pattern)
+    for token, same in collisions(names).items():
+        words = ", ".join(repr(name) for name in same)
+        yield error(topology.where, f"{words} are one token, {token:#010x}: rename all but one")

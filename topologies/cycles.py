@@ -1,0 +1,121 @@
+"""Loops: ways that frames could go round for ever, because nothing on them remembers a frame.
+
+A loop is harmless only if every link in it is a trunk: a frame that crosses one plain link leaves its
+envelope behind, and is new to the next bridge that it meets. A failover group is one bridge here, as
+one of it forwards at a time.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from topologies.filters import Tokens, all_names, passes, tokens
+from topologies.findings import Finding, Where, error
+from topologies.model import BridgeSpec, Side, Topology
+from topologies.segments import Segments, bus_at, is_trunk, joints
+
+
+class Edge(NamedTuple):
+    """A link between two things by name; `one` is the bridge where there is one."""
+
+    one: str
+    other: str
+    trunk: bool
+    where: Where
+    spec: BridgeSpec | None = None
+    side: Side | None = None
+
+    def lets(self, frame: Tokens, source: str) -> bool:
+        """Whether a frame gets across, coming from `source`."""
+        if self.spec is None or self.side is None:
+            return True
+        return passes(self.spec, self.side, frame, inward=source == self.other)
+
+
+Step = tuple[str, Edge, str]  # from, over, to
+
+
+def find_cycles(topology: Topology) -> list[Finding]:
+    """An error for each loop that is not made of trunks throughout."""
+    edges = sorted(_edges(topology), key=lambda edge: not edge.trunk)  # trunks first: see _loops
+    if not any(_loops(edges)):
+        return []
+    found: dict[frozenset[int], list[Step]] = {}
+    for frame in sorted({tokens(names) for names in all_names(topology)} | {()}):
+        for steps in _loops([edge for edge in edges if _ever(edge, frame)]):
+            if _goes_round(steps, frame):
+                found.setdefault(frozenset(id(edge) for _, edge, _ in steps), steps)
+    return [_finding(steps) for steps in found.values()]
+
+
+def _edges(topology: Topology) -> Iterator[Edge]:
+    for name, bus in topology.buses.items():
+        for dial in bus.dial:
+            target = bus_at(topology, dial.url, bus.on)
+            yield Edge(
+                f"bus {name}", f"bus {target}" if target else f"url {dial.url}", dial.trunk, dial.where
+            )
+    segments = Segments(topology)
+    for joint in joints(topology):
+        if joint.gateway == joint.spec.on[0]:
+            trunk = is_trunk(topology, joint.side)
+            bridge = f"bridge {joint.bridge}"
+            yield Edge(bridge, segments.of(joint), trunk, joint.side.where, joint.spec, joint.side)
+
+
+def _ever(edge: Edge, frame: Tokens) -> bool:
+    return edge.lets(frame, edge.one) or edge.lets(frame, edge.other)
+
+
+def _loops(edges: list[Edge]) -> Iterator[list[Step]]:
+    """One loop for each plain edge that closes one.
+
+    Trunks come first, so an edge that closes a loop of trunks is met while there are only trunks, and
+    every plain edge in a loop either closes it or lies on a loop that a later plain edge closes.
+    """
+    tree: dict[str, list[Edge]] = {}
+    group: dict[str, set[str]] = {}
+    for edge in edges:
+        one = group.setdefault(edge.one, {edge.one})
+        other = group.setdefault(edge.other, {edge.other})
+        if one is other:
+            if not edge.trunk:
+                yield [*_way(tree, edge.other, edge.one), (edge.one, edge, edge.other)]
+            continue
+        small, large = sorted((one, other), key=len)
+        large |= small
+        group.update(dict.fromkeys(small, large))
+        tree.setdefault(edge.one, []).append(edge)
+        tree.setdefault(edge.other, []).append(edge)
+
+
+def _way(tree: dict[str, list[Edge]], start: str, goal: str) -> list[Step]:
+    """The steps from one thing to another over a forest; none when they are the same."""
+    came: dict[str, Step | None] = {start: None}
+    waiting = [start]
+    while waiting and goal not in came:
+        here = waiting.pop()
+        for edge in tree.get(here, ()):
+            there = edge.other if edge.one == here else edge.one
+            if there not in came:
+                came[there] = (here, edge, there)
+                waiting.append(there)
+    steps = []
+    while step := came[goal]:
+        steps.append(step)
+        goal = step[0]
+    return steps[::-1]
+
+
+def _goes_round(steps: list[Step], frame: Tokens) -> bool:
+    forward = all(edge.lets(frame, source) for source, edge, _ in steps)
+    return forward or all(edge.lets(frame, target) for _, edge, target in steps)
+
+
+def _finding(steps: list[Step]) -> Finding:
+    first = min((step[0] for step in steps), key=lambda name: (not name.startswith("bus "), name))
+    turn = [step[0] for step in steps].index(first)
+    names = [step[0] for step in steps[turn:] + steps[:turn]]
+    plain = [f"{source} - {target}" for source, edge, target in steps if not edge.trunk]
+    text = f"frames would go round: {' -> '.join([*names, first])}; "
+    fix = f"make every link of it a trunk (plain: {', '.join(plain)}), or open it"
+    return error(max(edge.where for _, edge, _ in steps if not edge.trunk), text + fix)

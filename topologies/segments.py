@@ -1,0 +1,129 @@
+"""Who meets whom: which address leads to which bus, and which sides of bridges share one wire."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from topologies.model import BridgeSpec, Can, I2c, Link, Listen, Multicast, Side, Tcp, Topology, Uart
+from topologies.urls import HOSTED, Url, is_loopback, is_wildcard, overlap, split_url, with_host
+
+
+class Joint(NamedTuple):
+    """One side of one bridge on one of its gateways."""
+
+    bridge: str
+    spec: BridgeSpec
+    side: Side
+    gateway: str
+
+
+def joints(topology: Topology) -> Iterator[Joint]:
+    """Every side of every bridge, on every gateway that may run it."""
+    for name, spec in topology.bridges.items():
+        for side in spec.join:
+            for gateway in spec.on:
+                yield Joint(name, spec, side, gateway)
+
+
+def machine(topology: Topology, gateway: str) -> str:
+    """What tells machines apart: gateways with loopback addresses share one."""
+    address = topology.gateways[gateway].address
+    return "this machine" if is_loopback(address) else address
+
+
+def is_trunk(topology: Topology, side: Side) -> bool:
+    """Whether envelopes are kept on a side: as it says, or else as its bus offers a trunk address."""
+    if side.trunk is None and side.bus is not None:
+        return any(listen.trunk for listen in topology.buses[side.bus].listen)
+    return bool(side.trunk)
+
+
+def address_of(topology: Topology, bus: str, gateway: str, trunk: bool) -> str | None:
+    """The first address of `bus` that `gateway` can dial, of that kind; None when there is none."""
+    for listen in topology.buses[bus].listen:
+        if listen.trunk == trunk and (address := _from(topology, listen, topology.buses[bus].on, gateway)):
+            return address
+    return None
+
+
+def _from(topology: Topology, listen: Listen, owner: str, gateway: str) -> str | None:
+    url = split_url(listen.url)
+    near = machine(topology, owner) == machine(topology, gateway)
+    if url.scheme not in HOSTED:
+        return listen.url if near and url.scheme == "ipc" else None
+    if url.port == 0 or (is_loopback(url.host) and not near):
+        return None
+    if is_wildcard(url.host):
+        return with_host(url, topology.gateways[owner].address)
+    return listen.url
+
+
+def bus_at(topology: Topology, text: str, gateway: str) -> str | None:
+    """The bus of this file that listens where `gateway` would dial, if there is one."""
+    url = split_url(text)
+    for name, bus in topology.buses.items():
+        if any(_leads(topology, url, gateway, split_url(listen.url), bus.on) for listen in bus.listen):
+            return name
+    return None
+
+
+def _leads(topology: Topology, dialled: Url, gateway: str, listening: Url, owner: str) -> bool:
+    near = machine(topology, gateway) == machine(topology, owner)
+    if dialled.scheme != listening.scheme:
+        return False
+    if dialled.scheme not in HOSTED:
+        return near and dialled.path == listening.path and (dialled.scheme == "ipc" or gateway == owner)
+    if dialled.port != listening.port or dialled.path.rstrip("/") != listening.path.rstrip("/"):
+        return False
+    if is_loopback(dialled.host):
+        return near and overlap(dialled.host, listening.host)
+    address = topology.gateways[owner].address
+    return dialled.host in (address, listening.host) and (
+        is_wildcard(listening.host) or listening.host in (dialled.host, address)
+    )
+
+
+class Segments:
+    """Names the wire behind each side, so that two sides on one wire get the same name."""
+
+    def __init__(self, topology: Topology) -> None:
+        self._topology = topology
+        self._same: dict[str, str] = {}
+        for joint in joints(topology):
+            # Stand-ins for each other are on the same wire, whatever their machines call it.
+            self._merge(self._own(joint), self._own(joint._replace(gateway=joint.spec.on[0])))
+
+    def of(self, joint: Joint) -> str:
+        return self._root(self._own(joint))
+
+    def _root(self, name: str) -> str:
+        while name in self._same:
+            name = self._same[name]
+        return name
+
+    def _merge(self, one: str, other: str) -> None:
+        one, other = self._root(one), self._root(other)
+        if one != other:
+            self._same[one] = other
+
+    def _own(self, joint: Joint) -> str:
+        side, medium = joint.side, joint.side.medium
+        if side.segment is not None:
+            return f"segment {side.segment}"
+        if isinstance(medium, str):
+            return f"bus {medium}"
+        if isinstance(medium, Link):
+            bus = bus_at(self._topology, medium.address, joint.gateway) if medium.mode == "dial" else None
+            return f"bus {bus}" if bus else f"url {medium.address}"
+        if isinstance(medium, Multicast):
+            return f"multicast {medium.group}:{medium.port}"
+        if isinstance(medium, Can) and medium.interface == "udp_multicast":
+            return f"can {medium.channel}:{medium.options.get('port', 43113)}"
+        return f"{side.kind} {_device(medium)} of {machine(self._topology, joint.gateway)}"
+
+
+def _device(medium: Can | Uart | I2c | Tcp) -> str:
+    if isinstance(medium, Can):
+        return f"{medium.interface}:{medium.channel}"
+    if isinstance(medium, Uart):
+        return medium.port
+    return str(medium.bus) if isinstance(medium, I2c) else f"{medium.host}:{medium.port}"
