@@ -11,7 +11,14 @@ from threading import Thread
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
-from bridges.codecs.uart import MESSAGE_BYTES_MAX, MESSAGE_BYTES_MIN, Decoder, encode
+from bridges.codecs.uart import (
+    MESSAGE_BYTES_MAX,
+    MESSAGE_BYTES_MIN,
+    WIRE_BYTES_MAX,
+    Decoder,
+    encode,
+    wire_bytes_max,
+)
 from bridges.device import DeviceLink, DevicePipe
 from bus.batch import Batch, from_payloads, payloads
 from bus.errors import LinkError
@@ -93,8 +100,10 @@ def _check(name: str, port: str, baud: int, parity: str, stopbits: float, queue_
         raise LinkError(f"{name}: baud must be above 0, not {baud}")
     if parity not in ("N", "E", "O", "M", "S") or stopbits not in (1, 1.5, 2):
         raise LinkError(f"{name}: parity is one of N E O M S, stopbits one of 1 1.5 2")
-    if queue_bytes < 3103:
-        raise LinkError(f"{name}: queue_bytes must be at least 3103, else the longest frame never fits")
+    if queue_bytes < WIRE_BYTES_MAX:
+        raise LinkError(
+            f"{name}: queue_bytes must be at least {WIRE_BYTES_MAX}, else the longest frame never fits"
+        )
 
 
 def _socket_address(name: str, url: str) -> tuple[str, int]:
@@ -224,7 +233,7 @@ def enqueue(messages: list[bytes], queue: deque[bytes], stats: Stats, queue_byte
     for message in messages:
         if not MESSAGE_BYTES_MIN <= len(message) <= MESSAGE_BYTES_MAX:
             stats.drop("oversize" if message else "empty")
-        elif stats.queued_bytes + len(message) > queue_bytes:
+        elif stats.queued_bytes + wire_bytes_max(len(message)) > queue_bytes:
             stats.drop("queue full")
         else:
             coded = encode(message)

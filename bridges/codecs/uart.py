@@ -13,14 +13,16 @@ RESIDUE = 0x2144DF1C
 _RUN = 254
 
 
-def _coded_bytes(size: int) -> int:
-    """The most that COBS makes of `size` bytes: one more for each started run of 254."""
-    return size + (size + _RUN - 1) // _RUN
+def wire_bytes_max(size: int) -> int:
+    """The most that a message of `size` bytes takes on the line, both zeros included."""
+    data = size + CRC_BYTES
+    return data + (data + _RUN - 1) // _RUN + 2
 
 
-CODED_BYTES_MAX = _coded_bytes(MESSAGE_BYTES_MAX + CRC_BYTES)
-WIRE_BYTES_MAX = CODED_BYTES_MAX + 2
-"""3103: the longest encoded message, with a zero on both sides."""
+WIRE_BYTES_MAX = wire_bytes_max(MESSAGE_BYTES_MAX)
+"""3103"""
+CODED_BYTES_MAX = WIRE_BYTES_MAX - 2
+"""The longest run between two zeros."""
 
 
 def cobs_encode(data: bytes) -> bytes:

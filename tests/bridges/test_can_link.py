@@ -280,6 +280,11 @@ async def test_across_processes() -> None:
         await other.wait()
 
 
+async def test_rates_reach_the_interface() -> None:
+    with Bus("virtual").link(Hub(), 1, fd=True, bitrate=500_000, data_bitrate=2_000_000) as link:
+        await until(lambda: link.state == "up")
+
+
 def test_echoes_are_matched_in_order() -> None:
     own = deque([b"a", b"b", b"c", b"d"])
     assert take_echo(own, b"a")
