@@ -10,6 +10,10 @@ from bus.errors import BusError
 
 # name -> (module, one line of help); each module has `arguments(parser)` and `run(options) -> int`.
 COMMANDS = {
+    "run": ("appliance.run", "run a gateway's part of a topology"),
+    "check": ("appliance.check", "find what is wrong with a topology, before it starts"),
+    "show": ("appliance.show", "draw a topology"),
+    "demo": ("appliance.demo.command", "the whole thing, with no hardware and no root"),
     "device": ("appliance.device", "a raw device: joins everyone who connects, in one line"),
 }
 

@@ -19,22 +19,28 @@ class Service(Protocol):
     def hubs(self) -> Iterable[Hub]: ...
 
 
-def serve(service: Service, announce: Callable[[], None] | None = None) -> int:
-    """Open, announce, wait for SIGINT or SIGTERM, drain within a bound, close. Returns 0."""
-    return asyncio.run(_serve(service, announce))
+def _nothing() -> None:
+    pass
 
 
-async def _serve(service: Service, announce: Callable[[], None] | None) -> int:
+def serve(
+    service: Service, announce: Callable[[], None] = _nothing, farewell: Callable[[], None] = _nothing
+) -> int:
+    """Open, announce, wait for SIGINT or SIGTERM, drain within a bound, bid farewell, close. Returns 0."""
+    return asyncio.run(_serve(service, announce, farewell))
+
+
+async def _serve(service: Service, announce: Callable[[], None], farewell: Callable[[], None]) -> int:
     loop = asyncio.get_running_loop()
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
     service.open(loop)
     try:
-        if announce is not None:
-            announce()
+        announce()
         await stop.wait()
         await drain(service)
+        farewell()
     finally:
         service.close()
     return 0

@@ -1,0 +1,36 @@
+"""`buscoupler check FILE...`: every finding on a topology, before anything starts."""
+
+import argparse
+import json
+
+from topologies.checker import check, unsupported
+from topologies.findings import Finding, InvalidTopology
+from topologies.loader import load
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("files", nargs="+", metavar="FILE", help="topologies")
+    parser.add_argument("--json", action="store_true", help="one list of findings, for programs")
+
+
+def findings_of(file: str) -> list[Finding]:
+    """Errors and warnings of one file; what this version does not run yet is a warning here."""
+    try:
+        topology = load(file)
+    except InvalidTopology as error:
+        return list(error.findings)
+    later = [finding._replace(level="warning") for finding in unsupported(topology)]
+    return [*check(topology), *later]
+
+
+def run(options: argparse.Namespace) -> int:
+    findings = [finding for file in options.files for finding in findings_of(file)]
+    if options.json:
+        print(json.dumps([finding._asdict() for finding in findings]))
+    else:
+        for finding in findings:
+            print(finding)
+        for file in options.files:
+            if not any(finding.file == file for finding in findings):
+                print(f"{file}: ok")
+    return int(any(finding.level == "error" for finding in findings))

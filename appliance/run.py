@@ -1,0 +1,83 @@
+"""`buscoupler run FILE`: a gateway's part of a topology, in one process or `--only` some of it."""
+
+import argparse
+import asyncio
+import logging
+import os
+import signal
+import tempfile
+from pathlib import Path
+
+from appliance.compose import Appliance
+from appliance.ledger import ledger
+from appliance.serve import serve
+from bus.errors import TopologyError
+from topologies.findings import Finding, InvalidTopology
+from topologies.loader import load
+from topologies.model import Topology
+
+log = logging.getLogger("buscoupler")
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", metavar="FILE", help="the topology")
+    parser.add_argument("--gateway", metavar="NAME", help="which gateway this is; needed if there are several")
+    parser.add_argument(
+        "--only", action="append", default=[], metavar="NAME", help="run just this bus or bridge (repeatable)"
+    )
+    parser.add_argument(
+        "--run-directory", type=Path, metavar="DIR", help="where parts of one gateway meet (local sockets)"
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    topology = checked(options.file)
+    gateway = options.gateway or sole_gateway(topology)
+    sockets = sockets_directory(options.run_directory, topology.name, gateway) if options.only else None
+    appliance = Appliance(topology, gateway, options.only, sockets)
+
+    def announce() -> None:
+        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, reload, appliance, options.file)
+        print(f"{topology.name}: {gateway} runs {', '.join(appliance.parts) or 'nothing'}", flush=True)
+        for link in appliance.links():
+            print(f"  {getattr(link, 'url', link.name)}", flush=True)
+
+    return serve(appliance, announce, lambda: print(ledger(appliance.hubs()), flush=True))
+
+
+def checked(file: str) -> Topology:
+    """A topology that `check` has no error for and this version runs. Raises `InvalidTopology`."""
+    from topologies.checker import check, unsupported
+
+    topology = load(file)
+    findings: list[Finding] = [*check(topology), *unsupported(topology)]
+    errors = [finding for finding in findings if finding.level == "error"]
+    if errors:
+        raise InvalidTopology(errors)
+    for finding in findings:
+        log.warning("%s", finding)
+    return topology
+
+
+def sole_gateway(topology: Topology) -> str:
+    if len(topology.gateways) > 1:
+        raise TopologyError(f"which gateway is this? give --gateway: {', '.join(topology.gateways)}")
+    return next(iter(topology.gateways))
+
+
+def sockets_directory(given: Path | None, name: str, gateway: str) -> Path:
+    """A directory of this user's only, made if need be: who can write there can join the buses."""
+    runtime = os.environ.get("XDG_RUNTIME_DIR") or ("/run" if os.geteuid() == 0 else tempfile.gettempdir())
+    directory = given or Path(runtime) / f"buscoupler-{os.geteuid()}" / name / gateway
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return directory
+
+
+def reload(appliance: Appliance, file: str) -> None:
+    """SIGHUP: go over to what the file says now; keep what runs if the file is wrong."""
+    try:
+        changed = appliance.change(checked(file))
+    except TopologyError as error:
+        log.error("not re-read, going on as before:\n%s", error)
+    else:
+        log.warning("re-read %s: %s", file, ", ".join(changed) if changed else "nothing differs")

@@ -1,0 +1,18 @@
+"""`buscoupler show FILE`: a topology as a picture, in text or Mermaid."""
+
+import argparse
+
+from topologies.loader import load
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", metavar="FILE", help="the topology")
+    parser.add_argument("--format", choices=["text", "mermaid"], default="text")
+
+
+def run(options: argparse.Namespace) -> int:
+    from topologies.show import mermaid, text
+
+    drawing = {"text": text, "mermaid": mermaid}[options.format](load(options.file))
+    print(drawing)
+    return 0
