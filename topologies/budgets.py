@@ -48,7 +48,7 @@ def _fd(size: int) -> list[int]:
 
 
 def _fd_data_bits(count: int) -> int:
-    """Bits at the data rate: flags and length, data, stuff bits, stuff count, CRC with its fixed stuff bits."""
+    """Bits at the data rate: flags, length, data, stuff bits, stuff count, CRC with fixed stuff bits."""
     stuffable = 5 + 8 * count
     return stuffable + stuffable // 4 + 4 + (17 + 6 if count <= 16 else 21 + 7)
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
-from fnmatch import fnmatchcase
 from typing import Any
 
 from bus.pattern import collisions
@@ -44,28 +43,35 @@ def check(topology: Topology) -> list[Finding]:
     return sorted(found, key=lambda finding: (finding.line, finding.column, finding.text))
 
 
-def unsupported(topology: Topology, gateway: str) -> list[Finding]:
-    """An error for each thing in this gateway's part that this version does not run."""
-    return [
+def unsupported(topology: Topology, gateway: str | None = None) -> list[Finding]:
+    """An error for each thing that this version does not run: in one gateway's part, or in the whole file."""
+    found = [
         error(where, f"{what} is not run by this version")
         for path, where in _walk(topology, "", topology.where, gateway)
         for pattern, what in UNSUPPORTED.items()
-        if fnmatchcase(path, pattern)
+        if _fits(path, pattern)
     ]
+    return sorted(found, key=lambda finding: (finding.line, finding.column))
 
 
-def parts(topology: Topology, gateway: str) -> set[tuple[str, str]]:
-    """(section, name) of everything that `gateway` runs."""
+def _fits(path: str, pattern: str) -> bool:
+    """Whether a path has the pattern's shape, `*` standing for one name or number."""
+    names, shapes = path.split("/"), pattern.split("/")
+    return len(names) == len(shapes) and all(s in ("*", n) for n, s in zip(names, shapes, strict=True))
+
+
+def parts(topology: Topology, gateway: str | None) -> set[tuple[str, str]]:
+    """(section, name) of everything that `gateway` runs; of everything, without one."""
     sections: dict[str, Any] = {s: getattr(topology, s) for s in ("brokers", "buses", "bridges", "devices")}
     return {
         (section, name)
         for section, entries in sections.items()
         for name, entry in entries.items()
-        if gateway in ((entry.on,) if isinstance(entry.on, str) else entry.on)
+        if gateway is None or gateway in ((entry.on,) if isinstance(entry.on, str) else entry.on)
     }
 
 
-def _walk(value: Any, path: str, where: Where, gateway: str) -> Iterator[tuple[str, Where]]:
+def _walk(value: Any, path: str, where: Where, gateway: str | None) -> Iterator[tuple[str, Where]]:
     """Path and place of everything that is given, in the parts that `gateway` runs."""
     if isinstance(value, Topology):
         for section, name in sorted(parts(value, gateway)):
@@ -134,7 +140,8 @@ def _shared_plain(topology: Topology) -> Iterator[Finding]:
 
 
 def _colliding_tokens(topology: Topology) -> Iterator[Finding]:
-    names = (name for pattern in all_names(topology) for name in pattern)
+    # A number that equals the token of a name is taken to be meant so.
+    names = (name for pattern in all_names(topology) for name in pattern if isinstance(name, str))
     for token, same in collisions(names).items():
         words = ", ".join(repr(name) for name in same)
         yield error(topology.where, f"{words} are one token, {token:#010x}: rename all but one")

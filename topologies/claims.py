@@ -26,22 +26,23 @@ class Claim(NamedTuple):
 def find_conflicts(topology: Topology) -> list[Finding]:
     """An error for each pair that wants the same thing, at the later of the two."""
     groups: dict[tuple[str, str], list[Claim]] = defaultdict(list)
-    for claim in (*_listeners(topology), *_devices(topology), *_can_nodes(topology)):
+    claims = (*_listeners(topology), *_devices(topology), *_can_nodes(topology))
+    for claim in sorted(claims, key=lambda claim: claim.where):
         groups[claim.machine, claim.what].append(claim)
     return [
         error(later.where, f"{later.what} is taken by {first.owner} already (line {first.where.line})")
-        for claims in groups.values()
-        for first, later in _pairs(claims)
+        for group in groups.values()
+        for first, later in _pairs(group)
     ]
 
 
 def _pairs(claims: list[Claim]) -> Iterator[tuple[Claim, Claim]]:
     """For each claim the first one that it meets, so that n of them make n - 1 findings."""
     met = set()
-    for (i, first), (j, later) in combinations(enumerate(claims), 2):
+    for (_, first), (j, later) in combinations(enumerate(claims), 2):
         if j not in met and overlap(first.host, later.host) and not _share_port(first, later):
             met.add(j)
-            yield (first, later) if i < j else (later, first)
+            yield first, later
 
 
 def _share_port(one: Claim, other: Claim) -> bool:

@@ -22,7 +22,7 @@ from topologies.schema import (
     Scalar,
     doc,
 )
-from topologies.urls import TLS_SCHEMES, split_url
+from topologies.urls import TLS_SCHEMES, check_dial, split_url
 
 QUEUE_BYTES = 65_536
 
@@ -57,6 +57,10 @@ class Link(Node):
 
     def __post_init__(self) -> None:
         check_tls(self.address, self.tls)
+        if self.mode == "dial":
+            check_dial(self.address)
+        elif needs_certificate(self.address, self.tls):
+            raise ValueError("listening with TLS needs tls: {cert_file: ...}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,6 +104,7 @@ class Can(Node):
     data_bitrate: Annotated[int, Range(1_000, 20_000_000)] | None = field(
         default=None, metadata=doc("bits a second of the data phase, with `fd`")
     )
+    bitrate_switch: bool = field(default=True, metadata=doc("send data at `data_bitrate`, with `fd`"))
     node: CanNode | None = field(
         default=None, metadata=doc("Cyphal node id; the gateway's `node` by default")
     )
@@ -141,6 +146,11 @@ def check_tls(url: str, tls: Tls | None) -> None:
     """Raises ValueError for certificates where nothing would look at them."""
     if tls and split_url(url).scheme not in TLS_SCHEMES:
         raise ValueError(f"tls is for {' and '.join(s + '://' for s in TLS_SCHEMES)} only")
+
+
+def needs_certificate(url: str, tls: Tls | None) -> bool:
+    """Whether a listener on `url` would have nothing to show."""
+    return split_url(url).scheme in TLS_SCHEMES and not (tls and tls.cert_file)
 
 
 def _check_group(text: str) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Literal, get_args
 
-from topologies.media import Can, I2c, Link, Multicast, Rs485, Tcp, Tls, Uart, check_tls
+from topologies.media import Can, I2c, Link, Multicast, Rs485, Tcp, Tls, Uart, check_tls, needs_certificate
 from topologies.schema import (
     BusName,
     Bytes,
@@ -28,7 +28,6 @@ from topologies.schema import (
     doc,
 )
 from topologies.schema import Gateway as GatewayName
-from topologies.urls import TLS_SCHEMES, split_url
 
 __all__ = [
     "BridgeSpec", "Broker", "BusSpec", "Can", "DeviceSpec", "Dial", "Filter", "Gateway", "I2c", "Link",
@@ -69,7 +68,7 @@ class Listen(Node):
 
     def __post_init__(self) -> None:
         check_tls(self.url, self.tls)
-        if split_url(self.url).scheme in TLS_SCHEMES and not (self.tls and self.tls.cert_file):
+        if needs_certificate(self.url, self.tls):
             raise ValueError("listening with TLS needs tls: {cert_file: ...}")
 
 
@@ -170,9 +169,7 @@ class Side(Node):
     tcp: Tcp | None = field(default=None, metadata=doc("a TCP stream"))
     trunk: bool | None = field(
         default=None,
-        metadata=doc(
-            "envelopes are kept here; by default on a bus that has a trunk address, and nowhere else"
-        ),
+        metadata=doc("envelopes are kept here; by default on a bus that has a trunk, and nowhere else"),
     )
     segment: Name | None = field(
         default=None,

@@ -23,7 +23,7 @@ class Range(NamedTuple):
     high: float
 
     def __str__(self) -> str:
-        return f"{self.low:g} or more" if self.high == float("inf") else f"{self.low} to {self.high}"
+        return f"{self.low:.12g} to {self.high:.12g}"
 
 
 class Length(NamedTuple):

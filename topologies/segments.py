@@ -31,9 +31,10 @@ def machine(topology: Topology, gateway: str) -> str:
 
 
 def is_trunk(topology: Topology, side: Side) -> bool:
-    """Whether envelopes are kept on a side: as it says, or else as its bus offers a trunk address."""
+    """Whether envelopes are kept on a side: as it says, or else as its bus has a trunk or not."""
     if side.trunk is None and side.bus is not None:
-        return any(listen.trunk for listen in topology.buses[side.bus].listen)
+        bus = topology.buses[side.bus]
+        return any(end.trunk for end in (*bus.listen, *bus.dial))
     return bool(side.trunk)
 
 

@@ -1,0 +1,123 @@
+"""The reference page of topology files, written from the model.
+
+`python -m topologies.reference > docs/topology.md` renews it.
+"""
+
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import MISSING, Field, is_dataclass
+from pathlib import Path
+from typing import Any, Literal, get_args, get_origin
+
+from topologies.loader import annotations, members, unwrap
+from topologies.model import Topology
+from topologies.schema import Check, Length, Names, Patterns, Range, Ref, Single
+
+PAGE = Path(__file__).parent.parent / "docs" / "topology.md"
+
+INTRODUCTION = """# Topology files
+
+One YAML file describes the whole system; each gateway runs its part:
+`buscoupler run plant.yaml --gateway gw-a`. `buscoupler check FILE` judges a file, `buscoupler show FILE`
+draws it. Commented examples are in `topologies/`. This page is written by `python -m topologies.reference`.
+
+Reading is strict: a key that is not on this page is an error, as is a repeated one. Every error is reported
+with file, line, column and path. A word that YAML 1.1 takes for something else (`on`, `no`, `1.5`) needs
+quotes where text is expected. `<<: *anchor` works. A file has at most 1 MiB and 50,000 values, aliases
+counted as what they stand for.
+
+`check` finds, beyond that: loops that are not made of trunks throughout; a port, serial device, I2C target
+or CAN node id that two things want; gateways that nothing runs on; names used twice; bridges that cannot
+reach their bus; CAN without a node id; names with one token; media that cannot carry the `rates` promised.
+It warns of segments that several gateways share without `trunk`: exactly once cannot be promised there.
+
+A pattern is a list of names and numbers: `[fridge, temp, 7]`; one alone needs no brackets. It matches every
+frame that starts with it, so `[]` matches all.
+"""
+
+
+def page() -> str:
+    """The whole page, ending in a newline."""
+    return "\n".join([INTRODUCTION, *(_section(cls) for cls in _classes(Topology, {}))])
+
+
+def _classes(cls: type, seen: dict[type, None]) -> dict[type, None]:
+    """The dataclasses that can be reached from one, in the order of the file."""
+    seen.setdefault(cls)
+    for _, annotation in annotations(cls).values():
+        for inner in _inner(annotation):
+            if inner not in seen:
+                _classes(inner, seen)
+    return seen
+
+
+def _inner(annotation: Any) -> Iterator[type]:
+    bare, _ = unwrap(annotation)
+    if isinstance(bare, type) and is_dataclass(bare):
+        yield bare
+    for argument in get_args(bare) if get_origin(bare) is not Literal else ():
+        if argument is not ...:
+            yield from _inner(argument)
+
+
+def _section(cls: type) -> str:
+    rows = [_row(key, f, annotation) for key, (f, annotation) in annotations(cls).items()]
+    short = getattr(cls, "SHORT", None)
+    alone = f"A value alone stands for `{short}`.\n\n" if short else ""
+    table = "\n".join(["| key | value | default | meaning |", "|---|---|---|---|", *rows])
+    return f"## {_title(cls)}\n\n{cls.__doc__}\n\n{alone}{table}\n"
+
+
+def _title(cls: type) -> str:
+    return cls.__name__.removesuffix("Spec")
+
+
+def _row(key: str, f: Field[Any], annotation: Any) -> str:
+    return f"| `{key}` | {_words(annotation)} | {_default(f)} | {f.metadata['doc']} |"
+
+
+def _default(f: Field[Any]) -> str:
+    if f.default is MISSING and f.default_factory is MISSING:
+        return "**required**"
+    value = f.default if f.default_factory is MISSING else f.default_factory()
+    if value is None or value in ((), {}) or is_dataclass(value):
+        return ""
+    if f.name == "subject":
+        return f"`{value:#x}`"
+    return f"`{str(value).lower() if isinstance(value, bool) else value}`"
+
+
+def _words(annotation: Any) -> str:
+    """A type in the words of someone who writes YAML."""
+    if annotation in (Names, Patterns):
+        return "pattern" if annotation == Names else "list of patterns"
+    bare, markers = unwrap(annotation)
+    for marker in markers:
+        if isinstance(marker, Ref):
+            return {"gateways": "name of a gateway", "buses": "name of a bus"}[marker.section]
+        if isinstance(marker, Check):
+            return marker.words
+        if isinstance(marker, Range):
+            return f"{_bare_words(bare)}, {marker}"
+    single = any(m is Single or isinstance(m, Single) for m in markers)
+    least = next((m.low for m in markers if isinstance(m, Length)), 0)
+    words = _bare_words(bare) + (f", {least} or more" if least > 1 else "")
+    return f"{words}, or one alone" if single else words
+
+
+def _bare_words(bare: Any) -> str:
+    origin = get_origin(bare)
+    if isinstance(bare, type) and is_dataclass(bare):
+        return f"[{_title(bare)}](#{_title(bare).lower()})"
+    if origin is Literal:
+        return " or ".join(f"`{choice}`" for choice in get_args(bare))
+    if origin is tuple:
+        return f"list of {_words(get_args(bare)[0])}"
+    if origin is Mapping:
+        return f"mapping of {' to '.join(_words(argument) for argument in get_args(bare))}"
+    simple = {bool: "true or false", int: "whole number", float: "number", str: "text"}
+    return simple.get(bare) or " or ".join(_words(m) for m in members(bare) if m is not type(None))
+
+
+if __name__ == "__main__":
+    sys.stdout.write(page())
