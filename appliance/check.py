@@ -19,8 +19,8 @@ def findings_of(file: str) -> list[Finding]:
         topology = load(file)
     except InvalidTopology as error:
         return list(error.findings)
-    later = [finding._replace(level="warning") for finding in unsupported(topology)]
-    return [*check(topology), *later]
+    later = {finding for gateway in topology.gateways for finding in unsupported(topology, gateway)}
+    return [*check(topology), *sorted(finding._replace(level="warning") for finding in later)]
 
 
 def run(options: argparse.Namespace) -> int:

@@ -18,7 +18,7 @@ def bus_link(url: str, mode: Any, queue_bytes: int | None, message_bytes: int | 
 
 
 def _tls(spec: media.Tls) -> Any:
-    from bus.nng import Tls
+    from bus.nng_socket import Tls
 
     return Tls(
         ca_file=spec.ca_file or "",

@@ -20,14 +20,14 @@ LOCAL_SOCKET = "{bus}{trunk}.sock"
 
 
 def origin_of(gateway: Gateway, part: str) -> int:
-    """Who a part is in envelopes: each its own, so that two of one gateway do not take the other for an echo."""
+    """Who a part is in envelopes: each part its own, or one would take another for its echo."""
     if gateway.origin is None:
         return secrets.randbits(32)
     return zlib.crc32(f"{gateway.origin}/{part}".encode())
 
 
 def has_trunk(spec: BusSpec) -> bool:
-    return any(address.trunk for address in (*spec.listen, *spec.dial))
+    return any(a.trunk for a in spec.listen) or any(a.trunk for a in spec.dial)
 
 
 def local_socket(directory: Path, bus: str, trunk: bool) -> str:

@@ -21,7 +21,7 @@ log = logging.getLogger("buscoupler")
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", help="the topology")
-    parser.add_argument("--gateway", metavar="NAME", help="which gateway this is; needed if there are several")
+    parser.add_argument("--gateway", metavar="NAME", help="which gateway this is, if there are several")
     parser.add_argument(
         "--only", action="append", default=[], metavar="NAME", help="run just this bus or bridge (repeatable)"
     )
@@ -31,7 +31,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    topology = checked(options.file)
+    topology = checked(options.file, options.gateway)
     gateway = options.gateway or sole_gateway(topology)
     sockets = sockets_directory(options.run_directory, topology.name, gateway) if options.only else None
     appliance = Appliance(topology, gateway, options.only, sockets)
@@ -45,12 +45,12 @@ def run(options: argparse.Namespace) -> int:
     return serve(appliance, announce, lambda: print(ledger(appliance.hubs()), flush=True))
 
 
-def checked(file: str) -> Topology:
+def checked(file: str, gateway: str | None = None) -> Topology:
     """A topology that `check` has no error for and this version runs. Raises `InvalidTopology`."""
     from topologies.checker import check, unsupported
 
     topology = load(file)
-    findings: list[Finding] = [*check(topology), *unsupported(topology)]
+    findings: list[Finding] = [*check(topology), *unsupported(topology, gateway or sole_gateway(topology))]
     errors = [finding for finding in findings if finding.level == "error"]
     if errors:
         raise InvalidTopology(errors)
@@ -76,7 +76,7 @@ def sockets_directory(given: Path | None, name: str, gateway: str) -> Path:
 def reload(appliance: Appliance, file: str) -> None:
     """SIGHUP: go over to what the file says now; keep what runs if the file is wrong."""
     try:
-        changed = appliance.change(checked(file))
+        changed = appliance.change(checked(file, appliance.gateway))
     except TopologyError as error:
         log.error("not re-read, going on as before:\n%s", error)
     else:

@@ -1,0 +1,113 @@
+"""`buscoupler demo`: start the scene, let everyone talk, show the table, and balance the ledger."""
+
+import argparse
+import asyncio
+import logging
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+from rich.console import Console
+from rich.live import Live
+
+from appliance.demo.scene import Scene, directory
+from appliance.demo.table import misses, table
+
+log = logging.getLogger("buscoupler")
+
+JOIN_S = 20.0
+SETTLE_S = 5.0
+LOOK_S = 0.1
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--seconds", type=float, default=8.0, metavar="S", help="how long to send")
+    parser.add_argument("--rate", type=float, default=50.0, metavar="N", help="frames a second, each sender")
+
+
+def run(options: argparse.Namespace) -> int:
+    return asyncio.run(play(options.seconds, options.rate, Console()))
+
+
+async def play(seconds: float, rate: float, console: Console) -> int:
+    """The whole demo. Returns 0 if every frame arrived everywhere once, 1 if not."""
+    stop = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    with directory() as name:
+        scene = Scene(Path(name))
+        try:
+            await scene.start()
+            introduce(scene, console)
+            joined = await until(lambda: all_joined(scene) or scene.failed() or stop.is_set(), JOIN_S)
+            if joined and not scene.failed() and not stop.is_set():
+                await talk(scene, seconds, rate, console, stop)
+        finally:
+            ledgers = await scene.stop()
+        return conclude(scene, ledgers, console)
+
+
+def introduce(scene: Scene, console: Console) -> None:
+    console.print("Two TCP buses, a serial line and a CAN bus, each part in a process of its own:")
+    console.print(f"  plant {scene.plant}, office {scene.office}, serial line {scene.line.a}")
+    console.print(f"  CAN {scene.can['interface']} {scene.can['channel']} {scene.can['options'] or ''}")
+    if not scene.foreign:
+        console.print("  (nanocat and nngcat are not installed: no foreign peers listen this time)")
+
+
+def all_joined(scene: Scene) -> bool:
+    """Everyone greets until all have heard all others: then the segments are one bus."""
+    speakers = [member for member in scene.members if member.readings]
+    for member in speakers:
+        member.say(member.greeting())
+    return all(speaker.token in m.greeted for speaker in speakers for m in scene.members if m is not speaker)
+
+
+async def talk(scene: Scene, seconds: float, rate: float, console: Console, stop: asyncio.Event) -> None:
+    """Send at the rate from all sides until time is up or Ctrl-C, then let the last frames arrive."""
+    loop = asyncio.get_running_loop()
+    begin, told = loop.time(), 0.0
+    with Live(table(scene.members), console=console, refresh_per_second=8) as live:
+        while not stop.is_set() and (elapsed := loop.time() - begin) < seconds and not scene.failed():
+            send_due(scene, int(elapsed * rate) + 1)
+            if elapsed - told >= LOOK_S:
+                live.update(table(scene.members))
+                told = elapsed
+            await asyncio.sleep(min(0.01, 1 / rate))
+        await until(lambda: not misses(scene.members), SETTLE_S)
+        live.update(table(scene.members))
+
+
+def send_due(scene: Scene, due: int) -> None:
+    for member in scene.members:
+        while member.readings and member.sent < due:
+            member.say(member.frame())
+
+
+async def until(condition: Callable[[], object], limit_s: float) -> bool:
+    """Look now and then; whether the condition came true in time."""
+    deadline = asyncio.get_running_loop().time() + limit_s
+    while not condition():
+        if asyncio.get_running_loop().time() > deadline:
+            return False
+        await asyncio.sleep(LOOK_S)
+    return True
+
+
+def conclude(scene: Scene, ledgers: dict[str, str], console: Console) -> int:
+    """Print the processes' ledgers and the verdict."""
+    for part, text in ledgers.items():
+        console.print(f"[bold]{part}[/bold] {text}", highlight=False)
+    sent = sum(member.sent for member in scene.members)
+    wrong = misses(scene.members)
+    if not sent:
+        wrong = [f"nothing was sent: {scene.failed() or 'not everyone joined in time'}"]
+    wrong += [f"{part}: its ledger does not balance" for part, text in ledgers.items() if "NOT" in text]
+    for line in wrong:
+        console.print(f"[red]{line}[/red]")
+    received = sum(sum(member.received.values()) for member in scene.members)
+    if not wrong:
+        console.print(
+            f"The ledger balances: {sent} frames sent, {received} received, each by all others once."
+        )
+    return int(bool(wrong))

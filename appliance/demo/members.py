@@ -1,0 +1,171 @@
+"""Who takes part in the demo: sensors on a line and on CAN, applications on the buses, foreign listeners.
+
+Every frame is `(demo, sender, reading)` with the value as text. Each member counts, by sender, what
+it received; a frame of its own would be counted too, and spoil the balance.
+"""
+
+import asyncio
+import shutil
+from collections import Counter
+from collections.abc import Iterator
+
+from bus.batch import Batch, from_payloads, payloads
+from bus.errors import FrameError
+from bus.frame import PUB, frame_bytes, pack, unpack
+from bus.hub import Hub, Link, Stats
+from bus.pattern import Pattern, token
+from bus.socket import Bus
+
+DEMO = token("demo")
+GREETING = "hello"
+
+
+UNBUFFERED = ("stdbuf", "-o0")  # nngcat writes to a pipe in blocks, and so too late
+FOREIGN = {
+    "nanocat": ("nanocat", "--bus", "--raw", "--connect"),
+    "nngcat": ("nngcat", "--bus0", "--raw", "--dial"),
+}
+
+
+class Member:
+    """Counts of one member. `last` is the newest value it received, as text."""
+
+    def __init__(self, name: str, segment: str, readings: Iterator[tuple[str, str]] | None) -> None:
+        self.name, self.segment = name, segment
+        self.readings = readings
+        self.sent = 0
+        self.received: Counter[int] = Counter()
+        self.greeted: set[int] = set()
+        self.last = ""
+
+    @property
+    def token(self) -> int:
+        return token(self.name)
+
+    def take(self, message: bytes) -> None:
+        try:
+            frame = unpack(message)
+        except FrameError:
+            return
+        if len(frame.tokens) != 3 or frame.tokens[0] != DEMO:
+            return
+        if frame.tokens[2] == token(GREETING):
+            self.greeted.add(frame.tokens[1])
+        else:
+            self.received[frame.tokens[1]] += 1
+            self.last = frame.data.decode(errors="replace")
+
+    def frame(self) -> bytes:
+        """The next reading, as a frame, counted as sent."""
+        assert self.readings is not None
+        name, value = next(self.readings)
+        self.sent += 1
+        return pack(PUB, Pattern(DEMO, self.token, name), f"{name} {value}".encode())
+
+    def greeting(self) -> bytes:
+        """Not counted: it only shows who is joined to whom by now."""
+        return pack(PUB, Pattern(DEMO, self.token, GREETING))
+
+    def say(self, message: bytes) -> None:
+        """Put a message on the member's segment. A foreign listener says nothing."""
+
+    async def start(self) -> None: ...
+
+    async def stop(self) -> None: ...
+
+
+class LinkMember(Member):
+    """A node behind a link: it is the only pipe beside the link's own on a hub of its own."""
+
+    def __init__(self, name: str, segment: str, link: Link, readings: Iterator[tuple[str, str]]) -> None:
+        super().__init__(name, segment, readings)
+        self.stats = Stats()
+        self._hub, self._link = Hub(name), link
+        self._hub.attach(self)
+
+    async def start(self) -> None:
+        self._link.open(self._hub, asyncio.get_running_loop())
+
+    def say(self, message: bytes) -> None:
+        self._hub.publish(from_payloads([message]), self)
+
+    def send(self, batch: Batch) -> None:
+        self.stats.offered += batch.count
+        self.stats.sent += batch.count
+        for message in payloads(batch):
+            self.take(message)
+
+    def close(self) -> None:
+        self._link.close()
+
+    async def stop(self) -> None:
+        self.close()
+
+
+class Application(Member):
+    """A program on a bus, as an application programmer writes it."""
+
+    def __init__(self, name: str, segment: str, url: str, readings: Iterator[tuple[str, str]]) -> None:
+        super().__init__(name, segment, readings)
+        self._url = url
+        self._bus: Bus | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        self._bus = Bus(dial=self._url)
+        self._task = asyncio.create_task(self._listen(self._bus))
+
+    async def _listen(self, bus: Bus) -> None:
+        while True:
+            self.take(await bus.arecv_bytes())
+
+    def say(self, message: bytes) -> None:
+        if self._bus is not None:
+            self._bus.send_bytes(message)
+
+    async def stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+        if self._bus is not None:
+            await self._bus.aclose()
+
+
+class Foreign(Member):
+    """A listener that no one here wrote: it prints raw messages, which we cut into frames and count."""
+
+    def __init__(self, program: str, segment: str, url: str) -> None:
+        super().__init__(program, segment, None)
+        self._command = (*UNBUFFERED, *FOREIGN[program], url)
+        self._process: asyncio.subprocess.Process | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    @staticmethod
+    def installed() -> list[str]:
+        return [program for program in FOREIGN if shutil.which(program)]
+
+    async def start(self) -> None:
+        self._process = await asyncio.create_subprocess_exec(
+            *self._command,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL,
+            start_new_session=True,  # Ctrl-C is ours to pass on, after the count
+        )
+        assert self._process.stdout is not None
+        self._task = asyncio.create_task(self._read(self._process.stdout))
+
+    async def _read(self, stream: asyncio.StreamReader) -> None:
+        buffer = b""
+        while more := await stream.read(65536):
+            buffer += more
+            while 0 < (size := frame_bytes(buffer)) <= len(buffer):
+                self.take(buffer[:size])
+                buffer = buffer[size:]
+
+    async def stop(self) -> None:
+        if self._process is not None and self._process.returncode is None:
+            self._process.kill()
+            await self._process.wait()
+        if self._task is not None:
+            await self._task

@@ -1,0 +1,40 @@
+"""Live readings of the machine that the demo runs on: what its sensors send."""
+
+import itertools
+from collections.abc import Iterator
+
+import psutil
+
+
+def processor() -> str:
+    return f"{psutil.cpu_percent(interval=None):.1f} %"
+
+
+def load() -> str:
+    return f"{psutil.getloadavg()[0]:.2f}"
+
+
+def memory() -> str:
+    return f"{psutil.virtual_memory().percent:.1f} %"
+
+
+def network() -> str:
+    counters = psutil.net_io_counters()
+    return f"{counters.bytes_recv + counters.bytes_sent} bytes"
+
+
+def temperature() -> str:
+    found = list(itertools.chain.from_iterable(psutil.sensors_temperatures().values()))
+    return f"{found[0].current:.1f} C"
+
+
+def serial_sensor() -> Iterator[tuple[str, str]]:
+    """Name and value, without end: processor and memory, and temperature where there is one."""
+    has_temperature = bool(getattr(psutil, "sensors_temperatures", dict)())
+    sources = [processor, memory, *([temperature] if has_temperature else [])]
+    return ((source.__name__, source()) for source in itertools.cycle(sources))
+
+
+def can_sensor() -> Iterator[tuple[str, str]]:
+    """Name and value, without end: network and load."""
+    return ((source.__name__, source()) for source in itertools.cycle([network, load]))

@@ -1,0 +1,127 @@
+"""What the demo runs: a topology file, a process for each bus and one for the bridge, and the members."""
+
+import asyncio
+import random
+import socket
+import sys
+import tempfile
+from asyncio.subprocess import PIPE, Process
+from pathlib import Path
+from typing import Any
+
+from appliance.demo.members import Application, Foreign, LinkMember, Member
+from appliance.demo.nullmodem import NullModem
+from appliance.demo.readings import can_sensor, serial_sensor
+from bridges.can import CanLink
+from bridges.uart import UartLink
+
+PARTS = ("plant", "office", "coupler")
+STOP_S = 5.0
+TOPOLOGY = """\
+# Written by `buscoupler demo`: two buses, a serial line and a CAN bus, joined into one.
+name: demo
+gateways:
+  here: {{address: 127.0.0.1, node: 1}}
+buses:
+  plant: {{on: here, listen: ["{plant}"]}}
+  office: {{on: here, listen: ["{office}"]}}
+bridges:
+  coupler:
+    on: here
+    pattern: [demo]
+    join:
+      - bus: plant
+      - bus: office
+      - uart: {{port: {line}, baud: 921600}}
+      - can: {{interface: {interface}, channel: {channel}, options: {options}}}
+"""
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def can_settings() -> dict[str, Any]:
+    """A virtual CAN interface of the kernel where there is one; else python-can's, over UDP multicast."""
+    for path in sorted(Path("/sys/class/net").glob("vcan*")):
+        if (path / "operstate").read_text().strip() in ("up", "unknown"):
+            return {"interface": "socketcan", "channel": path.name, "options": {}}
+    port = random.randint(43000, 47999)
+    return {
+        "interface": "udp_multicast",
+        "channel": "239.74.163.2",
+        "options": {"port": port, "hop_limit": 0},
+    }
+
+
+class Scene:
+    """Everything the demo starts; `stop` ends it all, also after a start that failed half-way."""
+
+    def __init__(self, directory: Path) -> None:
+        self.plant, self.office = (f"tcp://127.0.0.1:{free_port()}" for _ in range(2))
+        self.can = can_settings()
+        self.file = directory / "demo.yaml"
+        self.line = NullModem(directory)
+        self.file.write_text(
+            TOPOLOGY.format(plant=self.plant, office=self.office, line=self.line.a, **self.can)
+        )
+        self._directory = directory
+        self._processes: dict[str, Process] = {}
+        self.members = self._members()
+        self.foreign = [m for m in self.members if isinstance(m, Foreign)]
+
+    def _members(self) -> list[Member]:
+        can = CanLink(self.can["interface"], self.can["channel"], node=2, options=dict(self.can["options"]))
+        foreign = zip(Foreign.installed(), (("plant", self.plant), ("office", self.office)), strict=False)
+        return [
+            LinkMember("serial", "uart", UartLink(str(self.line.b), 921600), serial_sensor()),
+            LinkMember("can", "can", can, can_sensor()),
+            Application("app-plant", "plant", self.plant, serial_sensor()),
+            Application("app-office", "office", self.office, can_sensor()),
+            *(Foreign(program, segment, url) for program, (segment, url) in foreign),
+        ]
+
+    async def start(self) -> None:
+        self.line.open(asyncio.get_running_loop())
+        for part in PARTS:
+            self._processes[part] = await self._run(part)
+        for member in self.members:
+            await member.start()
+
+    async def _run(self, part: str) -> Process:
+        words = ["run", str(self.file), "--only", part, "--run-directory", str(self._directory)]
+        return await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "appliance.cli", *words, stdout=PIPE, start_new_session=True
+        )
+
+    def failed(self) -> str | None:
+        """The first part whose process has ended, if any."""
+        return next((part for part, p in self._processes.items() if p.returncode is not None), None)
+
+    async def stop(self) -> dict[str, str]:
+        """End everything; what each process printed last: its ledger, with all its peers still there."""
+        for process in self._processes.values():
+            if process.returncode is None:
+                process.terminate()
+        said = {part: await _last_words(process) for part, process in reversed(self._processes.items())}
+        for member in self.members:
+            await member.stop()
+        self.line.close()
+        return said
+
+
+async def _last_words(process: Process) -> str:
+    try:
+        output, _ = await asyncio.wait_for(process.communicate(), STOP_S)
+    except TimeoutError:
+        process.kill()
+        output, _ = await process.communicate()
+    _, _, ledger = output.decode(errors="replace").partition("ledger of ")
+    return f"ledger of {ledger.strip()}" if ledger else output.decode(errors="replace").strip()
+
+
+def directory() -> "tempfile.TemporaryDirectory[str]":
+    """Short, so that local sockets fit in it."""
+    return tempfile.TemporaryDirectory(prefix="bc-", dir="/tmp")
