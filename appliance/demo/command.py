@@ -39,12 +39,12 @@ async def play(seconds: float, rate: float, console: Console) -> int:
         try:
             await scene.start()
             introduce(scene, console)
-            joined = await until(lambda: all_joined(scene) or scene.failed() or stop.is_set(), JOIN_S)
-            if joined and not scene.failed() and not stop.is_set():
+            if await until(lambda: all_joined(scene) or scene.failed() or stop.is_set(), JOIN_S):
                 await talk(scene, seconds, rate, console, stop)
         finally:
+            failed = scene.failed()
             ledgers = await scene.stop()
-        return conclude(scene, ledgers, console)
+        return conclude(scene, ledgers, failed, console)
 
 
 def introduce(scene: Scene, console: Console) -> None:
@@ -94,17 +94,19 @@ async def until(condition: Callable[[], object], limit_s: float) -> bool:
     return True
 
 
-def conclude(scene: Scene, ledgers: dict[str, str], console: Console) -> int:
+def conclude(scene: Scene, ledgers: dict[str, str], failed: str | None, console: Console) -> int:
     """Print the processes' ledgers and the verdict."""
     for part, text in ledgers.items():
         console.print(f"[bold]{part}[/bold] {text}", highlight=False)
     sent = sum(member.sent for member in scene.members)
     wrong = misses(scene.members)
     if not sent:
-        wrong = [f"nothing was sent: {scene.failed() or 'not everyone joined in time'}"]
+        wrong = ["nothing was sent: " + (f"{failed} ended" if failed else "not everyone joined in time")]
     wrong += [f"{part}: its ledger does not balance" for part, text in ledgers.items() if "NOT" in text]
     for line in wrong:
         console.print(f"[red]{line}[/red]")
+    if wrong:
+        console.print(scene.log.read_text(), highlight=False)
     received = sum(sum(member.received.values()) for member in scene.members)
     if not wrong:
         console.print(

@@ -22,7 +22,7 @@ class NullModem:
         self._pending = [b"", b""]
 
     def _end(self, link: Path) -> tuple[int, int]:
-        """Both descriptors of a new pseudo-terminal. The slave stays open: or its last close would hang up."""
+        """Both descriptors of a new pseudo-terminal. The slave stays open: its last close hangs up."""
         master, slave = pty.openpty()
         tty.setraw(slave)
         os.set_blocking(master, False)

@@ -62,7 +62,8 @@ class Scene:
     def __init__(self, directory: Path) -> None:
         self.plant, self.office = (f"tcp://127.0.0.1:{free_port()}" for _ in range(2))
         self.can = can_settings()
-        self.file = directory / "demo.yaml"
+        self.file, self.log = directory / "demo.yaml", directory / "demo.log"
+        self.log.touch()
         self.line = NullModem(directory)
         self.file.write_text(
             TOPOLOGY.format(plant=self.plant, office=self.office, line=self.line.a, **self.can)
@@ -92,9 +93,13 @@ class Scene:
 
     async def _run(self, part: str) -> Process:
         words = ["run", str(self.file), "--only", part, "--run-directory", str(self._directory)]
-        return await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "appliance.cli", *words, stdout=PIPE, start_new_session=True
-        )
+        with self.log.open("ab") as log:
+            process = await asyncio.create_subprocess_exec(
+                sys.executable, "-m", "appliance.cli", *words, stdout=PIPE, stderr=log, start_new_session=True
+            )
+        assert process.stdout is not None
+        await process.stdout.readline()  # it says what it runs once it listens
+        return process
 
     def failed(self) -> str | None:
         """The first part whose process has ended, if any."""
