@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 
 from bus.pattern import Pattern
-from topologies.model import BridgeSpec, Side, Topology
+from topologies.model import BridgeSpec, Filter, Side, Topology
 
 Tokens = tuple[int, ...]
 
@@ -25,13 +25,13 @@ def passes(spec: BridgeSpec, side: Side, frame: Tokens, inward: bool) -> bool:
     """Whether a frame with these tokens crosses `side`, into the bridge or out of it."""
     if not (begins(tokens(spec.pattern), frame) and begins(tokens(side.pattern), frame)):
         return False
-    ways = "inward" if inward else "outward"
-    allow, deny = (
-        [[tokens(p) for p in patterns] for patterns in (filter_.both, getattr(filter_, ways))]
-        for filter_ in (side.allow, side.deny)
-    )
-    allowed = all(any(begins(p, frame) for p in patterns) for patterns in allow if patterns)
-    return allowed and not any(begins(p, frame) for patterns in deny for p in patterns)
+    allow, deny = one_way(side.allow, inward), one_way(side.deny, inward)
+    return (not allow or any(begins(p, frame) for p in allow)) and not any(begins(p, frame) for p in deny)
+
+
+def one_way(lists: Filter, inward: bool) -> list[Tokens]:
+    """The patterns that hold in one direction: those for both, and those for it alone."""
+    return [tokens(names) for names in (*lists.both, *(lists.inward if inward else lists.outward))]
 
 
 def all_names(topology: Topology) -> Iterator[tuple[int | str, ...]]:

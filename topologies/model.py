@@ -175,7 +175,9 @@ class Side(Node):
         default=None,
         metadata=doc("name of the wire, where several gateways share it and `check` should know"),
     )
-    pattern: Names = field(default=(), metadata=doc("only frames that start with this cross here"))
+    pattern: Names = field(
+        default=(), metadata=doc("only frames that start with this cross here; short for one `allow`")
+    )
     allow: Filter = field(default=Filter(), metadata=doc("only these patterns cross here"))
     deny: Filter = field(default=Filter(), metadata=doc("these patterns do not cross here"))
     shed: Shed | None = field(default=None, metadata=doc("what happens above the medium's capacity"))
@@ -189,6 +191,8 @@ class Side(Node):
                 else "found none"
             )
             raise ValueError(f"a side is one of bus, url, uart, can, i2c, multicast, tcp; {said}")
+        if self.pattern and (self.allow.both or self.allow.inward or self.allow.outward):
+            raise ValueError("pattern and allow on one side: write the pattern into allow")
 
     @property
     def kind(self) -> SideKind:

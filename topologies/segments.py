@@ -34,7 +34,7 @@ def is_trunk(topology: Topology, side: Side) -> bool:
     """Whether envelopes are kept on a side: as it says, or else as its bus has a trunk or not."""
     if side.trunk is None and side.bus is not None:
         bus = topology.buses[side.bus]
-        return any(end.trunk for end in (*bus.listen, *bus.dial))
+        return any(end.trunk for end in bus.listen) or any(end.trunk for end in bus.dial)
     return bool(side.trunk)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Literal
 
 from topologies.media import Can, I2c, Link, Multicast, Tcp, Uart
-from topologies.model import BridgeSpec, Gateway, Medium, Shed, Side, Topology
+from topologies.model import BridgeSpec, Filter, Gateway, Medium, Shed, Side, Topology
 from topologies.segments import Joint, Segments, bus_at, is_trunk
 
 Tree = tuple[str, list["Tree"]]
@@ -12,13 +12,13 @@ Style = Literal["text", "mermaid"]
 
 
 def show(topology: Topology, style: Style = "text") -> str:
-    """The picture, ending in a newline: a tree by gateway, or a Mermaid flowchart."""
+    """The picture, its last line unended: a tree by gateway, or a Mermaid flowchart."""
     return text(topology) if style == "text" else mermaid(topology)
 
 
 def text(topology: Topology) -> str:
     gateways = [_gateway(topology, name, gateway) for name, gateway in topology.gateways.items()]
-    return "\n".join([topology.name, *_branches(gateways, "")]) + "\n"
+    return "\n".join([topology.name, *_branches(gateways, "")])
 
 
 def _branches(trees: list[Tree], indent: str) -> Iterator[str]:
@@ -63,7 +63,10 @@ def _bridge(topology: Topology, name: str, spec: BridgeSpec, gateway: str) -> Tr
 
 def _side(topology: Topology, side: Side) -> str:
     pattern = f"  pattern {_pattern(side.pattern)}" if side.pattern else ""
-    return medium_label(side.medium) + pattern + _shed(side.shed) + _trunk(is_trunk(topology, side))
+    filtered = "  filtered" if (side.allow, side.deny) != (Filter(), Filter()) else ""
+    return (
+        medium_label(side.medium) + pattern + filtered + _shed(side.shed) + _trunk(is_trunk(topology, side))
+    )
 
 
 def medium_label(medium: Medium) -> str:
@@ -119,7 +122,7 @@ def mermaid(topology: Topology) -> str:
         _draw_joins(drawing, topology, name, spec)
     for name, device in topology.devices.items():
         drawing.line(f"bus {device.tap}", "-.->", drawing.node(f"device {name}"))
-    return "\n".join(["flowchart LR", *drawing.lines]) + "\n"
+    return "\n".join(["flowchart LR", *drawing.lines])
 
 
 def _draw_gateway(drawing: "_Drawing", topology: Topology, name: str, gateway: Gateway) -> None:

@@ -1,0 +1,101 @@
+"""Capacities against the figures of the field studies, and what `check` makes of them."""
+
+import pytest
+
+from tests.topologies.support import GATEWAY, errors, warnings
+from topologies.budgets import can_seconds, i2c_seconds, uart_seconds
+from topologies.model import Can, I2c, Uart
+
+BUS = GATEWAY + "buses: {p: {on: gw}}\n"
+
+
+def promised(side: str, rates: str) -> str:
+    return BUS + f"bridges: {{b: {{on: gw, join: [bus: p, {side}], rates: [{rates}]}}}}"
+
+
+# peers.md section 5: worst-case frames a second with 29-bit identifiers, 8 bytes (7 of ours) in each.
+@pytest.mark.parametrize(
+    ("bitrate", "frames"), [(125_000, 781), (250_000, 1562), (500_000, 3125), (1_000_000, 6250)]
+)
+def test_classic_can_matches_the_published_frame_rates(bitrate: int, frames: int) -> None:
+    assert int(round(1 / (can_seconds(7, Can(channel="c", bitrate=bitrate)) or 0), 6)) == frames
+
+
+# The same section for CAN FD; it gives the results of its own rounding, so within 1 percent.
+@pytest.mark.parametrize(
+    ("bitrate", "data", "size", "frames"),
+    [(500_000, 2_000_000, 63, 2205), (1_000_000, 5_000_000, 63, 5186), (1_000_000, 8_000_000, 63, 7048),
+     (500_000, 2_000_000, 7, 5847), (1_000_000, 5_000_000, 7, 12531), (1_000_000, 8_000_000, 7, 14035)],
+)  # fmt: skip
+def test_can_fd_is_near_the_published_frame_rates(bitrate: int, data: int, size: int, frames: int) -> None:
+    can = Can(channel="c", fd=True, bitrate=bitrate, data_bitrate=data)
+    assert 1 / (can_seconds(size, can) or 0) == pytest.approx(frames, rel=0.01)
+
+
+# wire.md section 5: frames a transfer, for TMQ frames of 20, 200 and 2048 bytes in envelopes.
+@pytest.mark.parametrize(("size", "classic", "fd"), [(20, 5, 1), (200, 31, 4), (2048, 295, 33)])
+def test_transfers_take_as_many_can_frames_as_the_wire_format_says(size: int, classic: int, fd: int) -> None:
+    slow = Can(channel="c", bitrate=1000)
+    assert round((can_seconds(size + 12, slow) or 0) * 1000 / 160) == classic
+    per_frame = can_seconds(63, Can(channel="c", fd=True, bitrate=1000, bitrate_switch=False)) or 0
+    total = can_seconds(size + 12, Can(channel="c", fd=True, bitrate=1000, bitrate_switch=False)) or 0
+    assert fd - 1 < total / per_frame <= fd
+
+
+# wire.md sections 6 and 8: bytes on the line, zeros on both sides included.
+@pytest.mark.parametrize(("size", "line"), [(17 + 12, 36), (17, 24), (3072 + 12, 3103)])
+def test_uart_bytes_match_the_wire_format(size: int, line: int) -> None:
+    assert uart_seconds(size, Uart(port="/x", baud=10_000)) * 1000 == pytest.approx(line)
+
+
+# wire.md section 7: bytes on the wire from a target, 20, 200 and 2048 bytes in envelopes.
+@pytest.mark.parametrize(("size", "line"), [(20, 60), (200, 312), (2048, 2892)])
+def test_i2c_bytes_match_the_wire_format(size: int, line: int) -> None:
+    assert i2c_seconds(size + 12, I2c(bus=1, targets=(8,), clock_hz=9000)) * 1000 == pytest.approx(line)
+    assert i2c_seconds(size + 12, I2c(bus=1, targets=(8, 9), clock_hz=9000)) * 1000 == pytest.approx(2 * line)
+
+
+def test_a_rate_that_cannot_be_carried_is_an_error() -> None:
+    # 1 token and 32 bytes: 262 a second fill 115200 baud (peers.md), CRC-32 and zeros make it fewer.
+    rate = "{pattern: [a], frames_per_s: %d, data_bytes: 32}"
+    (text,) = errors(promised("uart: /dev/x", rate % 260))
+    assert "uart /dev/x" in text
+    assert (
+        errors(promised("uart: /dev/x", rate % 120)) == warnings(promised("uart: /dev/x", rate % 120)) == []
+    )
+    assert len(warnings(promised("uart: /dev/x", rate % 200))) == 1
+
+
+def test_a_side_that_sheds_is_only_warned_of() -> None:
+    text = promised("{uart: /dev/x, shed: oldest}", "{frames_per_s: 9000}")
+    assert errors(text) == []
+    assert ["it will shed" in warning for warning in warnings(text)] == [True]
+
+
+def test_what_does_not_cross_a_side_does_not_count() -> None:
+    rate = "{pattern: [a], frames_per_s: 9000}"
+    assert errors(promised("{uart: /dev/x, pattern: [b]}", rate)) == []
+    assert errors(promised("{uart: /dev/x, deny: [[a]]}", rate)) == []
+    assert errors(promised("{uart: /dev/x, allow: [[b]]}", rate)) == []
+    assert len(errors(promised("{uart: /dev/x, deny: [[a, b]]}", rate))) == 1
+
+
+def test_bridges_on_one_can_bus_share_it() -> None:
+    can = "can: {channel: can0, bitrate: 500000, subject: %d}"
+    rates = "rates: [{pattern: [%s], frames_per_s: 700, data_bytes: 0, tokens: 1}]"
+    one, two = (
+        f"{name}: {{on: gw, pattern: [{name}], join: [bus: p, {can % n}], {rates % name}}}"
+        for n, name in enumerate(["x", "y"])
+    )
+    assert errors(BUS + f"bridges: {{{one}}}") == []
+    assert any(
+        "can socketcan:can0" in e for e in errors(BUS + f"bridges: {{{one}, {two}}}".replace("700", "1100"))
+    )
+
+
+def test_what_cannot_be_judged_is_said() -> None:
+    assert ["without bitrate" in w for w in warnings(promised("can: can0", "{frames_per_s: 1}"))] == [True]
+    stray = promised("uart: /dev/x", "{pattern: [b], frames_per_s: 1}").replace(
+        "on: gw, join", "on: gw, pattern: a, join"
+    )
+    assert ["no frame of this pattern" in w for w in warnings(stray)] == [True]

@@ -1,0 +1,210 @@
+"""The strict reader: right values for right files, every error with its place for wrong ones."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bus.errors import TopologyError
+from tests.topologies.support import GATEWAY, findings, said
+from topologies.checker import check, unsupported
+from topologies.document import CHARACTERS_MAX
+from topologies.loader import load, loads
+from topologies.model import Can, Dial, Filter, I2c, Listen, Shed, Uart
+from topologies.show import show
+
+EXAMPLES = sorted(Path(__file__).parents[2].glob("topologies/*.yaml"))
+BUS = GATEWAY + "buses: {plant: {on: gw}}\n"
+
+
+def side(text: str) -> str:
+    return BUS + f"bridges:\n  b:\n    on: gw\n    join:\n      - bus: plant\n      - {text}\n"
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_every_example_loads(path: Path) -> None:
+    assert load(path).name == path.stem
+
+
+def test_the_design_example_means_what_it_says() -> None:
+    cold = load(next(path for path in EXAMPLES if path.stem == "cold-chain"))
+    fridge, panel = cold.bridges["fridge"], cold.bridges["panel"]
+    assert cold.buses["plant"].listen[1] == Listen(url="tcp://0.0.0.0:5556", trunk=True)
+    assert fridge.on == ("gw-a", "gw-b")
+    assert fridge.pattern == ("fridge",)
+    assert fridge.join[1].medium == Can(channel="can0", fd=True, bitrate=500_000, data_bitrate=2_000_000)
+    assert fridge.join[1].shed == Shed(policy="conflate", age_ms=500)
+    assert panel.on == ("gw-b",)
+    assert [s.kind for s in panel.join] == ["bus", "uart", "i2c", "multicast"]
+    assert panel.join[2].medium == I2c(bus=1, targets=(0x42,), poll_ms=5)
+
+
+def test_a_value_alone_stands_for_its_main_field() -> None:
+    topology = loads(side("{uart: /dev/ttyS0, shed: oldest, deny: [[a, 1], b]}"))
+    joined = topology.bridges["b"].join[1]
+    assert joined.medium == Uart(port="/dev/ttyS0")
+    assert joined.shed == Shed(policy="oldest")
+    assert joined.deny == Filter(both=(("a", 1), ("b",)))
+
+
+def test_a_bus_dials() -> None:
+    topology = loads(GATEWAY + "buses: {p: {on: gw, dial: ['tcp://h:1', {url: 'ws://h:2/x', trunk: true}]}}")
+    assert topology.buses["p"].dial == (Dial(url="tcp://h:1"), Dial(url="ws://h:2/x", trunk=True))
+
+
+def test_an_unknown_key_has_place_path_and_nearest_word() -> None:
+    assert said(side("can: {channel: can0, bitrat: 500000}")) == (
+        't.yaml:9:30: error: bridges.b.join[1].can.bitrat: unknown key "bitrat"; did you mean "bitrate"?'
+    )
+
+
+def test_every_error_is_reported() -> None:
+    text = (
+        "name: on\ngateways:\n  gw-a: {node: 200}\nbuses:\n  plant: {on: gw-c, listen: [5, 'foo://x']}\n"
+        "bridges:\n  b: {on: gw-a, join: [{bus: plnt}, {bus: plant, uart: /dev/x}]}\nbroker: {}\n"
+    )
+    assert [(f.line, f.path) for f in findings(text)] == [
+        (1, "name"), (3, "gateways.gw-a.node"), (5, "buses.plant.on"), (5, "buses.plant.listen[0]"),
+        (5, "buses.plant.listen[1]"), (7, "bridges.b.join[0].bus"), (7, "bridges.b.join[1]"), (8, "broker"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "the file is empty"),
+        ("# only a comment\n", "the file is empty"),
+        ("a: [1", "not YAML"),
+        ("a: 1\n\tb: 2", "not YAML"),
+        ("--- {}\n--- {}\n", "single document"),
+        ("5", "expected a mapping"),
+        ("name: t", '"gateways" is missing'),
+        ("name: t\ngateways: {}", "0 given"),
+        ("name: a b\ngateways: {gw: }", "is no name"),
+        ("name: \x00", "unprintable character #x0000"),
+        (GATEWAY + "name: u", 'key "name" is repeated; it is on line 1'),
+        (GATEWAY + "buses:", "expected a mapping, found nothing"),
+        (GATEWAY + "buses: {p: {on: gv}}", 'no gateway "gv"; did you mean "gw"?'),
+        (GATEWAY + "buses: {p: {on: gw, listen: 'tcp://h'}}", "has no port"),
+        (GATEWAY + "buses: {p: {on: gw, listen: 'tcp://h:65536'}}", "out of range"),
+        (GATEWAY + "buses: {p: {on: gw, listen: 'tcp://[::1:1'}}", "IPv6"),
+        (GATEWAY + "buses: {p: {on: gw, listen: 'dial+tcp://h:1'}}", "write tcp://... under dial:"),
+        (GATEWAY + "buses: {p: {on: gw, dial: 'tcp://0.0.0.0:1'}}", "name a host"),
+        (GATEWAY + "buses: {p: {on: gw, listen: 'wss://h:1'}}", "needs tls"),
+        (GATEWAY + "buses: {p: {on: gw, queue_bytes: 10}}", "at least message_bytes"),
+        (GATEWAY + "buses: {p: {on: gw, listen: !x 'tcp://h:1'}}", "!x value"),
+        (GATEWAY + "? [a]\n: 1", "a key must be text"),
+        (side("uart: {port: /dev/x, baud: fast}"), 'a whole number, found the text "fast"'),
+        (side("uart: {port: /dev/x, baud: 9600.5}"), "a whole number, found the number"),
+        (side("uart: {port: /dev/x, rtscts: 1}"), "true or false"),
+        (side("uart: {baud: 9600}"), '"port" is missing'),
+        (side("can: {channel: c, data_bitrate: 1000000}"), "needs fd"),
+        (side("can: {channel: c, options: {channel: d}}"), "belongs beside options"),
+        (side("i2c: {bus: 1, targets: [0x78]}"), "out of range"),
+        (side("multicast: {group: 10.0.0.1, port: 1, interface: eth0}"), "no multicast group"),
+        (side("shed: oldest"), "found none"),
+        (side("{uart: /dev/x, pattern: [yes]}"), "quotes"),
+        (side("{uart: /dev/x, pattern: [4294967296]}"), "is no token"),
+        (side("{uart: /dev/x, shed: {policy: oldest, rate: .inf}}"), "finite"),
+    ],
+)
+def test_what_is_wrong_is_said(text: str, words: str) -> None:
+    assert words in said(text)
+
+
+def test_aliases_and_merges_work() -> None:
+    text = GATEWAY + "buses: {p: &p {on: gw, queue_bytes: 2000000}, q: {<<: *p, message_bytes: 9}, r: *p}"
+    buses = loads(text).buses
+    assert (buses["q"].queue_bytes, buses["q"].message_bytes) == (2_000_000, 9)
+    assert buses["r"] == buses["p"]
+
+
+def test_a_merged_key_may_be_overridden_and_its_own_repeat_may_not() -> None:
+    text = GATEWAY + "buses: {p: &p {on: gw, message_bytes: 9}, q: {<<: *p, message_bytes: 8%s}}"
+    assert loads(text % "").buses["q"].message_bytes == 8
+    assert "is repeated" in said(text % ", message_bytes: 7")
+
+
+def test_aliases_are_bounded() -> None:
+    laughs = "a: &a [x,x,x,x,x,x,x,x,x]\n" + "".join(
+        f"{new}: &{new} [{','.join([f'*{old}'] * 9)}]\n"
+        for old, new in zip("abcdefgh", "bcdefghi", strict=True)
+    )
+    assert "aliases counted" in said(laughs)
+    assert "inside its own anchor" in said("a: &a [*a]")
+    assert "inside its own anchor" in said("a: &a {<<: *a}")
+
+
+def test_depth_and_length_are_bounded(tmp_path: Path) -> None:
+    assert "nested deeper" in said("[" * 100_000)
+    assert "nested deeper" in said("{a: " * 5_000)
+    assert "longer than" in said("#" * (CHARACTERS_MAX + 1))
+    (tmp_path / "big.yaml").write_bytes(b"#" * (5 * CHARACTERS_MAX))
+    with pytest.raises(TopologyError, match="longer than"):
+        load(tmp_path / "big.yaml")
+
+
+def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(TopologyError, match="cannot read: No such file"):
+        load(tmp_path / "none.yaml")
+    with pytest.raises(TopologyError, match="cannot read"):
+        load(tmp_path)
+    (tmp_path / "latin.yaml").write_bytes(b"name: t\nx: \xe4")
+    with pytest.raises(TopologyError, match=r"latin.yaml:2:1: error: not UTF-8"):
+        load(tmp_path / "latin.yaml")
+
+
+def only_findings(text: str) -> None:
+    """Any other exception is the failure looked for, also in what reads a topology that is taken."""
+    if not findings(text):
+        topology = loads(text)
+        check(topology)
+        unsupported(topology)
+        show(topology)
+        show(topology, "mermaid")
+
+
+edits = st.tuples(st.integers(0, 2000), st.integers(0, 12), st.text(max_size=6))
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.sampled_from(EXAMPLES), st.lists(edits, min_size=1, max_size=4))
+def test_mangled_examples_give_findings_and_no_other_exception(
+    path: Path, edits: list[tuple[int, int, str]]
+) -> None:
+    text = path.read_text()
+    for start, length, new in edits:
+        text = text[:start] + new + text[start + length :]
+    only_findings(text)
+
+
+words = st.sampled_from(
+    ["{", "}", "[", "]", ",", ": ", "- ", "\n", "  ", "&a ", "*a", "<<: ", "!!int ", "!!float ", "|\n", "~",
+     "name", "gateways", "on", "buses", "bridges", "join", "can", "channel", "0x", "1_", "-", "1:2", "'", '"',
+     ".nan", "9" * 5000, "1e999", "2001-01-01", "shed", "tcp://", "tcp://a:1", "tcp://[", "ipc://\ud800"]
+)  # fmt: skip
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.lists(words, max_size=25).map("".join))
+def test_word_salad_gives_findings_and_no_other_exception(text: str) -> None:
+    only_findings(text)
+
+
+scalars = st.sampled_from(
+    ["1", "-1", "0x1g", "0b2", "1e999", "9" * 5000, ".nan", "on", "~", "[]", "{}", "[[]]", "{a: 1}",
+     "!!int ''", "!!float x", "!!bool x", "!!int [1]", "1:2:3", "tcp://a:b", "tcp://[::1]:1", "tcp://\uff0fa:1",
+     "'\\'", "'ipc://x'", "gw", "plant", "[gw-a, gw-b]"]
+)  # fmt: skip
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.data(), scalars)
+def test_a_wrong_value_anywhere_gives_findings_and_no_other_exception(
+    data: st.DataObject, scalar: str
+) -> None:
+    lines = [line for line in data.draw(st.sampled_from(EXAMPLES)).read_text().split("\n") if ": " in line]
+    n = data.draw(st.integers(0, len(lines) - 1))
+    lines[n] = f"{lines[n].split(': ')[0]}: {scalar}"
+    only_findings("\n".join(lines))

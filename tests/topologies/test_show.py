@@ -1,0 +1,60 @@
+"""The pictures and the reference page."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from topologies.loader import load, loads
+from topologies.reference import PAGE, page
+from topologies.show import show
+
+EXAMPLES = sorted(Path(__file__).parents[2].glob("topologies/*.yaml"))
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_text_names_everything_under_its_gateway(path: Path) -> None:
+    topology = load(path)
+    drawn = show(topology)
+    for section in ("gateways", "brokers", "buses", "bridges", "devices"):
+        for name in getattr(topology, section):
+            assert re.search(rf"─ \w+ {re.escape(name)}\b", drawn)
+
+
+def test_text_is_a_tree() -> None:
+    assert show(load(EXAMPLES[-1])) == (
+        "two-buses\n"
+        "└─ gateway gw  127.0.0.1\n"
+        "   ├─ bus left\n"
+        "   │  └─ listen tcp://127.0.0.1:25101\n"
+        "   └─ bus right\n"
+        "      ├─ listen tcp://127.0.0.1:25102\n"
+        "      └─ dial tcp://127.0.0.1:25101  (bus left)"
+    )
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_mermaid_draws_each_node_once_and_only_lines_between_drawn_ones(path: Path) -> None:
+    lines = show(load(path), "mermaid").split("\n")
+    drawn = [m[1] for line in lines if (m := re.match(r"  (?:subgraph )?(n\d+)[\[({]", line))]
+    ends = [end for line in lines if (m := re.match(r"  (n\d+) \S+ (n\d+)$", line)) for end in m.groups()]
+    assert lines[0] == "flowchart LR"
+    assert len(drawn) == len(set(drawn))
+    assert ends
+    assert set(ends) <= set(drawn)
+    assert sum(line.startswith("  subgraph") for line in lines) == lines.count("  end")
+
+
+def test_mermaid_labels_cannot_break_out_of_their_quotes() -> None:
+    text = "name: t\ngateways: {g: }\nbridges: {x: {on: g, join: [uart: '/dev/\"]<#', uart: /dev/b]}}"
+    assert '"uart /dev/#quot;]#lt;#35; 115200"' in show(loads(text), "mermaid")
+
+
+def test_the_reference_page_is_current() -> None:
+    assert PAGE.read_text() == page(), "run: python -m topologies.reference > docs/topology.md"
+
+
+def test_the_reference_page_has_no_dead_link() -> None:
+    text = page()
+    heads = {line[3:].lower() for line in text.split("\n") if line.startswith("## ")}
+    assert set(re.findall(r"\(#(\w+)\)", text)) <= heads
