@@ -1,6 +1,7 @@
 """Which frames a side lets through, in tokens: what the cycle search and the budgets both ask."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from functools import lru_cache
 
 from bus.pattern import Pattern
 from topologies.model import BridgeSpec, Filter, Side, Topology
@@ -8,7 +9,9 @@ from topologies.model import BridgeSpec, Filter, Side, Topology
 Tokens = tuple[int, ...]
 
 
-def tokens(names: Iterable[int | str]) -> Tokens:
+@lru_cache(maxsize=16_384)  # the search for loops asks for each of them once a pattern
+def tokens(names: tuple[int | str, ...]) -> Tokens:
+    """The tokens of a pattern as it is written."""
     return tuple(Pattern(*names))
 
 
