@@ -323,8 +323,8 @@ static int roundtrip(char **a) {
     wrap(answer, "a", 2, 64, &body);
     greet(here, there, ask, n, back);
     greet(there, here, answer, n, back);
-    double end = now() + atof(a[0]), cpu = 0;
-    for (int i = -1000; count < ROUND_TRIPS && (i < 0 || now() < end); i++) {
+    double end = 0, cpu = 0;
+    for (int i = -1000; count < ROUND_TRIPS && (i <= 0 || now() < end); i++) {
         if (i == 0) cpu = cpu_s(pid), end = now() + atof(a[0]);
         double start = now();
         if (!pass(here, there, ask, n, back) || !pass(there, here, answer, n, back)) die("a message was lost");
