@@ -11,7 +11,7 @@ from bus.batch import LENGTH, LENGTH_BYTES, Batch
 PROTOCOL_BUS = 0x70
 HANDSHAKE = bytes.fromhex("0053500000700000")
 LEAD_IPC = b"\x01"
-SCRATCH_BYTES = 256 * 1024
+SCRATCH_BYTES = 512 * 1024
 
 _PEEK = 16  # equal sizes in a row before the strided look at the whole buffer pays
 _WALK = 256  # messages of mixed sizes between two such attempts

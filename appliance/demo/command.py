@@ -97,7 +97,7 @@ async def until(condition: Callable[[], object], limit_s: float) -> bool:
 def conclude(scene: Scene, ledgers: dict[str, str], failed: str | None, console: Console) -> int:
     """Print the processes' ledgers and the verdict."""
     for part, text in ledgers.items():
-        console.print(f"[bold]{part}[/bold] {text}", highlight=False)
+        console.print(f"[bold]{part}[/bold] {text}", highlight=False, soft_wrap=True)
     sent = sum(member.sent for member in scene.members)
     wrong = misses(scene.members)
     if not sent:

@@ -1,0 +1,205 @@
+"""A station: the end of one link, where a command speaks and hears; with signals, waits and a ledger."""
+
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+from collections import deque
+from collections.abc import Callable, Iterator
+from math import inf
+from types import TracebackType
+from typing import Any
+
+from appliance.serve import DRAIN_S
+from bus.batch import Batch, from_payloads, payloads
+from bus.hub import Hub, Link, Pipe, Stats
+from bus.waiting import UNTOLD_S
+
+_LOOK_S = 0.002
+_AHEAD_BYTES = 1 << 20  # waiting for a bus; a device says itself how much it takes
+MESSAGE_COST_BYTES = 32  # what framing adds to a message in any queue, at most
+_STOPS = (signal.SIGINT, signal.SIGTERM)
+
+
+class Leaf(Hub):
+    """A hub that forwards nothing: what peers bring is heard here, what is said here goes to all of them.
+
+    `heard` needs no bound of its own: a station takes all of it each time the loop comes round.
+    """
+
+    __slots__ = ("_known", "_past", "heard", "woken")
+
+    def __init__(self, name: str = "") -> None:
+        super().__init__(name)
+        self.heard: deque[bytes] = deque()
+        self.woken = asyncio.Event()
+        self._past = Stats()
+        self._known: list[Stats] = []
+
+    def attach(self, pipe: Pipe) -> None:
+        self._settle()
+        if not any(stats is pipe.stats for stats in self._known):
+            self._known.append(pipe.stats)
+        super().attach(pipe)
+        self.woken.set()
+
+    def detach(self, pipe: Pipe) -> None:
+        super().detach(pipe)
+        self.woken.set()
+
+    def publish(self, batch: Batch, origin: Pipe | None = None) -> None:
+        if origin is not None:
+            origin.stats.received += batch.count
+            origin.stats.received_bytes += len(batch.data)
+            self.heard.extend(payloads(batch))
+            self.woken.set()
+        elif self.pipes:
+            super().publish(batch)
+        else:
+            self._past.offered += batch.count
+            self._past.drop("no peer", batch.count)
+
+    def _settle(self) -> None:
+        """Add up those who are gone, so that a peer that comes and goes costs nothing.
+
+        Only link-owned counters come back, and then with all they had: a device's stay.
+        """
+        if len(self._known) > 256:
+            live = [pipe.stats for pipe in self.pipes]
+            gone = [stats for stats in self._known if not any(stats is one for one in live)]
+            self._known = [stats for stats in self._known if stats not in gone]
+            for stats in gone:
+                _add(self._past, stats)
+
+    def totals(self) -> Stats:
+        """All peers that there were, added up."""
+        total = Stats()
+        for stats in (self._past, *self._known):
+            _add(total, stats)
+        return total
+
+
+def _add(total: Stats, stats: Stats) -> None:
+    for name in ("received", "received_bytes", "offered", "sent", "sent_bytes", "queued", "queued_bytes"):
+        setattr(total, name, getattr(total, name) + getattr(stats, name))
+    for reason, count in stats.dropped.items():
+        total.drop(reason, count)
+    for reason, count in stats.rejected.items():
+        total.reject(reason, count)
+
+
+class Station:
+    """A link opened for a block of code. SIGINT and SIGTERM end its waits; what is queued may still drain.
+
+    `untold`: the transport does not tell what has left, so the end waits a moment after the last word.
+    """
+
+    def __init__(self, link: Link, untold: bool = False, announce: bool = False) -> None:
+        self.link, self.leaf, self.stops = link, Leaf(link.name), 0
+        self._untold, self._announce = untold, announce
+        self._spoke_s = -inf
+        self.ahead_bytes: int = getattr(link, "queue_bytes", _AHEAD_BYTES)
+
+    async def __aenter__(self) -> "Station":
+        self._loop = loop = asyncio.get_running_loop()
+        self.link.open(self.leaf, loop)
+        with contextlib.suppress(ValueError, RuntimeError):  # off the main thread there are no signals
+            for number in _STOPS:
+                loop.add_signal_handler(number, self.stop)
+        if self._announce:
+            print(f"listening on {getattr(self.link, 'url', self.link.name)}", file=sys.stderr, flush=True)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.link.close()
+        with contextlib.suppress(ValueError, RuntimeError):
+            for number in _STOPS:
+                self._loop.remove_signal_handler(number)
+
+    def stop(self) -> None:
+        self.stops += 1
+        self.leaf.woken.set()
+
+    async def until(
+        self, ready: Callable[[], object], limit_s: float = inf, look_s: float = inf, stops: int = 1
+    ) -> bool:
+        """Whether `ready()` came true before the limit and before a signal asked to stop.
+
+        It is looked at when peers or messages come, and every `look_s` seconds.
+        """
+        end_s = self._loop.time() + limit_s
+        while not ready() and self.stops < stops and (left_s := end_s - self._loop.time()) > 0:
+            self.leaf.woken.clear()
+            pause_s = min(left_s, look_s)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(None if pause_s == inf else pause_s):
+                    await self.leaf.woken.wait()
+        return bool(ready())
+
+    async def peer(self, limit_s: float = inf) -> bool:
+        """Wait until somebody is there, or the device is open."""
+        return await self.until(lambda: self.leaf.pipes, limit_s)
+
+    async def room(self, cost_bytes: int, limit_s: float = inf) -> bool:
+        """Wait until somebody is there and the slowest has room for so much more."""
+
+        def has_room() -> bool:
+            queued = max((pipe.stats.queued_bytes for pipe in self.leaf.pipes), default=None)
+            return queued == 0 or (queued is not None and queued + cost_bytes <= self.ahead_bytes)
+
+        return await self.until(has_room, limit_s, _LOOK_S)
+
+    def say(self, messages: list[bytes]) -> None:
+        """To all who are there; never waits. What nobody heard is counted as dropped."""
+        self._spoke_s = self._loop.time()
+        self.leaf.publish(from_payloads(messages))
+
+    async def drain(self, limit_s: float) -> bool:
+        """Wait until nothing is queued; after a signal no longer than a moment, after two not at all."""
+        limit_s = min(limit_s, DRAIN_S) if self.stops else limit_s
+        if self._untold:
+            await asyncio.sleep(max(0.0, self._spoke_s + UNTOLD_S - self._loop.time()))
+        return await self.until(
+            lambda: not any(pipe.stats.queued for pipe in self.leaf.pipes), limit_s, _LOOK_S, self.stops + 1
+        )
+
+
+def account(stats: Stats) -> dict[str, Any]:
+    """What became of what was said, for programs. Read it after the link has closed."""
+    return {
+        "sent": stats.sent,
+        "sent_bytes": stats.sent_bytes,
+        "dropped": dict(sorted(stats.dropped.items())),
+    }
+
+
+def reasons(counts: dict[str, int]) -> str:
+    return ", ".join(f"{count} {reason}" for reason, count in sorted(counts.items()))
+
+
+def put(text: str) -> None:
+    """Print at once; a reader that is gone ends the command. Raises `BrokenPipeError`."""
+    with _reader_may_go():
+        print(text, flush=True)
+
+
+def put_bytes(data: bytes) -> None:
+    """The same for bytes."""
+    with _reader_may_go():
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+
+
+@contextlib.contextmanager
+def _reader_may_go() -> Iterator[None]:
+    try:
+        yield
+    except BrokenPipeError:
+        # Else the interpreter tries again at its end, and complains about it.
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, sys.stdout.fileno())
+        os.close(null)
+        raise
