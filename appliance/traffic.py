@@ -29,7 +29,7 @@ _MISSING_MAX = 65536
 def arguments(parser: argparse.ArgumentParser) -> None:
     endpoint_arguments(parser)
     parser.add_argument("--rate", type=argument(rate_of), default=100.0, metavar="N[/s]",
-                        help="messages a second; 0: as fast as the slowest peer takes them (100)")  # fmt: skip
+                        help="messages a second; 0: as fast as the slowest peer takes it (100)")  # fmt: skip
     parser.add_argument("--size", type=argument(size_of), default=(64, 64), metavar="BYTES[:BYTES]",
                         help=f"bytes of data, {HEAD.size} to {DATA_BYTES_MAX}, or a range (64)")  # fmt: skip
     parser.add_argument("--count", type=int, metavar="N", help="stop after N messages")
