@@ -6,7 +6,7 @@ for its siblings, and these only count it; when the batch came from one of them,
 out. What a single pipe of a listening link is given therefore reaches all peers of that link.
 """
 
-from asyncio import AbstractEventLoop
+from asyncio import AbstractEventLoop, TimerHandle
 from collections import deque
 from itertools import groupby
 from operator import itemgetter
@@ -20,6 +20,7 @@ from bus.nng_socket import NOBODY, Limits, NngSocket, Tls
 WAKE_MESSAGES_MAX = 512
 WAKE_BYTES_MAX = 1 << 20
 DEPARTED_MAX = 256
+BURY_S = 1.0
 
 
 class NngPipe:
@@ -79,6 +80,7 @@ class NngLink:
         self._tls = tls
         self._limits = Limits(**limits)
         self._socket: NngSocket | None = None
+        self._timer: TimerHandle
         self._pipes: dict[int, NngPipe] = {}
         self._departed: deque[int] = deque(maxlen=DEPARTED_MAX)
         self._relay: _Relay | None = None
@@ -99,6 +101,12 @@ class NngLink:
             socket.close()
             raise
         loop.add_reader(socket.recv_fd, self._drain)
+        self._timer = loop.call_later(BURY_S, self._bury)
+
+    def _bury(self) -> None:
+        if self._socket is not None:
+            self._socket.bury()
+            self._timer = self._loop.call_later(BURY_S, self._bury)
 
     @property
     def pipes(self) -> tuple[NngPipe, ...]:
@@ -110,6 +118,7 @@ class NngLink:
         socket, self._socket = self._socket, None
         if socket is None:
             return
+        self._timer.cancel()
         self._loop.remove_reader(socket.recv_fd)
         socket.close()
         for peer in tuple(self._pipes):

@@ -29,6 +29,7 @@ Peer = NewType("Peer", int)
 CONNECT_S = 1.0
 LINGER_S = 1.0
 _SLICE_S = 0.2  # so that a thread which waits notices that another one closed the socket
+_BURY_S = 1.0
 _READY_MAX = 64  # messages that `areceive` takes before it lets other tasks run
 
 Addresses = str | Iterable[str]
@@ -55,7 +56,7 @@ class _Socket:
         self._dials, self._connect_s, self._linger_s = len(dials), connect_s, linger_s
         self._changed = threading.Condition()
         self._owed: dict[int, int] = {}
-        self._sent_at = 0.0
+        self._sent_at = self._buried_at = 0.0
         self._taken = 0
         self._nng = NngSocket(Limits(**limits), raw=self._raw, on_join=self._joined, on_leave=self._left)
         self._readable = Readable(self._nng.recv_fd)
@@ -106,6 +107,13 @@ class _Socket:
             if peer != exclude:
                 self._owed[peer] = self._owed.get(peer, 0) + 1
         self._sent_at = time.monotonic()
+        self._bury()
+
+    def _bury(self) -> None:
+        now = time.monotonic()
+        if now - self._buried_at >= _BURY_S:
+            self._buried_at = now
+            self._nng.bury()
 
     def _receive(self, deadline: float | None) -> tuple[bytes, int]:
         while (message := self._nng.receive()) is None:
@@ -113,6 +121,7 @@ class _Socket:
             if left_s <= 0:
                 raise TimeoutError("no message came in time")
             self._readable.wait(left_s)
+            self._bury()
         return message
 
     async def _areceive(self) -> tuple[bytes, int]:
@@ -120,7 +129,8 @@ class _Socket:
         if self._taken % _READY_MAX == 0:
             await asyncio.sleep(0)
         while (message := self._nng.receive()) is None:
-            await self._readable.await_one()
+            await self._readable.await_one(_BURY_S)
+            self._bury()
         return message
 
     def close(self) -> None:

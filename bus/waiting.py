@@ -24,15 +24,18 @@ class Readable:
     def wait(self, timeout_s: float) -> None:
         self._poll.poll(max(1, round(timeout_s * 1000)))
 
-    async def await_one(self) -> None:
+    async def await_one(self, limit_s: float) -> None:
+        """Until it is readable, or `limit_s` is over, or it was closed: the caller looks again."""
         self._loop = loop = asyncio.get_running_loop()
         future: Future[None] = loop.create_future()
         if not self._waiting:
             loop.add_reader(self._fd, self._wake)
         self._waiting.add(future)
+        timer = loop.call_later(limit_s, _finish, future)
         try:
             await future
         finally:
+            timer.cancel()
             self._forget(future)
 
     def _forget(self, future: "Future[None]") -> None:
@@ -44,14 +47,18 @@ class Readable:
 
     def _wake(self) -> None:
         for future in self._waiting:
-            if not future.done():
-                future.set_result(None)
+            _finish(future)
 
     def close(self) -> None:
         if self._waiting and self._loop is not None:
             self._loop.remove_reader(self._fd)
             self._wake()
             self._waiting.clear()
+
+
+def _finish(future: "Future[None]") -> None:
+    if not future.done():
+        future.set_result(None)
 
 
 def flush(nng: NngSocket, owed: Mapping[int, int], sent_at: float, linger_s: float) -> None:
