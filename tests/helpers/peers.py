@@ -16,7 +16,7 @@ class Ear:
         self.name = "ear"
         self.stats = Stats()
         self.heard: list[bytes] = []
-        self._hub = hub
+        self.hub = hub
         hub.attach(self)
 
     def send(self, batch: Batch) -> None:
@@ -25,10 +25,10 @@ class Ear:
         self.heard += payloads(batch)
 
     def say(self, *bodies: bytes) -> None:
-        self._hub.publish(from_payloads(bodies), self)
+        self.hub.publish(from_payloads(bodies), self)
 
     def close(self) -> None:
-        self._hub.detach(self)
+        self.hub.detach(self)
 
 
 class SpPeer:

@@ -1,0 +1,145 @@
+"""Each example topology runs as it is written, but for ports and paths, and joins all that it names."""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from appliance.compose import Appliance
+from appliance.demo.nullmodem import NullModem
+from appliance.demo.scene import free_port
+from bridges.can import CanLink
+from bridges.uart import UartLink
+from bus.frame import PUB, pack
+from bus.hub import Hub, Link
+from bus.links import make_link
+from bus.pattern import Pattern
+from tests.helpers.peers import Ear, until
+from topologies.checker import check, unsupported
+from topologies.loader import loads
+from topologies.model import Can, Topology, Uart
+
+EXAMPLES = sorted((Path(__file__).parents[2] / "topologies").glob("*.yaml"))
+RUNNABLE = [path for path in EXAMPLES if path.stem != "cold-chain"]
+
+
+def relocated(text: str, directory: Path) -> str:
+    """An example with its fixed ports and paths exchanged for free ones."""
+    ports = {
+        port: str(free_port()) for port in set(re.findall(r"(?<=127\.0\.0\.1:)\d+|(?<=port: )\d+", text))
+    }
+    text = re.sub(r"(?<=127\.0\.0\.1:)\d+|(?<=port: )\d+", lambda m: ports[m[0]], text)
+    return text.replace("/tmp/buscoupler-", f"{directory}/")
+
+
+def doors(topology: Topology, line: Path) -> dict[str, Link]:
+    """A link from outside for each address, line and CAN bus of a topology, by a name."""
+    links: dict[str, Link] = {
+        f"{name} {number}": make_link(listen.url, "dial")
+        for name, bus in topology.buses.items()
+        for number, listen in enumerate(bus.listen)
+        if not listen.trunk
+    }
+    for bridge in topology.bridges.values():
+        for side in bridge.join:
+            if isinstance(side.medium, Uart):
+                links["uart"] = UartLink(str(line), side.medium.baud)
+            elif isinstance(side.medium, Can):
+                can = side.medium
+                links["can"] = CanLink(
+                    can.interface, str(can.channel), node=99, fd=can.fd, options=dict(can.options)
+                )
+    return links
+
+
+@asynccontextmanager
+async def running(topology: Topology, directory: Path) -> AsyncIterator[dict[str, Ear]]:
+    """Every gateway of a topology, and an ear outside each of its doors, joined by the time it yields."""
+    loop = asyncio.get_running_loop()
+    async with AsyncExitStack() as stack:
+        modem = NullModem(directory)
+        modem.open(loop)
+        stack.callback(modem.close)
+        for gateway in topology.gateways:
+            appliance = Appliance(topology, gateway)
+            appliance.open(loop)
+            stack.callback(appliance.close)
+        ears = {}
+        for name, link in doors(topology, modem.b).items():
+            hub = Hub(name)
+            ears[name] = Ear(hub)
+            link.open(hub, loop)
+            stack.callback(link.close)
+            await until(lambda hub=hub: len(hub.pipes) == 2)  # type: ignore[misc]
+        yield ears
+
+
+def frame(sender: str, *pattern: str) -> bytes:
+    return pack(PUB, Pattern(*pattern), sender.encode())
+
+
+async def rendezvous(ears: dict[str, Ear], *pattern: str) -> None:
+    """Greet from every door until every other has heard it, then forget the greetings."""
+
+    def met() -> bool:
+        for name, ear in ears.items():
+            ear.say(frame(f"hello {name}", *pattern))
+        return all(
+            frame(f"hello {name}", *pattern) in other.heard
+            for name, ear in ears.items()
+            for other in ears.values()
+            if other is not ear
+        )
+
+    await until(met)
+
+
+@pytest.mark.parametrize("path", [p for p in RUNNABLE if p.stem != "browser"], ids=lambda path: path.stem)
+async def test_every_door_hears_all_others_once(path: Path, tmp_path: Path) -> None:
+    topology = loads(relocated(path.read_text(), tmp_path), path.name)
+    async with running(topology, tmp_path) as ears:
+        assert len(ears) >= 2
+        await rendezvous(ears, "motor", "speed")
+        for name, ear in ears.items():
+            for number in range(20):
+                ear.say(frame(f"{name} {number}", "motor", "speed"))
+        for name, ear in ears.items():
+            ear.say(frame(f"end {name}", "motor", "speed"))
+        ends = {name: frame(f"end {name}", "motor", "speed") for name in ears}
+        await until(lambda: all(e in o.heard for n, e in ends.items() for m, o in ears.items() if m != n))
+        for receiver, ear in ears.items():
+            for sender in ears:
+                for number in range(20):
+                    count = ear.heard.count(frame(f"{sender} {number}", "motor", "speed"))
+                    assert count == (sender != receiver), (sender, receiver, number)
+
+
+async def test_the_browser_s_gate_lets_through_what_it_says(tmp_path: Path) -> None:
+    path = next(p for p in RUNNABLE if p.stem == "browser")
+    topology = loads(relocated(path.read_text(), tmp_path), path.name)
+    async with running(topology, tmp_path) as ears:
+        house, web, garden = ears["house 0"], ears["house 1"], ears["garden 0"]
+        await until(lambda: _say(house, "fridge", "temp") and garden.heard and web.heard)
+        house.say(frame("secret", "oven", "log"), frame("open", "oven", "temp"))
+        await until(lambda: frame("open", "oven", "temp") in garden.heard)
+        assert frame("secret", "oven", "log") not in garden.heard
+        garden.say(frame("forged", "fridge", "temp"), frame("fine", "gate"))
+        await until(lambda: frame("fine", "gate") in house.heard and frame("fine", "gate") in web.heard)
+        assert frame("forged", "fridge", "temp") not in house.heard
+
+
+def _say(ear: Ear, *pattern: str) -> bool:
+    ear.say(frame("hello", *pattern))
+    return True
+
+
+def test_there_are_four_that_run_and_all_are_free_of_errors() -> None:
+    assert len(RUNNABLE) >= 4
+    for path in EXAMPLES:
+        topology = loads(path.read_text(), path.name)
+        assert not [finding for finding in check(topology) if finding.level == "error"]
+        if path in RUNNABLE:
+            assert not unsupported(topology)
