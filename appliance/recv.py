@@ -55,12 +55,13 @@ async def recv(options: argparse.Namespace) -> int:
     rejected = station.leaf.totals().rejected
     if rejected:
         log.info("%s: not messages: %s", station.link.name, reasons(rejected))
+    gaps = _report(sequences) if options.gaps else 0
     if not station.stops and got < (options.count or 1):
-        print(f"buscoupler recv: {station.link.name}: {got} messages within {options.timeout:g} s"
-              + (f" ({fault})" if (fault := getattr(station.link, "fault", "")) else ""),
-              file=sys.stderr)  # fmt: skip
+        fault = getattr(station.link, "fault", "")
+        text = f"{station.link.name}: {got} messages within {options.timeout:g} s"
+        print(f"buscoupler recv: {text}{f' ({fault})' if fault else ''}", file=sys.stderr)
         return 1
-    return _report(sequences) if options.gaps else 0
+    return gaps
 
 
 async def _hear(
