@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import trustme
 
 from appliance.cli import main
 from appliance.endpoint import parse_endpoint
@@ -297,6 +298,21 @@ async def test_send_over_websocket_waits_until_it_has_left() -> None:
         url = str(getattr(link, "url", ""))
         assert await command("send", url, "fridge/temp", "--data", "21.5", "--count", "100") == 0
         await until(lambda: ear.heard == [READING] * 100)
+
+
+async def test_send_to_a_listener_whose_authority_is_given(tmp_path: Path, capsys: Out) -> None:
+    authority = trustme.CA()
+    authority.cert_pem.write_to_path(str(tmp_path / "ca"))
+    authority.issue_cert("127.0.0.1", "localhost").private_key_and_cert_chain_pem.write_to_path(
+        str(tmp_path / "cert")
+    )
+    url = f"tls+tcp://localhost:{free_port()}"
+    words = ["--listen", "--tls-cert", str(tmp_path / "cert"), "--count", "1", "--timeout", "20"]
+    hearing = asyncio.create_task(command("recv", url, *words))
+    words = ["--data", "21.5", "--tls-ca", str(tmp_path / "ca")]
+    assert await command("send", url, "fridge/temp", *words) == 0
+    assert await hearing == 0
+    assert "21.5" in capsys.readouterr().out
 
 
 # recv
