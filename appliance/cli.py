@@ -22,6 +22,18 @@ COMMANDS = {
 }
 
 
+# library -> extra of this distribution that brings it; links name their own when they open
+EXTRAS = {"psutil": "demo", "rich": "demo"}
+
+
+def missing(error: ModuleNotFoundError) -> str:
+    """What to install. Raises `error` again if it is no library of an extra: then it is our mistake."""
+    extra = EXTRAS.get((error.name or "").partition(".")[0])
+    if extra is None:
+        raise error
+    return f"this needs the package {error.name}: pip install 'buscoupler[{extra}]'"
+
+
 def parser(selected: str | None = None) -> argparse.ArgumentParser:
     """The parser; only the selected command's module is imported, so that others cost nothing."""
     top = argparse.ArgumentParser(prog="buscoupler", description="A bus and bridge appliance for gateways.")
@@ -39,13 +51,16 @@ def main(arguments: list[str] | None = None) -> int:
     """Run one command. Exit status 0, 1 (it found a problem), 2 (wrong use)."""
     words = sys.argv[1:] if arguments is None else arguments
     selected = next((word for word in words if word in COMMANDS), None)
-    options = parser(selected).parse_args(words)
-    level = logging.INFO if options.verbose else logging.WARNING
-    logging.basicConfig(level=level, format="%(levelname)s %(message)s", stream=sys.stderr)
     try:
+        options = parser(selected).parse_args(words)
+        level = logging.INFO if options.verbose else logging.WARNING
+        logging.basicConfig(level=level, format="%(levelname)s %(message)s", stream=sys.stderr)
         return int(import_module(COMMANDS[options.command][0]).run(options))
     except BusError as error:
         print(f"buscoupler: {error}", file=sys.stderr)
+        return 1
+    except ModuleNotFoundError as error:
+        print(f"buscoupler: {missing(error)}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         return 0

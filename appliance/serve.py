@@ -1,6 +1,7 @@
 """Runs services on one event loop until a signal asks them to stop, then drains and closes them."""
 
 import asyncio
+import resource
 import signal
 from collections.abc import Callable, Iterable
 from typing import Protocol
@@ -27,7 +28,14 @@ def serve(
     service: Service, announce: Callable[[], None] = _nothing, farewell: Callable[[], None] = _nothing
 ) -> int:
     """Open, announce, wait for SIGINT or SIGTERM, drain within a bound, bid farewell, close. Returns 0."""
+    allow_all_descriptors()
     return asyncio.run(_serve(service, announce, farewell))
+
+
+def allow_all_descriptors() -> None:
+    """Take the hard limit of open files: the usual soft one, 1024, is too few for a bus's peers."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 async def _serve(service: Service, announce: Callable[[], None], farewell: Callable[[], None]) -> int:

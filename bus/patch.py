@@ -1,17 +1,7 @@
 """A patch: the pair of pipes that joins two hubs of one process. Nothing waits in it."""
 
-from typing import Protocol
-
 from bus.batch import Batch
-from bus.hub import Pipe, Stats
-
-
-class HubLike(Protocol):
-    """What a link needs of a hub: a hub, or a bridge's side."""
-
-    def attach(self, pipe: Pipe) -> None: ...
-    def detach(self, pipe: Pipe) -> None: ...
-    def publish(self, batch: Batch, origin: Pipe | None = None) -> None: ...
+from bus.hub import Hub, Pipe, Stats
 
 
 class _Half:
@@ -19,7 +9,7 @@ class _Half:
 
     __slots__ = ("_hub", "_twin", "name", "stats")
 
-    def __init__(self, name: str, hub: HubLike) -> None:
+    def __init__(self, name: str, hub: Hub) -> None:
         self.name = name
         self.stats = Stats()
         self._hub = hub
@@ -47,7 +37,7 @@ class _Half:
         self._hub.attach(self)
 
 
-def join(a: HubLike, b: HubLike, name: str = "patch") -> tuple[Pipe, Pipe]:
+def join(a: Hub, b: Hub, name: str = "patch") -> tuple[Pipe, Pipe]:
     """Join two hubs; returns the pipe on `a` and the pipe on `b`. Closing either parts them.
 
     A ring of patches would send a message round for ever: topologies are checked for that before.

@@ -155,3 +155,10 @@ def test_the_demo_balances() -> None:
     result = finished("demo", "--seconds", "1", timeout=55)
     assert result.returncode == 0, result.stdout
     assert "The ledger balances" in result.stdout
+
+
+async def test_a_device_takes_all_the_descriptors_it_may_have() -> None:
+    async with process("device", "tcp://127.0.0.1:0") as program:
+        limits = Path(f"/proc/{program.pid}/limits").read_text()
+        soft, hard = next(line for line in limits.splitlines() if "open files" in line).split()[3:5]
+        assert soft == hard
