@@ -20,8 +20,8 @@ _VECTORS = 64  # queue items in one sendmsg
 
 # Gathering: when small reads follow each other at once, waiting a moment lets many messages arrive, which
 # then cost one wake-up. It begins after a run of reads with no pause between them and goes on while it
-# yields several messages, so it never delays a lone one. The kernel adds about 50 us to so short a sleep.
-_GATHER_S = 30e-6
+# yields several messages, so it never delays a lone one (docs/decisions.md says why 200 us).
+_GATHER_S = 200e-6
 _GATHER_BYTES = 8192
 _GATHER_YIELD = 4
 _BRISK_S = 60e-6
