@@ -14,7 +14,7 @@ from bus.hub import Hub, Link, Pipe
 from bus.patch import join
 from topologies.model import BridgeSpec, BusSpec, Dial, Gateway, Listen, Topology
 from topologies.model import Side as SideSpec
-from topologies.urls import split_url, with_host
+from topologies.segments import address_of, has_trunk, is_trunk
 
 LOCAL_SOCKET = "{bus}{trunk}.sock"
 
@@ -24,10 +24,6 @@ def origin_of(gateway: Gateway, part: str) -> int:
     if gateway.origin is None:
         return secrets.randbits(32)
     return zlib.crc32(f"{gateway.origin}/{part}".encode())
-
-
-def has_trunk(spec: BusSpec) -> bool:
-    return any(a.trunk for a in spec.listen) or any(a.trunk for a in spec.dial)
 
 
 def local_socket(directory: Path, bus: str, trunk: bool) -> str:
@@ -96,11 +92,7 @@ class BridgePart:
         self._links: list[tuple[Link, Hub]] = []
         self._seats: list[tuple[Hub, Hub]] = []
         for number, side in enumerate(spec.join):
-            self._join(side, _side(self.hub, number, side, self._is_trunk(side)))
-
-    def _is_trunk(self, side: SideSpec) -> bool:
-        reaches_trunk = side.bus is not None and has_trunk(self._topology.buses[side.bus])
-        return reaches_trunk if side.trunk is None else side.trunk
+            self._join(side, _side(self.hub, number, side, is_trunk(topology, side)))
 
     def _join(self, spec: SideSpec, side: Side) -> None:
         if spec.bus is None:
@@ -114,7 +106,12 @@ class BridgePart:
         spec = self._topology.buses[bus]
         if spec.on == self._gateway and self._sockets is not None:
             return bus_link(local_socket(self._sockets, bus, trunk), "dial", None, None, None)
-        return _remote(bus, spec, self._topology.gateways[spec.on].address, trunk)
+        found = address_of(self._topology, bus, self._gateway, trunk)
+        if found is None:
+            kind = "a trunk address" if trunk else "an address"
+            raise LinkError(f"bus {bus}: it does not listen on {kind} that {self._gateway} can reach")
+        url, listen = found
+        return bus_link(url, "dial", *spec.limits(listen), listen.tls)
 
     @property
     def links(self) -> list[Link]:
@@ -147,13 +144,3 @@ def _side(bridge: Bridge, number: int, spec: SideSpec, trunk: bool) -> Side:
         allow_out=spec.allow.outward,
         deny_out=spec.deny.outward,
     )
-
-
-def _remote(name: str, spec: BusSpec, host: str, trunk: bool) -> Link:
-    """A dialling link to a bus of another gateway, on the first address that other machines reach."""
-    for address in spec.listen:
-        url = split_url(address.url)
-        if url.host and address.trunk == trunk:
-            return bus_link(with_host(url, host), "dial", *spec.limits(address), address.tls)
-    kind = "a trunk address" if trunk else "an address"
-    raise LinkError(f"bus {name}: it does not listen on {kind} that another gateway can reach")

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from topologies.model import BridgeSpec, Can, I2c, Link, Listen, Multicast, Side, Tcp, Topology, Uart
+from topologies.model import BridgeSpec, BusSpec, Can, I2c, Link, Listen, Multicast, Side, Tcp, Topology, Uart
 from topologies.urls import HOSTED, Url, is_loopback, is_wildcard, overlap, split_url, with_host
 
 
@@ -33,16 +33,20 @@ def machine(topology: Topology, gateway: str) -> str:
 def is_trunk(topology: Topology, side: Side) -> bool:
     """Whether envelopes are kept on a side: as it says, or else as its bus has a trunk or not."""
     if side.trunk is None and side.bus is not None:
-        bus = topology.buses[side.bus]
-        return any(end.trunk for end in bus.listen) or any(end.trunk for end in bus.dial)
+        return has_trunk(topology.buses[side.bus])
     return bool(side.trunk)
 
 
-def address_of(topology: Topology, bus: str, gateway: str, trunk: bool) -> str | None:
-    """The first address of `bus` that `gateway` can dial, of that kind; None when there is none."""
+def has_trunk(bus: BusSpec) -> bool:
+    """Whether other appliances reach a bus, or it them, by an address that keeps envelopes."""
+    return any(end.trunk for end in bus.listen) or any(end.trunk for end in bus.dial)
+
+
+def address_of(topology: Topology, bus: str, gateway: str, trunk: bool) -> tuple[str, Listen] | None:
+    """What `gateway` dials to reach `bus`, and whose options that has: the first of that kind, or None."""
     for listen in topology.buses[bus].listen:
         if listen.trunk == trunk and (address := _from(topology, listen, topology.buses[bus].on, gateway)):
-            return address
+            return address, listen
     return None
 
 

@@ -10,13 +10,13 @@ import pytest
 
 from appliance.compose import Appliance
 from appliance.demo.nullmodem import NullModem
-from appliance.demo.scene import free_port
 from bridges.can import CanLink
 from bridges.uart import UartLink
 from bus.frame import PUB, pack
 from bus.hub import Hub, Link
 from bus.links import make_link
 from bus.pattern import Pattern
+from tests.appliance.probe_support import free_port
 from tests.helpers.peers import Ear, until
 from topologies.checker import check, unsupported
 from topologies.loader import loads

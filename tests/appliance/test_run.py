@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from appliance.demo.scene import free_port
 from bus.frame import PUB, pack
 from bus.hub import Hub
 from bus.links import make_link
 from bus.pattern import Pattern
+from tests.appliance.probe_support import free_port
 from tests.helpers.peers import Ear, until
 
 COMMAND = [sys.executable, "-m", "appliance.cli"]
