@@ -8,24 +8,15 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import islice
-from time import monotonic, sleep
 
 from bus.batch import Batch
+from bus.gathering import Gathering
 from bus.hub import Hub, Stats
 from bus.sp import HANDSHAKE, LEAD_IPC, Decoder, add_lead, handshake_fault
 
 log = logging.getLogger("buscoupler.bus")
 
 _VECTORS = 64  # queue items in one sendmsg
-
-# Gathering: when small reads follow each other at once, waiting a moment lets many messages arrive, which
-# then cost one wake-up. It begins after a run of reads with no pause between them and goes on while it
-# yields several messages, so it never delays a lone one (docs/decisions.md says why 200 us).
-_GATHER_S = 200e-6
-_GATHER_BYTES = 8192
-_GATHER_YIELD = 4
-_BRISK_S = 60e-6
-_BRISK_READS = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +42,9 @@ class StreamPipe:
     """
 
     __slots__ = (
-        "_brisk",
         "_closed",
         "_decoder",
+        "_gathering",
         "_greeting",
         "_hub",
         "_lead",
@@ -61,7 +52,6 @@ class StreamPipe:
         "_on_close",
         "_queue",
         "_queue_bytes",
-        "_read_at",
         "_socket",
         "_timer",
         "name",
@@ -88,8 +78,7 @@ class StreamPipe:
         self._greeting = b""
         self._on_close = on_close
         self._closed = False
-        self._brisk = 0
-        self._read_at = 0.0
+        self._gathering = Gathering(sock)
         self._timer: TimerHandle | None = None
 
     def start(self, hub: Hub, loop: AbstractEventLoop, handshake_s: float) -> None:
@@ -124,8 +113,7 @@ class StreamPipe:
         self._hub.attach(self)
 
     def _on_readable(self) -> None:
-        if self._brisk:
-            self._gather()
+        self._gathering.wait()
         decoder = self._decoder
         try:
             read_bytes = self._socket.recv_into(decoder.buffer())
@@ -141,19 +129,7 @@ class StreamPipe:
         if decoder.fault:
             self.stats.reject("framing")
             return self._fail(decoder.fault)
-        if read_bytes >= _GATHER_BYTES:
-            self._brisk = 0
-        elif self._brisk < _BRISK_READS or batch is None or batch.count < _GATHER_YIELD:
-            self._read_at = monotonic()
-            self._brisk = min(self._brisk or 1, _BRISK_READS - 1)
-
-    def _gather(self) -> None:
-        """Count small reads without a pause between them; after a run of those, wait for more."""
-        if self._brisk < _BRISK_READS:
-            brisk = monotonic() - self._read_at < _BRISK_S
-            self._brisk = self._brisk + 1 if brisk else max(1, self._brisk // 2)
-        if self._brisk == _BRISK_READS:
-            sleep(_GATHER_S)
+        self._gathering.note(read_bytes, batch.count if batch else 0)
 
     def send(self, batch: Batch) -> None:
         """Send at once what the kernel takes, queue the rest, drop the batch if the queue is full."""
