@@ -32,7 +32,10 @@ class Scene:
 
 @pytest.fixture
 def scene(monkeypatch: pytest.MonkeyPatch) -> Iterator[Scene]:
-    with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname()) as sock:
+    with (
+        socket.create_server(("127.0.0.1", 0)) as server,
+        socket.create_connection(server.getsockname()) as sock,
+    ):
         scene = Scene(sock)
         monkeypatch.setattr(gathering, "monotonic", lambda: scene.now_s)
         monkeypatch.setattr(gathering, "sleep", scene.waits_s.append)
