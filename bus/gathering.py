@@ -1,22 +1,22 @@
 """Gathering: under load, read many small messages at once instead of one a wake-up.
 
-A sender that writes each message by itself may cost a segment, an acknowledgement and a wake-up for each. Here the
-reader then waits a moment before it reads, and lends the sender so small a window that the sender's kernel merges
-what does not fit. It begins after a run of small reads with no pause between them and goes on while it yields several
-messages a read, so it never delays a lone one. `docs/decisions.md` says what was measured.
+A sender that writes each message by itself may cost a segment, an acknowledgement and a wake-up for each.
+Here the reader then waits a moment before it reads, and lends the sender so small a window that the sender's
+kernel merges what does not fit. It begins after a run of small reads with no pause between them and goes on
+while it yields several messages a read, so it never delays a lone one (docs/decisions.md: what was measured).
 """
 
 import socket
 from contextlib import suppress
 from time import monotonic, sleep
 
-_WAIT_S = 100e-6
-_WINDOW_BYTES = 64 * 1024
-_LARGE_BYTES = 32 * 1024  # a read this large needs no gathering, and a larger window
+WAIT_S = 100e-6
+WINDOW_BYTES = 64 * 1024
+LARGE_BYTES = 32 * 1024  # a read this large needs no gathering, and a larger window
 _YIELD = 4  # messages a read below which waiting did not pay
 _BRISK_S = 60e-6
-_BRISK_READS = 16
-_SO_BUF_LOCK = 72  # Linux 5.14: which buffer sizes were set by hand; 0 gives them back to the kernel
+BRISK_READS = 16
+SO_BUF_LOCK = 72  # Linux 5.14: which buffer sizes were set by hand; 0 gives them back to the kernel
 
 
 class Gathering:
@@ -34,29 +34,29 @@ class Gathering:
         """Count small reads without a pause between them; after a run of those, wait for more."""
         if not self._brisk:
             return
-        if self._brisk < _BRISK_READS:
+        if self._brisk < BRISK_READS:
             brisk = monotonic() - self._read_at < _BRISK_S
             self._brisk = self._brisk + 1 if brisk else max(1, self._brisk // 2)
-        if self._brisk == _BRISK_READS:
+        if self._brisk == BRISK_READS:
             if not self._narrow:
                 self._narrow_window()
-            sleep(_WAIT_S)
+            sleep(WAIT_S)
 
     def note(self, read_bytes: int, messages: int) -> None:
         """What the read brought, in bytes and whole messages."""
-        if read_bytes >= _LARGE_BYTES:
+        if read_bytes >= LARGE_BYTES:
             self._brisk = 0
             if self._narrow:
                 self._widen_window()
-        elif self._brisk < _BRISK_READS or messages < _YIELD:
+        elif self._brisk < BRISK_READS or messages < _YIELD:
             self._read_at = monotonic()
-            self._brisk = min(self._brisk or 1, _BRISK_READS - 1)
+            self._brisk = min(self._brisk or 1, BRISK_READS - 1)
 
     def _narrow_window(self) -> None:
         self._narrow = True
-        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _WINDOW_BYTES)
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, WINDOW_BYTES)
 
     def _widen_window(self) -> None:
         self._narrow = False
         with suppress(OSError):  # an older kernel: the window stays
-            self._socket.setsockopt(socket.SOL_SOCKET, _SO_BUF_LOCK, 0)
+            self._socket.setsockopt(socket.SOL_SOCKET, SO_BUF_LOCK, 0)
