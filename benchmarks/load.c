@@ -261,7 +261,7 @@ static int throughput(char **a) {
     settle(ep, &s, r, count);
     uint64_t before = 0;
     double start = now() + warmup, t = now(), cpu = 0, began = 0;
-    while (t < start + seconds) {
+    while (!began || t < began + seconds) {  // a whole window, however late its start was noticed
         send_burst(&s, s.single ? BURST_SINGLE : BURST_BATCHED);
         turn(ep, &s, r, count, s.writable ? 0 : 10);
         t = now();
