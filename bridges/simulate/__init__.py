@@ -1,0 +1,17 @@
+"""Simulated media for tests without hardware (docs/simulator.md): real links on simulated wires."""
+
+from bridges.simulate.loop import SimulatedLoop, SimulationError, run
+from bridges.simulate.uart import SerialEnd, SerialLine, SimulatedUart
+from bridges.simulate.wire import Event, Faults, Wire
+
+__all__ = [
+    "Event",
+    "Faults",
+    "SerialEnd",
+    "SerialLine",
+    "SimulatedLoop",
+    "SimulatedUart",
+    "SimulationError",
+    "Wire",
+    "run",
+]

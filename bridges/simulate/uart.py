@@ -1,0 +1,212 @@
+"""A simulated serial line, full duplex with two ends or a shared pair with many; the links on it are real."""
+
+import contextlib
+import errno
+import os
+import socket
+from asyncio import AbstractEventLoop
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from bridges.simulate.wire import Faults, Order, Wire, bend_bytes
+from bridges.uart import Port, UartLink
+
+_CHUNK_BYTES = 256  # on the line as one piece: what a slow reader may be late by
+_BUFFER_BYTES = 4096  # of the sender's driver, as Linux has for a tty
+_BITS = 10  # start, eight, stop
+_BREAK = b"\0"  # what a receiver makes of a line that is held low
+
+
+@dataclass(slots=True)
+class _Burst:
+    data: bytes
+    spoiled: bool = False  # two talked at once
+
+
+class SerialLine(Wire):
+    """A line at `baud`. `shared`: one pair for all ends, as RS-485 has; who talks at once is garbled.
+
+    `echo`: on a shared pair each end hears itself as well, as adapters do that keep receiving.
+    `stuck = True` holds the line low: what is sent then is lost. There is no `reordering` on a wire.
+    """
+
+    has = frozenset({"loss", "duplication", "corruption", "delay_s", "jitter_s"})
+
+    def __init__(
+        self,
+        baud: int = 115200,
+        shared: bool = False,
+        echo: bool = False,
+        seed: int = 0,
+        faults: Faults | None = None,
+    ) -> None:
+        super().__init__(seed, faults)
+        self.baud, self.shared, self.echo = baud, shared, echo
+        self.stuck = False
+        self.ends: list[SerialEnd] = []
+        self.on_air: list[_Burst] = []
+
+    def end(self, name: str = "") -> "SerialEnd":
+        """One more place to plug in. A line that is not shared has two."""
+        if len(self.ends) == 2 and not self.shared:
+            raise ValueError("a full-duplex line has two ends; use SerialLine(shared=True) for more")
+        made = SerialEnd(self, name or f"end{len(self.ends)}")
+        self.ends.append(made)
+        return made
+
+    def link(self, name: str = "", **options: Any) -> "SimulatedUart":
+        """A `UartLink` on a new end; `options` are those of `UartLink`."""
+        return SimulatedUart(self.end(name), **options)
+
+    def bend(self, loop: AbstractEventLoop, end: str, burst: _Burst) -> bytes:
+        """What a listener hears of `burst`."""
+        if self.stuck:
+            self.note(loop, end, "stuck", burst.data)
+            return _BREAK
+        if burst.spoiled:
+            self.note(loop, end, "collision", burst.data)
+            return self.random.randbytes(len(burst.data))
+        heard = bend_bytes(burst.data, self.random, self.faults)
+        if heard != burst.data:
+            self.note(loop, end, "noise", heard)
+        return heard
+
+    def listeners(self, speaker: "SerialEnd") -> "list[SerialEnd]":
+        return [end for end in self.ends if end is not speaker or (self.shared and self.echo)]
+
+
+class SerialEnd:
+    """One end of a line: opened like a device, pulled out with `unplug()`, put back with `plug()`.
+
+    `clogged = True`: who is plugged in here takes nothing. On a line of two the far end has to wait
+    (RTS/CTS), on a shared pair the bytes are lost. A device of the test's own uses the socket that
+    `open` returns, for instance with `asyncio.open_connection(sock=...)`.
+    """
+
+    def __init__(self, line: SerialLine, name: str) -> None:
+        self.line, self.name = line, name
+        self.plugged = True
+        self._clogged = False
+        self._socket: socket.socket | None = None
+        self._loop: AbstractEventLoop | None = None
+        self._order = Order()
+        self._sending = False
+
+    def open(self, loop: AbstractEventLoop) -> socket.socket:
+        """The descriptor of a device on this end. Raises `OSError` while nothing is plugged in."""
+        if not self.plugged:
+            raise OSError(errno.ENODEV, f"could not open {self.name}: {os.strerror(errno.ENODEV)}")
+        ours, theirs = socket.socketpair()
+        for sock in (ours, theirs):
+            sock.setblocking(False)
+        theirs.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _BUFFER_BYTES)
+        loop.call_soon_threadsafe(self._join, loop, ours)
+        return theirs
+
+    def _join(self, loop: AbstractEventLoop, sock: socket.socket) -> None:
+        self._leave()
+        self._loop, self._socket = loop, sock
+        self.line.note(loop, self.name, "open")
+        self._listen()
+
+    def _leave(self) -> None:
+        if self._socket is not None and self._loop is not None:
+            self._loop.remove_reader(self._socket)
+            self._socket.close()
+            self._socket = None
+
+    def unplug(self) -> None:
+        """Pull it out: whoever is plugged in sees the device go, what was on its way is lost."""
+        self.plugged = False
+        if self._loop is not None:
+            self.line.note(self._loop, self.name, "unplugged")
+        self._leave()
+
+    def plug(self) -> None:
+        """Put it back: it can be opened again."""
+        self.plugged = True
+
+    @property
+    def clogged(self) -> bool:
+        return self._clogged
+
+    @clogged.setter
+    def clogged(self, clogged: bool) -> None:
+        self._clogged = clogged
+        for end in self.line.ends:
+            end.go_on()
+
+    def go_on(self) -> None:
+        """Send what waits, if the far end takes it again."""
+        if not self._sending:
+            self._listen()
+
+    def _held_back(self) -> bool:
+        return not self.line.shared and any(end.clogged for end in self.line.ends if end is not self)
+
+    def _listen(self) -> None:
+        if self._socket is None or self._loop is None:
+            return
+        if self._held_back():
+            self._loop.remove_reader(self._socket)
+        else:
+            self._loop.add_reader(self._socket, self._on_readable)
+
+    def _on_readable(self) -> None:
+        assert self._socket is not None
+        assert self._loop is not None
+        self._loop.remove_reader(self._socket)
+        try:
+            data = self._socket.recv(_CHUNK_BYTES)
+        except OSError:
+            data = b""
+        if data:
+            self._transmit(self._loop, data)
+        else:
+            self._leave()
+
+    def _transmit(self, loop: AbstractEventLoop, data: bytes) -> None:
+        burst = _Burst(data)
+        if self.line.shared:
+            burst.spoiled = bool(self.line.on_air)
+            for other in self.line.on_air:
+                other.spoiled = True
+        self.line.on_air.append(burst)
+        self._sending = True
+        loop.call_later(len(data) * _BITS / self.line.baud, self._transmitted, loop, burst)
+
+    def _transmitted(self, loop: AbstractEventLoop, burst: _Burst) -> None:
+        self.line.on_air.remove(burst)
+        self._sending = False
+        self._listen()
+        if not self.plugged:
+            return
+        for end in self.line.listeners(self):
+            end.hear(loop, self.line.bend(loop, self.name, burst))
+
+    def hear(self, loop: AbstractEventLoop, data: bytes) -> None:
+        """Bytes that come out here, after the line's delay."""
+        if data:
+            self._order.at(loop, self.line.delay_s(), partial(self._come_out, loop), data)
+
+    def _come_out(self, loop: AbstractEventLoop, data: bytes) -> None:
+        taken = 0
+        if self._socket is not None and not self._clogged:
+            with contextlib.suppress(OSError):
+                taken = self._socket.send(data)
+        self.line.note(loop, self.name, "heard", data[:taken])
+        if taken < len(data):
+            self.line.note(loop, self.name, "overrun" if self._socket else "nobody", data[taken:])
+
+
+class SimulatedUart(UartLink):
+    """A `UartLink` whose device is one end of a simulated line; all else is the real link."""
+
+    def __init__(self, end: SerialEnd, **options: Any) -> None:
+        options.setdefault("jitter", end.line.retries.uniform)
+        super().__init__(end.name, baud=end.line.baud, **options)
+        self.end = end
+
+    def _open_device(self) -> Port:
+        return self.end.open(self._loop)

@@ -1,0 +1,195 @@
+"""What all simulated media share: fault rates, a seed, a log, and a path that bends packets."""
+
+from asyncio import AbstractEventLoop, TimerHandle
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields
+from functools import partial
+from itertools import pairwise
+from math import log
+from random import Random
+from typing import ClassVar, NamedTuple
+
+_LOG_EVENTS = 1 << 16
+_HELD_S = 0.05  # a packet that waits to be overtaken goes on alone after this
+
+
+@dataclass(frozen=True, slots=True)
+class Faults:
+    """What a medium does to what it carries. Rates are probabilities, 0 to 1, a unit.
+
+    The unit is a byte on a serial line, a frame on CAN, a datagram for multicast, a segment for TCP, a
+    transaction for I2C (there `corruption` is a byte). `delay_s` is added to each, and up to `jitter_s`
+    more; neither changes the order, only `reordering` does. Raises `ValueError`.
+    """
+
+    loss: float = 0.0
+    duplication: float = 0.0
+    reordering: float = 0.0
+    corruption: float = 0.0
+    delay_s: float = 0.0
+    jitter_s: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name in ("loss", "duplication", "reordering", "corruption"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise ValueError(f"{name} is a probability from 0 to 1, not {getattr(self, name)}")
+        if self.delay_s < 0 or self.jitter_s < 0:
+            raise ValueError("delay_s and jitter_s must not be negative")
+
+
+class Event(NamedTuple):
+    """One thing that happened on a wire: when (seconds), at which end, what, and to which bytes."""
+
+    time_s: float
+    end: str
+    what: str
+    data: bytes = b""
+
+
+class Wire:
+    """A simulated medium. `faults` may be changed at any time; the same seed gives the same run.
+
+    `log` holds the last 65,536 events. Raises `ValueError` for a fault that the medium does not have.
+    """
+
+    has: ClassVar[frozenset[str]] = frozenset(field.name for field in fields(Faults))
+
+    def __init__(self, seed: int = 0, faults: Faults | None = None) -> None:
+        self.random = Random(seed)
+        self.retries = Random(seed + 1)  # of the links: their retries must not shift the wire's faults
+        self.log: deque[Event] = deque(maxlen=_LOG_EVENTS)
+        self.faults = faults or Faults()
+
+    @property
+    def faults(self) -> Faults:
+        return self._faults
+
+    @faults.setter
+    def faults(self, faults: Faults) -> None:
+        wrong = [f.name for f in fields(Faults) if getattr(faults, f.name) and f.name not in self.has]
+        if wrong:
+            raise ValueError(
+                f"{type(self).__name__} has no {', '.join(wrong)}: only {', '.join(sorted(self.has))}"
+            )
+        self._faults = faults
+
+    def note(self, loop: AbstractEventLoop, end: str, what: str, data: bytes = b"") -> None:
+        self.log.append(Event(loop.time(), end, what, data))
+
+    def chance(self, rate: float) -> bool:
+        """Whether a fault of this rate strikes now; draws nothing where it cannot."""
+        return rate > 0 and self.random.random() < rate
+
+    def delay_s(self) -> float:
+        """How late the next unit is."""
+        faults = self.faults
+        return faults.delay_s + (self.random.uniform(0, faults.jitter_s) if faults.jitter_s else 0.0)
+
+
+def strikes(random: Random, rate: float, size: int) -> Iterator[int]:
+    """The positions below `size` that a fault of this rate hits, drawn by the gaps between them."""
+    if rate <= 0:
+        return
+    position = -1
+    scale = log(1 - rate) if rate < 1 else 0.0
+    while True:
+        position += 1 + (int(log(1 - random.random()) / scale) if scale else 0)
+        if position >= size:
+            return
+        yield position
+
+
+def flip_bits(data: bytes, random: Random, rate: float) -> bytes:
+    """`data` with one bit turned over in each byte that is hit."""
+    bent = bytearray(data)
+    for position in strikes(random, rate, len(data)):
+        bent[position] ^= 1 << random.randrange(8)
+    return bytes(bent)
+
+
+def bend_bytes(data: bytes, random: Random, faults: Faults) -> bytes:
+    """Bytes as a noisy line hands them on: some turned over, some missing, some twice."""
+    data = flip_bits(data, random, faults.corruption)
+    for rate, copies in ((faults.loss, 0), (faults.duplication, 2)):
+        hits = list(strikes(random, rate, len(data)))
+        if hits:
+            edges = [-1, *hits, len(data)]
+            parts = [data[a + 1 : b] + data[b : b + 1] * copies for a, b in pairwise(edges)]
+            data = b"".join(parts)
+    return data
+
+
+class Order:
+    """Hands things on after their delays, and never one before another that was given first."""
+
+    def __init__(self) -> None:
+        self._waiting: deque[tuple[float, Callable[[bytes], None], bytes]] = deque()
+
+    def at(
+        self, loop: AbstractEventLoop, delay_s: float, function: Callable[[bytes], None], data: bytes
+    ) -> None:
+        """Call `function(data)` in `delay_s`, or later if one given before is not through yet."""
+        if not self._waiting and delay_s <= 0:
+            return function(data)
+        at_s = max(loop.time() + delay_s, self._waiting[-1][0] if self._waiting else 0.0)
+        self._waiting.append((at_s, function, data))
+        if len(self._waiting) == 1:
+            loop.call_at(at_s, self._go, loop)
+        return None
+
+    def _go(self, loop: AbstractEventLoop) -> None:
+        now = self._waiting[0][0]  # timers of equal times come in any order: this queue keeps it
+        while self._waiting and self._waiting[0][0] <= now:
+            _, function, data = self._waiting.popleft()
+            function(data)
+        if self._waiting:
+            loop.call_at(self._waiting[0][0], self._go, loop)
+
+
+class Path:
+    """The way of packets to one receiver: lost, doubled, bent, late or overtaken on it."""
+
+    def __init__(self, wire: Wire, end: str, deliver: Callable[[bytes], None]) -> None:
+        self._wire, self._end, self._deliver = wire, end, deliver
+        self._order = Order()
+        self._held: bytes | None = None
+        self._timer: TimerHandle | None = None
+
+    def carry(self, loop: AbstractEventLoop, packet: bytes) -> None:
+        wire, faults = self._wire, self._wire.faults
+        if wire.chance(faults.loss):
+            return wire.note(loop, self._end, "lost", packet)
+        copies = 2 if wire.chance(faults.duplication) else 1
+        if copies == 2:
+            wire.note(loop, self._end, "doubled", packet)
+        if wire.chance(faults.corruption):
+            packet = _flip_one_bit(packet, wire.random)
+            wire.note(loop, self._end, "corrupted", packet)
+        for _ in range(copies):
+            self._order.at(loop, wire.delay_s(), partial(self._pass, loop), packet)
+        return None
+
+    def _pass(self, loop: AbstractEventLoop, packet: bytes) -> None:
+        if self._held is None and self._wire.chance(self._wire.faults.reordering):
+            self._wire.note(loop, self._end, "overtaken", packet)
+            self._held = packet
+            self._timer = loop.call_later(_HELD_S, self._let_go)
+            return
+        self._deliver(packet)
+        self._let_go()
+
+    def _let_go(self) -> None:
+        packet, self._held = self._held, None
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if packet is not None:
+            self._deliver(packet)
+
+
+def _flip_one_bit(packet: bytes, random: Random) -> bytes:
+    bent = bytearray(packet)
+    if bent:
+        bent[random.randrange(len(bent))] ^= 1 << random.randrange(8)
+    return bytes(bent)
