@@ -15,9 +15,9 @@ COMMANDS = {
     "show": ("appliance.show", "draw a topology"),
     "demo": ("appliance.demo.command", "the whole thing, with no hardware and no root"),
     "device": ("appliance.device", "a raw device: joins everyone who connects, in one line"),
-    "send": ("appliance.send", "send messages to a bus, a serial line or a CAN bus"),
-    "recv": ("appliance.recv", "show what comes from a bus, a serial line or a CAN bus"),
-    "traffic": ("appliance.traffic", "paced, numbered test traffic to any of these"),
+    "send": ("appliance.probe.send", "send messages to a bus or any medium"),
+    "recv": ("appliance.probe.recv", "show what comes from a bus or any medium"),
+    "traffic": ("appliance.probe.traffic", "paced, numbered test traffic to any of these"),
     "tokens": ("appliance.tokens", "the tokens of names, and names that share one"),
 }
 

@@ -5,8 +5,8 @@ import json
 import sys
 from pathlib import Path
 
-from appliance.station import put
-from appliance.words import argument, name_of, names_from, written
+from appliance.probe.station import put
+from appliance.probe.words import argument, name_of, names_from, written
 from bus.pattern import collisions, token
 
 

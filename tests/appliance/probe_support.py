@@ -26,7 +26,7 @@ def parsed(*words: str) -> argparse.Namespace:
 
 async def command(*words: str) -> int:
     """The exit status of a command that runs on this loop, beside whatever else the test runs."""
-    work: Any = getattr(import_module(f"appliance.{words[0]}"), words[0])
+    work: Any = getattr(import_module(f"appliance.probe.{words[0]}"), words[0])
     return int(await work(parsed(*words)))
 
 

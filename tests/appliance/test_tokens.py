@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from appliance.cli import main
-from appliance.words import Names, name_of, names_in, pattern_of, type_of, type_word, written
+from appliance.probe.words import Names, name_of, names_in, pattern_of, type_of, type_word, written
 from bus.errors import BusError
 from bus.pattern import token
 

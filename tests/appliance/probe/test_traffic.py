@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from appliance.endpoint import parse_endpoint
-from appliance.pacing import Pacer
-from appliance.traffic import HEAD, Sequences, Source
+from appliance.probe.endpoint import parse_endpoint
+from appliance.probe.pacing import Pacer
+from appliance.probe.traffic import HEAD, Sequences, Source
 from bus.frame import unpack
 from bus.pattern import Pattern
 from tests.appliance.probe_support import (

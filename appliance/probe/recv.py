@@ -10,11 +10,11 @@ from collections.abc import Callable
 from functools import partial
 from math import inf
 
-from appliance.endpoint import arguments as endpoint_arguments
-from appliance.endpoint import link_of
-from appliance.station import Station, put, put_bytes, reasons
-from appliance.traffic import Sequences
-from appliance.words import Names, argument, frame_in, line, names_in, read_names, record
+from appliance.probe.endpoint import arguments as endpoint_arguments
+from appliance.probe.endpoint import link_of
+from appliance.probe.station import Station, put, put_bytes, reasons
+from appliance.probe.traffic import Sequences
+from appliance.probe.words import Names, argument, frame_in, line, names_in, read_names, record
 from bus.pattern import Pattern
 
 log = logging.getLogger("buscoupler")

@@ -10,11 +10,11 @@ from math import inf
 from struct import Struct
 from typing import Any
 
-from appliance.endpoint import arguments as endpoint_arguments
-from appliance.endpoint import link_of
-from appliance.pacing import Pacer
-from appliance.station import MESSAGE_COST_BYTES, Station, account, put, reasons
-from appliance.words import argument, pattern_of
+from appliance.probe.endpoint import arguments as endpoint_arguments
+from appliance.probe.endpoint import link_of
+from appliance.probe.pacing import Pacer
+from appliance.probe.station import MESSAGE_COST_BYTES, Station, account, put, reasons
+from appliance.probe.words import argument, pattern_of
 from bus.errors import FrameError
 from bus.frame import DATA_BYTES_MAX, FRAME_BYTES_MAX, PUB, pack
 

@@ -11,10 +11,10 @@ from functools import partial
 from itertools import repeat
 from pathlib import Path
 
-from appliance.endpoint import arguments as endpoint_arguments
-from appliance.endpoint import link_of
-from appliance.station import MESSAGE_COST_BYTES, Station, reasons
-from appliance.words import argument, pattern_of, type_of
+from appliance.probe.endpoint import arguments as endpoint_arguments
+from appliance.probe.endpoint import link_of
+from appliance.probe.station import MESSAGE_COST_BYTES, Station, reasons
+from appliance.probe.words import argument, pattern_of, type_of
 from bus.errors import FrameError
 from bus.frame import PUB, pack
 

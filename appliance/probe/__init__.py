@@ -1,0 +1,1 @@
+"""Test traffic: say and hear frames on any link (`send`, `recv`, `traffic`)."""

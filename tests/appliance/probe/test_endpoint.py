@@ -1,0 +1,94 @@
+"""The words that name endpoints, and wrong use of the commands that take them."""
+
+import re
+import shutil
+
+import pytest
+
+from appliance.cli import main
+from appliance.probe.endpoint import parse_endpoint
+from bus.errors import LinkError
+from bus.frame import PUB, pack
+from bus.pattern import Pattern
+
+Out = pytest.CaptureFixture[str]
+FRIDGE = Pattern("fridge", "temp")
+READING = pack(PUB, FRIDGE, b"21.5")
+
+needs_nanocat = pytest.mark.skipif(not shutil.which("nanocat"), reason="Debian package nanomsg-utils")
+needs_nngcat = pytest.mark.skipif(not shutil.which("nngcat"), reason="Debian package nng-utils")
+
+
+@pytest.mark.parametrize(
+    ("word", "fault"),
+    [
+        ("/dev/ttyUSB0", "is no endpoint: write a bus .*or a medium .*uart:"),
+        ("http://x", "is no endpoint"),
+        ("tcp:127.0.0.1:5555", "is no endpoint"),
+        ("uart:", "what to open is missing"),
+        ("uart:/dev/x?baud=fast", "baud must be a whole number, not 'fast'"),
+        ("uart:/dev/x?baud=", "baud must be a whole number, not ''"),
+        ("uart:/dev/x?rtscts=maybe", "rtscts must be true or false"),
+        ("uart:/dev/x?boud=9600", "unknown setting boud: did you mean baud"),
+        ("uart:/dev/x?frequency=1", "unknown setting frequency: use baud, "),
+        ("uart:/dev/x?baud=1&baud=2", "baud is given twice"),
+        ("uart:/dev/x?baud", "write KEY=VALUE"),
+        ("can:can0", "node is missing"),
+        ("can:?node=1", "what to open is missing"),
+        ("can:can0?node=x", "node must be a whole number"),
+        ("can:can0?node=1&bitrat=5", "did you mean bitrate"),
+    ],
+)
+def test_a_wrong_word_says_what_is_wrong(word: str, fault: str) -> None:
+    with pytest.raises(LinkError, match=fault):
+        parse_endpoint(word)
+
+
+@pytest.mark.parametrize(
+    ("word", "fault"),
+    [
+        ("tcp://127.0.0.1", "write tcp://HOST:PORT"),
+        ("uart:/dev/x?baud=0", "baud must be above 0"),
+        ("uart:/dev/x?parity=Q", "parity is one of"),
+        ("can:can0?node=128", "node must be 1 to 127"),
+    ],
+)
+def test_settings_that_never_work_are_wrong_use(word: str, fault: str, capsys: Out) -> None:
+    for words in (["send", word, "fridge"], ["recv", word], ["traffic", word]):
+        with pytest.raises(SystemExit) as stopped:
+            main(words)
+        assert stopped.value.code == 2
+        assert re.search(fault, capsys.readouterr().err)
+
+
+def test_words_become_settings() -> None:
+    assert parse_endpoint("uart:/dev/ttyUSB0?baud=9600&rtscts=yes").settings == {"baud": 9600, "rtscts": True}
+    can = parse_endpoint("can:vcan0?node=0x2a&fd=true&app_name=x&port=5&loop=false&ratio=0.5")
+    assert (can.target, can.settings["node"], can.settings["fd"]) == ("vcan0", 42, True)
+    assert can.settings["options"] == {"app_name": "x", "port": 5, "loop": False, "ratio": 0.5}
+
+
+@pytest.mark.parametrize(
+    ("words", "fault"),
+    [
+        (["send", "tcp://127.0.0.1:1"], "PATTERN is missing"),
+        (["send", "tcp://127.0.0.1:1", "a", "--raw"], "without a PATTERN"),
+        (["send", "uart:/dev/x", "--raw"], "--raw is for a bus"),
+        (["send", "tcp://127.0.0.1:1", "a", "--count", "0"], "at least 1"),
+        (["send", "tcp://127.0.0.1:1", "a", "--file", "x", "--count", "2"], "--file has many"),
+        (["send", "tcp://127.0.0.1:1", "a", "--file", "/does/not/exist"], "No such file"),
+        (["send", "tcp://127.0.0.1:1", "a", "--data", "x" * 2049], "at most 2048"),
+        (["send", "tcp://127.0.0.1:1", "a", "--hex", "0g"], "--hex"),
+        (["send", "tcp://127.0.0.1:1", "a", "--type", "pup"], "a type is pub"),
+        (["send", "uart:/dev/x", "a", "--listen"], "are for a bus"),
+        (["send", "tcp://127.0.0.1:1", "a", "--tls-ca", "x"], "are for wss"),
+        (["recv", "tcp://127.0.0.1:1", "--count", "0"], "at least 1"),
+        (["recv", "tcp://127.0.0.1:1", "--pattern", "a//b"], "a part between slashes is empty"),
+        (["recv", "tcp://127.0.0.1:1", "--json", "--raw"], "not allowed with"),
+    ],
+)
+def test_wrong_use_is_2(words: list[str], fault: str, capsys: Out) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(words)
+    assert stopped.value.code == 2
+    assert fault in capsys.readouterr().err

@@ -1,0 +1,96 @@
+"""`send` and `recv` as processes: signals, and readers that go."""
+
+import re
+import shutil
+import signal
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from appliance.probe.words import Names
+from appliance.probe.words import line as line_of
+from bus.frame import PUB, pack
+from bus.pattern import Pattern
+from tests.appliance.probe_support import (
+    BUSCOUPLER,
+    parsed,
+)
+from tests.helpers.peers import SpPeer
+
+Out = pytest.CaptureFixture[str]
+FRIDGE = Pattern("fridge", "temp")
+READING = pack(PUB, FRIDGE, b"21.5")
+
+needs_nanocat = pytest.mark.skipif(not shutil.which("nanocat"), reason="Debian package nanomsg-utils")
+needs_nngcat = pytest.mark.skipif(not shutil.which("nngcat"), reason="Debian package nng-utils")
+
+
+Process = subprocess.Popen[str]
+
+
+def stopped_by(number: int, words: list[str], ready: Callable[[Process], object]) -> tuple[int, str]:
+    pipe = subprocess.PIPE
+    with Process([*BUSCOUPLER, *words], stdin=pipe, stdout=pipe, stderr=pipe, text=True) as process:
+        ready(process)
+        process.send_signal(number)
+        _, err = process.communicate(timeout=20)
+    return process.returncode, err
+
+
+def is_listening(process: subprocess.Popen[str]) -> None:
+    assert process.stderr is not None
+    assert "listening on" in process.stderr.readline()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("words", [["recv"], ["send", "--file", "-"]])
+def test_signals_end_it_without_a_word(number: int, words: list[str], socket_path: Path) -> None:
+    name, *more = words
+    pattern = ["fridge"] if name == "send" else []
+    command_line = [name, f"ipc://{socket_path}", *pattern, "--listen", *more]
+    assert stopped_by(number, command_line, is_listening) == (0, "")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_signals_end_a_send_that_waits_for_its_next_line(number: int, socket_path: Path) -> None:
+    def one_line_sent(process: subprocess.Popen[str]) -> None:
+        is_listening(process)
+        peer = SpPeer(f"ipc://{socket_path}")
+        peer.greeting()
+        assert process.stdin is not None
+        process.stdin.write("21.5\n")
+        process.stdin.flush()
+        assert peer.receive() == READING
+        peers.append(peer)
+
+    peers: list[SpPeer] = []
+    words = ["send", f"ipc://{socket_path}", "fridge/temp", "--listen", "--file", "-"]
+    assert stopped_by(number, words, one_line_sent) == (0, "")
+    peers[0].close()
+
+
+def test_a_reader_that_goes_ends_recv_without_a_word(socket_path: Path) -> None:
+    command_line = [*BUSCOUPLER, "recv", f"ipc://{socket_path}", "--listen"]
+    with subprocess.Popen(command_line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        is_listening(process)
+        peer = SpPeer(f"ipc://{socket_path}")
+        peer.greeting()
+        peer.send(READING)
+        assert process.stdout is not None
+        assert "21.5" in process.stdout.readline()
+        process.stdout.close()
+        peer.send(READING)
+        assert process.stderr is not None
+        assert process.stderr.read() == ""
+        assert process.wait(timeout=20) == 0
+        peer.close()
+
+
+def test_a_line_shows_the_hour_and_the_microsecond() -> None:
+    assert re.match(r"\d\d:\d\d:\d\d\.250000 pub ", line_of(READING, Names(), 1_700_000_000.25))
+
+
+def test_options_are_parsed_without_opening_anything() -> None:
+    assert parsed("recv", "tcp://127.0.0.1:1", "--names", "a,b").names == ["a", "b"]
