@@ -1,47 +1,71 @@
 """A link over a serial line: one device, one pipe (docs/wire/uart.md)."""
 
-import contextlib
-import os
-import socket
-from asyncio import AbstractEventLoop
-from collections import deque
-from collections.abc import Callable
-from itertools import islice
-from threading import Thread
-from typing import Any, Protocol
-from urllib.parse import urlsplit
+from asyncio import AbstractEventLoop, TimerHandle
+from collections.abc import Callable, Mapping
+from typing import Any
 
-from bridges.codecs.uart import (
-    MESSAGE_BYTES_MAX,
-    MESSAGE_BYTES_MIN,
-    WIRE_BYTES_MAX,
-    Decoder,
-    encode,
-    wire_bytes_max,
-)
+from bridges.codecs.echo import EchoCanceller
+from bridges.codecs.uart import WIRE_BYTES_MAX, Decoder
 from bridges.device import DeviceLink, DevicePipe
+from bridges.outbox import Outbox
+from bridges.serial_port import Port, Settings, check_port, need_pyserial, open_port
 from bus.batch import Batch, from_payloads, payloads
 from bus.errors import LinkError
 from bus.hub import Hub, Stats
 
-_READ_BYTES = 65536
-_WRITE_FRAMES = 64  # joined into one write
-_CONNECT_S = 5.0
+_AHEAD_BYTES_MIN = 64  # what may be in the driver however slow the line: an adapter's FIFO
+_PAUSE_MIN_S = 0.001
+ECHO_S = 0.25  # beyond its time on the line, an echo is there by then or never: adapters wait up to 16 ms
 
 
-class Port(Protocol):
-    """What is needed of an open port; its descriptor does not block."""
+class SerialLink(DeviceLink[Port]):
+    """What links over a serial port have in common: the settings, opening it, letting go of it."""
 
-    def fileno(self) -> int: ...
-    def close(self) -> None: ...
+    def __init__(
+        self, name: str, port: str, settings: Settings, queue_bytes: int, age_ms: float | None, **retry: Any
+    ) -> None:
+        super().__init__(name, **retry)
+        check_port(name, port, settings)
+        if queue_bytes < WIRE_BYTES_MAX:
+            raise LinkError(
+                f"{name}: queue_bytes must be at least {WIRE_BYTES_MAX}, else the longest frame never fits"
+            )
+        if age_ms is not None and age_ms <= 0:
+            raise LinkError(f"{name}: age_ms must be above 0, not {age_ms}")
+        self.port, self.settings, self.queue_bytes = port, settings, queue_bytes
+        self.age_s = None if age_ms is None else age_ms / 1000
+
+    def open(self, hub: Hub, loop: AbstractEventLoop) -> None:
+        """Start opening the port. Raises `LinkError` where pyserial is missing."""
+        need_pyserial(self.name)
+        super().open(hub, loop)
+
+    def _open_device(self) -> Port:
+        return open_port(self.port, self.settings)
+
+    def _release(self, device: Port) -> None:
+        device.close()
+
+    def outbox(self) -> Outbox:
+        """An empty queue with this link's bounds, counting into its stats."""
+        return Outbox(self.stats, self.queue_bytes, self.age_s)
 
 
-class UartLink(DeviceLink[Port]):
-    """A serial port as a link: a device path, or `socket://host:port` for a serial server.
+class UartLink(SerialLink):
+    """A serial port as a link.
 
+    `port`: a device path, `hwgrep://EXPRESSION` (searched in path, description and USB identity
+    `USB VID:PID=0403:6001 SER=A50285BI`; found again under another number), or a serial server:
+    `socket://host:port`, `rfc2217://host:port`.
     `queue_bytes` bounds what waits for the line, as encoded; more is dropped and counted `queue full`.
+    `age_ms`: what has waited longer is dropped as `stale`. `ahead_ms` of the line's time may wait in the
+    driver, where neither reaches it; a longer buffer is not filled.
+    `echo`: the line gives back what we send (a two-wire adapter); it is taken out again and counted in
+    `stats.rejected["echo"]`, and what never came back whole in `echoes_lost`.
+    `rs485`: settings for a driver that switches the transceiver (pyserial's RS485Settings by name; `{}` for
+    its defaults); most adapters do it in hardware.
     `retry_min_s`, `retry_max_s`, `jitter`: see `DeviceLink`.
-    Raises `LinkError` for what can never work: a URL without a descriptor, a baud rate of 0.
+    Raises `LinkError` for what can never work: an unknown scheme, a baud rate of 0.
     """
 
     def __init__(
@@ -53,92 +77,26 @@ class UartLink(DeviceLink[Port]):
         stopbits: float = 1,
         rtscts: bool = False,
         queue_bytes: int = 64 * 1024,
+        age_ms: float | None = None,
+        ahead_ms: float = 40,
+        echo: bool = False,
+        rs485: Mapping[str, Any] | None = None,
         **retry: Any,
     ) -> None:
-        super().__init__(f"uart:{port}", **retry)
-        _check(self.name, port, baud, parity, stopbits, queue_bytes)
-        self.port, self.queue_bytes = port, queue_bytes
-        self._settings: dict[str, Any] = {
-            "baudrate": baud,
-            "exclusive": exclusive,
-            "parity": parity,
-            "stopbits": stopbits,
-            "rtscts": rtscts,
-        }
+        settings = Settings(baud, exclusive, parity, stopbits, rtscts, rs485)
+        super().__init__(f"uart:{port}", port, settings, queue_bytes, age_ms, **retry)
+        if ahead_ms <= 0:
+            raise LinkError(f"{self.name}: ahead_ms must be above 0, not {ahead_ms}")
+        self.ahead_bytes = max(_AHEAD_BYTES_MIN, int(ahead_ms / 1000 / settings.byte_s))
+        self.echoes = EchoCanceller() if echo else None
 
-    def open(self, hub: Hub, loop: AbstractEventLoop) -> None:
-        """Start opening the port. Raises `LinkError` where pyserial is missing."""
-        try:
-            import serial  # noqa: F401
-        except ImportError as error:
-            raise LinkError(f"{self.name}: needs pyserial: install buscoupler[uart]") from error
-        super().open(hub, loop)
-
-    def _open_device(self) -> Port:
-        if self.port.startswith("socket://"):
-            return _connect(self.port)
-        import serial
-
-        return serial.serial_for_url(self.port, timeout=0, write_timeout=0, **self._settings)
-
-    def _release(self, device: Port) -> None:
-        _release(device)
+    @property
+    def echoes_lost(self) -> int:
+        """Messages that were sent and not heard back whole, where `echo` is set."""
+        return self.echoes.lost if self.echoes else 0
 
     def _make_pipe(self, device: Port, on_close: Callable[[str], None]) -> DevicePipe:
-        return UartPipe(self.name, device, self.stats, self._hub, self._loop, self.queue_bytes, on_close)
-
-
-def _check(name: str, port: str, baud: int, parity: str, stopbits: float, queue_bytes: int) -> None:
-    scheme = urlsplit(port).scheme if "://" in port else ""
-    if scheme not in ("", "socket", "hwgrep"):
-        raise LinkError(
-            f"{name}: {scheme}:// has no descriptor to wait on: use a device path or socket://host:port"
-        )
-    if scheme == "socket":
-        _socket_address(name, port)
-    if baud <= 0:
-        raise LinkError(f"{name}: baud must be above 0, not {baud}")
-    if parity not in ("N", "E", "O", "M", "S") or stopbits not in (1, 1.5, 2):
-        raise LinkError(f"{name}: parity is one of N E O M S, stopbits one of 1 1.5 2")
-    if queue_bytes < WIRE_BYTES_MAX:
-        raise LinkError(
-            f"{name}: queue_bytes must be at least {WIRE_BYTES_MAX}, else the longest frame never fits"
-        )
-
-
-def _socket_address(name: str, url: str) -> tuple[str, int]:
-    try:
-        parts = urlsplit(url)
-        host, port = parts.hostname, parts.port
-    except ValueError as error:
-        raise LinkError(f"{name}: {error}") from error
-    if not host or not port:
-        raise LinkError(f"{name}: write it as socket://host:port")
-    return host, port
-
-
-def _connect(url: str) -> socket.socket:
-    """Our own socket: pyserial's waits 0.3 s in close() and leaks it where the far end has gone."""
-    sock = socket.create_connection(_socket_address(url, url), timeout=_CONNECT_S)
-    sock.setblocking(False)
-    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    return sock
-
-
-def _release(port: Port) -> None:
-    """Closing a tty waits for what it still has to send, up to 30 s: not on the loop."""
-    waiting = 0
-    with contextlib.suppress(OSError):
-        waiting = getattr(port, "out_waiting", 0)
-    if waiting:
-        Thread(target=_close, args=(port,), daemon=True, name="uart close").start()
-    else:
-        _close(port)
-
-
-def _close(port: Port) -> None:
-    with contextlib.suppress(OSError):
-        port.close()
+        return UartPipe(self, device, self._hub, self._loop, on_close)
 
 
 class UartPipe:
@@ -146,21 +104,19 @@ class UartPipe:
 
     def __init__(
         self,
-        name: str,
+        link: UartLink,
         port: Port,
-        stats: Stats,
         hub: Hub,
         loop: AbstractEventLoop,
-        queue_bytes: int,
         on_close: Callable[[str], None],
     ) -> None:
-        self.name, self.stats = name, stats
+        self.name, self.stats = link.name, link.stats
         self._port, self._fd = port, port.fileno()
         self._hub, self._loop, self._on_close = hub, loop, on_close
-        self._queue_bytes = queue_bytes
-        self._decoder = Decoder(stats.rejected)
-        self._queue: deque[bytes] = deque()
-        self._written = 0  # bytes of the queue's head that the line has already
+        self._decoder = Decoder(link.stats.rejected)
+        self._outbox = link.outbox()
+        self._byte_s, self._ahead_bytes, self._echoes = link.settings.byte_s, link.ahead_bytes, link.echoes
+        self._timer: TimerHandle | None = None
         self._waiting = self._closed = False
 
     def start(self) -> None:
@@ -169,46 +125,68 @@ class UartPipe:
 
     def _on_readable(self) -> None:
         try:
-            data = os.read(self._fd, _READ_BYTES)
-        except (BlockingIOError, InterruptedError):
-            return
+            data = self._port.read()
         except OSError as error:
-            return self._gone(f"lost: {error.strerror}")
-        if not data:
-            return self._gone("lost: end of file")
-        messages = self._decoder.feed(data)
-        if messages:
-            self._hub.publish(from_payloads(messages), self)
+            return self._gone(lost(error))
+        if data:
+            messages = self._decoder.feed(data) if self._echoes is None else self._without_echo(data)
+            if messages:
+                self._hub.publish(from_payloads(messages), self)
+
+    def _without_echo(self, data: bytes) -> list[bytes]:
+        assert self._echoes is not None
+        return without_echo(self._decoder, data, self._echoes, self.stats, self._loop.time())
 
     def send(self, batch: Batch) -> None:
         self.stats.offered += batch.count
         if self._closed:
             return self.stats.drop("closed", batch.count)
-        enqueue(payloads(batch), self._queue, self.stats, self._queue_bytes)
-        if not self._waiting:
+        self._outbox.put(payloads(batch), self._loop.time())
+        if not self._waiting and self._timer is None:
             self._flush()
         return None
 
     def _flush(self) -> None:
-        while self._queue:
-            chunk = b"".join(islice(self._queue, _WRITE_FRAMES))[self._written :]
+        self._timer = None
+        self._outbox.expire(self._loop.time())
+        while self._outbox:
+            room = self._ahead_bytes - self._port.waiting()
+            if room <= 0:
+                return self._pause(-room)
+            chunk = self._outbox.head(room)
             try:
-                count = os.write(self._fd, chunk)
-            except (BlockingIOError, InterruptedError):
-                count = 0
+                count = self._port.write(chunk)
             except OSError as error:
-                return self._gone(f"lost: {error.strerror}")
-            self._written = settle(self._queue, self.stats, self._written + count)
+                return self._gone(lost(error))
+            self._written(count)
             if count < len(chunk):
                 return self._wait()
-        if self._waiting:
-            self._waiting = False
-            self._loop.remove_writer(self._fd)
+        return self._rest()
+
+    def _written(self, count: int) -> None:
+        sent = self._outbox.settle(count)
+        if self._echoes is not None and sent:
+            on_line = max(self._port.waiting(), count)
+            expires = self._loop.time() + on_line * self._byte_s + ECHO_S
+            for message in sent:
+                self._echoes.sent(message, expires)
+
+    def _pause(self, excess: int) -> None:
+        """The driver holds enough: come back when half of it has left."""
+        self._rest()
+        half_s = self._ahead_bytes / 2 * self._byte_s
+        delay_s = min(excess * self._byte_s, half_s) + half_s
+        self._timer = self._loop.call_later(max(_PAUSE_MIN_S, delay_s), self._flush)
 
     def _wait(self) -> None:
         if not self._waiting:
             self._waiting = True
             self._loop.add_writer(self._fd, self._flush)
+
+    def _rest(self) -> None:
+        if self._waiting:
+            self._waiting = False
+            self._loop.remove_writer(self._fd)
 
     def close(self) -> None:
         self._gone("closed")
@@ -219,36 +197,27 @@ class UartPipe:
         self._closed = True
         self._loop.remove_reader(self._fd)
         self._loop.remove_writer(self._fd)
+        if self._timer is not None:
+            self._timer.cancel()
         self._hub.detach(self)
-        if self._queue:
-            self.stats.drop("closed", len(self._queue))
-            self._queue.clear()
-        self.stats.queued = self.stats.queued_bytes = 0
-        _release(self._port)
+        self._outbox.close()
+        self._port.close()
         self._on_close(why)
 
 
-def enqueue(messages: list[bytes], queue: deque[bytes], stats: Stats, queue_bytes: int) -> None:
-    """Encode and queue what fits below `queue_bytes`; count the rest as dropped."""
-    for message in messages:
-        if not MESSAGE_BYTES_MIN <= len(message) <= MESSAGE_BYTES_MAX:
-            stats.drop("oversize" if message else "empty")
-        elif stats.queued_bytes + wire_bytes_max(len(message)) > queue_bytes:
-            stats.drop("queue full")
-        else:
-            coded = encode(message)
-            queue.append(coded)
-            stats.queued += 1
-            stats.queued_bytes += len(coded)
+def lost(error: OSError) -> str:
+    """A device's last words, for the link's `fault`."""
+    return f"lost: {error.strerror or error}"
 
 
-def settle(queue: deque[bytes], stats: Stats, written: int) -> int:
-    """Take the frames off the queue that `written` bytes complete; returns the bytes left over."""
-    while queue and written >= len(queue[0]):
-        size = len(queue.popleft())
-        written -= size
-        stats.queued -= 1
-        stats.queued_bytes -= size
-        stats.sent += 1
-        stats.sent_bytes += size
-    return written
+def without_echo(
+    decoder: Decoder, data: bytes, echoes: EchoCanceller, stats: Stats, now: float
+) -> list[bytes]:
+    """The messages that `data` completes and that are not our own."""
+    garbled = sum(decoder.rejected.values())
+    messages = decoder.feed(data)
+    echoes.garbled(sum(decoder.rejected.values()) - garbled)
+    foreign = [message for message in messages if not echoes.heard(message, now)]
+    if len(foreign) < len(messages):
+        stats.reject("echo", len(messages) - len(foreign))
+    return foreign

@@ -26,7 +26,7 @@ PURE = [
 ]
 ONLY_IN = {
     "can": "bridges/can*.py",
-    "serial": "bridges/uart.py",
+    "serial": "bridges/serial_port.py",
     "pynng": "bus/*.py",
 }
 

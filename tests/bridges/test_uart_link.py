@@ -165,7 +165,12 @@ async def test_what_does_not_fit_on_the_line_is_dropped(line: PtyPair) -> None:
 @pytest.mark.parametrize(
     ("port", "options", "words"),
     [
-        ("rfc2217://localhost:1", {}, "no descriptor"),
+        ("rfc2217://localhost", {}, "rfc2217://host:port"),
+        ("rfc2217://localhost:1?ign_set_control", {}, "rfc2217://host:port"),
+        ("rfc2217://localhost:1", {"rs485": {}}, "serial server"),
+        ("hwgrep://(", {}, "regular expression"),
+        ("/dev/ttyS0", {"age_ms": 0}, "age_ms"),
+        ("/dev/ttyS0", {"ahead_ms": 0}, "ahead_ms"),
         ("loop://", {}, "no descriptor"),
         ("socket://localhost", {}, "socket://host:port"),
         ("/dev/ttyS0", {"baud": 0}, "baud"),
