@@ -25,7 +25,7 @@ PURE = [
     "bridges/codecs/*.py",
 ]
 ONLY_IN = {
-    "can": "bridges/can*.py",
+    "can": "bridges/*can*.py",
     "serial": "bridges/serial_port.py",
     "pynng": "bus/*.py",
 }

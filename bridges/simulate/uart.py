@@ -10,10 +10,11 @@ from functools import partial
 from typing import Any
 
 from bridges.simulate.wire import Faults, Order, Wire, bend_bytes
-from bridges.uart import Port, UartLink
+from bridges.uart import UartLink
 
 _CHUNK_BYTES = 256  # on the line as one piece: what a slow reader may be late by
 _BUFFER_BYTES = 4096  # of the sender's driver, as Linux has for a tty
+_READ_BYTES = 65536
 _BITS = 10  # start, eight, stop
 _BREAK = b"\0"  # what a receiver makes of a line that is held low
 
@@ -87,11 +88,12 @@ class SerialEnd:
     def __init__(self, line: SerialLine, name: str) -> None:
         self.line, self.name = line, name
         self.plugged = True
+        self.driver_bytes = 0  # taken by the driver, not yet on the line; of a link's port only
         self._clogged = False
         self._socket: socket.socket | None = None
         self._loop: AbstractEventLoop | None = None
-        self._order = Order()
-        self._sending = False
+        self._order = Order[bytes]()
+        self._sending, self._begun_s = False, 0.0
 
     def open(self, loop: AbstractEventLoop) -> socket.socket:
         """The descriptor of a device on this end. Raises `OSError` while nothing is plugged in."""
@@ -106,7 +108,7 @@ class SerialEnd:
 
     def _join(self, loop: AbstractEventLoop, sock: socket.socket) -> None:
         self._leave()
-        self._loop, self._socket = loop, sock
+        self._loop, self._socket, self.driver_bytes = loop, sock, 0
         self.line.note(loop, self.name, "open")
         self._listen()
 
@@ -173,12 +175,20 @@ class SerialEnd:
             for other in self.line.on_air:
                 other.spoiled = True
         self.line.on_air.append(burst)
-        self._sending = True
+        self._sending, self._begun_s = True, loop.time()
         loop.call_later(len(data) * _BITS / self.line.baud, self._transmitted, loop, burst)
+
+    def waiting(self) -> int:
+        """Bytes that a link's port has taken and the line has yet to carry."""
+        if not self._sending or self._loop is None:
+            return self.driver_bytes
+        on_line = int((self._loop.time() - self._begun_s) * self.line.baud / _BITS)
+        return max(0, self.driver_bytes - min(on_line, _CHUNK_BYTES))
 
     def _transmitted(self, loop: AbstractEventLoop, burst: _Burst) -> None:
         self.line.on_air.remove(burst)
         self._sending = False
+        self.driver_bytes = max(0, self.driver_bytes - len(burst.data))
         self._listen()
         if not self.plugged:
             return
@@ -200,6 +210,40 @@ class SerialEnd:
             self.line.note(loop, self.name, "overrun" if self._socket else "nobody", data[taken:])
 
 
+class SerialPort:
+    """An open end as a link wants it: see `bridges.serial_port.Port`."""
+
+    def __init__(self, end: SerialEnd, loop: AbstractEventLoop) -> None:
+        self._end, self._socket = end, end.open(loop)
+
+    def fileno(self) -> int:
+        return self._socket.fileno()
+
+    def read(self) -> bytes:
+        """Raises `OSError` when it was pulled out."""
+        try:
+            data = self._socket.recv(_READ_BYTES)
+        except (BlockingIOError, InterruptedError):
+            return b""
+        if not data:
+            raise OSError(errno.ENODEV, os.strerror(errno.ENODEV))
+        return data
+
+    def write(self, data: bytes) -> int:
+        try:
+            count = self._socket.send(data)
+        except (BlockingIOError, InterruptedError):
+            return 0
+        self._end.driver_bytes += count
+        return count
+
+    def waiting(self) -> int:
+        return self._end.waiting()
+
+    def close(self) -> None:
+        self._socket.close()
+
+
 class SimulatedUart(UartLink):
     """A `UartLink` whose device is one end of a simulated line; all else is the real link."""
 
@@ -208,5 +252,5 @@ class SimulatedUart(UartLink):
         super().__init__(end.name, baud=end.line.baud, **options)
         self.end = end
 
-    def _open_device(self) -> Port:
-        return self.end.open(self._loop)
+    def _open_device(self) -> "SerialPort":
+        return SerialPort(self.end, self._loop)

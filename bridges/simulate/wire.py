@@ -8,7 +8,9 @@ from functools import partial
 from itertools import pairwise
 from math import log
 from random import Random
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, Generic, NamedTuple, TypeVar
+
+T = TypeVar("T")
 
 _LOG_EVENTS = 1 << 16
 _HELD_S = 0.05  # a packet that waits to be overtaken goes on alone after this
@@ -120,20 +122,18 @@ def bend_bytes(data: bytes, random: Random, faults: Faults) -> bytes:
     return data
 
 
-class Order:
+class Order(Generic[T]):
     """Hands things on after their delays, and never one before another that was given first."""
 
     def __init__(self) -> None:
-        self._waiting: deque[tuple[float, Callable[[bytes], None], bytes]] = deque()
+        self._waiting: deque[tuple[float, Callable[[T], None], T]] = deque()
 
-    def at(
-        self, loop: AbstractEventLoop, delay_s: float, function: Callable[[bytes], None], data: bytes
-    ) -> None:
-        """Call `function(data)` in `delay_s`, or later if one given before is not through yet."""
+    def at(self, loop: AbstractEventLoop, delay_s: float, function: Callable[[T], None], item: T) -> None:
+        """Call `function(item)` in `delay_s`, or later if one given before is not through yet."""
         if not self._waiting and delay_s <= 0:
-            return function(data)
+            return function(item)
         at_s = max(loop.time() + delay_s, self._waiting[-1][0] if self._waiting else 0.0)
-        self._waiting.append((at_s, function, data))
+        self._waiting.append((at_s, function, item))
         if len(self._waiting) == 1:
             loop.call_at(at_s, self._go, loop)
         return None
@@ -141,54 +141,66 @@ class Order:
     def _go(self, loop: AbstractEventLoop) -> None:
         now = self._waiting[0][0]  # timers of equal times come in any order: this queue keeps it
         while self._waiting and self._waiting[0][0] <= now:
-            _, function, data = self._waiting.popleft()
-            function(data)
+            _, function, item = self._waiting[0]
+            function(item)
+            self._waiting.popleft()
         if self._waiting:
             loop.call_at(self._waiting[0][0], self._go, loop)
 
 
-class Path:
-    """The way of packets to one receiver: lost, doubled, bent, late or overtaken on it."""
+class Path(Generic[T]):
+    """The way of packets to one receiver: lost, doubled, bent, late or overtaken on it.
 
-    def __init__(self, wire: Wire, end: str, deliver: Callable[[bytes], None]) -> None:
-        self._wire, self._end, self._deliver = wire, end, deliver
-        self._order = Order()
-        self._held: bytes | None = None
+    `show` gives a packet's bytes for the log; without `bend` a packet is never corrupted here.
+    """
+
+    def __init__(
+        self,
+        wire: Wire,
+        end: str,
+        deliver: Callable[[T], None],
+        show: Callable[[T], bytes],
+        bend: Callable[[T], T] | None = None,
+    ) -> None:
+        self._wire, self._end, self._deliver, self._show, self._bend = wire, end, deliver, show, bend
+        self._order = Order[T]()
+        self._held: list[T] = []
         self._timer: TimerHandle | None = None
 
-    def carry(self, loop: AbstractEventLoop, packet: bytes) -> None:
+    def carry(self, loop: AbstractEventLoop, packet: T) -> None:
+        """Send `packet` on its way; faults are drawn now."""
         wire, faults = self._wire, self._wire.faults
         if wire.chance(faults.loss):
-            return wire.note(loop, self._end, "lost", packet)
+            return wire.note(loop, self._end, "lost", self._show(packet))
         copies = 2 if wire.chance(faults.duplication) else 1
         if copies == 2:
-            wire.note(loop, self._end, "doubled", packet)
-        if wire.chance(faults.corruption):
-            packet = _flip_one_bit(packet, wire.random)
-            wire.note(loop, self._end, "corrupted", packet)
+            wire.note(loop, self._end, "doubled", self._show(packet))
+        if self._bend and wire.chance(faults.corruption):
+            packet = self._bend(packet)
+            wire.note(loop, self._end, "corrupted", self._show(packet))
         for _ in range(copies):
             self._order.at(loop, wire.delay_s(), partial(self._pass, loop), packet)
         return None
 
-    def _pass(self, loop: AbstractEventLoop, packet: bytes) -> None:
-        if self._held is None and self._wire.chance(self._wire.faults.reordering):
-            self._wire.note(loop, self._end, "overtaken", packet)
-            self._held = packet
+    def _pass(self, loop: AbstractEventLoop, packet: T) -> None:
+        if not self._held and self._wire.chance(self._wire.faults.reordering):
+            self._wire.note(loop, self._end, "overtaken", self._show(packet))
+            self._held.append(packet)
             self._timer = loop.call_later(_HELD_S, self._let_go)
             return
         self._deliver(packet)
         self._let_go()
 
     def _let_go(self) -> None:
-        packet, self._held = self._held, None
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        if packet is not None:
-            self._deliver(packet)
+        if self._held:
+            self._deliver(self._held.pop())
 
 
-def _flip_one_bit(packet: bytes, random: Random) -> bytes:
+def flip_one_bit(packet: bytes, random: Random) -> bytes:
+    """`packet` with one bit turned over, anywhere in it."""
     bent = bytearray(packet)
     if bent:
         bent[random.randrange(len(bent))] ^= 1 << random.randrange(8)

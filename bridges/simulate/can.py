@@ -1,0 +1,320 @@
+"""A simulated CAN bus: arbitration by identifier, bit rates, error counters, bus-off (ISO 11898-1)."""
+
+import copy
+import errno
+import os
+import socket
+from asyncio import AbstractEventLoop
+from collections import deque
+from typing import TYPE_CHECKING, Any, Literal
+
+from bridges.can import CanLink
+from bridges.simulate.wire import Faults, Path, Wire
+
+if TYPE_CHECKING:
+    from can import BusABC, Message
+
+_TX_FRAMES = 128  # in the driver, before it says ENOBUFS
+_RX_FRAMES = 65536
+_PASSIVE, _OFF = 128, 256  # error counters at which a node may no longer disturb others, or send at all
+_TX_ERROR = 8
+# error classes and details of linux/can/error.h
+_ERR_CONTROLLER, _ERR_BUS_OFF, _ERR_RESTARTED, _ERR_COUNTERS = 0x004, 0x040, 0x100, 0x200
+_DETAIL = {"active": 0x40, "passive": 0x20}
+
+State = Literal["active", "passive", "off"]
+
+
+class CanWire(Wire):
+    """A CAN bus. `corruption` hits a frame on the wire: every node sees an error frame, the sender's
+    error counter grows by 8 and it sends again, until it is error-passive and at last bus-off.
+
+    The other faults strike between the wire and one receiver. A node that is bus-off comes back after
+    `restart_s`, or never (None) but by `CanPort.restart()`. `stuck = True`: nothing can be sent.
+    """
+
+    def __init__(
+        self,
+        bitrate: int = 500_000,
+        data_bitrate: int = 2_000_000,
+        restart_s: float | None = 0.1,
+        seed: int = 0,
+        faults: Faults | None = None,
+    ) -> None:
+        super().__init__(seed, faults)
+        self.bitrate, self.data_bitrate, self.restart_s = bitrate, data_bitrate, restart_s
+        self.ports: list[CanPort] = []
+        self._stuck = self._busy = False
+
+    def port(self, name: str = "", fd: bool = True) -> "CanPort":
+        """One more controller on the bus; without `fd` it takes no part in FD frames."""
+        made = CanPort(self, name or f"can{len(self.ports)}", fd)
+        self.ports.append(made)
+        return made
+
+    def link(self, node: int, name: str = "", fd: bool = False, **options: Any) -> "SimulatedCan":
+        """A `CanLink` on a port of its own; `options` are those of `CanLink`."""
+        return SimulatedCan(self.port(name, fd), node, fd=fd, **options)
+
+    @property
+    def stuck(self) -> bool:
+        return self._stuck
+
+    @stuck.setter
+    def stuck(self, stuck: bool) -> None:
+        self._stuck = stuck
+        self.go()
+
+    def go(self) -> None:
+        """Let the most urgent of the waiting frames onto the wire, if it is free."""
+        ready = [port for port in self.ports if port.can_send()]
+        if self._busy or self._stuck or not ready:
+            return
+        sender = min(ready, key=CanPort.urgency)  # of equals the first: they are in a fixed order
+        loop, frame = sender.loop, sender.sending[0]
+        self._busy = True
+        loop.call_later(self.frame_s(frame), self._sent, loop, sender, frame)
+
+    def frame_s(self, frame: "Message") -> float:
+        """Seconds on the wire, without stuff bits: 67 bits and the data with a 29-bit identifier."""
+        data_bits = 8 * len(frame.data)
+        if not frame.is_fd:
+            return ((67 if frame.is_extended_id else 47) + data_bits) / self.bitrate
+        check_bits = 5 + 4 + (17 if len(frame.data) <= 16 else 21) + 6
+        fast = self.data_bitrate if frame.bitrate_switch else self.bitrate
+        return (48 if frame.is_extended_id else 29) / self.bitrate + (data_bits + check_bits) / fast
+
+    def _sent(self, loop: AbstractEventLoop, sender: "CanPort", frame: "Message") -> None:
+        self._busy = False
+        if sender.can_send() and sender.sending[0] is frame:
+            self._judge(loop, sender, frame)
+        self.go()
+
+    def _judge(self, loop: AbstractEventLoop, sender: "CanPort", frame: "Message") -> None:
+        others = [port for port in self.ports if port is not sender and port.listens(frame)]
+        if self.chance(self.faults.corruption):
+            self.note(loop, sender.name, "error frame", bytes(frame.data))
+            return sender.failed()
+        if not others:
+            self.note(loop, sender.name, "no acknowledgement", bytes(frame.data))
+            return sender.unheard()
+        self.note(loop, sender.name, "frame", bytes(frame.data))
+        sender.succeeded()
+        for port in others:
+            port.path.carry(port.loop, frame)
+        return None
+
+
+class CanPort:
+    """A controller and its driver. `unplug()` and `plug()` as with a USB adapter.
+
+    `clogged = True`: more urgent traffic keeps this node's frames waiting for ever. `state` is `active`,
+    `passive` or `off`; `errors` its transmit error counter.
+    """
+
+    loop: AbstractEventLoop
+
+    def __init__(self, wire: CanWire, name: str, fd: bool) -> None:
+        self.wire, self.name, self.fd = wire, name, fd
+        self.plugged = True
+        self.state: State = "active"
+        self.errors = 0
+        self.sending: deque[Message] = deque()
+        self.path = Path["Message"](wire, name, self._take, _data)
+        self._bus: SimulatedCanBus | None = None
+        self._clogged = self._unheard = False
+
+    def open(self, loop: AbstractEventLoop) -> "SimulatedCanBus":
+        """What `can.Bus(...)` returns for a real one. Raises `OSError` while unplugged or taken."""
+        if not self.plugged or self._bus is not None:
+            number = errno.EBUSY if self.plugged else errno.ENODEV
+            raise OSError(number, f"could not open {self.name}: {os.strerror(number)}")
+        self.loop, self._bus = loop, SimulatedCanBus(self)
+        self.state, self.errors, self._unheard = "active", 0, False
+        for port in self.wire.ports:
+            port.look_again()
+        return self._bus
+
+    def look_again(self) -> None:
+        """Somebody joined: what nobody acknowledged may be heard now."""
+        self._unheard = False
+        if self.sending:
+            self.loop.call_soon_threadsafe(self.wire.go)
+
+    def let_go_of(self, bus: "SimulatedCanBus") -> bool:
+        """Whether `bus` was open until now."""
+        if self._bus is not bus:
+            return False
+        self._bus = None
+        self.sending.clear()
+        return True
+
+    def unplug(self) -> None:
+        """Pull it out: the driver reports ENODEV, what waited is lost."""
+        self.plugged = False
+        self.sending.clear()
+        if self._bus is not None:
+            self.wire.note(self.loop, self.name, "unplugged")
+            self._bus.break_down()
+
+    def plug(self) -> None:
+        self.plugged = True
+
+    @property
+    def clogged(self) -> bool:
+        return self._clogged
+
+    @clogged.setter
+    def clogged(self, clogged: bool) -> None:
+        self._clogged = clogged
+        self.wire.go()
+
+    def can_send(self) -> bool:
+        ready = self.plugged and self.state != "off" and not self._clogged and not self._unheard
+        return ready and bool(self.sending)
+
+    def listens(self, frame: "Message") -> bool:
+        return self._bus is not None and self.plugged and self.state != "off" and (self.fd or not frame.is_fd)
+
+    def urgency(self) -> tuple[int, bool]:
+        frame = self.sending[0]
+        return frame.arbitration_id << (0 if frame.is_extended_id else 18), frame.is_extended_id
+
+    def put(self, frame: "Message") -> None:
+        """What a driver does with a frame. Raises `CanOperationError` with an errno."""
+        from can import CanOperationError
+
+        if not self.plugged:
+            raise CanOperationError("no such device", errno.ENODEV)
+        if self.state == "off" or len(self.sending) >= _TX_FRAMES:
+            raise CanOperationError("no buffer space available", errno.ENOBUFS)
+        self.sending.append(frame)
+        if len(self.sending) == 1:
+            self.wire.go()
+
+    def succeeded(self) -> None:
+        self.sending.popleft()
+        self.errors = max(0, self.errors - 1)
+        if self.state == "passive" and self.errors < _PASSIVE:
+            self._become("active")
+
+    def failed(self) -> None:
+        """A frame was destroyed on the wire; it stays the next to be sent."""
+        self.errors += _TX_ERROR
+        if self.errors >= _OFF:
+            self.bus_off()
+        elif self.errors >= _PASSIVE and self.state == "active":
+            self._become("passive")
+
+    def unheard(self) -> None:
+        """Nobody is there to acknowledge: error-passive, but never bus-off for that."""
+        self.errors = min(self.errors + _TX_ERROR, _PASSIVE)
+        if self.errors == _PASSIVE:
+            self._unheard = True  # it would go on for ever: nothing changes until somebody joins
+            if self.state == "active":
+                self._become("passive")
+
+    def bus_off(self) -> None:
+        """Take this node off the bus, as 32 failures in a row do; its driver forgets what waited."""
+        self.sending.clear()
+        self._become("off")
+        if self.wire.restart_s is not None:
+            self.loop.call_later(self.wire.restart_s, self.restart)
+
+    def restart(self) -> None:
+        """Back on the bus after bus-off."""
+        if self.state == "off":
+            self.errors = 0
+            self._become("active")
+
+    def _become(self, state: State) -> None:
+        before, self.state = self.state, state
+        self.wire.note(self.loop, self.name, f"error {state}" if state != "off" else "bus-off")
+        kind = {"off": _ERR_BUS_OFF}.get(state, _ERR_RESTARTED if before == "off" else _ERR_CONTROLLER)
+        self._take(_error_frame(kind, _DETAIL.get(state, 0) if kind == _ERR_CONTROLLER else 0, self.errors))
+
+    def _take(self, frame: "Message") -> None:
+        if self._bus is not None:
+            self._bus.arrive(frame)
+
+
+def _data(frame: "Message") -> bytes:
+    return bytes(frame.data)
+
+
+def _error_frame(kind: int, detail: int, errors: int) -> "Message":
+    """As SocketCAN tells its users of errors."""
+    from can import Message
+
+    data = bytes((0, detail, 0, 0, 0, 0, min(errors, 255), 0))
+    return Message(arbitration_id=kind | _ERR_COUNTERS, is_error_frame=True, is_extended_id=False, data=data)
+
+
+class SimulatedCanBus:
+    """Stands in for a `can.BusABC`: `send`, `recv` (never waits), `fileno`, `shutdown`."""
+
+    def __init__(self, port: CanPort) -> None:
+        self.port = port
+        self.channel_info = f"simulated {port.name}"
+        self._arrived: deque[Message] = deque()
+        self._bell, self._ear = socket.socketpair()
+        self._down = False
+        for sock in (self._bell, self._ear):
+            sock.setblocking(False)
+
+    def fileno(self) -> int:
+        return self._ear.fileno()
+
+    def send(self, msg: "Message", timeout: float | None = None) -> None:
+        """Never waits. Raises `CanOperationError` with ENOBUFS, or ENODEV when it was pulled out."""
+        self.port.put(copy.copy(msg))
+
+    def recv(self, timeout: float | None = None) -> "Message | None":
+        """The next frame that is there; None if there is none. Raises `CanOperationError`."""
+        from can import CanOperationError
+
+        if self._down:
+            raise CanOperationError("no such device", errno.ENODEV)
+        if not self._arrived:
+            return None
+        frame = self._arrived.popleft()
+        if not self._arrived:
+            self._ear.recv(16)
+        return frame
+
+    def arrive(self, frame: "Message") -> None:
+        """A frame from the wire, or an error frame of the driver's own."""
+        if len(self._arrived) >= _RX_FRAMES:
+            return self.port.wire.note(self.port.loop, self.port.name, "overrun", _data(frame))
+        taken = copy.copy(frame)
+        taken.timestamp, taken.is_rx, taken.channel = self.port.loop.time(), True, self.port.name
+        self._ring()
+        self._arrived.append(taken)
+        return None
+
+    def _ring(self) -> None:
+        if not self._arrived:
+            self._bell.send(b"\0")
+
+    def break_down(self) -> None:
+        self._ring()
+        self._down = True
+
+    def shutdown(self) -> None:
+        """Idempotent."""
+        if self.port.let_go_of(self):
+            self._bell.close()
+            self._ear.close()
+
+
+class SimulatedCan(CanLink):
+    """A `CanLink` whose interface is a port of a simulated bus; all else is the real link."""
+
+    def __init__(self, port: CanPort, node: int, **options: Any) -> None:
+        options.setdefault("jitter", port.wire.retries.uniform)
+        super().__init__("virtual", port.name, node, **options)
+        self.port = port
+
+    def _open_device(self) -> "BusABC":
+        bus: Any = self.port.open(self._loop)
+        return bus  # type: ignore[no-any-return]
