@@ -1,4 +1,4 @@
-"""Messages to frames of a CAN bus: a bounded queue, and two ways out of it."""
+"""Messages to frames of a CAN bus, two ways: from the loop, or from a thread where a driver may block."""
 
 import errno
 from asyncio import AbstractEventLoop, Future, Handle
@@ -7,173 +7,240 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
-from bridges.can_receive import error_number
-from bridges.codecs.can import can_id, segment
-from bridges.codecs.extent import message_bytes
-from bus.hub import Stats
+from bridges.can_port import BusPort, Port
+from bridges.can_queue import AgeQueue
+from bridges.codecs.can import segment
 
 if TYPE_CHECKING:
-    from can import BusABC, Message
-
     from bridges.can import CanLink
 
 _FRAMES = 256  # sent in one turn of the loop
 _RETRY_MIN_S, _RETRY_MAX_S = 0.001, 0.05
 _STALL_S = 5.0
+_CONFIRM_S = 1.0
+_BLOCKED_S = 1.0  # for one frame, in a driver that waits
 _TRANSIENT = (errno.EAGAIN, errno.ENOBUFS, errno.ENOMEM, errno.EBUSY, errno.EINTR)
 
 
 class Outbound:
-    """Messages waiting for the bus, bounded; a subclass says how frames leave."""
+    """What both ways share: the queue, and its tending while nothing moves."""
 
     def __init__(
-        self,
-        link: "CanLink",
-        bus: "BusABC",
-        loop: AbstractEventLoop,
-        on_sent: Callable[[bytes], None],
-        on_lost: Callable[[str], None],
+        self, link: "CanLink", port: Port, loop: AbstractEventLoop, on_lost: Callable[[str], None]
     ) -> None:
-        from can import CanError, Message
-
-        self._frame, self._faults = Message, (CanError, OSError, ValueError)
-        self._link, self._bus, self._loop, self._stats = link, bus, loop, link.stats
-        self._on_sent, self._on_lost = on_sent, on_lost
-        self._identifier = can_id(link.subject, link.node)
-        self._queue: deque[bytes] = deque()
-        self._busy = False
+        self._link, self._port, self._loop, self._on_lost = link, port, loop, on_lost
+        self._queue = AgeQueue(link.stats, link.queue_bytes, link.age_s)
+        self._closed = self.held = False
+        self._tending: Handle | None = None
 
     def put(self, messages: list[bytes]) -> None:
-        """Queue what fits and is a message; count the rest as dropped."""
-        enqueue(messages, self._queue, self._stats, self._link.queue_bytes)
-        if not self._busy:
-            self._go()
+        """Queue messages; what does not fit is dropped and counted."""
+        self._queue.put(self._loop.time(), messages)
+        self.pump()
+        self._tend_later()
 
-    def _go(self) -> None:
+    def pump(self) -> None:
+        """Send what can be sent now."""
         raise NotImplementedError
 
-    def _segments(self) -> list[bytes]:
-        return segment(self._queue[0], self._link.next_transfer_id(), self._link.fd)
+    def confirm(self, data: bytes | bytearray) -> None:
+        """One of our frames was on the wire."""
 
-    def _message(self, data: bytes) -> "Message":
-        fd, switch = self._link.fd, self._link.bitrate_switch
-        return self._frame(
-            arbitration_id=self._identifier, is_extended_id=True, is_fd=fd, bitrate_switch=switch, data=data
-        )
+    def hold(self, reason: str) -> None:
+        """Stop sending; what the driver has of ours is given up. What waits grows stale in time."""
+        self.held = True
 
-    def _settle(self, dropped: str = "") -> None:
-        """The queue's head has left, or was given up."""
-        size, stats = len(self._queue.popleft()), self._stats
-        stats.queued -= 1
-        stats.queued_bytes -= size
-        if dropped:
-            return stats.drop(dropped)
-        stats.sent += 1
-        stats.sent_bytes += size
-        return None
+    def resume(self) -> None:
+        self.held = False
+        self.pump()
 
-    def close(self) -> None:
-        if self._queue:
-            self._stats.drop("closed", len(self._queue))
-            self._queue.clear()
-        self._stats.queued = self._stats.queued_bytes = 0
+    def _segments(self, message: bytes) -> list[bytes]:
+        return segment(message, self._link.next_transfer_id(), self._link.sends_fd)
 
+    def _tend_later(self) -> None:
+        if self._tending is None and not self._closed and self._link.stats.queued:
+            self._tending = self._loop.call_later(min(self._queue.age_s, _CONFIRM_S) / 2, self._tend_now)
 
-def enqueue(messages: list[bytes], queue: deque[bytes], stats: Stats, queue_bytes: int) -> None:
-    """Queue messages that a receiver can cut out of their padding, up to `queue_bytes`."""
-    for message in messages:
-        if not message or message_bytes(message) != len(message):
-            stats.drop("malformed")
-        elif stats.queued_bytes + len(message) > queue_bytes:
-            stats.drop("queue full")
-        else:
-            queue.append(message)
-            stats.queued += 1
-            stats.queued_bytes += len(message)
+    def _tend_now(self) -> None:
+        self._tending = None
+        self._queue.expire(self._loop.time())
+        self._tend()
+        self._tend_later()
+
+    def _tend(self) -> None:
+        pass
+
+    def close(self, reason: str) -> None:
+        self._closed = True
+        if self._tending is not None:
+            self._tending.cancel()
+        self._queue.clear(reason)
 
 
 class DirectSender(Outbound):
-    """Sends from the loop, a bounded number of frames a turn; a full driver is tried again by timer."""
+    """Sends from the loop. Where the port confirms, few frames at a time are the driver's.
+
+    What a driver has cannot be taken back: the fewer, the less comes out late, after a bus-off.
+    """
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
-        self._pending: deque[bytes] = deque()
+        self._pending: deque[bytes] = deque()  # frames of one message that are still to be written
+        self._size = 0  # that message's
+        self._flight: deque[tuple[bytes, int]] = deque()  # written; with a message's size at its last frame
         self._handle: Handle | None = None
         self._pause_s = _RETRY_MIN_S
+        self._fresh_s = self._moved_s = self._loop.time()
         self._blocked_s: float | None = None
 
-    def _go(self) -> None:
-        self._busy, self._handle = True, None
-        send, on_sent = self._bus.send, self._on_sent
+    def pump(self) -> None:
+        if self._handle is not None or self.held or self._closed:
+            return
+        self._refuse_stale()
         for _ in range(_FRAMES):
-            if not self._pending:
-                if not self._queue:
-                    self._busy = False
-                    return
-                self._pending.extend(self._segments())
-            data = self._pending[0]
+            if len(self._flight) >= self._link.in_flight or not (self._pending or self._next()):
+                return
             try:
-                send(self._message(data), 0)
-            except self._faults as error:
+                self._port.write(self._pending[0])
+            except OSError as error:
                 return self._blocked(error)
-            self._blocked_s = None
-            on_sent(data)
-            self._pending.popleft()
-            if not self._pending:
-                self._settle()
-        self._handle = self._loop.call_soon(self._go)
+            self._written()
+        self._handle = self._loop.call_soon(self._again)
 
-    def _blocked(self, error: Exception) -> None:
-        number, now = error_number(error), self._loop.time()
+    def _again(self) -> None:
+        self._handle = None
+        self.pump()
+
+    def _next(self) -> bool:
+        taken = self._queue.take(self._loop.time())
+        if taken is None:
+            return False
+        self._fresh_s, message = taken
+        self._size = len(message)
+        self._pending.extend(self._segments(message))
+        return True
+
+    def _refuse_stale(self) -> None:
+        """A transfer that has waited too long for its first frame to be written, or for its next one."""
+        if self._pending and self._loop.time() - self._fresh_s > self._queue.age_s:
+            self._give_up_pending("stale")
+
+    def _written(self) -> None:
+        self._fresh_s = self._moved_s = self._loop.time()
+        self._blocked_s, self._pause_s = None, _RETRY_MIN_S
+        data = self._pending.popleft()
+        size = 0 if self._pending else self._size
+        if self._port.confirms:
+            self._flight.append((data, size))
+            return
+        self._link.own.append(data)
+        if size:
+            self._queue.settle(size)
+
+    def confirm(self, data: bytes | bytearray) -> None:
+        """Frames leave in order: what was written before this one has left too."""
+        flight = self._flight
+        if not flight or (flight[0][0] != data and all(data != written for written, _ in flight)):
+            return  # of a transfer that was given up
+        self._moved_s = self._loop.time()
+        if self._handle is not None:  # there is room now
+            self._handle.cancel()
+            self._handle = None
+        while self._flight:
+            written, size = self._flight.popleft()
+            if size:
+                self._queue.settle(size)
+            if written == data:
+                return
+
+    def _blocked(self, error: OSError) -> None:
+        now = self._loop.time()
         if self._blocked_s is None:
-            self._blocked_s, self._pause_s = now, _RETRY_MIN_S
-        lost = number is not None and number not in _TRANSIENT
-        if lost or now - self._blocked_s > _STALL_S:
-            return self._on_lost(f"cannot send: {error}")
-        self._handle = self._loop.call_later(self._pause_s, self._go)
+            self._blocked_s = now
+        # SocketCAN says when it is lost, and opened anew it would take more frames to come out late
+        stalled = not self._port.confirms and now - self._blocked_s > _STALL_S
+        if error.errno not in _TRANSIENT or stalled:
+            return self._on_lost(f"cannot send: {error.strerror or error}")
+        self._handle = self._loop.call_later(self._pause_s, self._again)
         self._pause_s = min(2 * self._pause_s, _RETRY_MAX_S)
         return None
 
-    def close(self) -> None:
+    def _tend(self) -> None:
+        still_s = self._loop.time() - self._moved_s
+        controller_works = self._link.bus_state in ("error-active", "unknown")
+        if self._flight and still_s > max(_CONFIRM_S, self._queue.age_s) and controller_works:
+            self.forget("unconfirmed")
+        self._refuse_stale()
+        self.pump()
+
+    def forget(self, reason: str) -> None:
+        """Confirmations are lost: count no more on those that are due."""
+        self._link.own.extend(data for data, _ in self._flight)  # they may come back yet, to the next socket
+        for _, size in self._flight:
+            if size:
+                self._queue.settle(size, reason)
+        self._flight.clear()
+
+    def _give_up_pending(self, reason: str) -> None:
+        if self._pending:
+            self._pending.clear()
+            self._queue.settle(self._size, reason)
+
+    def hold(self, reason: str) -> None:
+        super().hold(reason)
+        self._give_up_pending(reason)
+        self.forget(reason)
+
+    def close(self, reason: str) -> None:
         if self._handle is not None:
             self._handle.cancel()
-        self._busy = True
-        super().close()
+        self._give_up_pending(reason)
+        self.forget(reason)
+        super().close(reason)
 
 
 class ThreadSender(Outbound):
     """For drivers that may block: one transfer at a time, in one worker thread."""
 
+    _port: BusPort
+
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
         self._worker = ThreadPoolExecutor(1, thread_name_prefix="can send")
-        self._closed = False
+        self._size = 0  # of the message that the thread has
 
-    def _go(self) -> None:
-        self._busy = bool(self._queue)
-        if self._busy:
-            segments = self._segments()
-            for data in segments:
-                self._on_sent(data)
-            frames = [self._message(data) for data in segments]
-            future = self._loop.run_in_executor(self._worker, _send_all, self._bus, frames)
-            future.add_done_callback(self._done)
+    def pump(self) -> None:
+        if self._size or self.held or self._closed:
+            return
+        taken = self._queue.take(self._loop.time())
+        if taken is None:
+            return
+        self._size = len(taken[1])
+        segments = self._segments(taken[1])
+        self._link.own.extend(segments)
+        future = self._loop.run_in_executor(self._worker, _send_all, self._port, segments)
+        future.add_done_callback(self._done)
 
     def _done(self, future: "Future[None]") -> None:
         if self._closed or future.cancelled():
             return
         error = future.exception()
-        if error is not None and error_number(error) not in (None, *_TRANSIENT):
-            return self._on_lost(f"cannot send: {error}")
         self._settle("" if error is None else "stalled")
-        return self._go()
+        if error is not None and getattr(error, "errno", errno.EAGAIN) not in _TRANSIENT:
+            return self._on_lost(f"cannot send: {error}")
+        return self.pump()
 
-    def close(self) -> None:
-        self._closed = self._busy = True
+    def _settle(self, reason: str) -> None:
+        if self._size:
+            self._queue.settle(self._size, reason)
+            self._size = 0
+
+    def close(self, reason: str) -> None:
         self._worker.shutdown(wait=False, cancel_futures=True)
-        super().close()
+        self._settle(reason)
+        super().close(reason)
 
 
-def _send_all(bus: "BusABC", frames: "list[Message]") -> None:
-    for frame in frames:
-        bus.send(frame, 1.0)
+def _send_all(port: BusPort, segments: list[bytes]) -> None:
+    for data in segments:
+        port.deliver(data, _BLOCKED_S)

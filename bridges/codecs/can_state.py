@@ -1,0 +1,79 @@
+"""The state of a CAN controller, from the error frames of SocketCAN (linux/can/error.h); no I/O.
+
+ISO 11898-1: error-active below 128 errors, error-passive from there, bus-off above 255. Linux adds
+error-warning from 96 on. An error frame has its classes in the identifier and 8 bytes of details.
+"""
+
+from typing import Literal
+
+State = Literal["unknown", "error-active", "error-warning", "error-passive", "bus-off"]
+
+TX_TIMEOUT, ARBITRATION, CONTROLLER, PROTOCOL, TRANSCEIVER = 0x01, 0x02, 0x04, 0x08, 0x10
+NO_ACK, BUS_OFF, BUS_ERROR, RESTARTED, COUNTERS = 0x20, 0x40, 0x80, 0x100, 0x200
+
+FILTER = TX_TIMEOUT | CONTROLLER | TRANSCEIVER | BUS_OFF | RESTARTED
+"""The classes to ask the kernel for. Not those that flood where `berr-reporting` is on."""
+
+_RX_OVERFLOW, _TX_OVERFLOW, _WARNING, _PASSIVE, _ACTIVE = 0x01, 0x02, 0x0C, 0x30, 0x40
+_CLASSES = {
+    TX_TIMEOUT: "tx timeout",
+    ARBITRATION: "arbitration lost",
+    PROTOCOL: "protocol",
+    TRANSCEIVER: "transceiver",
+    NO_ACK: "no ack",
+    BUS_ERROR: "bus error",
+}
+
+
+class BusState:
+    """What the controller was last heard to be.
+
+    `entered` counts how often each state was entered, `restarts` the recoveries from bus-off, `errors`
+    error frames by class, `rx_overflows` the frames-lost reports of the controller; `tx_errors` and
+    `rx_errors` are its counters, 0 to 255, where it told them, else None.
+    """
+
+    def __init__(self) -> None:
+        self.state: State = "unknown"
+        self.entered: dict[str, int] = {}
+        self.errors: dict[str, int] = {}
+        self.restarts = self.rx_overflows = 0
+        self.tx_errors: int | None = None
+        self.rx_errors: int | None = None
+
+    def enter(self, state: State) -> bool:
+        """Note a state however it was learnt; whether it is a change."""
+        if state == self.state:
+            return False
+        self.state = state
+        self.entered[state] = self.entered.get(state, 0) + 1
+        return True
+
+    def feed(self, classes: int, data: bytes | bytearray) -> bool:
+        """An error frame: its identifier without the top bits, its data. Whether the state changed."""
+        data = bytes(data).ljust(8, b"\0")
+        for bit, name in _CLASSES.items():
+            if classes & bit:
+                self._count(name)
+        if classes & (COUNTERS | CONTROLLER) and (classes & COUNTERS or data[6] or data[7]):
+            self.tx_errors, self.rx_errors = data[6], data[7]
+        if classes & BUS_OFF:
+            return self.enter("bus-off")
+        if classes & RESTARTED:
+            self.restarts += 1
+            return self.enter("error-active")
+        return bool(classes & CONTROLLER) and self._controller(data[1])
+
+    def _controller(self, status: int) -> bool:
+        if status & _RX_OVERFLOW:
+            self.rx_overflows += 1
+        if status & _TX_OVERFLOW:
+            self._count("tx overflow")
+        if status & _PASSIVE:
+            return self.enter("error-passive")
+        if status & _WARNING:
+            return self.enter("error-warning")
+        return bool(status & _ACTIVE) and self.enter("error-active")
+
+    def _count(self, name: str) -> None:
+        self.errors[name] = self.errors.get(name, 0) + 1
