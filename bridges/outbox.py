@@ -13,12 +13,13 @@ class Outbox:
     `age_s`: what has waited longer is dropped as `stale`; None keeps it for as long as it takes.
     """
 
-    __slots__ = ("_age_s", "_begun", "_queue", "_queue_bytes", "_stats")
+    __slots__ = ("_age_s", "_begun", "_claimed", "_queue", "_queue_bytes", "_stats")
 
     def __init__(self, stats: Stats, queue_bytes: int, age_s: float | None = None) -> None:
         self._stats, self._queue_bytes, self._age_s = stats, queue_bytes, age_s
         self._queue: deque[tuple[bytes, bytes, float]] = deque()  # as encoded, the message, when it came
         self._begun = 0  # bytes of the head that the line has already
+        self._claimed = False
 
     def __len__(self) -> int:
         return len(self._queue)
@@ -42,7 +43,8 @@ class Outbox:
         """Drop what has grown stale; the order is that of age, so only the front is looked at."""
         if self._age_s is None:
             return
-        oldest, begun = now - self._age_s, self._queue.popleft() if self._begun else None
+        begun = self._queue.popleft() if self._begun or self._claimed else None
+        oldest = now - self._age_s
         while self._queue and self._queue[0][2] < oldest:
             self._forget(self._queue.popleft()[0])
             self._stats.drop("stale")
@@ -59,8 +61,9 @@ class Outbox:
                 break
         return b"".join(parts)[self._begun : self._begun + room]
 
-    def first(self) -> bytes:
-        """The first message, as encoded."""
+    def claim(self) -> bytes:
+        """The first message, as encoded; from now on it counts as begun."""
+        self._claimed = True
         return self._queue[0][0]
 
     def settle(self, written: int) -> list[bytes]:
@@ -74,6 +77,7 @@ class Outbox:
             self._stats.sent_bytes += len(coded)
             done.append(message)
         self._begun = written
+        self._claimed = self._claimed and not done
         return done
 
     def _forget(self, coded: bytes) -> None:
@@ -85,4 +89,5 @@ class Outbox:
         if self._queue:
             self._stats.drop("closed", len(self._queue))
             self._queue.clear()
+        self._claimed = False
         self._begun = self._stats.queued = self._stats.queued_bytes = 0
