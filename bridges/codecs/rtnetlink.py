@@ -1,0 +1,116 @@
+"""Messages of Linux's rtnetlink(7) about interfaces and their addresses: what the kernel says of them."""
+
+from collections.abc import Iterator
+from ipaddress import IPv4Address, IPv6Address, ip_address
+from struct import Struct
+from typing import NamedTuple
+
+NEW_LINK, DELETE_LINK, GET_LINK = 16, 17, 18
+NEW_ADDRESS, DELETE_ADDRESS, GET_ADDRESS = 20, 21, 22
+DONE, ERROR = 3, 2
+UP, LOOPBACK, RUNNING, MULTICAST = 0x1, 0x8, 0x40, 0x1000
+TENTATIVE, FAILED = 0x40, 0x08
+GROUPS = 0x1 | 0x10 | 0x100  # links, IPv4 addresses, IPv6 addresses
+
+_HEADER = Struct("=IHHII")
+_LINK = Struct("=BxHiII")
+_ADDRESS = Struct("=BBBBI")
+_ATTRIBUTE = Struct("=HH")
+_DUMP = 0x1 | 0x300  # NLM_F_REQUEST | NLM_F_DUMP
+_IFLA_NAME, _IFLA_MTU = 3, 4
+_IFA_ADDRESS, _IFA_LOCAL, _IFA_FLAGS = 1, 2, 8
+
+Address = IPv4Address | IPv6Address
+
+
+class LinkNews(NamedTuple):
+    """An interface as it is now, or, with `gone`, as it was."""
+
+    ifindex: int
+    name: str
+    flags: int
+    mtu: int
+    gone: bool
+
+
+class AddressNews(NamedTuple):
+    """An address that an interface has, or, with `gone`, had."""
+
+    ifindex: int
+    address: Address
+    flags: int
+    gone: bool
+
+
+class End(NamedTuple):
+    """A dump is complete, or failed with this errno."""
+
+    errno: int
+
+
+News = LinkNews | AddressNews | End
+
+
+def request(kind: int) -> bytes:
+    """Asks for all links (`GET_LINK`) or all addresses (`GET_ADDRESS`)."""
+    body = _LINK.pack(0, 0, 0, 0, 0) if kind == GET_LINK else _ADDRESS.pack(0, 0, 0, 0, 0)
+    return _HEADER.pack(_HEADER.size + len(body), kind, _DUMP, 1, 0) + body
+
+
+def parse(data: bytes) -> Iterator[News]:
+    """What one datagram of the kernel says; passes over what is not about links and addresses."""
+    start = 0
+    while start + _HEADER.size <= len(data):
+        size, kind, _, _, _ = _HEADER.unpack_from(data, start)
+        if size < _HEADER.size:
+            return
+        news = _message(kind, data[start + _HEADER.size : start + size])
+        if news is not None:
+            yield news
+        start += size + 3 & ~3
+
+
+def _message(kind: int, body: bytes) -> News | None:
+    if kind in (NEW_LINK, DELETE_LINK) and len(body) >= _LINK.size:
+        return _link(body, kind == DELETE_LINK)
+    if kind in (NEW_ADDRESS, DELETE_ADDRESS) and len(body) >= _ADDRESS.size:
+        return _address(body, kind == DELETE_ADDRESS)
+    if kind in (DONE, ERROR):
+        return End(-int.from_bytes(body[:4], "little", signed=True) if kind == ERROR else 0)
+    return None
+
+
+def _link(body: bytes, gone: bool) -> LinkNews | None:
+    family, _, index, flags, _ = _LINK.unpack_from(body)
+    if family:  # a bridge tells of its ports like this, and of a port that leaves it as deleted
+        return None
+    found = _attributes(body, _LINK.size)
+    name = found.get(_IFLA_NAME, b"").rstrip(b"\0").decode(errors="replace")
+    return LinkNews(index, name, flags, _u32(found.get(_IFLA_MTU, b"")), gone)
+
+
+def _address(body: bytes, gone: bool) -> AddressNews | None:
+    _, _, flags, _, index = _ADDRESS.unpack_from(body)
+    found = _attributes(body, _ADDRESS.size)
+    raw = found.get(_IFA_LOCAL, found.get(_IFA_ADDRESS, b""))  # ADDRESS is the far end where there is one
+    if len(raw) not in (4, 16):
+        return None
+    return AddressNews(index, ip_address(raw), _u32(found.get(_IFA_FLAGS, b"")) or flags, gone)
+
+
+def _attributes(body: bytes, start: int) -> dict[int, bytes]:
+    found = {}
+    while start + _ATTRIBUTE.size <= len(body):
+        size, kind = _ATTRIBUTE.unpack_from(body, start)
+        if size < _ATTRIBUTE.size:
+            break
+        found[kind & 0x3FFF] = body[start + _ATTRIBUTE.size : start + size]
+        start += size + 3 & ~3
+    return found
+
+
+def _u32(raw: bytes) -> int:
+    return int.from_bytes(raw[:4], "little" if _IS_LITTLE else "big")
+
+
+_IS_LITTLE = Struct("=H").pack(1) == b"\1\0"

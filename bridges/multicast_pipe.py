@@ -1,0 +1,279 @@
+"""The pipe of a multicast group: draining the receiver, filling the sender, watching the interface."""
+
+import errno
+import math
+import os
+import secrets
+import socket
+from asyncio import AbstractEventLoop, TimerHandle
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from bridges.codecs.datagram import Datagram, Decoder, Encoder
+from bridges.codecs.fragments import TIMEOUT_S
+from bridges.codecs.rtnetlink import LinkNews
+from bridges.interfaces import lost
+from bridges.multicast_sockets import HEADER_BYTES, Sockets
+from bus.batch import Batch, payloads
+from bus.hub import Hub, Stats
+
+DATAGRAM_BYTES_MIN = 64
+_READ_BYTES = 65536
+_READ_DATAGRAMS = 128  # in one wake-up
+_ENCODE_MESSAGES = 512  # taken off the queue at a time
+_FULL_INTERFACE_S = 0.002  # nothing tells when the interface's own queue has room again
+
+# The interface is no longer what it was; any other error concerns one datagram.
+_LOST = {
+    errno.ENETDOWN,
+    errno.ENETUNREACH,
+    errno.EHOSTUNREACH,
+    errno.ENODEV,
+    errno.ENXIO,
+    errno.EADDRNOTAVAIL,
+    errno.EINVAL,
+}
+
+
+def drain(sock: socket.socket, view: memoryview, own: tuple[Any, ...]) -> tuple[list[tuple[bytes, Any]], int]:
+    """What waits at `sock`, up to a bound, with its senders; and how many datagrams were our own."""
+    read, found, echoes = sock.recvfrom_into, list[tuple[bytes, Any]](), 0
+    append = found.append
+    try:
+        for _ in range(_READ_DATAGRAMS):
+            size, sender = read(view)
+            if sender == own:
+                echoes += 1
+            else:
+                append((bytes(view[:size]), sender))
+    except (BlockingIOError, InterruptedError):
+        pass
+    return found, echoes
+
+
+class Outbox:
+    """What waits for the sender: datagrams, and behind them messages. Bounded; keeps the ledger."""
+
+    def __init__(self, encoder: Encoder, stats: Stats, queue_bytes: int) -> None:
+        self._encoder, self._stats, self._queue_bytes = encoder, stats, queue_bytes
+        self._ready: deque[Datagram] = deque()
+        self._messages: deque[bytes] = deque()
+
+    def add(self, batch: Batch) -> None:
+        """Make datagrams of `batch`, to be sent at once; `trim` afterwards what could not be."""
+        self._add_ready(self._encoder.encode(batch))
+
+    def _add_ready(self, made: list[Datagram]) -> None:
+        self._ready.extend(made)
+        self._stats.queued += sum(count for _, count in made)
+        self._stats.queued_bytes += sum(len(datagram) for datagram, _ in made)
+
+    def add_later(self, messages: Iterable[bytes]) -> None:
+        """Queue as messages what must wait anyway: they share datagrams when their time comes."""
+        stats = self._stats
+        for message in messages:
+            if stats.queued_bytes + len(message) > self._queue_bytes:
+                stats.drop("queue full")
+            else:
+                self._messages.append(message)
+                stats.queued += 1
+                stats.queued_bytes += len(message)
+
+    def _refill(self) -> bool:
+        taken = [self._messages.popleft() for _ in range(min(len(self._messages), _ENCODE_MESSAGES))]
+        self._stats.queued -= len(taken)
+        self._stats.queued_bytes -= sum(map(len, taken))
+        self._add_ready(self._encoder.pack(taken))
+        return bool(self._ready or self._messages)
+
+    def transmit(self, send: Callable[[bytes], int]) -> None:
+        """Send until all is sent. Raises OSError: what `send` did not take is still the first in line."""
+        while self._ready or self._refill():
+            self._transmit_ready(send)
+
+    def _transmit_ready(self, send: Callable[[bytes], int]) -> None:
+        ready, sent, sent_bytes = self._ready, 0, 0
+        try:
+            while ready:
+                datagram, count = ready[0]
+                send(datagram)
+                ready.popleft()
+                sent += count
+                sent_bytes += len(datagram)
+        finally:
+            stats = self._stats
+            stats.sent += sent
+            stats.sent_bytes += sent_bytes
+            stats.queued -= sent
+            stats.queued_bytes -= sent_bytes
+
+    def refuse_first(self, reason: str) -> None:
+        """Drop the first datagram and, if it is a fragment, those of its message behind it."""
+        count = 0
+        while self._ready and not count:
+            datagram, count = self._ready.popleft()
+            self._forget(datagram, count, reason)
+
+    def trim(self) -> None:
+        """Drop the newest datagrams above the bound, with all fragments of a message."""
+        ready = self._ready
+        while ready and self._stats.queued_bytes > self._queue_bytes:
+            self._forget(*ready.pop(), "queue full")
+            while ready and not ready[-1][1]:
+                self._forget(*ready.pop(), "queue full")
+
+    def _forget(self, datagram: bytes, count: int, reason: str) -> None:
+        self._stats.queued -= count
+        self._stats.queued_bytes -= len(datagram)
+        if count:
+            self._stats.drop(reason, count)
+
+    def clear(self) -> None:
+        """Drop everything as `closed`."""
+        if self._stats.queued:
+            self._stats.drop("closed", self._stats.queued)
+        self._ready.clear()
+        self._messages.clear()
+        self._stats.queued = self._stats.queued_bytes = 0
+
+
+class MulticastPipe:
+    """All other members of the group, as one peer. `limits`: bytes of a datagram, and of the queue."""
+
+    def __init__(
+        self,
+        name: str,
+        sockets: Sockets,
+        stats: Stats,
+        hub: Hub,
+        loop: AbstractEventLoop,
+        limits: tuple[int, int],
+        on_close: Callable[[str], None],
+    ) -> None:
+        self.name, self.stats = name, stats
+        self._sockets, self._hub, self._loop, self._on_close = sockets, hub, loop, on_close
+        self._datagram_bytes, queue_bytes = limits
+        self._encoder = Encoder(
+            self._fit(sockets.interface.mtu), secrets.randbits(32), secrets.randbits(32), stats.dropped
+        )
+        self._outbox = Outbox(self._encoder, stats, queue_bytes)
+        self._decoder = Decoder(stats.rejected)
+        self._view = memoryview(bytearray(_READ_BYTES))
+        self._overflowed = 0
+        self._expiry: TimerHandle | None = None
+        self._retry: TimerHandle | None = None
+        self._waiting = self._closed = False
+
+    def _fit(self, mtu: int) -> int:
+        """What a datagram may hold where `mtu` holds it with its IP and UDP headers."""
+        room = mtu - HEADER_BYTES[self._sockets.interface.address.version]
+        return max(DATAGRAM_BYTES_MIN, min(self._datagram_bytes, room))
+
+    def start(self) -> None:
+        self._loop.add_reader(self._sockets.watch, self._on_news)
+        self._loop.add_reader(self._sockets.receiver, self._on_readable)
+        self._hub.attach(self)
+
+    def _on_readable(self) -> None:
+        try:
+            datagrams, echoes = drain(self._sockets.receiver, self._view, self._sockets.own)
+        except OSError as error:
+            return self._gone(f"lost: {error.strerror}")
+        if echoes:
+            self.stats.reject("echo", echoes)
+        self._count_overflow()
+        batch = self._decoder.feed(datagrams, self._loop.time())
+        if self._expiry is None and self._decoder.reassembly.unfinished:
+            self._expiry = self._loop.call_later(TIMEOUT_S, self._expire)
+        if batch is not None:
+            self._hub.publish(batch, self)
+
+    def _count_overflow(self) -> None:
+        overflowed = self._sockets.overflowed()
+        if overflowed != self._overflowed:
+            self.stats.reject("kernel buffer full", (overflowed - self._overflowed) & 0xFFFFFFFF)
+            self._overflowed = overflowed
+
+    def _expire(self) -> None:
+        reassembly, self._expiry = self._decoder.reassembly, None
+        reassembly.expire(self._loop.time())
+        if reassembly.unfinished:
+            self._expiry = self._loop.call_later(TIMEOUT_S, self._expire)
+
+    def _on_news(self) -> None:
+        try:
+            told = self._sockets.watch.news()
+        except OSError as error:
+            return self._gone(f"lost: the watch over the interface: {error.strerror}")
+        for news in told:
+            trouble = lost(self._sockets.interface, news)
+            if trouble:
+                return self._gone(trouble)
+            if isinstance(news, LinkNews) and news.ifindex == self._sockets.interface.index:
+                self._encoder.datagram_bytes = self._fit(news.mtu)
+
+    def send(self, batch: Batch) -> None:
+        """Send at once; queue what the kernel does not take, and what comes while it does not."""
+        self.stats.offered += batch.count
+        if self._closed:
+            return self.stats.drop("closed", batch.count)
+        if self._waiting:
+            return self._outbox.add_later(payloads(batch))
+        self._outbox.add(batch)
+        self._flush()
+        self._outbox.trim()
+
+    def _flush(self) -> None:
+        self._retry = None
+        while True:
+            try:
+                self._outbox.transmit(self._sockets.sender.send)
+            except OSError as error:
+                if not self._may_go_on(error):
+                    return
+            else:
+                return self._wait(False)
+
+    def _may_go_on(self, error: OSError) -> bool:
+        """Whether to go on sending after this error; if not, that is seen to."""
+        if error.errno in _LOST:
+            self._gone(f"lost: {error.strerror}")
+        elif isinstance(error, BlockingIOError | InterruptedError):
+            self._wait(True)
+        elif error.errno == errno.ENOBUFS:
+            self._wait(False)
+            self._waiting = True
+            self._retry = self._loop.call_later(_FULL_INTERFACE_S, self._flush)
+        else:
+            self._outbox.refuse_first(os.strerror(error.errno or 0).lower())
+            return True
+        return False
+
+    def _wait(self, for_room: bool) -> None:
+        """Be called when the socket has room again, or no longer."""
+        if for_room:
+            self._loop.add_writer(self._sockets.sender, self._flush)
+        elif self._waiting:
+            self._loop.remove_writer(self._sockets.sender)
+        self._waiting = for_room
+
+    def close(self) -> None:
+        self._gone("closed")
+
+    def _gone(self, why: str) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        sockets, loop = self._sockets, self._loop
+        loop.remove_reader(sockets.watch)
+        loop.remove_reader(sockets.receiver)
+        loop.remove_writer(sockets.sender)
+        for timer in (self._expiry, self._retry):
+            if timer is not None:
+                timer.cancel()
+        self._hub.detach(self)
+        self._outbox.clear()
+        self._decoder.reassembly.expire(math.inf)
+        sockets.close()
+        self._on_close(why)
