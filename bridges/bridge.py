@@ -1,16 +1,17 @@
 """The bridge: a hub whose links are attached through sides, with policies per pipe (DESIGN sections 5 and 6).
 
-Between its sides every message is envelope and frame, except where nothing needs one: see `Bridge.simple`.
+Where no side is a trunk, plain frames travel between its sides; where one is, every message inside has an
+envelope (`bridges/crossing.py`).
 """
 
 import secrets
 import time
 from collections.abc import Callable, Iterable
 
-from bridges.rules import Patterns, Rule, Seen
-from bus.batch import LENGTH, LENGTH_BYTES, Batch, from_payloads, payloads
-from bus.envelope import ENVELOPE_BYTES, Envelope, split, wrap
-from bus.frame import frame_bytes
+from bridges.crossing import Crossing, Entry, admit, admit_stamped, only_frames, select, unspent
+from bridges.rules import Patterns, Rule, Rules, Seen
+from bus.batch import Batch
+from bus.envelope import ENVELOPE_BYTES
 from bus.hub import Hub, Pipe, Stats
 from bus.pattern import Pattern
 
@@ -25,7 +26,7 @@ class Bridge(Hub):
     restart does not repeat keys that others still remember.
     """
 
-    __slots__ = ("clock", "core_rule", "origin", "seen", "sequence", "sides", "simple")
+    __slots__ = ("clock", "core_rule", "origin", "seen", "sequence", "sides", "simple", "stamps")
 
     def __init__(
         self,
@@ -46,6 +47,8 @@ class Bridge(Hub):
         self.sides: tuple[Side, ...] = ()
         self.simple = not self.core_rule
         """Plain sides only and no filter: frames pass as they came, a batch at a time."""
+        self.stamps = False
+        """Some side is a trunk: what enters without an envelope is given one."""
 
     def side(
         self,
@@ -70,12 +73,8 @@ class Bridge(Hub):
         made = Side(self, name, trunk, inward, outward)
         self.sides += (made,)
         self.simple = self.simple and not (trunk or inward or outward)
+        self.stamps = self.stamps or trunk
         return made
-
-    def stamp(self) -> Envelope:
-        """The envelope of the next frame that enters here without one."""
-        self.sequence = (self.sequence + 1) & _U32
-        return Envelope(self.origin, self.sequence)
 
 
 class Side(Hub):
@@ -84,12 +83,13 @@ class Side(Hub):
     `stats` sums up the ports that have gone; `ports` has the live ones.
     """
 
-    __slots__ = ("_ports", "bridge", "inward", "outward", "stats", "trunk")
+    __slots__ = ("_entry", "_ports", "bridge", "outward", "stats", "trunk")
 
     def __init__(self, bridge: Bridge, name: str, trunk: bool, inward: Rule, outward: Rule) -> None:
         super().__init__(name)
         self.bridge, self.trunk = bridge, trunk
-        self.inward, self.outward = inward, outward
+        self.outward = Rules(outward)
+        self._entry = Entry(bridge.origin, Rules(bridge.core_rule, inward), bridge.seen.add)
         self.stats = Stats()
         self._ports: dict[int, Port] = {}
 
@@ -130,26 +130,10 @@ class Side(Hub):
         if bridge.simple and only_frames(batch):
             return batch
         bridge.seen.advance(bridge.clock())
-        messages = admit(payloads(batch), bridge, self.inward, stats)
-        return Crossing(messages) if messages else None
-
-
-class Crossing(Batch):
-    """A batch inside the bridge, which knows its messages, so that no port cuts it up again."""
-
-    __slots__ = ("_bare", "messages")
-
-    def __init__(self, messages: list[bytes]) -> None:
-        made = from_payloads(messages)
-        super().__init__(made.data, made.count)
-        self.messages = messages
-        self._bare: Batch | None = None
-
-    def bare(self) -> Batch:
-        """The same without envelopes: made once for all plain sides."""
-        if self._bare is None:
-            self._bare = from_payloads([message[ENVELOPE_BYTES:] for message in self.messages])
-        return self._bare
+        if not bridge.stamps:
+            return admit(batch, self._entry, stats)
+        taken, bridge.sequence = admit_stamped(batch, self._entry, bridge.sequence, stats)
+        return taken
 
 
 class Port:
@@ -172,81 +156,17 @@ class Port:
             self.pipe.send(out)
 
     def _translated(self, batch: Batch) -> Batch | None:
-        side = self._side
-        if isinstance(batch, Crossing) and not (side.trunk or side.outward):
-            return batch.bare()
-        messages = batch.messages if isinstance(batch, Crossing) else payloads(batch)
-        out = (for_trunk if side.trunk else for_plain)(messages, side.outward, self.stats)
-        return from_payloads(out) if out else None
+        side, stats = self._side, self.stats
+        if not isinstance(batch, Crossing):
+            return select(batch, 0, side.outward, stats) if side.outward else batch
+        if not side.trunk:
+            bare = batch.bare()
+            return select(bare, 0, side.outward, stats) if side.outward else bare
+        out = unspent(batch, stats)
+        return select(out, ENVELOPE_BYTES, side.outward, stats) if out and side.outward else out
 
     def close(self) -> None:
         self.pipe.close()
-
-
-def only_frames(batch: Batch) -> bool:
-    """Whether every message of `batch` is a plain frame; reads lengths and headers only."""
-    data, position, length_at = batch.data, 0, LENGTH.unpack_from
-    for _ in range(batch.count):
-        length = length_at(data, position)[0]
-        position += LENGTH_BYTES
-        if not length or frame_bytes(data, position) != length:
-            return False
-        position += length
-    return True
-
-
-def admit(messages: list[bytes], bridge: Bridge, rule: Rule, stats: Stats) -> list[bytes]:
-    """What may enter, as it travels inside; the rest is counted as rejected, with its reason."""
-    kept = []
-    for message in messages:
-        parts = split(message)
-        if parts is None:
-            stats.reject("malformed")
-            continue
-        envelope, frame = parts
-        if envelope is not None and (fault := known(envelope, bridge)):
-            stats.reject(fault)
-        elif not (bridge.core_rule.admits(frame) and rule.admits(frame)):
-            stats.reject("pattern")
-        elif bridge.simple:
-            kept.append(frame)
-        else:
-            kept.append(wrap(frame, bridge.stamp()) if envelope is None else message)
-    return kept
-
-
-def known(envelope: Envelope, bridge: Bridge) -> str:
-    """Why a frame with this envelope has been here before; "" if it has not."""
-    if envelope.origin == bridge.origin:
-        return "echo"
-    return "" if bridge.seen.add(envelope.origin << 32 | envelope.sequence) else "duplicate"
-
-
-_ONE_HOP_LESS = tuple(bytes((max(bits - 1, 0),)) for bits in range(256))
-
-
-def for_trunk(messages: list[bytes], rule: Rule, stats: Stats) -> list[bytes]:
-    """Messages with one hop less; what has none left is dropped. Byte 1 is flags << 4 | hops."""
-    out = []
-    for message in messages:
-        if rule and not rule.admits(message, ENVELOPE_BYTES):
-            stats.drop("pattern")
-        elif not message[1] & 0x0F:
-            stats.drop("hops")
-        else:
-            out.append(message[:1] + _ONE_HOP_LESS[message[1]] + message[2:])
-    return out
-
-
-def for_plain(messages: list[bytes], rule: Rule, stats: Stats) -> list[bytes]:
-    """The bare frames."""
-    out = []
-    for message in messages:
-        if rule and not rule.admits(message, ENVELOPE_BYTES):
-            stats.drop("pattern")
-        else:
-            out.append(message[ENVELOPE_BYTES:])
-    return out
 
 
 def add_up(total: Stats, part: Stats) -> None:

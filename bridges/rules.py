@@ -46,6 +46,42 @@ class Rule:
             return False
         return not (self._deny and begins(message, start, self._deny))
 
+    @property
+    def heads(self) -> tuple[bytes, ...]:
+        """What tokens must start with, where that and their number is all there is to it; else ().
+
+        That is so for patterns to allow that are all of one length, and none to deny.
+        """
+        return self._allow if len({len(head) for head in self._allow}) == 1 and not self._deny else ()
+
+
+ANY = (b"",)
+
+
+class Rules:
+    """Rules that must all admit: `heads` and `tokens_min` are a first test for hot loops, `more` the rest."""
+
+    __slots__ = ("heads", "more", "tokens_min")
+
+    def __init__(self, *rules: Rule) -> None:
+        biting = [rule for rule in rules if rule]
+        quick = next((rule for rule in biting if rule.heads), None)
+        self.heads = ANY if quick is None else quick.heads
+        self.tokens_min = len(self.heads[0]) // 4
+        self.more = tuple(rule for rule in biting if rule is not quick)
+
+    def __bool__(self) -> bool:
+        return self.heads is not ANY or bool(self.more)
+
+    def admit(self, message: bytes, start: int) -> bool:
+        """Whether the frame at `start` passes all of them."""
+        if (
+            not message.startswith(self.heads, start + FRAME_BYTES_MIN)
+            or message[start + 1] < self.tokens_min
+        ):
+            return False
+        return all(rule.admits(message, start) for rule in self.more) if self.more else True
+
 
 class Seen:
     """Remembers keys exactly, in two generations: each for `life_s` to 2 * `life_s` seconds.

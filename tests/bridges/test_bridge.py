@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridges.bridge import Bridge, Side, only_frames
+from bridges.bridge import Bridge, Side
 from bridges.can import CanLink
 from bridges.codecs.uart import Decoder, encode
+from bridges.crossing import only_frames
 from bridges.uart import UartLink
 from bus.batch import from_payloads
 from bus.envelope import Envelope, split, wrap
@@ -73,15 +74,15 @@ def test_envelopes_that_reach_plain_sides_are_taken_off_and_counted_once() -> No
     assert balanced(bridge)
 
 
-def test_a_trunk_gets_a_stamp_with_one_hop_less_and_a_plain_side_does_not() -> None:
+def test_a_trunk_gets_a_stamp_and_a_plain_side_does_not() -> None:
     bridge, _ = make()
     plain, other, trunk = bridge.side("plain"), bridge.side("other"), bridge.side("trunk", trunk=True)
     source, bare, enveloped = recorder(plain), recorder(other), recorder(trunk)
     say(plain, source, FRAME, FRAME)
     assert bare.messages == [FRAME, FRAME]  # two equal readings are two frames
     assert [split(message) for message in enveloped.messages] == [
-        (Envelope(0xB, 42, 7), FRAME),
-        (Envelope(0xB, 43, 7), FRAME),
+        (Envelope(0xB, 42, 8), FRAME),
+        (Envelope(0xB, 43, 8), FRAME),
     ]
     assert source.messages == []
     assert balanced(bridge)
@@ -187,8 +188,14 @@ def test_sequence_starts_at_random() -> None:
 
 
 def test_sequence_wraps() -> None:
-    bridge = Bridge("b", 1, sequence=2**32 - 1)
-    assert bridge.stamp() == Envelope(1, 0)
+    bridge = Bridge("b", 1, sequence=2**32 - 2)
+    plain, trunk = bridge.side("plain"), bridge.side("trunk", trunk=True)
+    source, wire = recorder(plain), recorder(trunk)
+    say(plain, source, FRAME, FRAME)
+    assert [split(message) for message in wire.messages] == [
+        (Envelope(1, 2**32 - 1), FRAME),
+        (Envelope(1, 0), FRAME),
+    ]
 
 
 def test_origin_is_u32() -> None:
