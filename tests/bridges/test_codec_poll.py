@@ -24,7 +24,7 @@ def test_worked_examples() -> None:
 
 @dataclass
 class Bus:
-    """Master and nodes on one pair. A byte is heard when it has gone over the line; two senders at once fail."""
+    """Master and nodes on one pair. A byte is heard when it has left the line; two senders at once fail."""
 
     master: Master
     nodes: list[Node]
