@@ -2,6 +2,7 @@
 
 from bridges.simulate.can import CanPort, CanWire, SimulatedCan, SimulatedCanBus
 from bridges.simulate.loop import SimulatedLoop, SimulationError, run
+from bridges.simulate.tcp import SimulatedDial, SimulatedListen, TcpEnd, TcpWire
 from bridges.simulate.uart import SerialEnd, SerialLine, SimulatedUart
 from bridges.simulate.wire import Event, Faults, Wire
 
@@ -14,9 +15,13 @@ __all__ = [
     "SerialLine",
     "SimulatedCan",
     "SimulatedCanBus",
+    "SimulatedDial",
+    "SimulatedListen",
     "SimulatedLoop",
     "SimulatedUart",
     "SimulationError",
+    "TcpEnd",
+    "TcpWire",
     "Wire",
     "run",
 ]

@@ -3,12 +3,12 @@
 import copy
 import errno
 import os
-import socket
 from asyncio import AbstractEventLoop
 from collections import deque
 from typing import TYPE_CHECKING, Any, Literal
 
 from bridges.can import CanLink
+from bridges.simulate.loop import socket_pair
 from bridges.simulate.wire import Faults, Path, Wire
 
 if TYPE_CHECKING:
@@ -129,7 +129,8 @@ class CanPort:
         if not self.plugged or self._bus is not None:
             number = errno.EBUSY if self.plugged else errno.ENODEV
             raise OSError(number, f"could not open {self.name}: {os.strerror(number)}")
-        self.loop, self._bus = loop, SimulatedCanBus(self)
+        self.loop = loop
+        self._bus = SimulatedCanBus(self)
         self.state, self.errors, self._unheard = "active", 0, False
         for port in self.wire.ports:
             port.look_again()
@@ -257,10 +258,8 @@ class SimulatedCanBus:
         self.port = port
         self.channel_info = f"simulated {port.name}"
         self._arrived: deque[Message] = deque()
-        self._bell, self._ear = socket.socketpair()
+        self._bell, self._ear = socket_pair(port.loop)
         self._down = False
-        for sock in (self._bell, self._ear):
-            sock.setblocking(False)
 
     def fileno(self) -> int:
         return self._ear.fileno()

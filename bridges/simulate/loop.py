@@ -3,6 +3,7 @@
 import asyncio
 import random
 import selectors
+import socket
 from asyncio import Future
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
@@ -50,10 +51,21 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
 
     def __init__(self, patience_s: float = 10.0) -> None:
         self._jumping = _JumpingSelector(patience_s)
+        self._sockets: list[socket.socket] = []
         super().__init__(self._jumping)
 
     def time(self) -> float:
         return self._jumping.now_s
+
+    def close_at_end(self, *sockets: socket.socket) -> None:
+        """Close these with the loop, if nobody has done it before."""
+        self._sockets = [sock for sock in self._sockets if sock.fileno() >= 0]
+        self._sockets += sockets
+
+    def close(self) -> None:
+        super().close()
+        for sock in self._sockets:
+            sock.close()
 
     def run_in_executor(  # type: ignore[override]
         self, executor: Any, func: Callable[..., T], *args: Any
@@ -65,6 +77,16 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
         except Exception as error:
             future.set_exception(error)
         return future
+
+
+def socket_pair(loop: asyncio.AbstractEventLoop) -> tuple[socket.socket, socket.socket]:
+    """A wire's end and a program's end, not blocking. A simulated loop closes the wire's when it ends."""
+    ours, theirs = socket.socketpair()
+    for sock in (ours, theirs):
+        sock.setblocking(False)
+    if isinstance(loop, SimulatedLoop):
+        loop.close_at_end(ours)
+    return ours, theirs
 
 
 def run(main: Coroutine[Any, Any, T], seed: int = 0) -> T:

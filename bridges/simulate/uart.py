@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from bridges.simulate.loop import socket_pair
 from bridges.simulate.wire import Faults, Order, Wire, bend_bytes
 from bridges.uart import UartLink
 
@@ -99,9 +100,7 @@ class SerialEnd:
         """The descriptor of a device on this end. Raises `OSError` while nothing is plugged in."""
         if not self.plugged:
             raise OSError(errno.ENODEV, f"could not open {self.name}: {os.strerror(errno.ENODEV)}")
-        ours, theirs = socket.socketpair()
-        for sock in (ours, theirs):
-            sock.setblocking(False)
+        ours, theirs = socket_pair(loop)
         theirs.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _BUFFER_BYTES)
         loop.call_soon_threadsafe(self._join, loop, ours)
         return theirs

@@ -1,0 +1,263 @@
+"""A simulated network that carries TCP: the links of a bus on it are the real ones, framing and all."""
+
+import asyncio
+import errno
+import os
+import socket
+from asyncio import AbstractEventLoop, TimerHandle
+from typing import Any
+
+from bridges.simulate.loop import socket_pair
+from bridges.simulate.wire import Faults, Order, Wire
+from bus.hub import Hub
+from bus.tcp import DialLink, ListenLink
+
+_READ_BYTES = 65536
+_SEGMENT_BYTES = 1460
+_BUFFER_BYTES = 65536  # of a socket, as a small device has
+_RETRANSMIT_S = 0.2  # the least that Linux waits
+_CONNECT_S = 5.0
+_KEEPALIVE_S = 25.0  # 10 s idle and 3 probes 5 s apart, as `bus.tcp` sets them
+
+
+class TcpWire(Wire):
+    """A network with one listener and any number of dialers, at `rate_bytes_s` each way of a connection.
+
+    TCP repairs `loss`: each lost segment holds up what is behind it for 0.2 s. It has no duplication,
+    reordering or corruption to show. `stuck = True`: nothing passes; after 25 s the connections are
+    given up, as keepalive does. `reset()` ends all connections now.
+    """
+
+    has = frozenset({"loss", "delay_s", "jitter_s"})
+
+    def __init__(self, rate_bytes_s: float = 12.5e6, seed: int = 0, faults: Faults | None = None) -> None:
+        super().__init__(seed, faults)
+        self.rate_bytes_s = rate_bytes_s
+        self.server = TcpEnd(self, "server")
+        self.clients: list[TcpEnd] = []
+        self.listening: SimulatedListen | None = None
+        self.connections: list[_Connection] = []
+        self._stuck = False
+
+    def listen(self, **options: Any) -> "SimulatedListen":
+        """The listening link of a bus; `options` are those of `bus.tcp.ListenLink`."""
+        return SimulatedListen(self, **options)
+
+    def dial(self, name: str = "", **options: Any) -> "SimulatedDial":
+        """A dialling link of a bus on an end of its own; `options` are those of `bus.tcp.DialLink`."""
+        return SimulatedDial(self.client(name), **options)
+
+    def client(self, name: str = "") -> "TcpEnd":
+        """One more place to dial from."""
+        self.clients.append(TcpEnd(self, name or f"client{len(self.clients)}"))
+        return self.clients[-1]
+
+    @property
+    def stuck(self) -> bool:
+        return self._stuck
+
+    @stuck.setter
+    def stuck(self, stuck: bool) -> None:
+        self._stuck = stuck
+        for connection in tuple(self.connections):
+            connection.go_on()
+
+    def reset(self, end: "TcpEnd | None" = None) -> None:
+        """End all connections, or those of one end, as when a program is killed."""
+        for connection in tuple(self.connections):
+            if end is None or end in connection.ends:
+                connection.close("reset")
+
+
+class TcpEnd:
+    """A host on the network. `clogged = True`: it takes nothing. `unplug()` ends its connections and refuses
+    new ones until `plug()`."""
+
+    def __init__(self, wire: TcpWire, name: str) -> None:
+        self.wire, self.name = wire, name
+        self.plugged = True
+        self._clogged = False
+
+    @property
+    def clogged(self) -> bool:
+        return self._clogged
+
+    @clogged.setter
+    def clogged(self, clogged: bool) -> None:
+        self._clogged = clogged
+        for connection in tuple(self.wire.connections):
+            connection.go_on()
+
+    def unplug(self) -> None:
+        self.plugged = False
+        self.wire.reset(self)
+
+    def plug(self) -> None:
+        self.plugged = True
+
+    async def connect(self, loop: AbstractEventLoop) -> socket.socket:
+        """A connection to the listener, as a socket. Raises `OSError`: refused, unreachable, timed out."""
+        wire = self.wire
+        await asyncio.sleep(2 * wire.delay_s() if not wire.stuck else _CONNECT_S)
+        if wire.stuck:
+            raise TimeoutError(errno.ETIMEDOUT, os.strerror(errno.ETIMEDOUT))
+        if not self.plugged or not wire.server.plugged:
+            raise OSError(errno.EHOSTUNREACH, os.strerror(errno.EHOSTUNREACH))
+        if wire.listening is None:
+            raise ConnectionRefusedError(errno.ECONNREFUSED, os.strerror(errno.ECONNREFUSED))
+        connection = _Connection(wire, self, loop)
+        wire.connections.append(connection)
+        wire.note(loop, self.name, "connected")
+        wire.listening.accept(connection.sockets[1], self.name)
+        return connection.sockets[0]
+
+
+def _tcp_pair(loop: AbstractEventLoop) -> tuple[socket.socket, socket.socket]:
+    """Ours and the program's end of a stream that says it is TCP: the links choose their framing by that."""
+    ours, theirs = socket_pair(loop)
+    for sock in (ours, theirs):
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _BUFFER_BYTES)
+    return ours, socket.socket(socket.AF_INET, socket.SOCK_STREAM, fileno=theirs.detach())
+
+
+class _Connection:
+    """Two programs and the way between them."""
+
+    def __init__(self, wire: TcpWire, client: TcpEnd, loop: AbstractEventLoop) -> None:
+        self.wire, self.loop = wire, loop
+        self.ends = client, wire.server
+        near, far = _tcp_pair(loop), _tcp_pair(loop)
+        self.sockets = near[1], far[1]
+        self._ours = near[0], far[0]
+        self._ways = _Way(self, near[0], far[0], wire.server), _Way(self, far[0], near[0], client)
+        self._timer: TimerHandle | None = None
+        self._closed = False
+
+    def go_on(self) -> None:
+        """Something was clogged, stuck or set free."""
+        if self.wire.stuck and self._timer is None:
+            self._timer = self.loop.call_later(_KEEPALIVE_S, self.close, "timed out")
+        elif not self.wire.stuck and self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        for way in self._ways:
+            way.go_on()
+
+    def close(self, why: str) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        self.wire.note(self.loop, self.ends[0].name, why)
+        if self._timer is not None:
+            self._timer.cancel()
+        for way in self._ways:
+            way.stop()
+        for sock in self._ours:
+            sock.close()
+        self.wire.connections.remove(self)
+
+
+class _Way:
+    """One direction: what the sender wrote comes out at the receiver, later."""
+
+    def __init__(
+        self, connection: _Connection, source: socket.socket, sink: socket.socket, receiver: TcpEnd
+    ) -> None:
+        self._connection, self._source, self._sink, self._receiver = connection, source, sink, receiver
+        self._loop, self._wire = connection.loop, connection.wire
+        self._order = Order[bytes]()
+        self._unread = b""
+        self._closed = self._carrying = False
+        self.go_on()
+
+    def go_on(self) -> None:
+        """Read from the sender only while the receiver takes what is there."""
+        if self._closed:
+            return
+        blocked = self._wire.stuck or self._receiver.clogged
+        self._loop.remove_writer(self._sink)
+        self._loop.remove_reader(self._source)
+        if self._unread and not blocked:
+            self._loop.add_writer(self._sink, self._on_writable)
+        elif not self._unread and not self._carrying and not blocked:
+            self._loop.add_reader(self._source, self._on_readable)
+
+    def _on_readable(self) -> None:
+        try:
+            data = self._source.recv(_READ_BYTES)
+        except OSError:
+            data = b""
+        if data:
+            self._carrying = True
+            self._loop.call_later(len(data) / self._wire.rate_bytes_s, self._carried)
+            self._order.at(self._loop, self._late_s(data), self._come_out, data)
+        else:
+            self._order.at(self._loop, self._wire.delay_s(), self._end, b"")
+        self.go_on()
+
+    def _late_s(self, data: bytes) -> float:
+        wire = self._wire
+        lost = sum(wire.chance(wire.faults.loss) for _ in range(-(-len(data) // _SEGMENT_BYTES)))
+        if lost:
+            wire.note(self._loop, self._receiver.name, "retransmitted", data)
+        return len(data) / wire.rate_bytes_s + wire.delay_s() + _RETRANSMIT_S * lost
+
+    def _carried(self) -> None:
+        self._carrying = False
+        self.go_on()
+
+    def _come_out(self, data: bytes) -> None:
+        if not self._closed:
+            self._unread += data
+            self.go_on()
+
+    def _on_writable(self) -> None:
+        try:
+            taken = self._sink.send(self._unread)
+        except BlockingIOError:
+            return
+        except OSError:
+            return self._end(b"")
+        self._wire.note(self._loop, self._receiver.name, "heard", self._unread[:taken])
+        self._unread = self._unread[taken:]
+        self.go_on()
+
+    def _end(self, _: bytes) -> None:
+        self._connection.close("closed")
+
+    def stop(self) -> None:
+        self._closed = True
+        self._loop.remove_reader(self._source)
+        self._loop.remove_writer(self._sink)
+
+
+class SimulatedListen(ListenLink):
+    """A `bus.tcp.ListenLink` that listens on a simulated network; all else is the real link."""
+
+    def __init__(self, wire: TcpWire, **options: Any) -> None:
+        super().__init__("tcp://server:1", **options)
+        self.wire = wire
+
+    def open(self, hub: Hub, loop: AbstractEventLoop) -> None:
+        self._hub, self._loop = hub, loop
+        self.wire.listening = self
+
+    def accept(self, sock: socket.socket, name: str) -> None:
+        """A connection that the network brings."""
+        self._accepted(sock, (name, 0))
+
+    def close(self) -> None:
+        if self.wire.listening is self:
+            self.wire.listening = None
+        super().close()
+
+
+class SimulatedDial(DialLink):
+    """A `bus.tcp.DialLink` that dials on a simulated network; all else is the real link."""
+
+    def __init__(self, end: TcpEnd, **options: Any) -> None:
+        super().__init__("tcp://server:1", **options)
+        self.end = end
+
+    async def _connect(self) -> socket.socket:
+        return await self.end.connect(self._loop)
