@@ -65,7 +65,7 @@ class Encoder:
         total = 0
         for message in messages:
             size = len(message)
-            if size_at(message, 0, size) != size:
+            if not size or size_at(message, 0, size) != size:
                 self.refused["malformed"] = self.refused.get("malformed", 0) + 1
                 continue
             if total + size > room and parts:
