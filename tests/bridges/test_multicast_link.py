@@ -142,8 +142,7 @@ async def test_two_processes_on_one_host(port: int) -> None:
     try:
         with opened(port, hub) as link:
             await up(link)
-            assert await process.stdout.readline() == b"up
-"
+            assert await process.stdout.readline() == b"up\n"
             say(hub, heard, FRAME, FRAME)
             await until(lambda: len(heard.messages) == 2)
             assert heard.messages == [FRAME[:-1] + b"!"] * 2
