@@ -147,7 +147,7 @@ async def test_two_processes_on_one_host(port: int) -> None:
             await until(lambda: len(heard.messages) == 2)
             assert heard.messages == [FRAME[:-1] + b"!"] * 2
     finally:
-        await process.communicate()
+        await process.communicate(b"")
     assert process.returncode == 0
 
 
