@@ -2,6 +2,8 @@
 
 from bridges.simulate.can import CanPort, CanWire, SimulatedCan, SimulatedCanBus
 from bridges.simulate.loop import SimulatedLoop, SimulationError, run
+from bridges.simulate.multicast import MulticastEnd, MulticastWire, SimulatedMulticast
+from bridges.simulate.rs485 import Rs485Node, SimulatedRs485, rs485_node
 from bridges.simulate.tcp import SimulatedDial, SimulatedListen, TcpEnd, TcpWire
 from bridges.simulate.uart import SerialEnd, SerialLine, SimulatedUart
 from bridges.simulate.wire import Event, Faults, Wire
@@ -11,6 +13,9 @@ __all__ = [
     "CanWire",
     "Event",
     "Faults",
+    "MulticastEnd",
+    "MulticastWire",
+    "Rs485Node",
     "SerialEnd",
     "SerialLine",
     "SimulatedCan",
@@ -18,10 +23,13 @@ __all__ = [
     "SimulatedDial",
     "SimulatedListen",
     "SimulatedLoop",
+    "SimulatedMulticast",
+    "SimulatedRs485",
     "SimulatedUart",
     "SimulationError",
     "TcpEnd",
     "TcpWire",
     "Wire",
+    "rs485_node",
     "run",
 ]

@@ -12,7 +12,7 @@ from bridges.simulate.loop import socket_pair
 from bridges.simulate.wire import Faults, Path, Wire
 
 if TYPE_CHECKING:
-    from can import BusABC, Message
+    from can import BusABC, BusState, Message
 
 _TX_FRAMES = 128  # in the driver, before it says ENOBUFS
 _RX_FRAMES = 65536
@@ -260,6 +260,14 @@ class SimulatedCanBus:
         self._arrived: deque[Message] = deque()
         self._bell, self._ear = socket_pair(port.loop)
         self._down = False
+
+    @property
+    def state(self) -> "BusState":
+        """The controller's state, in python-can's words."""
+        from can import BusState
+
+        states = {"active": BusState.ACTIVE, "passive": BusState.PASSIVE, "off": BusState.ERROR}
+        return states[self.port.state]
 
     def fileno(self) -> int:
         return self._ear.fileno()

@@ -79,13 +79,15 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
         return future
 
 
-def socket_pair(loop: asyncio.AbstractEventLoop) -> tuple[socket.socket, socket.socket]:
-    """A wire's end and a program's end, not blocking. A simulated loop closes the wire's when it ends."""
-    ours, theirs = socket.socketpair()
+def socket_pair(
+    loop: asyncio.AbstractEventLoop, kind: int = socket.SOCK_STREAM
+) -> tuple[socket.socket, socket.socket]:
+    """A wire's end and a program's end, not blocking. A simulated loop closes both when it ends."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, kind)
     for sock in (ours, theirs):
         sock.setblocking(False)
     if isinstance(loop, SimulatedLoop):
-        loop.close_at_end(ours)
+        loop.close_at_end(ours, theirs)
     return ours, theirs
 
 

@@ -7,7 +7,7 @@ import socket
 from asyncio import AbstractEventLoop, TimerHandle
 from typing import Any
 
-from bridges.simulate.loop import socket_pair
+from bridges.simulate.loop import SimulatedLoop, socket_pair
 from bridges.simulate.wire import Faults, Order, Wire
 from bus.hub import Hub
 from bus.tcp import DialLink, ListenLink
@@ -117,7 +117,10 @@ def _tcp_pair(loop: AbstractEventLoop) -> tuple[socket.socket, socket.socket]:
     ours, theirs = socket_pair(loop)
     for sock in (ours, theirs):
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _BUFFER_BYTES)
-    return ours, socket.socket(socket.AF_INET, socket.SOCK_STREAM, fileno=theirs.detach())
+    program = socket.socket(socket.AF_INET, socket.SOCK_STREAM, fileno=theirs.detach())
+    if isinstance(loop, SimulatedLoop):
+        loop.close_at_end(program)
+    return ours, program
 
 
 class _Connection:

@@ -13,7 +13,8 @@ from bridges.simulate.loop import socket_pair
 from bridges.simulate.wire import Faults, Order, Wire, bend_bytes
 from bridges.uart import UartLink
 
-_CHUNK_BYTES = 256  # on the line as one piece: what a slow reader may be late by
+_CHUNK_BYTES = 256  # heard as one piece at the end of its time
+_CHUNK_S = 1e-3  # the same for a shared pair, where others wait to hear that somebody has begun
 _BUFFER_BYTES = 4096  # of the sender's driver, as Linux has for a tty
 _READ_BYTES = 65536
 _BITS = 10  # start, eight, stop
@@ -45,6 +46,7 @@ class SerialLine(Wire):
     ) -> None:
         super().__init__(seed, faults)
         self.baud, self.shared, self.echo = baud, shared, echo
+        self.chunk_bytes = max(1, int(baud / _BITS * _CHUNK_S)) if shared else _CHUNK_BYTES
         self.stuck = False
         self.ends: list[SerialEnd] = []
         self.on_air: list[_Burst] = []
@@ -159,7 +161,7 @@ class SerialEnd:
         assert self._loop is not None
         self._loop.remove_reader(self._socket)
         try:
-            data = self._socket.recv(_CHUNK_BYTES)
+            data = self._socket.recv(self.line.chunk_bytes)
         except OSError:
             data = b""
         if data:
@@ -182,7 +184,7 @@ class SerialEnd:
         if not self._sending or self._loop is None:
             return self.driver_bytes
         on_line = int((self._loop.time() - self._begun_s) * self.line.baud / _BITS)
-        return max(0, self.driver_bytes - min(on_line, _CHUNK_BYTES))
+        return max(0, self.driver_bytes - min(on_line, self.line.chunk_bytes))
 
     def _transmitted(self, loop: AbstractEventLoop, burst: _Burst) -> None:
         self.line.on_air.remove(burst)

@@ -48,7 +48,8 @@ def test_every_size_to_all_dialers_and_back() -> None:
 def test_loss_is_delay() -> None:
     async def scenario(loss: float) -> tuple[float, int]:
         loop = asyncio.get_running_loop()
-        with stations(TcpWire(faults=Faults(loss=loss))) as (server, client):
+        wire = TcpWire(faults=Faults(loss=loss))
+        with stations(wire) as (server, client):
             await connected(server)
             start_s = loop.time()
             for seed in range(200):
@@ -56,7 +57,7 @@ def test_loss_is_delay() -> None:
                 await asyncio.sleep(0.001)
             await until(lambda: len(server.heard.messages) == 200)
             assert server.heard.messages == [frame(60, seed) for seed in range(200)]
-            return loop.time() - start_s, sum(e.what == "retransmitted" for e in client.link.end.wire.log)
+            return loop.time() - start_s, sum(e.what == "retransmitted" for e in wire.log)
 
     assert run(scenario(0.0))[0] < 0.3
     slow_s, lost = run(scenario(0.3))

@@ -1,0 +1,258 @@
+"""A simulated network with multicast groups: each datagram goes to all members, also back to its sender."""
+
+import errno
+import os
+import socket
+from asyncio import AbstractEventLoop
+from collections import deque
+from ipaddress import IPv4Address
+from typing import Any
+
+from bridges.codecs.rtnetlink import MULTICAST, RUNNING, UP, LinkNews, News
+from bridges.interfaces import Interface
+from bridges.multicast import MulticastLink
+from bridges.multicast_sockets import Sockets
+from bridges.simulate.loop import socket_pair
+from bridges.simulate.wire import Faults, Path, Wire, flip_one_bit
+
+_QUEUE_BYTES = 4 * 1024 * 1024  # of a receiving socket
+_DATAGRAM_BYTES = 65536
+_HEADERS_BYTES = 28 + 38  # IP, UDP, Ethernet with its gap
+_PORT = 49152
+
+Address = tuple[str, int]
+
+
+class MulticastWire(Wire):
+    """A network segment at `rate_bytes_s`; every fault strikes each receiver by itself.
+
+    A member hears its own datagrams, as a host does with loopback on. `stuck = True`: what is sent is
+    lost, and nobody is told.
+    """
+
+    def __init__(
+        self, rate_bytes_s: float = 12.5e6, mtu: int = 1500, seed: int = 0, faults: Faults | None = None
+    ) -> None:
+        super().__init__(seed, faults)
+        self.rate_bytes_s, self.mtu = rate_bytes_s, mtu
+        self.stuck = False
+        self.members: list[MulticastEnd] = []
+
+    def member(self, name: str = "") -> "MulticastEnd":
+        """One more host."""
+        self.members.append(MulticastEnd(self, name or f"host{len(self.members)}", len(self.members) + 1))
+        return self.members[-1]
+
+    def link(self, name: str = "", **options: Any) -> "SimulatedMulticast":
+        """A `MulticastLink` on a host of its own; `options` are those of `MulticastLink`."""
+        return SimulatedMulticast(self.member(name), **options)
+
+    def carry(self, loop: AbstractEventLoop, datagram: bytes, sender: Address) -> None:
+        """Everybody who listens hears it."""
+        if self.stuck:
+            return self.note(loop, sender[0], "stuck", datagram)
+        self.note(loop, sender[0], "datagram", datagram)
+        for member in self.members:
+            member.hear(loop, datagram, sender)
+        return None
+
+
+class MulticastEnd:
+    """A host with one interface. `unplug()` takes its carrier away, `plug()` gives it back.
+
+    `clogged = True`: its interface sends nothing, what its program sends waits.
+    """
+
+    def __init__(self, wire: MulticastWire, name: str, number: int) -> None:
+        self.wire, self.name = wire, name
+        self.plugged = True
+        self.interface = Interface(number, name, wire.mtu, IPv4Address(f"10.0.0.{number}"))
+        self.sockets: tuple[_Receiver, _Sender, _Watch] | None = None
+        self._clogged = False
+        self._path = Path["_Letter"](wire, name, self._arrive, lambda letter: letter[0], self._bend)
+
+    def open(self, loop: AbstractEventLoop) -> Sockets:
+        """What `bridges.multicast_sockets.open_sockets` returns. Raises `OSError` without a carrier."""
+        if not self.plugged:
+            raise OSError(errno.ENETDOWN, f"{self.name} has no carrier")
+        address = (str(self.interface.address), _PORT)
+        made: Any = _Receiver(self, loop), _Sender(self, loop, address), _Watch(loop)
+        self.sockets = made
+        receiver, sender, watch = made
+        return _SimulatedSockets(self.interface, watch, receiver, sender)
+
+    @property
+    def clogged(self) -> bool:
+        return self._clogged
+
+    @clogged.setter
+    def clogged(self, clogged: bool) -> None:
+        self._clogged = clogged
+        if self.sockets and not clogged:
+            self.sockets[1].go()
+
+    def unplug(self) -> None:
+        self.plugged = False
+        if self.sockets:
+            self.sockets[2].tell(self.news())
+
+    def plug(self) -> None:
+        self.plugged = True
+
+    def news(self) -> LinkNews:
+        """What the kernel says of the interface now."""
+        flags = UP | MULTICAST | (RUNNING if self.plugged else 0)
+        return LinkNews(self.interface.index, self.name, flags, self.interface.mtu, False)
+
+    def hear(self, loop: AbstractEventLoop, datagram: bytes, sender: Address) -> None:
+        if self.sockets and self.plugged:
+            own = sender == self.sockets[1].address
+            if own:
+                self._arrive((datagram, sender))  # never leaves the host: no fault can strike it
+            else:
+                self._path.carry(loop, (datagram, sender))
+
+    def _bend(self, letter: "_Letter") -> "_Letter":
+        return flip_one_bit(letter[0], self.wire.random), letter[1]
+
+    def _arrive(self, letter: "_Letter") -> None:
+        if self.sockets and self.plugged:
+            self.sockets[0].take(*letter)
+
+
+_Letter = tuple[bytes, Address]
+
+
+class _Bell:
+    """A descriptor that is readable while rung."""
+
+    def __init__(self, loop: AbstractEventLoop) -> None:
+        self._bell, self._ear = socket_pair(loop)
+        self._rung = False
+
+    def fileno(self) -> int:
+        return self._ear.fileno()
+
+    def ring(self) -> None:
+        if not self._rung:
+            self._rung = bool(self._bell.send(b"\0"))
+
+    def quiet(self) -> None:
+        if self._rung:
+            self._rung = not self._ear.recv(1)
+
+    def close(self) -> None:
+        self._bell.close()
+        self._ear.close()
+
+
+class _Receiver(_Bell):
+    """The part of a receiving socket that the link uses."""
+
+    def __init__(self, end: MulticastEnd, loop: AbstractEventLoop) -> None:
+        super().__init__(loop)
+        self._end = end
+        self._arrived: deque[_Letter] = deque()
+        self._bytes = self.overflowed = 0
+
+    def take(self, datagram: bytes, sender: Address) -> None:
+        if self._bytes + len(datagram) > _QUEUE_BYTES:
+            self.overflowed += 1
+            return
+        self._bytes += len(datagram)
+        self._arrived.append((datagram, sender))
+        self.ring()
+
+    def recvfrom_into(self, view: memoryview) -> tuple[int, Address]:
+        if not self._arrived:
+            self.quiet()
+            raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+        datagram, sender = self._arrived.popleft()
+        self._bytes -= len(datagram)
+        view[: len(datagram)] = datagram
+        return len(datagram), sender
+
+    def close(self) -> None:
+        self._end.sockets = None
+        super().close()
+
+
+class _Sender:
+    """The part of a sending socket that the link uses, and the interface that takes from it."""
+
+    def __init__(self, end: MulticastEnd, loop: AbstractEventLoop, address: Address) -> None:
+        self._end, self._loop, self.address = end, loop, address
+        self._interface, self._program = socket_pair(loop, socket.SOCK_DGRAM)
+        self._closed = False
+        self.go()
+
+    def fileno(self) -> int:
+        return self._program.fileno()
+
+    def getsockname(self) -> Address:
+        return self.address
+
+    def send(self, datagram: bytes) -> int:
+        """Raises `BlockingIOError` when the interface is behind."""
+        return self._program.send(datagram)
+
+    def go(self) -> None:
+        """Take the next datagram off the socket, unless it is clogged."""
+        if self._closed:
+            return
+        if self._end.clogged:
+            self._loop.remove_reader(self._interface)
+        else:
+            self._loop.add_reader(self._interface, self._transmit)
+
+    def _transmit(self) -> None:
+        self._loop.remove_reader(self._interface)
+        datagram = self._interface.recv(_DATAGRAM_BYTES)
+        seconds = (len(datagram) + _HEADERS_BYTES) / self._end.wire.rate_bytes_s
+        self._loop.call_later(seconds, self._transmitted, datagram)
+
+    def _transmitted(self, datagram: bytes) -> None:
+        if not self._closed and self._end.plugged:
+            self._end.wire.carry(self._loop, datagram, self.address)
+        self.go()
+
+    def close(self) -> None:
+        self._closed = True
+        self._loop.remove_reader(self._interface)
+        self._interface.close()
+        self._program.close()
+
+
+class _Watch(_Bell):
+    """Stands in for `bridges.interfaces.Watch`."""
+
+    def __init__(self, loop: AbstractEventLoop) -> None:
+        super().__init__(loop)
+        self._told: list[News] = []
+
+    def tell(self, news: News) -> None:
+        self._told.append(news)
+        self.ring()
+
+    def news(self) -> list[News]:
+        self.quiet()
+        told, self._told = self._told, []
+        return told
+
+
+class _SimulatedSockets(Sockets):
+    def overflowed(self) -> int:
+        receiver: Any = self.receiver
+        return int(receiver.overflowed)
+
+
+class SimulatedMulticast(MulticastLink):
+    """A `MulticastLink` on a simulated network; all else is the real link."""
+
+    def __init__(self, end: MulticastEnd, **options: Any) -> None:
+        options.setdefault("jitter", end.wire.retries.uniform)
+        super().__init__("239.0.0.1", 9943, end.name, **options)
+        self.end = end
+
+    def _open_device(self) -> Sockets:
+        return self.end.open(self._loop)

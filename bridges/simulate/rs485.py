@@ -1,0 +1,133 @@
+"""RS-485 on a simulated pair: the real master, and nodes that answer its polls as a microcontroller does."""
+
+from asyncio import AbstractEventLoop, TimerHandle
+from collections import deque
+from math import inf
+from typing import Any
+
+from bridges.codecs.poll import DONE, Node, control
+from bridges.codecs.uart import MESSAGE_BYTES_MAX, MESSAGE_BYTES_MIN, encode
+from bridges.rs485 import Rs485Link
+from bridges.serial_port import Port
+from bridges.simulate.uart import SerialEnd, SerialPort
+from bus.batch import Batch, from_payloads, payloads
+from bus.hub import Hub, Stats
+
+_QUEUE_BYTES = 64 * 1024
+
+
+class SimulatedRs485(Rs485Link):
+    """An `Rs485Link` whose device is one end of a simulated shared pair; all else is the real link."""
+
+    def __init__(self, end: SerialEnd, **options: Any) -> None:
+        options.setdefault("jitter", end.line.retries.uniform)
+        super().__init__(end.name, baud=end.line.baud, echo=end.line.echo, **options)
+        self.end = end
+
+    def _open_device(self) -> Port:
+        return SerialPort(self.end, self._loop)
+
+
+class Rs485Node:
+    """A node of a shared pair as the one pipe of `hub`: what the hub has for it waits for the master's poll.
+
+    `port` is a `SerialPort`, or anything with the methods of `bridges.serial_port.Port`. `polled` counts the
+    polls that were for it.
+    """
+
+    def __init__(
+        self,
+        port: Port,
+        address: int,
+        hub: Hub,
+        loop: AbstractEventLoop,
+        queue_bytes: int = _QUEUE_BYTES,
+        **options: Any,
+    ) -> None:
+        self.name, self.stats, self.polled = f"node {address}", Stats(), 0
+        self._port, self._hub, self._loop, self._queue_bytes = port, hub, loop, queue_bytes
+        self._node = Node(address, **options)
+        self._node.rejected = self.stats.rejected
+        self._done = encode(control(address, DONE))
+        self._queue: deque[bytes] = deque()
+        self._left = b""
+        self._timer: TimerHandle | None = None
+        self._closed = False
+        loop.add_reader(port.fileno(), self._on_readable)
+        hub.attach(self)
+
+    def _on_readable(self) -> None:
+        try:
+            data = self._port.read()
+        except OSError:
+            return self.close()
+        messages = self._node.hear(data, self._loop.time())
+        if messages:
+            self._hub.publish(from_payloads(messages), self)
+        if self._node.deadline < inf and self._timer is None:
+            self._timer = self._loop.call_at(self._node.deadline, self._answer)
+
+    def _answer(self) -> None:
+        self._timer = None
+        if self._closed:
+            return
+        if self._queue:
+            self._node.put([self._queue[0]])
+        answer = self._node.step(self._loop.time())
+        self.polled += bool(answer)
+        if answer and answer != self._done:
+            self._settle(len(answer))
+        self._left += answer
+        self._write()
+
+    def _settle(self, size: int) -> None:
+        self._queue.popleft()
+        stats = self.stats
+        stats.queued, stats.sent = stats.queued - 1, stats.sent + 1
+        stats.queued_bytes = sum(map(len, self._queue))
+        stats.sent_bytes += size
+
+    def _write(self) -> None:
+        self._loop.remove_writer(self._port.fileno())
+        try:
+            self._left = self._left[self._port.write(self._left) :]
+        except OSError:
+            return self.close()
+        if self._left:
+            self._loop.add_writer(self._port.fileno(), self._write)
+
+    def send(self, batch: Batch) -> None:
+        stats = self.stats
+        stats.offered += batch.count
+        for message in payloads(batch):
+            if self._closed:
+                stats.drop("closed")
+            elif not MESSAGE_BYTES_MIN <= len(message) <= MESSAGE_BYTES_MAX:
+                stats.drop("oversize" if message else "empty")
+            elif stats.queued_bytes + len(message) > self._queue_bytes:
+                stats.drop("queue full")
+            else:
+                self._queue.append(message)
+                stats.queued += 1
+                stats.queued_bytes += len(message)
+
+    def close(self) -> None:
+        """Leave the pair. Idempotent."""
+        if self._closed:
+            return
+        self._closed = True
+        if self._timer is not None:
+            self._timer.cancel()
+        self._loop.remove_reader(self._port.fileno())
+        self._loop.remove_writer(self._port.fileno())
+        self._hub.detach(self)
+        if self._queue:
+            self.stats.drop("closed", len(self._queue))
+            self._queue.clear()
+        self.stats.queued = self.stats.queued_bytes = 0
+        self._port.close()
+
+
+def rs485_node(end: SerialEnd, address: int, hub: Hub, loop: AbstractEventLoop, **options: Any) -> Rs485Node:
+    """A node on an end of a simulated pair, joined to `hub`."""
+    return Rs485Node(SerialPort(end, loop), address, hub, loop, echo=end.line.echo, **options)
