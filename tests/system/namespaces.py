@@ -1,0 +1,169 @@
+"""Two hosts in network namespaces, joined by two cables (veth), and programs that run on them.
+
+Needs root and `ip` of the Debian package iproute2. Names are unique; everything is deleted again.
+"""
+
+import asyncio
+import json
+import os
+import secrets
+import shutil
+import subprocess
+import sys
+from asyncio.subprocess import PIPE, Process
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from tests.bridges.support import until
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def ip(*arguments: str) -> None:
+    """Run `ip`; CalledProcessError with what it says on trouble."""
+    subprocess.run(["ip", *arguments], check=True, capture_output=True, text=True)
+
+
+def why_not() -> str:
+    """Why there can be no namespaces here; empty if there can."""
+    if not shutil.which("ip"):
+        return "needs `ip`: install the Debian package iproute2"
+    if os.geteuid():
+        return "needs root to make network namespaces"
+    probe = "bc-probe-" + secrets.token_hex(4)
+    try:
+        ip("netns", "add", probe)
+        ip("-n", probe, "link", "add", "v0", "type", "veth", "peer", "name", "v1")
+    except subprocess.CalledProcessError as error:
+        return f"no network namespaces here: {error.stderr.strip()}"
+    finally:
+        subprocess.run(["ip", "netns", "del", probe], check=False, capture_output=True)
+    return ""
+
+
+class Network:
+    """Hosts `a` and `b`; cables 0 and 1 are the interfaces `plant` and `office` of both.
+
+    On cable N host a has 10.91.N.1 and fd91:N::1, host b .2 and ::2.
+    """
+
+    CABLES = ("plant", "office")
+
+    def __init__(self) -> None:
+        unique = secrets.token_hex(4)
+        self.hosts = {host: f"bc-{unique}-{host}" for host in "ab"}
+
+    def make(self) -> None:
+        for name in self.hosts.values():
+            ip("netns", "add", name)
+            self._no_waiting_for_addresses(name)
+        for cable in self.CABLES:
+            self.plug(cable)
+
+    def _no_waiting_for_addresses(self, name: str) -> None:
+        """IPv6 tries a second for each address whether somebody has it: not here."""
+        for scope in ("all", "default"):
+            path = f"/proc/sys/net/ipv6/conf/{scope}/accept_dad"
+            subprocess.run(["ip", "netns", "exec", name, "sh", "-c", f"echo 0 > {path}"], check=True)
+
+    def plug(self, cable: str) -> None:
+        a, b = self.hosts.values()
+        ip("-n", a, "link", "add", cable, "type", "veth", "peer", "name", cable, "netns", b)
+        for host in "ab":
+            self.address(host, cable)
+            self.link(host, cable, "up")
+
+    def unplug(self, cable: str) -> None:
+        """Both ends are gone, not just down."""
+        ip("-n", self.hosts["a"], "link", "del", cable)
+
+    def address(self, host: str, cable: str, action: str = "replace") -> None:
+        number, last = self.CABLES.index(cable), "ab".index(host) + 1
+        ip("-n", self.hosts[host], "addr", action, f"10.91.{number}.{last}/24", "dev", cable)
+        nodad = ["nodad"] if action != "del" else []
+        ip("-n", self.hosts[host], "addr", action, f"fd91:{number}::{last}/64", "dev", cable, *nodad)
+
+    def link(self, host: str, cable: str, *settings: str) -> None:
+        ip("-n", self.hosts[host], "link", "set", cable, *settings)
+
+    def run(self, host: str, *command: str) -> None:
+        subprocess.run(["ip", "netns", "exec", self.hosts[host], *command], check=True, capture_output=True)
+
+    def delete(self) -> None:
+        for name in self.hosts.values():
+            subprocess.run(["ip", "netns", "del", name], check=False, capture_output=True)
+
+
+@contextmanager
+def network() -> Iterator[Network]:
+    """Both hosts, for as long as it takes."""
+    made = Network()
+    try:
+        made.make()
+        yield made
+    finally:
+        made.delete()
+
+
+class Member:
+    """A program on a host (tests/system/member.py) that is a member of a group, seen from the test."""
+
+    def __init__(self, process: Process) -> None:
+        self._process = process
+        self.state = self.fault = ""
+        self.heard: list[bytes] = []
+        self.stats: dict[str, Any] = {}
+
+    async def listen(self) -> None:
+        """Take in what the program tells, until it ends."""
+        assert self._process.stdout is not None
+        while line := await self._process.stdout.readline():
+            told = json.loads(line)
+            self.heard += map(bytes.fromhex, told.pop("heard", []))
+            for key, value in told.items():
+                setattr(self, key, value)
+
+    def say(self, *messages: bytes) -> None:
+        """Have it send `messages` as one batch."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(" ".join(message.hex() for message in messages).encode() + b"\n")
+
+    async def count(self) -> dict[str, Any]:
+        """Its link's counters now."""
+        assert self._process.stdin is not None
+        self.stats = {}
+        self._process.stdin.write(b"\n")
+        await until(lambda: bool(self.stats))
+        return self.stats
+
+    async def up(self) -> None:
+        await until(lambda: self.state == "up")
+
+    async def waiting(self, why: str) -> None:
+        await until(lambda: self.state == "waiting" and why in self.fault)
+
+
+@asynccontextmanager
+async def member(
+    net: Network, host: str, group: str, interface: str, **options: Any
+) -> AsyncIterator[Member]:
+    """A member of `group` on `host`, at `interface`; `options` are those of `MulticastLink`."""
+    settings = json.dumps({"group": group, "port": 9143, "interface": interface, **options})
+    process = await asyncio.create_subprocess_exec(
+        *("ip", "netns", "exec", net.hosts[host], sys.executable, "-m", "tests.system.member", settings),
+        stdin=PIPE,
+        stdout=PIPE,
+        limit=1 << 26,
+        cwd=ROOT,
+    )
+    seen = Member(process)
+    listening = asyncio.create_task(seen.listen())
+    try:
+        yield seen
+    finally:
+        with suppress(ProcessLookupError):
+            process.kill()
+        await process.wait()
+        await listening
