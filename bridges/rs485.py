@@ -20,7 +20,8 @@ from bus.hub import Hub
 class Rs485Link(SerialLink):
     """The master of a shared pair, as a link.
 
-    `port`, `baud`, `exclusive`, `parity`, `stopbits`, `rs485`, `echo`, `queue_bytes`, `age_ms` as `UartLink`.
+    `port`, `baud`, `exclusive`, `parity`, `stopbits`, `rtscts`, `rs485`, `echo`, `queue_bytes`, `age_ms` as
+    `UartLink`.
     `nodes`: their addresses, 1 to 254; polled in turn. A node begins its answer within `answer_ms` of the end
     of its poll: add what the adapter delays (16 ms for some on USB). `turnaround_ms` of silence lie between
     senders. A node that had nothing to say is asked again after `idle_ms`.
@@ -38,13 +39,14 @@ class Rs485Link(SerialLink):
         exclusive: bool = True,
         parity: str = "N",
         stopbits: float = 1,
+        rtscts: bool = False,
         queue_bytes: int = 64 * 1024,
         age_ms: float | None = None,
         echo: bool = False,
         rs485: Mapping[str, Any] | None = None,
         **retry: Any,
     ) -> None:
-        settings = Settings(baud, exclusive, parity, stopbits, rs485=rs485)
+        settings = Settings(baud, exclusive, parity, stopbits, rtscts, rs485)
         super().__init__(f"rs485:{port}", port, settings, queue_bytes, age_ms, **retry)
         _check(self.name, nodes, answer_ms, turnaround_ms, idle_ms)
         self.nodes = {address: NodeHealth() for address in nodes}

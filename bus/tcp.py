@@ -44,10 +44,16 @@ class _StreamLink:
         sock.setblocking(False)
         if sock.family != socket.AF_UNIX:
             _tune(sock)
-        pipe = StreamPipe(sock, name, self._scratch, self.options, on_close)
+        pipe = self._make_pipe(sock, name, on_close)
         self.pipes.add(pipe)
         pipe.start(self._hub, self._loop, self.options.handshake_s)
         return pipe
+
+    def _make_pipe(
+        self, sock: socket.socket, name: str, on_close: Callable[[StreamPipe], None]
+    ) -> StreamPipe:
+        """The seam for streams with another framing (`bridges.tcp`)."""
+        return StreamPipe(sock, name, self._scratch, self.options, on_close)
 
     def _close_pipes(self) -> None:
         for pipe in tuple(self.pipes):
