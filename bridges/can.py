@@ -213,6 +213,7 @@ class CanPipe:
         elif isinstance(self._port, BusPort):
             self._reader = Reader(self._port, self._loop, self._on_arrivals, self._gone)
         self._hub.attach(self)
+        self._link.bus.state = "unknown"
         self._ask_state()
 
     def _on_readable(self) -> None:
@@ -254,7 +255,8 @@ class CanPipe:
             return
         overflows, before = bus.rx_overflows, bus.state
         changed = bus.feed(classes, data)
-        self._port.overruns += bus.rx_overflows - overflows
+        if bus.rx_overflows > overflows:
+            self.stats.reject("overrun")
         if changed:
             self._changed(before)
 
@@ -311,6 +313,6 @@ class CanPipe:
         if self._reader is not None:
             self._reader.stop()
         self._port.close()
-        if self._link.bus_state != "bus-off":
+        if why != "bus-off":
             self._link.bus.state = "unknown"
         self._on_close(why)
