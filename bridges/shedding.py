@@ -32,15 +32,15 @@ def topic(message: bytes) -> bytes:
     enveloped = len(message) > ENVELOPE_BYTES and message[0] == MAGIC and message[2] >= 0xF0
     start = ENVELOPE_BYTES if enveloped else 0
     tokens = start + FRAME_BYTES_MIN
-    return message[start : start + 1] + message[tokens : tokens + 4 * message[start + 1]]
+    count = message[start + 1] if len(message) > start + 1 else 0
+    return message[start : start + 1] + message[tokens : tokens + 4 * count]
 
 
 class ShedQueue:
     """First in, first out, by a policy; keeps the pipe's ledger.
 
-    What was taken counts as queued until it is settled.
-
-    A conflated frame takes the place of the older one in the queue, so a busy pattern starves no other.
+    What was taken counts as queued until it is settled. A conflated frame takes the place of the older one,
+    so a busy pattern starves no other.
     """
 
     def __init__(self, stats: Stats, shed: Shed) -> None:
