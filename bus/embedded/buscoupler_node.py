@@ -456,12 +456,14 @@ class Mailbox:
         self.memory, self.limit, self.queue_max = memory, limit, queue
         self.queue = []
         self.rejected = self.oversize = self.unsent = 0
-        self.epoch = 0
+        self.epoch = self.before = 0
         self._reset()
-        memory[0x20] = memory[0x21] = 0
+        for at in (0x1E, 0x1F, 0x20, 0x21):
+            memory[at] = 0
 
     def _reset(self):
         self.out = b""
+        self.placed = False
         self.flags = self.toggle = self.taken = 0
         self.held = None
 
@@ -473,34 +475,37 @@ class Mailbox:
         return True
 
     def poll(self):
-        control = self.memory[0x1F]
-        if not control & 15:
-            return None
+        count, control = self.memory[0x1E], self.memory[0x1F]
         message = None
-        if control & 15 != self.epoch:
-            self._link(control & 15)
-        elif control & 32 != self.taken:
-            self.taken = control & 32
-            message = self._take(control)
-        if (control & 16) << 1 == self.toggle:
-            self._place()
+        if not count and 0 < control < 16 and control != self.before:
+            self._link(control)
+            self.before = control
+        if self.epoch and control & 15 == self.epoch:
+            if (control & 16) << 1 == self.toggle:
+                self._place()
+            elif not self.placed:
+                self._link(0)  # cannot be: have the controller begin anew
+            if self.epoch and 0 < count < 31 and control & 32 != self.taken:
+                self.taken = control & 32
+                message = self._take(control, self.memory[0x1E - count : 0x1E])
         self.memory[0x20] = self.flags | self.toggle | self.taken >> 1 | self.epoch
         return message
 
     def _link(self, epoch):
-        self.unsent += 1 if self.out or self.flags else 0
+        """A new epoch. A message that had been begun is lost, for nobody knows how much of it arrived."""
+        self.unsent += self.placed or bool(self.out)
+        self.rejected += self.held is not None
         self._reset()
         self.epoch = epoch
         self.memory[0x21] = 0
 
-    def _take(self, control):
-        count = self.memory[0x1E]
+    def _take(self, control, data):
         if control & 128:
+            self.rejected += self.held is not None
             self.held = bytearray()
-        if self.held is None or count > 30:
-            self.held = None
+        if self.held is None:
             return None
-        self.held.extend(self.memory[0x1E - count : 0x1E])
+        self.held.extend(data)
         if len(self.held) > self.limit + 4:
             self.oversize += 1
             self.held = None
@@ -516,7 +521,7 @@ class Mailbox:
         return bytes(data[:-4])
 
     def _place(self):
-        """The last segment has been taken: put the next one, or none."""
+        """What was placed has been taken: put up the next segment, or none. The control byte is last."""
         start = 0
         if not self.out and self.queue:
             message = self.queue.pop(0)
@@ -525,8 +530,9 @@ class Mailbox:
         part, self.out = self.out[:30], self.out[30:]
         self.memory[0x21] = len(part)
         self.flags = 0
+        self.placed = bool(part)
         if part:
-            for at, byte in enumerate(part):
-                self.memory[0x22 + at] = byte
+            for at in range(len(part)):
+                self.memory[0x22 + at] = part[at]
             self.flags = start if self.out else start | 64
             self.toggle ^= 32

@@ -36,6 +36,7 @@ def unstuff(data: bytearray) -> bytearray | None: ...
 class Uart:
     uart: Serial
     held: bytearray
+    rest: bytes
     rejected: int
     oversize: int
     unsent: int
@@ -73,6 +74,7 @@ class Tcp:
 class Mailbox:
     memory: bytearray
     queue: list[bytes]
+    placed: bool
     rejected: int
     oversize: int
     unsent: int

@@ -79,7 +79,7 @@ class Board:
             self._write(b"\r\x03\x02")
             self._hear(0.1)
         self._write(b"\r\x01")
-        self._until(b"raw REPL; CTRL-B to exit\r\n>")
+        self.wait_for(b"raw REPL; CTRL-B to exit\r\n>")
         while self._hear(0.1):
             pass
         self._heard = b""
@@ -87,13 +87,13 @@ class Board:
     def start(self, command: str) -> None:
         """Have at most 60 bytes of code compiled and run, and do not wait for their end."""
         self._write(command.encode() + b"\x04")
-        self._until(b"OK")
+        self.wait_for(b"OK")
 
     def finish(self) -> str:
         """What the code printed, once it has ended. Raises `BoardError` with the board's traceback."""
-        printed = self._until(b"\x04")[:-1]
-        error = self._until(b"\x04")[:-1]
-        self._until(b">")
+        printed = self.wait_for(b"\x04")[:-1]
+        error = self.wait_for(b"\x04")[:-1]
+        self.wait_for(b">")
         if error:
             raise BoardError(error.decode(errors="replace").strip())
         return printed.decode(errors="replace")
@@ -135,7 +135,8 @@ class Board:
         while data:
             data = data[os.write(self._descriptor, data) :]
 
-    def _until(self, mark: bytes) -> bytes:
+    def wait_for(self, mark: bytes) -> bytes:
+        """What the board says up to `mark` and with it."""
         while mark not in self._heard:
             if not self._hear(self._timeout_s):
                 raise BoardError(f"no {mark!r} within {self._timeout_s} s, only {self._heard[-200:]!r}")

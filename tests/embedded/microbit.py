@@ -1,0 +1,45 @@
+"""Debian's micro:bit: MicroPython 1.9.2 in `qemu-system-arm`, its serial line a pseudo-terminal of ours."""
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+FIRMWARE = Path("/usr/share/firmware-microbit-micropython/firmware.hex")
+MISSING = " and ".join(
+    name
+    for name, there in (
+        ("qemu-system-arm", shutil.which("qemu-system-arm") is not None),
+        ("firmware-microbit-micropython", FIRMWARE.exists()),
+    )
+    if not there
+)
+"""The Debian packages that are not installed."""
+
+
+class Microbit:
+    """A running board; its serial line is the device `path`. Close it."""
+
+    def __init__(self) -> None:
+        self._qemu = subprocess.Popen(
+            [
+                *("qemu-system-arm", "-M", "microbit", "-nographic", "-monitor", "none"),
+                *("-device", f"loader,file={FIRMWARE}"),
+                *("-chardev", "pty,id=usb", "-serial", "chardev:usb"),
+            ],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            env=os.environ | {"QEMU_AUDIO_DRV": "none"},
+        )
+        assert self._qemu.stdout is not None
+        line = self._qemu.stdout.readline().decode()
+        found = re.search(r"redirected to (\S+)", line)
+        if found is None:
+            self.close()
+            raise AssertionError(f"qemu said {line!r}")
+        self.path = found[1]
+
+    def close(self) -> None:
+        self._qemu.kill()
+        self._qemu.communicate()
