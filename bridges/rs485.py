@@ -107,7 +107,7 @@ class Rs485Pipe:
 
     @property
     def echoes_lost(self) -> int:
-        return self._master.echoes.lost if self._master.echoes else 0
+        return 0 if self._master.echoes is None else self._master.echoes.lost
 
     def start(self) -> None:
         self._loop.add_reader(self._fd, self._on_readable)

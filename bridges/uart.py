@@ -93,7 +93,7 @@ class UartLink(SerialLink):
     @property
     def echoes_lost(self) -> int:
         """Messages that were sent and not heard back whole, where `echo` is set."""
-        return self.echoes.lost if self.echoes else 0
+        return 0 if self.echoes is None else self.echoes.lost
 
     def _make_pipe(self, device: Port, on_close: Callable[[str], None]) -> DevicePipe:
         return UartPipe(self, device, self._hub, self._loop, on_close)

@@ -13,7 +13,7 @@ from bridges.codecs.uart import Decoder, encode
 from bridges.uart import UartLink
 from bus.errors import LinkError
 from bus.hub import Hub
-from tests.bridges.support import MESSAGE, SIZES, PtyPair, frame, recorder, say, until
+from tests.bridges.support import FRAME, MESSAGE, SIZES, PtyPair, frame, recorder, say, until
 
 
 @contextmanager
@@ -182,3 +182,151 @@ async def test_what_does_not_fit_on_the_line_is_dropped(line: PtyPair) -> None:
 def test_what_can_never_work_is_refused(port: str, options: dict[str, Any], words: str) -> None:
     with pytest.raises(LinkError, match=words):
         UartLink(port, **options)
+
+
+async def test_local_echo_is_taken_out_and_equal_messages_of_others_are_not(line: PtyPair) -> None:
+    hub = Hub()
+    heard = recorder(hub)
+    loop = get_running_loop()
+    ours = [FRAME, MESSAGE] * 40
+    with opened(line.path, hub, echo=True) as link:
+        await until(lambda: link.state == "up")
+        loop.add_reader(line.master, lambda: os.write(line.master, line.read()))
+        say(hub, heard, *ours[:40])
+        os.write(line.master, encode(FRAME))
+        say(hub, heard, *ours[40:])
+        await until(lambda: link.stats.rejected.get("echo") == len(ours))
+        os.write(line.master, encode(FRAME) + encode(FRAME))
+        await until(lambda: len(heard.messages) == 3)
+        loop.remove_reader(line.master)
+    assert heard.messages == [FRAME] * 3
+    assert link.echoes_lost == 0
+    assert link.stats.balance() == 0
+
+
+async def test_a_damaged_echo_is_counted(line: PtyPair) -> None:
+    hub = Hub()
+    heard = recorder(hub)
+    with opened(line.path, hub, echo=True) as link:
+        await until(lambda: link.state == "up")
+        say(hub, heard, FRAME, MESSAGE)
+        await until(lambda: link.stats.sent == 2)
+        damaged = bytearray(encode(FRAME))
+        damaged[8] ^= 0x40
+        os.write(line.master, damaged + encode(MESSAGE) + encode(FRAME))
+        await until(lambda: heard.messages == [FRAME])
+    assert link.echoes_lost == 1
+    assert link.stats.rejected == {"crc": 1, "echo": 1}
+
+
+class FakeLine:
+    """A port whose driver holds what it is told to; a socket pair gives it a descriptor."""
+
+    def __init__(self) -> None:
+        self._ours, self._theirs = socket.socketpair()
+        self.held, self.takes, self.taken = 0, 1 << 20, b""
+
+    def fileno(self) -> int:
+        return self._ours.fileno()
+
+    def read(self) -> bytes:
+        return b""
+
+    def write(self, data: bytes) -> int:
+        data = data[: self.takes]
+        self.taken += data
+        self.held += len(data)
+        return len(data)
+
+    def waiting(self) -> int:
+        return self.held
+
+    def close(self) -> None:
+        self._ours.close()
+        self._theirs.close()
+
+
+class FakeUartLink(UartLink):
+    def __init__(self, **options: Any) -> None:
+        super().__init__("fake", 100_000, **options)
+        self.line = FakeLine()
+
+    def _open_device(self) -> FakeLine:
+        return self.line
+
+
+async def test_the_driver_is_given_no_more_than_the_line_carries_in_its_time() -> None:
+    hub, link = Hub(), FakeUartLink(ahead_ms=40)
+    link.open(hub, get_running_loop())
+    await until(lambda: link.state == "up")
+    messages = [frame(200, n) for n in range(20)]
+    say(hub, None, *messages)
+    assert len(link.line.taken) == link.line.held == 400  # 40 ms of 10 000 bytes a second
+    assert link.stats.queued == 19
+    while link.stats.queued:
+        before = len(link.line.taken)
+        link.line.held = 150
+        await until(lambda before=before: len(link.line.taken) > before)  # type: ignore[misc]
+        assert link.line.held <= 400
+    assert Decoder().feed(link.line.taken) == messages
+    assert link.stats.balance() == 0
+    link.close()
+
+
+async def test_what_is_stale_is_dropped_but_what_has_begun_is_finished() -> None:
+    hub, link = Hub(), FakeUartLink(ahead_ms=40, age_ms=1000)
+    loop = get_running_loop()
+    link.open(hub, loop)
+    await until(lambda: link.state == "up")
+    old, new = [frame(300, n) for n in range(5)], frame(300, 9)
+    say(hub, None, *old)
+    assert link.stats.sent == 1  # the second has begun
+    real = loop.time
+    loop.time = lambda: real() + 2  # type: ignore[method-assign]
+    try:
+        link.line.held = -10_000
+        say(hub, None, new)
+        await until(lambda: link.stats.queued == 0)
+    finally:
+        loop.time = real  # type: ignore[method-assign]
+    assert Decoder().feed(link.line.taken) == [*old[:2], new]
+    assert link.stats.dropped == {"stale": 3}
+    assert link.stats.balance() == 0
+    link.close()
+
+
+async def test_found_again_by_its_usb_identity(
+    line: PtyPair, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from serial.tools import list_ports
+    from serial.tools.list_ports_common import ListPortInfo
+
+    def plugged(path: Path, hwid: str) -> ListPortInfo:
+        info = ListPortInfo(str(path), skip_link_detection=True)
+        info.hwid = hwid
+        return info
+
+    there = [plugged(line.path, "USB VID:PID=0403:6001 SER=A50285BI LOCATION=1-1")]
+    other = plugged(tmp_path / "ttyUSB9", "USB VID:PID=1A86:7523 LOCATION=1-2")
+    monkeypatch.setattr(list_ports, "comports", lambda include_links=False: [other, *there])
+    hub = Hub()
+    heard = recorder(hub)
+    with opened("hwgrep://0403:6001.*A50285BI", hub) as link:
+        await until(lambda: link.state == "up")
+        there.clear()
+        line.unplug()
+        await until(lambda: "no ports found" in link.fault)
+        line.path = tmp_path / "ttyUSB1"
+        line.plug()
+        there.append(plugged(line.path, "USB VID:PID=0403:6001 SER=A50285BI LOCATION=1-4"))
+        await until(lambda: link.state == "up")
+        os.write(line.master, encode(MESSAGE))
+        await until(lambda: heard.messages == [MESSAGE])
+
+
+async def test_a_driver_that_cannot_switch_the_transceiver_is_a_fault(line: PtyPair) -> None:
+    with opened(line.path, Hub(), rs485={}) as link:
+        await until(lambda: link.state == "waiting")
+        assert "RS-485" in link.fault
+    with opened(line.path, Hub()) as link:
+        await until(lambda: link.state == "up")
