@@ -1,0 +1,159 @@
+"""The CAN link on vcan: kernel filters, can-utils and the open standard's own decoder beside it."""
+
+import socket
+import struct
+
+import pytest
+from pycyphal2 import Instant
+from pycyphal2.can._reassembly import Endpoint, Reassembler
+from pycyphal2.can._wire import TransferKind, parse_frame
+
+from bridges.codecs.can import can_id, segment
+from bus.hub import Hub
+from tests.bridges.support import MESSAGE, SIZES, frame, recorder, say, until
+from tests.kernel.guest.support import PATIENCE_S, can_link, candump, cansend, dumped, python
+
+BOTH = pytest.mark.parametrize("fd", [False, True], ids=["classic", "fd"])
+CHANNEL = "vcan0"
+SUBJECT = 0x1234
+# wire spec section 8: node 5, transfer-id 3
+CLASSIC = ("e108f011a1b2c3a3", "d400000007020203", "0005112233445523", "66778868656c6c03", "6fb5ce63")
+FD = "e108f011a1b2c3d40000000702020005112233445566778868656c6c6f0000e3"
+
+
+@BOTH
+async def test_every_size_crosses_in_order_and_nothing_comes_back(fd: bool) -> None:
+    near, far = Hub("near"), Hub("far")
+    mine, theirs = recorder(near), recorder(far)
+    with can_link(near, CHANNEL, 1, fd=fd) as a, can_link(far, CHANNEL, 2, fd=fd) as b:
+        await until(lambda: a.state == b.state == "up", PATIENCE_S)
+        messages = [frame(size) for size in SIZES]
+        say(near, mine, *messages)
+        assert a.stats.balance() == 0
+        await until(lambda: len(theirs.messages) == len(messages), PATIENCE_S)
+        assert theirs.messages == messages
+        say(far, theirs, MESSAGE)
+        await until(lambda: len(mine.messages) == 1, PATIENCE_S)
+        assert mine.messages == [MESSAGE]
+        await until(lambda: a.stats.queued == b.stats.queued == 0, PATIENCE_S)
+        assert a.stats.sent == b.stats.received == len(messages)
+        assert a.stats.balance() == b.stats.balance() == 0
+        assert a.stats.dropped == b.stats.dropped == {}
+        assert "conflict" not in a.stats.rejected | b.stats.rejected
+
+
+@BOTH
+async def test_equal_frames_in_a_row_all_arrive(fd: bool) -> None:
+    near, far = Hub(), Hub()
+    theirs = recorder(far)
+    with can_link(near, CHANNEL, 1, fd=fd) as a, can_link(far, CHANNEL, 2, fd=fd) as b:
+        await until(lambda: a.state == b.state == "up", PATIENCE_S)
+        say(near, None, *[frame(20)] * 50)
+        await until(lambda: len(theirs.messages) == 50, PATIENCE_S)
+        assert theirs.messages == [frame(20)] * 50
+
+
+@BOTH
+async def test_two_processes_of_one_host_hear_each_other(fd: bool) -> None:
+    """The kernel marks frames of this host's other programs as not received (MSG_DONTROUTE)."""
+    hub = Hub()
+    heard = recorder(hub)
+    async with python("can_echo", CHANNEL, "9", *(["fd"] if fd else [])):
+        with can_link(hub, CHANNEL, 1, fd=fd) as link:
+            await until(lambda: link.state == "up", PATIENCE_S)
+            messages = [frame(size) for size in (4, 20, 64, 508, 3072)]
+            say(hub, heard, *messages)
+            await until(lambda: len(heard.messages) == len(messages), PATIENCE_S)
+            assert heard.messages == messages
+            assert "conflict" not in link.stats.rejected
+
+
+def raw_socket() -> socket.socket:
+    raw = socket.socket(socket.AF_CAN, socket.SOCK_RAW, socket.CAN_RAW)
+    raw.bind((CHANNEL,))
+    return raw
+
+
+def raw_frame(identifier: int, data: bytes) -> bytes:
+    return struct.pack("=IB3x8s", identifier, len(data), data)
+
+
+async def test_the_kernel_keeps_foreign_frames_away() -> None:
+    hub = Hub()
+    heard = recorder(hub)
+    foreign = [
+        0x123,  # an 11-bit identifier
+        can_id(SUBJECT, 9) & 0x7FF,
+        can_id(SUBJECT + 1, 9) | socket.CAN_EFF_FLAG,
+        can_id(SUBJECT, 9) | 1 << 25 | socket.CAN_EFF_FLAG,  # a service
+    ]
+    with can_link(hub, CHANNEL, 1) as link, raw_socket() as stranger:
+        await until(lambda: link.state == "up", PATIENCE_S)
+        before = dict(link.stats.rejected)
+        for identifier in foreign * 50:
+            stranger.send(raw_frame(identifier, bytes(8)))
+        for data in segment(MESSAGE, 7):
+            stranger.send(raw_frame(can_id(SUBJECT, 9) | socket.CAN_EFF_FLAG, data))
+        await until(lambda: len(heard.messages) == 1, PATIENCE_S)
+        assert heard.messages == [MESSAGE]
+        assert link.stats.rejected == before
+
+
+@pytest.mark.parametrize(
+    "frames",
+    [[f"10723405#{data}" for data in CLASSIC], [f"10723405##1{FD}"]],
+    ids=["classic", "fd"],
+)
+async def test_what_cansend_sends_arrives(frames: list[str]) -> None:
+    hub = Hub()
+    heard = recorder(hub)
+    with can_link(hub, CHANNEL, 1, fd=True) as link:
+        await until(lambda: link.state == "up", PATIENCE_S)
+        for words in frames:
+            await cansend(CHANNEL, words)
+        await until(lambda: len(heard.messages) == 1, PATIENCE_S)
+        assert heard.messages == [MESSAGE]
+
+
+class Standard:
+    """The open standard's own decoder, fed with frames; pycyphal2."""
+
+    def __init__(self, fd: bool) -> None:
+        self.payloads: list[tuple[int, bytes]] = []
+        self._mtu = 64 if fd else 8
+        self._endpoint = Endpoint(
+            TransferKind.MESSAGE_13,
+            SUBJECT,
+            lambda when, source, priority, payload: self.payloads.append((source, payload)),
+        )
+
+    def feed(self, identifier: int, data: bytes) -> None:
+        parsed = parse_frame(identifier, data, mtu=self._mtu)
+        assert parsed is not None
+        assert (parsed.kind, parsed.port_id) == (TransferKind.MESSAGE_13, SUBJECT)
+        Reassembler.ingest(self._endpoint, 0, Instant(ns=0), parsed)
+
+
+@BOTH
+async def test_candump_sees_the_codecs_frames_and_the_standards_decoder_reads_them(fd: bool) -> None:
+    hub = Hub()
+    messages = [frame(size) for size in (4, 7, 8, 20, 61, 62, 63, 64, 200, 2048)]
+    expected = [
+        (can_id(SUBJECT, 7), data)
+        for number, message in enumerate(messages, 1)
+        for data in segment(message, number, fd)
+    ]
+    standard = Standard(fd)
+    async with candump(CHANNEL) as lines:
+        with can_link(hub, CHANNEL, 7, fd=fd) as link:
+            await until(lambda: link.state == "up", PATIENCE_S)
+            say(hub, None, *messages)
+            seen = [await dumped(lines) for _ in expected]
+    assert seen == expected
+    for identifier, data in seen:
+        standard.feed(identifier, data)
+    assert [source for source, _ in standard.payloads] == [7] * len(messages)
+    # the standard leaves padding to the reader
+    for (_, payload), message in zip(standard.payloads, messages, strict=True):
+        assert payload[: len(message)] == message
+        assert not any(payload[len(message) :])

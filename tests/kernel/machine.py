@@ -1,0 +1,199 @@
+"""A virtual machine with Debian's kernel: real CAN and I2C drivers where this kernel has none.
+
+`missing()` says why it cannot run here; `run(command)` boots it, runs one command in it as root and hands
+back what that printed. The guest sees the files of this machine, read-only, `share` for its results, and has:
+
+- `vcan0`, up, classic and FD; python-can's `socketcan` opens it;
+- `can0` and `can1`, down: two SJA1000 controllers (kvaser_pci) on one simulated bus;
+- `/dev/i2c-N` of i2c-stub (its name in `/sys/class/i2c-adapter`), with targets at `STUB_TARGETS`.
+
+By hand: `.venv/bin/python -m tests.kernel.machine COMMAND ...` (docs/kernel-tests.md).
+"""
+
+import contextlib
+import importlib.util
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.kernel.freight import REPOSITORY, Freight, python_files
+
+IN_GUEST = "BUSCOUPLER_GUEST"
+"""Set in the environment of every command in the machine, and nowhere else."""
+STUB_TARGETS = (0x20, 0x21, 0x42)
+BOOT_S = 180.0
+PROGRAMS = {
+    "qemu-system-x86_64": "qemu-system-x86",
+    "busybox": "busybox-static",
+    "modprobe": "kmod",
+    "ip": "iproute2",
+    "cansend": "can-utils",
+}
+"""What is needed of Debian, by program: `make test` installs it."""
+MODULES = {
+    "virtme": "virtme-ng",
+    "pycyphal2": "pycyphal2==2.0.0.dev9",
+    "can": "python-can",
+    "smbus2": "smbus2",
+}
+"""What is needed of Python, by module: the `dev` extra has it."""
+_DRIVER = "kernel/drivers/net/can/vcan.ko"
+_DEVICES = "-object can-bus,id=bus0 -device kvaser_pci,canbus=bus0 -device kvaser_pci,canbus=bus0"
+# what udev would load for nothing, at a second each in emulation
+_NEEDLESS = "kvm,kvm_amd,kvm_intel,ahci,sr_mod,iTCO_wdt,powernow_k8,psmouse,pcspkr,joydev,evdev"
+_PROLOGUE = """
+set -e
+mkdir /run/copy && mount -t tmpfs -o size=600m tmpfs /run/copy
+tar -x -f {share}/freight.tar -C /run/copy
+for path in {paths}; do mount --bind "/run/copy$path" "$path"; done
+modprobe -a vcan can-raw kvaser_pci i2c-dev i2c-i801
+modprobe i2c-stub chip_addr={targets}
+ip link add vcan0 type vcan
+ip link set vcan0 mtu 72 up
+cd {repository}
+touch {share}/booted
+set +e
+{environment} {command} >{share}/output 2>&1 </dev/null
+echo $? >{share}/status
+sync
+"""
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a command in the machine came to; `status` is None if it never ended."""
+
+    status: int | None
+    output: str
+    console: str
+
+
+def kernel() -> Path | None:
+    """The newest installed kernel whose modules have CAN drivers; Debian's `cloud` kernels lack them."""
+    found = [
+        image
+        for image in Path("/boot").glob("vmlinuz-*")
+        if (Path("/lib/modules") / image.name.removeprefix("vmlinuz-") / _DRIVER).exists()
+    ]
+    return max(
+        found,
+        key=lambda image: [int(n) if n.isdigit() else 0 for n in image.name.split("-")[1].split(".")],
+        default=None,
+    )
+
+
+def missing() -> str:
+    """Why the machine cannot run here, with the way out; "" if it can."""
+    if sys.platform != "linux" or os.uname().machine != "x86_64":
+        return "the virtual machine is made for Linux on x86-64"
+    packages = [package for program, package in PROGRAMS.items() if shutil.which(program) is None]
+    if kernel() is None:
+        packages.append("linux-image-amd64")
+    if packages:
+        return "no virtual machine: apt-get install " + " ".join(packages)
+    modules = [package for name, package in MODULES.items() if importlib.util.find_spec(name) is None]
+    if modules:
+        return "no virtual machine: pip install " + " ".join(modules)
+    return ""
+
+
+def run(command: Sequence[str], share: Path, seconds: float = 300.0, cpus: int = 2) -> Result:
+    """Boot, run `command` in the repository's root in the guest, shut down: at most `seconds` in all.
+
+    `share` is an absolute path to an empty directory that the guest may write, by the same name.
+    Raises nothing: a machine that does not boot is a result without a status.
+    """
+    freight = python_files()
+    freight.pack(share / "freight.tar")
+    script = share / "guest.sh"
+    script.write_text(_script(command, share, freight))
+    console = _boot(script, share, seconds, cpus)
+    (share / "freight.tar").unlink()
+    status = _read(share / "status").strip()
+    return Result(int(status) if status else None, _read(share / "output"), console)
+
+
+def _script(command: Sequence[str], share: Path, freight: Freight) -> str:
+    return _PROLOGUE.format(
+        share=shlex.quote(str(share)),
+        paths=" ".join(shlex.quote(str(path)) for path in freight.mounts),
+        targets=",".join(map(hex, STUB_TARGETS)),
+        repository=shlex.quote(str(REPOSITORY)),
+        environment=f"env {IN_GUEST}=1 PYTHONDONTWRITEBYTECODE=1 HOME=/root",
+        command=shlex.join(command),
+    )
+
+
+def _read(path: Path) -> str:
+    return path.read_text(errors="replace") if path.exists() else ""
+
+
+def _boot(script: Path, share: Path, seconds: float, cpus: int) -> str:
+    """What the console said. Kills nothing but the processes that it started."""
+    with tempfile.TemporaryFile() as console:
+        process = subprocess.Popen(
+            _vng(script, share, cpus),
+            stdin=subprocess.DEVNULL,
+            stdout=console,
+            stderr=subprocess.STDOUT,
+            cwd=REPOSITORY,
+            env=os.environ
+            | {"PATH": f"{Path(sys.executable).parent}:{os.environ.get('PATH', '')}:/usr/sbin:/sbin"},
+            start_new_session=True,
+        )
+        try:
+            process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            console.write(f"\nended after {seconds:.0f} s\n".encode())
+        finally:
+            _end(process)
+        console.seek(0)
+        return console.read().decode(errors="replace")
+
+
+def _end(process: "subprocess.Popen[bytes]") -> None:
+    """The session is our own: nobody else is in it."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def _vng(script: Path, share: Path, cpus: int) -> list[str]:
+    # plain emulation: KVM inside a virtual machine hangs on some hosts, and 2 minutes do
+    return [
+        str(Path(sys.executable).parent / "vng"),
+        *("--run", str(kernel()), "--disable-kvm", "--disable-microvm", "--force-9p"),
+        *("--user", "root", "--memory", "1G", "--cpus", str(cpus), f"--rwdir={share}"),
+        *(
+            f"--qemu-opts={_DEVICES}",
+            f"--append=module_blacklist={_NEEDLESS}",
+            "--verbose",
+            "--exec",
+            f"sh {shlex.quote(str(script))}",
+        ),
+    ]
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run one command in the machine and print what it printed."""
+    if reason := missing():
+        print(reason, file=sys.stderr)
+        return 2
+    with tempfile.TemporaryDirectory(prefix="machine-") as share:
+        result = run(arguments, Path(share))
+    print(result.output, end="")
+    if result.status is None:
+        print(result.console, file=sys.stderr)
+        return 1
+    return result.status
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,82 @@
+"""The suites of `guest/`, run once in the virtual machine; each of their tests is one here."""
+
+import ast
+import sys
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from tests.kernel import machine
+from tests.kernel.freight import REPOSITORY
+
+GUEST = Path(__file__).parent / "guest"
+MACHINE_S = 420.0
+pytestmark = pytest.mark.timeout(MACHINE_S + 60)
+
+
+def guest_tests() -> Iterator[tuple[str, str]]:
+    """File and name of each test function of the guest: read, not imported."""
+    for path in sorted(GUEST.glob("test_*.py")):
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_"):
+                yield path.stem, node.name
+
+
+@dataclass
+class Outcome:
+    """One test function of the guest, with all its parameters."""
+
+    passed: int = 0
+    skipped: list[str] = field(default_factory=list)
+    failed: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Run:
+    """What the machine came to."""
+
+    result: machine.Result
+    outcomes: dict[tuple[str, str], Outcome]
+
+
+def read_report(path: Path) -> dict[tuple[str, str], Outcome]:
+    """The outcomes in a JUnit report; none if it was never written."""
+    outcomes: dict[tuple[str, str], Outcome] = defaultdict(Outcome)
+    if not path.exists():
+        return outcomes
+    for case in ElementTree.parse(path).getroot().iter("testcase"):
+        key = case.get("classname", "").rpartition(".")[2], case.get("name", "").partition("[")[0]
+        outcome = outcomes[key]
+        troubles = [child for child in case if child.tag in ("failure", "error")]
+        skips = [child for child in case if child.tag == "skipped"]
+        outcome.failed += [f"{case.get('name')}\n{trouble.text}" for trouble in troubles]
+        outcome.skipped += [skip.get("message", "") for skip in skips]
+        outcome.passed += not troubles and not skips
+    return outcomes
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    if reason := machine.missing():
+        pytest.skip(reason)
+    share = tmp_path_factory.mktemp("machine")
+    report = share / "report.xml"
+    guest = str(GUEST.relative_to(REPOSITORY))
+    pytest_ = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", f"--junitxml={report}"]
+    result = machine.run([*pytest_, "--timeout=150", "--durations=8", guest], share, MACHINE_S)
+    return Run(result, read_report(report))
+
+
+@pytest.mark.parametrize(("file", "name"), [pytest.param(*test, id=".".join(test)) for test in guest_tests()])
+def test_in_the_machine(run: Run, file: str, name: str) -> None:
+    outcome = run.outcomes.get((file, name), Outcome())
+    assert not outcome.failed, "\n".join(outcome.failed)
+    if not outcome.passed and outcome.skipped:
+        pytest.skip(outcome.skipped[0])
+    if not outcome.passed:
+        tail = run.result.output or run.result.console
+        pytest.fail(f"it did not run; the machine's last words:\n{tail[-4000:]}")
