@@ -38,8 +38,10 @@ def port() -> int:
 
 
 @contextmanager
-def opened(port: int, hub: Hub, interface: str = "lo", **options: Any) -> Iterator[MulticastLink]:
-    link = MulticastLink(GROUP, port, interface, retry_min_s=0.01, retry_max_s=0.02, **options)
+def opened(
+    port: int, hub: Hub, interface: str = "lo", group: str = GROUP, **options: Any
+) -> Iterator[MulticastLink]:
+    link = MulticastLink(group, port, interface, retry_min_s=0.01, retry_max_s=0.02, **options)
     link.open(hub, get_running_loop())
     try:
         yield link
@@ -180,7 +182,11 @@ async def test_another_group_at_the_same_port_is_not_heard(port: int) -> None:
         assert heard.messages == [MESSAGE]
 
 
-async def test_an_unfinished_message_is_counted_without_more_traffic(port: int) -> None:
+async def test_an_unfinished_message_is_counted_without_more_traffic(
+    port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in ("codecs.fragments", "multicast_pipe"):
+        monkeypatch.setattr(f"bridges.{module}.TIMEOUT_S", 0.01)
     hub = Hub()
     first = Encoder(200, 1, 1).pack([frame(1000)])[0][0]
     with opened(port, hub) as link, stranger() as sock:
@@ -203,6 +209,22 @@ async def test_what_the_kernel_drops_is_counted(port: int) -> None:
         assert link.stats.rejected["kernel buffer full"] > 0
 
 
+async def test_hops_are_set(port: int) -> None:
+    hub = Hub()
+    with opened(port, hub, hops=7) as link, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        sock.setsockopt(socket.IPPROTO_IP, 12, 1)  # IP_RECVTTL
+        sock.bind((GROUP, port))
+        sock.setblocking(False)
+        membership = socket.inet_aton(GROUP) + socket.inet_aton("127.0.0.1")
+        sock.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, membership)
+        await up(link)
+        say(hub, None, FRAME)
+        data, [(_, _, hops)], _, _ = sock.recvmsg(2000, 100)  # loopback has delivered it by now
+        assert data[:-4] == FRAME
+        assert int.from_bytes(hops, sys.byteorder) == 7
+
+
 async def test_no_such_interface_is_a_state_with_retries() -> None:
     with opened(9, Hub(), "nix0") as link:
         await until(lambda: link.state == "waiting")
@@ -215,17 +237,18 @@ async def test_no_such_interface_is_a_state_with_retries() -> None:
 async def test_by_address_opened_and_closed_again_and_again(port: int) -> None:
     hub = Hub()
     heard = recorder(hub)
-    with opened(port, hub, "127.0.0.1") as link:
+    group = f"239.254.{port >> 8}.{port & 255}"  # one that nobody else on this host is a member of
+    with opened(port, hub, "127.0.0.1", group) as link:
         for _ in range(3):
             await up(link)
-            assert is_member(ip_address(GROUP), "lo")
+            assert is_member(ip_address(group), "lo")
             link.close()
             link.close()
             assert hub.pipes == (heard,)
             link.open(hub, get_running_loop())
         await up(link)
     assert link.state == "closed"
-    assert not is_member(ip_address(GROUP), "lo")
+    assert not is_member(ip_address(group), "lo")
 
 
 async def test_the_membership_is_verified(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
