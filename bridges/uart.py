@@ -152,7 +152,7 @@ class UartPipe:
         while self._outbox:
             room = self._ahead_bytes - self._port.waiting()
             if room <= 0:
-                return self._pause(-room)
+                return self._pause()
             chunk = self._outbox.head(room)
             try:
                 count = self._port.write(chunk)
@@ -171,12 +171,11 @@ class UartPipe:
             for message in sent:
                 self._echoes.sent(message, expires)
 
-    def _pause(self, excess: int) -> None:
-        """The driver holds enough: come back when half of it has left."""
+    def _pause(self) -> None:
+        """The driver holds enough: come back when half of it has left. Some count whole buffers: no longer."""
         self._rest()
         half_s = self._ahead_bytes / 2 * self._byte_s
-        delay_s = min(excess * self._byte_s, half_s) + half_s
-        self._timer = self._loop.call_later(max(_PAUSE_MIN_S, delay_s), self._flush)
+        self._timer = self._loop.call_later(max(_PAUSE_MIN_S, half_s), self._flush)
 
     def _wait(self) -> None:
         if not self._waiting:
