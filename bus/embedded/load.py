@@ -56,6 +56,7 @@ while 1:
 """
 
 _COMMAND_BYTES = 60  # the micro:bit receives into 63 bytes, and nothing else holds the sender back
+_BANNER = b"raw REPL; CTRL-B to exit\r\n>"
 _FREE = "import gc;gc.collect();print(gc.mem_free())"
 
 
@@ -73,14 +74,12 @@ class Board:
     def enter(self) -> None:
         """Interrupt whatever runs and enter the raw REPL; a running node must be reset while this tries."""
         end_s = time.monotonic() + self._timeout_s
-        while b">>> " not in self._heard:
+        while _BANNER not in self._heard:
             if time.monotonic() > end_s:
                 raise BoardError("no prompt: press the board's reset button while this tries")
-            self._write(b"\r\x03\x02")
-            self._hear(0.1)
-        self._write(b"\r\x01")
-        self.wait_for(b"raw REPL; CTRL-B to exit\r\n>")
-        while self._hear(0.1):
+            self._write(b"\r\x03\x01")
+            self._hear(0.2)
+        while self._hear(0.2):  # it may have been asked more than once
             pass
         self._heard = b""
 
@@ -107,6 +106,7 @@ class Board:
         for part in _literals(code, _COMMAND_BYTES - len("s.append()")):
             self.run(f"s.append({part})")
         self.run("s=''.join(s)")
+        self.heap_bytes()
         return self.run("exec(s)")
 
     def heap_bytes(self) -> int:
