@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from bridges.can_port import BusPort, Port, SocketPort, prepare, shut_down
 from bridges.can_receive import Inbound, Reader
 from bridges.can_send import DirectSender, Outbound, ThreadSender
+from bridges.can_slcan import prepare_slcan
 from bridges.codecs.can import (
     MESSAGE_BYTES_MAX,
     NODE_MAX,
@@ -100,8 +101,6 @@ class CanLink(DeviceLink["BusABC"]):
             arguments["fd"] = True
         if self.interface == "socketcan":
             arguments.setdefault("can_filters", subject_filter(self.subject))
-        if self.interface == "slcan":
-            arguments.setdefault("timeout", 0)  # else each reading waits, on the loop
         return arguments
 
     def open(self, hub: Hub, loop: AbstractEventLoop) -> None:
@@ -130,9 +129,8 @@ class CanLink(DeviceLink["BusABC"]):
     def _prepare(self, bus: Any) -> None:
         if self.interface == "socketcan":
             prepare(bus.socket)
-        elif self.interface == "slcan" and self._data_bitrate is not None:
-            # its constructor knows no data rate
-            bus.set_bitrate(self._bitrate, self._data_bitrate)
+        elif self.interface == "slcan":
+            prepare_slcan(bus, self._bitrate, self._data_bitrate)
 
     def _release(self, device: "BusABC") -> None:
         shut_down(device)

@@ -9,6 +9,7 @@ from pathlib import Path
 from struct import Struct
 from typing import TYPE_CHECKING, Any, Protocol
 
+from bridges.can_slcan import BufferedLine
 from bridges.codecs.can_state import FILTER, State
 from bridges.codecs.socketcan import (
     ERROR,
@@ -155,6 +156,8 @@ class BusPort:
             Told.PASSIVE: "error-passive",
             Told.ERROR: "bus-off",
         }
+        line = getattr(bus, "serialPortOrig", None)
+        self._line = line if isinstance(line, BufferedLine) else None
         self.overruns = 0
         if (number := self.fileno()) is not None:
             with contextlib.suppress(OSError), socket.socket(fileno=socket.dup(number)) as sock:
@@ -179,11 +182,12 @@ class BusPort:
                 frame = self.receive(0)
             except Exception as error:  # an interface may raise anything on a line it cannot read
                 if unreadable() or is_loss(error):
-                    return frames, False, f"lost: {error}"
+                    return frames, False, f"lost: {error.__cause__ or error}"
                 continue
-            if frame is None:
+            if frame is not None:
+                frames.append(frame)
+            elif not (self._line and self._line.left):  # None is also a line that is no frame
                 return frames, False, ""
-            frames.append(frame)
         return frames, True, ""
 
     def message(self, data: bytes) -> "Message":
@@ -213,6 +217,8 @@ class BusPort:
         return "unknown"
 
     def close(self) -> None:
+        if self._line is not None:
+            self._line.hurry()
         shut_down(self._bus)
 
 
@@ -243,5 +249,8 @@ def is_loss(error: BaseException) -> bool:
 
 
 def shut_down(bus: Any) -> None:
-    with contextlib.suppress(Exception):  # a driver may raise anything, and it is gone anyway
+    """Let go of a bus. Never raises: a driver may raise anything, and it is gone anyway."""
+    with contextlib.suppress(Exception):
         bus.shutdown()
+    with contextlib.suppress(Exception):  # slcan does not come to it where the adapter has gone
+        bus.serialPortOrig.close()

@@ -1,8 +1,5 @@
-import asyncio
 import errno
 import socket
-import subprocess
-import sys
 import uuid
 from asyncio import get_running_loop
 from collections import deque
@@ -12,6 +9,7 @@ from typing import Any
 
 import can
 import pytest
+from can.interfaces.virtual import VirtualBus
 
 from bridges.can import CanLink
 from bridges.can_receive import take_echo
@@ -41,7 +39,7 @@ class Bus:
 
     @contextmanager
     def link(self, hub: Hub, node: int, **options: Any) -> Iterator[CanLink]:
-        options.setdefault("queue_bytes", 1 << 20)
+        options = {"queue_bytes": 1 << 20, "age_ms": 60_000} | options
         made = CanLink(self.interface, self.channel, node, options=self.options, retry_min_s=0.01, **options)
         made.open(hub, get_running_loop())
         try:
@@ -211,73 +209,132 @@ async def test_a_blocking_driver_sends_from_a_thread(monkeypatch: pytest.MonkeyP
         assert a.stats.balance() == a.stats.queued_bytes == 0
 
 
-async def test_slcan_adapter_behind_a_socket() -> None:
-    """The driver of real USB adapters, here against a server that hands each line to the other end."""
-    sides: list[asyncio.StreamWriter] = []
-
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        sides.append(writer)
-        try:
-            while data := await reader.read(65536):
-                for side in sides:
-                    if side is not writer:
-                        side.write(data)
-        finally:
-            sides.remove(writer)
-            writer.close()
-
-    server = await asyncio.start_server(serve, "127.0.0.1", 0)
-    near, far = Hub(), Hub()
-    theirs = recorder(far)
-    where = f"socket://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-    links = [CanLink("slcan", where, node, options={"sleep_after_open": 0}) for node in (1, 2)]
-    for link, hub in zip(links, (near, far), strict=True):
-        link.open(hub, get_running_loop())
-    await until(lambda: all(link.state == "up" for link in links) and len(sides) == 2)
-    messages = [frame(size) for size in SIZES]
-    say(near, None, *messages)
-    await until(lambda: theirs.messages == messages)
-    for link in links:
-        link.close()
-    await until(lambda: not sides)
-    server.close()
-    await server.wait_closed()
+FORMATS: list[dict[str, Any]] = [{}, {"fd": True}, {"fd": True, "mixed": "classic"}]
 
 
-ECHO = """
-import sys, can
-from bridges.codecs.can import Reassembler, can_id, segment
-with can.Bus(interface="udp_multicast", channel=sys.argv[1], port=int(sys.argv[2]), hop_limit=0,
-             ignore_config=True) as bus:
-    print("ready", flush=True)
-    reassembler, tid = Reassembler(), 0
-    for frame in bus:
-        if frame.arbitration_id & 127 == 9:
-            continue
-        message = reassembler.feed(0.0, frame.arbitration_id, frame.data)
-        if message is not None:
-            tid += 1
-            for data in segment(message, tid, True):
-                bus.send(can.Message(arbitration_id=can_id(0x1234, 9), data=data, is_fd=True))
-"""
+@pytest.mark.parametrize("options", FORMATS)
+async def test_what_is_sent_where_classic_and_fd_nodes_meet(bus: Bus, options: dict[str, Any]) -> None:
+    near, far = Hub("near"), Hub("far")
+    mine, theirs = recorder(near), recorder(far)
+    with bus.link(near, 1, **options) as a, bus.link(far, 2, fd=True) as b, bus.tap() as tap:
+        await until(lambda: a.state == b.state == "up")
+        say(near, mine, MESSAGE)
+        await until(lambda: theirs.messages == [MESSAGE])
+        say(far, theirs, frame(200))
+        if a.fd:
+            await until(lambda: mine.messages == [frame(200)])
+        else:
+            await until(lambda: a.stats.rejected.get("fd on classic") == 4)
+            assert mine.messages == []
+        sent = []
+        while (seen := tap.recv(0)) is not None:
+            sent += [seen.is_fd] if seen.arbitration_id & 127 == 1 else []
+        assert set(sent) == {a.sends_fd}
 
 
-async def test_across_processes() -> None:
-    bus, hub = Bus("udp_multicast"), Hub()
+async def test_two_of_one_node_id_notice_each_other(bus: Bus, caplog: pytest.LogCaptureFixture) -> None:
+    one, two = Hub("one"), Hub("two")
+    with bus.link(one, 1) as a, bus.link(two, 1) as b:
+        await until(lambda: a.state == b.state == "up")
+        say(one, None, MESSAGE)
+        await until(lambda: b.stats.rejected.get("conflict") == 5)
+        say(two, None, frame(100))
+        await until(lambda: a.stats.rejected.get("conflict") == len(segment(frame(100), 0)))
+    assert caplog.text.count("node-ID conflict") == 2
+
+
+async def test_own_messages_that_an_interface_returns() -> None:
+    bus, hub = Bus("virtual"), Hub()
+    bus.options = {"receive_own_messages": True}
     heard = recorder(hub)
-    command = [sys.executable, "-c", ECHO, GROUP, str(bus.options["port"])]
-    other = await asyncio.create_subprocess_exec(*command, stdout=subprocess.PIPE)
-    try:
-        assert other.stdout is not None
-        assert await other.stdout.readline() == b"ready\n"
-        with bus.link(hub, 1, fd=True) as link:
-            await until(lambda: link.state == "up")
-            for size in SIZES:
-                say(hub, heard, frame(size))
-                await until(lambda size=size: heard.messages[-1:] == [frame(size)])  # type: ignore[misc]
-    finally:
-        other.terminate()
-        await other.wait()
+    with bus.link(hub, 1) as link:
+        await until(lambda: link.state == "up")
+        say(hub, None, MESSAGE, MESSAGE)
+        await until(lambda: link.stats.rejected == {"echo": 10})
+        assert heard.messages == [MESSAGE, MESSAGE]
+
+
+class Told(VirtualBus):
+    """An interface that tells its state, as those of some vendors do."""
+
+    told = can.BusState.ACTIVE
+
+    @property
+    def state(self) -> can.BusState:
+        return self.told
+
+    @state.setter
+    def state(self, state: can.BusState) -> None:
+        raise NotImplementedError
+
+
+async def test_the_state_that_an_interface_tells(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bridges.can._STATE_S", 0.01)
+    bus, near, far = Bus("virtual"), Hub(), Hub()
+    theirs = recorder(far)
+    monkeypatch.setattr(CanLink, "_open_device", lambda link: Told(link.channel))
+    with bus.link(near, 1) as a, bus.link(far, 2) as b:
+        await until(lambda: a.bus_state == b.bus_state == "error-active")
+        Told.told = can.BusState.PASSIVE
+        await until(lambda: a.bus_state == "error-passive")
+        Told.told = can.BusState.ERROR
+        await until(lambda: a.state == "waiting" and a.bus_state == "bus-off" and a.losses > 1)
+        Told.told = can.BusState.ACTIVE
+        await until(lambda: a.state == b.state == "up" and a.bus_state == "error-active")
+        say(near, None, MESSAGE)
+        await until(lambda: theirs.messages == [MESSAGE])
+
+
+async def test_an_interface_that_tells_no_state() -> None:
+    with Bus("virtual").link(Hub(), 1) as link:
+        await until(lambda: link.state == "up")
+        assert link.bus_state == "unknown"
+        with can.Bus(interface="virtual", channel=link.channel, ignore_config=True) as tap:
+            tap.send(can.Message(is_error_frame=True, arbitration_id=0x40))
+        await until(lambda: link.bus.errors == {"error frame": 1})
+        assert link.bus_state == "unknown", "only SocketCAN's error frames mean something laid down"
+
+
+async def test_what_waits_too_long_is_stale(monkeypatch: pytest.MonkeyPatch) -> None:
+    bus, near, far = Bus("virtual"), Hub(), Hub()
+    theirs = recorder(far)
+    link = CanLink("virtual", bus.channel, 1, age_ms=20)
+    faulty = Faulty(link, monkeypatch)
+    link.open(near, get_running_loop())
+    with bus.link(far, 2) as b:
+        await until(lambda: link.state == b.state == "up")
+        faulty.send_faults.extend([can.CanOperationError("Transmit buffer full")] * 100_000)
+        say(near, None, MESSAGE, frame(50))
+        assert link.stats.queued == 2
+        await until(lambda: link.stats.dropped == {"stale": 2})
+        assert link.stats.queued == link.stats.balance() == 0
+        faulty.send_faults.clear()
+        say(near, None, frame(60))
+        await until(lambda: theirs.messages == [frame(60)])
+        assert link.losses == 0
+    link.close()
+
+
+async def test_rubbish_of_an_interface_without_a_descriptor_is_counted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    hub, faults = Hub(), [ValueError("junk")] * 3
+    heard = recorder(hub)
+    receive = VirtualBus.recv
+
+    def junk_first(bus: VirtualBus, timeout: float | None = None) -> can.Message | None:
+        if faults:
+            raise faults.pop()
+        return receive(bus, timeout)
+
+    monkeypatch.setattr(VirtualBus, "recv", junk_first)
+    bus = Bus("virtual")
+    with bus.link(hub, 1) as link, bus.tap() as tap:
+        await until(lambda: link.state == "up" and not faults)
+        for data in segment(MESSAGE, 7):
+            tap.send(can.Message(arbitration_id=can_id(0x1234, 9), data=data))
+        await until(lambda: heard.messages == [MESSAGE])
+        assert link.stats.rejected == {"unreadable": 3}
 
 
 async def test_rates_reach_the_interface() -> None:
@@ -300,6 +357,10 @@ def test_echoes_are_matched_in_order() -> None:
         ({"node": 128}, "node"),
         ({"subject": 8192}, "subject"),
         ({"queue_bytes": 9}, "3084"),
+        ({"mixed": "both"}, "fd or classic"),
+        ({"age_ms": 0}, "age_ms"),
+        ({"in_flight": 0}, "in_flight"),
+        ({"options": {"local_loopback": False}}, "local_loopback"),
     ],
 )
 def test_what_can_never_work_is_refused(options: dict[str, Any], words: str) -> None:

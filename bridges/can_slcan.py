@@ -1,0 +1,109 @@
+"""slcan adapters by python-can, made fit for an event loop: it reads byte by byte, each one waited for."""
+
+import contextlib
+import errno
+import os
+import socket
+from typing import Any
+
+_READ_BYTES = 65536
+_LINE_BYTES = 256  # the longest line is shorter: 1 + 8 + 1 + 128 + 4
+_ASCII = bytes(code if code < 128 else ord("?") for code in range(256))
+
+
+class BufferedLine:
+    """Stands before pyserial's port: reads without waiting, and much at a time; all else passes through.
+
+    python-can fails for ever at a byte above 127, which it never takes out of its buffer, and has no bound
+    on a line: such bytes become `?`, such lines are ended.
+    """
+
+    def __init__(self, port: Any) -> None:
+        self._port, self._fd = port, port.fileno()
+        self._buffer, self._position = b"", 0
+        self._line_bytes = 0
+        self._hurried = False
+
+    @property
+    def left(self) -> int:
+        """Bytes that were read from the descriptor and are not taken yet."""
+        return len(self._buffer) - self._position
+
+    @property
+    def in_waiting(self) -> int:
+        """Bytes that are there. Raises `OSError` when the line has closed."""
+        if not self.left:
+            self._buffer, self._position = self._fill(), 0
+        return self.left
+
+    def _fill(self) -> bytes:
+        try:
+            data = os.read(self._fd, _READ_BYTES)
+        except (BlockingIOError, InterruptedError):
+            return b""
+        if not data:
+            raise OSError(errno.ECONNRESET, "the adapter's line has closed")
+        return self._bounded(data.translate(_ASCII))
+
+    def _bounded(self, data: bytes) -> bytes:
+        end = max(data.rfind(b"\r"), data.rfind(b"\a"))
+        self._line_bytes = len(data) - 1 - end + (self._line_bytes if end < 0 else 0)
+        if self._line_bytes <= _LINE_BYTES:
+            return data
+        self._line_bytes = 0
+        return data + b"\r"
+
+    def read(self, size: int = 1) -> bytes:
+        start = self._position
+        self._position = min(start + size, len(self._buffer))
+        return self._buffer[start : self._position]
+
+    @property
+    def write_timeout(self) -> Any:
+        return self._port.write_timeout
+
+    @write_timeout.setter
+    def write_timeout(self, seconds: Any) -> None:
+        if not self._hurried:
+            self._port.write_timeout = seconds
+
+    def flush(self) -> None:
+        """Wait until all is written, if there is time."""
+        if not self._hurried:
+            self._port.flush()
+
+    def hurry(self) -> None:
+        """From now on wait for nothing: the line may be clogged. A tty waits up to 30 s to close."""
+        self._hurried = True
+        with contextlib.suppress(Exception):
+            self._port.write_timeout = 0
+            if getattr(self._port, "out_waiting", 0):
+                self._port.reset_output_buffer()
+
+    def close(self) -> None:
+        """Idempotent. pyserial waits 0.3 s to close a socket, and leaks one whose far end has gone."""
+        sock = getattr(self._port, "_socket", None)
+        if isinstance(sock, socket.socket):
+            self._port.is_open = False
+            sock.close()
+        else:
+            self._port.close()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._port, name)
+
+
+def prepare_slcan(bus: Any, bitrate: int | None, data_bitrate: int | None) -> None:
+    """Set the data rate, for which its constructor has no argument; read in bulk; send at once.
+
+    Raises `ValueError` for rates that slcan has no code for. A port without a descriptor stays as it is.
+    """
+    if data_bitrate is not None:
+        bus.set_bitrate(bitrate, data_bitrate)
+    try:
+        line = BufferedLine(bus.serialPortOrig)
+    except OSError:  # io.UnsupportedOperation is one
+        return
+    bus.serialPortOrig = line
+    with contextlib.suppress(OSError), socket.socket(fileno=socket.dup(line.fileno())) as sock:
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
