@@ -31,11 +31,12 @@ class Controller:
     `ready` says that `send` may be called; what became of the message stands in `outcome`: None while in
     flight, `sent`, `stalled` or `reset`. `state` is `linking` (no epoch agreed yet), `up`, `stalled` (it
     answers, but nobody serves its mailbox) or `absent` (no answer for `stall_s`). `links`, `resets` and
-    `nacks` count. Never raises for what the wire brings.
+    `nacks` count; `idle_s` may be changed at any time. Never raises for what the wire brings.
     """
 
     def __init__(self, timing: Timing | None = None, rejected: dict[str, int] | None = None) -> None:
         self.timing = timing or Timing()
+        self.idle_s = self.timing.idle_s
         self.state: MailState = "linking"
         self.outcome: str | None = None
         self.due_s = 0.0
@@ -72,7 +73,7 @@ class Controller:
 
     def wake(self, now: float) -> None:
         """Poll now: there is something to send, or the alert line says so."""
-        self.due_s = min(self.due_s, now)
+        self.due_s, self._active_s = min(self.due_s, now), now
         self._pause_s = 0.0
 
     def next(self, now: float) -> Access | None:
@@ -210,5 +211,6 @@ class Controller:
             return timing.rest_s
         if self._moved:
             return 0.0
-        active = self._out.busy or not self._linked or now - self._active_s < _ACTIVE_S
-        return min(timing.poll_s if active else timing.idle_s, max(2 * self._pause_s, timing.poll_s / 8))
+        if self._out.busy or not self._linked or now - self._active_s < _ACTIVE_S:
+            return min(timing.poll_s, max(2 * self._pause_s, timing.poll_s / 8))
+        return self.idle_s

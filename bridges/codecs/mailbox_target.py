@@ -85,10 +85,14 @@ class Target:
         return True
 
     def written(self, now: float, register: int, data: bytes) -> list[bytes]:
-        """The controller wrote `data` at `register`; returns `poll(now)`. What is not its to write stays."""
-        room = max(0, TARGET_CTL - register)
-        self.memory[register : register + len(data[:room])] = data[:room]
+        """The controller wrote `data` at `register`; returns `poll(now)`."""
+        self.put(register, data)
         return self.poll(now)
+
+    def put(self, register: int, data: bytes) -> None:
+        """The bytes that the controller wrote, into `memory`; what is not its to write stays as it is."""
+        taken = data[: max(0, TARGET_CTL - register)]
+        self.memory[register : register + len(taken)] = taken
 
     def poll(self, now: float) -> list[bytes]:
         """Look at the memory, take what is new, place what is next; the messages completed."""

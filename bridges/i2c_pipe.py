@@ -1,0 +1,166 @@
+"""The loop's side of an I2C bus: a pipe for each target, and the bus that they are on."""
+
+from collections.abc import Callable
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from bridges.codecs.mailbox import MESSAGE_BYTES_MAX, MESSAGE_BYTES_MIN
+from bridges.i2c_poll import Lane, Report, TargetState
+from bus.batch import Batch, from_payloads, payloads
+from bus.hub import Hub, Stats
+
+if TYPE_CHECKING:
+    from bridges.i2c_run import Runner
+
+
+class TargetPipe:
+    """One target. `stats` goes on counting from one opening of the bus to the next.
+
+    `state` is `closed` (the bus is), `linking`, `up`, `stalled` (it answers, but nobody serves its mailbox),
+    `absent` (it does not answer) or `stuck` (no target of the bus does); `fault` is its last error in words.
+    `resets` counts new beginnings after the first, `failures` accesses that failed.
+    """
+
+    def __init__(self, name: str, address: int, queue_bytes: int) -> None:
+        self.name, self.address, self.queue_bytes = name, address, queue_bytes
+        self.stats = Stats()
+        self._hub: Hub | None = None
+        self._lane: Lane | None = None
+        self._wake: Callable[[], None] = lambda: None
+        self._resets = self._failures = 0
+
+    @property
+    def state(self) -> TargetState:
+        return self._lane.state if self._lane is not None else "closed"
+
+    @property
+    def fault(self) -> str:
+        return self._lane.fault if self._lane is not None else ""
+
+    @property
+    def resets(self) -> int:
+        return self._resets + (self._lane.controller.resets if self._lane is not None else 0)
+
+    @property
+    def failures(self) -> int:
+        return self._failures + (self._lane.controller.nacks if self._lane is not None else 0)
+
+    def open(self, hub: Hub, lane: Lane, wake: Callable[[], None]) -> None:
+        """The bus is open: join `hub`."""
+        self._hub, self._lane, self._wake = hub, lane, wake
+        hub.attach(self)
+
+    def send(self, batch: Batch) -> None:
+        self.stats.offered += batch.count
+        lane = self._lane
+        if lane is None:
+            return self.stats.drop("closed", batch.count)
+        if reason := lane.refused:
+            return self.stats.drop(reason, batch.count)
+        self._enqueue(lane, payloads(batch))
+        return self._wake()
+
+    def _enqueue(self, lane: Lane, messages: list[bytes]) -> None:
+        stats = self.stats
+        for message in messages:
+            if not MESSAGE_BYTES_MIN <= len(message) <= MESSAGE_BYTES_MAX:
+                stats.drop(
+                    "oversize" if len(message) > MESSAGE_BYTES_MAX else "short" if message else "empty"
+                )
+            elif stats.queued_bytes + len(message) > self.queue_bytes:
+                stats.drop("queue full")
+            else:
+                stats.queued += 1
+                stats.queued_bytes += len(message)
+                lane.outgoing.append(message)
+
+    def take(self, reports: list[Report]) -> None:
+        """What the poller says of this target, in order."""
+        for report in reports:
+            if report.outcome:
+                self._settle(report)
+            for reason, number in (report.rejected or {}).items():
+                self.stats.reject(reason, number)
+        messages = [report.message for report in reports if report.message is not None]
+        if messages and self._hub is not None:
+            self._hub.publish(from_payloads(messages), self)
+
+    def _settle(self, report: Report) -> None:
+        stats = self.stats
+        stats.queued -= report.number
+        stats.queued_bytes -= report.size
+        if report.outcome == "sent":
+            stats.sent += report.number
+            stats.sent_bytes += report.size
+        else:
+            stats.drop(report.outcome, report.number)
+
+    def close(self) -> None:
+        """Leave the hub; what is queued is dropped. Idempotent; the bus and the other targets go on."""
+        hub, lane, self._hub, self._lane = self._hub, self._lane, None, None
+        if hub is None or lane is None:
+            return
+        hub.detach(self)
+        self._resets += lane.controller.resets
+        self._failures += lane.controller.nacks
+        self._wake = lambda: None
+        if self.stats.queued:
+            self.stats.drop("closed", self.stats.queued)
+            self.stats.queued = self.stats.queued_bytes = 0
+        lane.closed = True
+
+    def holds(self, lane: Lane) -> bool:
+        """Whether it is open on `lane`: reports of an opening before are of no use."""
+        return self._lane is lane
+
+
+class I2cBus:
+    """An open bus, with all its targets; what `DeviceLink` takes for its one pipe."""
+
+    def __init__(
+        self,
+        name: str,
+        targets: dict[int, TargetPipe],
+        lanes: dict[int, Lane],
+        hub: Hub,
+        on_close: Callable[[str], None],
+    ) -> None:
+        self.name, self.stats = name, Stats()
+        self._targets, self._lanes, self._hub, self._on_close = targets, lanes, hub, on_close
+        self.runner: Runner | None = None
+        self._closed = False
+
+    @property
+    def stuck(self) -> bool:
+        return self.runner is not None and self.runner.poller.stuck
+
+    def start(self) -> None:
+        assert self.runner is not None
+        for address, target in self._targets.items():
+            target.open(self._hub, self._lanes[address], self.runner.wake)
+        self.runner.start()
+
+    def send(self, batch: Batch) -> None:
+        """To every target."""
+        for target in self._targets.values():
+            target.send(batch)
+
+    def on_reports(self, reports: list[Report]) -> None:
+        """On the loop. Neighbours of one target make one batch."""
+        for lane, some in groupby(reports, key=lambda report: report.lane):
+            target = self._targets[lane.address]
+            if target.holds(lane):
+                target.take(list(some))
+
+    def close(self) -> None:
+        self.gone("closed")
+
+    def gone(self, why: str) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        if self.runner is not None:
+            self.runner.stop()
+        for target in self._targets.values():
+            target.close()
+        self._on_close(why)

@@ -1,0 +1,240 @@
+"""Polling the targets of one I2C bus in turn, fairly; a stuck bus as a state (docs/wire/i2c.md).
+
+Makes the adapter's calls, in whatever thread runs it (`bridges.i2c_run`); tells the event loop by `Report`s.
+"""
+
+import errno
+import logging
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import Literal, NamedTuple
+
+from bridges.codecs.mailbox import Access, Controller, Timing
+from bridges.i2c_adapter import Adapter, Trouble, trouble
+from bridges.i2c_alert import Alert
+
+log = logging.getLogger("buscoupler.bridges")
+
+TargetState = Literal["closed", "linking", "up", "stalled", "absent", "stuck"]
+
+_TURN_ACCESSES = 4  # a poll, once more in doubt, a read, a write
+_STUCK_ERRORS = 3
+_STUCK_MIN_S, _STUCK_MAX_S = 0.1, 5.0
+
+
+class AdapterGoneError(OSError):
+    """The adapter itself is no longer there."""
+
+
+class Report(NamedTuple):
+    """News of one target: a message from it; what became of `number` messages to it, `size` bytes together;
+    transfers from it that gave no message, by reason.
+    """
+
+    lane: "Lane"
+    message: bytes | None = None
+    outcome: str = ""
+    number: int = 0
+    size: int = 0
+    rejected: dict[str, int] | None = None
+
+
+class Lane:
+    """One target, as the poller sees it. `outgoing` is filled by the loop.
+
+    `refused` says why what is offered to the target is dropped, "" if it is not. `closed`: the loop has left.
+    """
+
+    def __init__(self, address: int, timing: Timing) -> None:
+        self.address = address
+        self._rejected: dict[str, int] = {}
+        self.controller = Controller(timing, self._rejected)
+        self.outgoing: deque[bytes] = deque()
+        self.state: TargetState = "linking"
+        self.fault = self.refused = ""
+        self.closed = False
+        self._in_flight = 0
+
+    def turn(
+        self, adapter: Adapter, clock: Callable[[], float], report: Callable[[Report], None]
+    ) -> Trouble | None:
+        """A few accesses at most; how the last one went, None if none was due."""
+        went: Trouble | None = None
+        for _ in range(_TURN_ACCESSES):
+            access = self.controller.next(clock())
+            if access is None:
+                break
+            went, message = self._make(adapter, access, clock)
+            if message is not None:
+                report(Report(self, message))
+            self._settle(report)
+            self._load(clock())
+            if went or self.controller.resting:
+                break
+        return went
+
+    def _make(
+        self, adapter: Adapter, access: Access, clock: Callable[[], float]
+    ) -> tuple[Trouble, bytes | None]:
+        try:
+            data = perform(adapter, self.address, access)
+        except Exception as error:  # a driver may raise anything
+            self.fault = str(error) or type(error).__name__
+            self.controller.failed(clock())
+            return trouble(error, adapter), None
+        return "", self.controller.done(clock(), data)
+
+    def _settle(self, report: Callable[[Report], None]) -> None:
+        outcome = self.controller.outcome
+        if outcome is not None:
+            self.controller.outcome = None
+            report(Report(self, None, outcome, 1, self._in_flight))
+        if self._rejected:
+            report(Report(self, rejected=dict(self._rejected)))
+            self._rejected.clear()
+
+    def _load(self, now: float) -> None:
+        if self.outgoing and self.controller.ready and self.state != "stuck":
+            message = self.outgoing.popleft()
+            self._in_flight = len(message)
+            self.controller.send(now, message)
+
+    def wake(self, now: float) -> None:
+        """Something was put into `outgoing`."""
+        if self.outgoing and self.controller.state == "up" and self.controller.ready:
+            self.controller.wake(now)
+
+    def shed(self, report: Callable[[Report], None]) -> None:
+        """Drop what waits for a target that cannot take it: stale, once it can."""
+        if self.refused and self.outgoing:
+            # only this thread takes from it, so that what was there is still there
+            waiting = [self.outgoing.popleft() for _ in range(len(self.outgoing))]
+            report(Report(self, None, self.refused, len(waiting), sum(map(len, waiting))))
+
+
+def perform(adapter: Adapter, address: int, access: Access) -> bytes:
+    """One access on the bus; what it read."""
+    if access.size:
+        return bytes(adapter.read_i2c_block_data(address, access.register, access.size))
+    adapter.write_i2c_block_data(address, access.register, list(access.data))
+    return b""
+
+
+class Poller:
+    """All targets of a bus, one turn each, as they become due. `stuck`: no address answers, and none says no.
+
+    Without an alert line idle targets are polled at `idle_s`; with one, at `rest_s` while it is not asserted.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        adapter: Adapter,
+        lanes: Iterable[Lane],
+        clock: Callable[[], float],
+        report: Callable[[Report], None],
+        alert: Alert | None = None,
+    ) -> None:
+        self.name, self.lanes = name, list(lanes)
+        self.stuck = False
+        self._adapter, self._clock, self._report, self._alert = adapter, clock, report, alert
+        self._asserted = False
+        self._errors = 0
+        self._failing: set[int] = set()
+        self._stuck_s = self._probe_s = self._pause_s = 0.0
+
+    @property
+    def watches_alert(self) -> bool:
+        """Whether a change of the alert line is news now: while it is asserted, targets are polled anyway."""
+        return self._alert is not None and not self._asserted
+
+    def round(self) -> float:
+        """A turn for each target that is due; when to come back. Raises `AdapterGoneError`."""
+        self._look_at_alert()
+        self.lanes = [lane for lane in self.lanes if not lane.closed]
+        if self.stuck:
+            self._probe()
+        else:
+            for lane in self.lanes:
+                lane.wake(self._clock())
+                self._turn(lane)
+        now = self._clock()
+        for lane in self.lanes:
+            lane.refused = self._refusal(lane, now)
+            lane.shed(self._report)
+        return (
+            self._probe_s
+            if self.stuck
+            else min((lane.controller.due_s for lane in self.lanes), default=now + 1)
+        )
+
+    def _refusal(self, lane: Lane, now: float) -> str:
+        if lane.state == "stuck":
+            return "stuck" if now - self._stuck_s >= lane.controller.timing.stall_s else ""
+        return lane.state if lane.state in ("absent", "stalled") else ""
+
+    def _look_at_alert(self) -> None:
+        if self._alert is None:
+            return
+        before, now = self._asserted, self._clock()
+        try:
+            self._asserted = self._alert.is_asserted()
+        except OSError as error:
+            log.error("%s: the alert line is lost, polling goes on without: %s", self.name, error)
+            self._alert, self._asserted = None, True
+        for lane in self.lanes:
+            timing = lane.controller.timing
+            lane.controller.idle_s = timing.idle_s if self._asserted else timing.rest_s
+            if self._asserted and not before:
+                lane.controller.wake(now)
+
+    def _turn(self, lane: Lane) -> None:
+        went = lane.turn(self._adapter, self._clock, self._report)
+        if went == "gone":
+            raise AdapterGoneError(errno.ESHUTDOWN, f"the adapter is gone: {lane.fault}")
+        if went is not None:
+            self._judge(lane, went)
+        if not self.stuck:
+            lane.state = lane.controller.state
+            if lane.state == "up":
+                lane.fault = ""
+
+    def _judge(self, lane: Lane, went: Trouble) -> None:
+        """Stuck: errors on every address, and not one answer or refusal in between."""
+        if went != "bus":
+            self._errors = 0
+            self._failing.clear()
+            if self.stuck:
+                self._free()
+            return
+        self._errors += 1
+        self._failing.add(lane.address)
+        if not self.stuck and self._errors >= _STUCK_ERRORS and len(self._failing) == len(self.lanes):
+            self._seize(lane.fault)
+
+    def _seize(self, fault: str) -> None:
+        log.warning("%s: stuck (SDA or SCL held low?): %s", self.name, fault)
+        self.stuck = True
+        self._pause_s = _STUCK_MIN_S
+        self._stuck_s = self._clock()
+        self._probe_s = self._stuck_s + self._pause_s
+        for lane in self.lanes:
+            lane.state, lane.fault = "stuck", fault
+
+    def _free(self) -> None:
+        log.info("%s: free again", self.name)
+        self.stuck = False
+        for lane in self.lanes:
+            lane.state = lane.controller.state
+            lane.controller.wake(self._clock())
+
+    def _probe(self) -> None:
+        """One target, the next each time, after growing pauses."""
+        now = self._clock()
+        if now < self._probe_s or not self.lanes:
+            return
+        self._pause_s = min(2 * self._pause_s, _STUCK_MAX_S)
+        self._probe_s = now + self._pause_s
+        self.lanes.append(self.lanes.pop(0))
+        self.lanes[0].controller.wake(now)
+        self._turn(self.lanes[0])
