@@ -12,6 +12,7 @@ from bridges.bridge import Bridge, Side
 from bus.errors import LinkError
 from bus.hub import Hub, Link, Pipe
 from bus.patch import join
+from bus.watched import WatchedHub
 from topologies.model import BridgeSpec, BusSpec, Dial, Gateway, Listen, Topology
 from topologies.model import Side as SideSpec
 from topologies.segments import address_of, has_trunk, is_trunk
@@ -36,7 +37,7 @@ class BusPart:
 
     def __init__(self, name: str, spec: BusSpec, gateway: Gateway, sockets: Path | None) -> None:
         self.name, self.spec = name, spec
-        self.hub: Hub = Hub(name)
+        self.hub: Hub = WatchedHub(name)
         self.plain: Hub = self.hub
         self.trunk: Hub | None = None
         if has_trunk(spec):

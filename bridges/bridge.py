@@ -14,11 +14,12 @@ from bus.batch import Batch
 from bus.envelope import ENVELOPE_BYTES
 from bus.hub import Hub, Pipe, Stats
 from bus.pattern import Pattern
+from bus.watched import WatchedHub
 
 _U32 = 0xFFFFFFFF
 
 
-class Bridge(Hub):
+class Bridge(WatchedHub):
     """Carries frames that match `pattern` between its sides.
 
     `origin` (u32) is this appliance in envelopes: what comes back with it is dropped. `clock` gives
@@ -26,7 +27,7 @@ class Bridge(Hub):
     restart does not repeat keys that others still remember.
     """
 
-    __slots__ = ("clock", "core_rule", "origin", "seen", "sequence", "sides", "simple", "stamps")
+    __slots__ = ("core_rule", "origin", "seen", "sequence", "sides", "simple", "stamps")
 
     def __init__(
         self,
@@ -36,12 +37,11 @@ class Bridge(Hub):
         clock: Callable[[], float] = time.monotonic,
         sequence: int | None = None,
     ) -> None:
-        super().__init__(name)
+        super().__init__(name, clock)
         if not 0 <= origin <= _U32:
             raise ValueError(f"bridge {name}: origin must be 0 to {_U32}, not {origin}")
         self.origin = origin
         self.core_rule = Rule([Pattern(*pattern)])
-        self.clock = clock
         self.seen = Seen()
         self.sequence = secrets.randbits(32) if sequence is None else sequence & _U32
         self.sides: tuple[Side, ...] = ()

@@ -5,13 +5,14 @@ from collections.abc import Iterable
 
 from bus.hub import Hub, Link
 from bus.links import make_link
+from bus.watched import WatchedHub
 
 
 class RawDevice:
     """Forwards every message to every peer but its sender, whatever link the peers are on."""
 
     def __init__(self, listen: Iterable[str], dial: Iterable[str] = (), name: str = "device") -> None:
-        self.hub = Hub(name)
+        self.hub = WatchedHub(name)
         self.links: list[Link] = [make_link(url, "listen") for url in listen]
         self.links += [make_link(url, "dial") for url in dial]
 

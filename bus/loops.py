@@ -1,0 +1,105 @@
+"""Loops without envelopes, found at run time: content that comes round is noticed, proved and cut.
+
+A bus message has no hop count, so a ring of plain links carries it for ever (docs/loops.md). The watch counts
+how often the first message of each batch comes back within a second. That alone proves nothing, since equal
+readings are legal; so a canary goes out, and if it comes back there is a loop. Pure: time is an argument.
+"""
+
+import secrets
+import zlib
+from collections.abc import Callable
+from random import uniform
+
+from bus.batch import Buffer
+from bus.frame import PUB, TOKENS_MAX, is_frame, pack, unpack
+from bus.pattern import token
+
+RETURNS = 32  # of one content in a second, by two ways: suspicious
+REPEATS = 500  # by one way: equal readings come often, and a loop may turn one way only
+QUARANTINE = 1000  # copies in a second from when on a suspect stays, until its canary has told
+GENERATION_S = 1.0
+CONTENTS = 4096  # told apart in one generation
+DELAY_S = 0.01  # at most, before a canary: of several who suspect, the first to cut ends it for all
+CANARY_S = 0.25  # a canary that is out for longer does not come back
+PAUSE_S = 5.0  # after a canary that found nothing
+TOKEN = token("buscoupler/loop")
+_MARK = b"buscoupler canary "
+
+
+class _Content:
+    """One content in one generation: how often it came, by whom first, and whether by others too."""
+
+    __slots__ = ("by", "count", "ways")
+
+    def __init__(self, by: object) -> None:
+        self.by, self.count, self.ways = by, 0, 1
+
+
+class LoopWatch:
+    """Watches what crosses one hub: `look` at each batch; all else happens only where that is suspicious."""
+
+    __slots__ = ("_contents", "_due_s", "_jitter", "_nonce", "_out_s", "_rest_s", "_since_s", "_suspect")
+
+    def __init__(self, jitter: Callable[[float, float], float] = uniform) -> None:
+        self._jitter = jitter
+        self._contents: dict[int, _Content] = {}
+        self._suspect: bytes | None = None
+        self._nonce: bytes | None = None
+        self._since_s = self._due_s = self._out_s = self._rest_s = float("-inf")
+
+    def look(self, message: Buffer, by: object, now: float) -> bool:
+        """Note that `message` came by a pipe; whether it must not go on, for it is going round."""
+        if now - self._since_s >= GENERATION_S or len(self._contents) >= CONTENTS:
+            self._contents, self._since_s = {}, now
+        digest = zlib.crc32(message)
+        content = self._contents.get(digest)
+        if content is None:
+            content = self._contents[digest] = _Content(by)
+        content.count += 1
+        if content.by is not by:
+            content.ways = 2
+        if content.count < RETURNS:
+            return False
+        return self._judge(content, message, now)
+
+    def _judge(self, content: _Content, message: Buffer, now: float) -> bool:
+        self._forget(now)
+        if content.count < (RETURNS if content.ways > 1 else REPEATS) or now < self._rest_s:
+            return False
+        if self._suspect is None:
+            self._suspect = bytes(message)
+            self._due_s = now + self._jitter(0, DELAY_S)
+        return content.ways > 1 and content.count > QUARANTINE
+
+    def _forget(self, now: float) -> None:
+        """A canary that has not come back by now acquits; so does a suspicion that died of itself."""
+        if self._suspect is not None and now - max(self._due_s, self._out_s) > CANARY_S:
+            self._rest_s = now + PAUSE_S if self._nonce is not None else self._rest_s
+            self._suspect = self._nonce = None
+
+    def canary(self, now: float) -> bytes | None:
+        """The message to send to everyone now, if one is due."""
+        if self._suspect is None or self._nonce is not None or now < self._due_s:
+            return None
+        return self.probe(self._suspect, now)
+
+    def probe(self, like: bytes, now: float) -> bytes:
+        """A canary that resembles a message, so that what lets the one by lets the other by too."""
+        self._suspect, self._nonce = like, _MARK + secrets.token_bytes(12)
+        self._due_s = self._out_s = now
+        if not is_frame(like):
+            return self._nonce
+        return pack(PUB, (*unpack(like).tokens[: TOKENS_MAX - 1], TOKEN), self._nonce)
+
+    @property
+    def suspect(self) -> bytes:
+        """What is suspected of going round."""
+        return self._suspect or b""
+
+    def came_back(self, data: Buffer) -> bool:
+        """Whether our canary is in what came; if so, that proves a loop, and the watch begins anew."""
+        if self._nonce is None or self._nonce not in bytes(data):
+            return False
+        self._suspect = self._nonce = None
+        self._contents.clear()
+        return True

@@ -1,0 +1,115 @@
+"""A hub that finds loops of plain links, names the pipe that carries one, and cuts it for a while."""
+
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from random import uniform
+
+from bus.batch import LENGTH, LENGTH_BYTES, Batch, Buffer, from_payloads
+from bus.envelope import ENVELOPE_BYTES, MAGIC
+from bus.hub import Hub, Pipe
+from bus.loops import CANARY_S, LoopWatch
+
+log = logging.getLogger("buscoupler.bus")
+
+HOLD_DOWN_S = 10.0  # a cut pipe is tried again after this; twice as long each time the loop is still there
+HOLD_DOWN_MAX_S = 640.0
+_SPREAD = 1.0, 1.5  # of two who cut one ring the first finds it open; the second finds the loop, and stays
+
+
+@dataclass(slots=True)
+class Cut:
+    """A pipe that carries a loop: nothing goes through it until, after `until_s`, no canary comes back."""
+
+    pipe: Pipe
+    like: bytes
+    until_s: float
+    hold_down_s: float = HOLD_DOWN_S
+    probed_s: float | None = None
+
+
+class WatchedHub(Hub):
+    """A `Hub` with a `LoopWatch`. Through a cut pipe nothing passes: counted by the reason `loop`.
+
+    `clock` gives seconds, monotonic. `on_loop(pipe, hold_down_s)` is told of each cut. `loops` counts them.
+    """
+
+    __slots__ = ("_cuts", "clock", "loops", "on_loop", "watch")
+
+    def __init__(self, name: str = "", clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__(name)
+        self.clock = clock
+        self.watch = LoopWatch()
+        self.loops = 0
+        self.on_loop: Callable[[Pipe, float], None] | None = None
+        self._cuts: tuple[Cut, ...] = ()
+
+    @property
+    def cuts(self) -> tuple[Cut, ...]:
+        """The pipes that are cut now."""
+        return self._cuts
+
+    def detach(self, pipe: Pipe) -> None:
+        """Forget a pipe, cut or not."""
+        super().detach(pipe)
+        self._cuts = tuple(cut for cut in self._cuts if cut.pipe is not pipe)
+
+    def publish(self, batch: Batch, origin: Pipe | None = None) -> None:
+        """Hand `batch` on as a `Hub` does, unless it is going round."""
+        if origin is not None and batch.count:
+            now = self.clock()
+            if self._cuts:
+                self._review(batch, now)
+            if self._stays(batch, origin, now):
+                return origin.stats.reject("loop", batch.count)
+        return super().publish(batch, origin)
+
+    def _stays(self, batch: Batch, origin: Pipe, now: float) -> bool:
+        watch, suspect = self.watch, self.watch.suspect
+        if suspect and watch.came_back(batch.data):
+            self._cut(origin, suspect, now)
+            return True
+        if any(cut.pipe is origin for cut in self._cuts):
+            return True
+        held = watch.look(_first(batch.data), origin, now)
+        if canary := watch.canary(now):
+            super().publish(from_payloads([canary]))
+        return held
+
+    def _cut(self, pipe: Pipe, like: bytes, now: float) -> None:
+        """Cut a pipe by which a canary came back; or longer, where that was to see whether it may open."""
+        probed = next((cut for cut in self._cuts if cut.probed_s is not None), None)
+        if probed is None:
+            super().detach(pipe)
+            self._cuts += (probed := Cut(pipe, like, now + HOLD_DOWN_S * uniform(*_SPREAD)),)
+        else:
+            probed.hold_down_s = min(2 * probed.hold_down_s, HOLD_DOWN_MAX_S)
+            probed.until_s, probed.probed_s = now + probed.hold_down_s * uniform(*_SPREAD), None
+        self.loops += 1
+        log.error("%s: loop: what was sent came back by %s", self.name, pipe.name)
+        log.error("%s: %s is cut for %g s", self.name, probed.pipe.name, probed.hold_down_s)
+        if self.on_loop is not None:
+            self.on_loop(probed.pipe, probed.hold_down_s)
+
+    def _review(self, batch: Batch, now: float) -> None:
+        """Count what cut pipes do not get; after its time try each, and open those without a loop."""
+        for cut in self._cuts:
+            cut.pipe.stats.offered += batch.count
+            cut.pipe.stats.drop("loop", batch.count)
+            if cut.probed_s is not None and now - cut.probed_s > CANARY_S:
+                self._cuts = tuple(other for other in self._cuts if other is not cut)
+                log.warning("%s: %s is open again: the loop has gone", self.name, cut.pipe.name)
+                super().attach(cut.pipe)
+            elif cut.probed_s is None and now >= cut.until_s and not self.watch.suspect:
+                cut.probed_s = now
+                super().publish(from_payloads([self.watch.probe(cut.like, now)]))
+
+
+def _first(data: Buffer) -> Buffer:
+    """The first message of a batch's bytes, without its envelope: that is new in every lap."""
+    length = LENGTH.unpack_from(data)[0]
+    start = LENGTH_BYTES
+    if length > ENVELOPE_BYTES and data[start] == MAGIC and data[start + 2] >= 0xF0:
+        start += ENVELOPE_BYTES
+    return memoryview(data)[start : LENGTH_BYTES + length]
