@@ -5,9 +5,8 @@ from collections.abc import Hashable
 from struct import Struct
 from zlib import crc32
 
-from bridges.codecs.extent import message_bytes
 from bus.envelope import ENVELOPE_BYTES, FLAG_FRAGMENT, HOPS_DEFAULT, LAYOUT, MAGIC
-from bus.frame import FRAME_BYTES_MAX, FRAME_BYTES_MIN
+from bus.frame import FRAME_BYTES_MAX, FRAME_BYTES_MIN, frame_bytes
 
 CRC = Struct("<I")
 OFFSET = Struct(">H")
@@ -99,12 +98,11 @@ class Reassembly:
         self._done[key] = None
         if len(self._done) > OPEN_MAX:
             self._done.popitem(last=False)
-        flags, rest = key[1][0], key[1][1:]
-        message = bytes((MAGIC, flags & ~(FRAGMENT | BARE))) + rest + frame
-        if message_bytes(message) != len(message) or message[1] > HOPS_MAX:
+        flags = key[1][0] & ~FRAGMENT
+        if frame_bytes(frame) != len(frame) or flags & ~BARE > HOPS_MAX:
             self._reject("malformed")
             return None
-        return frame if flags & BARE else message
+        return frame if flags & BARE else bytes((MAGIC, flags)) + key[1][1:] + frame
 
     def expire(self, now_s: float) -> None:
         """Give up what has waited for longer than 1 s."""

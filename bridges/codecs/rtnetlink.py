@@ -16,6 +16,8 @@ _HEADER = Struct("=IHHII")
 _LINK = Struct("=BxHiII")
 _ADDRESS = Struct("=BBBBI")
 _ATTRIBUTE = Struct("=HH")
+_ERRNO = Struct("=i")
+_U32 = Struct("=I")
 _DUMP = 0x1 | 0x300  # NLM_F_REQUEST | NLM_F_DUMP
 _IFLA_NAME, _IFLA_MTU = 3, 4
 _IFA_ADDRESS, _IFA_LOCAL, _IFA_FLAGS = 1, 2, 8
@@ -76,7 +78,7 @@ def _message(kind: int, body: bytes) -> News | None:
     if kind in (NEW_ADDRESS, DELETE_ADDRESS) and len(body) >= _ADDRESS.size:
         return _address(body, kind == DELETE_ADDRESS)
     if kind in (DONE, ERROR):
-        return End(-int.from_bytes(body[:4], "little", signed=True) if kind == ERROR else 0)
+        return End(-_ERRNO.unpack_from(body)[0] if kind == ERROR and len(body) >= _ERRNO.size else 0)
     return None
 
 
@@ -110,7 +112,4 @@ def _attributes(body: bytes, start: int) -> dict[int, bytes]:
 
 
 def _u32(raw: bytes) -> int:
-    return int.from_bytes(raw[:4], "little" if _IS_LITTLE else "big")
-
-
-_IS_LITTLE = Struct("=H").pack(1) == b"\1\0"
+    return int(_U32.unpack_from(raw)[0]) if len(raw) >= _U32.size else 0
