@@ -19,6 +19,7 @@ comments: a BBC micro:bit has 9 KB of heap. See docs/microcontroller.md; formats
 
 # part: core
 import struct
+import time
 
 PUB = 1
 
@@ -246,10 +247,9 @@ class Uart:
 
 
 # part: rs485 needs uart
-try:
-    from utime import sleep_ms
-except ImportError:
-    import time
+if hasattr(time, "sleep_ms"):
+    sleep_ms = time.sleep_ms
+else:
 
     def sleep_ms(ms):
         time.sleep(ms / 1000)
@@ -303,17 +303,12 @@ class Rs485(Uart):
 
 
 # part: tcp
-try:
-    import usocket as socket
-except ImportError:
-    import socket
-try:
-    from utime import ticks_diff, ticks_ms
-except ImportError:
-    import time
+if hasattr(time, "ticks_ms"):
+    ticks_ms, ticks_diff = time.ticks_ms, time.ticks_diff
+else:
 
     def ticks_ms():
-        return int(time.time() * 1000)
+        return int(time.monotonic() * 1000)
 
     def ticks_diff(end, start):
         return end - start
@@ -370,6 +365,10 @@ class Tcp:
     def _dial(self):
         if self.pause_ms and ticks_diff(ticks_ms(), self.since_ms) < self.pause_ms:
             return False
+        try:
+            import usocket as socket
+        except ImportError:
+            import socket  # here, for there are boards without
         sock = None
         try:
             address = socket.getaddrinfo(self.address[0], self.address[1], 0, socket.SOCK_STREAM)[0][-1]

@@ -61,6 +61,7 @@ class Tcp:
     fault: str
     pause_ms: int
     since_ms: int
+    queued: int
     rejected: int
     oversize: int
     unsent: int
