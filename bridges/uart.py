@@ -172,7 +172,7 @@ class UartPipe:
                 self._echoes.sent(message, expires)
 
     def _pause(self) -> None:
-        """The driver holds enough: come back when half of it has left. Some count whole buffers: no longer."""
+        """The driver holds enough: come back when half of it has left. (Some count in whole buffers.)"""
         self._rest()
         half_s = self._ahead_bytes / 2 * self._byte_s
         self._timer = self._loop.call_later(max(_PAUSE_MIN_S, half_s), self._flush)
