@@ -1,6 +1,7 @@
 """Simulated media for tests without hardware (docs/simulator.md): real links on simulated wires."""
 
 from bridges.simulate.can import CanPort, CanWire, SimulatedCan, SimulatedCanBus
+from bridges.simulate.i2c import I2cTarget, I2cWire, SimulatedI2c
 from bridges.simulate.loop import SimulatedLoop, SimulationError, run
 from bridges.simulate.multicast import MulticastEnd, MulticastWire, SimulatedMulticast
 from bridges.simulate.rs485 import Rs485Node, SimulatedRs485, rs485_node
@@ -13,6 +14,8 @@ __all__ = [
     "CanWire",
     "Event",
     "Faults",
+    "I2cTarget",
+    "I2cWire",
     "MulticastEnd",
     "MulticastWire",
     "Rs485Node",
@@ -21,6 +24,7 @@ __all__ = [
     "SimulatedCan",
     "SimulatedCanBus",
     "SimulatedDial",
+    "SimulatedI2c",
     "SimulatedListen",
     "SimulatedLoop",
     "SimulatedMulticast",

@@ -1,0 +1,165 @@
+"""A simulated I2C bus: the real controller link, and mailbox targets that each sit on a hub of their own."""
+
+import errno
+import os
+from asyncio import AbstractEventLoop
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from bridges.codecs.mailbox import Target
+from bridges.i2c import I2cLink, Opened
+from bridges.i2c_memory import MemoryAdapter
+from bridges.simulate.wire import Faults, Wire, flip_bits
+from bus.batch import Batch, from_payloads, payloads
+from bus.hub import Hub, Stats
+
+
+class I2cWire(Wire):
+    """A bus with a mailbox target at each of `addresses`. A transaction takes no time.
+
+    `loss` is the rate of transactions that are not acknowledged, `corruption` that of bytes with a flipped
+    bit. `stuck = True` holds the lines low: every transaction times out. `unplug()` takes the adapter
+    away from the machine until `plug()`.
+    """
+
+    has = frozenset({"loss", "corruption"})
+
+    def __init__(self, addresses: Iterable[int], seed: int = 0, faults: Faults | None = None) -> None:
+        super().__init__(seed, faults)
+        self.stuck = False
+        self.adapter = _Adapter(self, addresses)
+        self.targets = {address: I2cTarget(self.adapter, address) for address in self.adapter.targets}
+
+    def link(self, **options: Any) -> "SimulatedI2c":
+        """An `I2cLink` to all targets; `options` are those of `I2cLink`."""
+        return SimulatedI2c(self, **options)
+
+    def unplug(self) -> None:
+        self.adapter.plugged = False
+
+    def plug(self) -> None:
+        self.adapter.plugged = True
+
+
+class _Adapter(MemoryAdapter):
+    """The memory adapter with the wire's faults."""
+
+    loop: AbstractEventLoop
+
+    def __init__(self, wire: I2cWire, addresses: Iterable[int]) -> None:
+        super().__init__(addresses, clock=lambda: self.loop.time())
+        self._wire = wire
+
+    def read_i2c_block_data(self, i2c_addr: int, register: int, length: int) -> list[int]:
+        self._may_fail(i2c_addr)
+        return list(self._bend(i2c_addr, "read", super().read_i2c_block_data(i2c_addr, register, length)))
+
+    def write_i2c_block_data(self, i2c_addr: int, register: int, data: Sequence[int]) -> None:
+        self._may_fail(i2c_addr)
+        super().write_i2c_block_data(i2c_addr, register, self._bend(i2c_addr, "write", data))
+
+    def _may_fail(self, address: int) -> None:
+        wire = self._wire
+        if wire.stuck:
+            raise OSError(errno.ETIMEDOUT, os.strerror(errno.ETIMEDOUT))
+        if wire.chance(wire.faults.loss):
+            wire.note(self.loop, f"{address:#04x}", "nack")
+            raise OSError(errno.EREMOTEIO, os.strerror(errno.EREMOTEIO))
+
+    def _bend(self, address: int, what: str, data: Sequence[int]) -> bytes:
+        bent = flip_bits(bytes(data), self._wire.random, self._wire.faults.corruption)
+        self._wire.note(self.loop, f"{address:#04x}", what, bent)
+        return bent
+
+
+class I2cTarget:
+    """A target as the one pipe of a hub: `join` it; what the hub has for it waits for the controller's poll.
+
+    `clogged = True`: nobody serves the mailbox. `reset()`: as after power-up. `unplug()`: it does not
+    acknowledge any more, until `plug()`, after which it has just booted.
+    """
+
+    def __init__(self, adapter: MemoryAdapter, address: int) -> None:
+        self.name, self.address = f"target {address:#04x}", address
+        self.mailbox: Target = adapter.targets[address]
+        self._adapter, self._stats = adapter, Stats()
+        self._hub: Hub | None = None
+        self._closed = 0
+
+    def join(self, hub: Hub, loop: AbstractEventLoop) -> None:
+        """Publish what the controller sends on `hub`, and offer the controller what is said there."""
+        self._hub, self._loop = hub, loop
+        others = self._adapter.on_message
+
+        def on_message(address: int, message: bytes) -> None:
+            if address == self.address:
+                loop.call_soon_threadsafe(self._publish, message)
+            else:
+                others(address, message)
+
+        self._adapter.on_message = on_message
+        hub.attach(self)
+
+    def _publish(self, message: bytes) -> None:
+        if self._hub is not None:
+            self._hub.publish(from_payloads([message]), self)
+
+    @property
+    def stats(self) -> Stats:
+        """This end's ledger, as the mailbox keeps it."""
+        stats, mailbox = self._stats, self.mailbox
+        stats.offered, stats.sent, stats.queued = mailbox.offered + self._closed, mailbox.sent, mailbox.queued
+        stats.dropped = dict(mailbox.dropped) | ({"closed": self._closed} if self._closed else {})
+        stats.rejected = mailbox.rejected
+        return stats
+
+    @stats.setter
+    def stats(self, _: Stats) -> None:
+        """A pipe's ledger may be set; this one is the mailbox's."""
+
+    @property
+    def clogged(self) -> bool:
+        return self.address in self._adapter.hung
+
+    @clogged.setter
+    def clogged(self, clogged: bool) -> None:
+        (self._adapter.hung.add if clogged else self._adapter.hung.discard)(self.address)
+
+    def reset(self) -> None:
+        self.mailbox.boot()
+
+    def unplug(self) -> None:
+        self._adapter.targets.pop(self.address, None)
+
+    def plug(self) -> None:
+        self.mailbox.boot()
+        self._adapter.targets[self.address] = self.mailbox
+
+    def send(self, batch: Batch) -> None:
+        if self._hub is None:
+            self._closed += batch.count
+            return
+        for message in payloads(batch):
+            if self.address in self._adapter.targets:
+                self._adapter.send(self.address, message)
+            else:
+                self.mailbox.send(message)
+
+    def close(self) -> None:
+        """Leave the hub. Idempotent."""
+        if self._hub is not None:
+            self._hub.detach(self)
+            self._hub = None
+
+
+class SimulatedI2c(I2cLink):
+    """An `I2cLink` on a simulated bus; all else is the real link."""
+
+    def __init__(self, wire: I2cWire, **options: Any) -> None:
+        options.setdefault("jitter", wire.retries.uniform)
+        super().__init__(0, list(wire.targets), adapter=wire.adapter.open, **options)
+        self.wire = wire
+
+    def _open_device(self) -> Opened:
+        self.wire.adapter.loop = self._loop
+        return super()._open_device()
