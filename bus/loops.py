@@ -81,7 +81,8 @@ class LoopWatch:
         """The message to send to everyone now, if one is due."""
         if self._suspect is None or self._nonce is not None or now < self._due_s:
             return None
-        return self.probe(self._suspect, now)
+        self._forget(now)
+        return None if self._suspect is None else self.probe(self._suspect, now)
 
     def probe(self, like: bytes, now: float) -> bytes:
         """A canary that resembles a message, so that what lets the one by lets the other by too."""

@@ -88,7 +88,7 @@ def test_a_ring_is_cut_within_a_bounded_number_of_copies_and_serves_on() -> None
     net.ears[1].say(other)
     assert net.run()
     if net.cuts() == 1:
-        assert [ear.heard for ear in net.ears] == [[other], [], [other]]
+        assert [ear.heard.count(other) for ear in net.ears] == [1, 0, 1]
 
 
 def test_a_cut_pipe_counts_what_it_does_not_carry() -> None:
