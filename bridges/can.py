@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from bridges.can_port import BusPort, Port, SocketPort, prepare, shut_down
 from bridges.can_receive import Inbound, Reader
+from bridges.can_restart import Restarter
 from bridges.can_send import DirectSender, Outbound, ThreadSender
 from bridges.can_slcan import prepare_slcan
 from bridges.codecs.can import (
@@ -140,6 +141,9 @@ class CanLink(DeviceLink["BusABC"]):
         port = kind(device, self.identifier, self.sends_fd, self.bitrate_switch)
         return CanPipe(self, port, self._hub, self._loop, on_close)
 
+    def make_restarter(self, loop: AbstractEventLoop) -> Restarter:
+        return Restarter(self.channel, loop, self._retry_min_s, self._retry_max_s, self._jitter)
+
     def next_transfer_id(self) -> int:
         """Counts on over re-openings: a transfer-id that starts again looks like a duplicate."""
         self._transfer_id += 1
@@ -193,6 +197,7 @@ class CanPipe:
         self._reader: Reader | None = None
         self._again: Handle | None = None
         self._asking: Handle | None = None
+        self._restarter = link.make_restarter(loop)
         sender = DirectSender if link.interface in _NEVER_BLOCKS else ThreadSender
         self._outbound: Outbound = sender(link, port, loop, self._gone)
         self._inbound = Inbound(
@@ -277,15 +282,14 @@ class CanPipe:
         if state == "bus-off":
             self._on_bus_off()
         elif before == "bus-off":
+            self._restarter.recovered()
             self._outbound.resume()
 
     def _on_bus_off(self) -> None:
-        """SocketCAN restarts the controller if told so; elsewhere opening the bus anew does."""
+        """SocketCAN's controllers are restarted; elsewhere opening the bus anew does."""
         if not self._port.confirms:
             return self._gone("bus-off")
-        log.warning(
-            "%s: `ip link set %s type can restart-ms 100` lets it recover", self.name, self._link.channel
-        )
+        self._restarter.bus_off()
         return self._outbound.hold("bus off")
 
     def send(self, batch: Batch) -> None:
@@ -306,6 +310,7 @@ class CanPipe:
         for handle in (self._again, self._asking):
             if handle is not None:
                 handle.cancel()
+        self._restarter.close()
         self._hub.detach(self)
         self._outbound.close("bus off" if why == "bus-off" else "closed")
         if self._reader is not None:

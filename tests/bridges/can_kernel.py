@@ -30,6 +30,8 @@ class Kernel:
         self.down = 0  # an errno: what opening and binding then tell
         self.gone = False
         self.opened = 0
+        self.restart_result = errno.EBUSY
+        self.asked: list[str] = []
         self.wire: list[bytes] = []
         self.messages: list[bytes] = []
         self._listener = Reassembler()
@@ -83,6 +85,13 @@ class Kernel:
     def restart(self) -> None:
         self.carrier(True)
         self.error_frame(RESTARTED)
+
+    def asked_to_restart(self, interface: str) -> int:
+        """In the place of the netlink request; runs in a thread."""
+        self.asked.append(interface)
+        if not self.restart_result:
+            self.restart()
+        return self.restart_result
 
     def fail(self, number: int) -> None:
         """What a socket tells when its interface goes down or away."""

@@ -1,0 +1,31 @@
+"""The netlink request that restarts a CAN controller after a bus-off (linux/can/netlink.h), no I/O.
+
+The same as `ip link set can0 type can restart`: RTM_NEWLINK with IFLA_LINKINFO, kind "can", IFLA_CAN_RESTART.
+"""
+
+from struct import Struct
+
+_HEADER, _LINK, _ATTRIBUTE, _RESULT = Struct("=IHHII"), Struct("=BxHiII"), Struct("=HH"), Struct("=i")
+_NEWLINK, _ERROR = 16, 2
+_REQUEST_AND_ACKNOWLEDGE = 0x01 | 0x04
+_LINKINFO, _INFO_KIND, _INFO_DATA, _CAN_RESTART = 18, 1, 2, 7
+
+
+def restart_request(index: int, sequence: int = 1) -> bytes:
+    """For the interface with that index; the kernel answers with a result."""
+    data = _attribute(_CAN_RESTART, _RESULT.pack(1))
+    info = _attribute(_INFO_KIND, b"can\0") + _attribute(_INFO_DATA, data)
+    body = _LINK.pack(0, 0, index, 0, 0) + _attribute(_LINKINFO, info)
+    return _HEADER.pack(_HEADER.size + len(body), _NEWLINK, _REQUEST_AND_ACKNOWLEDGE, sequence, 0) + body
+
+
+def result(answer: bytes) -> int | None:
+    """The errno that an answer has, 0 for success; None if it is no result."""
+    if len(answer) < _HEADER.size + _RESULT.size or _HEADER.unpack_from(answer)[1] != _ERROR:
+        return None
+    return -int(_RESULT.unpack_from(answer, _HEADER.size)[0])
+
+
+def _attribute(kind: int, value: bytes) -> bytes:
+    padding = bytes(-len(value) % 4)
+    return _ATTRIBUTE.pack(_ATTRIBUTE.size + len(value), kind) + value + padding
