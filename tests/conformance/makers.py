@@ -1,0 +1,5 @@
+"""Every link that the suite runs over."""
+
+from tests.conformance import simulated, streams
+
+MAKERS = [*streams.MAKERS, *simulated.MAKERS]

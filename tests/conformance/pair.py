@@ -1,0 +1,207 @@
+"""What the suite works on: two hubs with a medium between them, and what can be done to that medium."""
+
+import asyncio
+import random
+import socket
+from asyncio import AbstractEventLoop
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from bus.hub import Hub, Link, Pipe, Stats
+from tests.bridges.support import RecordingPipe, frame, say, until
+
+Action = Callable[[], Awaitable[None]]
+
+
+class LedgerHub(Hub):
+    """A hub that remembers each pipe that was ever on it."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.seen: list[Pipe] = []
+
+    def attach(self, pipe: Pipe) -> None:
+        super().attach(pipe)
+        if not isinstance(pipe, RecordingPipe) and pipe not in self.seen:
+            self.seen.append(pipe)
+
+    @property
+    def ledgers(self) -> list[Stats]:
+        """Each once: the pipes of a device share the one of their link."""
+        return list({id(pipe.stats): pipe.stats for pipe in self.seen}.values())
+
+
+class Side:
+    """One end: a hub, a pipe on it that keeps what the medium brings, and a link.
+
+    `once`: the link is of those that are opened once only; opening again makes another.
+    """
+
+    def __init__(self, name: str, make: Callable[[], Link] | None = None, once: bool = False) -> None:
+        self.hub = LedgerHub(name)
+        self.heard = RecordingPipe(name)
+        self.other = RecordingPipe("another peer")
+        self.hub.attach(self.heard)
+        self.hub.attach(self.other)
+        self._make, self._once = make, once
+        self.link: Link | None = None
+
+    def open(self) -> None:
+        """Open the link."""
+        assert self._make is not None
+        if self.link is None or self._once:
+            self.link = self._make()
+        self.link.open(self.hub, asyncio.get_running_loop())
+
+    def close(self) -> None:
+        if self.link is not None:
+            self.link.close()
+
+    @property
+    def up(self) -> bool:
+        """Whether something of the medium is on the hub."""
+        return len(self.hub.pipes) > 2
+
+    def say(self, *messages: bytes) -> None:
+        """Hand messages to the medium, as if `heard` had sent them: it does not keep its own."""
+        say(self.hub, self.heard, *messages)
+
+    def count(self, name: str) -> int:
+        """A field of the ledger, summed over all pipes."""
+        return sum(getattr(stats, name) for stats in self.hub.ledgers)
+
+    def reasons(self, name: str) -> dict[str, int]:
+        """`dropped` or `rejected`, summed over all pipes."""
+        total: dict[str, int] = {}
+        for stats in self.hub.ledgers:
+            for reason, count in getattr(stats, name).items():
+                total[reason] = total.get(reason, 0) + count
+        return total
+
+
+@dataclass
+class Pair:
+    """Two sides. `garbage` puts rubbish where `near` hears it; `cut` makes `far`, or another peer of
+    `near`, vanish in the middle of a frame, and `mend` brings it back, with `back` to be heard from it."""
+
+    near: Side
+    far: Side
+    clog: Callable[[], None] = lambda: None
+    garbage: Action | None = None
+    cut: Action | None = None
+    mend: Action | None = None
+    ready: Callable[[], bool] = lambda: True
+    closers: list[Callable[[], None]] = field(default_factory=list)
+    back: list[bytes] = field(default_factory=list)
+
+    async def up(self) -> None:
+        await until(lambda: self.near.up and self.far.up and self.ready())
+
+    def close(self) -> None:
+        self.near.close()
+        self.far.close()
+        for closer in reversed(self.closers):
+            closer()
+
+    def check_ledger(self) -> None:
+        """At any moment: all that was offered is sent, dropped for a reason, or queued."""
+        for side in (self.near, self.far):
+            assert [stats.balance() for stats in side.hub.ledgers] == [0] * len(side.hub.ledgers)
+
+
+@dataclass
+class Maker:
+    """Makes pairs of one link. `mtu`: the largest frame that crosses in one piece; `window`: how many
+    messages may be under way at once where nothing holds a sender back; `left_out`: tests that cannot
+    apply, and why; `missing`: why this machine cannot run it, "" if it can.
+    """
+
+    name: str
+    mtu: int
+    pair: Callable[[Path], Pair]
+    clogged: Callable[[Path], Pair] | None = None
+    simulated: bool = False
+    window: int = 1 << 20
+    sizes: Callable[[int], bytes] = frame
+    left_out: dict[str, str] = field(default_factory=dict)
+    missing: Callable[[], str] = lambda: ""
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def free_port(kind: int = socket.SOCK_STREAM) -> int:
+    """A port that nobody uses now."""
+    with socket.socket(socket.AF_INET, kind) as sock:
+        sock.bind(("127.0.0.1", 0))
+        return int(sock.getsockname()[1])
+
+
+def noise(size: int, seed: int = 1) -> bytes:
+    """Rubbish, the same each time."""
+    return random.Random(seed).randbytes(size)
+
+
+class Relay:
+    """Hands the bytes of each descriptor on to all others, as a null modem or a serial server's hub does.
+
+    `hold`: descriptors from which nothing is taken, so that who writes there clogs.
+    """
+
+    def __init__(self, loop: AbstractEventLoop) -> None:
+        self._loop = loop
+        self._waiting: dict[int, bytearray] = {}
+        self._write: dict[int, Callable[[bytes], int]] = {}
+        self._read: dict[int, Callable[[], bytes]] = {}
+        self.hold: set[int] = set()
+
+    def join(self, fd: int, read: Callable[[], bytes], write: Callable[[bytes], int]) -> None:
+        self._waiting[fd], self._read[fd], self._write[fd] = bytearray(), read, write
+        if fd not in self.hold:
+            self._loop.add_reader(fd, self._on_readable, fd)
+
+    def leave(self, fd: int) -> None:
+        self._waiting.pop(fd, None)
+        self._loop.remove_reader(fd)
+        self._loop.remove_writer(fd)
+
+    @property
+    def members(self) -> list[int]:
+        return list(self._waiting)
+
+    def stop_reading(self, fd: int) -> None:
+        self.hold.add(fd)
+        self._loop.remove_reader(fd)
+
+    def _on_readable(self, fd: int) -> None:
+        try:
+            data = self._read[fd]()
+        except OSError:
+            data = b""
+        if not data:
+            return self.leave(fd)
+        for other in self.members:
+            if other != fd:
+                self.inject(other, data)
+
+    def inject(self, fd: int, data: bytes) -> None:
+        """Bytes for one member, after what waits for it already."""
+        self._waiting[fd] += data
+        self._flush(fd)
+
+    def _flush(self, fd: int) -> None:
+        waiting = self._waiting[fd]
+        self._loop.remove_writer(fd)
+        try:
+            del waiting[: self._write[fd](bytes(waiting[:65536]))]
+        except BlockingIOError:
+            pass
+        except OSError:
+            return self.leave(fd)
+        if waiting:
+            self._loop.add_writer(fd, self._flush, fd)
+
+    def close(self) -> None:
+        for fd in self.members:
+            self.leave(fd)

@@ -1,0 +1,256 @@
+"""Makers of the simulated media: the same links on wires of `bridges.simulate`."""
+
+import asyncio
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from bridges.codecs.can import can_id, segment
+from bridges.codecs.datagram import Encoder
+from bridges.simulate import (
+    CanWire,
+    I2cWire,
+    MulticastWire,
+    SerialLine,
+    SimulatedCan,
+    SimulatedDial,
+    SimulatedMulticast,
+    SimulatedRs485,
+    SimulatedUart,
+    TcpWire,
+    rs485_node,
+)
+from bus.batch import from_payloads
+from bus.sp import HANDSHAKE, SCRATCH_BYTES
+from tests.bridges.support import frame, until
+from tests.conformance.pair import Maker, Pair, Side, noise
+
+_RETRY: dict[str, Any] = {"retry_min_s": 0.01, "retry_max_s": 0.1}
+_SCRATCH = SCRATCH_BYTES - 8
+_STRANGER = ("10.0.9.9", 7)
+
+
+def opened(near: Side, far: Side, **actions: Any) -> Pair:
+    near.open()
+    far.open()
+    return Pair(near, far, **actions)
+
+
+def uart(_: Path, clogged: bool = False) -> Pair:
+    loop, line = asyncio.get_running_loop(), SerialLine(115200)
+    ends = line.end("near"), line.end("far")
+    limits = {"queue_bytes": 16384 if clogged else 1 << 20, **_RETRY}
+    near, far = (Side(end.name, partial(SimulatedUart, end, **limits)) for end in ends)
+
+    async def garbage() -> None:
+        ends[0].hear(loop, noise(5000))
+
+    async def cut() -> None:
+        far.say(frame(3000))
+        await asyncio.sleep(0.1)  # of the 0.26 s that it takes
+        ends[1].unplug()
+        await until(lambda: not far.up)
+
+    async def mend() -> None:
+        ends[1].plug()
+
+    def clog() -> None:
+        ends[1].clogged = True
+
+    return opened(near, far, clog=clog, garbage=garbage, cut=cut, mend=mend)
+
+
+def rs485(_: Path, clogged: bool = False) -> Pair:
+    loop, line = asyncio.get_running_loop(), SerialLine(115200, shared=True, echo=True)
+    end, node_end = line.end("near"), line.end("far")
+    limits = {"queue_bytes": 16384 if clogged else 1 << 20, **_RETRY}
+    near = Side("near", partial(SimulatedRs485, end, nodes=(1,), **limits))
+    far = Side("far")
+    pair = Pair(near, far)  # such a pair is slow enough to clog by itself
+
+    def join() -> None:
+        node = rs485_node(node_end, 1, far.hub, loop, queue_bytes=1 << 20)
+        pair.closers.append(node.close)
+
+    async def garbage() -> None:
+        end.hear(loop, noise(5000))
+
+    async def cut() -> None:
+        far.say(frame(3000))
+        await asyncio.sleep(0.1)
+        node_end.unplug()
+        await until(lambda: not far.up)
+
+    async def mend() -> None:
+        node_end.plug()
+        join()
+
+    near.open()
+    join()
+    pair.garbage, pair.cut, pair.mend = garbage, cut, mend
+    return pair
+
+
+def can(_: Path, fd: bool, clogged: bool = False) -> Pair:
+    loop, wire = asyncio.get_running_loop(), CanWire()
+    ports = wire.port("near", fd), wire.port("far", fd)
+    stranger = wire.port("stranger", fd)
+    stranger_bus = stranger.open(loop)
+    limits = {"queue_bytes": 16384 if clogged else 1 << 20, "age_ms": 60_000, **_RETRY}
+    near, far = (
+        Side(port.name, partial(SimulatedCan, port, node, fd=fd, **limits))
+        for node, port in enumerate(ports, 1)
+    )
+
+    def clog() -> None:
+        ports[0].clogged = True
+
+    def send(*frames: bytes, subject: int = 0x1234) -> None:
+        from can import Message
+
+        for data in frames:
+            stranger_bus.send(Message(arbitration_id=can_id(subject, 9), data=data, is_fd=len(data) > 8))
+
+    async def garbage() -> None:
+        send(*(noise(8, seed) for seed in range(50)))
+        await until(lambda: not stranger.sending)
+
+    half = segment(frame(500), 3, fd)
+
+    async def cut() -> None:
+        send(*half[: len(half) // 2])
+        await until(lambda: not stranger.sending)
+
+    async def mend() -> None:
+        send(*segment(frame(200), 4, fd))
+
+    pair = opened(near, far, clog=clog, garbage=garbage, cut=cut, mend=mend, back=[frame(200)])
+    pair.closers.append(stranger_bus.shutdown)
+    return pair
+
+
+def tcp(_: Path, clogged: bool = False) -> Pair:
+    loop, wire = asyncio.get_running_loop(), TcpWire(rate_bytes_s=1e6)
+    end, stranger = wire.client("far"), wire.client("stranger")
+    limits = {"queue_bytes": (1 if clogged else 8) << 20, **_RETRY}
+    near = Side("near", partial(wire.listen, **limits), once=True)
+    far = Side("far", partial(SimulatedDial, end, **limits), once=True)
+
+    def clog() -> None:
+        end.clogged = True
+
+    async def garbage() -> None:
+        sock = await stranger.connect(loop)
+        sock.send(noise(5000))
+        await until(lambda: not any("stranger" in c.ends[0].name for c in wire.connections))
+        sock.close()
+
+    async def cut() -> None:
+        sock = await stranger.connect(loop)
+        sock.send(HANDSHAKE + from_payloads([frame(3000)]).data[:1500])
+        await asyncio.sleep(1)
+        wire.reset(stranger)
+        await until(lambda: len(near.hub.pipes) == 3)
+        sock.close()
+
+    async def mend() -> None:
+        sock = await stranger.connect(loop)
+        sock.send(HANDSHAKE + bytes(from_payloads([frame(200)]).data))
+        await until(lambda: len(near.heard.messages) == 2)
+        sock.close()
+        await until(lambda: len(near.hub.pipes) == 3)
+
+    return opened(near, far, clog=clog, garbage=garbage, cut=cut, mend=mend, back=[frame(200)])
+
+
+def multicast(_: Path, clogged: bool = False) -> Pair:
+    loop, wire = asyncio.get_running_loop(), MulticastWire()
+    hosts = wire.member("near"), wire.member("far")
+    limits = {"queue_bytes": 65536 if clogged else 1 << 20, **_RETRY}
+    near, far = (Side(host.name, partial(SimulatedMulticast, host, **limits)) for host in hosts)
+
+    def clog() -> None:
+        hosts[0].clogged = True
+
+    async def garbage() -> None:
+        for seed in range(50):
+            wire.carry(loop, noise(seed * 7, seed), _STRANGER)
+
+    async def cut() -> None:
+        first = Encoder(1400, 7, 7).encode(from_payloads([frame(3000)]))[0][0]
+        wire.carry(loop, first, _STRANGER)
+        await asyncio.sleep(0.1)
+
+    async def mend() -> None:
+        for datagram, _ in Encoder(1400, 7, 8).encode(from_payloads([frame(2000)])):
+            wire.carry(loop, datagram, _STRANGER)
+
+    return opened(near, far, clog=clog, garbage=garbage, cut=cut, mend=mend, back=[frame(2000)])
+
+
+def i2c(_: Path, clogged: bool = False) -> Pair:
+    loop, wire = asyncio.get_running_loop(), I2cWire([0x42])
+    target = wire.targets[0x42]
+    adapter: Any = wire.adapter
+    near = Side("near", partial(wire.link, queue_bytes=16384 if clogged else 1 << 20, **_RETRY))
+    far = Side("far")
+    target.mailbox.queue_bytes = 1 << 20
+    target.join(far.hub, loop)
+    near.open()
+
+    async def cut() -> None:
+        read, left = adapter.read_i2c_block_data, iter(range(60))  # of more than 100 segments
+
+        def fail_in_the_middle(address: int, register: int, length: int) -> list[int]:
+            if next(left, None) is None and 0x42 in wire.adapter.targets:
+                target.reset()
+                target.unplug()
+            return list(read(address, register, length))
+
+        adapter.read_i2c_block_data = fail_in_the_middle
+        far.say(frame(3000))
+        await until(lambda: wire_pipe().state == "absent")
+
+    async def mend() -> None:
+        del adapter.read_i2c_block_data
+        target.plug()
+
+    def wire_pipe() -> Any:
+        link: Any = near.link
+        return link.targets[0x42]
+
+    def ready() -> bool:
+        return bool(wire_pipe().state == "up")
+
+    def clog() -> None:
+        target.clogged = True
+
+    return Pair(near, far, clog, cut=cut, mend=mend, ready=ready, closers=[target.close])
+
+
+_I2C_GARBAGE = "a target's 64 bytes hold no stream: flipped bits are in tests/bridges/test_codec_mailbox.py"
+
+
+def any_bytes(size: int) -> bytes:
+    """A message of an SP link, which may be anything."""
+    return frame(size) if size <= 3072 else noise(size)
+
+
+MAKERS = [
+    Maker("simulated-uart", 254, uart, partial(uart, clogged=True), simulated=True),
+    Maker("simulated-rs485", 254, rs485, partial(rs485, clogged=True), simulated=True),
+    Maker("simulated-can", 7, partial(can, fd=False), partial(can, fd=False, clogged=True), simulated=True),
+    Maker("simulated-can-fd", 63, partial(can, fd=True), partial(can, fd=True, clogged=True), simulated=True),
+    Maker(
+        "simulated-tcp", SCRATCH_BYTES - 8, tcp, partial(tcp, clogged=True), simulated=True, sizes=any_bytes
+    ),
+    Maker("simulated-multicast", 1396, multicast, partial(multicast, clogged=True), simulated=True),
+    Maker(
+        "simulated-i2c",
+        30 - 4,
+        i2c,
+        partial(i2c, clogged=True),
+        simulated=True,
+        left_out={"test_garbage_then_the_next_frame_but_one_at_the_latest": _I2C_GARBAGE},
+    ),
+]
