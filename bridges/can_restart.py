@@ -12,6 +12,7 @@ from bridges.codecs.can_netlink import restart_request, result
 log = logging.getLogger("buscoupler.bridges")
 
 _ANSWER_S = 1.0
+_PURGE_S = 1.0  # by then the kernel has emptied the device's queue: nothing old comes out
 _REFUSED = (errno.EPERM, errno.EACCES, errno.EOPNOTSUPP)
 
 
@@ -54,7 +55,7 @@ class Restarter:
         if self._off:
             return
         self._off = True
-        if self._loop.time() - self._recovered_s > 2 * self._pause_s:
+        if self._loop.time() - self._recovered_s > _PURGE_S + self._pause_s:
             self._pause_s = self._min_s
         self._later()
 
@@ -68,7 +69,7 @@ class Restarter:
             self._timer = None
 
     def _later(self) -> None:
-        self._timer = self._loop.call_later(self._pause_s * self._jitter(0.5, 1.0), self._try)
+        self._timer = self._loop.call_later(_PURGE_S + self._pause_s * self._jitter(0.5, 1.0), self._try)
         self._pause_s = min(2 * self._pause_s, self._max_s)
 
     def _try(self) -> None:

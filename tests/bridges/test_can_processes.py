@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import sys
 from asyncio import StreamReader, StreamWriter, get_running_loop
 from collections.abc import AsyncIterator
@@ -14,7 +15,7 @@ import pytest
 from bridges.can import CanLink
 from bridges.codecs.can import can_id, segment
 from bus.hub import Hub
-from tests.bridges.support import MESSAGE, SIZES, frame, recorder, say, until
+from tests.bridges.support import MESSAGE, SIZES, PtyPair, frame, recorder, say, until
 from tests.bridges.test_can_link import GROUP, free_port
 
 ECHO = """
@@ -193,3 +194,31 @@ async def test_slcan_without_a_code_for_the_rate_says_so(wire: Wire) -> None:
     with opened(Hub(), **mine) as link:
         await until(lambda: link.state == "waiting")
         assert "data bitrate" in link.fault.lower()
+
+
+async def test_slcan_on_a_serial_line(line: PtyPair) -> None:
+    """A tty, as a USB adapter is: pulled out, put back, and clogged when it is closed."""
+    hub = Hub()
+    heard = recorder(hub)
+    said = bytearray()
+    mine = settings("slcan", 1, str(line.path), 0)
+
+    def tells(text: bytes) -> bool:
+        said.extend(line.read())
+        return text in said
+
+    with opened(hub, **mine) as link:
+        await until(lambda: link.state == "up" and tells(b"O\r"))
+        say(hub, heard, frame(6))
+        await until(lambda: tells(b"\rT107234017" + frame(6).hex().upper().encode() + b"E1\r"))
+        line.let_go()
+        line.unplug()
+        await until(lambda: link.losses == 1)
+        line.plug()
+        await until(lambda: link.state == "up")
+        for data in segment(MESSAGE, 7):
+            os.write(line.master, f"T{can_id(0x1234, 9):08X}{len(data)}{data.hex()}\rz\r".encode())
+        await until(lambda: heard.messages == [MESSAGE])
+        say(hub, heard, *[frame(2048, seed) for seed in range(8)])  # which nobody reads
+        await until(lambda: link.stats.queued > 0)
+    assert link.stats.balance() == link.stats.queued == 0
