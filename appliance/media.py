@@ -33,12 +33,21 @@ def _link(spec: media.Link, _: model.Gateway) -> Link:
     return bus_link(spec.address, spec.mode, spec.queue_bytes, spec.message_bytes, spec.tls)
 
 
+_LINE = ("port", "baud", "exclusive", "parity", "stopbits", "rtscts", "queue_bytes")
+
+
 def _uart(spec: media.Uart, _: model.Gateway) -> Link:
+    line: dict[str, Any] = {name: getattr(spec, name) for name in _LINE}
+    if spec.rs485 is not None:
+        from bridges.rs485 import Rs485Link
+
+        shared = spec.rs485
+        return Rs485Link(
+            nodes=shared.nodes, answer_ms=shared.answer_ms, turnaround_ms=shared.turnaround_ms, **line
+        )
     from bridges.uart import UartLink
 
-    return UartLink(
-        spec.port, spec.baud, exclusive=spec.exclusive, rtscts=spec.rtscts, queue_bytes=spec.queue_bytes
-    )
+    return UartLink(echo=spec.echo, **line)
 
 
 def _can(spec: media.Can, gateway: model.Gateway) -> Link:
@@ -57,7 +66,43 @@ def _can(spec: media.Can, gateway: model.Gateway) -> Link:
     )
 
 
-MEDIA: dict[str, Callable[[Any, model.Gateway], Link]] = {"link": _link, "uart": _uart, "can": _can}
+def _i2c(spec: media.I2c, _: model.Gateway) -> Link:
+    from bridges.i2c import I2cLink
+
+    return I2cLink(
+        spec.bus, spec.targets, poll_ms=spec.poll_ms, queue_bytes=spec.queue_bytes, alert=spec.alert
+    )
+
+
+def _multicast(spec: media.Multicast, _: model.Gateway) -> Link:
+    from bridges.multicast import MulticastLink
+
+    return MulticastLink(
+        spec.group,
+        spec.port,
+        spec.interface,
+        hops=spec.hops,
+        datagram_bytes=spec.datagram_bytes,
+        queue_bytes=spec.queue_bytes,
+    )
+
+
+def _tcp(spec: media.Tcp, _: model.Gateway) -> Link:
+    from bridges.tcp import TcpFramesLink
+
+    return TcpFramesLink(
+        spec.host, spec.port, mode=spec.mode, framing=spec.framing, queue_bytes=spec.queue_bytes
+    )
+
+
+MEDIA: dict[str, Callable[[Any, model.Gateway], Link]] = {
+    "link": _link,
+    "uart": _uart,
+    "can": _can,
+    "i2c": _i2c,
+    "multicast": _multicast,
+    "tcp": _tcp,
+}
 
 
 def medium_link(side: model.Side, gateway: model.Gateway) -> Link:

@@ -19,10 +19,6 @@ UNSUPPORTED = {
     "brokers/*": "a TMQ broker",
     "devices/*": "a tap",
     "bridges/*/on/1": "failover between gateways",
-    "bridges/*/join/*/i2c": "I2C",
-    "bridges/*/join/*/multicast": "UDP multicast",
-    "bridges/*/join/*/tcp": "a plain TCP stream",
-    "bridges/*/join/*/uart/rs485": "polled RS-485",
     "bridges/*/join/*/shed": "a shed policy",
 }
 

@@ -79,9 +79,21 @@ class Uart(Node):
     """A serial line: COBS with CRC-32."""
 
     SHORT = "port"
-    port: Path = field(metadata=doc("the device file; `/dev/serial/by-id/...` survives re-plugging"))
-    baud: Annotated[int, Range(50, 20_000_000)] = field(default=115_200, metadata=doc("bits a second, 8N1"))
+    port: Path = field(
+        metadata=doc(
+            "a device file (`/dev/serial/by-id/...` survives re-plugging), `hwgrep://VID:PID`, "
+            "`socket://HOST:PORT` or `rfc2217://HOST:PORT`"
+        )
+    )
+    baud: Annotated[int, Range(50, 20_000_000)] = field(
+        default=115_200, metadata=doc("bits a second, 8 data bits")
+    )
+    parity: Literal["N", "E", "O"] = field(default="N", metadata=doc("none, even or odd"))
+    stopbits: Annotated[int, Range(1, 2)] = field(default=1, metadata=doc("stop bits"))
     rtscts: bool = field(default=False, metadata=doc("hardware flow control"))
+    echo: bool = field(
+        default=False, metadata=doc("a two-wire adapter that hears what it sends: its echo is taken out")
+    )
     exclusive: bool = field(default=True, metadata=doc("keep other programs off the port"))
     rs485: Rs485 | None = field(default=None, metadata=doc("a polled, shared pair instead of a line for two"))
     queue_bytes: QueueBytes = field(default=QUEUE_BYTES, metadata=doc("bound of the queue to the line"))
@@ -132,6 +144,10 @@ class I2c(Node):
         metadata=doc("7-bit addresses")
     )
     poll_ms: Milliseconds = field(default=5, metadata=doc("time between two polls of an active target"))
+    alert: Path | None = field(
+        default=None,
+        metadata=doc("active-low line that targets pull, `/dev/gpiochip0:17`: read instead of idle polls"),
+    )
     clock_hz: Annotated[int, Range(1_000, 5_000_000)] = field(
         default=100_000, metadata=doc("bus clock; set by the system, told here for the budget")
     )
@@ -160,7 +176,7 @@ def _check_group(text: str) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Multicast(Node):
-    """A UDP multicast group: a datagram a frame, fragments above the path's payload."""
+    """A UDP multicast group: small frames share a datagram, long ones are fragmented."""
 
     group: Annotated[str, Check(_check_group, "a multicast address")] = field(
         metadata=doc("IPv4 or IPv6 group")

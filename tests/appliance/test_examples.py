@@ -11,6 +11,8 @@ import pytest
 from appliance.compose import Appliance
 from appliance.demo.nullmodem import NullModem
 from bridges.can import CanLink
+from bridges.multicast import MulticastLink
+from bridges.tcp import TcpFramesLink
 from bridges.uart import UartLink
 from bus.frame import PUB, pack
 from bus.hub import Hub, Link
@@ -20,7 +22,7 @@ from tests.appliance.probe_support import free_port
 from tests.helpers.peers import Ear, until
 from topologies.checker import check, unsupported
 from topologies.loader import loads
-from topologies.model import Can, Topology, Uart
+from topologies.model import Can, Multicast, Tcp, Topology, Uart
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "topologies").glob("*.yaml"))
 RUNNABLE = [path for path in EXAMPLES if path.stem != "cold-chain"]
@@ -47,6 +49,11 @@ def doors(topology: Topology, line: Path) -> dict[str, Link]:
         for side in bridge.join:
             if isinstance(side.medium, Uart):
                 links["uart"] = UartLink(str(line), side.medium.baud)
+            elif isinstance(side.medium, Multicast):
+                group = side.medium
+                links["multicast"] = MulticastLink(group.group, group.port, group.interface, hops=group.hops)
+            elif isinstance(side.medium, Tcp):
+                links["tcp"] = TcpFramesLink(side.medium.host, side.medium.port)
             elif isinstance(side.medium, Can):
                 can = side.medium
                 links["can"] = CanLink(

@@ -1,0 +1,46 @@
+"""Each medium of a topology becomes its link, with the settings that the file gives."""
+
+from typing import Any
+
+import pytest
+
+from appliance.media import medium_link
+from topologies.checker import check
+from topologies.loader import loads
+
+SIDES: list[tuple[str, str, dict[str, Any]]] = [
+    ("uart: {port: /dev/x, baud: 9600, echo: true}", "UartLink", {"port": "/dev/x", "name": "uart:/dev/x"}),
+    ("uart: {port: /dev/x, rs485: {nodes: [3, 7]}}", "Rs485Link", {"port": "/dev/x"}),
+    ("can: {channel: can0, node: 9, subject: 77}", "CanLink", {"node": 9, "subject": 77, "channel": "can0"}),
+    ("i2c: {bus: 1, targets: [0x42, 0x43]}", "I2cLink", {"bus": 1, "name": "i2c:1"}),
+    (
+        "multicast: {group: 'ff15::9', port: 9943, interface: lo, hops: 3}",
+        "MulticastLink",
+        {"port": 9943, "interface": "lo", "hops": 3},
+    ),
+    ("tcp: {host: 127.0.0.1, port: 9, mode: listen}", "TcpFramesLink", {}),
+    ("tcp: {host: 127.0.0.1, port: 9, framing: cobs}", "TcpFramesLink", {}),
+    ("url: tcp://127.0.0.1:9", "DialLink", {"url": "tcp://127.0.0.1:9"}),
+]
+
+
+@pytest.mark.parametrize(("side", "kind", "settings"), SIDES, ids=lambda value: str(value)[:24])
+def test_a_side_becomes_its_link(side: str, kind: str, settings: dict[str, Any]) -> None:
+    text = "\n".join(
+        (
+            "name: t",
+            "gateways: {gw: {address: 127.0.0.1, node: 1}}",
+            "buses: {b: {on: gw, listen: tcp://127.0.0.1:1}}",
+            "bridges:",
+            "  x:",
+            "    on: gw",
+            "    join:",
+            "      - bus: b",
+            f"      - {side}",
+        )
+    )
+    topology = loads(text, "t.yaml")
+    assert not [finding for finding in check(topology) if finding.level == "error"]
+    link = medium_link(topology.bridges["x"].join[1], topology.gateways["gw"])
+    assert {name: getattr(link, name) for name in settings} == settings
+    assert type(link).__name__ == kind
