@@ -160,6 +160,27 @@ def test_an_answer_outside_its_time_is_delivered_but_is_no_answer() -> None:
     assert master.nodes[1].state == "unknown"
 
 
+def test_an_answer_that_has_begun_may_end_but_not_go_on_for_ever() -> None:
+    master = Master({1: NodeHealth()}, BYTE_S)
+    master.step(0, False)
+    master.wrote(11, 0)
+    answer = encode(frame(3072))
+    for at, byte in enumerate(answer[:-1]):
+        now = 0.015 + at * BYTE_S
+        assert master.hear(bytes((byte,)), now) == []
+        assert master.step(now, True) is None
+    assert master.hear(answer[-1:], now + BYTE_S) == [frame(3072)]
+    assert (master.nodes[1].messages, master.nodes[1].missed) == (1, 0)
+    master.step(now + 1, False)
+    master.wrote(11, now + 1)
+    end = now + 3
+    while now < end and not master.nodes[1].missed:
+        now += 0.01
+        master.hear(b"\x55", now)
+        master.step(now, False)
+    assert master.nodes[1].missed == 1
+
+
 def test_done_of_another_node_is_no_answer() -> None:
     master = Master({1: NodeHealth(), 2: NodeHealth()}, BYTE_S)
     master.step(0, False)

@@ -176,6 +176,7 @@ async def test_a_control_message_from_the_bus_gives_nobody_the_turn(line: PtyPai
         say(hub, None, control(1, POLL), FRAME, b"")
         await until(lambda: wires.heard[1] == [FRAME])
     assert link.stats.dropped == {"control": 1, "empty": 1}
+    assert (link.stats.sent, link.stats.balance()) == (1, 0)
 
 
 async def test_garbage_costs_what_it_hits(line: PtyPair) -> None:
