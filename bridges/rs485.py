@@ -24,7 +24,8 @@ class Rs485Link(SerialLink):
     `UartLink`.
     `nodes`: their addresses, 1 to 254; polled in turn. A node begins its answer within `answer_ms` of the end
     of its poll: add what the adapter delays (16 ms for some on USB). `turnaround_ms` of silence lie between
-    senders. A node that had nothing to say is asked again after `idle_ms`.
+    senders. A node that has nothing to say is asked again after `idle_ms`, and up to ten times that
+    while it goes on so.
     `nodes` of the link tells each one's health; it goes on counting from one opening to the next.
     """
 

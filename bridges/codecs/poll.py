@@ -17,6 +17,7 @@ POLL, DONE = 0, 1
 ADDRESS_MIN, ADDRESS_MAX = 1, 254
 SILENT_POLLS = 3
 SLOW_S = 1.0
+_IDLE_GROWTH = 10
 ECHO_S = 0.25
 """An echo that is not there so long after its time on the line does not come."""
 
@@ -57,7 +58,8 @@ class Master:
     Own messages and polls alternate, and the nodes take turns, so that nobody starves. A node answers
     within `answer_s` of the end of its poll, with one message or DONE; `turnaround_s` of silence lies between
     senders.
-    A node with nothing to say is asked again after `idle_s`. `byte_s`: the time of a byte on the line.
+    A node with nothing to say is asked again after `idle_s`, then after longer, up to ten times that: polling
+    an idle pair costs the processor more than it gives. `byte_s`: the time of a byte on the line.
     `deadline`: when `step` wants to be called, if nothing else happens before.
     """
 
@@ -83,6 +85,7 @@ class Master:
         self._decoder = Decoder(rejected)
         self._order = list(nodes)
         self._due = dict.fromkeys(nodes, -inf)
+        self._pause_s = dict.fromkeys(nodes, idle_s)
         self._asked: int | None = None
         self._until = self._latest = -inf  # when to give up waiting: as heard so far, and at last
         self._line_free = self._quiet = -inf  # when what we wrote is out; when others have been silent enough
@@ -167,8 +170,13 @@ class Master:
         health.state, health.missed_in_a_row = "up", 0
         health.messages += message
         health.done += not message
-        self._due[self._asked] = now if message else now + self._idle_s
+        self._rest(self._asked, now, message)
         self._asked = None
+
+    def _rest(self, address: int, now: float, message: bool) -> None:
+        pause_s = 0 if message else self._pause_s[address]
+        self._due[address] = now + pause_s
+        self._pause_s[address] = min(max(2 * pause_s, self._idle_s), _IDLE_GROWTH * self._idle_s)
 
     def _missed(self, address: int, now: float) -> None:
         health = self.nodes[address]
