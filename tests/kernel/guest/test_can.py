@@ -100,6 +100,46 @@ async def test_the_kernel_keeps_foreign_frames_away() -> None:
 
 
 @pytest.mark.parametrize(
+    ("frame_", "state"),
+    [
+        ("20000004#0010000000007F00", "error-passive"),
+        ("20000004#0008000000006000", "error-warning"),
+        ("20000040#0000000000000000", "bus-off"),
+    ],
+)
+async def test_error_frames_of_the_kernel_are_states(frame_: str, state: str) -> None:
+    """linux/can/error.h: what a driver reports of its controller; anybody may say it on vcan."""
+    hub = Hub()
+    heard = recorder(hub)
+    with can_link(hub, CHANNEL, 1) as link:
+        await until(lambda: link.bus_state == "error-active", PATIENCE_S)
+        await cansend(CHANNEL, frame_)
+        await until(lambda: link.bus.entered.get(state) == 1, PATIENCE_S)
+        await cansend(CHANNEL, "20000100#0000000000000000")  # the controller was restarted
+        await until(lambda: link.bus_state == "error-active", PATIENCE_S)
+        say(hub, heard, MESSAGE)
+        await until(lambda: link.stats.sent == 1, PATIENCE_S)
+        assert link.bus.restarts == 1
+        assert link.losses == 0
+
+
+async def test_what_the_kernel_drops_for_want_of_room_is_counted() -> None:
+    hub = Hub()
+    heard = recorder(hub)
+    with can_link(hub, CHANNEL, 1) as link, raw_socket() as flood:
+        await until(lambda: link.state == "up", PATIENCE_S)
+        orphan = raw_frame(can_id(SUBJECT, 8) | socket.CAN_EFF_FLAG, bytes(7) + b"\0")
+        for _ in range(8000):  # at once: the loop does not read meanwhile
+            flood.send(orphan)
+        await until(lambda: link.stats.rejected.get("orphan", 0) > 0, PATIENCE_S)
+        for data in segment(MESSAGE, 7):
+            flood.send(raw_frame(can_id(SUBJECT, 9) | socket.CAN_EFF_FLAG, data))
+            await until(lambda: link.stats.rejected.get("orphan", 0) > 0, PATIENCE_S)
+        await until(lambda: bool(heard.messages) and link.stats.rejected.get("overrun", 0) > 0, PATIENCE_S)
+        assert link.stats.rejected["orphan"] + link.stats.rejected["overrun"] == 8000
+
+
+@pytest.mark.parametrize(
     "frames",
     [[f"10723405#{data}" for data in CLASSIC], [f"10723405##1{FD}"]],
     ids=["classic", "fd"],

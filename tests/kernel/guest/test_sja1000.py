@@ -3,6 +3,7 @@
 import errno
 import socket
 import struct
+import subprocess
 from collections.abc import Iterator
 
 import pytest
@@ -35,8 +36,6 @@ def narrow() -> Iterator[None]:
 
 
 def run_tc(words: str) -> None:
-    import subprocess
-
     subprocess.run(["tc", *words.split()], check=True, timeout=PATIENCE_S)
 
 
