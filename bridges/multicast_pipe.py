@@ -6,14 +6,14 @@ import os
 import secrets
 import socket
 from asyncio import AbstractEventLoop, TimerHandle
-from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
-from bridges.codecs.datagram import Datagram, Decoder, Encoder
+from bridges.codecs.datagram import Decoder, Encoder
 from bridges.codecs.fragments import TIMEOUT_S
 from bridges.codecs.rtnetlink import LinkNews
 from bridges.interfaces import lost
+from bridges.multicast_send import Outbox
 from bridges.multicast_sockets import HEADER_BYTES, Sockets
 from bus.batch import Batch, payloads
 from bus.hub import Hub, Stats
@@ -21,7 +21,6 @@ from bus.hub import Hub, Stats
 DATAGRAM_BYTES_MIN = 64
 _READ_BYTES = 65536
 _READ_DATAGRAMS = 128  # in one wake-up
-_ENCODE_MESSAGES = 512  # taken off the queue at a time
 _FULL_INTERFACE_S = 0.002  # nothing tells when the interface's own queue has room again
 
 # The interface is no longer what it was; any other error concerns one datagram.
@@ -52,92 +51,6 @@ def drain(sock: socket.socket, view: memoryview, own: tuple[Any, ...]) -> tuple[
     return found, echoes
 
 
-class Outbox:
-    """What waits for the sender: datagrams, and behind them messages. Bounded; keeps the ledger."""
-
-    def __init__(self, encoder: Encoder, stats: Stats, queue_bytes: int) -> None:
-        self._encoder, self._stats, self._queue_bytes = encoder, stats, queue_bytes
-        self._ready: deque[Datagram] = deque()
-        self._messages: deque[bytes] = deque()
-
-    def add(self, batch: Batch) -> None:
-        """Make datagrams of `batch`, to be sent at once; `trim` afterwards what could not be."""
-        self._add_ready(self._encoder.encode(batch))
-
-    def _add_ready(self, made: list[Datagram]) -> None:
-        self._ready.extend(made)
-        self._stats.queued += sum(count for _, count in made)
-        self._stats.queued_bytes += sum(len(datagram) for datagram, _ in made)
-
-    def add_later(self, messages: Iterable[bytes]) -> None:
-        """Queue as messages what must wait anyway: they share datagrams when their time comes."""
-        stats = self._stats
-        for message in messages:
-            if stats.queued_bytes + len(message) > self._queue_bytes:
-                stats.drop("queue full")
-            else:
-                self._messages.append(message)
-                stats.queued += 1
-                stats.queued_bytes += len(message)
-
-    def _refill(self) -> bool:
-        taken = [self._messages.popleft() for _ in range(min(len(self._messages), _ENCODE_MESSAGES))]
-        self._stats.queued -= len(taken)
-        self._stats.queued_bytes -= sum(map(len, taken))
-        self._add_ready(self._encoder.pack(taken))
-        return bool(self._ready or self._messages)
-
-    def transmit(self, send: Callable[[bytes], int]) -> None:
-        """Send until all is sent. Raises OSError: what `send` did not take is still the first in line."""
-        while self._ready or self._refill():
-            self._transmit_ready(send)
-
-    def _transmit_ready(self, send: Callable[[bytes], int]) -> None:
-        ready, sent, sent_bytes = self._ready, 0, 0
-        try:
-            while ready:
-                datagram, count = ready[0]
-                send(datagram)
-                ready.popleft()
-                sent += count
-                sent_bytes += len(datagram)
-        finally:
-            stats = self._stats
-            stats.sent += sent
-            stats.sent_bytes += sent_bytes
-            stats.queued -= sent
-            stats.queued_bytes -= sent_bytes
-
-    def refuse_first(self, reason: str) -> None:
-        """Drop the first datagram and, if it is a fragment, those of its message behind it."""
-        count = 0
-        while self._ready and not count:
-            datagram, count = self._ready.popleft()
-            self._forget(datagram, count, reason)
-
-    def trim(self) -> None:
-        """Drop the newest datagrams above the bound, with all fragments of a message."""
-        ready = self._ready
-        while ready and self._stats.queued_bytes > self._queue_bytes:
-            self._forget(*ready.pop(), "queue full")
-            while ready and not ready[-1][1]:
-                self._forget(*ready.pop(), "queue full")
-
-    def _forget(self, datagram: bytes, count: int, reason: str) -> None:
-        self._stats.queued -= count
-        self._stats.queued_bytes -= len(datagram)
-        if count:
-            self._stats.drop(reason, count)
-
-    def clear(self) -> None:
-        """Drop everything as `closed`."""
-        if self._stats.queued:
-            self._stats.drop("closed", self._stats.queued)
-        self._ready.clear()
-        self._messages.clear()
-        self._stats.queued = self._stats.queued_bytes = 0
-
-
 class MulticastPipe:
     """All other members of the group, as one peer. `limits`: bytes of a datagram, and of the queue."""
 
@@ -164,6 +77,7 @@ class MulticastPipe:
         self._expiry: TimerHandle | None = None
         self._retry: TimerHandle | None = None
         self._waiting = self._closed = False
+        self._repeat = False  # the first datagram was heard on this host, but the interface did not take it
 
     def _fit(self, mtu: int) -> int:
         """What a datagram may hold where `mtu` holds it with its IP and UDP headers."""
@@ -223,17 +137,25 @@ class MulticastPipe:
         self._outbox.add(batch)
         self._flush()
         self._outbox.trim()
+        self._repeat = self._repeat and self._outbox.has_ready
 
     def _flush(self) -> None:
         self._retry = None
         while True:
             try:
+                if self._repeat:
+                    self._repeat_first()
                 self._outbox.transmit(self._sockets.sender.send)
             except OSError as error:
                 if not self._may_go_on(error):
                     return
             else:
                 return self._wait(False)
+
+    def _repeat_first(self) -> None:
+        with self._sockets.unheard_here():
+            self._outbox.transmit_first(self._sockets.sender.send)
+        self._repeat = False
 
     def _may_go_on(self, error: OSError) -> bool:
         """Whether to go on sending after this error; if not, that is seen to."""
@@ -243,9 +165,10 @@ class MulticastPipe:
             self._wait(True)
         elif error.errno == errno.ENOBUFS:
             self._wait(False)
-            self._waiting = True
+            self._waiting = self._repeat = True
             self._retry = self._loop.call_later(_FULL_INTERFACE_S, self._flush)
         else:
+            self._repeat = False
             self._outbox.refuse_first(os.strerror(error.errno or 0).lower())
             return True
         return False

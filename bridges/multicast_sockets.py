@@ -4,6 +4,7 @@ import contextlib
 import errno
 import socket
 import struct
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from ipaddress import IPv4Address
 from pathlib import Path
@@ -17,7 +18,6 @@ _RECEIVE_BYTES = 4 * 1024 * 1024
 _SEND_BYTES = 1024 * 1024
 # Linux's names that `socket` does not have (in.h, in6.h, socket.h); the numbers are the kernel's interface.
 _IP_MULTICAST_ALL = 49
-_IPV6_MULTICAST_ALL = 29
 _IP_RECVERR = 11
 _IPV6_RECVERR = 25
 _SO_RCVBUFFORCE = 33
@@ -49,6 +49,19 @@ class Sockets:
         except OSError:  # Linux before 4.12
             return 0
         return int(struct.unpack_from("=I", raw, 4 * _MEMINFO_DROPS)[0])
+
+    @contextlib.contextmanager
+    def unheard_here(self) -> Iterator[None]:
+        """What is sent meanwhile goes out by the interface, but not to the programs of this host."""
+        v4 = self.sender.family == socket.AF_INET
+        level = socket.IPPROTO_IP if v4 else socket.IPPROTO_IPV6
+        option = socket.IP_MULTICAST_LOOP if v4 else socket.IPV6_MULTICAST_LOOP
+        before = self.sender.getsockopt(level, option)
+        self.sender.setsockopt(level, option, 0)
+        try:
+            yield
+        finally:
+            self.sender.setsockopt(level, option, before)
 
     def close(self) -> None:
         for part in (self.receiver, self.sender, self.watch):
@@ -86,7 +99,6 @@ def _join(sock: socket.socket, group: Address, port: int, interface: Interface) 
         sock.bind((str(group), port))
         request = struct.pack("=4s4si", group.packed, bytes(4), interface.index)
         return sock.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, request)
-    sock.setsockopt(socket.IPPROTO_IPV6, _IPV6_MULTICAST_ALL, 0)
     # IPv6 takes what any interface brings for a group that the socket joined on one: bind to that one.
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, interface.name.encode())
     sock.bind((str(group), port, 0, interface.index))

@@ -18,7 +18,7 @@ from bridges.codecs.datagram import Encoder
 from bridges.codecs.rtnetlink import LOOPBACK, MULTICAST, RUNNING, UP, AddressNews, LinkNews
 from bridges.interfaces import Interface, fault, find, lost
 from bridges.multicast import MulticastLink
-from bridges.multicast_pipe import Outbox
+from bridges.multicast_send import Outbox
 from bridges.multicast_sockets import is_member
 from bus.batch import from_payloads
 from bus.errors import LinkError
