@@ -6,6 +6,7 @@ from bridges.codecs.mailbox_segments import ACK, DATA_END, EPOCH, TARGET_CTL, In
 
 _ACTIVE_S = 0.25
 """How long after the last progress a target counts as active."""
+_IN_STEP = -1
 
 MailState = Literal["linking", "up", "stalled", "absent"]
 
@@ -42,8 +43,8 @@ class Controller:
         self.due_s = 0.0
         self.links = self.resets = self.nacks = 0
         self.inbox, self._out = Inbox(rejected=rejected), Outbox()
-        self._epoch = self._seen = 0
-        self._linked = self._dirty = self._doubt = self._moved = False
+        self._epoch, self._seen = 0, _IN_STEP
+        self._linked = self._dirty = self._moved = False
         self._access: Access | None = None
         self._pause_s = 0.0
         self._heard_s: float | None = None
@@ -122,7 +123,7 @@ class Controller:
         ack = int(ctl & ACK != 0)
         if not self._epoch or ctl & EPOCH != self._epoch or (self._linked and not self._out.in_step(ack)):
             return self._out_of_step(now, ctl & (ACK | EPOCH))
-        self._doubt, self._polled_s = False, now
+        self._seen, self._polled_s = _IN_STEP, now
         if not self._linked:
             self._link_up(now)
         if self._out.take_ack(ack):
@@ -140,11 +141,9 @@ class Controller:
     def _out_of_step(self, now: float, seen: int) -> None:
         """Another epoch than ours, or an impossible bit: given up only when it reads so twice."""
         before, self._seen = self._seen, seen
-        if self._linked and not self._doubt:
-            self._doubt, self._access = True, POLL
-            return None
         if self._linked and seen != before:
-            return self._rest(now)
+            self._access = POLL
+            return None
         if self._linked or not self._epoch:
             self.resets += self._linked
             self._begin_link(now, seen & EPOCH, "reset")
@@ -161,7 +160,7 @@ class Controller:
         self._epoch = self._epoch % EPOCH + 1
         if self._epoch == seen:
             self._epoch = seen % EPOCH + 1
-        self._linked, self._doubt, self._dirty = False, False, True
+        self._linked, self._dirty = False, True
         self._waits_s = now
         if self.state != "absent":
             self.state = "stalled" if reason == "stalled" else "linking"

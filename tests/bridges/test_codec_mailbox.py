@@ -406,3 +406,54 @@ def test_timing_is_a_setting() -> None:
     assert controller.next(0.0) is not None
     controller.failed(0.1)
     assert controller.state == "absent"
+
+
+def once(change: Callable[[bytes], bytes], reads: bool, bytes_: int) -> Callable[[Access, bytes], bytes]:
+    """Changes the first access of a kind that carries so many bytes; the others pass as they are."""
+    done: list[bool] = []
+
+    def spoil(wanted: Access, carried: bytes) -> bytes:
+        if done or bool(wanted.size) != reads or len(carried) != bytes_:
+            return carried
+        done.append(True)
+        return change(carried)
+
+    return spoil
+
+
+@pytest.mark.parametrize("bit", range(8))
+def test_one_flipped_bit_of_ctl_in_a_poll_loses_and_doubles_nothing(bit: int) -> None:
+    wire = Wire()
+    wire.target.send(frame(20, 1))
+    wire.run(lambda: wire.to_controller == [frame(20, 1)])
+    wire.pass_time(1.0)
+    wire.fault = once(lambda carried: bytes((carried[0] ^ 1 << bit, carried[1])), reads=True, bytes_=2)
+    wire.pass_time(1.0)
+    wire.backlog = [frame(20, 2)]
+    wire.target.send(frame(20, 3))
+    wire.run(lambda: wire.outcomes == ["sent"] and not wire.target.queued)
+    assert wire.to_target == [frame(20, 2)]
+    assert wire.to_controller == [frame(20, 1), frame(20, 3)]
+    assert wire.controller.resets == 0
+
+
+def test_a_toggle_flipped_while_its_segment_is_still_up_does_not_double_the_message() -> None:
+    wire = Wire()
+    wire.run(lambda: wire.controller.ready)
+    wire.serving = False  # so that the segment stays up
+    wire.target.send(frame(20))
+    wire.target.poll(wire.now)
+    wire.run(lambda: len(wire.to_controller) == 1)
+    wire.fault = once(lambda carried: bytes((carried[0] ^ 0x20, carried[1])), reads=True, bytes_=2)
+    wire.pass_time(0.3)
+    assert wire.to_controller == [frame(20)]
+
+
+def test_an_acknowledgement_that_was_garbled_is_said_again() -> None:
+    wire = Wire()
+    wire.run(lambda: wire.controller.ready)
+    wire.fault = once(lambda carried: b"\0\0", reads=False, bytes_=2)
+    wire.target.send(frame(20))
+    wire.run(lambda: wire.target.sent == 1, seconds=1.0)
+    assert wire.to_controller == [frame(20)]
+    assert wire.controller.links == 1

@@ -364,6 +364,23 @@ async def test_one_target_s_pipe_closed_leaves_the_others() -> None:
         assert link.targets[0x20].stats.offered == 0
 
 
+async def test_what_waited_for_a_closed_pipe_is_not_sent_after_all() -> None:
+    hub, memory = Hub(), FaultyAdapter([0x20, 0x21], blocks=True)
+    heard = recorder(hub)
+    gate = Event()
+    with opened(memory, hub) as link:
+        await until(lambda: all(target.state == "up" for target in link.targets.values()))
+        memory.before = lambda address: check(gate.wait(20))
+        sent = [frame(100, seed) for seed in range(5)]
+        say(hub, heard, *sent)
+        link.targets[0x20].close()
+        assert link.targets[0x20].stats.dropped == {"closed": 5}
+        balanced(link)
+        gate.set()
+        await until(lambda: memory.heard[0x21] == sent)
+        assert len(memory.heard[0x20]) <= 1  # what was in flight may arrive
+
+
 async def test_an_adapter_given_is_not_closed_and_one_made_is() -> None:
     closed: list[str] = []
 
