@@ -19,8 +19,19 @@ from bus.embedded.shrink import pieces, shrink, statements
 
 NODE = Path(__file__).with_name("buscoupler_node.py")
 STORED = "node.txt"
+QUIET = "from micropython import kbd_intr"
+STOP = b"\x03" * 5
 BOOT = f"""\
 import gc
+{QUIET}
+kbd_intr(-1)
+try:
+ from microbit import sleep, uart
+ sleep(500)
+ if (uart.read(64) or b'').find({STOP!r}) >= 0:
+  raise KeyboardInterrupt
+except ImportError:
+ pass
 f = open({STORED!r})
 s = ''
 while True:
@@ -35,8 +46,8 @@ while True:
    break
 f.close()
 """
-"""Runs what is stored piece by piece; an empty line ends a piece."""
-QUIET = "from micropython import kbd_intr"
+"""Runs what is stored piece by piece; an empty line ends a piece. What arrives meanwhile must not stop it, so
+there is half a second in which `STOP`, and nothing else, does."""
 RUN = """\
 kbd_intr(-1)
 while 1:
@@ -44,9 +55,7 @@ while 1:
  work()
 """
 """The loop, at the top: the micro:bit's stack is seven calls deep. A frame may hold the byte of Ctrl-C."""
-RUN_ALWAYS = f"""\
-{QUIET}
-kbd_intr(-1)
+RUN_ALWAYS = """\
 while 1:
  try:
   node.poll()
@@ -77,7 +86,7 @@ class Board:
         while _BANNER not in self._heard:
             if time.monotonic() > end_s:
                 raise BoardError("no prompt: press the board's reset button while this tries")
-            self._write(b"\r\x03\x01")
+            self._write(b"\r" + STOP + b"\x01")
             self._hear(0.2)
         while self._hear(0.2):  # it may have been asked more than once
             pass

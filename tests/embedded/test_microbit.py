@@ -26,7 +26,7 @@ pytestmark = [
     pytest.mark.timeout(120),
 ]
 FRAMES = 1000
-HEAP_LEFT_BYTES = 3500
+HEAP_LEFT_BYTES = 3000
 APP = """
 from microbit import uart
 node = Node(Uart(uart, 128))
@@ -123,6 +123,15 @@ async def test_stored_on_the_board_it_starts_by_itself_and_an_error_in_it_ends_n
         bus.send(("down",), bytes(40))
         bus.send(("down",), b"short")
         assert await heard(bus, "up") == b"short"
+        microbit.reset()
+        await until_it_answers(bus)
+    with opened(microbit.path) as board:
+        entering = asyncio.create_task(asyncio.to_thread(board.enter))
+        while not entering.done():  # QEMU looks only once a second whether its pty is open again
+            microbit.reset()
+            await asyncio.wait({entering}, timeout=3)
+        await entering
+        assert "main.py" in await asyncio.to_thread(board.run, "import os;print(os.listdir())")
 
 
 async def heard(bus: Bus, name: str) -> bytes:
@@ -134,11 +143,15 @@ async def heard(bus: Bus, name: str) -> bytes:
 
 
 async def until_it_answers(bus: Bus) -> None:
-    """It takes a while to start: what is sent before that is lost, as with any device that is switched on."""
-    for _ in range(100):
-        bus.send(("ask",))
+    """It takes a while to start: what is sent before that is lost, as with any device that is switched on.
+
+    The answer to the last question says that none of the others is still on its way.
+    """
+    for number in range(100):
+        bus.send(("down",), bytes((number,)))
         with suppress(TimeoutError):
-            await bus.arecv(timeout=0.3)
+            while (await bus.arecv(timeout=0.5)).data != bytes((number,)):
+                pass
             return
     raise AssertionError("the board never answered")
 
