@@ -351,6 +351,31 @@ async def test_closing_twice_and_opening_again(blocks: bool) -> None:
     assert hub.pipes == (heard,)
 
 
+async def test_closing_does_not_wait_for_an_access_that_hangs() -> None:
+    hub, memory = Hub(), FaultyAdapter([0x42], blocks=True)
+    heard = recorder(hub)
+    gate, inside = Event(), Event()
+
+    def hang(address: int) -> None:
+        inside.set()
+        check(gate.wait(20))
+
+    with opened(memory, hub) as link:
+        await until(lambda: link.targets[0x42].state == "up")
+        memory.before = hang
+        say(hub, heard, MESSAGE)
+        await until(inside.is_set)
+        link.close()
+        assert link.state == "closed"
+        assert hub.pipes == (heard,)
+        link.open(hub, get_running_loop())
+        await until(lambda: link.state == "up")
+        assert link.targets[0x42].state == "linking"  # its thread waits for the one before to let go
+        gate.set()
+        await until(lambda: link.targets[0x42].state == "up")
+        assert link.stats.dropped == {"closed": 1}
+
+
 async def test_one_target_s_pipe_closed_leaves_the_others() -> None:
     hub, memory = Hub(), MemoryAdapter([0x20, 0x21], blocks=True)
     heard = recorder(hub)
