@@ -12,6 +12,7 @@ import pytest
 from can.interfaces.virtual import VirtualBus
 
 from bridges.can import CanLink
+from bridges.can_port import shut_down
 from bridges.can_receive import take_echo
 from bridges.codecs.can import can_id, segment
 from bus.errors import LinkError
@@ -340,6 +341,24 @@ async def test_rubbish_of_an_interface_without_a_descriptor_is_counted(
 async def test_rates_reach_the_interface() -> None:
     with Bus("virtual").link(Hub(), 1, fd=True, bitrate=500_000, data_bitrate=2_000_000) as link:
         await until(lambda: link.state == "up")
+
+
+def test_a_line_is_closed_also_where_saying_goodbye_fails() -> None:
+    class Line:
+        closed = False
+
+        def close(self) -> None:
+            self.closed = True
+
+    class Adapter:
+        serialPortOrig = Line()
+
+        def shutdown(self) -> None:
+            raise OSError(errno.EIO, "gone")
+
+    adapter = Adapter()
+    shut_down(adapter)
+    assert adapter.serialPortOrig.closed
 
 
 def test_echoes_are_matched_in_order() -> None:
