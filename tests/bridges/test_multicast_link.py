@@ -13,14 +13,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from bridges.codecs.datagram import Encoder
+from bridges.codecs.datagram import Decoder, Encoder
 from bridges.codecs.rtnetlink import LOOPBACK, MULTICAST, RUNNING, UP, AddressNews, LinkNews
 from bridges.interfaces import Interface, fault, find, lost
 from bridges.multicast import MulticastLink
 from bridges.multicast_send import Outbox
 from bridges.multicast_sockets import is_member
-from bus.batch import from_payloads
+from bus.batch import from_payloads, payloads
 from bus.errors import LinkError
 from bus.hub import Hub, Stats
 from tests.bridges.support import ENVELOPE, FRAME, MESSAGE, SIZES, frame, recorder, say, until
@@ -359,6 +361,49 @@ def test_messages_that_turn_out_illegal_are_counted_when_their_time_comes() -> N
     box.transmit(Line(9).send)
     assert (stats.sent, stats.dropped) == (2, {"malformed": 1})
     assert stats.balance() == stats.queued_bytes == 0
+
+
+sizes = st.lists(st.sampled_from([4, 20, 100, 195, 196, 197, 600, 3072]), min_size=1, max_size=30)
+steps = st.lists(
+    st.tuples(
+        st.sampled_from(["add", "later", "bad"]),
+        sizes,
+        st.integers(0, 20),
+        st.sampled_from([errno.EAGAIN, errno.ENOBUFS, errno.EPERM]),
+    ),
+    max_size=12,
+)
+
+
+@settings(deadline=None)
+@given(steps)
+def test_the_ledger_balances_and_order_is_kept_whatever_the_line_does(steps: list[Any]) -> None:
+    box, stats = outbox()
+    line, offered, waiting = Line(0), list[bytes](), False
+    for number, (how, sizes, room, error) in enumerate(steps):
+        messages = [frame(size, number) for size in sizes] if how != "bad" else [ENVELOPE]
+        offered += messages
+        stats.offered += len(messages)
+        box.add_later(messages) if waiting or how == "later" else box.add(from_payloads(messages))
+        line.room, line.error = len(line.sent) + room, OSError(error, "no")
+        try:
+            box.transmit_first(line.send)
+            box.transmit(line.send)
+        except OSError:
+            if error == errno.EPERM:
+                box.refuse_first("refused")
+        box.trim()
+        waiting = stats.queued > 0
+        assert stats.balance() == 0
+        assert 0 <= stats.queued_bytes <= 8192
+    line.room = 10**6
+    box.transmit(line.send)
+    assert stats.balance() == stats.queued == stats.queued_bytes == 0
+    batch = Decoder().feed([(datagram, 0) for datagram in line.sent], 0.0)
+    arrived = payloads(batch) if batch else []
+    assert len(arrived) == stats.sent
+    left = iter(offered)
+    assert all(message in left for message in arrived)  # a subsequence
 
 
 USABLE = UP | RUNNING | MULTICAST
