@@ -18,6 +18,7 @@ COMMANDS = {
     "send": ("appliance.probe.send", "send messages to a bus or any medium"),
     "recv": ("appliance.probe.recv", "show what comes from a bus or any medium"),
     "traffic": ("appliance.probe.traffic", "paced, numbered test traffic to any of these"),
+    "top": ("appliance.top", "what running gateways do now"),
     "tokens": ("appliance.tokens", "the tokens of names, and names that share one"),
 }
 

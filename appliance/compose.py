@@ -1,10 +1,11 @@
 """The composition root: one gateway's part of a topology as running parts, and their change at run time."""
 
 import logging
-from asyncio import AbstractEventLoop
+from asyncio import AbstractEventLoop, TimerHandle
 from collections.abc import Collection, Iterable
 from pathlib import Path
 
+from appliance.monitor import SCAN_S, Monitor
 from appliance.parts import BridgePart, BusPart
 from bus.errors import LinkError, TopologyError
 from bus.hub import Hub, Link
@@ -30,6 +31,8 @@ class Appliance:
         self._loop: AbstractEventLoop | None = None
         self.topology = topology
         self.parts = self._build(topology, {})
+        self.monitor = Monitor(gateway, self)
+        self._timer: TimerHandle | None = None
 
     def _build(self, topology: Topology, old: dict[str, Part]) -> dict[str, Part]:
         """The parts of `topology`; those of `old` that are the same still, as they are."""
@@ -83,14 +86,26 @@ class Appliance:
         except BaseException:
             self.close()
             raise
+        self._scan()
+
+    def _scan(self) -> None:
+        assert self._loop is not None
+        self.monitor.scan(self._loop.time())
+        self._timer = self._loop.call_later(SCAN_S, self._scan)
 
     def close(self) -> None:
         """Bridges first, so that nothing new enters while buses close. Idempotent."""
+        if self._timer is not None:
+            self._timer.cancel()
         for part in reversed(self.parts.values()):
             part.close()
 
     def hubs(self) -> Iterable[Hub]:
         return [part.hub for part in self.parts.values()]
+
+    def event_hubs(self) -> Iterable[Hub]:
+        """Where events are said: on the plain side of every bus here."""
+        return [part.plain for part in self.parts.values() if isinstance(part, BusPart)]
 
     def links(self) -> list[Link]:
         return [link for part in self.parts.values() for link in part.links]

@@ -3,14 +3,13 @@
 import argparse
 import asyncio
 import logging
-import os
 import signal
-import tempfile
 from pathlib import Path
 
 from appliance.compose import Appliance
 from appliance.ledger import ledger
 from appliance.serve import serve
+from appliance.status import StatusServer, runtime_directory, status_socket
 from bus.errors import TopologyError
 from topologies.findings import Finding, InvalidTopology
 from topologies.loader import load
@@ -33,8 +32,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     topology = checked(options.file, options.gateway)
     gateway = options.gateway or sole_gateway(topology)
-    sockets = sockets_directory(options.run_directory, topology.name, gateway) if options.only else None
-    appliance = Appliance(topology, gateway, options.only, sockets)
+    directory = sockets_directory(options.run_directory, topology.name, gateway)
+    appliance = Appliance(topology, gateway, options.only, directory if options.only else None)
+    service = Attended(appliance, directory / status_socket(options.only))
 
     def announce() -> None:
         asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, reload, appliance, options.file)
@@ -42,7 +42,30 @@ def run(options: argparse.Namespace) -> int:
         for link in appliance.links():
             print(f"  {getattr(link, 'url', link.name)}", flush=True)
 
-    return serve(appliance, announce, lambda: print(ledger(appliance.hubs()), flush=True))
+    return serve(service, announce, lambda: print(ledger(appliance.hubs()), flush=True))
+
+
+class Attended:
+    """An appliance and its status socket; without the socket it runs all the same."""
+
+    def __init__(self, appliance: Appliance, path: Path) -> None:
+        self._appliance = appliance
+        self._status = StatusServer(path, appliance, appliance.monitor)
+        self.hubs = appliance.hubs
+
+    def open(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._appliance.open(loop)
+        self._task = loop.create_task(self._open_status())
+
+    async def _open_status(self) -> None:
+        try:
+            await self._status.open()
+        except OSError as error:
+            log.warning("no status for `top`: %s", error)
+
+    def close(self) -> None:
+        self._status.close()
+        self._appliance.close()
 
 
 def checked(file: str, gateway: str | None = None) -> Topology:
@@ -67,8 +90,7 @@ def sole_gateway(topology: Topology) -> str:
 
 def sockets_directory(given: Path | None, name: str, gateway: str) -> Path:
     """A directory of this user's only, made if need be: who can write there can join the buses."""
-    runtime = os.environ.get("XDG_RUNTIME_DIR") or ("/run" if os.geteuid() == 0 else tempfile.gettempdir())
-    directory = given or Path(runtime) / f"buscoupler-{os.geteuid()}" / name / gateway
+    directory = given or runtime_directory() / name / gateway
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     return directory
 

@@ -1,0 +1,97 @@
+"""The monitor: looks at the parts a few times a second, and makes events of what has changed."""
+
+import logging
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Protocol
+
+from bus.batch import from_payloads
+from bus.events import Event, Kind
+from bus.hub import Hub, Link, Stats
+from bus.watched import WatchedHub
+
+log = logging.getLogger("buscoupler.events")
+
+SCAN_S = 0.25
+KEPT = 256  # events, for whoever asks later
+_SHED_S = 5.0  # between two events about one pipe's drops
+_PUBLISHED = 20  # events on the bus in one scan; the log has all
+
+
+class Watched(Protocol):
+    """What a monitor looks at."""
+
+    def links(self) -> Iterable[Link]: ...
+    def hubs(self) -> Iterable[Hub]: ...
+    def event_hubs(self) -> Iterable[Hub]: ...
+
+
+class Monitor:
+    """`scan(now)` finds what changed; `record(...)` is for parts that know by themselves.
+
+    Each event is kept, logged, and published on the hubs that `watched.event_hubs()` names.
+    """
+
+    def __init__(self, gateway: str, watched: Watched, clock_ns: Callable[[], int] = time.time_ns) -> None:
+        self.events: deque[Event] = deque(maxlen=KEPT)
+        self._gateway, self._watched, self._clock_ns = gateway, watched, clock_ns
+        self._states: dict[str, tuple[Any, ...]] = {}
+        self._loops: dict[str, int] = {}
+        self._sheds: dict[str, tuple[float, dict[str, int]]] = {}
+        self._published = 0
+
+    def record(self, kind: Kind, source: str, cause: str, **counts: int) -> Event:
+        """Note an event of now."""
+        event = Event(self._clock_ns(), kind, f"{self._gateway}/{source}", cause, counts)
+        self.events.append(event)
+        log.warning("%s", event.line())
+        if self._published < _PUBLISHED:
+            self._published += 1
+            for hub in self._watched.event_hubs():
+                hub.publish(from_payloads([event.frame()]))
+        return event
+
+    def scan(self, now: float) -> None:
+        """Look at everything once; `now` in seconds, monotonic."""
+        self._published = 0
+        for link in self._watched.links():
+            self._scan_link(link)
+        for hub in self._watched.hubs():
+            self._scan_loops(hub)
+            for pipe in hub.pipes:
+                self._scan_drops(f"{hub.name}/{pipe.name}", pipe.stats, now)
+
+    def _scan_link(self, link: Link) -> None:
+        state = getattr(link, "bus_state", ""), getattr(link, "state", ""), getattr(link, "losses", 0)
+        before = self._states.get(link.name)
+        self._states[link.name] = state
+        if not any(state) or state == before or (before is None and state[1] == "opening"):
+            return
+        words = " ".join(str(word) for word in state[:2] if word)
+        fault = getattr(link, "fault", "") if state[1] != "up" else ""
+        self.record("link", link.name, f"{words}: {fault}" if fault else words, losses=state[2])
+
+    def _scan_loops(self, hub: Hub) -> None:
+        if not isinstance(hub, WatchedHub) or hub.loops == self._loops.get(hub.name, 0):
+            return
+        self._loops[hub.name] = hub.loops
+        cut = ", ".join(f"{cut.pipe.name} for {cut.hold_down_s:g} s" for cut in hub.cuts) or "nothing now"
+        self.record("loop", hub.name, f"what was sent came back; cut: {cut}", loops=hub.loops)
+
+    def _scan_drops(self, name: str, stats: Stats, now: float) -> None:
+        if not stats.dropped:
+            return
+        last_s, seen = self._sheds.get(name, (float("-inf"), {}))
+        new = dict(_grown(stats.dropped, seen))
+        if new and now - last_s >= _SHED_S:
+            self._sheds[name] = now, dict(stats.dropped)
+            self.record(
+                "shed", name, "frames were dropped", **{k.replace(" ", "_"): n for k, n in new.items()}
+            )
+
+
+def _grown(now: dict[str, int], before: dict[str, int]) -> Iterator[tuple[str, int]]:
+    for reason, count in now.items():
+        if count > before.get(reason, 0):
+            yield reason, count - before.get(reason, 0)

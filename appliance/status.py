@@ -1,0 +1,107 @@
+"""The status of a running gateway as one JSON document, on a local socket: what `buscoupler top` shows."""
+
+import asyncio
+import contextlib
+import json
+import os
+import tempfile
+import time
+from collections.abc import Collection
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from appliance.compose import Appliance
+from appliance.monitor import Monitor
+from bus.hub import Hub, Stats
+from bus.watched import WatchedHub
+
+
+def status_socket(only: Collection[str]) -> str:
+    """The socket's name, in the gateway's directory: one for each process."""
+    return "-".join(["status", *sorted(only)]) + ".sock"
+
+
+def runtime_directory() -> Path:
+    """Where this user's running gateways are found: a directory for each topology and gateway."""
+    runtime = os.environ.get("XDG_RUNTIME_DIR") or ("/run" if os.geteuid() == 0 else tempfile.gettempdir())
+    return Path(runtime) / f"buscoupler-{os.geteuid()}"
+
+
+def snapshot(appliance: Appliance, monitor: Monitor) -> dict[str, Any]:
+    """Everything there is to see now. Counters are in messages unless a name says bytes."""
+    return {
+        "time_ns": time.time_ns(),
+        "topology": appliance.topology.name,
+        "gateway": appliance.gateway,
+        "links": [_link(link) for link in appliance.links()],
+        "hubs": [_hub(hub) for hub in appliance.hubs()],
+        "events": [event._asdict() for event in monitor.events],
+    }
+
+
+def _link(link: Any) -> dict[str, Any]:
+    fields = ("state", "bus_state", "fault", "losses")
+    return {"name": link.name} | {name: getattr(link, name) for name in fields if getattr(link, name, None)}
+
+
+def _hub(hub: Hub) -> dict[str, Any]:
+    cuts = [cut.pipe.name for cut in hub.cuts] if isinstance(hub, WatchedHub) else []
+    return {"name": hub.name, "cuts": cuts, "pipes": [_pipe(pipe.name, pipe.stats) for pipe in hub.pipes]}
+
+
+def _pipe(name: str, stats: Stats) -> dict[str, Any]:
+    counts = {field: getattr(stats, field) for field in Stats.__slots__}
+    return {"name": name, "balance": stats.balance(), **counts}
+
+
+@dataclass
+class StatusServer:
+    """Answers each connection to `path` with one snapshot, and closes it."""
+
+    path: Path
+    appliance: Appliance
+    monitor: Monitor
+    _server: asyncio.AbstractServer | None = None
+
+    async def open(self) -> None:
+        """Listen. A socket file that nobody listens on any more is taken over. Raises `OSError`."""
+        if await _answers(self.path):
+            raise FileExistsError(f"{self.path}: another process answers there")
+        self.path.unlink(missing_ok=True)
+        self._server = await asyncio.start_unix_server(self._answer, self.path)
+        os.chmod(self.path, 0o600)
+
+    async def _answer(self, _: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(OSError):
+            writer.write(json.dumps(snapshot(self.appliance, self.monitor)).encode() + b"\n")
+            await writer.drain()
+        writer.close()
+
+    def close(self) -> None:
+        """Stop listening, and take the socket file away."""
+        if self._server is not None:
+            self._server.close()
+            self.path.unlink(missing_ok=True)
+
+
+async def _answers(path: Path) -> bool:
+    try:
+        await _ask(path)
+    except OSError:
+        return False
+    return True
+
+
+async def _ask(path: Path) -> bytes:
+    reader, writer = await asyncio.open_unix_connection(path)
+    try:
+        return await reader.read()
+    finally:
+        writer.close()
+
+
+def ask(path: Path) -> dict[str, Any]:
+    """The snapshot of the process that listens on `path`. Raises `OSError` where nobody does."""
+    status: dict[str, Any] = json.loads(asyncio.run(_ask(path)))
+    return status

@@ -1,0 +1,109 @@
+"""`buscoupler top`: what running gateways do now: links, rates of each pipe, drops, and the latest events."""
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from appliance.probe.station import put
+from appliance.status import ask, runtime_directory
+
+_EVENTS = 8
+_HOME_AND_CLEAR = "\x1b[H\x1b[J"
+Status = dict[str, Any]
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--run-directory", type=Path, metavar="DIR", help="where the gateway was told to be")
+    parser.add_argument("--once", action="store_true", help="show it once, with totals instead of rates")
+    parser.add_argument("--json", action="store_true", help="one JSON document a process, once")
+    parser.add_argument("--seconds", type=float, default=1.0, metavar="N", help="between two looks (1)")
+
+
+def run(options: argparse.Namespace) -> int:
+    statuses = look(options.run_directory)
+    if not statuses:
+        where = options.run_directory or runtime_directory()
+        print(f"buscoupler: no gateway of this user is running (looked in {where})", file=sys.stderr)
+        return 1
+    if options.json:
+        for status in statuses.values():
+            put(json.dumps(status))
+    elif options.once or not sys.stdout.isatty():
+        put("\n".join(page(status, None) for status in statuses.values()))
+    else:
+        watch(options, statuses)
+    return 0
+
+
+def look(directory: Path | None) -> dict[Path, Status]:
+    """The status of every process that answers, by its socket."""
+    paths = sorted(
+        (directory or runtime_directory()).glob("status*.sock" if directory else "*/*/status*.sock")
+    )
+    return dict(_answers(paths))
+
+
+def _answers(paths: list[Path]) -> Iterator[tuple[Path, Status]]:
+    for path in paths:
+        try:
+            yield path, ask(path)
+        except (OSError, ValueError):
+            continue
+
+
+def watch(options: argparse.Namespace, before: dict[Path, Status]) -> None:
+    """Redraw until interrupted, or until nobody answers."""
+    while before:
+        time.sleep(max(0.1, options.seconds))
+        now = look(options.run_directory)
+        pages = [page(status, before.get(path)) for path, status in now.items()]
+        put(_HOME_AND_CLEAR + "\n".join(pages))
+        before = now
+
+
+def page(status: Status, before: Status | None) -> str:
+    """One process as text: rates where there is an earlier look, else totals."""
+    old = dict(_pipes(before)) if before else {}
+    span_s = (status["time_ns"] - before["time_ns"]) / 1e9 if before else 1.0
+    unit = "/s" if before else ""
+    lines = [f"{status['topology']} on {status['gateway']}"]
+    lines += [f"  {_link(link)}" for link in status["links"]]
+    lines.append(f"  {'pipe':48} {'in' + unit:>10} {'out' + unit:>10} {'queued':>8}  dropped")
+    for name, pipe in _pipes(status):
+        rates = (f"{_rate(pipe, old.get(name), f, span_s):10.0f}" for f in ("received", "sent"))
+        lines.append(f"  {name[:48]:48} {' '.join(rates)} {pipe['queued']:8}  {_drops(pipe)}")
+    lines += [f"  cut, for it carries a loop: {name}" for hub in status["hubs"] for name in hub["cuts"]]
+    lines += [f"  {_event(event)}" for event in status["events"][-_EVENTS:]]
+    return "\n".join(lines)
+
+
+def _pipes(status: Status) -> Iterator[tuple[str, dict[str, Any]]]:
+    for hub in status["hubs"]:
+        for pipe in hub["pipes"]:
+            yield f"{hub['name']} | {pipe['name']}", pipe
+
+
+def _rate(pipe: dict[str, Any], old: dict[str, Any] | None, field: str, span_s: float) -> float:
+    return float(pipe[field] - (old[field] if old else 0)) / span_s
+
+
+def _drops(pipe: dict[str, Any]) -> str:
+    text = ", ".join(f"{count} {reason}" for reason, count in sorted(pipe["dropped"].items()))
+    return text if pipe["balance"] == 0 else f"{text} DOES NOT BALANCE"
+
+
+def _link(link: dict[str, Any]) -> str:
+    words = [str(link[name]) for name in ("state", "bus_state", "fault") if link.get(name)]
+    return f"{link['name']}: {', '.join(words)}" if words else str(link["name"])
+
+
+def _event(event: dict[str, Any]) -> str:
+    clock = time.strftime("%H:%M:%S", time.localtime(event["time_ns"] / 1e9))
+    counts = ", ".join(f"{name} {count}" for name, count in event["counts"].items())
+    return f"{clock} {event['kind']}: {event['source']}: {event['cause']}" + (
+        f" ({counts})" if counts else ""
+    )

@@ -1,0 +1,183 @@
+"""Events: what changed is noticed once, logged, kept, and said on the bus; `top` shows it."""
+
+import asyncio
+import json
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from appliance.compose import Appliance
+from appliance.monitor import Monitor
+from appliance.status import StatusServer, ask, snapshot, status_socket
+from appliance.top import look, page
+from bus.events import PATTERN, Event, event_of
+from bus.frame import DATA_BYTES_MAX, pack, unpack
+from bus.hub import Hub, Stats
+from bus.watched import WatchedHub
+from tests.helpers.peers import Ear
+from topologies.loader import loads
+
+NOW_NS = 1_700_000_000_000_000_000
+
+
+class FakeLink:
+    name, state, fault, losses = "can:can0", "opening", "", 0
+    stats = Stats()
+
+    def open(self, hub: Hub, loop: asyncio.AbstractEventLoop) -> None: ...
+    def close(self) -> None: ...
+
+
+class Parts:
+    def __init__(self) -> None:
+        self.link, self.hub = FakeLink(), WatchedHub("plant")
+
+    def links(self) -> Iterable[FakeLink]:
+        return [self.link]
+
+    def hubs(self) -> Iterable[Hub]:
+        return [self.hub]
+
+    event_hubs = hubs
+
+
+@pytest.fixture
+def parts() -> Parts:
+    return Parts()
+
+
+@pytest.fixture
+def monitor(parts: Parts) -> Monitor:
+    return Monitor("gw", parts, clock_ns=lambda: NOW_NS)
+
+
+def causes(monitor: Monitor) -> list[tuple[str, str]]:
+    return [(event.kind, event.cause) for event in monitor.events]
+
+
+def test_a_link_is_an_event_when_its_state_changes(parts: Parts, monitor: Monitor) -> None:
+    monitor.scan(0)
+    parts.link.state = "up"
+    monitor.scan(1)
+    monitor.scan(2)
+    parts.link.state, parts.link.fault, parts.link.losses = "waiting", "no such device", 1
+    monitor.scan(3)
+    assert causes(monitor) == [("link", "up"), ("link", "waiting: no such device")]
+    assert monitor.events[-1].counts == {"losses": 1}
+    assert monitor.events[-1].source == "gw/can:can0"
+
+
+def test_a_link_that_was_lost_and_back_between_two_looks_is_an_event(parts: Parts, monitor: Monitor) -> None:
+    parts.link.state = "up"
+    monitor.scan(0)
+    parts.link.losses = 1
+    monitor.scan(1)
+    assert [event.counts["losses"] for event in monitor.events] == [0, 1]
+
+
+def test_drops_are_an_event_with_counts_but_not_at_every_look(parts: Parts, monitor: Monitor) -> None:
+    ear = Ear(parts.hub)
+    for second in range(11):
+        ear.stats.offered += 10
+        ear.stats.drop("queue full", 10)
+        monitor.scan(second)
+    assert [event.counts for event in monitor.events] == [
+        {"queue_full": 10},
+        {"queue_full": 50},
+        {"queue_full": 50},
+    ]
+
+
+def test_a_loop_is_an_event_that_names_what_was_cut(parts: Parts, monitor: Monitor) -> None:
+    ears = [Ear(parts.hub), Ear(parts.hub)]
+    for number in range(64):
+        ears[number % 2].say(pack(1, (7,)))
+    canary = parts.hub.watch.probe(pack(1, (7,)), parts.hub.clock())
+    ears[0].say(canary)
+    monitor.scan(0)
+    assert monitor.events[-1].kind == "loop"
+    assert "ear for 10 s" in monitor.events[-1].cause
+
+
+def test_events_are_said_on_the_bus_and_can_be_read(parts: Parts, monitor: Monitor) -> None:
+    ear = Ear(parts.hub)
+    made = monitor.record("takeover", "fridge", "gw-a is silent", replayed=3)
+    frame = unpack(ear.heard[0])
+    assert frame.tokens[:2] == PATTERN
+    assert (
+        event_of(frame) == made == Event(NOW_NS, "takeover", "gw/fridge", "gw-a is silent", {"replayed": 3})
+    )
+
+
+def test_a_flood_of_events_does_not_flood_the_bus(parts: Parts, monitor: Monitor) -> None:
+    ear = Ear(parts.hub)
+    for number in range(100):
+        monitor.record("lease", "fridge", str(number))
+    assert len(ear.heard) == 20
+    monitor.scan(0)
+    monitor.record("lease", "fridge", "next")
+    assert len(ear.heard) == 21
+
+
+def test_a_long_cause_is_cut_and_foreign_frames_are_no_events() -> None:
+    event = Event(1, "link", "s", "é" * 3000, {"n": 1})
+    frame = unpack(event.frame())
+    assert len(frame.data) <= DATA_BYTES_MAX
+    assert event_of(frame) == event._replace(cause="é" * 256)
+    assert event_of(frame._replace(data=b"{")) is None
+    assert event_of(frame._replace(data=b"[1]")) is None
+    assert event_of(frame._replace(tokens=(1, 2, 3))) is None
+
+
+TEXT = "name: t\ngateways: {gw: {address: 127.0.0.1}}\nbuses: {b: {on: gw, listen: tcp://127.0.0.1:0}}\n"
+
+
+async def test_the_status_socket_answers_and_goes_with_its_process(socket_path: Path) -> None:
+    appliance = Appliance(loads(TEXT, "t.yaml"), "gw")
+    path = socket_path.parent / status_socket(["b"])
+    server = StatusServer(path, appliance, appliance.monitor)
+    await server.open()
+    with pytest.raises(FileExistsError):
+        await StatusServer(path, appliance, appliance.monitor).open()
+    loop = asyncio.get_running_loop()
+    status = await loop.run_in_executor(None, ask, path)
+    assert (status["gateway"], [hub["name"] for hub in status["hubs"]]) == ("gw", ["b"])
+    assert list(await loop.run_in_executor(None, look, path.parent)) == [path]
+    server.close()
+    assert not path.exists()
+
+
+async def test_a_socket_left_behind_is_taken_over(socket_path: Path) -> None:
+    appliance = Appliance(loads(TEXT, "t.yaml"), "gw")
+    socket_path.touch()
+    server = StatusServer(socket_path, appliance, appliance.monitor)
+    await server.open()
+    server.close()
+
+
+def test_the_page_shows_rates_drops_and_events() -> None:
+    appliance = Appliance(loads(TEXT, "t.yaml"), "gw")
+    hub = appliance.parts["bus b"].hub
+    near, far = Ear(hub), Ear(hub)
+    before = snapshot(appliance, appliance.monitor)
+    near.say(*[pack(1, (7,))] * 50)
+    far.stats.offered += 2
+    far.stats.drop("stale", 2)
+    appliance.monitor.scan(0)
+    after = json.loads(json.dumps(snapshot(appliance, appliance.monitor)))
+    after["time_ns"] = before["time_ns"] + 500_000_000
+    text = page(after, before)
+    assert "t on gw" in text
+    assert any(line.split()[-5:] == ["0", "102", "0", "2", "stale"] for line in text.splitlines())
+    assert "shed: gw/b/ear: frames were dropped (stale 2)" in text
+    assert "DOES NOT BALANCE" not in text
+    far.stats.offered += 1
+    assert "DOES NOT BALANCE" in page(snapshot(appliance, appliance.monitor), None)
+
+
+def test_nobody_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from appliance.cli import main
+
+    assert main(["top", "--run-directory", str(tmp_path)]) == 1
+    assert "no gateway" in capsys.readouterr().err
