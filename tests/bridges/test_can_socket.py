@@ -30,7 +30,7 @@ def kernel(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Kernel:
     made = Kernel(tmp_path)
     monkeypatch.setattr(can, "Bus", made.open)
     monkeypatch.setattr("bridges.can_port._NET", tmp_path)
-    monkeypatch.setattr("bridges.can._STATE_S", 0.01)
+    monkeypatch.setattr("bridges.can_pipe._STATE_S", 0.01)
     monkeypatch.setattr("bridges.can_restart._PURGE_S", 0.0)
     monkeypatch.setattr("bridges.can_restart.restart", made.asked_to_restart)
     return made
