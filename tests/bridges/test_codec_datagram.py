@@ -161,6 +161,16 @@ def test_what_is_no_message_is_refused_and_harms_nobody(bad: bytes) -> None:
         assert decode([datagram for datagram, _ in made]) == wanted
 
 
+def test_a_message_that_imitates_a_run_is_not_taken_for_one() -> None:
+    """The strides of all five look like frames of 4 bytes; the lengths between them do not."""
+    small = pack(1, [], b"")
+    batch = from_payloads([small, small + bytes(7) + b"\4" + small, b"", b"", b""])
+    assert len(batch.data) == 5 * 12
+    encoder = Encoder(1400, 1, 1)
+    assert encoder.encode(batch) == Encoder(1400, 1, 1).pack([small])
+    assert encoder.refused == {"malformed": 4}
+
+
 def sealed(body: bytes) -> bytes:
     return body + CRC.pack(crc32(body))
 
