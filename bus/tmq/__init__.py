@@ -1,0 +1,60 @@
+"""The TMQ system: publish and subscribe by pattern, on the wire protocol of the 2015 reference (docs/tmq.md).
+
+`from bus.tmq import *` is the classic face; `Client` is the same on asyncio.
+"""
+
+from bus.frame import CACHE as TMQ_CACHE
+from bus.frame import PUB as TMQ_PUB
+from bus.frame import REMOVE as TMQ_REMOVE
+from bus.frame import SUB as TMQ_SUB
+from bus.pattern import Pattern as pattern
+from bus.pattern import check_tokens
+from bus.pattern import token as tmq_hash
+from bus.tmq.classic import (
+    TMQ_BRIDGE,
+    TMQ_BROKER,
+    TMQ_CLIENT,
+    tmq_bind,
+    tmq_broker,
+    tmq_close,
+    tmq_init,
+    tmq_publish,
+    tmq_recv,
+    tmq_recv_from,
+    tmq_send,
+    tmq_socket,
+    tmq_subscribe,
+    tmq_term,
+    tmq_unpublish,
+    tmq_unsubscribe,
+)
+from bus.tmq.client import Client
+from bus.tmq.options import Options
+
+__all__ = [
+    "TMQ_BRIDGE",
+    "TMQ_BROKER",
+    "TMQ_CACHE",
+    "TMQ_CLIENT",
+    "TMQ_PUB",
+    "TMQ_REMOVE",
+    "TMQ_SUB",
+    "Client",
+    "Options",
+    "check_tokens",
+    "pattern",
+    "tmq_bind",
+    "tmq_broker",
+    "tmq_close",
+    "tmq_hash",
+    "tmq_init",
+    "tmq_publish",
+    "tmq_recv",
+    "tmq_recv_from",
+    "tmq_send",
+    "tmq_socket",
+    "tmq_subscribe",
+    "tmq_term",
+    "tmq_unpublish",
+    "tmq_unsubscribe",
+]

@@ -1,0 +1,329 @@
+"""The classic face: the functions of the 2015 reference, for programs that know nothing of asyncio.
+
+A context is one background thread with an event loop; its sockets live there. The functions may be called
+from any thread, and wait for that loop alone, never for a peer (docs/tmq.md says where they differ).
+"""
+
+import asyncio
+import contextlib
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from bus.errors import LinkError, TokenError
+from bus.frame import BRIDGE, BROKER, SUB, pack
+from bus.hub import Stats
+from bus.pattern import Pattern
+from bus.tmq.address import endpoint
+from bus.tmq.broker import BrokerNode
+from bus.tmq.client import Names, pattern_of
+from bus.tmq.codec import Address
+from bus.tmq.inbox import Inbox, Item
+from bus.tmq.node import Node
+from bus.tmq.options import Options
+
+TMQ_CLIENT, TMQ_BROKER, TMQ_BRIDGE = 0x00, BROKER, BRIDGE
+_CALL_S = 10.0
+_OUTGOING = 8192
+_WAIT_S = 1.0
+T = TypeVar("T")
+
+
+class Context:
+    """One background thread for all sockets made in it. `with tmq_init() as context:` closes them."""
+
+    def __init__(self) -> None:
+        self.sockets: list[Socket] = []
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._run, name="tmq", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            self._loop.run_forever()
+        finally:
+            self._loop.close()
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop:
+        return self._loop
+
+    def call(self, function: Callable[..., T], *arguments: Any) -> T:
+        """Run `function` on the loop, and wait for its result."""
+
+        async def run() -> T:
+            return function(*arguments)
+
+        return asyncio.run_coroutine_threadsafe(run(), self._loop).result(_CALL_S)
+
+    def close(self) -> None:
+        """Close all sockets and end the thread. Idempotent."""
+        if self._loop.is_closed() or not self._thread.is_alive():
+            return
+        for socket in tuple(self.sockets):
+            socket.close()
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(_CALL_S)
+
+    def __enter__(self) -> "Context":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class Socket:
+    """A TMQ socket: made by `tmq_socket`, used through the `tmq_*` functions.
+
+    `queue_messages` received ones wait for each subscription; beyond, the oldest are dropped and counted.
+    """
+
+    def __init__(self, context: Context, role: int, queue_messages: int, options: Options) -> None:
+        self.context, self.role, self.queue_messages, self.options = context, role, queue_messages, options
+        self.stats = Stats()
+        self._listen: Address | None = None
+        self._brokers: list[Address] = []
+        self._node: Node | None = None
+        self._broker: BrokerNode | None = None
+        self._inboxes: dict[Pattern, Inbox] = {}
+        self._outgoing: deque[tuple[Pattern, bytes]] = deque()
+        self._room = threading.Condition()
+        self._closed = False
+        context.sockets.append(self)
+
+    @property
+    def address(self) -> Address | None:
+        """Where it listens; None before `tmq_bind`."""
+        if self._broker is not None:
+            return self._broker.addresses[0]
+        return self._node.address if self._node is not None else self._listen
+
+    @property
+    def broker(self) -> Address | None:
+        """The broker that answers; None while none does."""
+        return self._node.uplink.broker if self._node is not None else None
+
+    def node(self) -> Node:
+        if self._closed:
+            raise LinkError("the socket is closed")
+        if self._node is None:
+            if self.role == TMQ_BROKER:
+                raise LinkError("a broker's socket does not publish or subscribe")
+            raise LinkError("call tmq_bind and tmq_broker first")
+        return self._node
+
+    def bind(self, address: Address) -> None:
+        if self._closed:
+            raise LinkError("the socket is closed")
+        self._listen = address
+        if self.role == TMQ_BROKER:
+            self._serve(address)
+        elif self._brokers:
+            self._open()
+
+    def _serve(self, address: Address) -> None:
+        if self._broker is not None:
+            self.context.call(self._broker.close)
+        self._broker = broker = BrokerNode([address], options=self.options)
+        self.context.call(broker.open, self.context.loop)
+
+    def use_brokers(self, brokers: list[Address]) -> None:
+        if self.role == TMQ_BROKER:
+            raise LinkError("a broker's socket has no broker")
+        self._brokers = brokers
+        if self._listen is not None:
+            self._open()
+
+    def _open(self) -> None:
+        """A new node in place of the old; what was declared is said again."""
+        assert self._listen is not None
+        self.context.call(self._open_here, self._listen)
+
+    def _open_here(self, listen: Address) -> None:
+        old = self._node
+        published = list(old.published) if old is not None else []
+        if old is not None:
+            old.close()
+        self._node = node = Node(self.context.loop, listen, self._brokers, self.options)
+        self.stats = node.stats
+        node.open()
+        self._listen = node.address
+        for tokens in published:
+            node.publish(tokens)
+        for pattern, inbox in self._inboxes.items():
+            node.subscribe(pattern, inbox)
+
+    def subscribe(self, pattern: Pattern) -> None:
+        node = self.node()
+        if pattern not in self._inboxes:
+            inbox = self._inboxes[pattern] = Inbox(self.queue_messages)
+            self.context.call(node.subscribe, pattern, inbox)
+        self._settle(node)
+
+    def unsubscribe(self, pattern: Pattern) -> None:
+        if self._inboxes.pop(pattern, None) is not None:
+            self.context.call(self.node().unsubscribe, pattern)
+            self._settle(self.node())
+
+    def publish(self, pattern: Pattern) -> None:
+        node = self.node()
+        if pattern not in node.published:
+            self.context.call(node.publish, pattern)
+        self._settle(node)
+
+    def unpublish(self, pattern: Pattern) -> None:
+        self.context.call(self.node().unpublish, pattern)
+        self._settle(self.node())
+
+    def _settle(self, node: Node) -> None:
+        """Until a broker has answered, a second at most: without one it is said later."""
+
+        async def settled() -> None:
+            await asyncio.wait([node.settled()], timeout=_WAIT_S)
+
+        asyncio.run_coroutine_threadsafe(settled(), self.context.loop).result(_CALL_S)
+
+    def send(self, pattern: Pattern, data: bytes) -> None:
+        node = self.node()
+        if pattern not in node.published:
+            raise ValueError(f"{pattern} is not published: call tmq_publish first")
+        frame = pack(SUB, pattern, data)
+        with self._room:
+            if len(self._outgoing) >= _OUTGOING:
+                self._room.wait_for(lambda: len(self._outgoing) < _OUTGOING or self._closed, _WAIT_S)
+            self._outgoing.append((pattern, frame))
+            first = len(self._outgoing) == 1
+        if first:
+            self.context.loop.call_soon_threadsafe(self._drain)
+
+    def _drain(self) -> None:
+        with self._room:
+            batch, self._outgoing = self._outgoing, deque()
+            self._room.notify_all()
+        runs: dict[Pattern, list[bytes]] = {}
+        for pattern, frame in batch:
+            runs.setdefault(pattern, []).append(frame)
+        if self._node is not None and not self._closed:
+            for pattern, frames in runs.items():
+                self._node.send(pattern, frames)
+
+    def inbox(self, pattern: Pattern) -> Inbox:
+        if pattern not in self._inboxes:
+            raise ValueError(f"{pattern} is not subscribed to: call tmq_subscribe first")
+        return self._inboxes[pattern]
+
+    def _drained(self) -> None:
+        end = time.monotonic() + _WAIT_S
+        with self._room:
+            self._room.wait_for(lambda: not self._outgoing, max(0.0, end - time.monotonic()))
+
+    def close(self) -> None:
+        """Send what waits, take all registrations back, let go. What was received can still be taken."""
+        if self._closed:
+            return
+        self._drained()
+        self._closed = True
+        for node in (self._node, self._broker):
+            if node is not None:
+                with contextlib.suppress(RuntimeError):
+                    self.context.call(node.close)
+        if self in self.context.sockets:
+            self.context.sockets.remove(self)
+
+    def __enter__(self) -> "Socket":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def tmq_init() -> Context:
+    """A context: the background thread that its sockets share."""
+    return Context()
+
+
+def tmq_socket(
+    context: Context, role: int = TMQ_CLIENT, queue_messages: int = 4096, **options: Any
+) -> Socket:
+    """A socket of role TMQ_CLIENT, TMQ_BROKER or TMQ_BRIDGE; `options` are fields of `bus.tmq.Options`.
+
+    Raises `TypeError` for another role, as the reference does.
+    """
+    if role not in (TMQ_CLIENT, TMQ_BROKER, TMQ_BRIDGE):
+        raise TypeError(f"role {role!r}: TMQ_CLIENT, TMQ_BROKER or TMQ_BRIDGE")
+    return Socket(context, role, queue_messages, Options(**options))
+
+
+def tmq_bind(socket: Socket, address: "str | Address", backlog: int = 0) -> None:
+    """Listen there; a broker's socket serves from now on. Raises `LinkError` with the address.
+
+    `("", port)` listens on every interface, port 0 takes a free one (`socket.address`). `backlog` is the
+    reference's, and ignored.
+    """
+    socket.bind(endpoint(address))
+
+
+def tmq_broker(socket: Socket, *brokers: "str | Address") -> None:
+    """The brokers, best first: the first that answers is used, the next when it dies, and back."""
+    if not brokers:
+        raise ValueError("name at least one broker")
+    socket.use_brokers([endpoint(broker) for broker in brokers])
+
+
+def tmq_publish(socket: Socket, pattern: Names) -> None:
+    """Declare a pattern. When it returns a broker has said who subscribes, or none answered for a second.
+
+    Raises `TokenError` for the empty pattern. Again is no error.
+    """
+    made = pattern_of(pattern)
+    if not made:
+        raise TokenError("the empty pattern cannot be published")
+    socket.publish(made)
+
+
+def tmq_subscribe(socket: Socket, pattern: Names) -> None:
+    """Receive all that starts with `pattern`; `()` is everything. Again is no error."""
+    socket.subscribe(pattern_of(pattern))
+
+
+def tmq_unpublish(socket: Socket, pattern: Names) -> None:
+    """Take a declaration back."""
+    socket.unpublish(pattern_of(pattern))
+
+
+def tmq_unsubscribe(socket: Socket, pattern: Names) -> None:
+    """Take a subscription back, with what it has received and nobody has taken."""
+    socket.unsubscribe(pattern_of(pattern))
+
+
+def tmq_send(socket: Socket, pattern: Names, data: bytes, flags: int = 0) -> int:
+    """Send to all subscribers of a published pattern; returns 1. Never waits for a peer.
+
+    What a peer does not take is queued within `Options.queue_bytes`, then dropped and counted in
+    `socket.stats`. Raises `ValueError` for a pattern that is not published, `FrameError` above 2048 bytes.
+    """
+    socket.send(pattern_of(pattern), data)
+    return 1
+
+
+def tmq_recv(socket: Socket, pattern: Names, timeout: float = 0.0) -> bytes | None:
+    """The oldest data that this subscription received; None if there is none (within `timeout` seconds)."""
+    item = tmq_recv_from(socket, pattern, timeout)
+    return None if item is None else item.data
+
+
+def tmq_recv_from(socket: Socket, pattern: Names, timeout: float = 0.0) -> Item | None:
+    """As `tmq_recv`, with the whole pattern that it was sent to."""
+    return socket.inbox(pattern_of(pattern)).take(timeout)
+
+
+def tmq_close(socket: Socket) -> None:
+    """Take all registrations back and let go."""
+    socket.close()
+
+
+def tmq_term(context: Context) -> None:
+    """Close all sockets of a context, and end its thread."""
+    context.close()

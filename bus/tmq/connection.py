@@ -1,0 +1,241 @@
+"""One TCP connection that carries many packets both ways, whoever made it."""
+
+import contextlib
+import socket
+from asyncio import AbstractEventLoop
+from collections import deque
+from collections.abc import Callable
+from itertools import islice
+
+from bus.hub import Stats
+from bus.tmq.codec import Address, Cutter
+
+READ_BYTES = 256 * 1024
+_VECTORS = 64
+_KEEPALIVE = ((socket.TCP_KEEPIDLE, 10), (socket.TCP_KEEPINTVL, 5), (socket.TCP_KEEPCNT, 3))
+
+OnFrames = Callable[["Connection", list[bytes]], None]
+OnClosed = Callable[["Connection"], None]
+
+
+class Connection:
+    """Frames over a connected non-blocking socket, with a bounded queue out.
+
+    `greeted`: the other side has said that it takes many packets here. `address` is where it listens, if it
+    said so; `fault` is why it was closed. `stats` counts what goes out, in frames; it may be shared.
+    """
+
+    __slots__ = (
+        "_closed",
+        "_cutter",
+        "_loop",
+        "_lost",
+        "_on_closed",
+        "_on_frames",
+        "_queue",
+        "_queue_bytes",
+        "_queued_bytes",
+        "_socket",
+        "address",
+        "fault",
+        "frames",
+        "greeted",
+        "heard_s",
+        "host",
+        "lawless",
+        "name",
+        "node",
+        "said_s",
+        "silence_s",
+        "stats",
+    )
+
+    def __init__(
+        self,
+        loop: AbstractEventLoop,
+        sock: socket.socket,
+        name: str,
+        on_frames: OnFrames,
+        on_closed: OnClosed,
+        stats: Stats | None = None,
+        queue_bytes: int = 1 << 20,
+    ) -> None:
+        self.name, self.host = name, name.rpartition(":")[0]
+        self.greeted = self.lawless = False
+        self.address: Address | None = None
+        self.node = 0
+        self.fault = ""
+        self.frames = 0
+        self.silence_s = 0.0
+        self.heard_s = self.said_s = loop.time()
+        self.stats = stats or Stats()
+        self._loop, self._socket = loop, sock
+        self._on_frames, self._on_closed = on_frames, on_closed
+        self._cutter = Cutter()
+        self._queue: deque[tuple[memoryview, int]] = deque()
+        self._queue_bytes, self._queued_bytes = queue_bytes, 0
+        self._lost: list[Callable[[Connection], None]] = []
+        self._closed = False
+        tune(sock)
+        loop.add_reader(sock, self.read)
+
+    @property
+    def closed(self) -> bool:
+        return self._closed
+
+    @property
+    def queued_bytes(self) -> int:
+        return self._queued_bytes
+
+    @property
+    def half(self) -> bool:
+        """Whether it has brought part of a frame."""
+        return bool(self._cutter.waiting)
+
+    def on_lost(self, callback: "Callable[[Connection], None]") -> None:
+        """Call `callback(connection)` once, when it is gone; at once if it is already."""
+        if self._closed:
+            callback(self)
+        else:
+            self._lost.append(callback)
+
+    def local_host(self) -> str:
+        """The address of ours that the other side sees; "" once closed."""
+        with contextlib.suppress(OSError):
+            return str(self._socket.getsockname()[0])
+        return ""
+
+    def read(self) -> None:
+        """Take what is there, once; hand on whole frames."""
+        if self._closed:
+            return
+        try:
+            data = self._socket.recv(READ_BYTES)
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError as error:
+            return self.close(reason_of(error))
+        if not data:
+            return self.close("closed by the peer")
+        frames = self._cutter.feed(data)
+        if frames:
+            self.heard_s = self._loop.time()
+            self.frames += len(frames)
+            self._on_frames(self, frames)
+        if self._cutter.fault:
+            self.lawless = True
+            self.close(self._cutter.fault)
+
+    def ended(self) -> bool:
+        """Whether the other side has already closed behind what it sent."""
+        try:
+            return not self._socket.recv(1, socket.MSG_PEEK)
+        except (BlockingIOError, InterruptedError):
+            return False
+        except OSError:
+            return True
+
+    def say(self, frame: bytes) -> None:
+        """Send a frame that no ledger counts."""
+        self._send(frame, 0)
+
+    def send(self, data: bytes, count: int = 1) -> bool:
+        """Send `count` whole frames now or later; False: dropped and counted. Never blocks, never raises."""
+        self.stats.offered += count
+        return self._send(data, count)
+
+    def _send(self, data: bytes, count: int) -> bool:
+        if self._closed:
+            self.stats.drop("closed", count) if count else None
+            return False
+        if self._queue:
+            return self._enqueue(memoryview(data), count)
+        try:
+            written = self._socket.send(data)
+        except (BlockingIOError, InterruptedError):
+            written = 0
+        except OSError as error:
+            self.stats.drop("peer gone", count) if count else None
+            self.close(reason_of(error))
+            return False
+        self.said_s = self._loop.time()
+        if written == len(data):
+            self.stats.sent += count
+            self.stats.sent_bytes += written
+            return True
+        return self._enqueue(memoryview(data)[written:], count, begun=written > 0)
+
+    def _enqueue(self, view: memoryview, count: int, begun: bool = False) -> bool:
+        stats = self.stats
+        if not begun and self._queued_bytes + len(view) > self._queue_bytes:
+            stats.drop("queue full", count) if count else None
+            return False
+        if not self._queue:
+            self._loop.add_writer(self._socket, self._on_writable)
+        self._queue.append((view, count))
+        self._queued_bytes += len(view)
+        stats.queued += count
+        stats.queued_bytes += len(view)
+        return True
+
+    def _on_writable(self) -> None:
+        try:
+            written = self._socket.sendmsg([view for view, _ in islice(self._queue, _VECTORS)])
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError as error:
+            return self.close(reason_of(error))
+        self.said_s = self._loop.time()
+        self._written(written)
+        if not self._queue:
+            self._loop.remove_writer(self._socket)
+
+    def _written(self, written: int) -> None:
+        stats, queue = self.stats, self._queue
+        self._queued_bytes -= written
+        stats.queued_bytes -= written
+        stats.sent_bytes += written
+        while queue and written >= len(queue[0][0]):
+            view, count = queue.popleft()
+            written -= len(view)
+            stats.queued -= count
+            stats.sent += count
+        if written:
+            view, count = queue[0]
+            queue[0] = (view[written:], count)
+
+    def close(self, why: str = "") -> None:
+        """Let go; what was queued becomes counted drops. Idempotent."""
+        if self._closed:
+            return
+        self._closed, self.fault = True, why
+        self._loop.remove_reader(self._socket)
+        self._loop.remove_writer(self._socket)
+        self._socket.close()
+        self._forget_queue()
+        self._on_closed(self)
+        lost, self._lost = self._lost, []
+        for callback in lost:
+            callback(self)
+
+    def _forget_queue(self) -> None:
+        count = sum(count for _, count in self._queue)
+        if count:
+            self.stats.drop("peer gone", count)
+        self.stats.queued -= count
+        self.stats.queued_bytes -= self._queued_bytes
+        self._queued_bytes = 0
+        self._queue.clear()
+
+
+def tune(sock: socket.socket) -> None:
+    """No delay for small packets; a peer that vanished without a word is noticed."""
+    with contextlib.suppress(OSError):
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        for option, value in _KEEPALIVE:
+            sock.setsockopt(socket.IPPROTO_TCP, option, value)
+
+
+def reason_of(error: OSError) -> str:
+    return (error.strerror or str(error)).lower()

@@ -1,0 +1,281 @@
+"""Frames to one address that listens: one connection a packet, or one for all if the peer takes that.
+
+Who understands many packets on one connection says so by greeting after the first (docs/tmq.md); a reference
+peer reads that one packet and closes. So the first goes out alone and the rest waits for the verdict.
+"""
+
+import errno
+import logging
+import os
+import random
+import socket
+from asyncio import AbstractEventLoop, TimerHandle
+from collections import deque
+from collections.abc import Callable
+from typing import Literal
+
+from bus.hub import Stats
+from bus.tmq.codec import HELLO, HELLO_MASK, Address, Hello, data_of, pack_hello, unpack_hello
+from bus.tmq.connection import Connection, reason_of, tune
+from bus.tmq.listener import keep_alive
+from bus.tmq.options import Options
+
+log = logging.getLogger("buscoupler.tmq")
+
+State = Literal["idle", "connecting", "asking", "streaming", "down", "closed"]
+LOCAL = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM, errno.EADDRNOTAVAIL, errno.EACCES}
+_IN_PROGRESS = {0, errno.EINPROGRESS, errno.EWOULDBLOCK}
+
+
+class PeerOwner:
+    """What a peer tells whoever made it; every method may be left as it is."""
+
+    def on_frames(self, connection: Connection, frames: list[bytes]) -> None:
+        """What the peer sent back, greetings aside."""
+
+    def peer_failed(self, peer: "Peer", reason: str) -> None:
+        """It did not take a connection (our own troubles, such as too few descriptors, are not told)."""
+
+    def peer_done(self, peer: "Peer") -> None:
+        """Nothing waits any more, or it turned out to take many packets."""
+
+    def peer_hello(self, peer: "Peer", hello: Hello) -> None:
+        """It greeted: the first time, or again as a sign of life."""
+
+    def peer_lost(self, peer: "Peer") -> None:
+        """The connection that took many packets is gone."""
+
+
+class Peer:
+    """An address to send to. `send` never waits: it sends, queues within `queue_bytes`, or counts a drop.
+
+    One that fails is tried again, for the frames that come after a pause that grows. `each`: it takes one
+    packet a connection. `stats` may be shared with other peers.
+    """
+
+    def __init__(
+        self,
+        loop: AbstractEventLoop,
+        address: Address,
+        options: Options,
+        hello: Callable[[int], Hello],
+        stats: Stats,
+        owner: PeerOwner,
+    ) -> None:
+        self.address, self.name = address, f"{address[0]}:{address[1]}"
+        self.state: State = "idle"
+        self.each = False
+        self.fault = ""
+        self.connection: Connection | None = None
+        self._loop, self._options, self._hello, self._stats = loop, options, hello, stats
+        self._owner = owner
+        self._waiting: deque[bytes] = deque()
+        self._waiting_bytes = 0
+        self._flushing = False
+        self._socket: socket.socket | None = None
+        self._timer: TimerHandle | None = None
+        self._pause_s = options.retry_min_s
+        self._retry_s = self._asked_s = 0.0
+
+    @property
+    def busy(self) -> bool:
+        """Whether something waits, or is being tried."""
+        return bool(self._waiting) or self.state in ("connecting", "asking")
+
+    @property
+    def queued_bytes(self) -> int:
+        return self._waiting_bytes + (self.connection.queued_bytes if self.connection else 0)
+
+    def send(self, frame: bytes) -> None:
+        """One frame, after those before it."""
+        stats = self._stats
+        stats.offered += 1
+        if self.state in ("down", "closed") and (self.state == "closed" or self._loop.time() < self._retry_s):
+            return stats.drop("peer gone")
+        if self._waiting_bytes + len(frame) > self._options.queue_bytes:
+            return stats.drop("queue full")
+        self._waiting.append(frame)
+        self._waiting_bytes += len(frame)
+        stats.queued += 1
+        stats.queued_bytes += len(frame)
+        if not self._flushing and self.state in ("idle", "down", "streaming"):
+            self._flushing = True
+            self._loop.call_soon(self._flush)
+
+    def _flush(self) -> None:
+        self._flushing = False
+        if self.state == "streaming" and self.connection is not None:
+            self._stream(self.connection)
+        elif self.state in ("idle", "down") and self._waiting:
+            self._connect()
+
+    def _stream(self, connection: Connection) -> None:
+        count = len(self._waiting)
+        if count:
+            data = b"".join(self._waiting)
+            self._unqueue_all()
+            self._stats.offered -= count  # the connection offers them again
+            connection.send(data, count)
+
+    def _unqueue_all(self) -> None:
+        self._stats.queued -= len(self._waiting)
+        self._stats.queued_bytes -= self._waiting_bytes
+        self._waiting.clear()
+        self._waiting_bytes = 0
+
+    def _connect(self) -> None:
+        self.state = "connecting"
+        try:
+            self._socket = sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+            sock.setblocking(False)
+            tune(sock)
+            code = sock.connect_ex(self.address)
+        except (OSError, OverflowError) as error:
+            return self._fail(error if isinstance(error, OSError) else OSError(str(error)))
+        if code not in _IN_PROGRESS:
+            return self._fail(OSError(code, os.strerror(code)))
+        self._loop.add_writer(sock, self._on_connected)
+        self._arm(self._options.connect_s, self._on_late)
+
+    def _on_late(self) -> None:
+        self._fail(OSError(errno.ETIMEDOUT, "timed out"))
+
+    def _on_connected(self) -> None:
+        sock = self._socket
+        assert sock is not None
+        self._loop.remove_writer(sock)
+        self._arm(0, None)
+        code = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+        if code:
+            return self._fail(OSError(code, os.strerror(code)))
+        try:
+            sent = sock.send(self._waiting[0]) if self._waiting else 0
+        except OSError as error:
+            return self._fail(error)
+        self.fault, self._pause_s = "", self._options.retry_min_s
+        self._first_sent(sock, sent)
+
+    def _first_sent(self, sock: socket.socket, sent: int) -> None:
+        self._socket = None
+        if sent:  # a fresh connection takes a whole packet
+            self._sent_one(sent)
+        if self.each or not sent:
+            sock.close()
+            return self._next()
+        self.state, self._asked_s = "asking", self._loop.time()
+        self.connection = Connection(
+            self._loop,
+            sock,
+            self.name,
+            self._heard,
+            self._closed,
+            self._stats,
+            self._options.queue_bytes,
+        )
+        self._arm(self._options.verdict_s, self._on_silence)
+
+    def _sent_one(self, sent: int) -> None:
+        frame = self._waiting.popleft()
+        self._waiting_bytes -= len(frame)
+        self._stats.queued -= 1
+        self._stats.queued_bytes -= len(frame)
+        self._stats.sent += 1
+        self._stats.sent_bytes += sent
+
+    def _next(self) -> None:
+        self.state = "idle"
+        if self._waiting:
+            self._flushing = True
+            self._loop.call_soon(self._flush)
+        else:
+            self._owner.peer_done(self)
+
+    def _on_silence(self) -> None:
+        if self.connection is not None:
+            self.connection.close("one packet a connection")
+
+    def _heard(self, connection: Connection, frames: list[bytes]) -> None:
+        rest: list[bytes] = []
+        for frame in frames:
+            if frame[0] & HELLO_MASK != HELLO:
+                rest.append(frame)
+            elif (hello := unpack_hello(data_of(frame))) is not None:
+                self._pass(connection, rest)
+                rest = []
+                self._greeted(connection, hello)
+        self._pass(connection, rest)
+
+    def _pass(self, connection: Connection, frames: list[bytes]) -> None:
+        if frames and not connection.closed:
+            self._owner.on_frames(connection, frames)
+
+    def _greeted(self, connection: Connection, hello: Hello) -> None:
+        connection.node, connection.silence_s = hello.node, hello.silence_ms / 1000
+        if not connection.greeted:
+            connection.greeted = True
+            self._arm(0, None)
+            self.state = "streaming"
+            connection.say(pack_hello(self._hello(0)))
+            self._stream(connection)
+            self._owner.peer_hello(self, hello)
+            self._owner.peer_done(self)
+        elif not connection.closed:
+            self._owner.peer_hello(self, hello)
+
+    def _closed(self, connection: Connection) -> None:
+        self.connection = None
+        self._arm(0, None)
+        if self.state == "closed":
+            return
+        self.each = not connection.greeted
+        self._next()
+        if connection.greeted:
+            self._owner.peer_lost(self)
+
+    def retry_now(self) -> None:
+        """Somebody knows that it lives: do not sit out the pause."""
+        self._retry_s = 0.0
+
+    def tick(self, now_s: float) -> None:
+        """Once a heartbeat."""
+        if self.connection is not None and self.state == "streaming":
+            keep_alive(self.connection, self._options, now_s, self._hello)
+        elif self.each and now_s - self._asked_s > self._options.refresh_s:
+            self.each = False
+
+    def _arm(self, seconds: float, callback: Callable[[], None] | None) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self._loop.call_later(seconds, callback) if callback is not None else None
+
+    def _fail(self, error: OSError) -> None:
+        self._let_go()
+        self.state, self.fault, self.each = "down", reason_of(error), False
+        self._retry_s = self._loop.time() + self._pause_s * random.uniform(0.5, 1.0)
+        self._pause_s = min(2 * self._pause_s, self._options.retry_max_s)
+        self._drop("peer gone")
+        if error.errno not in LOCAL:
+            self._owner.peer_failed(self, self.fault)
+        self._owner.peer_done(self)
+
+    def _drop(self, reason: str) -> None:
+        count = len(self._waiting)
+        self._unqueue_all()
+        if count:
+            self._stats.drop(reason, count)
+
+    def _let_go(self) -> None:
+        self._arm(0, None)
+        if self._socket is not None:
+            self._loop.remove_writer(self._socket)
+            self._socket.close()
+            self._socket = None
+
+    def close(self) -> None:
+        """Let go; what was queued becomes counted drops. Idempotent."""
+        if self.state != "closed":
+            self.state = "closed"
+            self._let_go()
+            self._drop("closed")
+            if self.connection is not None:
+                self.connection.close("closed here")
