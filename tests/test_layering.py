@@ -27,6 +27,7 @@ PURE = [
 ONLY_IN = {
     "can": "bridges/*can*.py",
     "serial": "bridges/serial_port.py",
+    "smbus2": "bridges/i2c*.py",
     "pynng": "bus/*.py",
 }
 
