@@ -205,12 +205,13 @@ def unpack(body: bytes, parts: list[bytes]) -> int:
         return 0
     count, rest = divmod(end, size)
     if rest or count > _RUN_MAX or not _is_run(body, 0, size, count):
-        return _unpack_mixed(body, parts)
+        return unpack_mixed(body, parts)
     parts.append(LENGTH.pack(size).join((b"", *_pieces(size, count)(body))))
     return count
 
 
-def _unpack_mixed(body: bytes, parts: list[bytes]) -> int:
+def unpack_mixed(body: bytes, parts: list[bytes]) -> int:
+    """The same, one message after the other."""
     found: list[bytes] = []
     start, end = 0, len(body)
     while start < end:

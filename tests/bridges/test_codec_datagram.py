@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bridges.codecs.datagram import RESIDUE, Decoder, Encoder, run_bytes
+from bridges.codecs.datagram import RESIDUE, Decoder, Encoder, run_bytes, unpack, unpack_mixed
 from bridges.codecs.fragments import BARE, CRC, FRAGMENT, OPEN_MAX, cut
 from bridges.codecs.rtnetlink import parse
 from bus.batch import Batch, from_payloads, payloads
@@ -159,6 +159,20 @@ def test_what_is_no_message_is_refused_and_harms_nobody(bad: bytes) -> None:
         assert encoder.refused == {"malformed": batch.count(bad)}
         assert sum(count for _, count in made) == len(wanted)
         assert decode([datagram for datagram, _ in made]) == wanted
+
+
+@pytest.mark.parametrize("offset", range(16))
+@pytest.mark.parametrize("message", [FRAME, MESSAGE, bytes(20)])
+def test_a_run_with_one_header_byte_wrong(message: bytes, offset: int) -> None:
+    """What the columns overlook, a look at each message would not."""
+    wrong = message[:offset] + bytes((message[offset] ^ 0x10,)) + message[offset + 1 :]
+    messages = [message] * 5 + [wrong] + [message] * 5
+    encoder, one_by_one = Encoder(1400, 1, 1), Encoder(1400, 1, 1)
+    assert encoder.encode(from_payloads(messages)) == one_by_one.pack(messages)
+    assert encoder.refused == one_by_one.refused
+    found, mixed = list[bytes](), list[bytes]()
+    assert unpack(b"".join(messages), found) == unpack_mixed(b"".join(messages), mixed)
+    assert b"".join(found) == b"".join(mixed)
 
 
 def test_a_message_that_imitates_a_run_is_not_taken_for_one() -> None:
