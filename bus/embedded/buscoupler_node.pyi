@@ -61,6 +61,7 @@ class Tcp:
     fault: str
     pause_ms: int
     since_ms: int
+    queue: list[bytes]
     queued: int
     rejected: int
     oversize: int
@@ -76,6 +77,7 @@ class Mailbox:
     memory: bytearray
     queue: list[bytes]
     placed: bool
+    epoch: int
     rejected: int
     oversize: int
     unsent: int

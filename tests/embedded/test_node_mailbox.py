@@ -125,6 +125,17 @@ def test_a_gateway_that_boots_again_links_again_and_only_what_was_begun_is_lost(
     assert wires.target.unsent == 1
 
 
+def test_an_impossible_acknowledgement_has_the_link_begun_anew() -> None:
+    wires = Wires(Mailbox(bytearray(64)))
+    wires.link()
+    wires.target.memory[0x1F] ^= 0x10  # nothing was up to be acknowledged
+    wires.target.poll()
+    assert wires.target.epoch == 0
+    assert wires.send([frame(50)]) == ["sent"]
+    assert wires.controller.links == 2
+    assert wires.down == [frame(50)]
+
+
 def test_any_memory_is_harmless() -> None:
     chance = random.Random(1)
     target = Mailbox(bytearray(64))

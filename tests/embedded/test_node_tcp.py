@@ -163,6 +163,9 @@ async def test_a_peer_that_takes_nothing_holds_nobody_up_and_each_loss_is_counte
         return size == taken * 3072
 
     await until(all_read)
-    link.send(frame(100))
+    while not link.queue:
+        link.send(message)
+    before, waiting = link.unsent, len(link.queue)
     link.close()
+    assert link.unsent == before + waiting
     clogged.close()
