@@ -1,5 +1,5 @@
 """Every link that the suite runs over."""
 
-from tests.conformance import simulated, streams
+from tests.conformance import media, simulated, streams
 
-MAKERS = [*streams.MAKERS, *simulated.MAKERS]
+MAKERS = [*streams.MAKERS, *media.MAKERS, *simulated.MAKERS]

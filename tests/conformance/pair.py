@@ -96,7 +96,7 @@ class Pair:
     back: list[bytes] = field(default_factory=list)
 
     async def up(self) -> None:
-        await until(lambda: self.near.up and self.far.up and self.ready())
+        await until(lambda: self.ready() and self.near.up and self.far.up)
 
     def close(self) -> None:
         self.near.close()

@@ -23,7 +23,9 @@ from bridges.simulate import (
 from bus.batch import from_payloads
 from bus.sp import HANDSHAKE, SCRATCH_BYTES
 from tests.bridges.support import frame, until
+from tests.conformance.media import I2C_LEFT_OUT, i2c_pair
 from tests.conformance.pair import Maker, Pair, Side, noise
+from tests.conformance.streams import any_bytes
 
 _RETRY: dict[str, Any] = {"retry_min_s": 0.01, "retry_max_s": 0.1}
 _SCRATCH = SCRATCH_BYTES - 8
@@ -189,51 +191,9 @@ def multicast(_: Path, clogged: bool = False) -> Pair:
 
 
 def i2c(_: Path, clogged: bool = False) -> Pair:
-    loop, wire = asyncio.get_running_loop(), I2cWire([0x42])
-    target = wire.targets[0x42]
-    adapter: Any = wire.adapter
-    near = Side("near", partial(wire.link, queue_bytes=16384 if clogged else 1 << 20, **_RETRY))
-    far = Side("far")
-    target.mailbox.queue_bytes = 1 << 20
-    target.join(far.hub, loop)
-    near.open()
-
-    async def cut() -> None:
-        read, left = adapter.read_i2c_block_data, iter(range(60))  # of more than 100 segments
-
-        def fail_in_the_middle(address: int, register: int, length: int) -> list[int]:
-            if next(left, None) is None and 0x42 in wire.adapter.targets:
-                target.reset()
-                target.unplug()
-            return list(read(address, register, length))
-
-        adapter.read_i2c_block_data = fail_in_the_middle
-        far.say(frame(3000))
-        await until(lambda: wire_pipe().state == "absent")
-
-    async def mend() -> None:
-        del adapter.read_i2c_block_data
-        target.plug()
-
-    def wire_pipe() -> Any:
-        link: Any = near.link
-        return link.targets[0x42]
-
-    def ready() -> bool:
-        return bool(wire_pipe().state == "up")
-
-    def clog() -> None:
-        target.clogged = True
-
-    return Pair(near, far, clog, cut=cut, mend=mend, ready=ready, closers=[target.close])
-
-
-_I2C_GARBAGE = "a target's 64 bytes hold no stream: flipped bits are in tests/bridges/test_codec_mailbox.py"
-
-
-def any_bytes(size: int) -> bytes:
-    """A message of an SP link, which may be anything."""
-    return frame(size) if size <= 3072 else noise(size)
+    wire = I2cWire([0x42])
+    limits = {"queue_bytes": 16384 if clogged else 1 << 20, **_RETRY}
+    return i2c_pair(wire.adapter, wire.targets[0x42], Side("near", partial(wire.link, **limits)))
 
 
 MAKERS = [
@@ -251,6 +211,6 @@ MAKERS = [
         i2c,
         partial(i2c, clogged=True),
         simulated=True,
-        left_out={"test_garbage_then_the_next_frame_but_one_at_the_latest": _I2C_GARBAGE},
+        left_out=I2C_LEFT_OUT,
     ),
 ]
