@@ -22,7 +22,7 @@ class Broker:
     `registrations` bounds them in all, `per_address` those of one client, `per_host` those said by one
     host. `on_bridge(frame, connection)` gets each packet with the type bit BRIDGE 0x80:
     `connection.send(frame)` answers, `connection.name` says who, `connection.on_lost(callback)` tells when
-    it is gone. More options are the fields of `bus.tmq.Options`. Raises `LinkError` for an address that cannot be.
+    it is gone. More options are the fields of `bus.tmq.Options`. Raises `LinkError`.
     """
 
     def __init__(

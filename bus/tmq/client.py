@@ -17,7 +17,7 @@ from bus.tmq.node import Node
 from bus.tmq.options import Options
 
 Names = str | int | Iterable[str | int]
-_YIELD_BYTES = 256 * 1024  # queued for one subscriber: let the loop write before more is added
+_YIELD = 64  # messages published in a row: then the loop gets to write them
 
 
 def pattern_of(names: Names) -> Pattern:
@@ -58,6 +58,7 @@ class Client:
         self._waiter: Future[None] | None = None
         self._node: Node | None = None
         self._closed = False
+        self._sent = 0
 
     async def __aenter__(self) -> "Client":
         self.open(asyncio.get_running_loop())
@@ -119,7 +120,8 @@ class Client:
             known = await self._settled()
         if data is not None:
             self.send(tokens, data)
-            if self.node.queued_bytes() > _YIELD_BYTES:
+            self._sent += 1
+            if not self._sent % _YIELD:
                 await asyncio.sleep(0)
         return known
 

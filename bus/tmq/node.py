@@ -224,10 +224,6 @@ class Node(PeerOwner):
         self.uplink.tick(now_s)
         self._timer = self._loop.call_later(self._options.heartbeat_s, self._tick)
 
-    def queued_bytes(self) -> int:
-        """The longest queue to any subscriber, in bytes."""
-        return max((peer.queued_bytes for peer in self.peers.values()), default=0)
-
     def close(self) -> None:
         """Take the registrations back, if the broker can be told at once, and let all go. Idempotent."""
         connection = self.uplink.connection

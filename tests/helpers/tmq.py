@@ -1,0 +1,119 @@
+"""Peers of the TMQ system that behave as the 2015 reference does, made of plain sockets."""
+
+import socket
+import struct
+
+SUBSCRIBE, PUBLISH, MESSAGE, ADD, FORGET = 0x46, 0x45, 0x02, 0x05, 0x0D
+Address = tuple[str, int]
+
+
+def packet(kind: int, tokens: tuple[int, ...], data: bytes = b"") -> bytes:
+    """As the reference packs it: type and count are signed."""
+    return struct.pack(f">bbH{len(tokens)}L", kind, len(tokens), len(data), *tokens) + data
+
+
+def packed(address: Address) -> bytes:
+    return struct.pack(">HH4B", 2, address[1], *map(int, address[0].split(".")))
+
+
+def parsed(wire: bytes) -> tuple[int, tuple[int, ...], bytes]:
+    """As the reference parses it: whatever is behind the tokens is data. It fails where that one does."""
+    kind, count, _ = struct.unpack(">bbH", wire[:4])
+    tokens = struct.unpack(f">{count}L", wire[4 : 4 + 4 * count])
+    return kind, tokens, wire[4 + 4 * count :]
+
+
+def addresses(data: bytes) -> set[Address]:
+    found = set()
+    for start in range(0, len(data), 8):
+        family, port, *host = struct.unpack(">HH4B", data[start : start + 8])
+        assert family == 2
+        found.add((".".join(map(str, host)), port))
+    return found
+
+
+def say(where: Address, wire: bytes) -> None:
+    """Connect, send one packet, close."""
+    with socket.create_connection(where, timeout=20) as sock:
+        sock.sendall(wire)
+
+
+class ReferenceSocket:
+    """Accepts in turn, reads 2056 bytes of each connection once, and drops the connection."""
+
+    def __init__(self) -> None:
+        self.listener = socket.socket()
+        self.listener.bind(("127.0.0.1", 0))
+        self.listener.listen(5)
+        self.listener.setblocking(False)
+        self.address: Address = self.listener.getsockname()
+        self.heard: list[bytes] = []
+
+    def process(self) -> None:
+        while True:
+            try:
+                connection, _ = self.listener.accept()
+            except BlockingIOError:
+                return
+            connection.settimeout(20)
+            with connection:
+                self.handle(*parsed(wire := connection.recv(2056)))
+            self.heard.append(wire)
+
+    def handle(self, kind: int, tokens: tuple[int, ...], data: bytes) -> None:
+        raise NotImplementedError
+
+    def close(self) -> None:
+        self.listener.close()
+
+
+class ReferenceClient(ReferenceSocket):
+    """Fails on what the reference client fails on: unknown types, patterns that it does not know."""
+
+    def __init__(self, broker: Address) -> None:
+        super().__init__()
+        self.broker = broker
+        self.received: dict[tuple[int, ...], list[bytes]] = {}
+        self.subscribers: dict[tuple[int, ...], set[Address]] = {}
+
+    def subscribe(self, *tokens: int) -> None:
+        self.received[tokens] = []
+        say(self.broker, packet(SUBSCRIBE, tokens, packed(self.address)))
+
+    def publish(self, *tokens: int) -> None:
+        self.subscribers[tokens] = set()
+        say(self.broker, packet(PUBLISH, tokens, packed(self.address)))
+
+    def send(self, tokens: tuple[int, ...], data: bytes) -> None:
+        for address in self.subscribers[tokens]:
+            say(address, packet(MESSAGE, tokens, data))
+
+    def handle(self, kind: int, tokens: tuple[int, ...], data: bytes) -> None:
+        if kind == MESSAGE:
+            self.received[tokens].append(data)
+        elif kind == ADD:
+            self.subscribers[tokens] |= addresses(data)
+        else:
+            assert kind == FORGET, kind
+            self.subscribers[tokens] -= addresses(data)
+
+
+class ReferenceBroker(ReferenceSocket):
+    """Exact patterns; tells a new publisher all subscribers, and publishers a new subscriber."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.subscribed: dict[tuple[int, ...], set[Address]] = {}
+        self.published: dict[tuple[int, ...], set[Address]] = {}
+
+    def handle(self, kind: int, tokens: tuple[int, ...], data: bytes) -> None:
+        if kind == SUBSCRIBE:
+            who = next(iter(addresses(data)))
+            self.subscribed.setdefault(tokens, set()).add(who)
+            for publisher in self.published.get(tokens, ()):
+                say(publisher, packet(ADD, tokens, packed(who)))
+        elif kind == PUBLISH:
+            who = next(iter(addresses(data)))
+            self.published.setdefault(tokens, set()).add(who)
+            if tokens in self.subscribed:
+                say(who, packet(ADD, tokens, b"".join(map(packed, self.subscribed[tokens]))))
