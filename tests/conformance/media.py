@@ -102,7 +102,9 @@ class Server:
     def _on_client(self) -> None:
         sock, _ = self._socket.accept()
         sock.setblocking(False)
-        self.clients = [client for client in self.clients if client.fileno() in self.relay.members]
+        for gone in [client for client in self.clients if client.fileno() not in self.relay.members]:
+            self.clients.remove(gone)
+            gone.close()
         self.clients.append(sock)
         self.relay.join(sock.fileno(), partial(sock.recv, 65536), partial(_send, sock))
 
