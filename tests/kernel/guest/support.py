@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from bridges.can import CanLink
+from bridges.i2c_adapter import ByteAdapter, KernelAdapter
 from bus.hub import Hub
 from tests.bridges.support import until
 
@@ -65,6 +66,19 @@ async def python(module: str, *arguments: str) -> AsyncIterator[Process]:
         assert process.stdout is not None
         assert await process.stdout.readline() == b"ready\n"
         yield process
+
+
+def open_blocks(number: int) -> KernelAdapter:
+    from smbus2 import SMBus
+
+    return KernelAdapter(SMBus(number), number)
+
+
+def open_bytes(number: int) -> KernelAdapter:
+    """As for an adapter that knows no blocks: the emulated i801 spoils the last byte of those it reads."""
+    from smbus2 import SMBus
+
+    return ByteAdapter(SMBus(number), number)
 
 
 def listeners(channel: str) -> int:

@@ -1,9 +1,10 @@
-"""The I2C link on i2c-dev: i2c-stub, and the driver of a PCI controller (i2c-i801) with an EEPROM."""
+"""The I2C link on i2c-dev: i2c-stub by blocks, and a PCI controller (i2c-i801) with an EEPROM by bytes."""
 
 import subprocess
 from asyncio import get_running_loop
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 from bridges.i2c import I2cLink
 from bus.hub import Hub
 from tests.bridges.support import MESSAGE, frame, recorder, say, until
-from tests.kernel.guest.support import PATIENCE_S, python
+from tests.kernel.guest.support import PATIENCE_S, open_bytes, python
 
 ADAPTERS = Path("/sys/class/i2c-adapter")
 DRIVER = Path("/sys/bus/pci/drivers/i801_smbus")
@@ -32,6 +33,8 @@ def number(name: str) -> int:
 
 @contextmanager
 def i2c_link(hub: Hub, bus: int, *targets: int, **options: Any) -> Iterator[I2cLink]:
+    if bus == number(PCI):
+        options["adapter"] = partial(open_bytes, bus)
     options = {"retry_min_s": 0.01, "retry_max_s": 0.1, "queue_bytes": 1 << 20} | options
     link = I2cLink(bus, targets, **options)
     link.open(hub, get_running_loop())
@@ -46,7 +49,7 @@ async def test_frames_are_echoed_intact(name: str) -> None:
     hub, bus, address = Hub(), number(name), TARGET[name]
     heard = recorder(hub)
     messages = [frame(size) for size in (4, 20, 25, 26, 27, 60, 255, 2048)]
-    async with python("i2c_target", str(bus), str(address)):
+    async with python("i2c_target", str(bus), str(address), *(["bytes"] if name == PCI else [])):
         with i2c_link(hub, bus, address) as link:
             await until(lambda: link.targets[address].state == "up", PATIENCE_S)
             say(hub, heard, *messages)
@@ -77,7 +80,7 @@ async def test_an_adapter_taken_away_and_brought_back() -> None:
     hub, bus, address = Hub(), number(PCI), TARGET[PCI]
     heard = recorder(hub)
     device = next(path.name for path in DRIVER.iterdir() if path.name.startswith("0000:"))
-    async with python("i2c_target", str(bus), str(address)):
+    async with python("i2c_target", str(bus), str(address), "bytes"):
         with i2c_link(hub, bus, address) as link:
             await until(lambda: link.targets[address].state == "up", PATIENCE_S)
             # the kernel waits until all have let go of it: not on this thread, then
