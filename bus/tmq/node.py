@@ -75,6 +75,11 @@ class Node(PeerOwner):
         )
         self.uplink = Uplink(loop, brokers, options, self._hello_to, self._registrations, self.on_frames)
 
+    @property
+    def accepted(self) -> int:
+        """How many connections were made to us."""
+        return self._listener.accepted
+
     def open(self) -> None:
         self._listener.open(self._socket)
         self._tick()

@@ -134,8 +134,18 @@ class Peer:
             return self._fail(error if isinstance(error, OSError) else OSError(str(error)))
         if code not in _IN_PROGRESS:
             return self._fail(OSError(code, os.strerror(code)))
-        self._loop.add_writer(sock, self._on_connected)
-        self._arm(self._options.connect_s, self._on_late)
+        if not self._said_at_once(sock):
+            self._loop.add_writer(sock, self._on_connected)
+            self._arm(self._options.connect_s, self._on_late)
+
+    def _said_at_once(self, sock: socket.socket) -> bool:
+        """On a loopback the connection is there already; a reference peer blocks until its packet is too."""
+        try:
+            sent = sock.send(self._waiting[0])
+        except OSError:  # not yet, or never: the descriptor will say which
+            return False
+        self._connected(sock, sent)
+        return True
 
     def _on_late(self) -> None:
         self._fail(OSError(errno.ETIMEDOUT, "timed out"))
@@ -152,10 +162,10 @@ class Peer:
             sent = sock.send(self._waiting[0]) if self._waiting else 0
         except OSError as error:
             return self._fail(error)
-        self.fault, self._pause_s = "", self._options.retry_min_s
-        self._first_sent(sock, sent)
+        self._connected(sock, sent)
 
-    def _first_sent(self, sock: socket.socket, sent: int) -> None:
+    def _connected(self, sock: socket.socket, sent: int) -> None:
+        self.fault, self._pause_s = "", self._options.retry_min_s
         self._socket = None
         if sent:  # a fresh connection takes a whole packet
             self._sent_one(sent)
