@@ -20,6 +20,7 @@ TargetState = Literal["closed", "linking", "up", "stalled", "absent", "stuck"]
 _TURN_ACCESSES = 4  # a poll, once more in doubt, a read, a write
 _STUCK_ERRORS = 3
 _STUCK_MIN_S, _STUCK_MAX_S = 0.1, 5.0
+_PRESENT_S = 1.0  # between looks whether the adapter is still there
 
 
 class AdapterGoneError(OSError):
@@ -142,6 +143,7 @@ class Poller:
         self._errors = 0
         self._failing: set[int] = set()
         self._stuck_s = self._probe_s = self._pause_s = 0.0
+        self._look_s = clock()
 
     @property
     def watches_alert(self) -> bool:
@@ -150,6 +152,7 @@ class Poller:
 
     def round(self) -> float:
         """A turn for each target that is due; when to come back. Raises `AdapterGoneError`."""
+        self._look_at_adapter()
         self._look_at_alert()
         self.lanes = [lane for lane in self.lanes if not lane.closed]
         if self.stuck:
@@ -172,6 +175,16 @@ class Poller:
         if lane.state == "stuck":
             return "stuck" if now - self._stuck_s >= lane.controller.timing.stall_s else ""
         return lane.state if lane.state in ("absent", "stalled") else ""
+
+    def _look_at_adapter(self) -> None:
+        """One whose driver was unbound goes on answering: the kernel waits until nobody has it open."""
+        now = self._clock()
+        if now < self._look_s:
+            return
+        self._look_s = now + _PRESENT_S
+        present = getattr(self._adapter, "present", None)
+        if present is not None and not present():
+            raise AdapterGoneError(errno.ESHUTDOWN, "the adapter is gone")
 
     def _look_at_alert(self) -> None:
         if self._alert is None:

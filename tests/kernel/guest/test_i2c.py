@@ -31,9 +31,13 @@ def number(name: str) -> int:
     pytest.fail(f"no adapter called {name!r}")
 
 
+def is_pci(bus: int) -> bool:
+    return (ADAPTERS / f"i2c-{bus}").exists() and number(PCI) == bus
+
+
 @contextmanager
 def i2c_link(hub: Hub, bus: int, *targets: int, **options: Any) -> Iterator[I2cLink]:
-    if bus == number(PCI):
+    if is_pci(bus):
         options["adapter"] = partial(open_bytes, bus)
     options = {"retry_min_s": 0.01, "retry_max_s": 0.1, "queue_bytes": 1 << 20} | options
     link = I2cLink(bus, targets, **options)
