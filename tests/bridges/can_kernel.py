@@ -8,7 +8,7 @@ from pathlib import Path
 from struct import Struct
 from typing import Any
 
-from bridges.codecs.can import Reassembler
+from bridges.codecs.can import SOT, Reassembler
 from bridges.codecs.can_state import BUS_OFF, RESTARTED
 from bridges.codecs.socketcan import ERROR, FD, unpack_frame
 
@@ -34,7 +34,7 @@ class Kernel:
         self.asked: list[str] = []
         self.wire: list[bytes] = []
         self.messages: list[bytes] = []
-        self._listener = Reassembler()
+        self._listener, self._now = Reassembler(), 0.0
 
     def open(self, channel: str = "", **arguments: Any) -> "Bus":
         """In the place of `can.Bus`."""
@@ -61,7 +61,8 @@ class Kernel:
         self.wire.append(raw)
         frame = unpack_frame(raw)
         assert frame is not None
-        found = self._listener.feed(0.0, frame[0], frame[1])
+        self._now += 3.0 if frame[1][-1] & SOT else 0.0  # no transfer passes for the one 32 before it
+        found = self._listener.feed(self._now, frame[0], frame[1])
         if found is not None:
             self.messages.append(found)
         for sock in list(self.sockets):
