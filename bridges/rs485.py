@@ -11,6 +11,7 @@ from typing import Any
 from bridges.codecs.poll import ADDRESS_MAX, ADDRESS_MIN, Master, NodeHealth, Own, parse_control
 from bridges.device import DevicePipe
 from bridges.serial_port import Port, Settings
+from bridges.shedding import Shed
 from bridges.uart import SerialLink, lost
 from bus.batch import Batch, from_payloads, payloads
 from bus.errors import LinkError
@@ -20,8 +21,8 @@ from bus.hub import Hub
 class Rs485Link(SerialLink):
     """The master of a shared pair, as a link.
 
-    `port`, `baud`, `exclusive`, `parity`, `stopbits`, `rtscts`, `rs485`, `echo`, `queue_bytes`, `age_ms` as
-    `UartLink`.
+    `port`, `baud`, `exclusive`, `parity`, `stopbits`, `rtscts`, `rs485`, `echo`, `queue_bytes`, `age_ms`,
+    `shed` as `UartLink`.
     `nodes`: their addresses, 1 to 254; polled in turn. A node begins its answer within `answer_ms` of the end
     of its poll: add what the adapter delays (16 ms for some on USB). `turnaround_ms` of silence lie between
     senders. A node that has nothing to say is asked again after `idle_ms`, and up to ten times that
@@ -45,10 +46,11 @@ class Rs485Link(SerialLink):
         age_ms: float | None = None,
         echo: bool = False,
         rs485: Mapping[str, Any] | None = None,
+        shed: Shed | None = None,
         **retry: Any,
     ) -> None:
         settings = Settings(baud, exclusive, parity, stopbits, rtscts, rs485)
-        super().__init__(f"rs485:{port}", port, settings, queue_bytes, age_ms, **retry)
+        super().__init__(f"rs485:{port}", port, settings, queue_bytes, age_ms, shed, **retry)
         _check(self.name, nodes, answer_ms, turnaround_ms, idle_ms)
         self.nodes = {address: NodeHealth() for address in nodes}
         self.answer_s, self.turnaround_s, self.idle_s = answer_ms / 1000, turnaround_ms / 1000, idle_ms / 1000
@@ -145,12 +147,16 @@ class Rs485Pipe:
                 return
             now = self._loop.time()
             self._outbox.expire(now)
-            turn = self._master.step(now, bool(self._outbox), self._port.waiting())
+            turn = self._master.step(now, self._outbox.ready(now), self._port.waiting())
             if turn is None:
-                return self._arm(self._master.deadline)
+                return self._arm(self._deadline(now))
             self._own = isinstance(turn, Own)
-            self._left = self._outbox.claim() if isinstance(turn, Own) else turn
+            self._left = self._outbox.claim(now) if isinstance(turn, Own) else turn
             self._size = len(self._left)
+
+    def _deadline(self, now: float) -> float:
+        ready_s = self._outbox.ready_s()
+        return min(self._master.deadline, ready_s) if ready_s > now else self._master.deadline
 
     def _write(self) -> bool:
         """Whether all that was left has gone to the driver."""

@@ -2,13 +2,15 @@
 
 from asyncio import AbstractEventLoop, TimerHandle
 from collections.abc import Callable, Mapping
+from math import inf
 from typing import Any
 
 from bridges.codecs.echo import EchoCanceller
-from bridges.codecs.uart import WIRE_BYTES_MAX, Decoder
+from bridges.codecs.uart import MESSAGE_BYTES_MAX, Decoder
 from bridges.device import DeviceLink, DevicePipe
 from bridges.outbox import Outbox
 from bridges.serial_port import Port, Settings, check_port, need_pyserial, open_port
+from bridges.shedding import Shed, checked
 from bus.batch import Batch, from_payloads, payloads
 from bus.errors import LinkError
 from bus.hub import Hub, Stats
@@ -22,18 +24,20 @@ class SerialLink(DeviceLink[Port]):
     """What links over a serial port have in common: the settings, opening it, letting go of it."""
 
     def __init__(
-        self, name: str, port: str, settings: Settings, queue_bytes: int, age_ms: float | None, **retry: Any
+        self,
+        name: str,
+        port: str,
+        settings: Settings,
+        queue_bytes: int,
+        age_ms: float | None,
+        shed: Shed | None,
+        **retry: Any,
     ) -> None:
         super().__init__(name, **retry)
         check_port(name, port, settings)
-        if queue_bytes < WIRE_BYTES_MAX:
-            raise LinkError(
-                f"{name}: queue_bytes must be at least {WIRE_BYTES_MAX}, else the longest frame never fits"
-            )
-        if age_ms is not None and age_ms <= 0:
-            raise LinkError(f"{name}: age_ms must be above 0, not {age_ms}")
-        self.port, self.settings, self.queue_bytes = port, settings, queue_bytes
-        self.age_s = None if age_ms is None else age_ms / 1000
+        self.port, self.settings = port, settings
+        age_s = None if age_ms is None else age_ms / 1000
+        self.shed = checked(name, shed, queue_bytes, age_s, MESSAGE_BYTES_MAX)
 
     def open(self, hub: Hub, loop: AbstractEventLoop) -> None:
         """Start opening the port. Raises `LinkError` where pyserial is missing."""
@@ -47,8 +51,8 @@ class SerialLink(DeviceLink[Port]):
         device.close()
 
     def outbox(self) -> Outbox:
-        """An empty queue with this link's bounds, counting into its stats."""
-        return Outbox(self.stats, self.queue_bytes, self.age_s)
+        """An empty queue with this link's policy, counting into its stats."""
+        return Outbox(self.stats, self.shed)
 
 
 class UartLink(SerialLink):
@@ -57,9 +61,10 @@ class UartLink(SerialLink):
     `port`: a device path, `hwgrep://EXPRESSION` (searched in path, description and USB identity
     `USB VID:PID=0403:6001 SER=A50285BI`; found again under another number), or a serial server:
     `socket://host:port`, `rfc2217://host:port`.
-    `queue_bytes` bounds what waits for the line, as encoded; more is dropped and counted `queue full`.
-    `age_ms`: what has waited longer is dropped as `stale`. `ahead_ms` of the line's time may wait in the
-    driver, where neither reaches it; a longer buffer is not filled.
+    `queue_bytes` bounds what waits for the line; more is dropped and counted `queue full`.
+    `age_ms`: what would come to the line after that is dropped as `stale`. `shed`, a whole policy, stands in
+    for both. `ahead_ms` of the line's time, and half the age at most, may wait in the driver, where no policy
+    reaches it; a longer buffer is not filled.
     `echo`: the line gives back what we send (a two-wire adapter); it is taken out again and counted in
     `stats.rejected["echo"]`, and what never came back whole in `echoes_lost`.
     `rs485`: settings for a driver that switches the transceiver (pyserial's RS485Settings by name; `{}` for
@@ -81,13 +86,15 @@ class UartLink(SerialLink):
         ahead_ms: float = 40,
         echo: bool = False,
         rs485: Mapping[str, Any] | None = None,
+        shed: Shed | None = None,
         **retry: Any,
     ) -> None:
         settings = Settings(baud, exclusive, parity, stopbits, rtscts, rs485)
-        super().__init__(f"uart:{port}", port, settings, queue_bytes, age_ms, **retry)
+        super().__init__(f"uart:{port}", port, settings, queue_bytes, age_ms, shed, **retry)
         if ahead_ms <= 0:
             raise LinkError(f"{self.name}: ahead_ms must be above 0, not {ahead_ms}")
-        self.ahead_bytes = max(_AHEAD_BYTES_MIN, int(ahead_ms / 1000 / settings.byte_s))
+        ahead_s = min(ahead_ms / 1000, (self.shed.age_s or inf) / 2)
+        self.ahead_bytes = max(_AHEAD_BYTES_MIN, int(ahead_s / settings.byte_s))
         self.echoes = EchoCanceller() if echo else None
 
     @property
@@ -148,20 +155,27 @@ class UartPipe:
 
     def _flush(self) -> None:
         self._timer = None
-        self._outbox.expire(self._loop.time())
-        while self._outbox:
-            room = self._ahead_bytes - self._port.waiting()
-            if room <= 0:
+        while True:
+            ahead_bytes, now = self._port.waiting(), self._loop.time()
+            if ahead_bytes >= self._ahead_bytes:
                 return self._pause()
-            chunk = self._outbox.head(room)
+            chunk = self._outbox.head(self._ahead_bytes - ahead_bytes, now, ahead_bytes, self._byte_s)
+            if not chunk:
+                return self._idle()
             try:
                 count = self._port.write(chunk)
             except OSError as error:
                 return self._gone(lost(error))
             self._written(count)
             if count < len(chunk):
+                self._outbox.give_back()
                 return self._wait()
-        return self._rest()
+
+    def _idle(self) -> None:
+        """Nothing may go now: nothing waits, or the rate forbids it."""
+        self._rest()
+        if self._outbox:
+            self._timer = self._loop.call_at(self._outbox.ready_s(), self._flush)
 
     def _written(self, count: int) -> None:
         sent = self._outbox.settle(count)

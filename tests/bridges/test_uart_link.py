@@ -175,7 +175,7 @@ async def test_what_does_not_fit_on_the_line_is_dropped(line: PtyPair) -> None:
         ("socket://localhost", {}, "socket://host:port"),
         ("/dev/ttyS0", {"baud": 0}, "baud"),
         ("/dev/ttyS0", {"parity": "X"}, "parity"),
-        ("/dev/ttyS0", {"queue_bytes": 100}, "3103"),
+        ("/dev/ttyS0", {"queue_bytes": 100}, "3084"),
         ("/dev/ttyS0", {"retry_min_s": 0}, "retry_min_s"),
     ],
 )
