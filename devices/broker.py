@@ -12,7 +12,7 @@ from bus.tmq.connection import Connection
 from bus.tmq.options import Options
 from bus.tmq.registry import Registry
 
-OnBridge = Callable[[bytes, Connection], None]
+OnBridge = Callable[[bytes, Connection], object]
 
 
 class Broker:

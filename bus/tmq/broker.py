@@ -60,7 +60,7 @@ class BrokerNode:
         options: Options | None = None,
         registry: Registry | None = None,
         classic_prefixes: bool = True,
-        on_bridge: Callable[[bytes, Connection], None] | None = None,
+        on_bridge: Callable[[bytes, Connection], object] | None = None,
     ) -> None:
         self.node = random.getrandbits(32)
         self.stats = Stats()
@@ -80,7 +80,8 @@ class BrokerNode:
         """Bind and listen. Raises `LinkError` for the first address that cannot be, with none left open."""
         sockets = []
         try:
-            sockets += [bind(address) for address in self._listen]
+            for address in self._listen:
+                sockets.append(bind(address))
         except OSError:
             for sock in sockets:
                 sock.close()

@@ -48,7 +48,7 @@ class Client:
         listen: str | Address = ("", 0),
         queue_messages: int = 4096,
         wait_s: float = 2.0,
-        on_bridge: Callable[[bytes, Connection], None] | None = None,
+        on_bridge: Callable[[bytes, Connection], object] | None = None,
         **options: Any,
     ) -> None:
         self._brokers = [endpoint(broker) for broker in brokers]
@@ -59,6 +59,7 @@ class Client:
         self._node: Node | None = None
         self._closed = False
         self._sent = 0
+        self._unopened = Stats()
 
     async def __aenter__(self) -> "Client":
         self.open(asyncio.get_running_loop())
@@ -86,12 +87,12 @@ class Client:
     @property
     def broker(self) -> Address | None:
         """The broker in use; None while none answers."""
-        return self.node.uplink.broker
+        return self._node.uplink.broker if self._node is not None else None
 
     @property
     def stats(self) -> Stats:
         """What was sent, a copy a subscriber; `received` and `rejected` count what came in."""
-        return self.node.stats
+        return self._node.stats if self._node is not None else self._unopened
 
     @property
     def inbox(self) -> Stats:

@@ -56,7 +56,7 @@ class Node(PeerOwner):
         listen: Address,
         brokers: Sequence[Address],
         options: Options,
-        on_bridge: Callable[[bytes, Connection], None] | None = None,
+        on_bridge: Callable[[bytes, Connection], object] | None = None,
     ) -> None:
         self.node = random.getrandbits(32)
         self.stats = Stats()
