@@ -13,6 +13,7 @@ from bridges.i2c_alert import Alert, GpioAlert, parse_alert
 from bridges.i2c_pipe import I2cBus, TargetPipe
 from bridges.i2c_poll import Lane, Poller
 from bridges.i2c_run import LoopRunner, Runner, ThreadRunner
+from bridges.shedding import Shed, ShedQueue, checked
 from bus.errors import LinkError
 from bus.hub import Hub, Stats
 
@@ -30,10 +31,11 @@ class I2cLink(DeviceLink[Opened]):
     """`/dev/i2c-<bus>` as a link, with a pipe for each of `targets` (7-bit addresses).
 
     `poll_ms`: pause between polls of an active target; idle ones are polled every 50 ms. `queue_bytes`
-    bounds what waits for each target. `alert`: an active-low line that the targets pull,
-    `/dev/gpiochip0:17` or an `Alert`; idle targets are then polled once a second. `adapter`: an `Adapter`
-    to use instead, which is not closed, or a function that opens one, which is. `timing` overrides
-    `poll_ms`. Raises `LinkError` for what can never work. `targets[address]` shows each one's `state`.
+    bounds what waits for each target; `shed`, a whole policy, stands in for it. `alert`: an active-low line
+    that the targets pull, `/dev/gpiochip0:17` or an `Alert`; idle targets are then polled once a second.
+    `adapter`: an `Adapter` to use instead, which is not closed, or a function that opens one, which is.
+    `timing` overrides `poll_ms`. Raises `LinkError` for what can never work. `targets[address]` shows each
+    one's `state`.
     """
 
     def __init__(
@@ -45,16 +47,18 @@ class I2cLink(DeviceLink[Opened]):
         alert: str | Alert | None = None,
         adapter: Adapter | Callable[[], Adapter] | None = None,
         timing: Timing | None = None,
+        shed: Shed | None = None,
         **retry: Any,
     ) -> None:
         self.targets: dict[int, TargetPipe] = {}
         super().__init__(f"i2c:{bus}", **retry)
         addresses = list(targets)
-        _check(self.name, bus, addresses, poll_ms, queue_bytes)
+        _check(self.name, bus, addresses, poll_ms)
+        self.shed = checked(self.name, shed, queue_bytes, None, MESSAGE_BYTES_MAX)
         self.bus = bus
         self.timing = timing or Timing(poll_s=poll_ms / 1000, idle_s=max(0.05, poll_ms / 1000))
         for address in addresses:
-            self.targets[address] = TargetPipe(f"{self.name}:{address:#04x}", address, queue_bytes)
+            self.targets[address] = TargetPipe(f"{self.name}:{address:#04x}", address, self.shed)
         self._adapter = adapter
         self._alert = _gpio(self.name, alert) if isinstance(alert, str) else alert
         self._bus_lock = Lock()
@@ -110,8 +114,11 @@ class I2cLink(DeviceLink[Opened]):
                 adapter.close()
 
     def _make_pipe(self, device: Opened, on_close: Callable[[str], None]) -> DevicePipe:
-        lanes = {address: Lane(address, self.timing) for address in self.targets}
-        bus = I2cBus(self.name, self.targets, lanes, self._hub, on_close)
+        lanes = {
+            address: Lane(address, self.timing, ShedQueue(target.stats, self.shed))
+            for address, target in self.targets.items()
+        }
+        bus = I2cBus(self.name, self.targets, lanes, self._hub, self._loop.time, on_close)
         bus.runner = self._runner(device, bus)
         bus.runner.poller = Poller(
             self.name, device.adapter, lanes.values(), self._loop.time, bus.runner.report, device.alert
@@ -127,7 +134,7 @@ class I2cLink(DeviceLink[Opened]):
         return LoopRunner(self._loop, device.alert, bus.on_reports, bus.gone, release)
 
 
-def _check(name: str, bus: int, targets: list[int], poll_ms: float, queue_bytes: int) -> None:
+def _check(name: str, bus: int, targets: list[int], poll_ms: float) -> None:
     if bus < 0:
         raise LinkError(f"{name}: the bus is the N of /dev/i2c-N, not {bus}")
     if not targets or len(set(targets)) != len(targets):
@@ -137,10 +144,6 @@ def _check(name: str, bus: int, targets: list[int], poll_ms: float, queue_bytes:
             raise LinkError(f"{name}: {address:#04x} is no target's address: 0x08 to 0x77")
     if poll_ms <= 0:
         raise LinkError(f"{name}: poll_ms must be above 0, not {poll_ms}")
-    if queue_bytes < MESSAGE_BYTES_MAX:
-        raise LinkError(
-            f"{name}: queue_bytes must be at least {MESSAGE_BYTES_MAX}, else the longest never fits"
-        )
 
 
 def _gpio(name: str, text: str) -> tuple[str, int]:

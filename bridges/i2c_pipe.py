@@ -2,10 +2,12 @@
 
 from collections.abc import Callable
 from itertools import groupby
+from time import monotonic
 from typing import TYPE_CHECKING
 
 from bridges.codecs.mailbox import MESSAGE_BYTES_MAX, MESSAGE_BYTES_MIN
 from bridges.i2c_poll import Lane, Report, TargetState
+from bridges.shedding import Shed
 from bus.batch import Batch, from_payloads, payloads
 from bus.hub import Hub, Stats
 
@@ -21,12 +23,13 @@ class TargetPipe:
     `resets` counts new beginnings after the first, `failures` accesses that failed.
     """
 
-    def __init__(self, name: str, address: int, queue_bytes: int) -> None:
-        self.name, self.address, self.queue_bytes = name, address, queue_bytes
+    def __init__(self, name: str, address: int, shed: Shed) -> None:
+        self.name, self.address, self.shed = name, address, shed
         self.stats = Stats()
         self._hub: Hub | None = None
         self._lane: Lane | None = None
         self._wake: Callable[[], None] = lambda: None
+        self._clock: Callable[[], float] = monotonic
         self._resets = self._failures = 0
 
     @property
@@ -45,9 +48,9 @@ class TargetPipe:
     def failures(self) -> int:
         return self._failures + (self._lane.controller.nacks if self._lane is not None else 0)
 
-    def open(self, hub: Hub, lane: Lane, wake: Callable[[], None]) -> None:
-        """The bus is open: join `hub`."""
-        self._hub, self._lane, self._wake = hub, lane, wake
+    def open(self, hub: Hub, lane: Lane, wake: Callable[[], None], clock: Callable[[], float]) -> None:
+        """The bus is open: join `hub`. `clock` is the poller's."""
+        self._hub, self._lane, self._wake, self._clock = hub, lane, wake, clock
         hub.attach(self)
 
     def send(self, batch: Batch) -> None:
@@ -61,18 +64,15 @@ class TargetPipe:
         return self._wake()
 
     def _enqueue(self, lane: Lane, messages: list[bytes]) -> None:
-        stats = self.stats
+        fit = []
         for message in messages:
-            if not MESSAGE_BYTES_MIN <= len(message) <= MESSAGE_BYTES_MAX:
-                stats.drop(
-                    "oversize" if len(message) > MESSAGE_BYTES_MAX else "short" if message else "empty"
-                )
-            elif stats.queued_bytes + len(message) > self.queue_bytes:
-                stats.drop("queue full")
+            if MESSAGE_BYTES_MIN <= len(message) <= MESSAGE_BYTES_MAX:
+                fit.append(message)
             else:
-                stats.queued += 1
-                stats.queued_bytes += len(message)
-                lane.outgoing.append(message)
+                reason = "oversize" if len(message) > MESSAGE_BYTES_MAX else "short" if message else "empty"
+                self.stats.drop(reason)
+        with lane.lock:
+            lane.queue.put(self._clock(), fit)
 
     def take(self, reports: list[Report]) -> None:
         """What the poller says of this target, in order."""
@@ -123,10 +123,12 @@ class I2cBus:
         targets: dict[int, TargetPipe],
         lanes: dict[int, Lane],
         hub: Hub,
+        clock: Callable[[], float],
         on_close: Callable[[str], None],
     ) -> None:
         self.name, self.stats = name, Stats()
-        self._targets, self._lanes, self._hub, self._on_close = targets, lanes, hub, on_close
+        self._targets, self._lanes, self._hub = targets, lanes, hub
+        self._clock, self._on_close = clock, on_close
         self.runner: Runner | None = None
         self._closed = False
 
@@ -137,7 +139,7 @@ class I2cBus:
     def start(self) -> None:
         assert self.runner is not None
         for address, target in self._targets.items():
-            target.open(self._hub, self._lanes[address], self.runner.wake)
+            target.open(self._hub, self._lanes[address], self.runner.wake, self._clock)
         self.runner.start()
 
     def send(self, batch: Batch) -> None:

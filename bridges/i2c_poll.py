@@ -5,13 +5,15 @@ Makes the adapter's calls, in whatever thread runs it (`bridges.i2c_run`); tells
 
 import errno
 import logging
-from collections import deque
 from collections.abc import Callable, Iterable
+from math import inf
+from threading import Lock
 from typing import Literal, NamedTuple
 
 from bridges.codecs.mailbox import Access, Controller, Timing
 from bridges.i2c_adapter import Adapter, Trouble, trouble
 from bridges.i2c_alert import Alert
+from bridges.shedding import ShedQueue
 
 log = logging.getLogger("buscoupler.bridges")
 
@@ -41,16 +43,16 @@ class Report(NamedTuple):
 
 
 class Lane:
-    """One target, as the poller sees it. `outgoing` is filled by the loop.
+    """One target, as the poller sees it. What waits in `queue` was put there by the loop, which alone keeps
+    the ledger: it is told of what leaves. Who touches `queue` holds `lock`.
 
     `refused` says why what is offered to the target is dropped, "" if it is not. `closed`: the loop has left.
     """
 
-    def __init__(self, address: int, timing: Timing) -> None:
-        self.address = address
+    def __init__(self, address: int, timing: Timing, queue: ShedQueue) -> None:
+        self.address, self.queue, self.lock = address, queue, Lock()
         self._rejected: dict[str, int] = {}
         self.controller = Controller(timing, self._rejected)
-        self.outgoing: deque[bytes] = deque()
         self.state: TargetState = "linking"
         self.fault = self.refused = ""
         self.closed = False
@@ -69,7 +71,7 @@ class Lane:
             if message is not None:
                 report(Report(self, message))
             self._settle(report)
-            self._load(clock())
+            self._load(clock(), report)
             if went or self.controller.resting:
                 break
         return went
@@ -94,23 +96,36 @@ class Lane:
             report(Report(self, rejected=dict(self._rejected)))
             self._rejected.clear()
 
-    def _load(self, now: float) -> None:
-        if self.outgoing and self.controller.ready and self.state != "stuck":
-            message = self.outgoing.popleft()
-            self._in_flight = len(message)
-            self.controller.send(now, message)
+    def _load(self, now: float, report: Callable[[Report], None]) -> None:
+        if not self.queue or not self.controller.ready or self.state == "stuck":
+            return
+        with self.lock:
+            taken = self.queue.take(now, settle=self._dropped(report))
+        if taken is not None:
+            self._in_flight = len(taken[1])
+            self.controller.send(now, taken[1])
+
+    def _dropped(self, report: Callable[[Report], None]) -> Callable[[int, str], None]:
+        return lambda size, reason: report(Report(self, None, reason, 1, size))
 
     def wake(self, now: float) -> None:
-        """Something was put into `outgoing`."""
-        if self.outgoing and self.controller.state == "up" and self.controller.ready:
+        """Something was put into `queue`, or the rate allows the next."""
+        if self._may_send() and self.queue.ready(now):
             self.controller.wake(now)
+
+    def _may_send(self) -> bool:
+        return self.controller.state == "up" and self.controller.ready
+
+    def due_s(self, now: float) -> float:
+        """When its next turn is."""
+        ready_s = self.queue.ready_s()
+        return min(self.controller.due_s, ready_s if ready_s > now and self._may_send() else inf)
 
     def shed(self, report: Callable[[Report], None]) -> None:
         """Drop what waits for a target that cannot take it: stale, once it can."""
-        if self.refused and self.outgoing:
-            # only this thread takes from it, so that what was there is still there
-            waiting = [self.outgoing.popleft() for _ in range(len(self.outgoing))]
-            report(Report(self, None, self.refused, len(waiting), sum(map(len, waiting))))
+        if self.refused and self.queue:
+            with self.lock:
+                self.queue.clear(self.refused, self._dropped(report))
 
 
 def perform(adapter: Adapter, address: int, access: Access) -> bytes:
@@ -165,11 +180,7 @@ class Poller:
         for lane in self.lanes:
             lane.refused = self._refusal(lane, now)
             lane.shed(self._report)
-        return (
-            self._probe_s
-            if self.stuck
-            else min((lane.controller.due_s for lane in self.lanes), default=now + 1)
-        )
+        return self._probe_s if self.stuck else min((lane.due_s(now) for lane in self.lanes), default=now + 1)
 
     def _refusal(self, lane: Lane, now: float) -> str:
         if lane.state == "stuck":
