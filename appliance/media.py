@@ -61,6 +61,8 @@ def _can(spec: media.Can, gateway: model.Gateway) -> Link:
         fd=spec.fd,
         bitrate=spec.bitrate,
         data_bitrate=spec.data_bitrate,
+        bitrate_switch=spec.bitrate_switch,
+        mixed=spec.mixed,
         queue_bytes=spec.queue_bytes,
         options=dict(spec.options),
     )

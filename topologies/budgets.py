@@ -27,7 +27,7 @@ def can_seconds(size: int, can: Can) -> float | None:
     """Bus time of a transfer of `size` bytes; None when the bit rate is not told."""
     if can.bitrate is None:
         return None
-    if not can.fd:
+    if not can.fd or can.mixed == "classic":
         return sum(80 + 10 * n for n in _classic(size)) / can.bitrate
     data_rate = (can.data_bitrate or can.bitrate) if can.bitrate_switch else can.bitrate
     return sum(57 / can.bitrate + _fd_data_bits(n) / data_rate for n in _fd(size))

@@ -108,7 +108,7 @@ class Can(Node):
         metadata=doc("as the interface names it: `can0`, `/dev/ttyACM0`, `239.74.163.2`")
     )
     interface: Name = field(default="socketcan", metadata=doc("python-can's name of the adapter"))
-    fd: bool = field(default=False, metadata=doc("send CAN FD frames"))
+    fd: bool = field(default=False, metadata=doc("the controller is a CAN FD one"))
     bitrate: Annotated[int, Range(1_000, 20_000_000)] | None = field(
         default=None,
         metadata=doc("bits a second, nominal; SocketCAN takes it from `ip link`, `check` from here"),
@@ -117,6 +117,9 @@ class Can(Node):
         default=None, metadata=doc("bits a second of the data phase, with `fd`")
     )
     bitrate_switch: bool = field(default=True, metadata=doc("send data at `data_bitrate`, with `fd`"))
+    mixed: Literal["fd", "classic"] = field(
+        default="fd", metadata=doc("what is sent where `fd` and classic nodes share the bus; both are heard")
+    )
     node: CanNode | None = field(
         default=None, metadata=doc("Cyphal node id; the gateway's `node` by default")
     )

@@ -122,6 +122,7 @@ MEDIA = {
             "bitrate": whole,
             "data_bitrate": whole,
             "bitrate_switch": switch,
+            "mixed": str,
             "queue_bytes": whole,
         },
         _can,
