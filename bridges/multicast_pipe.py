@@ -3,7 +3,6 @@
 import errno
 import math
 import os
-import secrets
 import socket
 from asyncio import AbstractEventLoop, TimerHandle
 from collections.abc import Callable
@@ -67,9 +66,7 @@ class MulticastPipe:
         self.name, self.stats = name, stats
         self._sockets, self._hub, self._loop, self._on_close = sockets, hub, loop, on_close
         self._datagram_bytes, queue_bytes = limits
-        self._encoder = Encoder(
-            self._fit(sockets.interface.mtu), secrets.randbits(32), secrets.randbits(32), stats.dropped
-        )
+        self._encoder = Encoder(self._fit(sockets.interface.mtu), *sockets.stamp(), stats.dropped)
         self._outbox = Outbox(self._encoder, stats, queue_bytes)
         self._decoder = Decoder(stats.rejected)
         self._view = memoryview(bytearray(_READ_BYTES))

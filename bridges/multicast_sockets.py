@@ -2,6 +2,7 @@
 
 import contextlib
 import errno
+import secrets
 import socket
 import struct
 from collections.abc import Iterator
@@ -62,6 +63,10 @@ class Sockets:
             yield
         finally:
             self.sender.setsockopt(level, option, before)
+
+    def stamp(self) -> tuple[int, int]:
+        """Origin and first sequence number of the envelopes that fragments need."""
+        return secrets.randbits(32), secrets.randbits(32)
 
     def close(self) -> None:
         for part in (self.receiver, self.sender, self.watch):

@@ -6,6 +6,7 @@ import socket
 from asyncio import AbstractEventLoop
 from collections import deque
 from ipaddress import IPv4Address
+from random import Random
 from typing import Any
 
 from bridges.codecs.rtnetlink import MULTICAST, RUNNING, UP, LinkNews, News
@@ -79,7 +80,9 @@ class MulticastEnd:
         made: Any = _Receiver(self, loop), _Sender(self, loop, address), _Watch(loop)
         self.sockets = made
         receiver, sender, watch = made
-        return _SimulatedSockets(self.interface, watch, receiver, sender)
+        sockets = _SimulatedSockets(self.interface, watch, receiver, sender)
+        sockets.random = self.wire.retries
+        return sockets
 
     @property
     def clogged(self) -> bool:
@@ -241,6 +244,11 @@ class _Watch(_Bell):
 
 
 class _SimulatedSockets(Sockets):
+    random: Random
+
+    def stamp(self) -> tuple[int, int]:
+        return self.random.getrandbits(32), self.random.getrandbits(32)
+
     def overflowed(self) -> int:
         receiver: Any = self.receiver
         return int(receiver.overflowed)
