@@ -21,6 +21,7 @@ from bridges.codecs.can import (
 )
 from bridges.codecs.can_state import BusState, State
 from bridges.device import DeviceLink, DevicePipe
+from bridges.shedding import Shed, checked
 from bus.errors import LinkError
 from bus.hub import Hub
 
@@ -40,8 +41,9 @@ class CanLink(DeviceLink["BusABC"]):
     rejected, reason `fd on classic`, where its interface lets it see them.
 
     `queue_bytes` bounds the messages that wait, `age_ms` how long: more are dropped, reason `queue full`,
-    `stale`. `in_flight` bounds the frames in the driver, on SocketCAN: what it has comes out late if the bus
-    stops. `options` go to the python-can interface as they are. `bus` has the controller's states and
+    `stale`. `shed`, a whole policy, stands in for both; an age limit there is always. `in_flight` bounds the
+    frames in the driver, on SocketCAN: what it has comes out late if the bus stops.
+    `options` go to the python-can interface as they are. `bus` has the controller's states and
     errors, `bus_state` the current one; a frame with our node id that we did not send is counted as
     rejected, reason `conflict`, and logged. Raises `LinkError` for what can never work.
     """
@@ -62,15 +64,17 @@ class CanLink(DeviceLink["BusABC"]):
         in_flight: int = 10,
         options: dict[str, Any] | None = None,
         jitter: Callable[[float, float], float] = random.uniform,
+        shed: Shed | None = None,
         **retry: Any,
     ) -> None:
         super().__init__(f"can:{interface}:{channel}", jitter=jitter, **retry)
         options = options or {}
-        _check(self.name, node, subject, mixed, queue_bytes, age_ms, in_flight, options)
+        _check(self.name, node, subject, mixed, in_flight, options)
         self.interface, self.channel, self.node, self.subject, self.fd = interface, channel, node, subject, fd
         self.sends_fd = fd and mixed == "fd"
         self.bitrate_switch = self.sends_fd and bitrate_switch
-        self.queue_bytes, self.age_s, self.in_flight = queue_bytes, age_ms / 1000, in_flight
+        self.shed = checked(self.name, shed, queue_bytes, age_ms / 1000, MESSAGE_BYTES_MAX)
+        self.age_s, self.in_flight = self.shed.age_s or age_ms / 1000, in_flight
         self.bus = BusState()
         self.own: deque[bytes] = deque(maxlen=_ECHOES)
         self._bitrate, self._data_bitrate = bitrate, data_bitrate if fd else None
@@ -140,25 +144,25 @@ class CanLink(DeviceLink["BusABC"]):
         self._transfer_id += 1
         return self._transfer_id
 
+    def take_back_transfer_id(self) -> None:
+        """The last one was not used: a gap of 31 would look like a duplicate."""
+        self._transfer_id -= 1
+
 
 def _check(
     name: str,
     node: int,
     subject: int,
     mixed: str,
-    queue_bytes: int,
-    age_ms: float,
     in_flight: int,
     options: dict[str, Any],
 ) -> None:
     if not 1 <= node <= NODE_MAX or not 0 <= subject <= SUBJECT_MAX:
         raise LinkError(f"{name}: node must be 1 to 127 and subject 0 to {SUBJECT_MAX}")
-    if queue_bytes < MESSAGE_BYTES_MAX:
-        raise LinkError(f"{name}: queue_bytes must be at least {MESSAGE_BYTES_MAX}")
     if mixed not in get_args(Mixed):
         raise LinkError(f"{name}: mixed is fd or classic: what to send on a bus that has both")
-    if age_ms <= 0 or in_flight < 1:
-        raise LinkError(f"{name}: age_ms must be above 0 and in_flight at least 1")
+    if in_flight < 1:
+        raise LinkError(f"{name}: in_flight must be at least 1")
     if not options.get("local_loopback", True):
         raise LinkError(f"{name}: without local_loopback nothing tells when a frame was sent")
 

@@ -8,8 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 from bridges.can_port import BusPort, Port
-from bridges.can_queue import AgeQueue
 from bridges.codecs.can import segment
+from bridges.codecs.extent import message_bytes
+from bridges.shedding import ShedQueue
 
 if TYPE_CHECKING:
     from bridges.can import CanLink
@@ -29,15 +30,30 @@ class Outbound:
         self, link: "CanLink", port: Port, loop: AbstractEventLoop, on_lost: Callable[[str], None]
     ) -> None:
         self._link, self._port, self._loop, self._on_lost = link, port, loop, on_lost
-        self._queue = AgeQueue(link.stats, link.queue_bytes, link.age_s)
+        self._queue = ShedQueue(link.stats, link.shed)
         self._closed = self.held = False
         self._tending: Handle | None = None
+        self._pacing: Handle | None = None
 
     def put(self, messages: list[bytes]) -> None:
-        """Queue messages; what does not fit is dropped and counted."""
-        self._queue.put(self._loop.time(), messages)
+        """Queue what fits and can be cut out of padding at the other end; drop the rest, counted."""
+        whole = [message for message in messages if message and message_bytes(message) == len(message)]
+        if len(whole) < len(messages):
+            self._link.stats.drop("malformed", len(messages) - len(whole))
+        self._queue.put(self._loop.time(), whole)
         self.pump()
         self._tend_later()
+
+    def _take(self) -> tuple[float, bytes] | None:
+        """The next message; where only the rate forbids one, come back when it does not."""
+        taken = self._queue.take(self._loop.time())
+        if taken is None and self._queue and self._pacing is None:
+            self._pacing = self._loop.call_at(self._queue.ready_s(), self._paced)
+        return taken
+
+    def _paced(self) -> None:
+        self._pacing = None
+        self.pump()
 
     def pump(self) -> None:
         """Send what can be sent now."""
@@ -59,7 +75,7 @@ class Outbound:
 
     def _tend_later(self) -> None:
         if self._tending is None and not self._closed and self._link.stats.queued:
-            self._tending = self._loop.call_later(min(self._queue.age_s, _CONFIRM_S) / 2, self._tend_now)
+            self._tending = self._loop.call_later(min(self._link.age_s, _CONFIRM_S) / 2, self._tend_now)
 
     def _tend_now(self) -> None:
         self._tending = None
@@ -72,8 +88,9 @@ class Outbound:
 
     def close(self, reason: str) -> None:
         self._closed = True
-        if self._tending is not None:
-            self._tending.cancel()
+        for handle in (self._tending, self._pacing):
+            if handle is not None:
+                handle.cancel()
         self._queue.clear(reason)
 
 
@@ -87,6 +104,7 @@ class DirectSender(Outbound):
         super().__init__(*arguments)
         self._pending: deque[bytes] = deque()  # frames of one message that are still to be written
         self._size = 0  # that message's
+        self._taken: tuple[float, bytes] | None = None  # that message, while none of it is written
         self._flight: deque[tuple[bytes, int]] = deque()  # written; with a message's size at its last frame
         self._handle: Handle | None = None
         self._pause_s = _RETRY_MIN_S
@@ -112,7 +130,7 @@ class DirectSender(Outbound):
         self.pump()
 
     def _next(self) -> bool:
-        taken = self._queue.take(self._loop.time())
+        self._taken = taken = self._take()
         if taken is None:
             return False
         self._fresh_s, message = taken
@@ -122,12 +140,12 @@ class DirectSender(Outbound):
 
     def _refuse_stale(self) -> None:
         """A transfer that has waited too long for its first frame to be written, or for its next one."""
-        if self._pending and self._loop.time() - self._fresh_s > self._queue.age_s:
+        if self._pending and self._loop.time() - self._fresh_s > self._link.age_s:
             self._give_up_pending("stale")
 
     def _written(self) -> None:
         self._fresh_s = self._moved_s = self._loop.time()
-        self._blocked_s, self._pause_s = None, _RETRY_MIN_S
+        self._blocked_s, self._pause_s, self._taken = None, _RETRY_MIN_S, None
         data = self._pending.popleft()
         size = 0 if self._pending else self._size
         if self._port.confirms:
@@ -161,14 +179,23 @@ class DirectSender(Outbound):
         stalled = not self._port.confirms and now - self._blocked_s > _STALL_S
         if error.errno not in _TRANSIENT or stalled:
             return self._on_lost(f"cannot send: {error.strerror or error}")
+        self._give_back()
         self._handle = self._loop.call_later(self._pause_s, self._again)
         self._pause_s = min(2 * self._pause_s, _RETRY_MAX_S)
         return None
 
+    def _give_back(self) -> None:
+        """What has not begun waits on, to grow old or be replaced."""
+        if self._taken is not None:
+            self._queue.untake(*self._taken)
+            self._link.take_back_transfer_id()
+            self._taken = None
+            self._pending.clear()
+
     def _tend(self) -> None:
         still_s = self._loop.time() - self._moved_s
         controller_works = self._link.bus_state in ("error-active", "unknown")
-        if self._flight and still_s > max(_CONFIRM_S, self._queue.age_s) and controller_works:
+        if self._flight and still_s > max(_CONFIRM_S, self._link.age_s) and controller_works:
             self.forget("unconfirmed")
         self._refuse_stale()
         self.pump()
@@ -184,6 +211,7 @@ class DirectSender(Outbound):
     def _give_up_pending(self, reason: str) -> None:
         if self._pending:
             self._pending.clear()
+            self._taken = None
             self._queue.settle(self._size, reason)
 
     def hold(self, reason: str) -> None:
@@ -212,7 +240,7 @@ class ThreadSender(Outbound):
     def pump(self) -> None:
         if self._size or self.held or self._closed:
             return
-        taken = self._queue.take(self._loop.time())
+        taken = self._take()
         if taken is None:
             return
         self._size = len(taken[1])
