@@ -65,7 +65,7 @@ class BrokerNode:
         self.node = random.getrandbits(32)
         self.stats = Stats()
         self.deaths = self.probes = self.expired = 0
-        self.registry = registry or Registry()
+        self.registry = registry if registry is not None else Registry()
         self.options = options or Options()
         self.on_bridge = on_bridge
         self.addresses: list[Address] = []

@@ -97,15 +97,15 @@ class Listener:
             self._loop, sock, name, self._heard, self._closed, self._stats, self._options.queue_bytes
         )
         self.connections[connection] = None
-        connection.read()  # a reference client has already sent its one packet
+        connection.read()  # a reference client has already sent its one packet,
+        connection.read()  # and closed
 
     def _make_room(self) -> bool:
         strangers = [c for c in self.connections if not c.greeted]
         if not strangers:
             return False
         oldest = min(strangers, key=lambda c: c.heard_s)
-        self._reject("made room", oldest.host)
-        oldest.close("made room")
+        oldest.close("closed to make room")
         return True
 
     def _heard(self, connection: Connection, frames: list[bytes]) -> None:
@@ -133,7 +133,7 @@ class Listener:
         elif connection.half:
             self._reject("half a packet", connection.host)
         elif not connection.frames:
-            self._reject("nothing said", connection.host)
+            self._reject(connection.fault if "room" in connection.fault else "nothing said", connection.host)
         self._on_gone(connection)
 
     def _tick(self) -> None:
