@@ -11,9 +11,10 @@ ROOT = Path(__file__).resolve().parents[1]
 MAY_IMPORT = {
     "bus": set[str](),
     "bridges": {"bus"},
-    "devices": {"bus"},
+    "pipeline": {"bus"},
+    "devices": {"bus", "pipeline"},
     "topologies": {"bus"},
-    "appliance": {"bus", "bridges", "devices", "topologies"},
+    "appliance": {"bus", "bridges", "devices", "pipeline", "topologies"},
 }
 IO = {"socket", "asyncio", "time", "logging", "select", "threading", "random"}
 PURE = [

@@ -1,0 +1,1 @@
+"""PySpark over captures: the schema, the session, one module a job."""

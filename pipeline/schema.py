@@ -1,0 +1,155 @@
+"""What a capture holds: columns, codes, metadata and places of files, in one place for writer and readers.
+
+Plain data. `pyarrow` is imported when an Arrow schema is asked for, `pyspark` never: it takes the DDL.
+docs/capture.md says the same in words.
+"""
+
+from collections.abc import Mapping
+from enum import IntEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    import pyarrow
+
+VERSION: Final = 1
+"""Of this schema. A reader takes its own version and older ones, and refuses later ones by name."""
+
+META_VERSION: Final = "buscoupler.capture.version"
+META_GATEWAY: Final = "buscoupler.capture.gateway"
+META_BOOT: Final = "buscoupler.capture.boot"
+META_RECORDER: Final = "buscoupler.capture.recorder"
+META_SOFTWARE: Final = "buscoupler.version"
+
+CAPTURE: Final = "capture"  # under a recorder's directory: finished segments
+JOURNAL: Final = "journal"  # beside it: the open segment, as an Arrow IPC stream
+DATE: Final = "date"  # partitions of the path, so not in the file: date=YYYY-MM-DD, in UTC
+GATEWAY: Final = "gateway"  # gateway=NAME
+SEGMENT_SUFFIX: Final = ".parquet"
+UNFINISHED_SUFFIX: Final = ".parquet.tmp"  # with a leading dot: Spark and pyarrow pass by such names
+JOURNAL_SUFFIX: Final = ".arrows"
+
+
+class Kind(IntEnum):
+    """What a row tells."""
+
+    FRAME = 0
+    """One message that passed. `count` is 1."""
+    LEDGER = 1
+    """`count` more messages since the row before, of one pipe and `reason`, as its own ledger has them."""
+    GAP = 2
+    """The tap could not keep up: `count` messages have no row. `cap_seq` has a hole as wide before it."""
+
+
+class Direction(IntEnum):
+    """Seen from the appliance."""
+
+    RX = 0
+    """The segment `bus` brought it to the appliance."""
+    TX = 1
+    """The appliance put it onto the segment `bus`."""
+
+
+class Verdict(IntEnum):
+    """What became of the messages: of a frame's row always OK, of a ledger's row by its `reason`."""
+
+    OK = 0
+    DUPLICATE = 1
+    STANDBY = 2
+    QUEUE_FULL = 3
+    PATTERN = 4
+    ECHO = 5
+    HOPS = 6
+    LOOP = 7
+    MALFORMED = 8
+    AGE = 9
+    CLOSED = 10
+    NOT_CAPTURED = 11
+    OTHER = 99
+
+
+VERDICTS: Final[Mapping[str, Verdict]] = {
+    "received": Verdict.OK,
+    "sent": Verdict.OK,
+    "duplicate": Verdict.DUPLICATE,
+    "standby": Verdict.STANDBY,
+    "queue full": Verdict.QUEUE_FULL,
+    "overrun": Verdict.QUEUE_FULL,
+    "kernel buffer full": Verdict.QUEUE_FULL,
+    "conflated": Verdict.QUEUE_FULL,
+    "rate": Verdict.QUEUE_FULL,
+    "pattern": Verdict.PATTERN,
+    "echo": Verdict.ECHO,
+    "hops": Verdict.HOPS,
+    "loop": Verdict.LOOP,
+    "malformed": Verdict.MALFORMED,
+    "framing": Verdict.MALFORMED,
+    "unreadable": Verdict.MALFORMED,
+    "foreign": Verdict.MALFORMED,
+    "age": Verdict.AGE,
+    "closed": Verdict.CLOSED,
+    "peer gone": Verdict.CLOSED,
+    "not captured": Verdict.NOT_CAPTURED,
+}
+"""A ledger's words for what happened; a word that is not here is `Verdict.OTHER`, and stands in `reason`."""
+
+
+def verdict_of(reason: str) -> Verdict:
+    return VERDICTS.get(reason, Verdict.OTHER)
+
+
+class Column(NamedTuple):
+    """`arrow` is the name of a pyarrow type function, `sql` Spark's type of what Parquet makes of it."""
+
+    name: str
+    arrow: str
+    sql: str
+    nullable: bool
+    text: str
+
+
+COLUMNS: Final = (
+    Column("ts_ns", "int64", "BIGINT", False, "when, in ns since 1970, by the gateway's clock"),
+    Column("boot", "int64", "BIGINT", False, "which run of the recorder: when it started, in ns since 1970"),
+    Column("cap_seq", "int64", "BIGINT", False, "number of the row: dense within gateway and boot, from 0"),
+    Column("kind", "int16", "SMALLINT", False, "0 frame, 1 ledger, 2 gap"),
+    Column("hub", "string", "STRING", False, "where it was seen: `bus NAME` or `bridge NAME`"),
+    Column("bus", "string", "STRING", False, "the segment on whose side: a bus, a bridge's wire"),
+    Column("peer", "string", "STRING", False, "the pipe: who brought it, or whom it was handed to"),
+    Column("dir", "int16", "SMALLINT", False, "0 received from the segment, 1 put onto it"),
+    Column("count", "int64", "BIGINT", False, "messages that the row stands for: 1 for a frame"),
+    Column("verdict", "int16", "SMALLINT", False, "0 passed; else what became of them"),
+    Column("reason", "string", "STRING", True, "the ledger's word, in rows of kind 1 and 2"),
+    Column("message_bytes", "int32", "INT", True, "of the message as it was moved, envelope and all"),
+    Column("origin", "int64", "BIGINT", True, "of the envelope (u32); null without one"),
+    Column("seq", "int64", "BIGINT", True, "of the envelope (u32); null without one"),
+    Column("hops", "int16", "SMALLINT", True, "left, of the envelope; null without one"),
+    Column("type", "int16", "SMALLINT", True, "of the TMQ frame; null if the message is none"),
+    Column("tokens", "list_uint32", "ARRAY<BIGINT>", True, "of the frame; null if the message is none"),
+    Column("payload", "binary", "BINARY", True, "the frame's data; the whole message if it is no frame"),
+)
+
+DDL: Final = ", ".join(f"{column.name} {column.sql}" for column in COLUMNS)
+"""For `reader.schema(...)`, without the partition columns."""
+DDL_PARTITIONED: Final = f"{DDL}, {DATE} DATE, {GATEWAY} STRING"
+
+
+def arrow_schema(metadata: Mapping[str, str] | None = None) -> "pyarrow.Schema":
+    """The columns as Arrow has them; `metadata` becomes the file's key-value pairs."""
+    import pyarrow as pa
+
+    def type_of(name: str) -> "pyarrow.DataType":
+        return pa.list_(pa.uint32()) if name == "list_uint32" else getattr(pa, name)()
+
+    fields = [pa.field(c.name, type_of(c.arrow), c.nullable) for c in COLUMNS]
+    return pa.schema(fields, metadata=dict(metadata) if metadata else None)
+
+
+def segment_name(boot: int, first_cap_seq: int) -> str:
+    """Without a suffix; sorts by time within a gateway, and by number within a boot."""
+    return f"{boot:020d}-{first_cap_seq:015d}"
+
+
+def segment_directory(root: Path, date: str, gateway: str) -> Path:
+    """Where finished segments of a day (`YYYY-MM-DD`, UTC) and gateway are, under a recorder's directory."""
+    return root / CAPTURE / f"{DATE}={date}" / f"{GATEWAY}={gateway}"
