@@ -2,18 +2,23 @@
 
 from collections.abc import Iterable
 
+from bridges.ledger import behind, imbalances
 from bus.hub import Hub, Stats
+
+__all__ = ["imbalances", "ledger", "line"]
 
 
 def ledger(hubs: Iterable[Hub]) -> str:
-    """One line a pipe, and whether all of them balance."""
-    lines, unbalanced = [], 0
+    """One line a pipe, those behind a bridge's ports set in; and what does not balance, if anything."""
+    hubs = list(hubs)
+    lines, faults = [], imbalances(hubs)
     for hub in hubs:
         for pipe in hub.pipes:
-            lines.append(f"  {hub.name or 'bus'} | {pipe.name}: {line(pipe.stats)}")
-            unbalanced += pipe.stats.balance() != 0
-    verdict = f"{unbalanced} pipes do NOT balance" if unbalanced else "balanced"
-    return "\n".join([f"ledger of {len(lines)} live pipes: {verdict}", *lines])
+            for depth, one in enumerate(behind(pipe)):
+                lines.append(f"  {'  ' * depth}{hub.name or 'bus'} | {one.name}: {line(one.stats)}")
+    verdict = f"{len(faults)} accounts do NOT balance" if faults else "balanced"
+    head = f"ledger of {sum(len(hub.pipes) for hub in hubs)} live pipes: {verdict}"
+    return "\n".join([head, *(f"  {fault}" for fault in faults), *lines])
 
 
 def line(stats: Stats) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+from bridges.shedding import Shed
 from bus.hub import Link
 from bus.links import make_link
 from topologies import media, model
@@ -29,15 +30,26 @@ def _tls(spec: media.Tls) -> Any:
     )
 
 
-def _link(spec: media.Link, _: model.Gateway) -> Link:
-    return bus_link(spec.address, spec.mode, spec.queue_bytes, spec.message_bytes, spec.tls)
+def _link(spec: media.Link, _: model.Gateway, shed: Shed | None) -> Link:
+    link = bus_link(spec.address, spec.mode, spec.queue_bytes, spec.message_bytes, spec.tls)
+    return _staged(link, shed)
+
+
+def _staged(link: Link, shed: Shed | None) -> Link:
+    """A link that queues in batches, with its shedding in front."""
+    if shed is None:
+        return link
+    from bridges.shed_pipe import ShedLink
+
+    return ShedLink(link, shed)
 
 
 _LINE = ("port", "baud", "exclusive", "parity", "stopbits", "rtscts", "queue_bytes")
 
 
-def _uart(spec: media.Uart, _: model.Gateway) -> Link:
+def _uart(spec: media.Uart, _: model.Gateway, shed: Shed | None) -> Link:
     line: dict[str, Any] = {name: getattr(spec, name) for name in _LINE}
+    line |= {"shed": shed, "echo": spec.echo}
     if spec.rs485 is not None:
         from bridges.rs485 import Rs485Link
 
@@ -47,10 +59,10 @@ def _uart(spec: media.Uart, _: model.Gateway) -> Link:
         )
     from bridges.uart import UartLink
 
-    return UartLink(echo=spec.echo, **line)
+    return UartLink(**line)
 
 
-def _can(spec: media.Can, gateway: model.Gateway) -> Link:
+def _can(spec: media.Can, gateway: model.Gateway, shed: Shed | None) -> Link:
     from bridges.can import CanLink
 
     return CanLink(
@@ -65,20 +77,27 @@ def _can(spec: media.Can, gateway: model.Gateway) -> Link:
         mixed=spec.mixed,
         queue_bytes=spec.queue_bytes,
         options=dict(spec.options),
+        shed=shed,
     )
 
 
-def _i2c(spec: media.I2c, _: model.Gateway) -> Link:
+def _i2c(spec: media.I2c, _: model.Gateway, shed: Shed | None) -> Link:
     from bridges.i2c import I2cLink
 
     return I2cLink(
-        spec.bus, spec.targets, poll_ms=spec.poll_ms, queue_bytes=spec.queue_bytes, alert=spec.alert
+        spec.bus,
+        spec.targets,
+        poll_ms=spec.poll_ms,
+        queue_bytes=spec.queue_bytes,
+        alert=spec.alert,
+        shed=shed,
     )
 
 
-def _multicast(spec: media.Multicast, _: model.Gateway) -> Link:
+def _multicast(spec: media.Multicast, _: model.Gateway, shed: Shed | None) -> Link:
     from bridges.multicast import MulticastLink
 
+    options: dict[str, Any] = {} if shed is None else {"shed": shed}
     return MulticastLink(
         spec.group,
         spec.port,
@@ -86,18 +105,20 @@ def _multicast(spec: media.Multicast, _: model.Gateway) -> Link:
         hops=spec.hops,
         datagram_bytes=spec.datagram_bytes,
         queue_bytes=spec.queue_bytes,
+        **options,
     )
 
 
-def _tcp(spec: media.Tcp, _: model.Gateway) -> Link:
+def _tcp(spec: media.Tcp, _: model.Gateway, shed: Shed | None) -> Link:
     from bridges.tcp import TcpFramesLink
 
-    return TcpFramesLink(
+    link = TcpFramesLink(
         spec.host, spec.port, mode=spec.mode, framing=spec.framing, queue_bytes=spec.queue_bytes
     )
+    return _staged(link, shed)
 
 
-MEDIA: dict[str, Callable[[Any, model.Gateway], Link]] = {
+MEDIA: dict[str, Callable[[Any, model.Gateway, Shed | None], Link]] = {
     "link": _link,
     "uart": _uart,
     "can": _can,
@@ -109,4 +130,16 @@ MEDIA: dict[str, Callable[[Any, model.Gateway], Link]] = {
 
 def medium_link(side: model.Side, gateway: model.Gateway) -> Link:
     """The link of one side of a bridge, not yet open. A `bus` side is joined, not linked."""
-    return MEDIA[side.kind](side.medium, gateway)
+    return MEDIA[side.kind](side.medium, gateway, _shed(side))
+
+
+_QUEUE_BYTES = 1 << 20
+
+
+def _shed(side: model.Side) -> Shed | None:
+    """The side's words as a policy; the queue is as large as the medium's where they do not say."""
+    words = side.shed
+    if words is None:
+        return None
+    queue_bytes = words.queue_bytes or getattr(side.medium, "queue_bytes", None) or _QUEUE_BYTES
+    return Shed(words.policy, queue_bytes, None if words.age_ms is None else words.age_ms / 1000, words.rate)

@@ -7,7 +7,7 @@ import signal
 from pathlib import Path
 
 from appliance.compose import Appliance
-from appliance.ledger import ledger
+from appliance.ledger import imbalances, ledger
 from appliance.serve import serve
 from appliance.status import StatusServer, runtime_directory, status_socket
 from bus.errors import TopologyError
@@ -42,7 +42,13 @@ def run(options: argparse.Namespace) -> int:
         for link in appliance.links():
             print(f"  {getattr(link, 'url', link.name)}", flush=True)
 
-    return serve(service, announce, lambda: print(ledger(appliance.hubs()), flush=True))
+    faults: list[str] = []
+
+    def farewell() -> None:
+        faults.extend(imbalances(appliance.hubs()))
+        print(ledger(appliance.hubs()), flush=True)
+
+    return serve(service, announce, farewell) or int(bool(faults))
 
 
 class Attended:

@@ -137,14 +137,19 @@ class Side(Hub):
 
 
 class Port:
-    """A pipe as the bridge sees it. Its ledger: offered by the bridge = handed to the pipe + dropped."""
+    """A pipe as the bridge sees it. Its ledger: offered by the bridge = handed to the pipe + dropped.
 
-    __slots__ = ("_side", "name", "pipe", "stats")
+    `before`: what the pipe had received and been offered already: a device's ledger goes on from one opening
+    to the next.
+    """
+
+    __slots__ = ("_side", "before", "name", "pipe", "stats")
 
     def __init__(self, side: Side, pipe: Pipe) -> None:
         self.name = f"{side.bridge.name}/{side.name}/{pipe.name}"
         self.pipe = pipe
         self.stats = Stats()
+        self.before = pipe.stats.received, pipe.stats.offered
         self._side = side
 
     def send(self, batch: Batch) -> None:

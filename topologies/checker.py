@@ -19,7 +19,6 @@ UNSUPPORTED = {
     "brokers/*": "a TMQ broker",
     "devices/*": "a tap",
     "bridges/*/on/1": "failover between gateways",
-    "bridges/*/join/*/shed": "a shed policy",
 }
 
 

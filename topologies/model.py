@@ -23,6 +23,7 @@ from topologies.schema import (
     Node,
     Path,
     Patterns,
+    QueueBytes,
     Range,
     Single,
     doc,
@@ -148,7 +149,7 @@ class Shed(Node):
         metadata=doc("drop what comes, drop what waits longest, or keep the latest frame of each pattern")
     )
     age_ms: Milliseconds | None = field(default=None, metadata=doc("frames that waited longer are not sent"))
-    queue_bytes: Bytes | None = field(
+    queue_bytes: QueueBytes | None = field(
         default=None, metadata=doc("bound of the queue; the medium's by default")
     )
     rate: Annotated[float, Range(0.001, 1e9)] | None = field(
@@ -193,6 +194,8 @@ class Side(Node):
             raise ValueError(f"a side is one of bus, url, uart, can, i2c, multicast, tcp; {said}")
         if self.pattern and (self.allow.both or self.allow.inward or self.allow.outward):
             raise ValueError("pattern and allow on one side: write the pattern into allow")
+        if self.shed and self.bus:
+            raise ValueError("nothing waits for a bus: give the shed policy to the side that is slow")
 
     @property
     def kind(self) -> SideKind:
