@@ -142,8 +142,7 @@ class Node(PeerOwner):
             self.stats.offered += len(frames)
             return self.stats.drop("no subscriber", len(frames))
         for peer in peers.values():
-            for frame in frames:
-                peer.send(frame)
+            peer.send_all(frames)
 
     def on_frames(self, connection: Connection, frames: list[bytes]) -> None:
         """Whatever came in, on any connection."""

@@ -11,7 +11,7 @@ import random
 import socket
 from asyncio import AbstractEventLoop, TimerHandle
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 from bus.hub import Stats
@@ -102,6 +102,22 @@ class Peer:
             self._flushing = True
             self._loop.call_soon(self._flush)
 
+    def send_all(self, frames: Sequence[bytes]) -> None:
+        """As `send`, for frames that follow each other."""
+        stats, size = self._stats, sum(map(len, frames))
+        if self.state != "streaming" or self._waiting_bytes + size > self._options.queue_bytes:
+            for frame in frames:
+                self.send(frame)
+            return
+        self._waiting.extend(frames)
+        self._waiting_bytes += size
+        stats.offered += len(frames)
+        stats.queued += len(frames)
+        stats.queued_bytes += size
+        if not self._flushing:
+            self._flushing = True
+            self._loop.call_soon(self._flush)
+
     def _flush(self) -> None:
         self._flushing = False
         if self.state == "streaming" and self.connection is not None:
@@ -142,9 +158,12 @@ class Peer:
         """On a loopback the connection is there already; a reference peer blocks until its packet is too."""
         try:
             sent = sock.send(self._waiting[0])
-        except OSError:  # not yet, or never: the descriptor will say which
+        except (BlockingIOError, InterruptedError):
             return False
-        self._connected(sock, sent)
+        except OSError as error:
+            self._fail(error)
+        else:
+            self._connected(sock, sent)
         return True
 
     def _on_late(self) -> None:

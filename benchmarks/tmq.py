@@ -1,0 +1,136 @@
+"""Messages a second from one TMQ publisher to one subscriber, each a process of its own.
+
+    python -m benchmarks.tmq
+
+One connection for all packets (both are ours) beside one connection a packet (the subscriber behaves as the
+2015 reference does: it reads one packet and closes).
+"""
+
+import asyncio
+import multiprocessing as mp
+import socket
+import time
+from collections.abc import Callable
+from multiprocessing.connection import Connection as End
+
+from bus.tmq import Client, tmq_bind, tmq_broker, tmq_init, tmq_publish, tmq_send, tmq_socket
+from bus.tmq.codec import SUBSCRIBE, pack_address
+from devices.broker import Broker
+
+PATTERN = (1, 2)
+DATA = bytes(64)
+SECONDS = 3.0
+
+
+def ours(broker: tuple[str, int], end: End) -> None:
+    """Subscribe, count, and tell the count when asked."""
+
+    async def run() -> None:
+        async with Client([broker], ("127.0.0.1", 0), queue_messages=1 << 20) as client:
+            await client.subscribe((1,))
+            end.send(0)
+            loop, asked = asyncio.get_running_loop(), asyncio.Event()
+            loop.add_reader(end.fileno(), asked.set)
+            while not asked.is_set():
+                await asyncio.sleep(0.01)
+                while client.receive_nowait() is not None:
+                    pass
+            end.send(client.inbox.offered)
+
+    asyncio.run(run())
+
+
+def reference(broker: tuple[str, int], end: End) -> None:
+    """As the reference: accept, read once, close."""
+    from bus.frame import pack
+
+    with socket.create_server(("127.0.0.1", 0), backlog=128) as listener:
+        with socket.create_connection(broker) as sock:
+            sock.sendall(pack(SUBSCRIBE, PATTERN, pack_address(listener.getsockname())))
+        end.send(0)
+        count = 0
+        listener.settimeout(0.2)
+        while not end.poll():
+            try:
+                connection, _ = listener.accept()
+            except TimeoutError:
+                continue
+            count += len(connection.recv(2056)) > 0
+            connection.close()
+        end.send(count)
+
+
+def modern(broker: tuple[str, int], end: End) -> None:
+    async def run() -> None:
+        async with Client([broker], ("127.0.0.1", 0)) as client:
+            await client.publish(PATTERN)
+            while not client.subscribers(PATTERN):
+                await asyncio.sleep(0.01)
+            stop = time.monotonic() + SECONDS
+            while time.monotonic() < stop:
+                for _ in range(64):
+                    await client.publish(PATTERN, DATA)
+                while client.stats.queued > 5000:
+                    await asyncio.sleep(0)
+            end.send(client.stats.sent)
+
+    asyncio.run(run())
+
+
+def classic(broker: tuple[str, int], end: End) -> None:
+    with tmq_init() as context:
+        sock = tmq_socket(context)
+        tmq_bind(sock, ("127.0.0.1", 0))
+        tmq_broker(sock, broker)
+        tmq_publish(sock, PATTERN)
+        stop = time.monotonic() + SECONDS
+        while time.monotonic() < stop:
+            for _ in range(64):
+                tmq_send(sock, PATTERN, DATA)
+            while sock.stats.queued > 5000:
+                time.sleep(0.0001)
+        end.send(sock.stats.sent)
+
+
+def serve(end: End) -> None:
+    async def run() -> None:
+        broker = Broker("tcp://127.0.0.1:0")
+        broker.open(asyncio.get_running_loop())
+        end.send(broker.addresses[0])
+        await asyncio.Event().wait()
+
+    asyncio.run(run())
+
+
+def started(target: Callable[..., None], *arguments: object) -> tuple[mp.Process, End]:
+    mine, theirs = mp.Pipe()
+    process = mp.Process(target=target, args=(*arguments, theirs), daemon=True)
+    process.start()
+    return process, mine
+
+
+def measure(publisher: Callable[..., None], subscriber: Callable[..., None]) -> float:
+    """Messages a second that came in."""
+    serving, end = started(serve)
+    where = end.recv()
+    _, ear = started(subscriber, where)
+    ear.recv()
+    began = time.monotonic()
+    _, mouth = started(publisher, where)
+    mouth.recv()
+    took = time.monotonic() - began
+    ear.send(0)
+    count = ear.recv()
+    serving.kill()
+    return float(count) / min(took, SECONDS)
+
+
+def main() -> None:
+    for face in (modern, classic):
+        for other, what in ((ours, "one connection for all"), (reference, "one connection a packet")):
+            rates = sorted(measure(face, other) for _ in range(3))
+            print(f"{face.__name__:8} {what:24} {rates[1]:10,.0f} messages/s of {len(DATA)} B (median of 3)")
+
+
+if __name__ == "__main__":
+    main()
