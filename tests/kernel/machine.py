@@ -89,11 +89,18 @@ def kernel() -> Path | None:
     )
 
 
+def _path() -> str:
+    """Where programs are looked for: `sbin` is not in everybody's path."""
+    return f"{Path(sys.executable).parent}:{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
+
+
 def missing() -> str:
     """Why the machine cannot run here, with the way out; "" if it can."""
     if sys.platform != "linux" or os.uname().machine != "x86_64":
         return "the virtual machine is made for Linux on x86-64"
-    packages = [package for program, package in PROGRAMS.items() if shutil.which(program) is None]
+    packages = [
+        package for program, package in PROGRAMS.items() if shutil.which(program, path=_path()) is None
+    ]
     if kernel() is None:
         packages.append("linux-image-amd64")
     if packages:
@@ -146,8 +153,7 @@ def _boot(script: Path, share: Path, seconds: float, cpus: int) -> str:
             stdout=console,
             stderr=subprocess.STDOUT,
             cwd=REPOSITORY,
-            env=os.environ
-            | {"PATH": f"{Path(sys.executable).parent}:{os.environ.get('PATH', '')}:/usr/sbin:/sbin"},
+            env=os.environ | {"PATH": _path()},
             start_new_session=True,
         )
         try:
