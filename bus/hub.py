@@ -5,6 +5,7 @@ Nothing else crosses them.
 """
 
 from asyncio import AbstractEventLoop
+from collections.abc import Callable
 from typing import Protocol
 
 from bus.batch import Batch
@@ -63,14 +64,22 @@ class Pipe(Protocol):
         """Let go of the peer; what was queued becomes a counted drop. Idempotent."""
 
 
-class Hub:
-    """All pipes that make one bus. Not thread-safe: everything happens on one event loop."""
+Tap = Callable[[Batch, Pipe | None], None]
+"""Is shown a batch and the pipe it came from, or went to; copies what it wants to keep, and never raises."""
 
-    __slots__ = ("name", "pipes")
+
+class Hub:
+    """All pipes that make one bus. Not thread-safe: everything happens on one event loop.
+
+    `taps` are shown all that is published, before it goes out.
+    """
+
+    __slots__ = ("name", "pipes", "taps")
 
     def __init__(self, name: str = "") -> None:
         self.name = name
         self.pipes: tuple[Pipe, ...] = ()
+        self.taps: tuple[Tap, ...] = ()
 
     def attach(self, pipe: Pipe) -> None:
         self.pipes += (pipe,)
@@ -84,6 +93,8 @@ class Hub:
         if origin is not None:
             origin.stats.received += batch.count
             origin.stats.received_bytes += len(batch.data)
+        for tap in self.taps:
+            tap(batch, origin)
         for pipe in self.pipes:
             if pipe is not origin:
                 pipe.send(batch)
