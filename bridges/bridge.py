@@ -12,8 +12,9 @@ from bridges.crossing import Crossing, Entry, admit, admit_stamped, only_frames,
 from bridges.rules import Patterns, Rule, Rules, Seen
 from bus.batch import Batch
 from bus.envelope import ENVELOPE_BYTES
-from bus.hub import Hub, Pipe, Stats
+from bus.hub import Hub, Pipe, Stats, Tap
 from bus.pattern import Pattern
+from bus.tapped import TappedPipe
 from bus.watched import WatchedHub
 
 _U32 = 0xFFFFFFFF
@@ -27,7 +28,7 @@ class Bridge(WatchedHub):
     restart does not repeat keys that others still remember.
     """
 
-    __slots__ = ("core_rule", "origin", "seen", "sequence", "sides", "simple", "stamps")
+    __slots__ = ("core_rule", "origin", "seen", "sent_taps", "sequence", "sides", "simple", "stamps")
 
     def __init__(
         self,
@@ -49,6 +50,8 @@ class Bridge(WatchedHub):
         """Plain sides only and no filter: frames pass as they came, a batch at a time."""
         self.stamps = False
         """Some side is a trunk: what enters without an envelope is given one."""
+        self.sent_taps: tuple[Tap, ...] = ()
+        """Are shown what ports hand to their pipes, after all policies. Set before links are opened."""
 
     def side(
         self,
@@ -147,7 +150,8 @@ class Port:
 
     def __init__(self, side: Side, pipe: Pipe) -> None:
         self.name = f"{side.bridge.name}/{side.name}/{pipe.name}"
-        self.pipe = pipe
+        taps = side.bridge.sent_taps
+        self.pipe = TappedPipe(pipe, self, taps) if taps else pipe
         self.stats = Stats()
         self.before = pipe.stats.received, pipe.stats.offered
         self._side = side

@@ -1,0 +1,22 @@
+"""A pipe that shows its taps what it is handed."""
+
+from bus.batch import Batch
+from bus.hub import Pipe, Stats, Tap
+
+
+class TappedPipe:
+    """Stands before `pipe`; `taps` see each batch before it does, as going to `port`."""
+
+    __slots__ = ("name", "pipe", "port", "stats", "taps")
+
+    def __init__(self, pipe: Pipe, port: Pipe, taps: tuple[Tap, ...]) -> None:
+        self.name, self.stats = pipe.name, pipe.stats
+        self.pipe, self.port, self.taps = pipe, port, taps
+
+    def send(self, batch: Batch) -> None:
+        for tap in self.taps:
+            tap(batch, self.port)
+        self.pipe.send(batch)
+
+    def close(self) -> None:
+        self.pipe.close()
