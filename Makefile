@@ -36,6 +36,7 @@ format: .venv/dev
 bench: .venv/bench
 	$(call install,$(BENCH_PACKAGES))
 	$(BIN)/python -m benchmarks
+	$(BIN)/python -m benchmarks.bridges
 	$(BIN)/python -m benchmarks.media
 
 .venv/bin/python:

@@ -10,21 +10,7 @@
  * STUCK receivers join and never read. Delivered is counted over SECONDS at the good receivers; loss
  * over the whole run, after what was under way has drained.
  */
-#define _GNU_SOURCE
-#include <arpa/inet.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <netinet/tcp.h>
-#include <signal.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/epoll.h>
-#include <sys/prctl.h>
-#include <sys/socket.h>
-#include <time.h>
-#include <unistd.h>
+#include "measure.h"
 
 enum { WRITE = 64 << 10, READ = 256 << 10, CYCLE = 256 << 10, CARRY = 4096, BURST_BATCHED = 4, BURST_SINGLE = 64 };
 enum { SAMPLE = 64, ROUND_TRIPS = 1 << 20, LINE = 256, CONTROL = -2, BROKEN = -1, PARTIAL = 0 };
@@ -36,30 +22,7 @@ static struct cycle cycle;
 static int nats, port;
 static const char GREETING[] = "\0SP\0\0\x70\0\0";
 
-static void die(const char *what) { fprintf(stderr, "load: %s: %s\n", what, strerror(errno)); exit(1); }
-
-static double now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec + t.tv_nsec / 1e9;
-}
-
-/* User and system seconds of a process, all its threads; the ticks are 10 ms. */
-static double cpu_s(int pid) {
-    char path[64], text[1024] = "";
-    unsigned long user = 0, system = 0;
-    snprintf(path, sizeof path, "/proc/%d/stat", pid);
-    FILE *f = fopen(path, "r");
-    if (!f) return 0;
-    if (fread(text, 1, sizeof text - 1, f) && strrchr(text, ')'))
-        sscanf(strrchr(text, ')') + 2, "%*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user, &system);
-    fclose(f);
-    return (double)(user + system) / sysconf(_SC_CLK_TCK);
-}
-
 /* ---- the two protocols ---- */
-
-static void put_u64(uint8_t *p, uint64_t v) { v = __builtin_bswap64(v); memcpy(p, &v, 8); }
 
 static size_t wrap(uint8_t *to, const char *subject, uint32_t index, uint32_t size, size_t *body) {
     size_t head = nats ? (size_t)sprintf((char *)to, "PUB %s %u\r\n", subject, size) : 8;
@@ -136,14 +99,8 @@ static void receive(struct peer *r) {
 /* ---- joining ---- */
 
 static int dial(const char *subject) {
-    struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    struct timeval limit = {.tv_sec = 5};
-    int on = 1, fd = socket(AF_INET, SOCK_STREAM, 0);
     char text[LINE], reply[4096] = "";
-    a.sin_port = htons(port);
-    if (connect(fd, (struct sockaddr *)&a, sizeof a)) die("connect");
-    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+    int fd = connect_local(port);
     if (!nats) {
         if (send(fd, GREETING, 8, MSG_NOSIGNAL) != 8 || recv(fd, reply, 8, MSG_WAITALL) != 8) die("handshake");
         if (memcmp(reply, GREETING, 8)) die("handshake");

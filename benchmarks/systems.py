@@ -44,12 +44,13 @@ class BenchError(Exception):
 
 
 def build(name: str) -> Path:
-    """Compile `name`.c into the cache if it is newer than what is there; returns the program.
+    """Compile `name`.c into the cache if it or a header is newer than what is there; returns the program.
 
     Raises `BenchError` with the compiler's words.
     """
     source, program = HERE / f"{name}.c", CACHE / name
-    if program.exists() and program.stat().st_mtime >= source.stat().st_mtime:
+    changed = max(path.stat().st_mtime for path in (source, *HERE.glob("*.h")))
+    if program.exists() and program.stat().st_mtime >= changed:
         return program
     CACHE.mkdir(parents=True, exist_ok=True)
     fresh = program.with_name(f"{name}.{os.getpid()}")

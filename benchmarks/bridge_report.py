@@ -1,0 +1,149 @@
+"""The report on bridges: samples in, Markdown out. Knows nothing of how they were measured."""
+
+from collections.abc import Iterator, Sequence
+from statistics import median
+
+from benchmarks.bridge_systems import BridgeLoad, BridgeSystem
+from benchmarks.report import MILLION, Results, Target, machine, spread, table
+from benchmarks.run import Sample
+
+METHOD = """\
+- The bridge runs in a process of its own, on one core (`taskset`); the load generator, which is also the
+  receiver, on the other. *In* counts frames that the bridge has taken, *out* those that the receiver
+  got, both over the window; *lost* is what should have come out and did not, over the whole run, when
+  nothing more came for a second. Figures are medians over the repeats; a ratio is taken within one
+  repeat, and its smallest and largest stand in brackets.
+- *CPU* is user and system time of the bridge's process, all threads, by frame in; *of its core* is how
+  much of its core it had. Below 1 either somebody else was on the core, or the load was the limit; then
+  "a core" (frames in by second of processor time) is the better figure, and the one for other machines.
+- `benchmarks/bridge_load.c` sends TMQ frames as fast as the bridge reads, 64 KiB a write ("batched") or
+  one frame a write. Their two tokens take 50 values in random order, 5 of which must not come out:
+  they are outside of the prefix that the bridge carries, or denied inside it. The receiver checks size
+  and content of every frame, each envelope (its magic, hops, length, origin; a gap in the sequence is a
+  missing frame), and the CRC-32 of every 16th datagram.
+- Ours is `buscoupler run` on a topology of a plain bus and a bridge, default settings. It filters each
+  frame, gives it an envelope with a sequence number, and keeps the ledger; after the run the ledger
+  must balance. Multicast is sent on the loopback interface.
+- `zmq_proxy` is libzmq's C function between XSUB and XPUB, from pyzmq, with its I/O thread on the same
+  core. Generator and receiver speak ZMTP 3.0; the receiver's prefix subscriptions are the filter (one,
+  or 45 where frames inside the prefix are denied, since ZeroMQ cannot deny). It changes nothing in a
+  message and numbers nothing. Its high-water marks are raised from 1000 to 1,000,000 messages.
+- The zenoh router is a session in router mode of eclipse-zenoh. Its clients are Python on top of its
+  Rust library (`benchmarks/bridge_zenoh.py`), every put and every sample by itself, publisher and
+  subscriber on the other core: they are the limit, not the router, so look at "a core". A publisher of
+  zenoh does not send what nobody subscribed to; such frames count as in all the same. zenoh has no
+  "one message a write" to choose, and 64 B is its payload, without the key.
+"""
+
+NEEDED_FPS = 500_000
+TARGETS = (
+    Target(
+        "TCP to TCP trunk, filter and envelopes: 0.5 M frames/s in", "trunk", NEEDED_FPS, field="in_per_s"
+    ),
+    Target("The same with denied patterns: 0.5 M frames/s in", "trunk-deny", NEEDED_FPS, field="in_per_s"),
+    Target(
+        "TCP to multicast, filter and envelopes: 0.5 M frames/s in", "multicast", NEEDED_FPS, field="in_per_s"
+    ),
+    Target(
+        "TCP to multicast with denied patterns: 0.5 M frames/s in",
+        "multicast-deny",
+        NEEDED_FPS,
+        field="in_per_s",
+    ),
+)
+
+
+def page(
+    samples: Sequence[Sample],
+    loads: Sequence[BridgeLoad],
+    systems: Sequence[BridgeSystem],
+    command: str,
+    duration: str,
+) -> str:
+    """The whole page."""
+    results = Results(_with_capacity(samples))
+    parts = [
+        "# Performance of bridges\n\nWritten by `make bench`; do not edit. "
+        f"Command: `{command}` ({duration}).\nMachine: {machine()}.\n",
+        f"## Targets\n\n{targets(results)}",
+        "## Compared\n\nOurs over the other's, frames a second of one core, in the same repeat.\n\n"
+        + compared(results, loads, systems),
+        f"## How it is measured\n\n{METHOD}",
+        "## Results\n",
+    ]
+    parts += [f"### {load.title}\n\n{load_table(results, load, systems)}" for load in loads]
+    return "\n".join(parts)
+
+
+def _with_capacity(samples: Sequence[Sample]) -> Iterator[Sample]:
+    for sample in samples:
+        cpu_us = sample.values.get("cpu_us")
+        yield sample._replace(values=sample.values | {"per_core": MILLION / cpu_us}) if cpu_us else sample
+
+
+def targets(results: Results) -> str:
+    """What is asked for, what came out in M frames/s, reached or missed, by the median."""
+    rows = []
+    for target in TARGETS:
+        values = results.compared(target)
+        per_core = results.values(target.load, "ours", "per_core")
+        word = "not measured"
+        if values:
+            word = "reached" if median(values) >= target.bound else "**missed**"
+        rows.append((target.text, millions(values), millions(per_core), word))
+    return table(("Target", "M in/s", "a core", ""), rows)
+
+
+def millions(values: Sequence[float]) -> str:
+    return spread([value / MILLION for value in values])
+
+
+def compared(results: Results, loads: Sequence[BridgeLoad], systems: Sequence[BridgeSystem]) -> str:
+    others = [system for system in systems if system.name != "ours"]
+    rows = []
+    for load in loads:
+        ratios = [
+            spread(results.compared(Target("", load.name, 0, system.name, field="per_core")))
+            for system in others
+        ]
+        if set(ratios) - {"–"}:
+            rows.append((load.title, *ratios))
+    return table(("Load", *(f"ours ÷ {system.label}" for system in others)), rows)
+
+
+def load_table(results: Results, load: BridgeLoad, systems: Sequence[BridgeSystem]) -> str:
+    """One load: a row a system, then what was lost and why, and trouble."""
+    measured = [system for system in systems if results.of(load.name, system.name)]
+    rows = [_row(results, load.name, system) for system in measured]
+    text = table(
+        ("System", "M in/s", "M out/s", "M in/s a core", "CPU µs/frame", "of its core", "lost %"), rows
+    )
+    for system in measured:
+        text += "".join(f"\n{system.label}: {words}.\n" for words in remarks(results, load.name, system.name))
+    return text
+
+
+def _row(results: Results, load: str, system: BridgeSystem) -> tuple[str, ...]:
+    def values(field: str) -> list[float]:
+        return results.values(load, system.name, field)
+
+    speeds = [millions(values(field)) for field in ("in_per_s", "out_per_s", "per_core")]
+    lost = [abs(100 * value) for value in values("loss")]
+    return (system.label, *speeds, spread(values("cpu_us")), spread(values("core")), spread(lost))
+
+
+def remarks(results: Results, load: str, system: str) -> Iterator[str]:
+    """What the numbers in the table do not say: wrong frames, drops by reason, trouble."""
+    if trouble := results.trouble(load, system):
+        yield trouble
+    fields = dict.fromkeys(name for sample in results.of(load, system) for name in sample.values)
+    words = {
+        "errors": "wrong frames",
+        "unbalanced": "pipes that do not balance",
+        "closed": "receivers closed",
+    }
+    words |= {"missing": "gaps in the sequence", "overflow": "datagrams lost in the receiver's own buffer"}
+    words |= {name: f"{name} (all repeats)" for name in fields if name.startswith(("dropped ", "rejected "))}
+    for field, text in words.items():
+        if total := sum(results.values(load, system, field)):
+            yield f"{total:.0f} {text}"

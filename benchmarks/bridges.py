@@ -1,0 +1,193 @@
+"""`python -m benchmarks.bridges`: measure bridges that translate each frame; write performance-bridges.md."""
+
+import argparse
+import json
+import shlex
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import product
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from appliance.status import ask, status_socket
+from benchmarks.bridge_report import page
+from benchmarks.bridge_systems import (
+    OUT_OF_SCOPE,
+    SYSTEMS,
+    BridgeLoad,
+    BridgeSystem,
+    Ports,
+    generator,
+    pinned,
+)
+from benchmarks.run import Sample
+from benchmarks.systems import BenchError, System, free_port, started
+
+DOCS = Path(__file__).parent.parent / "docs"
+MARGIN_S = 40.0
+
+LOADS = (
+    BridgeLoad("trunk", "TCP to a TCP trunk, 64 B, a tenth outside of the prefix", "trunk"),
+    BridgeLoad(
+        "trunk-deny",
+        "The same, the tenth denied by five patterns under the prefix",
+        "trunk",
+        refused="inside",
+    ),
+    BridgeLoad("trunk-single", "The same as the first, one frame a write", "trunk", writes="single"),
+    BridgeLoad("trunk-mixed", "TCP to a TCP trunk, 16 to 2048 B (octaves)", "trunk", "mixed"),
+    BridgeLoad(
+        "trunk-bus", "TCP to the trunk side of a second bus (two bridges in a row), 64 B", "trunk-bus"
+    ),
+    BridgeLoad("multicast", "TCP to multicast as a trunk, 64 B, a tenth outside of the prefix", "multicast"),
+    BridgeLoad(
+        "multicast-deny", "The same, the tenth denied under the prefix", "multicast", refused="inside"
+    ),
+    BridgeLoad("multicast-plain", "TCP to multicast without envelopes, 64 B", "multicast-plain"),
+)
+
+
+@contextmanager
+def generating(command: list[str], seconds: float) -> Iterator[dict[str, float]]:
+    """What a load generator measured; meanwhile it stays connected.
+
+    Raises `BenchError` with its words when it fails or says nothing in time.
+    """
+    pipe = subprocess.PIPE
+    process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
+    alarm = _after(seconds + MARGIN_S, process.kill)
+    try:
+        assert process.stdout
+        line = process.stdout.readline()
+        alarm.cancel()
+        if not line:
+            raise BenchError(process.communicate()[1].strip() or "the load generator ended without a word")
+        yield json.loads(line)
+    finally:
+        alarm.cancel()
+        process.communicate("")
+
+
+def _after(seconds: float, do: Callable[[], None]) -> threading.Timer:
+    timer = threading.Timer(seconds, do)
+    timer.daemon = True
+    timer.start()
+    return timer
+
+
+def ledger(directory: Path) -> dict[str, float]:
+    """The running appliance's own account: unbalanced pipes, and messages lost by reason, over all pipes."""
+    found: dict[str, float] = {"unbalanced": 0}
+    for hub in ask(directory / status_socket(()))["hubs"]:
+        for pipe in hub["pipes"]:
+            found["unbalanced"] += pipe["balance"] != 0
+            for kind in ("dropped", "rejected"):
+                for reason, count in pipe[kind].items():
+                    key = f"{kind} {reason}"
+                    found[key] = found.get(key, 0) + count
+    return found
+
+
+def measure(load: BridgeLoad, system: BridgeSystem, repeat: int, seconds: float) -> Sample:
+    """One measurement on fresh processes; trouble becomes the sample's text, never an exception."""
+    if reason := system.unfit(load):
+        return Sample(load.name, system.name, repeat, {}, reason)
+    try:
+        with TemporaryDirectory(prefix="bridge-bench-") as directory:
+            return Sample(load.name, system.name, repeat, _measured(load, system, seconds, Path(directory)))
+    except (BenchError, OSError) as error:
+        return Sample(load.name, system.name, repeat, {}, str(error))
+
+
+def _measured(load: BridgeLoad, system: BridgeSystem, seconds: float, directory: Path) -> dict[str, float]:
+    outlet = free_port()
+
+    def command(intake: int) -> list[str]:
+        return pinned(0) + system.command(load, Ports(intake, outlet, directory))
+
+    with started(System(f"bridge-{system.name}", system.label, system.protocol, command, str)) as running:
+        ports = Ports(running.port, outlet)
+        words = pinned(1) + generator(load, system, ports, seconds, running.pid)
+        with generating(words, seconds) as values:
+            return values | (ledger(directory) if system.name == "ours" else {})
+
+
+def run(
+    loads: Sequence[BridgeLoad],
+    systems: Sequence[BridgeSystem],
+    repeats: int,
+    seconds: float,
+    tell: Callable[[Sample], Any],
+) -> list[Sample]:
+    """Every load, all systems in turn within each repeat, so that a drift of the machine meets all alike."""
+    samples = []
+    for load, repeat, system in product(loads, range(repeats), systems):
+        sample = measure(load, system, repeat, seconds)
+        if sample.trouble != OUT_OF_SCOPE:
+            samples.append(sample)
+            tell(sample)
+    return samples
+
+
+def _tell(sample: Sample) -> None:
+    text = sample.trouble or "  ".join(
+        f"{name} {value:.4g}" for name, value in sample.values.items() if value
+    )
+    print(f"{sample.load:16} {sample.system:6} {text}", flush=True)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.bridges", description=__doc__)
+    parser.add_argument("--only", default="", metavar="NAMES", help="systems, with commas: ours,zmq,zenoh")
+    parser.add_argument(
+        "--loads", default="", metavar="NAMES", help="loads, with commas: trunk,multicast,..."
+    )
+    parser.add_argument("--seconds", type=float, default=2.0, help="length of one measurement (default 2)")
+    parser.add_argument("--repeat", type=int, default=3, help="measurements of each (default 3)")
+    parser.add_argument(
+        "--output", type=Path, metavar="DIR", help="where the report goes (default: docs for a full run)"
+    )
+    return parser
+
+
+def _chosen(known: Sequence[Any], names: str) -> list[Any]:
+    wanted = names.split(",") if names else [item.name for item in known]
+    if unknown := set(wanted) - {item.name for item in known}:
+        raise SystemExit(f"benchmarks.bridges: no {', '.join(sorted(unknown))}")
+    return [item for item in known if item.name in wanted]
+
+
+def _interrupted(*_: object) -> None:
+    raise SystemExit(1)
+
+
+def main() -> int:
+    """Exit status: 0; 1 when our own bridge could not be measured everywhere; 2 for wrong use."""
+    options = _parser().parse_args()
+    signal.signal(signal.SIGTERM, _interrupted)
+    systems, loads = _chosen(SYSTEMS, options.only), _chosen(LOADS, options.loads)
+    start = time.monotonic()
+    samples = run(loads, systems, options.repeat, options.seconds, _tell)
+    directory = options.output or (None if options.only or options.loads else DOCS)
+    if directory:
+        minutes = (time.monotonic() - start) / 60
+        command = shlex.join(["python", "-m", "benchmarks.bridges", *sys.argv[1:]])
+        words = f"repeats: {options.repeat}, of {options.seconds:g} s each; {minutes:.0f} minutes in all"
+        directory.mkdir(parents=True, exist_ok=True)
+        path = directory / "performance-bridges.md"
+        path.write_text(page(samples, loads, systems, command, words))
+        print(f"written: {path}")
+    return int(any(sample.trouble and sample.system == "ours" for sample in samples))
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit(130)
