@@ -100,5 +100,6 @@ class Broker:
             "probes": node.probes,
             "deaths": node.deaths,
             "expired": node.expired,
+            "routes": node.routes,
             "peers": sharing.up if sharing else 0,
         }

@@ -76,6 +76,11 @@ class BrokerNode:
         self._timer: TimerHandle | None = None
         self._open = False
 
+    @property
+    def routes(self) -> int:
+        """How many clients are told over their own connection."""
+        return len(self._routes)
+
     def open(self, loop: AbstractEventLoop) -> None:
         """Bind and listen. Raises `LinkError` for the first address that cannot be, with none left open."""
         sockets = []
@@ -128,6 +133,7 @@ class BrokerNode:
         hello = self.listener.greeting(connection, frame)
         if hello is None or hello.address is None or connection.closed:
             return
+        self._unroute(connection)
         connection.address = self._reachable(hello.address, connection)
         self._routes[connection.address] = connection
         if len(self._ours) < self.registry.limit:
@@ -154,7 +160,9 @@ class BrokerNode:
 
     def _add(self, connection: Connection, role: Role, tokens: Tokens, address: Address) -> None:
         exact = not self._classic_prefixes and address not in self._ours
-        told, fault = self.registry.add(role, tokens, address, connection.host, exact)
+        # Ours repeat all they say; their publishers do too, and hear of all subscribers at once.
+        again = role == PUB or not connection.greeted
+        told, fault = self.registry.add(role, tokens, address, connection.host, exact, again)
         if fault:
             return self._reject(fault, connection.host)
         kind = SUBSCRIBE if role == SUB else PUBLISH
@@ -240,12 +248,18 @@ class BrokerNode:
             self.sharing.say(pack_shared(DEAD, (), [address], 0))
         self._tell(self.registry.remove_address(address))
 
+    def _unroute(self, connection: Connection) -> bool:
+        """Forget where it listens; whether this was the connection to there."""
+        address = connection.address
+        if address is None or self._routes.get(address) is not connection:
+            return False
+        del self._routes[address]
+        return True
+
     def _on_gone(self, connection: Connection) -> None:
         address = connection.address
-        if address is not None and self._routes.get(address) is connection:
-            del self._routes[address]
-            if self._open and self.registry.knows(address):
-                self._probe(address)
+        if self._unroute(connection) and address is not None and self._open and self.registry.knows(address):
+            self._probe(address)
 
     def _all_own(self) -> list[bytes]:
         """Every registration that a client said here, as packets for another broker."""

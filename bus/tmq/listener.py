@@ -4,6 +4,7 @@ import contextlib
 import logging
 import socket
 from asyncio import AbstractEventLoop, TimerHandle
+from collections import Counter
 from collections.abc import Callable, Iterator
 
 from bus.errors import LinkError
@@ -87,7 +88,9 @@ class Listener:
 
     def _take(self, sock: socket.socket, name: str) -> None:
         self.accepted += 1
-        if len(self.connections) >= self._options.connections and not self._make_room():
+        if len(self.connections) >= self._options.connections and not self._make_room(
+            name.rpartition(":")[0]
+        ):
             self.refused += 1
             self._reject("connections full", name.rpartition(":")[0])
             sock.close()
@@ -100,11 +103,15 @@ class Listener:
         connection.read()  # a reference client has already sent its one packet,
         connection.read()  # and closed
 
-    def _make_room(self) -> bool:
-        strangers = [c for c in self.connections if not c.greeted]
-        if not strangers:
-            return False
-        oldest = min(strangers, key=lambda c: c.heard_s)
+    def _make_room(self, host: str) -> bool:
+        """Close whoever has not greeted, else one of a host other than this that has more than half."""
+        found = [c for c in self.connections if not c.greeted]
+        if not found:
+            greedy, count = Counter(c.host for c in self.connections).most_common(1)[0]
+            if greedy == host or 2 * count <= self._options.connections:
+                return False
+            found = [c for c in self.connections if c.host == greedy]
+        oldest = min(found, key=lambda c: c.heard_s)
         oldest.close("closed to make room")
         return True
 

@@ -35,10 +35,14 @@ class _Entry:
 
 
 class Registry:
-    """At most `limit` registrations in all, `per_address` for one client, `per_host` said by one host."""
+    """At most `limit` registrations in all, `per_address` for one client, `per_host` said by one host, and
+    `tokens` in all patterns together: a long pattern takes a hundred times the memory of a short one."""
 
-    def __init__(self, limit: int = 65536, per_address: int = 1024, per_host: int = 16384) -> None:
-        self.limit, self.per_address, self.per_host = limit, per_address, per_host
+    def __init__(
+        self, limit: int = 65536, per_address: int = 1024, per_host: int = 16384, tokens: int = 1 << 20
+    ) -> None:
+        self.limit, self.per_address, self.per_host, self.tokens = limit, per_address, per_host, tokens
+        self._tokens = 0
         self._entries: dict[Key, _Entry] = {}
         self._by_address: dict[Address, dict[tuple[Role, Tokens], None]] = {}
         self._hosts: dict[str, int] = {}
@@ -79,21 +83,22 @@ class Registry:
         return list(found)
 
     def add(
-        self, role: Role, tokens: Tokens, address: Address, host: str, exact: bool = False
+        self, role: Role, tokens: Tokens, address: Address, host: str, exact: bool = False, again: bool = True
     ) -> tuple[list[Tell], str]:
-        """What a client at `host` said. Again is no error: publishers, or this one, are told again.
+        """What a client at `host` said. Again is no error.
 
-        `exact`: this subscriber can take nothing but the pattern itself. Returns what to tell, and "" or the
-        bound that refused it.
+        `exact`: this subscriber can take nothing but the pattern itself. `again`: publishers are told of a
+        subscriber that they know. Returns what to tell, and "" or the bound that refused it.
         """
         key = role, tokens, address
+        known = key in self._entries
         fault = self._refusal(key, host)
         if fault:
             return [], fault
         entry = self._entry(key)
         self._own(entry, host)
         entry.exact = exact
-        return self._told_of(key), ""
+        return ([] if known and not again else self._told_of(key)), ""
 
     def share(
         self, role: Role, tokens: Tokens, address: Address, node: int, until_s: float
@@ -117,6 +122,7 @@ class Registry:
         if entry is None:
             return []
         self._disown(entry)
+        self._tokens -= len(tokens)
         del self._by_address[address][role, tokens]
         if not self._by_address[address]:
             del self._by_address[address]
@@ -146,7 +152,7 @@ class Registry:
     def _refusal(self, key: Key, host: str) -> str:
         if key in self._entries:
             return ""
-        if len(self._entries) >= self.limit:
+        if len(self._entries) >= self.limit or self._tokens + len(key[1]) > self.tokens:
             return "registrations full"
         if len(self._by_address.get(key[2], ())) >= self.per_address:
             return "registrations of one address"
@@ -157,6 +163,7 @@ class Registry:
         if entry is None:
             role, tokens, address = key
             entry = self._entries[key] = _Entry()
+            self._tokens += len(tokens)
             self._by_address.setdefault(address, {})[role, tokens] = None
             self._index(role, tokens, address)
         return entry

@@ -109,6 +109,22 @@ def test_each_bound_refuses_and_the_rest_goes_on() -> None:
     assert registry.add(SUB, (1,), ("1.1.1.1", 9), "flood")[1] == ""
 
 
+def test_long_patterns_are_bounded_by_their_tokens() -> None:
+    registry = Registry(tokens=300)
+    said(registry, SUB, tuple(range(255)), S)
+    assert registry.add(SUB, tuple(range(46)), P, "h")[1] == "registrations full"
+    said(registry, SUB, tuple(range(45)), P)
+    registry.remove_address(S)
+    said(registry, SUB, tuple(range(255)), Q)
+
+
+def test_said_again_is_not_told_where_the_publishers_ask_themselves() -> None:
+    registry = Registry()
+    said(registry, PUB, (1,), P)
+    assert registry.add(SUB, (1,), S, "h", again=False)[0] != []
+    assert registry.add(SUB, (1,), S, "h", again=False)[0] == []
+
+
 def test_exact_subscribers_get_nothing_longer() -> None:
     registry = Registry()
     said(registry, PUB, (1, 2), P)

@@ -3,14 +3,14 @@
 import asyncio
 import socket
 from collections.abc import AsyncIterator, Iterable
-from contextlib import AsyncExitStack, ExitStack
+from contextlib import AsyncExitStack, ExitStack, suppress
 
 import pytest
 
 from bus.errors import LinkError, TokenError
 from bus.frame import BRIDGE, pack
 from bus.tmq import Client
-from bus.tmq.codec import DEAD, SUBSCRIBE, pack_address
+from bus.tmq.codec import DEAD, HELLO, SUBSCRIBE, pack_address
 from bus.tmq.connection import Connection
 from devices.broker import Broker
 from tests.helpers.peers import until
@@ -265,6 +265,71 @@ async def test_moving_to_the_next_broker_and_back(house: House) -> None:
     new = await house.client(again)
     await new.publish((1, 9))
     assert new.subscribers((1, 9)) == [sub.address]
+
+
+async def test_connections_stay_while_both_sides_say_so(house: House) -> None:
+    broker = house.broker()
+    pub, sub = await house.client(broker), await house.client(broker)
+    await sub.subscribe((1,))
+    await pub.publish((1,), b"x")
+    await sub.receive()
+    uplink, stream = sub.node.uplink.connection, pub.node.peers[sub.address].connection
+    assert uplink is not None
+    assert stream is not None
+    await until(lambda: uplink.frames > 8 and stream.frames > 8)  # twice the silence that ends one
+    assert not uplink.closed
+    assert not stream.closed
+
+
+async def test_a_broker_that_freezes_is_left_for_the_next(house: House) -> None:
+    """As SIGSTOP does: it has greeted, and then says nothing more, though its kernel takes everything."""
+    frozen = await asyncio.start_server(greet_and_freeze, "127.0.0.1", 0)
+    where = f"tcp://127.0.0.1:{frozen.sockets[0].getsockname()[1]}"
+    second = house.broker()
+    client = await house.client(where, second, wait_s=20.0)
+    assert await client.subscribe((1,))
+    assert client.broker == second.addresses[0]
+    assert client.node.uplink.moves == 1
+    client.close()
+    frozen.close()
+
+
+async def greet_and_freeze(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    await reader.readexactly(16)
+    writer.write(pack(HELLO, (), bytes.fromhex("0100009600000001")))
+    with suppress(ConnectionError):
+        while await reader.read(1000):
+            pass
+    writer.close()
+
+
+async def test_a_client_that_freezes_is_looked_at_and_kept(house: House) -> None:
+    """Its kernel still takes connections: it is not dead, but its silent connection is given up."""
+    broker = house.broker()
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        mine = pack_address(listener.getsockname())
+        with socket.create_connection(broker.addresses[0]) as sock:
+            sock.sendall(
+                pack(SUBSCRIBE, (1,), mine) + pack(HELLO, (), bytes.fromhex("0100006400000001") + mine)
+            )
+            await until(lambda: broker.counts["probes"] == 1 and not broker.counts["connections"])
+        assert len(broker.registry) == 1
+        listener.close()
+        say(broker.addresses[0], pack(DEAD, (), mine))
+        assert broker.counts["deaths"] == 0  # not looked at again so soon
+
+
+async def test_one_connection_is_the_way_to_one_address(house: House) -> None:
+    """Who greets under ever new addresses takes no memory."""
+    broker = house.broker()
+    _, writer = await asyncio.open_connection(*broker.addresses[0])
+    for port in range(1, 2000):
+        here = pack_address(("10.0.0.1", port))
+        writer.write(pack(HELLO, (), bytes.fromhex("0100ffff00000001") + here))
+    writer.write(pack(SUBSCRIBE, (1,), pack_address(("10.0.0.1", 1))))
+    await until(lambda: len(broker.registry) == 1)
+    assert broker.counts["routes"] == 1
+    writer.close()
 
 
 async def test_without_any_broker_what_is_known_goes_on_and_a_restarted_one_learns_all(house: House) -> None:
