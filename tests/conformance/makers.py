@@ -1,5 +1,11 @@
 """Every link that the suite runs over."""
 
-from tests.conformance import media, simulated, streams
+from tests.conformance import datagrams, i2c_buses, serial_lines, simulated, streams
 
-MAKERS = [*streams.MAKERS, *media.MAKERS, *simulated.MAKERS]
+MAKERS = [
+    *streams.MAKERS,
+    *serial_lines.MAKERS,
+    *datagrams.MAKERS,
+    *i2c_buses.MAKERS,
+    *simulated.MAKERS,
+]

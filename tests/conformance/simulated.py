@@ -23,7 +23,7 @@ from bridges.simulate import (
 from bus.batch import from_payloads
 from bus.sp import HANDSHAKE, SCRATCH_BYTES
 from tests.bridges.support import frame, until
-from tests.conformance.media import I2C_LEFT_OUT, i2c_pair
+from tests.conformance.i2c_buses import I2C_LEFT_OUT, i2c_pair
 from tests.conformance.pair import Maker, Pair, Side, noise
 from tests.conformance.streams import any_bytes
 

@@ -1,0 +1,161 @@
+"""Makers of I2C: in memory, and on the kernel's i2c-stub."""
+
+import asyncio
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from bridges.codecs.mailbox import Target
+from bridges.i2c import I2cLink
+from bridges.i2c_adapter import open_adapter
+from bridges.i2c_memory import MemoryAdapter
+from bridges.simulate import I2cTarget
+from tests.bridges.support import frame, until
+from tests.conformance.pair import Maker, Pair, Side
+
+_RETRY: dict[str, Any] = {"retry_min_s": 0.01, "retry_max_s": 0.1}
+_GARBAGE = "test_garbage_then_the_next_frame_but_one_at_the_latest"
+
+
+def i2c(_: Path, clogged: bool = False) -> Pair:
+    """The memory adapter, called from the link's own thread as the kernel's is."""
+    memory = MemoryAdapter([0x42], blocks=True)
+    target = I2cTarget(memory, 0x42)
+    limits = {"queue_bytes": 16384 if clogged else 1 << 20, "poll_ms": 1, **_RETRY}
+    return i2c_pair(memory, target, Side("near", partial(I2cLink, 1, [0x42], adapter=memory.open, **limits)))
+
+
+def i2c_pair(adapter: Any, target: I2cTarget, near: Side) -> Pair:
+    """A controller and one target, at 0x42; what can happen to a target."""
+    far = Side("far")
+    target.mailbox.queue_bytes = 1 << 20
+    target.join(far.hub, asyncio.get_running_loop())
+    near.open()
+
+    def pipe() -> Any:
+        link: Any = near.link
+        return link.targets[0x42]
+
+    async def cut() -> None:
+        read, left = adapter.read_i2c_block_data, iter(range(60))  # of more than 100 segments
+
+        def fail_in_the_middle(address: int, register: int, length: int) -> list[int]:
+            if next(left, None) is None and 0x42 in adapter.targets:
+                target.reset()
+                target.unplug()
+            return list(read(address, register, length))
+
+        adapter.read_i2c_block_data = fail_in_the_middle
+        far.say(frame(3000))
+        await until(lambda: pipe().state == "absent")
+
+    async def mend() -> None:
+        del adapter.read_i2c_block_data
+        target.plug()
+
+    def clog() -> None:
+        target.clogged = True
+
+    def ready() -> bool:
+        return bool(pipe().state == "up")
+
+    return Pair(near, far, clog, cut=cut, mend=mend, ready=ready, closers=[target.close])
+
+
+_STUB = 0x42
+
+
+def stub() -> int | None:
+    """The number of i2c-stub's adapter."""
+    for name in sorted(Path("/sys/class/i2c-adapter").glob("i2c-*/name")):
+        if "stub" in name.read_text():
+            return int(name.parent.name.removeprefix("i2c-"))
+    return None
+
+
+class StubMemory:
+    """The far end of i2c-stub, which is memory alone: a target's mailbox in it, served every millisecond."""
+
+    def __init__(self, number: int) -> None:
+        self.targets, self.hung = {_STUB: Target()}, set[int]()
+        self.on_message: Callable[[int, bytes], None] = lambda address, message: None
+        self.left = 0  # looks at the memory until this target dies; 0: never
+        self._adapter, self._loop = open_adapter(number), asyncio.get_running_loop()
+        self._handle = self._loop.call_soon(self._serve)
+
+    def send(self, address: int, message: bytes) -> bool:
+        return self.targets[address].send(message)
+
+    def _serve(self) -> None:
+        self._handle = self._loop.call_later(0.001, self._serve)
+        if _STUB in self.hung:
+            return
+        target, adapter = self.targets[_STUB], self._adapter
+        # ctl first: a new one means that all before it is written
+        ctl = adapter.read_i2c_block_data(_STUB, 0x1F, 1)
+        target.put(0, bytes([*adapter.read_i2c_block_data(_STUB, 0, 0x1F), *ctl]))
+        for message in target.poll(self._loop.time()):
+            self.on_message(_STUB, message)
+        self._die_in_time(target)
+        for register, data in target.changes():
+            adapter.write_i2c_block_data(_STUB, register, list(data))
+
+    def _die_in_time(self, target: Target) -> None:
+        if self.left:
+            self.left -= 1
+            if not self.left:
+                target.boot()
+                self.hung.add(_STUB)
+
+    def close(self) -> None:
+        self._handle.cancel()
+        self._adapter.close()
+
+
+def i2c_stub(_: Path, clogged: bool = False) -> Pair:
+    """The kernel's I2C on i2c-stub, whose memory answers whatever becomes of the target."""
+    number = stub()
+    assert number is not None
+    memory: Any = StubMemory(number)
+    limits = {"queue_bytes": 16384 if clogged else 1 << 20, "poll_ms": 1, **_RETRY}
+    near = Side("near", partial(I2cLink, number, [_STUB], **limits))
+    pair = i2c_pair(memory, I2cTarget(memory, _STUB), near)
+
+    def state() -> Any:
+        link: Any = near.link
+        return link.targets[_STUB].state
+
+    async def cut() -> None:
+        memory.left = 40  # looks, of more than 100
+        pair.far.say(frame(3000))
+        await until(lambda: state() == "stalled")
+
+    async def mend() -> None:
+        memory.hung.clear()
+
+    pair.cut, pair.mend = cut, mend
+    pair.closers.append(memory.close)
+    return pair
+
+
+def no_stub() -> str:
+    """Why i2c-stub cannot be used; "" if it can."""
+    return "" if stub() is not None else "no i2c-stub: tests/kernel starts a machine that has it"
+
+
+I2C_LEFT_OUT = {
+    _GARBAGE: "a target's 64 bytes hold no stream: flipped bits are in tests/bridges/test_codec_mailbox.py"
+}
+MAKERS = [
+    Maker("i2c", 30 - 4, i2c, partial(i2c, clogged=True), left_out=I2C_LEFT_OUT),
+    Maker(
+        "i2c-stub",
+        30 - 4,
+        i2c_stub,
+        partial(i2c_stub, clogged=True),
+        window=8,
+        left_out=I2C_LEFT_OUT,
+        missing=no_stub,
+    ),
+]
