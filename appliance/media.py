@@ -97,7 +97,6 @@ def _i2c(spec: media.I2c, _: model.Gateway, shed: Shed | None) -> Link:
 def _multicast(spec: media.Multicast, _: model.Gateway, shed: Shed | None) -> Link:
     from bridges.multicast import MulticastLink
 
-    options: dict[str, Any] = {} if shed is None else {"shed": shed}
     return MulticastLink(
         spec.group,
         spec.port,
@@ -105,7 +104,7 @@ def _multicast(spec: media.Multicast, _: model.Gateway, shed: Shed | None) -> Li
         hops=spec.hops,
         datagram_bytes=spec.datagram_bytes,
         queue_bytes=spec.queue_bytes,
-        **options,
+        shed=shed,
     )
 
 

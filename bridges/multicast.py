@@ -8,6 +8,7 @@ from bridges.codecs.rtnetlink import Address
 from bridges.device import DeviceLink, DevicePipe
 from bridges.multicast_pipe import DATAGRAM_BYTES_MIN, MulticastPipe
 from bridges.multicast_sockets import Sockets, open_sockets
+from bridges.shedding import Shed, checked
 from bus.errors import LinkError
 
 DATAGRAM_BYTES_MAX = 65507
@@ -20,6 +21,7 @@ class MulticastLink(DeviceLink[Sockets]):
     `hops`: the time to live, 1 stays on the local network. `loopback`: other programs of this host
     hear us. `datagram_bytes` bounds a datagram without its IP and UDP headers; an interface with a
     smaller MTU lowers it. `queue_bytes` bounds what waits to be sent; more is dropped, `queue full`.
+    `shed`, a whole policy, stands in for that: datagrams are then made one at a time, as the socket takes them.
     `retry_min_s`, `retry_max_s`, `jitter`: see `DeviceLink`.
     Raises `LinkError` for what can never work: no multicast group, a port or hops out of range.
     """
@@ -33,6 +35,7 @@ class MulticastLink(DeviceLink[Sockets]):
         datagram_bytes: int = 1400,
         queue_bytes: int = 1 << 20,
         loopback: bool = True,
+        shed: Shed | None = None,
         **retry: Any,
     ) -> None:
         name = f"multicast:[{group}]:{port}" if ":" in group else f"multicast:{group}:{port}"
@@ -41,6 +44,7 @@ class MulticastLink(DeviceLink[Sockets]):
         self.group, self.port, self.interface = _group(self.name, group), port, interface
         self.hops, self.loopback = hops, loopback
         self.datagram_bytes, self.queue_bytes = datagram_bytes, queue_bytes
+        self.shed = shed and checked(self.name, shed, queue_bytes, None, QUEUE_BYTES_MIN)
 
     def _open_device(self) -> Sockets:
         try:
@@ -53,7 +57,9 @@ class MulticastLink(DeviceLink[Sockets]):
 
     def _make_pipe(self, device: Sockets, on_close: Callable[[str], None]) -> DevicePipe:
         limits = self.datagram_bytes, self.queue_bytes
-        return MulticastPipe(self.name, device, self.stats, self._hub, self._loop, limits, on_close)
+        return MulticastPipe(
+            self.name, device, self.stats, self._hub, self._loop, limits, on_close, self.shed
+        )
 
 
 def _group(name: str, text: str) -> Address:

@@ -13,7 +13,9 @@ from bridges.codecs.fragments import TIMEOUT_S
 from bridges.codecs.rtnetlink import LinkNews
 from bridges.interfaces import lost
 from bridges.multicast_send import Outbox
+from bridges.multicast_shed import ShedOutbox
 from bridges.multicast_sockets import HEADER_BYTES, Sockets
+from bridges.shedding import Shed
 from bus.batch import Batch, payloads
 from bus.hub import Hub, Stats
 
@@ -51,7 +53,10 @@ def drain(sock: socket.socket, view: memoryview, own: tuple[Any, ...]) -> tuple[
 
 
 class MulticastPipe:
-    """All other members of the group, as one peer. `limits`: bytes of a datagram, and of the queue."""
+    """All other members of the group, as one peer. `limits`: bytes of a datagram, and of the queue.
+
+    `shed`: a policy for what waits, instead of dropping the newest.
+    """
 
     def __init__(
         self,
@@ -62,17 +67,23 @@ class MulticastPipe:
         loop: AbstractEventLoop,
         limits: tuple[int, int],
         on_close: Callable[[str], None],
+        shed: Shed | None = None,
     ) -> None:
         self.name, self.stats = name, stats
         self._sockets, self._hub, self._loop, self._on_close = sockets, hub, loop, on_close
         self._datagram_bytes, queue_bytes = limits
         self._encoder = Encoder(self._fit(sockets.interface.mtu), *sockets.stamp(), stats.dropped)
-        self._outbox = Outbox(self._encoder, stats, queue_bytes)
+        self._outbox = (
+            Outbox(self._encoder, stats, queue_bytes)
+            if shed is None
+            else ShedOutbox(self._encoder, stats, shed, loop.time)
+        )
         self._decoder = Decoder(stats.rejected)
         self._view = memoryview(bytearray(_READ_BYTES))
         self._overflowed = 0
         self._expiry: TimerHandle | None = None
         self._retry: TimerHandle | None = None
+        self._pacing: TimerHandle | None = None
         self._waiting = self._closed = False
         self._repeat = False  # the first datagram was heard on this host, but the interface did not take it
 
@@ -147,7 +158,18 @@ class MulticastPipe:
                 if not self._may_go_on(error):
                     return
             else:
-                return self._wait(False)
+                self._wait(False)
+                return self._pace()
+
+    def _pace(self) -> None:
+        """Come back when the rate allows what waits, if it is that which waits."""
+        if self._pacing is None and (ready_s := self._outbox.ready_s()) < math.inf:
+            self._pacing = self._loop.call_at(ready_s, self._paced)
+
+    def _paced(self) -> None:
+        self._pacing = None
+        if not self._waiting:
+            self._flush()
 
     def _repeat_first(self) -> None:
         with self._sockets.unheard_here():
@@ -159,6 +181,8 @@ class MulticastPipe:
         if error.errno in _LOST:
             self._gone(f"lost: {error.strerror}")
         elif isinstance(error, BlockingIOError | InterruptedError):
+            if not self._repeat:
+                self._outbox.give_back()
             self._wait(True)
         elif error.errno == errno.ENOBUFS:
             self._wait(False)
@@ -189,7 +213,7 @@ class MulticastPipe:
         loop.remove_reader(sockets.watch)
         loop.remove_reader(sockets.receiver)
         loop.remove_writer(sockets.sender)
-        for timer in (self._expiry, self._retry):
+        for timer in (self._expiry, self._retry, self._pacing):
             if timer is not None:
                 timer.cancel()
         self._hub.detach(self)

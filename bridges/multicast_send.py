@@ -2,6 +2,7 @@
 
 from collections import deque
 from collections.abc import Callable, Iterable
+from math import inf
 
 from bridges.codecs.datagram import Datagram, Encoder
 from bus.batch import Batch
@@ -49,6 +50,13 @@ class Outbox:
         self._stats.queued_bytes -= sum(map(len, taken))
         self._add_ready(self._encoder.pack(taken))
         return bool(self._ready or self._messages)
+
+    def give_back(self) -> None:
+        """The sender takes no more for now: where a policy is stated, what has not begun waits again."""
+
+    def ready_s(self) -> float:
+        """From when on a stated rate allows what waits; infinite while nothing waits for that."""
+        return inf
 
     def transmit(self, send: Callable[[bytes], int]) -> None:
         """Send until all is sent. Raises OSError: what `send` did not take is still the first in line."""

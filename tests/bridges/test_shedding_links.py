@@ -1,0 +1,281 @@
+"""Each link sheds by its policy where its medium takes the next message: real links, simulated media."""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from bridges.bridge import Bridge
+from bridges.ledger import imbalances
+from bridges.shed_pipe import ShedLink
+from bridges.shedding import Shed
+from bridges.simulate import (
+    CanWire,
+    I2cWire,
+    MulticastWire,
+    SerialLine,
+    SimulatedRs485,
+    TcpWire,
+    rs485_node,
+    run,
+)
+from bus.batch import Batch, payloads
+from bus.frame import pack
+from bus.hub import Hub, Stats
+from bus.patch import join
+from tests.bridges.support import RecordingPipe, say, until
+
+ALL = ("uart", "rs485", "i2c", "can", "multicast", "tcp")
+SLOW = ("uart", "rs485", "i2c", "can")
+QUEUE_BYTES = 8192
+
+
+def reading(token: int, value: int, size: int = 0) -> bytes:
+    return pack(1, (token,), value.to_bytes(4, "big") + bytes(size))
+
+
+def value_of(message: bytes) -> int:
+    return int.from_bytes(message[8:12], "big")
+
+
+class Clocked(RecordingPipe):
+    """Also remembers when each message came."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.times: list[float] = []
+
+    def send(self, batch: Batch) -> None:
+        super().send(batch)
+        self.times += [asyncio.get_running_loop().time()] * len(payloads(batch))
+
+
+class Plant:
+    """A bus, a bridge, a medium that sheds by `shed`, and somebody who listens at its far end."""
+
+    def __init__(self, kind: str, shed: Shed) -> None:
+        loop = asyncio.get_running_loop()
+        self.bus, self.far, self.heard = Hub("bus"), Hub("far"), Clocked()
+        self.far.attach(self.heard)
+        self.bridge = Bridge("joint", 7, clock=loop.time)
+        join(self.bus, self.bridge.side("bus"))
+        self.slow = self.bridge.side("slow")
+        link, self.others, self.stall = getattr(self, f"_{kind}")(shed)
+        self.links = [link, *self.others]
+        link.open(self.slow, loop)
+        for other in self.others:
+            other.open(self.far, loop)
+
+    def _uart(self, shed: Shed) -> Any:
+        line = SerialLine(115200)
+        near, far = line.link("near", shed=shed), line.link("far")
+        return near, [far], lambda on: setattr(line.ends[1], "clogged", on)
+
+    def _rs485(self, shed: Shed) -> Any:
+        line = SerialLine(115200, shared=True)
+        link = SimulatedRs485(line.end("master"), nodes=(1,), shed=shed)
+        rs485_node(line.end(), 1, self.far, asyncio.get_running_loop())
+        return link, [], None
+
+    def _i2c(self, shed: Shed) -> Any:
+        wire = I2cWire([0x42])
+        target = wire.targets[0x42]
+        target.join(self.far, asyncio.get_running_loop())
+        return wire.link(shed=shed), [], lambda on: setattr(target, "clogged", on)
+
+    def _can(self, shed: Shed) -> Any:
+        wire = CanWire(bitrate=125_000)
+        link = wire.link(1, shed=shed)
+        return link, [wire.link(2)], lambda on: setattr(link.port, "clogged", on)
+
+    def _multicast(self, shed: Shed) -> Any:
+        wire = MulticastWire()
+        link = wire.link(shed=shed)
+        return link, [wire.link()], lambda on: setattr(link.end, "clogged", on)
+
+    def _tcp(self, shed: Shed) -> Any:
+        wire = TcpWire()
+        far = wire.dial()
+        return ShedLink(wire.listen(), shed), [far], lambda on: setattr(far.end, "clogged", on)
+
+    async def up(self) -> "Plant":
+        await until(lambda: bool(self.slow.ports) and all(self._is_up(link) for link in self.others))
+        pipe: Any = self.slow.ports[0].pipe
+        await until(lambda: getattr(pipe, "state", "up") == "up")
+        return self
+
+    def _is_up(self, link: Any) -> bool:
+        return getattr(link, "state", "up") == "up" and len(self.far.pipes) > 1
+
+    @property
+    def stats(self) -> Stats:
+        return self.slow.ports[0].pipe.stats
+
+    def say(self, *messages: bytes) -> None:
+        say(self.bus, None, *messages)
+        self.check()
+
+    def check(self) -> None:
+        assert imbalances([self.bus, self.bridge, self.far]) == []
+
+    @property
+    def messages(self) -> list[bytes]:
+        return self.heard.messages
+
+    async def drained(self) -> None:
+        await until(lambda: (self.check(), not self.stats.queued)[1])  # type: ignore[func-returns-value]
+        await asyncio.sleep(0.5)
+
+
+@contextmanager
+def plant(kind: str, **shed: Any) -> Iterator[Plant]:
+    made = Plant(kind, Shed(**shed))
+    stats = Stats()
+    try:
+        yield made
+        stats = made.stats if made.slow.ports else stats
+    finally:
+        for link in made.links:
+            link.close()
+    made.check()
+    assert stats.balance() == stats.queued == stats.queued_bytes == 0
+
+
+def simulated(scenario: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    run(scenario())
+
+
+BURST = [reading(token, value, 92) for value in range(50) for token in range(4)]
+FIT = QUEUE_BYTES // len(BURST[0])
+LEFT = {"newest": BURST[:FIT], "oldest": BURST[-FIT:], "conflate": BURST[-4:]}
+
+
+@pytest.mark.parametrize("policy", LEFT)
+@pytest.mark.parametrize("kind", ALL)
+def test_a_burst_leaves_what_the_policy_keeps(kind: str, policy: str) -> None:
+    async def scenario() -> None:
+        with plant(kind, policy=policy, queue_bytes=QUEUE_BYTES, age_s=60) as p:
+            await p.up()
+            p.say(*BURST)
+            await p.drained()
+            assert p.messages == LEFT[policy]
+            reason = "conflated" if policy == "conflate" else "queue full"
+            assert p.stats.dropped == {reason: len(BURST) - len(LEFT[policy])}
+
+    simulated(scenario)
+
+
+@pytest.mark.parametrize("kind", SLOW)
+def test_what_has_begun_is_finished_and_what_follows_is_fresh(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    age_s, step_s = 0.05, 0.01
+    monkeypatch.setattr("bridges.simulate.can._TX_FRAMES", 10)  # the link sees to that where it can
+
+    async def scenario() -> None:
+        with plant(kind, policy="conflate", age_s=age_s) as p:
+            loop = asyncio.get_running_loop()
+            await p.up()
+            long, said = reading(1, 0, 2000), dict[int, float]()
+            p.say(long)
+            if kind == "i2c":  # simulated transactions take no time: the target has to dawdle
+                p.stall(True)
+                loop.call_later(3 * age_s, p.stall, False)
+            while not p.messages:
+                await asyncio.sleep(step_s)
+                said[len(said) + 1] = loop.time()
+                p.say(reading(1, len(said)))
+            await p.drained()
+            assert len(said) * step_s > 2 * age_s  # longer than the age limit on its way
+            assert p.messages[0] == long
+            assert p.messages[-1] == reading(1, len(said))
+            for message, came_s in zip(p.messages[1:], p.heard.times[1:], strict=True):
+                assert (
+                    came_s - said[value_of(message)] < age_s + 0.03
+                )  # its own way: a few ms, polls included
+            assert set(p.stats.dropped) <= {"conflated", "stale"}
+
+    simulated(scenario)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in ALL if kind != "rs485"])
+def test_a_command_from_before_a_stall_does_not_come_out_after_it(kind: str) -> None:
+    async def scenario() -> None:
+        with plant(kind, policy="newest", queue_bytes=1 << 16, age_s=0.3) as p:
+            await p.up()
+            command, stop = reading(1, 1), reading(1, 2)
+            p.stall(True)
+            number = 0
+            while p.stats.queued < 20:  # what a driver or a kernel has is beyond any policy
+                number += 1
+                p.say(reading(9, number, 1000))
+                await asyncio.sleep(0)
+            p.say(command)
+            await asyncio.sleep(0.35)
+            p.stall(False)
+            p.say(stop)
+            await p.drained()
+            assert p.messages[-1] == stop
+            assert command not in p.messages
+            assert p.stats.dropped["stale"] > 0
+
+    simulated(scenario)
+
+
+@pytest.mark.parametrize("kind", ALL)
+def test_a_rate_spaces_what_leaves(kind: str) -> None:
+    async def scenario() -> None:
+        with plant(kind, rate=20.0, age_s=60) as p:
+            await p.up()
+            p.say(*(reading(token, 0) for token in range(10)))
+            await p.drained()
+            assert len(p.messages) == 10
+            assert min(b - a for a, b in zip(p.heard.times, p.heard.times[1:], strict=False)) > 0.03
+            assert 0.4 < p.heard.times[-1] - p.heard.times[0] < 0.55
+
+    simulated(scenario)
+
+
+@pytest.mark.parametrize("kind", ALL)
+def test_a_link_that_closes_accounts_for_what_waits(kind: str) -> None:
+    async def scenario() -> None:
+        with plant(kind, rate=1.0, age_s=60) as p:
+            await p.up()
+            p.say(*(reading(token, 0) for token in range(10)))
+            await asyncio.sleep(0.9)
+            stats = p.stats
+            p.links[0].close()
+            p.check()
+            assert stats.dropped == {"closed": 9}
+            assert stats.queued == stats.queued_bytes == stats.balance() == 0
+            if kind != "tcp":  # a link of a bus is opened once
+                p.links[0].open(p.slow, asyncio.get_running_loop())
+                await p.up()
+                p.check()
+
+    simulated(scenario)
+
+
+def test_a_target_that_is_slow_does_not_shed_for_another() -> None:
+    async def scenario() -> None:
+        wire, loop, hub = I2cWire([0x20, 0x42]), asyncio.get_running_loop(), Hub()
+        hubs = {address: Hub() for address in wire.targets}
+        heard = {address: RecordingPipe() for address in hubs}
+        for address, target in wire.targets.items():
+            hubs[address].attach(heard[address])
+            target.join(hubs[address], loop)
+        link = wire.link(shed=Shed("conflate"))
+        link.open(hub, loop)
+        await until(lambda: all(pipe.state == "up" for pipe in link.targets.values()))
+        wire.targets[0x20].clogged = True
+        for value in range(20):
+            say(hub, None, reading(1, value))
+            await asyncio.sleep(0.05)
+        assert len(heard[0x42].messages) == 20
+        assert link.targets[0x20].stats.dropped["conflated"] >= 17
+        link.close()
+        assert imbalances([hub, *hubs.values()]) == []
+
+    simulated(scenario)
