@@ -4,6 +4,7 @@ from collections.abc import Callable
 from ipaddress import ip_address
 from typing import Any
 
+from bridges.codecs.frames import MESSAGE_BYTES_MAX
 from bridges.codecs.rtnetlink import Address
 from bridges.device import DeviceLink, DevicePipe
 from bridges.multicast_pipe import DATAGRAM_BYTES_MIN, MulticastPipe
@@ -21,7 +22,7 @@ class MulticastLink(DeviceLink[Sockets]):
     `hops`: the time to live, 1 stays on the local network. `loopback`: other programs of this host
     hear us. `datagram_bytes` bounds a datagram without its IP and UDP headers; an interface with a
     smaller MTU lowers it. `queue_bytes` bounds what waits to be sent; more is dropped, `queue full`.
-    `shed`, a whole policy, stands in for that: datagrams are then made one at a time, as the socket takes them.
+    `shed`, a whole policy, stands in for that: datagrams are then made one by one, as the socket takes them.
     `retry_min_s`, `retry_max_s`, `jitter`: see `DeviceLink`.
     Raises `LinkError` for what can never work: no multicast group, a port or hops out of range.
     """
@@ -44,7 +45,7 @@ class MulticastLink(DeviceLink[Sockets]):
         self.group, self.port, self.interface = _group(self.name, group), port, interface
         self.hops, self.loopback = hops, loopback
         self.datagram_bytes, self.queue_bytes = datagram_bytes, queue_bytes
-        self.shed = shed and checked(self.name, shed, queue_bytes, None, QUEUE_BYTES_MIN)
+        self.shed = shed and checked(self.name, shed, queue_bytes, None, MESSAGE_BYTES_MAX)
 
     def _open_device(self) -> Sockets:
         try:
@@ -56,10 +57,8 @@ class MulticastLink(DeviceLink[Sockets]):
         device.close()
 
     def _make_pipe(self, device: Sockets, on_close: Callable[[str], None]) -> DevicePipe:
-        limits = self.datagram_bytes, self.queue_bytes
-        return MulticastPipe(
-            self.name, device, self.stats, self._hub, self._loop, limits, on_close, self.shed
-        )
+        limits, shed = (self.datagram_bytes, self.queue_bytes), self.shed
+        return MulticastPipe(self.name, device, self.stats, self._hub, self._loop, limits, on_close, shed)
 
 
 def _group(name: str, text: str) -> Address:
