@@ -1,6 +1,7 @@
 """Imports go one way (DESIGN section 2), and pure modules import no I/O. Read off the syntax tree."""
 
 import ast
+import tomllib
 from collections.abc import Iterator
 from fnmatch import fnmatch
 from pathlib import Path
@@ -82,3 +83,13 @@ def test_a_medium_s_library_stays_with_its_medium(library: str) -> None:
     assert all(fnmatch(user, ONLY_IN[library]) for user in users)
     late = {p for p in users if library in imports(ROOT / p, top_level_only=True)}
     assert library == "pynng" or not late
+
+
+def test_every_package_is_listed_for_installation() -> None:
+    listed = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"]
+    there = {
+        ".".join(path.parent.relative_to(ROOT).parts)
+        for package in MAY_IMPORT
+        for path in (ROOT / package).rglob("*.py")
+    }
+    assert sorted(there) == sorted(listed)
