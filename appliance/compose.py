@@ -5,15 +5,16 @@ from asyncio import AbstractEventLoop, TimerHandle
 from collections.abc import Collection, Iterable
 from pathlib import Path
 
+from appliance.brokers import BrokerPart
 from appliance.monitor import SCAN_S, Monitor
 from appliance.parts import BridgePart, BusPart
 from bus.errors import LinkError, TopologyError
 from bus.hub import Hub, Link
-from topologies.model import BridgeSpec, BusSpec, Topology
+from topologies.model import BridgeSpec, Broker, BusSpec, Topology
 
 log = logging.getLogger("buscoupler")
 
-Part = BusPart | BridgePart
+Part = BusPart | BridgePart | BrokerPart
 
 
 class Appliance:
@@ -32,6 +33,7 @@ class Appliance:
         self.topology = topology
         self.parts = self._build(topology, {})
         self.monitor = Monitor(gateway, self)
+        self._introduce()
         self._timer: TimerHandle | None = None
 
     def _build(self, topology: Topology, old: dict[str, Part]) -> dict[str, Part]:
@@ -42,9 +44,18 @@ class Appliance:
         if old and topology.gateways[self.gateway] != self.topology.gateways[self.gateway]:
             old = {}
         buses = self._build_buses(topology, old)
-        parts = {**buses, **self._build_bridges(topology, old, buses)}
+        brokers = self._build_brokers(topology, old)
+        parts = {**brokers, **buses, **self._build_bridges(topology, old, buses)}
         self._check_only({part.name for part in parts.values()})
         return parts
+
+    def _build_brokers(self, topology: Topology, old: dict[str, Part]) -> dict[str, Part]:
+        old = old if old and topology.brokers == self.topology.brokers else {}  # they know each other
+        return {
+            f"broker {name}": same(old, f"broker {name}", spec) or BrokerPart(name, spec, topology)
+            for name, spec in topology.brokers.items()
+            if spec.on == self.gateway and self._wants(name)
+        }
 
     def _build_buses(self, topology: Topology, old: dict[str, Part]) -> dict[str, Part]:
         gateway = topology.gateways[self.gateway]
@@ -60,14 +71,21 @@ class Appliance:
         here = {part.name: part for part in buses.values() if isinstance(part, BusPart)}
         made: dict[str, Part] = {}
         for name, spec in topology.bridges.items():
-            if spec.on[0] == self.gateway and self._wants(name):
+            if self.gateway in spec.on and self._wants(name):
                 joined = {f"bus {side.bus}" for side in spec.join if side.bus is not None}
                 stays = all(buses.get(key) is old.get(key) for key in joined)
+                stays = stays and (len(spec.on) == 1 or topology.brokers == self.topology.brokers)
                 part = same(old, f"bridge {name}", spec) if stays else None
                 made[f"bridge {name}"] = part or BridgePart(
                     name, spec, topology, self.gateway, here, self._sockets
                 )
         return made
+
+    def _introduce(self) -> None:
+        """Takeovers and leases are events."""
+        for part in self.parts.values():
+            if isinstance(part, BridgePart) and part.candidacy is not None:
+                part.candidacy.record = self.monitor.record
 
     def _wants(self, name: str) -> bool:
         return not self.only or name in self.only
@@ -122,6 +140,7 @@ class Appliance:
             if key in changed:
                 old[key].close()
         self.parts, self.topology = new, topology
+        self._introduce()
         for key, part in new.items():
             if key in changed:
                 self._open_or_report(part)
@@ -137,7 +156,7 @@ class Appliance:
             part.close()
 
 
-def same(old: dict[str, Part], key: str, spec: BusSpec | BridgeSpec) -> Part | None:
+def same(old: dict[str, Part], key: str, spec: BusSpec | BridgeSpec | Broker) -> Part | None:
     """The running part of that name, if its words have not changed."""
     part = old.get(key)
     return part if part is not None and part.spec == spec else None

@@ -7,16 +7,23 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from appliance.brokers import candidacy_of
+from appliance.lease import Candidacy
 from appliance.media import bus_link, medium_link
 from bridges.bridge import Bridge, Side
+from bridges.gate import Gate
+from bridges.holdoff import STEP_S
+from bridges.window import AGE_S
 from bus.errors import LinkError
 from bus.hub import Hub, Link, Pipe
 from bus.patch import join
 from bus.watched import WatchedHub
 from topologies.model import BridgeSpec, BusSpec, Dial, Gateway, Listen, Topology
 from topologies.model import Side as SideSpec
-from topologies.segments import address_of, has_trunk, is_trunk
+from topologies.ranks import rank_of
+from topologies.segments import Joint, address_of, has_trunk, is_trunk
 
+_DEAF = ("i2c", "tcp")  # point to point: a standby does not hear there what the active bridge sends
 LOCAL_SOCKET = "{bus}{trunk}.sock"
 
 
@@ -87,13 +94,49 @@ class BridgePart:
     ) -> None:  # fmt: skip
         self.name, self.spec = name, spec
         self._topology, self._gateway, self._buses, self._sockets = topology, gateway, buses, sockets
-        here = topology.gateways[gateway]
-        self.hub = Bridge(name, origin_of(here, f"bridge {name}"), spec.pattern)
+        self.candidacy = candidacy_of(name, spec, topology, gateway)
+        self.hub = Bridge(name, self._origin(), spec.pattern)
         self._patches: list[Pipe] = []
         self._links: list[tuple[Link, Hub]] = []
         self._seats: list[tuple[Hub, Hub]] = []
         for number, side in enumerate(spec.join):
-            self._join(side, _side(self.hub, number, side, is_trunk(topology, side)))
+            trunk = is_trunk(topology, side)
+            rank = rank_of(topology, Joint(name, spec, side, gateway))
+            made = _side(self.hub, number, side, trunk, STEP_S * sum(rank))
+            if made.hold is not None and not rank.others:
+                made.hold.needed = self._not_alone
+            self._join(side, made)
+        if self.candidacy is not None:
+            self._stand_by(self.candidacy)
+
+    def _origin(self) -> int:
+        if self.candidacy is not None:  # those who stand in for each other stamp alike
+            return zlib.crc32(f"{self._topology.name}/bridge {self.name}".encode())
+        return origin_of(self._topology.gateways[self._gateway], f"bridge {self.name}")
+
+    def _stand_by(self, candidacy: Candidacy) -> None:
+        """Forward only while we hold the lease."""
+        ages = [side.shed.age_ms / 1000 for side in self.spec.join if side.shed and side.shed.age_ms]
+        deaf = [
+            made.name for side, made in zip(self.spec.join, self.hub.sides, strict=True) if side.kind in _DEAF
+        ]
+        candidacy.gate = Gate(self.hub, candidacy.may_forward, candidacy.judge, deaf, min([AGE_S, *ages]))
+
+    def _not_alone(self) -> bool:
+        return self.candidacy is None or not self.candidacy.candidate.alone
+
+    def links_up(self) -> bool:
+        """Whether frames can pass on every side: a candidate that cannot must not be chosen."""
+        states = [getattr(link, "state", "up") for link in self.links]
+        off = any(getattr(link, "bus_state", "") == "bus-off" for link in self.links)
+        served = all(side.ports for side in self.hub.sides if side.name not in self._awaiting)
+        return served and not off and all(state == "up" for state in states)
+
+    @property
+    def _awaiting(self) -> set[str]:
+        """Sides that wait for others to come: they are up without anybody."""
+        sides = zip(self.spec.join, self.hub.sides, strict=True)
+        return {made.name for side, made in sides if getattr(side.medium, "mode", "") == "listen"}
 
     def _join(self, spec: SideSpec, side: Side) -> None:
         if spec.bus is None:
@@ -123,8 +166,13 @@ class BridgePart:
             self._patches.append(join(seat, side, self.name)[0])
         for link, hub in self._links:
             link.open(hub, loop)
+        if self.candidacy is not None:
+            self.candidacy.links_up = self.links_up
+            self.candidacy.open(loop)
 
     def close(self) -> None:
+        if self.candidacy is not None:
+            self.candidacy.close()
         for patch in self._patches:
             patch.close()
         self._patches.clear()
@@ -132,7 +180,7 @@ class BridgePart:
             link.close()
 
 
-def _side(bridge: Bridge, number: int, spec: SideSpec, trunk: bool) -> Side:
+def _side(bridge: Bridge, number: int, spec: SideSpec, trunk: bool, hold_s: float) -> Side:
     """A side that lets through what the bridge's words say; an own `pattern` holds both ways."""
     only: Iterable[Any] = [spec.pattern] if spec.pattern else []
     return bridge.side(
@@ -144,4 +192,5 @@ def _side(bridge: Bridge, number: int, spec: SideSpec, trunk: bool) -> Side:
         deny_in=spec.deny.inward,
         allow_out=spec.allow.outward,
         deny_out=spec.deny.outward,
+        hold_s=hold_s,
     )

@@ -6,6 +6,7 @@ import signal
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
+from appliance.wakeful import WakefulLoop
 from bus.hub import Hub
 
 DRAIN_S = 1.0
@@ -29,7 +30,8 @@ def serve(
 ) -> int:
     """Open, announce, wait for SIGINT or SIGTERM, drain within a bound, bid farewell, close. Returns 0."""
     allow_all_descriptors()
-    return asyncio.run(_serve(service, announce, farewell))
+    with asyncio.Runner(loop_factory=WakefulLoop) as runner:
+        return runner.run(_serve(service, announce, farewell))
 
 
 def allow_all_descriptors() -> None:

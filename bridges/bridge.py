@@ -9,6 +9,8 @@ import time
 from collections.abc import Callable, Iterable
 
 from bridges.crossing import Crossing, Entry, admit, admit_stamped, only_frames, select, unspent
+from bridges.gate import Gate
+from bridges.holdoff import HoldOff
 from bridges.rules import Patterns, Rule, Rules, Seen
 from bus.batch import Batch
 from bus.envelope import ENVELOPE_BYTES
@@ -28,7 +30,7 @@ class Bridge(WatchedHub):
     restart does not repeat keys that others still remember.
     """
 
-    __slots__ = ("core_rule", "origin", "seen", "sent_taps", "sequence", "sides", "simple", "stamps")
+    __slots__ = ("core_rule", "gate", "origin", "seen", "sent_taps", "sequence", "sides", "simple", "stamps")
 
     def __init__(
         self,
@@ -46,6 +48,8 @@ class Bridge(WatchedHub):
         self.seen = Seen()
         self.sequence = secrets.randbits(32) if sequence is None else sequence & _U32
         self.sides: tuple[Side, ...] = ()
+        self.gate: Gate | None = None
+        """Where several gateways run this bridge: what keeps us from forwarding while another does."""
         self.simple = not self.core_rule
         """Plain sides only and no filter: frames pass as they came, a batch at a time."""
         self.stamps = False
@@ -64,16 +68,20 @@ class Bridge(WatchedHub):
         deny_in: Patterns = (),
         allow_out: Patterns = (),
         deny_out: Patterns = (),
+        hold_s: float = 0.0,
     ) -> "Side":
         """A new side, to open a link or join a hub on. Only a `trunk` side sends envelopes.
 
         `allow` and `deny` hold both ways, the others are added to them for frames that come in from
-        this side, or go out to it. An empty `allow` lets everything through. Make all sides first,
-        then open links.
+        this side, or go out to it. An empty `allow` lets everything through. `hold_s`: on a trunk that
+        other appliances share, wait so long before sending, and do not if another sends it. Make all
+        sides first, then open links.
         """
         inward = Rule([*allow, *allow_in], [*deny, *deny_in])
         outward = Rule([*allow, *allow_out], [*deny, *deny_out])
         made = Side(self, name, trunk, inward, outward)
+        if hold_s and trunk:
+            made.hold = HoldOff(hold_s, self.clock)
         self.sides += (made,)
         self.simple = self.simple and not (trunk or inward or outward)
         self.stamps = self.stamps or trunk
@@ -86,13 +94,14 @@ class Side(Hub):
     `stats` sums up the ports that have gone; `ports` has the live ones.
     """
 
-    __slots__ = ("_entry", "_ports", "bridge", "outward", "stats", "trunk")
+    __slots__ = ("_entry", "_ports", "bridge", "hold", "inward", "outward", "stats", "trunk")
 
     def __init__(self, bridge: Bridge, name: str, trunk: bool, inward: Rule, outward: Rule) -> None:
         super().__init__(name)
         self.bridge, self.trunk = bridge, trunk
-        self.outward = Rules(outward)
-        self._entry = Entry(bridge.origin, Rules(bridge.core_rule, inward), bridge.seen.add)
+        self.inward, self.outward = Rules(bridge.core_rule, inward), Rules(outward)
+        self.hold: HoldOff | None = None
+        self._entry = Entry(bridge.origin, self.inward, bridge.seen.add)
         self.stats = Stats()
         self._ports: dict[int, Port] = {}
 
@@ -112,6 +121,8 @@ class Side(Hub):
         super().detach(pipe)
         port = self._ports.pop(id(pipe), None)
         if port is not None:
+            if self.hold is not None:
+                self.hold.forget(port)
             self.bridge.detach(port)
             add_up(self.stats, port.stats)
 
@@ -124,8 +135,16 @@ class Side(Hub):
             origin.stats.received += batch.count
             origin.stats.received_bytes += len(batch.data)
         port = self._ports.get(id(origin))
-        taken = self._take(batch, self.stats if port is None else port.stats)
+        stats = self.stats if port is None else port.stats
+        if self.hold is not None:
+            self.hold.hear(batch)
+        gate = self.bridge.gate
+        if gate is not None and gate.keeps(self, batch, stats):
+            return
+        taken = self._take(batch, stats)
         if taken is not None:
+            if gate is not None:
+                taken = gate.stamped(taken)
             self.bridge.publish(taken, port)
 
     def _take(self, batch: Batch, stats: Stats) -> Batch | None:
@@ -159,10 +178,14 @@ class Port:
     def send(self, batch: Batch) -> None:
         self.stats.offered += batch.count
         out = batch if self._side.bridge.simple else self._translated(batch)
-        if out is not None:
-            self.stats.sent += out.count
-            self.stats.sent_bytes += len(out.data)
-            self.pipe.send(out)
+        if out is None:
+            return
+        hold = self._side.hold
+        if hold is not None and hold.wanted():
+            return hold.put(self, out)
+        self.stats.sent += out.count
+        self.stats.sent_bytes += len(out.data)
+        self.pipe.send(out)
 
     def _translated(self, batch: Batch) -> Batch | None:
         side, stats = self._side, self.stats

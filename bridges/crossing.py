@@ -5,20 +5,25 @@ trunks every message has its envelope, whose hops are those left for the next ap
 """
 
 from collections.abc import Callable
+from itertools import compress
+from operator import and_, gt
 from struct import Struct
 
 from bridges.rules import Rules
+from bridges.runs import WALK, Run, column, cut, cut_admitted, find, numbers, stamp, verdicts
 from bus.batch import LENGTH, LENGTH_BYTES, Batch
 from bus.envelope import ENVELOPE_BYTES, HOPS_DEFAULT, LAYOUT, MAGIC
 from bus.frame import DATA_BYTES_MAX, FRAME_BYTES_MIN, frame_bytes
 from bus.hub import Stats
 
 U32 = 0xFFFFFFFF
+HOPS_MAX = 15
 MARK = 0xF0  # in byte 2 of an envelope; no frame has it there (docs/wire/envelope.md)
 
 _HEAD = Struct(">QBBHII")  # a batch's length and an envelope
 _SIZES = Struct(">BH")  # of a frame: tokens, data bytes
 _LENGTH_MARK = 0xF000
+_ORIGIN, _KEY = Struct(">I"), Struct(">Q")  # 4 bytes into an envelope: origin, and it with the sequence
 
 
 class Crossing(Batch):
@@ -32,6 +37,11 @@ class Crossing(Batch):
     def __init__(self, data: bytes, count: int, bare: Batch | None, spent: tuple[int, ...]) -> None:
         super().__init__(data, count)
         self._bare, self.spent = bare, spent
+
+    @property
+    def given_bare(self) -> Batch | None:
+        """The frames without envelopes, if they are at hand already."""
+        return self._bare
 
     def bare(self) -> Batch:
         """The frames without envelopes: made once for all plain sides."""
@@ -54,14 +64,40 @@ class Entry:
 
 def only_frames(batch: Batch) -> bool:
     """Whether every message of `batch` is a plain frame; reads lengths and headers only."""
-    data, position, length_at = batch.data, 0, LENGTH.unpack_from
-    for _ in range(batch.count):
+    data, position, left = batch.keep(), 0, batch.count
+    while left:
+        run = find(data, position, left)
+        if run is not None and not run.enveloped:
+            position, left = run.stop, left - run.count
+            continue
+        some = min(left, WALK)
+        position = _frames_end(data, position, some)
+        if not position:
+            return False
+        left -= some
+    return True
+
+
+def _frames_end(data: bytes, position: int, count: int) -> int:
+    """Where the next message begins if these `count` are all plain frames; else 0."""
+    length_at = LENGTH.unpack_from
+    for _ in range(count):
         length = length_at(data, position)[0]
         position += LENGTH_BYTES
         if not length or frame_bytes(data, position) != length:
-            return False
+            return 0
         position += length
-    return True
+    return position
+
+
+class _Kept:
+    """What `admit` has let through: `parts`, and from `begun` on what is not copied yet."""
+
+    __slots__ = ("begun", "count", "parts")
+
+    def __init__(self) -> None:
+        self.parts: list[bytes] = []
+        self.count = self.begun = 0
 
 
 def admit(batch: Batch, entry: Entry, stats: Stats) -> Batch | None:
@@ -69,11 +105,39 @@ def admit(batch: Batch, entry: Entry, stats: Stats) -> Batch | None:
 
     Whole runs of admitted messages are copied at once, and the very batch is returned when all may pass.
     """
-    data, length_at, sizes_at = batch.keep(), LENGTH.unpack_from, _SIZES.unpack_from
+    data, kept, position, left = batch.keep(), _Kept(), 0, batch.count
+    while left:
+        run = find(data, position, left)
+        if run is None or run.enveloped:
+            some = min(left, WALK)
+            position = _admit_each(data, position, some, entry, kept, stats)
+            left -= some
+        else:
+            _admit_run(data, run, entry, kept, stats)
+            position, left = run.stop, left - run.count
+    if not kept.begun:
+        return batch if kept.count else None
+    kept.parts.append(data[kept.begun : position])
+    return Batch(b"".join(kept.parts), kept.count) if kept.count else None
+
+
+def _admit_run(data: bytes, run: Run, entry: Entry, kept: _Kept, stats: Stats) -> None:
+    passes = verdicts(data, run, entry.rules)
+    if passes is None:
+        kept.count += run.count
+        return
+    admitted = cut_admitted(data, run, passes, 0)
+    stats.reject("pattern", run.count - len(admitted))
+    kept.parts += data[kept.begun : run.start], *admitted
+    kept.count += len(admitted)
+    kept.begun = run.stop
+
+
+def _admit_each(data: bytes, position: int, count: int, entry: Entry, kept: _Kept, stats: Stats) -> int:
+    """The same, one message after the other; returns where the next one begins."""
+    length_at, sizes_at, parts, begun = LENGTH.unpack_from, _SIZES.unpack_from, kept.parts, kept.begun
     heads, tokens_min, more = entry.rules.heads, entry.rules.tokens_min, entry.rules.more
-    parts: list[bytes] = []
-    count = position = run = 0
-    for _ in range(batch.count):
+    for _ in range(count):
         head, start = position, position + LENGTH_BYTES
         length = length_at(data, head)[0]
         position = start + length
@@ -85,34 +149,102 @@ def admit(batch: Batch, entry: Entry, stats: Stats) -> Batch | None:
                     and tokens >= tokens_min
                     and (not more or entry.rules.admit(data, start))
                 ):
-                    count += 1
+                    kept.count += 1
                     continue
                 stats.reject("pattern")
             elif _enveloped(data, start, position, entry, stats) >= 0:
-                parts += data[run:head], LENGTH.pack(length - ENVELOPE_BYTES)
-                run = start + ENVELOPE_BYTES
-                count += 1
+                parts += data[begun:head], LENGTH.pack(length - ENVELOPE_BYTES)
+                begun = start + ENVELOPE_BYTES
+                kept.count += 1
                 continue
         else:
             stats.reject("malformed")
-        parts.append(data[run:head])
-        run = position
-    if not run:
-        return batch if count else None
-    parts.append(data[run:position])
-    return Batch(b"".join(parts), count) if count else None
+        parts.append(data[begun:head])
+        begun = position
+    kept.begun = begun
+    return position
+
+
+class _Stamped:
+    """What `admit_stamped` has let through: `stamped` of `count` came without an envelope."""
+
+    __slots__ = ("count", "parts", "sequence", "spent", "stamped")
+
+    def __init__(self, sequence: int) -> None:
+        self.parts: list[bytes] = []
+        self.spent: list[int] = []
+        self.sequence = sequence
+        self.count = self.stamped = 0
 
 
 def admit_stamped(batch: Batch, entry: Entry, sequence: int, stats: Stats) -> tuple[Crossing | None, int]:
     """The messages that may enter, each with its envelope, and the last sequence number used."""
-    data, origin = batch.keep(), entry.origin
-    heads, tokens_min, more = entry.rules.heads, entry.rules.tokens_min, entry.rules.more
-    length_at, sizes_at, head_of = LENGTH.unpack_from, _SIZES.unpack_from, _HEAD.pack
-    parts: list[bytes] = []
-    add = parts.append
-    spent: list[int] = []
-    stamped = position = 0
-    for _ in range(batch.count):
+    data, made, position, left = batch.keep(), _Stamped(sequence), 0, batch.count
+    while left:
+        run = find(data, position, left)
+        if run is not None and (_pass_run if run.enveloped else _stamp_run)(data, run, entry, made, stats):
+            position, left = run.stop, left - run.count
+        else:
+            some = min(left, WALK)
+            position = _stamp_each(data, position, some, entry, made, stats)
+            left -= some
+    if not made.count:
+        return None, made.sequence
+    bare = batch if made.stamped == batch.count else None
+    return Crossing(b"".join(made.parts), made.count, bare, tuple(made.spent)), made.sequence
+
+
+def _stamp_run(data: bytes, run: Run, entry: Entry, made: _Stamped, stats: Stats) -> bool:
+    frames = cut_admitted(data, run, verdicts(data, run, entry.rules), LENGTH_BYTES)
+    if len(frames) < run.count:
+        stats.reject("pattern", run.count - len(frames))
+    if frames:
+        made.sequence = stamp(frames, entry.origin, made.sequence, made.parts)
+        made.stamped += len(frames)
+        made.count += len(frames)
+    return True
+
+
+def _pass_run(data: bytes, run: Run, entry: Entry, made: _Stamped, stats: Stats) -> bool:
+    """Take a run that has envelopes already, unless some of it needs a closer look."""
+    hops = column(data, run, LENGTH_BYTES + 1)
+    if max(hops) > HOPS_MAX or entry.origin.to_bytes(4, "big") in set(cut(data, run, LENGTH_BYTES + 4, 4)):
+        return False
+    new = list(map(entry.is_new, numbers(data, run, LENGTH_BYTES + 4)))
+    if not all(new):
+        stats.reject("duplicate", new.count(False))
+    passes = verdicts(data, run, entry.rules)
+    if passes is not None:
+        stats.reject("pattern", sum(map(gt, new, passes)))
+        new = list(map(and_, new, passes))
+    messages = bytearray(data[run.start : run.stop])
+    messages[LENGTH_BYTES + 1 :: run.stride] = hops.translate(_ONE_HOP_LESS)
+    _pass_on(bytes(messages), run, new, hops, made)
+    return True
+
+
+def _pass_on(messages: bytes, run: Run, passes: list[bool], hops: bytes, made: _Stamped) -> None:
+    if not all(passes):
+        messages = b"".join(cut_admitted(messages, run._replace(start=0), passes, 0))
+        hops = bytes(compress(hops, passes))
+    if 0 in hops:
+        made.spent += [made.count + number for number, left in enumerate(hops) if not left]
+    made.parts.append(messages)
+    made.count += len(hops)
+
+
+def _stamp_each(data: bytes, position: int, count: int, entry: Entry, made: _Stamped, stats: Stats) -> int:
+    """Messages one after the other; returns where the next one begins."""
+    heads, tokens_min, more, origin = (
+        entry.rules.heads,
+        entry.rules.tokens_min,
+        entry.rules.more,
+        entry.origin,
+    )
+    length_at, sizes_at, head_of, add = LENGTH.unpack_from, _SIZES.unpack_from, _HEAD.pack, made.parts.append
+    sequence = before = made.sequence
+    passed = 0
+    for _ in range(count):
         start = position + LENGTH_BYTES
         length = length_at(data, position)[0]
         position = start + length
@@ -128,24 +260,36 @@ def admit_stamped(batch: Batch, entry: Entry, sequence: int, stats: Stats) -> tu
                 stats.reject("pattern")
                 continue
             sequence = (sequence + 1) & U32
-            stamped += 1
             add(
                 head_of(length + ENVELOPE_BYTES, MAGIC, HOPS_DEFAULT, _LENGTH_MARK | length, origin, sequence)
             )
             add(data[start:position])
         elif (hops := _enveloped(data, start, position, entry, stats)) >= 0:
             if not hops:
-                spent.append(len(parts) // 2)
+                made.spent.append(made.count + passed + (sequence - before & U32))
+            passed += 1
             add(data[start - LENGTH_BYTES : start + 1] + _HOPS_LEFT[hops])
             add(data[start + 2 : position])
-    count = len(parts) // 2
-    if not count:
-        return None, sequence
-    bare = batch if stamped == batch.count else None
-    return Crossing(b"".join(parts), count, bare, tuple(spent)), sequence
+    stamped = sequence - before & U32
+    made.sequence = sequence
+    made.stamped += stamped
+    made.count += stamped + passed
+    return position
 
 
-_HOPS_LEFT = b"\0", *(bytes((hops,)) for hops in range(15))
+def restamp(crossing: Crossing, origin: int, stamp: Callable[[bytes], int]) -> Crossing:
+    """Give what was just stamped with `origin` the key, origin << 32 | sequence, that `stamp(frame)` says."""
+    data, position = bytearray(crossing.keep()), 0
+    for _ in range(crossing.count):
+        start = position + LENGTH_BYTES
+        position = start + LENGTH.unpack_from(data, position)[0]
+        if _ORIGIN.unpack_from(data, start + 4)[0] == origin:
+            _KEY.pack_into(data, start + 4, stamp(bytes(data[start + ENVELOPE_BYTES : position])))
+    return Crossing(bytes(data), crossing.count, crossing.given_bare, crossing.spent)
+
+
+_HOPS_LEFT = b"\0", *(bytes((hops,)) for hops in range(HOPS_MAX))
+_ONE_HOP_LESS = bytes(max(0, hops - 1) for hops in range(256))
 
 
 def _enveloped(data: bytes, start: int, stop: int, entry: Entry, stats: Stats) -> int:
@@ -157,7 +301,7 @@ def _enveloped(data: bytes, start: int, stop: int, entry: Entry, stats: Stats) -
     _, hops, length, origin, sequence = LAYOUT.unpack_from(data, start)
     tokens, size = _SIZES.unpack_from(data, frame + 1)
     inner = FRAME_BYTES_MIN + 4 * tokens + size
-    if hops > 15 or inner != stop - frame or length & 0xFFF != inner or size > DATA_BYTES_MAX:
+    if hops > HOPS_MAX or inner != stop - frame or length & 0xFFF != inner or size > DATA_BYTES_MAX:
         stats.reject("malformed")
     elif origin == entry.origin:
         stats.reject("echo")
@@ -172,36 +316,72 @@ def _enveloped(data: bytes, start: int, stop: int, entry: Entry, stats: Stats) -
 
 def strip(batch: Batch) -> Batch:
     """Enveloped messages without their envelopes."""
-    data, length_at, length_of, position = batch.keep(), LENGTH.unpack_from, LENGTH.pack, 0
-    parts: list[bytes] = []
-    add = parts.append
-    for _ in range(batch.count):
+    data, parts, position, left = batch.keep(), list[bytes](), 0, batch.count
+    while left:
+        run = find(data, position, left)
+        if run is not None and run.enveloped:
+            prefix = LENGTH.pack(run.stride - run.frame)
+            parts += prefix, prefix.join(cut(data, run, run.frame, run.stride - run.frame))
+            position, left = run.stop, left - run.count
+        else:
+            some = min(left, WALK)
+            position = _strip_each(data, position, some, parts)
+            left -= some
+    return Batch(b"".join(parts), batch.count)
+
+
+def _strip_each(data: bytes, position: int, count: int, parts: list[bytes]) -> int:
+    length_at, length_of, add = LENGTH.unpack_from, LENGTH.pack, parts.append
+    for _ in range(count):
         length = length_at(data, position)[0]
         start = position + LENGTH_BYTES + ENVELOPE_BYTES
         position += LENGTH_BYTES + length
         add(length_of(length - ENVELOPE_BYTES))
         add(data[start:position])
-    return Batch(b"".join(parts), batch.count)
+    return position
 
 
 def select(batch: Batch, skip: int, rules: Rules, stats: Stats) -> Batch | None:
     """The messages whose frame, `skip` bytes in, passes `rules`; the rest is counted as dropped."""
-    data, length_at, admit = batch.keep(), LENGTH.unpack_from, rules.admit
-    parts: list[bytes] = []
-    kept = position = run = 0
-    for _ in range(batch.count):
+    data, kept, position, left = batch.keep(), _Kept(), 0, batch.count
+    while left:
+        run = find(data, position, left)
+        if run is not None and run.frame == LENGTH_BYTES + skip:
+            _select_run(data, run, rules, kept)
+            position, left = run.stop, left - run.count
+        else:
+            some = min(left, WALK)
+            position = _select_each(data, position, some, skip, rules, kept)
+            left -= some
+    if kept.count == batch.count:
+        return batch
+    stats.drop("pattern", batch.count - kept.count)
+    kept.parts.append(data[kept.begun : position])
+    return Batch(b"".join(kept.parts), kept.count) if kept.count else None
+
+
+def _select_run(data: bytes, run: Run, rules: Rules, kept: _Kept) -> None:
+    passes = verdicts(data, run, rules)
+    if passes is None:
+        kept.count += run.count
+        return
+    found = cut_admitted(data, run, passes, 0)
+    kept.parts += data[kept.begun : run.start], *found
+    kept.count += len(found)
+    kept.begun = run.stop
+
+
+def _select_each(data: bytes, position: int, count: int, skip: int, rules: Rules, kept: _Kept) -> int:
+    length_at, admit = LENGTH.unpack_from, rules.admit
+    for _ in range(count):
         head = position
         position += LENGTH_BYTES + length_at(data, head)[0]
         if admit(data, head + LENGTH_BYTES + skip):
-            kept += 1
+            kept.count += 1
         else:
-            parts.append(data[run:head])
-            run = position
-    if kept == batch.count:
-        return batch
-    stats.drop("pattern", batch.count - kept)
-    parts.append(data[run:position])
-    return Batch(b"".join(parts), kept) if kept else None
+            kept.parts.append(data[kept.begun : head])
+            kept.begun = position
+    return position
 
 
 def unspent(crossing: Crossing, stats: Stats) -> Batch | None:

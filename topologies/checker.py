@@ -16,9 +16,7 @@ from topologies.segments import Joint, Segments, address_of, is_trunk, joints
 
 # What the schema has and this version does not run: where it stands in the file, and what to call it.
 UNSUPPORTED = {
-    "brokers/*": "a TMQ broker",
     "devices/*": "a tap",
-    "bridges/*/on/1": "failover between gateways",
 }
 
 

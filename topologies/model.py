@@ -99,7 +99,10 @@ class Broker(Node):
     on: GatewayName = field(metadata=doc("the gateway that runs it"))
     listen: Annotated[tuple[Listen, ...], Length(1, 64), Single()] = field(metadata=doc("its addresses"))
     heartbeat_ms: Milliseconds = field(default=1000, metadata=doc("a peer silent for three of these is gone"))
-    lease_ms: Milliseconds = field(default=3000, metadata=doc("how long a bridge may forward on one lease"))
+    lease_ms: Milliseconds = field(
+        default=250,
+        metadata=doc("how long a bridge may forward on one lease; it renews it 2.5 times in that"),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

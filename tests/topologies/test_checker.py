@@ -225,7 +225,7 @@ def test_names_with_one_token_are_an_error() -> None:
 def test_unsupported_names_what_a_gateway_cannot_run_and_where() -> None:
     cold = load(next(path for path in EXAMPLES if path.stem == "cold-chain"))
     words = {gateway: {f.path: f.text for f in unsupported(cold, gateway)} for gateway in cold.gateways}
-    assert "a TMQ broker is not run by this version" in words["gw-b"].values()
+    assert not any("broker" in text for text in words["gw-b"].values())
     assert "a tap is not run by this version" not in words["gw-b"].values()
     assert "devices.recorder" in words["gw-a"]
     assert all("\n" not in text for found in words.values() for text in found.values())

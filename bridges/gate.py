@@ -1,0 +1,135 @@
+"""The entrance of a bridge that several gateways run: open while this one may forward, a window while not."""
+
+import secrets
+from collections.abc import Callable, Collection
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from bridges.crossing import Crossing, restamp
+from bridges.rules import Rules
+from bridges.stamps import Stamps
+from bridges.window import AGE_S, Due, SideRules, Window
+from bus.batch import Batch, from_payloads, payloads
+from bus.hub import Stats
+
+if TYPE_CHECKING:
+    from bridges.bridge import Bridge, Side
+
+_U32 = 0xFFFFFFFF
+
+
+class Gate:
+    """Put it on a bridge when all its sides are made: `bridge.gate = Gate(bridge, candidate.may_forward)`.
+
+    `may_forward(now)` is asked for each batch before anything leaves, so that a process that was frozen
+    looks at its lease first; `on_lapse()` is called when it says no. `deaf`: names of sides where a standby
+    does not hear what the active bridge sends. `age_s`: how long the window keeps a frame.
+    """
+
+    def __init__(
+        self,
+        bridge: "Bridge",
+        may_forward: Callable[[float], bool],
+        on_lapse: Callable[[], None] = lambda: None,
+        deaf: Collection[str] = (),
+        age_s: float = AGE_S,
+    ) -> None:
+        self.open = False
+        self._bridge, self._may_forward, self._on_lapse = bridge, may_forward, on_lapse
+        self._private, self._last = secrets.randbits(32), secrets.randbits(32)
+        self._stamps = Stamps() if bridge.stamps else None
+        self._numbers = {id(side): number for number, side in enumerate(bridge.sides)}
+        rules = [_rules(side, side.name in deaf) for side in bridge.sides]
+        self.window = Window(rules, bridge.origin, bridge.seen, self._stamps, self._own_key, age_s)
+
+    def _own_key(self) -> int:
+        self._last = (self._last + 1) & _U32
+        return self._private << 32 | self._last
+
+    def keeps(self, side: "Side", batch: Batch, stats: Stats) -> bool:
+        """Whether a batch goes no further; then the window has it, and `stats` has counted it."""
+        now = self._bridge.clock()
+        if self.open and not self._may_forward(now):
+            self._on_lapse()
+        if self.open and self._may_forward(now):
+            if self._stamps is not None:
+                self._stamps.advance(now)
+            return False
+        self._listen(self._numbers[id(side)], batch, stats, now)
+        return True
+
+    def _listen(self, side: int, batch: Batch, stats: Stats, now: float) -> None:
+        self.window.advance(now)
+        for message in payloads(batch):
+            stats.reject(self.window.hear(side, message, now))
+
+    def stamped(self, taken: Batch) -> Batch:
+        """What enters without an envelope is stamped as any other candidate would."""
+        if self._stamps is None or not isinstance(taken, Crossing):
+            return taken
+        return restamp(taken, self._bridge.origin, self._stamp)
+
+    def _stamp(self, frame: bytes) -> int:
+        assert self._stamps is not None
+        number = self._stamps.next(frame)
+        if number is not None:
+            return self._bridge.origin << 32 | number
+        key = self._own_key()
+        self._bridge.seen.add(key)  # it may come back, and does not look like ours
+        return key
+
+    def resume(self) -> int:
+        """Send what nobody has sent, then forward. How many frames that were."""
+        due = self.window.replay(self._bridge.clock())
+        self.open = True
+        for number, side in enumerate(self._bridge.sides):
+            mine = [item for item in due if item.sides >> number & 1]
+            for batch in self._batches(mine):
+                for port in side.ports:
+                    port.send(batch)
+        return len(due)
+
+    def _batches(self, due: list[Due]) -> list[Batch]:
+        """Runs of frames, as the ports take them."""
+        made = []
+        for _, group in groupby(enumerate(due), key=lambda pair: pair[0] // 256):
+            items = [item for _, item in group]
+            batch = from_payloads(item.message for item in items)
+            if self._stamps is not None:
+                spent = tuple(n for n, item in enumerate(items) if item.hops < 0)
+                batch = Crossing(batch.keep(), batch.count, None, spent)
+            made.append(batch)
+        return made
+
+    def pause(self) -> None:
+        """Forward nothing more; listen instead. What pipes have queued still leaves."""
+        self.open = False
+
+    def purge(self) -> None:
+        """Another may be sending what waits here: let go of every pipe that has something queued."""
+        for side in self._bridge.sides:
+            if side.hold is not None:
+                side.hold.purge("fenced")
+            for port in side.ports:
+                if port.pipe.stats.queued:
+                    port.pipe.close()
+
+    def queued(self) -> int:
+        """Messages that wait in the pipes, or are held back."""
+        return sum(
+            port.pipe.stats.queued + port.stats.queued for side in self._bridge.sides for port in side.ports
+        )
+
+    def blind(self) -> None:
+        """A side was not heard for a while: what the window has cannot be trusted."""
+        self.window.clear("blind")
+        if self._stamps is not None:
+            self._stamps.forget()
+
+
+def _rules(side: "Side", deaf: bool) -> SideRules:
+    return SideRules(_admits(side.inward), _admits(side.outward), side.trunk, deaf)
+
+
+def _admits(rules: Rules) -> Callable[[bytes], bool]:
+    return lambda frame: rules.admit(frame, 0)

@@ -1,0 +1,113 @@
+"""Waiting before sending on a trunk that other appliances share: what another sends first is not sent again.
+
+All but the first in rank hold a frame back for their rank times 40 ms (DESIGN section 5).
+"""
+
+import asyncio
+from asyncio import TimerHandle
+from collections.abc import Callable
+from typing import Protocol
+
+from bus.batch import Batch, from_payloads, payloads
+from bus.envelope import ENVELOPE_BYTES, LAYOUT, MAGIC
+from bus.hub import Pipe, Stats
+
+STEP_S = 0.04
+COUNT = 8192  # held at a time; more are sent at once
+
+
+class Holder(Protocol):
+    """A port: where a frame goes when its time has come."""
+
+    stats: Stats
+    pipe: Pipe
+
+
+class HoldOff:
+    """Holds messages with envelopes for `hold_s`, in order, unless their key is heard meanwhile.
+
+    In the port's ledger they are `queued`, then `sent`, or dropped as `heard`. `needed()` says whether
+    there is anybody to wait for, for example while another candidate may be forwarding.
+    """
+
+    def __init__(
+        self, hold_s: float, clock: Callable[[], float], needed: Callable[[], bool] = lambda: True
+    ) -> None:
+        self.hold_s, self.needed = hold_s, needed
+        self._clock = clock
+        self._held: dict[tuple[int, int], tuple[Holder, bytes, float]] = {}  # by key and port
+        self._timer: TimerHandle | None = None
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def wanted(self) -> bool:
+        """Whether messages go through here; those behind held ones do, so that order is kept."""
+        return bool(self._held) or self.needed()
+
+    def put(self, port: Holder, batch: Batch) -> None:
+        """Hold messages that are on their way out; their ledger has them as offered."""
+        due_s = self._clock() + (self.hold_s if self.needed() else 0.0)
+        for message in payloads(batch):
+            key = _key(message), id(port)
+            if key in self._held or len(self._held) >= COUNT:
+                self._leave(port, [message])
+                continue
+            self._held[key] = port, message, due_s
+            port.stats.queued += 1
+            port.stats.queued_bytes += len(message)
+        self._arm()
+
+    def hear(self, batch: Batch) -> None:
+        """What came in on this side: another has sent it, so we need not."""
+        if not self._held:
+            return
+        heard = {_key(message) for message in payloads(batch)}
+        for key in [key for key in self._held if key[0] in heard]:
+            self._let_go(key)[0].stats.drop("heard")
+
+    def _let_go(self, key: tuple[int, int]) -> tuple[Holder, bytes]:
+        port, message, _ = self._held.pop(key)
+        port.stats.queued -= 1
+        port.stats.queued_bytes -= len(message)
+        return port, message
+
+    def _arm(self) -> None:
+        if self._timer is None and self._held:
+            first = next(iter(self._held.values()))
+            wait_s = max(0.0, first[2] - self._clock())
+            self._timer = asyncio.get_running_loop().call_later(wait_s, self._on_due)
+
+    def _on_due(self) -> None:
+        self._timer = None
+        now = self._clock()
+        for key, (_, _, due_s) in list(self._held.items()):
+            if due_s > now:
+                break
+            port, message = self._let_go(key)
+            self._leave(port, [message])
+        self._arm()
+
+    def _leave(self, port: Holder, messages: list[bytes]) -> None:
+        batch = from_payloads(messages)
+        port.stats.sent += batch.count
+        port.stats.sent_bytes += len(batch.data)
+        port.pipe.send(batch)
+
+    def purge(self, reason: str) -> None:
+        """Drop everything, counted by `reason`."""
+        for key in list(self._held):
+            self._let_go(key)[0].stats.drop(reason)
+
+    def forget(self, port: Holder) -> None:
+        """A port is gone, and what it would have sent."""
+        for key in [key for key in self._held if key[1] == id(port)]:
+            self._let_go(key)[0].stats.drop("closed")
+
+
+def _key(message: bytes) -> int:
+    """Origin and sequence; a message without an envelope (none should come here) has a key by content."""
+    if len(message) > ENVELOPE_BYTES and message[0] == MAGIC:
+        _, _, _, origin, sequence = LAYOUT.unpack_from(message)
+        return int(origin) << 32 | int(sequence)
+    return -1 - (hash(message) & 0xFFFFFFFF)
