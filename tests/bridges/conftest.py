@@ -3,6 +3,8 @@ from pathlib import Path
 
 import pytest
 
+from bridges.ledger import behind, imbalances
+from bus.hub import Hub, Pipe
 from tests.bridges.support import PtyPair
 
 
@@ -11,3 +13,21 @@ def line(tmp_path: Path) -> Iterator[PtyPair]:
     pair = PtyPair(tmp_path / "ttyTEST")
     yield pair
     pair.close()
+
+
+@pytest.fixture(autouse=True)
+def ledgers(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Whatever a test does: every pipe that was ever on a hub balances, and so do pipes and their ports."""
+    hubs, pipes = dict[int, Hub](), dict[int, Pipe]()
+    attach = Hub.attach
+
+    def noted(hub: Hub, pipe: Pipe) -> None:
+        if hasattr(pipe, "stats"):  # the example of a page may do without
+            hubs[id(hub)], pipes[id(pipe)] = hub, pipe
+        attach(hub, pipe)
+
+    monkeypatch.setattr(Hub, "attach", noted)
+    yield
+    assert imbalances(hub for hub in hubs.values() if {*map(id, hub.pipes)} <= {*pipes}) == []
+    every = [one for pipe in pipes.values() for one in behind(pipe)]
+    assert [one.name for one in every if one.stats.balance()] == []
