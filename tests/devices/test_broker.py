@@ -267,6 +267,23 @@ async def test_moving_to_the_next_broker_and_back(house: House) -> None:
     assert new.subscribers((1, 9)) == [sub.address]
 
 
+async def test_a_subscriber_that_restarts_is_streamed_to_again(house: House) -> None:
+    broker = house.broker()
+    pub, sub = await house.client(broker), await house.client(broker)
+    await sub.subscribe((1,))
+    await delivered(pub, sub, (1,))
+    host, port = sub.address
+    kill(sub)
+    again = await house.client(broker, listen=f"{host}:{port}")
+    await again.subscribe((1,))
+    await delivered(pub, again, (1,))
+    before = again.node.accepted
+    for _ in range(500):
+        await pub.publish((1,), b"x")
+    await until(lambda: again.node.stats.received >= 500)
+    assert again.node.accepted <= before + 1
+
+
 async def test_connections_stay_while_both_sides_say_so(house: House) -> None:
     broker = house.broker()
     pub, sub = await house.client(broker), await house.client(broker)
