@@ -120,7 +120,9 @@ class BridgePart:
         deaf = [
             made.name for side, made in zip(self.spec.join, self.hub.sides, strict=True) if side.kind in _DEAF
         ]
-        candidacy.gate = Gate(self.hub, candidacy.may_forward, candidacy.judge, deaf, min([AGE_S, *ages]))
+        candidacy.gate = self.hub.gate = Gate(
+            self.hub, candidacy.may_forward, candidacy.judge, deaf, min([AGE_S, *ages])
+        )
 
     def _not_alone(self) -> bool:
         return self.candidacy is None or not self.candidacy.candidate.alone
