@@ -229,7 +229,7 @@ async def test_a_false_report_of_a_reference_client_costs_it_no_more_than_an_emp
 async def test_a_dead_subscriber_does_not_hold_up_the_others(house: House) -> None:
     """One that accepts and never reads: its queue fills, the rest is dropped and counted."""
     broker = house.broker()
-    pub, sub = await house.client(broker, queue_bytes=100_000), await house.client(broker)
+    pub, sub = await house.client(broker, queue_bytes=100_000, connect_s=60.0), await house.client(broker)
     await sub.subscribe((1,))
     with socket.create_server(("127.0.0.1", 0), backlog=0) as frozen:
         say(broker.addresses[0], pack(SUBSCRIBE, (1,), pack_address(frozen.getsockname())))
