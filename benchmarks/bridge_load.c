@@ -274,7 +274,7 @@ static void settle(int ep, struct sender *s) {
         for (int i = 0; i < 10; i++) turn(ep, s, 2);
     }
     while (s->at) send_burst(s, 1), turn(ep, s, 1);
-    drain(ep, s, 0.2, 3);
+    drain(ep, s, 0.5, 5);
     s->messages = s->admitted = receiver.messages = 0;
 }
 

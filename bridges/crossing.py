@@ -68,7 +68,7 @@ def only_frames(batch: Batch) -> bool:
     while left:
         run = find(data, position, left)
         if run is not None and not run.enveloped:
-            position, left = run.stop, left - run.count
+            position, left = run.stop, left - run.messages
             continue
         some = min(left, WALK)
         position = _frames_end(data, position, some)
@@ -114,7 +114,7 @@ def admit(batch: Batch, entry: Entry, stats: Stats) -> Batch | None:
             left -= some
         else:
             _admit_run(data, run, entry, kept, stats)
-            position, left = run.stop, left - run.count
+            position, left = run.stop, left - run.messages
     if not kept.begun:
         return batch if kept.count else None
     kept.parts.append(data[kept.begun : position])
@@ -124,10 +124,10 @@ def admit(batch: Batch, entry: Entry, stats: Stats) -> Batch | None:
 def _admit_run(data: bytes, run: Run, entry: Entry, kept: _Kept, stats: Stats) -> None:
     passes = verdicts(data, run, entry.rules)
     if passes is None:
-        kept.count += run.count
+        kept.count += run.messages
         return
     admitted = cut_admitted(data, run, passes, 0)
-    stats.reject("pattern", run.count - len(admitted))
+    stats.reject("pattern", run.messages - len(admitted))
     kept.parts += data[kept.begun : run.start], *admitted
     kept.count += len(admitted)
     kept.begun = run.stop
@@ -183,7 +183,7 @@ def admit_stamped(batch: Batch, entry: Entry, sequence: int, stats: Stats) -> tu
     while left:
         run = find(data, position, left)
         if run is not None and (_pass_run if run.enveloped else _stamp_run)(data, run, entry, made, stats):
-            position, left = run.stop, left - run.count
+            position, left = run.stop, left - run.messages
         else:
             some = min(left, WALK)
             position = _stamp_each(data, position, some, entry, made, stats)
@@ -196,8 +196,8 @@ def admit_stamped(batch: Batch, entry: Entry, sequence: int, stats: Stats) -> tu
 
 def _stamp_run(data: bytes, run: Run, entry: Entry, made: _Stamped, stats: Stats) -> bool:
     frames = cut_admitted(data, run, verdicts(data, run, entry.rules), LENGTH_BYTES)
-    if len(frames) < run.count:
-        stats.reject("pattern", run.count - len(frames))
+    if len(frames) < run.messages:
+        stats.reject("pattern", run.messages - len(frames))
     if frames:
         made.sequence = stamp(frames, entry.origin, made.sequence, made.parts)
         made.stamped += len(frames)
@@ -322,7 +322,7 @@ def strip(batch: Batch) -> Batch:
         if run is not None and run.enveloped:
             prefix = LENGTH.pack(run.stride - run.frame)
             parts += prefix, prefix.join(cut(data, run, run.frame, run.stride - run.frame))
-            position, left = run.stop, left - run.count
+            position, left = run.stop, left - run.messages
         else:
             some = min(left, WALK)
             position = _strip_each(data, position, some, parts)
@@ -348,7 +348,7 @@ def select(batch: Batch, skip: int, rules: Rules, stats: Stats) -> Batch | None:
         run = find(data, position, left)
         if run is not None and run.frame == LENGTH_BYTES + skip:
             _select_run(data, run, rules, kept)
-            position, left = run.stop, left - run.count
+            position, left = run.stop, left - run.messages
         else:
             some = min(left, WALK)
             position = _select_each(data, position, some, skip, rules, kept)
@@ -363,7 +363,7 @@ def select(batch: Batch, skip: int, rules: Rules, stats: Stats) -> Batch | None:
 def _select_run(data: bytes, run: Run, rules: Rules, kept: _Kept) -> None:
     passes = verdicts(data, run, rules)
     if passes is None:
-        kept.count += run.count
+        kept.count += run.messages
         return
     found = cut_admitted(data, run, passes, 0)
     kept.parts += data[kept.begun : run.start], *found

@@ -46,6 +46,17 @@ class Rule:
             return False
         return not (self._deny and begins(message, start, self._deny))
 
+    def admits_tokens(self, tokens: bytes) -> bool:
+        """The same, of a frame whose tokens, or those that patterns look at, are these."""
+        if self._allow and not tokens.startswith(self._allow):
+            return False
+        return not (self._deny and tokens.startswith(self._deny))
+
+    @property
+    def reach(self) -> int:
+        """How many bytes of tokens the longest pattern looks at."""
+        return max(map(len, (*self._allow, *self._deny)), default=0)
+
     @property
     def heads(self) -> tuple[bytes, ...]:
         """What tokens must start with, where that and their number is all there is to it; else ().
@@ -56,12 +67,30 @@ class Rule:
 
 
 ANY = (b"",)
+VERDICTS = 4096  # remembered by one `Rules`
+
+
+class Verdicts(dict[bytes, bool]):
+    """Whether frames pass all of `rules`, by the bytes of their first tokens; bounded."""
+
+    def __init__(self, rules: Iterable[Rule]) -> None:
+        super().__init__()
+        self._rules = tuple(rules)
+
+    def __missing__(self, tokens: bytes) -> bool:
+        if len(self) >= VERDICTS:
+            self.clear()
+        verdict = self[tokens] = all(rule.admits_tokens(tokens) for rule in self._rules)
+        return verdict
 
 
 class Rules:
-    """Rules that must all admit: `heads` and `tokens_min` are a first test for hot loops, `more` the rest."""
+    """Rules that must all admit: `heads` and `tokens_min` are a first test for hot loops, `more` the rest.
 
-    __slots__ = ("heads", "more", "tokens_min")
+    Or, in one look: `verdicts[tokens]`, of a frame's tokens as bytes, the first `reach` of them or all.
+    """
+
+    __slots__ = ("heads", "more", "reach", "tokens_min", "verdicts")
 
     def __init__(self, *rules: Rule) -> None:
         biting = [rule for rule in rules if rule]
@@ -69,6 +98,8 @@ class Rules:
         self.heads = ANY if quick is None else quick.heads
         self.tokens_min = len(self.heads[0]) // 4
         self.more = tuple(rule for rule in biting if rule is not quick)
+        self.reach = max((rule.reach for rule in biting), default=0)
+        self.verdicts = Verdicts(biting)
 
     def __bool__(self) -> bool:
         return self.heads is not ANY or bool(self.more)

@@ -1,0 +1,127 @@
+"""Runs: messages of one layout in a row, as sensors send them, judged and cut without a step of Python each.
+
+Columns of a batch, strided slices through equal messages, are compared in C; whether a message may pass
+depends on its first tokens alone and is remembered for them (`bridges.rules.Verdicts`). All else is walked
+over, one message after the other, in `bridges.crossing`.
+"""
+
+from functools import lru_cache
+from itertools import chain, compress
+from struct import Struct
+from typing import NamedTuple
+
+from bridges.rules import Rules
+from bus.batch import LENGTH_BYTES
+from bus.envelope import ENVELOPE_BYTES, HOPS_DEFAULT, MAGIC
+from bus.frame import FRAME_BYTES_MIN, frame_bytes
+from bus.sp import equal_run
+
+RUN_MIN = 16  # equal messages in a row before looking at columns pays
+WALK = 256  # other messages between two attempts to find a run
+_CHUNK = 256  # messages cut by one structure; bounds what the cache holds
+_MARK = 0xF0  # in byte 2 of an envelope; no frame has it there
+_U32 = 0xFFFFFFFF
+_STAMP = Struct(">QBBHI")  # a batch's length and an envelope up to its sequence
+_PLAIN = (1, 2, 3)  # the bytes that make a frame as long as it is
+_ENVELOPED = (0, 2, 3, ENVELOPE_BYTES + 1, ENVELOPE_BYTES + 2, ENVELOPE_BYTES + 3)
+_LOW = [bytes((low,)) for low in range(256)]
+
+
+class Run(NamedTuple):
+    """So many `messages` from `start` of a batch on, `stride` apart; their frames begin `frame` bytes in."""
+
+    start: int
+    messages: int
+    stride: int
+    frame: int
+
+    @property
+    def stop(self) -> int:
+        return self.start + self.messages * self.stride
+
+    @property
+    def enveloped(self) -> bool:
+        return self.frame > LENGTH_BYTES
+
+
+def find(data: bytes, start: int, left: int) -> Run | None:
+    """The run of legal messages at `start`, at most `left` long; None where there is none worth it."""
+    if left < RUN_MIN or equal_run(data, start, len(data), RUN_MIN)[0] < RUN_MIN:
+        return None
+    body = start + LENGTH_BYTES
+    count, stride = equal_run(data, start, len(data), left)
+    enveloped = stride > LENGTH_BYTES + ENVELOPE_BYTES and data[body] == MAGIC and data[body + 2] >= _MARK
+    frame = LENGTH_BYTES + (ENVELOPE_BYTES if enveloped else 0)
+    size = stride - frame
+    if size < FRAME_BYTES_MIN or frame_bytes(data, start + frame) != size:
+        return None
+    if enveloped and (data[body + 2] & 0x0F) << 8 | data[body + 3] != size:
+        return None
+    run = Run(start, count, stride, frame)
+    for offset in _ENVELOPED if enveloped else _PLAIN:
+        found = column(data, run, LENGTH_BYTES + offset)
+        run = run._replace(messages=run.messages - len(found.lstrip(found[:1])))
+    return run if run.messages >= RUN_MIN else None
+
+
+def column(data: bytes, run: Run, offset: int) -> bytes:
+    """The byte of each message that lies `offset` in, counted from its length on."""
+    at = run.start + offset
+    return data[at : at + (run.messages - 1) * run.stride + 1 : run.stride]
+
+
+@lru_cache(maxsize=64)
+def _cutter(stride: int, offset: int, size: int) -> Struct:
+    return Struct(f"{offset}x{size}s{stride - offset - size}x" * _CHUNK)
+
+
+def cut(data: bytes, run: Run, offset: int, size: int) -> list[bytes]:
+    """From each message of a run the `size` bytes that lie `offset` in, counted from its length on."""
+    whole = run.start + run.messages // _CHUNK * _CHUNK * run.stride
+    chunks = _cutter(run.stride, offset, size).iter_unpack(memoryview(data)[run.start : whole])
+    found: list[bytes] = list(chain.from_iterable(chunks))
+    found += [data[at : at + size] for at in range(whole + offset, run.stop, run.stride)]
+    return found
+
+
+def numbers(data: bytes, run: Run, offset: int) -> list[int]:
+    """From each message of a run the u64 that lies `offset` in."""
+    one = Struct(f">{offset}xQ{run.stride - offset - 8}x")
+    return [number for (number,) in one.iter_unpack(memoryview(data)[run.start : run.stop])]
+
+
+def verdicts(data: bytes, run: Run, rules: Rules) -> list[bool] | None:
+    """Whether each message of a run passes; None where all do."""
+    if not rules:
+        return None
+    tokens = data[run.start + run.frame + 1]
+    keys = cut(data, run, run.frame + FRAME_BYTES_MIN, min(rules.reach, 4 * tokens))
+    found = list(map(rules.verdicts.__getitem__, keys))
+    return None if all(found) else found
+
+
+def cut_admitted(data: bytes, run: Run, passes: list[bool] | None, offset: int) -> list[bytes]:
+    """Each message of a run from `offset` on, of those that pass."""
+    found = cut(data, run, offset, run.stride - offset)
+    return found if passes is None else list(compress(found, passes))
+
+
+def stamp(frames: list[bytes], origin: int, sequence: int, parts: list[bytes]) -> int:
+    """Append `frames`, of one size, to `parts` with lengths and envelopes; returns the last sequence number.
+
+    The numbers go up by one, so 256 of them at most share their upper bytes.
+    """
+    size = len(frames[0])
+    head = _STAMP.pack(size + ENVELOPE_BYTES, MAGIC, HOPS_DEFAULT, _MARK << 8 | size, origin)
+    done = 0
+    while done < len(frames):
+        first = (sequence + 1) & _U32
+        low = first & 0xFF
+        some = frames[done : done + 256 - low]
+        made = [head + first.to_bytes(4, "big")[:3]] * (3 * len(some))
+        made[1::3] = _LOW[low : low + len(some)]
+        made[2::3] = some
+        parts += made
+        done += len(some)
+        sequence = first + len(some) - 1
+    return sequence
