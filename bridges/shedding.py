@@ -123,7 +123,7 @@ class ShedQueue:
         if not self.ready(now):
             return None
         if self.shed.rate is not None:
-            self._next_s = max(self._next_s, now - _LATE_S) + 1 / self.shed.rate
+            self._next_s = (self._next_s if now - self._next_s <= _LATE_S else now) + 1 / self.shed.rate
         return self._waiting.popitem(last=False)[1]
 
     def untake(self, came: float, message: bytes) -> None:

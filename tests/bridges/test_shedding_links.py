@@ -224,16 +224,40 @@ def test_a_command_from_before_a_stall_does_not_come_out_after_it(kind: str) -> 
     simulated(scenario)
 
 
-@pytest.mark.parametrize("kind", ALL)
-def test_a_rate_spaces_what_leaves(kind: str) -> None:
+@pytest.mark.parametrize("kind", ["uart", "can", "multicast"])
+def test_what_the_medium_did_not_take_can_be_replaced(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bridges.simulate.can._TX_FRAMES", 10)
+
     async def scenario() -> None:
-        with plant(kind, rate=20.0, age_s=60) as p:
+        with plant(kind, policy="conflate", age_s=60) as p:
             await p.up()
-            p.say(*(reading(token, 0) for token in range(10)))
+            p.stall(True)
+            value = 0
+            while not p.stats.queued:
+                value += 1
+                p.say(reading(1, value))
+            for later in range(5):
+                p.say(reading(1, value + later))
+                await asyncio.sleep(0.01)
+            p.stall(False)
             await p.drained()
-            assert len(p.messages) == 10
-            assert min(b - a for a, b in zip(p.heard.times, p.heard.times[1:], strict=False)) > 0.03
-            assert 0.4 < p.heard.times[-1] - p.heard.times[0] < 0.55
+            assert [value_of(message) for message in p.messages] == [*range(1, value), value + 4]
+
+    simulated(scenario)
+
+
+@pytest.mark.parametrize("rate", [20.0, 100.0])
+@pytest.mark.parametrize("kind", ALL)
+def test_a_rate_spaces_what_leaves(kind: str, rate: float) -> None:
+    async def scenario() -> None:
+        with plant(kind, rate=rate, age_s=60) as p:
+            await p.up()
+            await asyncio.sleep(1)  # a link that polls is idle by then
+            p.say(*(reading(token, 0) for token in range(21)))
+            await p.drained()
+            assert len(p.messages) == 21
+            assert 18 / rate < p.heard.times[-1] - p.heard.times[0] < 22 / rate
+            assert min(b - a for a, b in zip(p.heard.times, p.heard.times[1:], strict=False)) > 0.4 / rate
 
     simulated(scenario)
 

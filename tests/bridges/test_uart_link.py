@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 
 from bridges.codecs.uart import Decoder, encode
+from bridges.shedding import Shed
 from bridges.uart import UartLink
 from bus.errors import LinkError
+from bus.frame import pack
 from bus.hub import Hub
 from tests.bridges.support import FRAME, MESSAGE, SIZES, PtyPair, frame, recorder, say, until
 
@@ -292,6 +294,22 @@ async def test_what_is_stale_is_dropped_but_what_has_begun_is_finished() -> None
     assert Decoder().feed(link.line.taken) == [*old[:2], new]
     assert link.stats.dropped == {"stale": 3}
     assert link.stats.balance() == 0
+    link.close()
+
+
+async def test_what_the_driver_did_not_take_can_be_replaced() -> None:
+    hub, link = Hub(), FakeUartLink(shed=Shed("conflate"))
+    link.open(hub, get_running_loop())
+    await until(lambda: link.state == "up")
+    link.line.takes = 5
+    first, others, newest = pack(1, (1,), b"first"), pack(1, (2,), b"other"), pack(1, (2,), b"newer")
+    say(hub, None, first, others)  # five bytes of the first have left
+    link.line.takes = 0
+    say(hub, None, newest, pack(1, (1,), b"again"))
+    link.line.takes = 1 << 20
+    await until(lambda: link.stats.queued == 0)
+    assert Decoder().feed(link.line.taken) == [first, newest, pack(1, (1,), b"again")]
+    assert link.stats.dropped == {"conflated": 1}
     link.close()
 
 
