@@ -80,7 +80,7 @@ def cut(data: bytes, run: Run, offset: int, size: int) -> list[bytes]:
     whole = run.start + run.messages // _CHUNK * _CHUNK * run.stride
     chunks = _cutter(run.stride, offset, size).iter_unpack(memoryview(data)[run.start : whole])
     found: list[bytes] = list(chain.from_iterable(chunks))
-    found += [data[at : at + size] for at in range(whole + offset, run.stop, run.stride)]
+    found += [data[at + offset : at + offset + size] for at in range(whole, run.stop, run.stride)]
     return found
 
 

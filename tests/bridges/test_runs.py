@@ -43,7 +43,7 @@ def run_of(draw: Any) -> list[bytes]:
         wrap(
             frame,
             Envelope(
-                OWN if kind == "own" and n == odd else 0xA + n % 2,
+                OWN if kind == "own" and n == odd else 0xC + n % 2,
                 first + (n if kind != "repeated" else n // 2),
                 0 if kind == "spent" and n % 3 == 0 else 15 - n % 15,
                 8 if kind == "flags" and n == odd else 0,
