@@ -4,7 +4,7 @@ Hot loops over whole batches: a message is looked at where it lies and copied on
 trunks every message has its envelope, whose hops are those left for the next appliance.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import compress
 from operator import and_, gt
 from struct import Struct
@@ -210,7 +210,7 @@ def _pass_run(data: bytes, run: Run, entry: Entry, made: _Stamped, stats: Stats)
     hops = column(data, run, LENGTH_BYTES + 1)
     if max(hops) > HOPS_MAX or entry.origin.to_bytes(4, "big") in set(cut(data, run, LENGTH_BYTES + 4, 4)):
         return False
-    new = list(map(entry.is_new, numbers(data, run, LENGTH_BYTES + 4)))
+    new: list[int] = list(map(entry.is_new, numbers(data, run, LENGTH_BYTES + 4)))
     if not all(new):
         stats.reject("duplicate", new.count(False))
     passes = verdicts(data, run, entry.rules)
@@ -223,7 +223,7 @@ def _pass_run(data: bytes, run: Run, entry: Entry, made: _Stamped, stats: Stats)
     return True
 
 
-def _pass_on(messages: bytes, run: Run, passes: list[bool], hops: bytes, made: _Stamped) -> None:
+def _pass_on(messages: bytes, run: Run, passes: Sequence[int], hops: bytes, made: _Stamped) -> None:
     if not all(passes):
         messages = b"".join(cut_admitted(messages, run._replace(start=0), passes, 0))
         hops = bytes(compress(hops, passes))

@@ -5,16 +5,16 @@ depends on its first tokens alone and is remembered for them (`bridges.rules.Ver
 over, one message after the other, in `bridges.crossing`.
 """
 
+from collections.abc import Sequence
 from functools import lru_cache
 from itertools import chain, compress
 from struct import Struct
 from typing import NamedTuple
 
 from bridges.rules import Rules
-from bus.batch import LENGTH_BYTES
+from bus.batch import LENGTH, LENGTH_BYTES
 from bus.envelope import ENVELOPE_BYTES, HOPS_DEFAULT, MAGIC
 from bus.frame import FRAME_BYTES_MIN, frame_bytes
-from bus.sp import equal_run
 
 RUN_MIN = 16  # equal messages in a row before looking at columns pays
 WALK = 256  # other messages between two attempts to find a run
@@ -22,8 +22,11 @@ _CHUNK = 256  # messages cut by one structure; bounds what the cache holds
 _MARK = 0xF0  # in byte 2 of an envelope; no frame has it there
 _U32 = 0xFFFFFFFF
 _STAMP = Struct(">QBBHI")  # a batch's length and an envelope up to its sequence
-_PLAIN = (1, 2, 3)  # the bytes that make a frame as long as it is
-_ENVELOPED = (0, 2, 3, ENVELOPE_BYTES + 1, ENVELOPE_BYTES + 2, ENVELOPE_BYTES + 3)
+# A batch's messages are whole: one whose length differs in the upper bytes alone would not fit in.
+_LENGTH = (7, 6, 5)
+_PLAIN = (*_LENGTH, 9, 10, 11)  # and the bytes that make a frame as long as it is
+_ENVELOPED = (*_LENGTH, 8, 10, 11, *(ENVELOPE_BYTES + offset for offset in (9, 10, 11)))
+_BATCH_BYTES_MAX = 1 << 24
 _LOW = [bytes((low,)) for low in range(256)]
 
 
@@ -45,11 +48,17 @@ class Run(NamedTuple):
 
 
 def find(data: bytes, start: int, left: int) -> Run | None:
-    """The run of legal messages at `start`, at most `left` long; None where there is none worth it."""
-    if left < RUN_MIN or equal_run(data, start, len(data), RUN_MIN)[0] < RUN_MIN:
+    """The run of legal messages at `start`, at most `left` long; None where there is none worth it.
+
+    `data` is a whole batch.
+    """
+    if left < RUN_MIN or len(data) >= _BATCH_BYTES_MAX:
+        return None
+    stride = LENGTH.unpack_from(data, start)[0] + LENGTH_BYTES
+    count = min((len(data) - start) // stride, left)
+    if count < RUN_MIN or _equal(data, Run(start, RUN_MIN, stride, 0), _LENGTH) < RUN_MIN:
         return None
     body = start + LENGTH_BYTES
-    count, stride = equal_run(data, start, len(data), left)
     enveloped = stride > LENGTH_BYTES + ENVELOPE_BYTES and data[body] == MAGIC and data[body + 2] >= _MARK
     frame = LENGTH_BYTES + (ENVELOPE_BYTES if enveloped else 0)
     size = stride - frame
@@ -58,10 +67,16 @@ def find(data: bytes, start: int, left: int) -> Run | None:
     if enveloped and (data[body + 2] & 0x0F) << 8 | data[body + 3] != size:
         return None
     run = Run(start, count, stride, frame)
-    for offset in _ENVELOPED if enveloped else _PLAIN:
-        found = column(data, run, LENGTH_BYTES + offset)
-        run = run._replace(messages=run.messages - len(found.lstrip(found[:1])))
+    run = run._replace(messages=_equal(data, run, _ENVELOPED if enveloped else _PLAIN))
     return run if run.messages >= RUN_MIN else None
+
+
+def _equal(data: bytes, run: Run, offsets: tuple[int, ...]) -> int:
+    """How many messages have the first one's bytes there. Exact by induction, as `bus.sp.equal_run`."""
+    for offset in offsets:
+        found = column(data, run, offset)
+        run = run._replace(messages=run.messages - len(found.lstrip(found[:1])))
+    return run.messages
 
 
 def column(data: bytes, run: Run, offset: int) -> bytes:
@@ -90,17 +105,34 @@ def numbers(data: bytes, run: Run, offset: int) -> list[int]:
     return [number for (number,) in one.iter_unpack(memoryview(data)[run.start : run.stop])]
 
 
-def verdicts(data: bytes, run: Run, rules: Rules) -> list[bool] | None:
-    """Whether each message of a run passes; None where all do."""
+def verdicts(data: bytes, run: Run, rules: Rules) -> Sequence[int] | None:
+    """Whether each message of a run passes, 1 or 0; None where all do."""
     if not rules:
         return None
     tokens = data[run.start + run.frame + 1]
+    if len(rules.heads) == 1 and not rules.more and tokens >= rules.tokens_min:
+        return _beginning(data, run, rules.heads[0])
     keys = cut(data, run, run.frame + FRAME_BYTES_MIN, min(rules.reach, 4 * tokens))
     found = list(map(rules.verdicts.__getitem__, keys))
     return None if all(found) else found
 
 
-def cut_admitted(data: bytes, run: Run, passes: list[bool] | None, offset: int) -> list[bytes]:
+@lru_cache(maxsize=256)
+def _only(byte: int) -> bytes:
+    return bytes(other == byte for other in range(256))
+
+
+def _beginning(data: bytes, run: Run, head: bytes) -> bytes | None:
+    """1 where tokens begin with `head`, else 0: a column for each of its bytes; None where all do."""
+    mask = -1
+    for offset, byte in enumerate(head, run.frame + FRAME_BYTES_MIN):
+        found = column(data, run, offset)
+        if found.count(byte) < run.messages:
+            mask &= int.from_bytes(found.translate(_only(byte)))
+    return None if mask == -1 else mask.to_bytes(run.messages)
+
+
+def cut_admitted(data: bytes, run: Run, passes: Sequence[int] | None, offset: int) -> list[bytes]:
     """Each message of a run from `offset` on, of those that pass."""
     found = cut(data, run, offset, run.stride - offset)
     return found if passes is None else list(compress(found, passes))

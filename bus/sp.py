@@ -28,7 +28,7 @@ def handshake_fault(received: bytes) -> str | None:
     return f"bad SP handshake: {received.hex(' ')}"
 
 
-def equal_run(data: bytes | bytearray, start: int, stop: int, limit: int, lead: int = 0) -> tuple[int, int]:
+def equal_run(data: bytearray, start: int, stop: int, limit: int, lead: int = 0) -> tuple[int, int]:
     """How many messages from `start` on have the first one's size, and the stride between them.
 
     At most `limit`, all of them whole before `stop`. Looks at strided slices, one per length byte,
