@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from bridges.bridge import Port
 from bridges.shed_pipe import ShedPipe
 from bus.hub import Hub, Pipe
+from bus.tapped import TappedPipe
 
 
 def imbalances(hubs: Iterable[Hub]) -> list[str]:
@@ -39,6 +40,9 @@ def _pair_faults(front: Pipe, back: Pipe, before: tuple[int, int]) -> Iterator[s
 
 def behind(pipe: Pipe) -> Iterator[Pipe]:
     """A pipe, and those that it stands for: of a bridge's port, the pipe on its medium."""
+    if isinstance(pipe, TappedPipe):  # shares the ledger of its own
+        yield from behind(pipe.pipe)
+        return
     yield pipe
     if isinstance(pipe, Port | ShedPipe):
         yield from behind(pipe.pipe)

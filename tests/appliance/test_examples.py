@@ -25,6 +25,7 @@ from topologies.loader import loads
 from topologies.model import Can, Multicast, Tcp, Topology, Uart
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "topologies").glob("*.yaml"))
+OWN_TEST = ("browser", "slow-line")  # they do not let everything through
 RUNNABLE = [path for path in EXAMPLES if path.stem != "cold-chain"]
 
 
@@ -104,7 +105,7 @@ async def rendezvous(ears: dict[str, Ear], *pattern: str) -> None:
     await until(met)
 
 
-@pytest.mark.parametrize("path", [p for p in RUNNABLE if p.stem != "browser"], ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", [p for p in RUNNABLE if p.stem not in OWN_TEST], ids=lambda path: path.stem)
 async def test_every_door_hears_all_others_once(path: Path, tmp_path: Path) -> None:
     topology = loads(relocated(path.read_text(), tmp_path), path.name)
     async with running(topology, tmp_path) as ears:
@@ -136,6 +137,25 @@ async def test_the_browser_s_gate_lets_through_what_it_says(tmp_path: Path) -> N
         garden.say(frame("forged", "fridge", "temp"), frame("fine", "gate"))
         await until(lambda: frame("fine", "gate") in house.heard and frame("fine", "gate") in web.heard)
         assert frame("forged", "fridge", "temp") not in house.heard
+
+
+async def test_the_slow_line_gets_the_latest_of_each_pattern(tmp_path: Path) -> None:
+    path = next(p for p in RUNNABLE if p.stem == "slow-line")
+    topology = loads(relocated(path.read_text(), tmp_path), path.name)
+    async with running(topology, tmp_path) as ears:
+        hall, line, recorder = ears["hall 0"], ears["uart"], ears["tcp"]
+        await rendezvous(ears, "motor", "speed")
+        readings = [frame(f"{number:05}", "motor", str(number % 5)) for number in range(5000)]
+        for start in range(0, len(readings), 100):
+            hall.say(*readings[start : start + 100])
+        await until(lambda: all({*readings[-5:]} <= {*ear.heard} for ear in (line, recorder)))
+        numbers = {reading: number for number, reading in enumerate(readings)}
+        for pattern in range(5):
+            of_it = [n for f in line.heard if (n := numbers.get(f, -1)) % 5 == pattern and n >= 0]
+            assert of_it[-1] == 4995 + pattern
+            assert of_it == sorted(set(of_it))
+        assert [f for f in recorder.heard if f in numbers] == readings
+        assert len(line.heard) < len(recorder.heard)
 
 
 def _say(ear: Ear, *pattern: str) -> bool:

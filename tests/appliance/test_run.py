@@ -5,12 +5,13 @@ import json
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 
+from appliance.cli import main
 from bus.frame import PUB, pack
 from bus.hub import Hub
 from bus.links import make_link
@@ -45,6 +46,20 @@ async def process(*words: str) -> AsyncIterator[asyncio.subprocess.Process]:
         if started.returncode is None:
             started.kill()
         await started.communicate()
+
+
+def test_a_ledger_that_does_not_balance_is_a_problem_found(
+    two: tuple[Path, list[str]], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def serve(_: object, __: object, farewell: Callable[[], None]) -> int:
+        farewell()
+        return 0
+
+    monkeypatch.setattr("appliance.run.serve", serve)
+    assert main(["run", str(two[0])]) == 0
+    monkeypatch.setattr("appliance.run.imbalances", lambda _: ["joint | far: 1 of 1 offered"])
+    assert main(["run", str(two[0])]) == 1
+    assert "balanced" in capsys.readouterr().out
 
 
 @asynccontextmanager

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from bridges.bridge import Bridge
+from bridges.codecs.mailbox import Timing
 from bridges.ledger import imbalances
 from bridges.shed_pipe import ShedLink
 from bridges.shedding import Shed
@@ -278,6 +279,24 @@ def test_a_link_that_closes_accounts_for_what_waits(kind: str) -> None:
                 p.links[0].open(p.slow, asyncio.get_running_loop())
                 await p.up()
                 p.check()
+
+    simulated(scenario)
+
+
+def test_the_rate_of_a_target_does_not_wait_for_its_idle_poll() -> None:
+    async def scenario() -> None:
+        wire, loop, hub, far = I2cWire([0x42]), asyncio.get_running_loop(), Hub(), Hub()
+        heard = Clocked()
+        far.attach(heard)
+        wire.targets[0x42].join(far, loop)
+        link = wire.link(shed=Shed(rate=1.0), timing=Timing(idle_s=0.8))
+        link.open(hub, loop)
+        await until(lambda: link.targets[0x42].state == "up")
+        await asyncio.sleep(10)
+        say(hub, None, *(reading(token, 0) for token in range(5)))
+        await until(lambda: len(heard.messages) == 5)
+        assert heard.times[-1] - heard.times[0] < 4.1
+        link.close()
 
     simulated(scenario)
 

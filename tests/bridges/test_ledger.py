@@ -1,0 +1,60 @@
+"""The check of all accounts finds what is missing, whichever counter it is missing from."""
+
+import pytest
+
+from bridges.bridge import Bridge
+from bridges.ledger import behind, imbalances
+from bus.hub import Hub, Stats
+from bus.patch import join
+from tests.bridges.support import FRAME, MESSAGE, RecordingPipe, recorder, say
+
+
+def plant() -> tuple[Hub, Bridge, RecordingPipe]:
+    """A bus, a bridge with a filter, and a pipe on its far side; some of what was said has crossed."""
+    bus, bridge = Hub("bus"), Bridge("joint", 7, sequence=0)
+    join(bus, bridge.side("bus", deny_out=[[0x11223344]]))
+    far = recorder(bridge.side("far", trunk=True), "far")
+    say(bus, None, FRAME, b"rubbish")
+    say(bridge.sides[1], far, MESSAGE, MESSAGE)
+    return bus, bridge, far
+
+
+def test_what_was_dropped_and_rejected_is_accounted_for() -> None:
+    bus, bridge, far = plant()
+    assert imbalances([bus, bridge]) == []
+    assert far.stats.received == 2
+    assert bridge.sides[0].ports[0].stats.dropped == {"pattern": 1}
+
+
+def test_a_pipe_that_was_there_before_is_looked_at_from_then_on() -> None:
+    bus, bridge, far = plant()
+    bridge.sides[1].detach(far)
+    say(bus, None, FRAME)
+    bridge.sides[1].attach(far)
+    say(bus, None, FRAME)
+    assert imbalances([bus, bridge]) == []
+
+
+@pytest.mark.parametrize(
+    ("field", "whose", "said"),
+    [
+        ("sent", "pipe", "far: 1 of 1 offered are unaccounted for"),
+        ("offered", "pipe", "far: -1 of 0 offered are unaccounted for"),
+        ("received", "pipe", "joint/far/far: 1 were received, 2 passed or rejected"),
+        ("sent", "port", "joint/far/far: 0 were handed on, 1 offered behind it"),
+        ("received", "port", "joint/far/far: 2 were received, 1 passed or rejected"),
+    ],
+)
+def test_whatever_is_not_counted_is_found(field: str, whose: str, said: str) -> None:
+    bus, bridge, far = plant()
+    port = bridge.sides[1].ports[0]
+    stats: Stats = {"pipe": far, "port": port}[whose].stats  # type: ignore[attr-defined]
+    setattr(stats, field, getattr(stats, field) - 1)
+    assert f"joint | {said}" in imbalances([bus, bridge])
+    setattr(stats, field, getattr(stats, field) + 1)
+
+
+def test_a_port_stands_for_the_pipe_behind_it() -> None:
+    _, bridge, far = plant()
+    port = bridge.sides[1].ports[0]
+    assert [*behind(port)] == [port, far]
