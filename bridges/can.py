@@ -79,7 +79,9 @@ class CanLink(DeviceLink["BusABC"]):
         self.own: deque[bytes] = deque(maxlen=_ECHOES)
         self._bitrate, self._data_bitrate = bitrate, data_bitrate if fd else None
         self._arguments = self._bus_arguments(options)
-        self._transfer_id = 0
+        self._transfer_id = random.randrange(
+            32
+        )  # after a quick restart the first would look like a duplicate
 
     @property
     def identifier(self) -> int:

@@ -210,7 +210,7 @@ async def test_slcan_on_a_serial_line(line: PtyPair) -> None:
     with opened(hub, **mine) as link:
         await until(lambda: link.state == "up" and tells(b"O\r"))
         say(hub, heard, frame(6))
-        await until(lambda: tells(b"\rT107234017" + frame(6).hex().upper().encode() + b"E1\r"))
+        await until(lambda: tells(b"\rT107234017" + frame(6).hex().upper().encode()))
         line.let_go()
         line.unplug()
         await until(lambda: link.losses == 1)

@@ -1,4 +1,7 @@
-"""The suites of `guest/`, run once in the virtual machine; each of their tests is one here."""
+"""The suites of `guest/`, and conformance on the kernel's own buses, run once in the virtual machine.
+
+Each of their tests is one here.
+"""
 
 import ast
 import sys
@@ -14,16 +17,24 @@ from tests.kernel import machine
 from tests.kernel.freight import REPOSITORY
 
 GUEST = Path(__file__).parent / "guest"
-MACHINE_S = 420.0
+CONFORMANCE = Path(__file__).parents[1] / "conformance" / "test_conformance.py"
+SUITES = [*sorted(GUEST.glob("test_*.py")), CONFORMANCE]
+ONLY = " or ".join([*(path.stem for path in SUITES[:-1]), "vcan", "stub"])  # of conformance: the kernel's own
+MACHINE_S = 480.0
 pytestmark = pytest.mark.timeout(MACHINE_S + 60)
 
 
 def guest_tests() -> Iterator[tuple[str, str]]:
-    """File and name of each test function of the guest: read, not imported."""
-    for path in sorted(GUEST.glob("test_*.py")):
+    """File and name of each test function for the guest: read, not imported."""
+    for path in SUITES:
         for node in ast.parse(path.read_text()).body:
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_"):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and _runs(path, node):
                 yield path.stem, node.name
+
+
+def _runs(path: Path, node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    with_maker = "maker" in [argument.arg for argument in node.args.args]
+    return node.name.startswith("test_") and (path != CONFORMANCE or with_maker)
 
 
 @dataclass
@@ -65,9 +76,9 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
         pytest.skip(reason)
     share = tmp_path_factory.mktemp("machine")
     report = share / "report.xml"
-    guest = str(GUEST.relative_to(REPOSITORY))
+    suites = [str(path.relative_to(REPOSITORY)) for path in SUITES]
     pytest_ = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", f"--junitxml={report}"]
-    result = machine.run([*pytest_, "--timeout=150", "--durations=8", guest], share, MACHINE_S)
+    result = machine.run([*pytest_, "--timeout=150", "--durations=8", "-k", ONLY, *suites], share, MACHINE_S)
     return Run(result, read_report(report))
 
 
