@@ -8,13 +8,14 @@ from pathlib import Path
 from appliance.brokers import BrokerPart
 from appliance.monitor import SCAN_S, Monitor
 from appliance.parts import BridgePart, BusPart
+from appliance.tap import TapPart
 from bus.errors import LinkError, TopologyError
 from bus.hub import Hub, Link
-from topologies.model import BridgeSpec, Broker, BusSpec, Topology
+from topologies.model import BridgeSpec, Broker, BusSpec, DeviceSpec, Topology
 
 log = logging.getLogger("buscoupler")
 
-Part = BusPart | BridgePart | BrokerPart
+Part = BusPart | BridgePart | BrokerPart | TapPart
 
 
 class Appliance:
@@ -46,6 +47,7 @@ class Appliance:
         buses = self._build_buses(topology, old)
         brokers = self._build_brokers(topology, old)
         parts = {**brokers, **buses, **self._build_bridges(topology, old, buses)}
+        parts = {**self._build_taps(topology, old, parts), **parts}  # first to open, last to close
         self._check_only({part.name for part in parts.values()})
         return parts
 
@@ -78,6 +80,22 @@ class Appliance:
                 part = same(old, f"bridge {name}", spec) if stays else None
                 made[f"bridge {name}"] = part or BridgePart(
                     name, spec, topology, self.gateway, here, self._sockets
+                )
+        return made
+
+    def _build_taps(
+        self, topology: Topology, old: dict[str, Part], parts: dict[str, Part]
+    ) -> dict[str, Part]:
+        """A tap runs wherever something that it taps does; it stays if all of that stays."""
+        made: dict[str, Part] = {}
+        for name, spec in topology.devices.items():
+            here = {part.name: part for part in parts.values() if isinstance(part, BusPart | BridgePart)}
+            taps = [here[tapped] for tapped in spec.tap if tapped in here]
+            if spec.on == self.gateway and taps:
+                part = same(old, f"device {name}", spec)
+                stays = isinstance(part, TapPart) and part.tapped == taps
+                made[f"device {name}"] = (part if stays else None) or TapPart(
+                    name, spec, topology, self.gateway, taps, self._sockets
                 )
         return made
 
@@ -156,7 +174,7 @@ class Appliance:
             part.close()
 
 
-def same(old: dict[str, Part], key: str, spec: BusSpec | BridgeSpec | Broker) -> Part | None:
+def same(old: dict[str, Part], key: str, spec: BusSpec | BridgeSpec | Broker | DeviceSpec) -> Part | None:
     """The running part of that name, if its words have not changed."""
     part = old.get(key)
     return part if part is not None and part.spec == spec else None

@@ -49,6 +49,7 @@ class Candidacy:
         self._loop: AbstractEventLoop | None = None
         self._timer: TimerHandle | None = None
         self._settling: TimerHandle | None = None
+        self._granted_s = 0.0
         self._resigning_s: float | None = None
         self._standing: State = "standby"
         self._up_s: float | None = None
@@ -93,6 +94,9 @@ class Candidacy:
         if ready and not was and self.gate is not None and not self.gate.open:
             self.gate.blind()
         self.candidate.ready = ready
+        if ready != was:
+            words = "all links up" if ready else "a link is down"
+            self.record("lease", self.name, f"{self.candidate.state}: {words}", epoch=self.candidate.epoch)
 
     def _on_wake(self) -> None:
         """The loop woke up: if it slept through the end of our lease, nothing may leave."""
@@ -139,6 +143,7 @@ class Candidacy:
     def _settle(self) -> None:
         """Read first what the other still got out."""
         assert self._loop is not None
+        self._granted_s = self.now()
         self._settling = self._loop.call_later(SETTLE_S, self._settled)
 
     def _settled(self) -> None:
@@ -152,7 +157,7 @@ class Candidacy:
         if self._settling is not None or self.gate is None or self.gate.open:
             return
         stale = self.gate.window.stats.dropped.get("stale", 0)
-        count = self.gate.resume()
+        count = self.gate.resume(self._granted_s if was == "standby" else None)
         self.replayed += count
         if was == "standby":
             self.takeovers += 1

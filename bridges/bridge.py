@@ -175,6 +175,10 @@ class Port:
         self.before = pipe.stats.received, pipe.stats.offered
         self._side = side
 
+    @property
+    def side(self) -> Side:
+        return self._side
+
     def send(self, batch: Batch) -> None:
         self.stats.offered += batch.count
         out = batch if self._side.bridge.simple else self._translated(batch)

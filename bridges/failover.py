@@ -195,12 +195,12 @@ class Candidate:
         return all(voice.granted(now) or self._mute(voice, now) for voice in self.voices)
 
     def _mute(self, voice: Voice, now: float) -> bool:
+        """Whether a broker is dead, or has said nothing for a lease: one that takes connections and drops
+        them is no better than one that takes none."""
         if voice.reach == "refused":
             return True
-        if voice.reach == "up" and voice.grant is not None and not voice.grant.granted:
-            return now - voice.heard_s > self.lease_s
-        since_s = max(voice.since_s, voice.heard_s, self._started_s or now)
-        return now - since_s > self.lease_s
+        said_s = max(voice.heard_s, self._started_s or now)
+        return now - said_s > self.lease_s
 
     def _enter(self, state: State, cause: str) -> None:
         self.state, self.cause = state, cause

@@ -78,16 +78,25 @@ class Gate:
         self._bridge.seen.add(key)  # it may come back, and does not look like ours
         return key
 
-    def resume(self) -> int:
-        """Send what nobody has sent, then forward. How many frames that were."""
+    def resume(self, since_s: float | None = None) -> int:
+        """Send what nobody has sent, then forward. How many frames that were.
+
+        `since_s`: when our turn began, where that was a while ago: what is held back has waited since.
+        """
         due = self.window.replay(self._bridge.clock())
         self.open = True
         for number, side in enumerate(self._bridge.sides):
-            mine = [item for item in due if item.sides >> number & 1]
-            for batch in self._batches(mine):
-                for port in side.ports:
-                    port.send(batch)
+            if side.hold is not None:
+                side.hold.since_s = since_s
+            self._send(side, [item for item in due if item.sides >> number & 1])
+            if side.hold is not None:
+                side.hold.since_s = None
         return len(due)
+
+    def _send(self, side: "Side", due: list[Due]) -> None:
+        for batch in self._batches(due):
+            for port in side.ports:
+                port.send(batch)
 
     def _batches(self, due: list[Due]) -> list[Batch]:
         """Runs of frames, as the ports take them."""

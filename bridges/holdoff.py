@@ -34,6 +34,8 @@ class HoldOff:
         self, hold_s: float, clock: Callable[[], float], needed: Callable[[], bool] = lambda: True
     ) -> None:
         self.hold_s, self.needed = hold_s, needed
+        self.since_s: float | None = None
+        """Where messages have waited since then already: at a takeover."""
         self._clock = clock
         self._held: dict[tuple[int, int], tuple[Holder, bytes, float]] = {}  # by key and port
         self._timer: TimerHandle | None = None
@@ -47,7 +49,8 @@ class HoldOff:
 
     def put(self, port: Holder, batch: Batch) -> None:
         """Hold messages that are on their way out; their ledger has them as offered."""
-        due_s = self._clock() + (self.hold_s if self.needed() else 0.0)
+        since_s = self._clock() if self.since_s is None else self.since_s
+        due_s = since_s + (self.hold_s if self.needed() else 0.0)
         for message in payloads(batch):
             key = _key(message), id(port)
             if key in self._held or len(self._held) >= COUNT:

@@ -10,14 +10,13 @@ from topologies.claims import can_node, find_conflicts
 from topologies.cycles import find_cycles
 from topologies.filters import all_names
 from topologies.findings import Finding, Where, error, warning
-from topologies.model import Can, Topology
+from topologies.model import BridgeSpec, BusSpec, Can, Topology
 from topologies.schema import Node
 from topologies.segments import Joint, Segments, address_of, is_trunk, joints
+from topologies.urls import split_url
 
 # What the schema has and this version does not run: where it stands in the file, and what to call it.
-UNSUPPORTED = {
-    "devices/*": "a tap",
-}
+UNSUPPORTED: dict[str, str] = {}
 
 
 def check(topology: Topology) -> list[Finding]:
@@ -28,10 +27,12 @@ def check(topology: Topology) -> list[Finding]:
         *find_overloads(topology),
         *_idle_gateways(topology),
         *_repeated_names(topology),
+        *_far_taps(topology),
         *_unreachable(topology),
         *_nodeless(topology),
         *_shared_plain(topology),
         *_colliding_tokens(topology),
+        *_beyond_policies(topology),
     ]
     return sorted(found, key=lambda finding: (finding.line, finding.column, finding.text))
 
@@ -99,6 +100,15 @@ def _repeated_names(topology: Topology) -> Iterator[Finding]:
             seen.setdefault(name, section)
 
 
+def _far_taps(topology: Topology) -> Iterator[Finding]:
+    """A tap copies what passes in its own process."""
+    for name, device in topology.devices.items():
+        for tapped in device.tap:
+            spec: BusSpec | BridgeSpec = topology.buses.get(tapped) or topology.bridges[tapped]
+            if device.on not in ((spec.on,) if isinstance(spec.on, str) else spec.on):
+                yield error(device.where, f"{tapped} does not run on {device.on}, where its tap {name} runs")
+
+
 def _unreachable(topology: Topology) -> Iterator[Finding]:
     for joint in joints(topology):
         bus, trunk = joint.side.bus, is_trunk(topology, joint.side)
@@ -130,6 +140,16 @@ def _shared_plain(topology: Topology) -> Iterator[Finding]:
         if len(gateways) > 1 and plain:
             text = f"{name} is shared by {', '.join(gateways)} without trunk: exactly once cannot be promised"
             yield warning(plain[0].side.where, text)
+
+
+def _beyond_policies(topology: Topology) -> Iterator[Finding]:
+    """Links that queue out of reach: there a rate is all that can act."""
+    for bridge in topology.bridges.values():
+        for side in bridge.join:
+            scheme = split_url(side.link.address).scheme if side.link else ""
+            if side.shed and not side.shed.rate and scheme not in ("", "tcp", "ipc"):
+                text = f"{scheme}:// queues by itself, no shed policy reaches that: state a rate"
+                yield error(side.shed.where, text)
 
 
 def _colliding_tokens(topology: Topology) -> Iterator[Finding]:

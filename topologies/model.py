@@ -25,7 +25,9 @@ from topologies.schema import (
     Patterns,
     QueueBytes,
     Range,
+    Seconds,
     Single,
+    TapName,
     doc,
 )
 from topologies.schema import Gateway as GatewayName
@@ -245,14 +247,24 @@ class BridgeSpec(Node):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceSpec(Node):
-    """Something that sits on a bus and serves it: so far a tap, which records what crosses."""
+    """Something that serves buses and bridges: so far a tap, which records what crosses (docs/capture.md)."""
 
     on: GatewayName = field(metadata=doc("the gateway that runs it"))
-    tap: BusName = field(metadata=doc("the bus to record"))
+    tap: Annotated[tuple[TapName, ...], Length(1, 64), Single()] = field(
+        metadata=doc("the buses and bridges of that gateway to record")
+    )
     directory: Path = field(metadata=doc("where captures are written"))
     pattern: Names = field(default=(), metadata=doc("only frames that start with this are recorded"))
     file_bytes: Bytes = field(default=64 << 20, metadata=doc("size at which a new file begins"))
+    file_s: Seconds = field(default=60, metadata=doc("age at which a new file begins"))
     keep_bytes: Bytes = field(default=1 << 30, metadata=doc("size at which the oldest file is deleted"))
+    keep_days: Annotated[float, Range(0.001, 36500)] | None = field(
+        default=None, metadata=doc("age at which a file is deleted; by size alone by default")
+    )
+    queue_bytes: Annotated[int, Range(1 << 20, 1 << 34)] = field(
+        default=32 << 20, metadata=doc("what may wait to be written; more is not recorded, and counted")
+    )
+    yields: bool = field(default=True, metadata=doc("write only in processor time that nothing else wants"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.topologies.support import GATEWAY, PAIR, errors, warnings
-from topologies.checker import check, unsupported
+from topologies.checker import UNSUPPORTED, check, unsupported
 from topologies.loader import load, loads
 
 EXAMPLES = sorted(Path(__file__).parents[2].glob("topologies/*.yaml"))
@@ -31,6 +31,22 @@ def test_no_example_has_an_error(path: Path) -> None:
 @pytest.mark.parametrize("name", ["two-buses", "field", "trunk", "browser"])
 def test_these_examples_run_in_this_version(name: str) -> None:
     assert unsupported(load(next(path for path in EXAMPLES if path.stem == name))) == []
+
+
+# Shedding
+
+
+def test_a_policy_that_cannot_act_is_an_error() -> None:
+    def said(side: str) -> list[str]:
+        return (
+            errors(PAIR.replace("{uart: /dev/x}", side))
+            if "{uart: /dev/x}" in PAIR
+            else errors(TWO + f"bridges: {{x: {{on: gw, join: [{{bus: left}}, {side}]}}}}\n")
+        )
+
+    assert ["state a rate" in text for text in said("{url: 'ws://h:1', shed: oldest}")] == [True]
+    assert said("{url: 'ws://h:1', shed: {policy: oldest, rate: 5}}") == []
+    assert said("{url: 'tcp://h:1', shed: oldest}") == []
 
 
 # Loops
@@ -222,7 +238,8 @@ def test_names_with_one_token_are_an_error() -> None:
     assert ["are one token" in error for error in errors(text)] == [True]
 
 
-def test_unsupported_names_what_a_gateway_cannot_run_and_where() -> None:
+def test_unsupported_names_what_a_gateway_cannot_run_and_where(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(UNSUPPORTED, "devices/*", "a tap")
     cold = load(next(path for path in EXAMPLES if path.stem == "cold-chain"))
     words = {gateway: {f.path: f.text for f in unsupported(cold, gateway)} for gateway in cold.gateways}
     assert not any("broker" in text for text in words["gw-b"].values())

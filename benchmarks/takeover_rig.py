@@ -1,0 +1,318 @@
+"""The rig for takeovers: real gateways and brokers as processes, relays between them, and a serial line."""
+
+import asyncio
+import contextlib
+import os
+import pty
+import signal
+import socket
+import subprocess
+import sys
+import tty
+from asyncio import StreamReader, StreamWriter, Task
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+COMMAND = [sys.executable, "-m", "appliance.cli", "run"]
+LIMIT_S = 30.0
+_BROKERS = ("br-1", "br-2")
+
+
+async def until(holds: Callable[[], bool], seconds: float = LIMIT_S, what: str = "it") -> None:
+    """Wait until `holds()`. Raises `TimeoutError` that names what never came."""
+    loop = asyncio.get_running_loop()
+    end_s = loop.time() + seconds
+    while not holds():
+        if loop.time() > end_s:
+            raise TimeoutError(f"{what}: not within {seconds:g} s")
+        await asyncio.sleep(0.002)
+
+
+def free_port() -> int:
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        return int(sock.getsockname()[1])
+
+
+class Relay:
+    """Passes a TCP port on to another. It can fall silent without closing anything, or be cut."""
+
+    def __init__(self, target: int) -> None:
+        self.port, self.target = free_port(), target
+        self._passing = asyncio.Event()
+        self._passing.set()
+        self._server: asyncio.Server | None = None
+        self._writers: set[StreamWriter] = set()
+        self._tasks: set[Task[None]] = set()
+
+    async def open(self) -> None:
+        self._server = await asyncio.start_server(self._accept, "127.0.0.1", self.port)
+
+    async def _accept(self, reader: StreamReader, writer: StreamWriter) -> None:
+        self._writers.add(writer)
+        try:
+            await self._passing.wait()
+            far_reader, far_writer = await asyncio.open_connection("127.0.0.1", self.target)
+        except (OSError, asyncio.CancelledError):
+            _abort(writer)
+            return
+        self._writers.add(far_writer)
+        for source, sink in ((reader, far_writer), (far_reader, writer)):
+            task = asyncio.get_running_loop().create_task(self._pass(source, sink))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def _pass(self, source: StreamReader, sink: StreamWriter) -> None:
+        with contextlib.suppress(OSError):
+            while data := await source.read(65536):
+                await self._passing.wait()
+                sink.write(data)
+                await sink.drain()
+        _abort(sink)
+
+    def stall(self) -> None:
+        """Pass nothing, close nothing."""
+        self._passing.clear()
+
+    def heal(self) -> None:
+        self._passing.set()
+
+    def cut(self) -> None:
+        """Reset all connections, and refuse new ones."""
+        if self._server is not None:
+            self._server.close()
+            self._server = None
+        for writer in self._writers:
+            _abort(writer)
+        self._writers.clear()
+
+    def close(self) -> None:
+        self.cut()
+        for task in tuple(self._tasks):
+            task.cancel()
+
+
+def _abort(writer: StreamWriter) -> None:
+    with contextlib.suppress(Exception):
+        writer.transport.abort()
+
+
+class Line:
+    """A serial line that every end hears every other on, in whole frames: pseudo-terminals and a hub."""
+
+    def __init__(self, directory: Path, ends: int) -> None:
+        self.paths = [directory / f"line{number}" for number in range(ends)]
+        self._masters: list[int] = []
+        self._slaves: list[int] = []
+        self._rest = [b""] * ends
+        for path in self.paths:
+            master, slave = pty.openpty()
+            tty.setraw(master)
+            tty.setraw(slave)
+            os.set_blocking(master, False)
+            path.symlink_to(os.ttyname(slave))
+            self._masters.append(master)
+            self._slaves.append(slave)  # kept open: an end that dies does not unplug the line
+
+    def open(self) -> None:
+        loop = asyncio.get_running_loop()
+        for number, master in enumerate(self._masters):
+            loop.add_reader(master, self._on_readable, number)
+
+    def _on_readable(self, number: int) -> None:
+        with contextlib.suppress(OSError):
+            whole, zero, self._rest[number] = (
+                self._rest[number] + os.read(self._masters[number], 65536)
+            ).rpartition(b"\0")
+            for other, master in enumerate(self._masters):
+                if other != number and zero:
+                    with contextlib.suppress(BlockingIOError):
+                        os.write(master, whole + zero)
+
+    def close(self) -> None:
+        loop = asyncio.get_running_loop()
+        for master in self._masters:
+            loop.remove_reader(master)
+        for fd in (*self._masters, *self._slaves):
+            os.close(fd)
+
+
+@dataclass
+class Program:
+    """`buscoupler run FILE --gateway NAME` as a process; what it says of its lease."""
+
+    file: Path
+    gateway: str
+    said: list[str] = field(default_factory=list)
+    state: str = ""
+    ready: bool = False
+    takeovers: int = 0
+    process: asyncio.subprocess.Process | None = None
+    _task: Task[None] | None = None
+
+    async def start(self) -> None:
+        self.state, self.ready = "", False
+        begun = len(self.said)
+        self.process = await asyncio.create_subprocess_exec(
+            *COMMAND, str(self.file), "--gateway", self.gateway,
+            "--run-directory", str(self.file.parent / f"run-{self.gateway}"),
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        )  # fmt: skip
+        self._task = asyncio.get_running_loop().create_task(self._read(self.process))
+        try:
+            await until(lambda: any(" runs " in line for line in self.said[begun:]), what="start")
+        except TimeoutError:
+            raise TimeoutError(f"{self.gateway} did not start: {self.said[-3:]}") from None
+
+    async def _read(self, process: asyncio.subprocess.Process) -> None:
+        assert process.stdout is not None
+        while line := await process.stdout.readline():
+            self._take(line.decode(errors="replace").rstrip())
+
+    def _take(self, line: str) -> None:
+        self.said.append(line)
+        self.takeovers += " takeover: " in line
+        if " lease: " in line:
+            state, _, words = line.partition(" lease: ")[2].partition(": ")[2].partition(": ")
+            self.state = state
+            if "all links up" in words:
+                self.ready = True
+            elif "a link is down" in words:
+                self.ready = False
+
+    def signal(self, number: int) -> None:
+        assert self.process is not None
+        self.process.send_signal(number)
+
+    async def kill(self) -> None:
+        """SIGKILL, and gone."""
+        if self.process is not None and self.process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                self.process.kill()
+            await self.process.wait()
+        self.said.append("killed")
+        self.state, self.ready = "", False
+
+    async def stop(self) -> int | None:
+        """SIGINT; the exit status."""
+        if self.process is None or self.process.returncode is not None:
+            return None
+        with contextlib.suppress(ProcessLookupError):
+            self.process.send_signal(signal.SIGCONT)
+            self.process.send_signal(signal.SIGINT)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(10):
+                await self.process.wait()
+        await self.kill()
+        return self.process.returncode
+
+
+TOPOLOGY = """\
+name: takeovers
+gateways:
+  hub: {{address: 127.0.0.1}}
+  br-1: {{address: 127.0.0.1}}
+  br-2: {{address: 127.0.0.1}}
+  gw-a: {{address: 127.0.0.1, node: 1}}
+  gw-b: {{address: 127.0.0.1, node: 2}}
+brokers:
+  main: {{on: br-1, listen: "tcp://127.0.0.1:{brokers[0]}"}}
+  spare: {{on: br-2, listen: "tcp://127.0.0.1:{brokers[1]}"}}
+buses:
+  plant:
+    on: hub
+    listen:
+      - {{url: "tcp://127.0.0.1:{door}", trunk: false}}
+      - {{url: "tcp://127.0.0.1:{bus}", trunk: {envelopes}}}
+bridges:
+  motor:
+    on: [gw-a, gw-b]
+    pattern: [motor]
+    join:
+      - {{bus: plant, trunk: {envelopes}}}
+      - {far}
+        trunk: {envelopes}
+        segment: field
+"""
+
+
+class Rig:
+    """A hub with a bus, two brokers, two gateways, which reach bus and brokers by relays of their own."""
+
+    def __init__(self, directory: Path, medium: str, envelopes: bool) -> None:
+        self.directory, self.medium, self.envelopes = directory, medium, envelopes
+        self.door, self.bus, self.brokers = free_port(), free_port(), [free_port(), free_port()]
+        self.can_port = free_port()
+        self.line = Line(directory, 3) if medium == "uart" else None
+        self.bus_relays = {name: Relay(self.bus) for name in ("gw-a", "gw-b")}
+        self.broker_relays = {name: [Relay(port) for port in self.brokers] for name in ("gw-a", "gw-b")}
+        self.programs: dict[str, Program] = {}
+
+    def _far(self, end: int) -> str:
+        if self.line is not None:
+            return f"uart: {{port: {self.line.paths[end]}, baud: 921600, exclusive: false}}"
+        options = f"{{port: {self.can_port}, hop_limit: 0}}"
+        return f"can: {{interface: udp_multicast, channel: 239.74.163.58, fd: true, options: {options}}}"
+
+    def _write(self, name: str, end: int, door: int, bus: int, brokers: list[int]) -> Path:
+        file = self.directory / f"{name}.yaml"
+        text = TOPOLOGY.format(
+            door=door, bus=bus, brokers=brokers, far=self._far(end), envelopes=str(self.envelopes).lower()
+        )
+        if not self.envelopes:  # one kind of address: the gateways dial the first
+            text = text.replace(f'      - {{url: "tcp://127.0.0.1:{door}", trunk: false}}\n', "")
+        file.write_text(text)
+        return file
+
+    async def open(self) -> None:
+        if not self.envelopes:
+            self.door = self.bus
+        if self.line is not None:
+            self.line.open()
+        plain = self._write("site", 0, self.door, self.bus, self.brokers)
+        for name in ("hub", "br-1", "br-2"):
+            self.programs[name] = Program(plain, name)
+        for end, name in enumerate(("gw-a", "gw-b")):
+            for relay in (self.bus_relays[name], *self.broker_relays[name]):
+                await relay.open()
+            ports = [relay.port for relay in self.broker_relays[name]]
+            file = self._write(name, end, self.door, self.bus_relays[name].port, ports)
+            self.programs[name] = Program(file, name)
+        await asyncio.gather(*(program.start() for program in self.programs.values()))
+        await until(lambda: self.active() is not None and self.standby_ready(), what="the first lease")
+
+    async def kill_broker(self, name: str) -> None:
+        """Its relays refuse from the same moment on, as its machine would."""
+        self.programs[name].signal(signal.SIGKILL)
+        for relays in self.broker_relays.values():
+            relays[_BROKERS.index(name)].cut()
+        await self.programs[name].kill()
+
+    async def start_broker(self, name: str) -> None:
+        await self.programs[name].start()
+        for relays in self.broker_relays.values():
+            await relays[_BROKERS.index(name)].open()
+
+    def active(self) -> Program | None:
+        """The gateway that says that it forwards."""
+        holders = [
+            self.programs[n] for n in ("gw-a", "gw-b") if self.programs[n].state in ("active", "orphan")
+        ]
+        return holders[0] if holders else None
+
+    def standby_ready(self) -> bool:
+        return any(self.programs[n].ready and self.programs[n].state == "standby" for n in ("gw-a", "gw-b"))
+
+    def other(self, program: Program) -> Program:
+        return self.programs["gw-b" if program.gateway == "gw-a" else "gw-a"]
+
+    async def close(self) -> None:
+        await asyncio.gather(*(program.stop() for program in self.programs.values()))
+        for relays in self.broker_relays.values():
+            for relay in relays:
+                relay.close()
+        for relay in self.bus_relays.values():
+            relay.close()
+        if self.line is not None:
+            self.line.close()

@@ -1,0 +1,368 @@
+"""Takeovers under load: `python -m benchmarks.takeovers --count 200 --seed 1` (docs/failover.md).
+
+Numbered frames go both ways through two gateways that stand in for each other, while processes are killed and
+frozen, links and brokers go down, and partitions come and go. Counts what was lost, what came twice, and how
+long a frame had to wait.
+"""
+
+import argparse
+import asyncio
+import contextlib
+import json
+import random
+import signal
+import sys
+import tempfile
+from collections.abc import Awaitable, Callable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from struct import Struct
+
+from benchmarks.takeover_rig import Program, Rig, until
+from bridges.can import CanLink
+from bridges.uart import UartLink
+from bus.batch import Batch, from_payloads, payloads
+from bus.envelope import Envelope, split, wrap
+from bus.frame import PUB, pack
+from bus.hub import Hub, Link, Stats
+from bus.links import make_link
+from bus.pattern import Pattern
+
+FAULTS = ("kill", "freeze", "link down", "broker down", "all brokers down", "broker and bridge", "partition")
+SETUPS = (("can", True), ("can", False), ("uart", True), ("uart", False))
+_BODY = Struct(">Id")
+_PATTERN = Pattern("motor")
+_CATCH_UP_S = 5.0
+
+
+class Station:
+    """An application at one end: says numbered frames, and notes when it heard each number."""
+
+    def __init__(self, token: int, link: Link, envelopes: bool) -> None:
+        self.name, self.stats, self.token = "station", Stats(), token
+        self.hub, self.link = Hub(), link
+        self.sent: list[float] = []
+        self.heard: dict[int, list[float]] = {}
+        self.keys: set[int] = set()
+        self.remembered = 0  # copies that a receiver with a memory of keys drops
+        self.strays = 0  # our own frames, come back
+        self._envelopes, self._origin = envelopes, random.getrandbits(32)
+        self.hub.attach(self)
+        link.open(self.hub, asyncio.get_running_loop())
+
+    def say(self) -> None:
+        now = asyncio.get_running_loop().time()
+        frame = pack(PUB, (*_PATTERN, self.token), _BODY.pack(len(self.sent), now) + b"." * 28)
+        message = wrap(frame, Envelope(self._origin, len(self.sent))) if self._envelopes else frame
+        self.sent.append(now)
+        self.hub.publish(from_payloads([message]), self)
+
+    def send(self, batch: Batch) -> None:
+        now = asyncio.get_running_loop().time()
+        for message in payloads(batch):
+            found = split(message)
+            if found is not None:
+                self._hear(*found, now)
+
+    def _hear(self, envelope: Envelope | None, frame: bytes, now: float) -> None:
+        if envelope is not None:
+            key = envelope.origin << 32 | envelope.sequence
+            if key in self.keys:
+                self.remembered += 1
+                return
+            self.keys.add(key)
+        if int.from_bytes(frame[8:12], "big") == self.token:
+            self.strays += 1
+        elif frame[4:8] == _PATTERN[0].to_bytes(4, "big"):
+            self.heard.setdefault(_BODY.unpack_from(frame, 12)[0], []).append(now)
+
+    def close(self) -> None:
+        pass
+
+
+@dataclass
+class Outcome:
+    """What one fault did: frames, and milliseconds."""
+
+    fault: str
+    sent: int = 0
+    lost: int = 0
+    doubled: int = 0
+    remembered: int = 0
+    strays: int = 0
+    wait_ms: float = 0.0
+    note: str = ""
+
+
+@dataclass
+class Load:
+    """Both stations, speaking at a rate until told to stop."""
+
+    near: Station
+    far: Station
+    rate: float
+    _running: bool = True
+    _task: "asyncio.Task[None] | None" = field(default=None)
+
+    def start(self) -> None:
+        self._task = asyncio.get_running_loop().create_task(self._run())
+
+    async def _run(self) -> None:
+        loop = asyncio.get_running_loop()
+        next_s = loop.time()
+        while self._running:
+            self.near.say()
+            self.far.say()
+            next_s = max(next_s + 1 / self.rate, loop.time() - 0.1)
+            await asyncio.sleep(max(0.0, next_s - loop.time()))
+
+    async def stop(self) -> None:
+        self._running = False
+        if self._task is not None:
+            await self._task
+
+    def mark(self) -> tuple[int, int, int, int]:
+        return (
+            len(self.near.sent), len(self.far.sent),
+            self.near.remembered + self.far.remembered, self.near.strays + self.far.strays,
+        )  # fmt: skip
+
+    async def account(self, fault: str, marks: tuple[int, int, int, int]) -> Outcome:
+        """What became of the frames since `marks`, when all have come or their time is over."""
+        ends = len(self.near.sent), len(self.far.sent)
+        ways = ((self.near, self.far, marks[0], ends[0]), (self.far, self.near, marks[1], ends[1]))
+        complete = lambda: all(n in b.heard for _, b, first, last in ways for n in range(first, last))  # noqa: E731
+        with contextlib.suppress(TimeoutError):
+            await until(complete, _CATCH_UP_S)
+        outcome = Outcome(fault)
+        for source, sink, first, last in ways:
+            for number in range(first, last):
+                times = sink.heard.get(number, [])
+                outcome.sent += 1
+                outcome.lost += not times
+                outcome.doubled += max(0, len(times) - 1)
+                if times:
+                    outcome.wait_ms = max(outcome.wait_ms, 1000 * (times[0] - source.sent[number]))
+        outcome.remembered = self.near.remembered + self.far.remembered - marks[2]
+        outcome.strays = self.near.strays + self.far.strays - marks[3]
+        return outcome
+
+
+class Trial:
+    """One rig under load, and its faults."""
+
+    def __init__(self, rig: Rig, load: Load, chance: random.Random) -> None:
+        self.rig, self.load, self.chance = rig, load, chance
+        self._acts: dict[str, Callable[[Program, Program], Awaitable[None]]] = {
+            "kill": self._kill,
+            "freeze": self._freeze,
+            "link down": self._link_down,
+            "broker down": self._broker_down,
+            "all brokers down": self._all_brokers_down,
+            "broker and bridge": self._broker_and_bridge,
+            "partition": self._partition,
+        }
+
+    async def run(self, fault: str) -> Outcome:
+        """Do it at a random moment, undo it, and account for every frame since just before."""
+        rig = self.rig
+        await until(lambda: rig.active() is not None and rig.standby_ready(), what=f"calm before {fault}")
+        await asyncio.sleep(self.chance.uniform(0.05, 0.3))
+        marks = self.load.mark()
+        active = rig.active()
+        assert active is not None
+        other = rig.other(active)
+        note = ""
+        try:
+            await self._acts[fault](active, other)
+        except TimeoutError as error:
+            note = str(error)
+        outcome = await self.load.account(fault, marks)
+        outcome.note = note
+        return outcome
+
+    async def _taken_over(self, other: Program, before: int) -> None:
+        await until(lambda: other.takeovers > before, 10, f"takeover by {other.gateway}")
+
+    async def _kill(self, active: Program, other: Program) -> None:
+        before = other.takeovers
+        await active.kill()
+        await self._taken_over(other, before)
+        await active.start()
+
+    async def _freeze(self, active: Program, other: Program) -> None:
+        before = other.takeovers
+        active.signal(signal.SIGSTOP)
+        try:
+            await self._taken_over(other, before)
+            await asyncio.sleep(self.chance.uniform(0.1, 0.5))
+        finally:
+            active.signal(signal.SIGCONT)
+        await until(lambda: active.state in ("standby", "fenced"), 10, "end of the frozen one's lease")
+
+    async def _link_down(self, active: Program, other: Program) -> None:
+        before = other.takeovers
+        relay = self.rig.bus_relays[active.gateway]
+        relay.cut()
+        try:
+            await self._taken_over(other, before)
+            await asyncio.sleep(self.chance.uniform(0.1, 0.4))
+        finally:
+            await relay.open()
+
+    async def _broker_down(self, active: Program, other: Program) -> None:
+        name = self.chance.choice(("br-1", "br-2"))
+        await self.rig.kill_broker(name)
+        await asyncio.sleep(self.chance.uniform(0.3, 0.6))
+        await self.rig.start_broker(name)
+        await asyncio.sleep(0.5)
+
+    async def _all_brokers_down(self, active: Program, other: Program) -> None:
+        await asyncio.gather(*(self.rig.kill_broker(name) for name in ("br-1", "br-2")))
+        await asyncio.sleep(self.chance.uniform(0.5, 1.0))
+        await asyncio.gather(*(self.rig.start_broker(name) for name in ("br-1", "br-2")))
+        await asyncio.sleep(0.7)
+
+    async def _broker_and_bridge(self, active: Program, other: Program) -> None:
+        before, name = other.takeovers, self.chance.choice(("br-1", "br-2"))
+        await asyncio.gather(self.rig.kill_broker(name), active.kill())
+        await self._taken_over(other, before)
+        await asyncio.gather(self.rig.start_broker(name), active.start())
+
+    async def _partition(self, active: Program, other: Program) -> None:
+        before, relays = other.takeovers, self.rig.broker_relays[active.gateway]
+        for relay in relays:
+            relay.stall()
+        try:
+            await self._taken_over(other, before)
+            await asyncio.sleep(self.chance.uniform(0.1, 0.5))
+        finally:
+            for relay in relays:
+                relay.heal()
+
+
+def far_link(rig: Rig) -> Link:
+    if rig.line is not None:
+        return UartLink(str(rig.line.paths[2]), 921600, exclusive=False)
+    options = {"port": rig.can_port, "hop_limit": 0}
+    return CanLink("udp_multicast", "239.74.163.58", node=99, fd=True, options=options)
+
+
+async def trial(
+    medium: str, envelopes: bool, faults: list[str], seed: int, rate: float, say: Callable[[str], None]
+) -> list[Outcome]:
+    """Run `faults` one after the other on one rig."""
+    outcomes: list[Outcome] = []
+    with tempfile.TemporaryDirectory() as directory:
+        rig = Rig(Path(directory), medium, envelopes)
+        near = far = None
+        try:
+            await rig.open()
+            near = Station(1, make_link(f"tcp://127.0.0.1:{rig.door}", "dial"), False)
+            far = Station(2, far_link(rig), envelopes)
+            await until(lambda: len(near.hub.pipes) == len(far.hub.pipes) == 2, what="the stations' links")
+            load = Load(near, far, rate)
+            load.start()
+            await until(lambda: len(near.heard) > 20 and len(far.heard) > 20, what="frames both ways")
+            one = Trial(rig, load, random.Random(seed))
+            for fault in faults:
+                try:
+                    outcomes.append(await one.run(fault))
+                except TimeoutError:
+                    for name in ("gw-a", "gw-b"):
+                        say("\n".join([name, *rig.programs[name].said[-25:]]))
+                    raise
+                say(f"{title(medium, envelopes):24} {_brief(outcomes[-1])}")
+            await load.stop()
+        finally:
+            for station in (near, far):
+                if station is not None:
+                    station.link.close()
+            await rig.close()
+    return outcomes
+
+
+def title(medium: str, envelopes: bool) -> str:
+    return f"TCP to {medium.upper()}, " + ("envelopes" if envelopes else "plain")
+
+
+def _brief(o: Outcome) -> str:
+    extra = "".join(f", {word} {n}" for word, n in (("remembered", o.remembered), ("strays", o.strays)) if n)
+    return f"{o.fault:18} lost {o.lost}, doubled {o.doubled} of {o.sent}, {o.wait_ms:.0f} ms{extra} {o.note}"
+
+
+def percentile(values: list[float], part: float) -> float:
+    """The nearest-rank percentile."""
+    ranked = sorted(values)
+    return ranked[min(len(ranked) - 1, int(part * len(ranked)))] if ranked else 0.0
+
+
+def table(results: dict[str, list[Outcome]]) -> str:
+    """A line for each fault and setup."""
+    head = f"{'setup':22} {'fault':18} " + "   n   frames  lost twice  p50 ms  p99 ms"
+    lines = [head]
+    for setup, outcomes in results.items():
+        for fault in FAULTS:
+            some = [outcome for outcome in outcomes if outcome.fault == fault]
+            if some:
+                waits = [outcome.wait_ms for outcome in some]
+                lines.append(
+                    f"{setup:22} {fault:18} {len(some):4} {sum(o.sent for o in some):8} "
+                    f"{sum(o.lost for o in some):5} {sum(o.doubled for o in some):5} "
+                    f"{percentile(waits, 0.5):7.0f} {percentile(waits, 0.99):7.0f}"
+                )
+    return "\n".join(lines)
+
+
+def plan(count: int, seed: int) -> list[tuple[str, bool, list[str]]]:
+    """Faults in a seeded order, evenly over the setups."""
+    chance = random.Random(seed)
+    faults = [FAULTS[number % len(FAULTS)] for number in range(count)]
+    chance.shuffle(faults)
+    share = -(-count // len(SETUPS))
+    return [(*setup, faults[n * share : (n + 1) * share]) for n, setup in enumerate(SETUPS)]
+
+
+async def run(options: argparse.Namespace) -> dict[str, list[Outcome]]:
+    results: dict[str, list[Outcome]] = {}
+    for number, (medium, envelopes, faults) in enumerate(plan(options.count, options.seed)):
+        if faults and (
+            not options.setup or f"{medium}-{'envelopes' if envelopes else 'plain'}" in options.setup
+        ):
+            say = (
+                (lambda line: print(line, file=sys.stderr, flush=True))
+                if options.verbose
+                else (lambda line: None)
+            )
+            results[title(medium, envelopes)] = await trial(
+                medium, envelopes, faults, options.seed + number, options.rate, say
+            )
+    return results
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.takeovers", description=__doc__)
+    parser.add_argument("--count", type=int, default=200, help="how many faults in all")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--rate", type=float, default=200, help="frames a second each way")
+    parser.add_argument("--short", action="store_true", help="eight faults")
+    parser.add_argument(
+        "--setup", action="append", default=[], help="can-envelopes, can-plain, uart-envelopes, uart-plain"
+    )
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--verbose", action="store_true", help="a line for each fault")
+    options = parser.parse_args()
+    if options.short:
+        options.count = 8
+    results = asyncio.run(run(options))
+    print(
+        json.dumps({s: [asdict(o) for o in r] for s, r in results.items()})
+        if options.json
+        else table(results)
+    )
+    bad = sum(o.lost + o.doubled + bool(o.note) for outcomes in results.values() for o in outcomes)
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
