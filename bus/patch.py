@@ -46,3 +46,8 @@ def join(a: Hub, b: Hub, name: str = "patch") -> tuple[Pipe, Pipe]:
     on_a.meet(on_b)
     on_b.meet(on_a)
     return on_a, on_b
+
+
+def is_patch(pipe: Pipe) -> bool:
+    """Whether another hub of this process is behind `pipe`."""
+    return isinstance(pipe, _Half)

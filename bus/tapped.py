@@ -1,7 +1,7 @@
 """A pipe that shows its taps what it is handed."""
 
 from bus.batch import Batch
-from bus.hub import Pipe, Stats, Tap
+from bus.hub import Pipe, Tap
 
 
 class TappedPipe:

@@ -35,7 +35,10 @@ Locate = Callable[[Pipe | None], tuple[str, str, Direction]]
 
 
 class Options(NamedTuple):
-    """Bounds of a recorder. Sizes in bytes, `keep_s` 0 for no limit by age; `nice` of the writing process."""
+    """Bounds of a recorder; sizes in bytes, `keep_s` 0 for no limit by age.
+
+    `idle`: write only in processor time that nothing else wants, so that the data path loses none.
+    """
 
     ring_bytes: int = RING_BYTES
     file_bytes: int = 64 << 20
@@ -44,7 +47,7 @@ class Options(NamedTuple):
     keep_s: float = 0.0
     flush_s: float = 1.0
     pattern: tuple[int | str, ...] = ()
-    nice: int = 19
+    idle: bool = True
 
 
 class Recorder:

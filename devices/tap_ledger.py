@@ -1,6 +1,7 @@
 """What the ledgers of a hub's pipes gained since the last look: rows for the capture."""
 
 from collections.abc import Iterator
+from typing import Any
 
 from bus.hub import Hub, Pipe, Stats
 from pipeline.schema import Direction
@@ -14,13 +15,16 @@ Counts = dict[tuple[Direction, str], int]
 def accounts(pipe: Pipe) -> list[tuple[Stats, bool, bool]]:
     """The accounts of a pipe, each with whether its `received` and its `sent` count.
 
-    A bridge's port has one of its own before that of its pipe: what it takes in and refuses, and what
-    its filters drop.
+    A bridge's port has one of its own before that of its pipe, and there may be more between them: the first
+    says what came in, the last what left, and each what it refused or dropped.
     """
-    inner = getattr(pipe, "pipe", None)
-    if inner is None:
-        return [(pipe.stats, True, True)]
-    return [(pipe.stats, True, False), (inner.stats, False, True)]
+    chain: list[Stats] = []
+    one: Any = pipe
+    while one is not None:
+        if not chain or one.stats is not chain[-1]:
+            chain.append(one.stats)
+        one = getattr(one, "pipe", None)
+    return [(stats, stats is chain[0], stats is chain[-1]) for stats in chain]
 
 
 def counts(stats: Stats, received: bool, sent: bool) -> Counts:

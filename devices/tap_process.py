@@ -62,7 +62,7 @@ class WriterProcess:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 pass_fds=[self._settings["descriptor"]],
-                start_new_session=True,  # Ctrl-C is for the gateway; the writer ends after it
+                process_group=0,  # Ctrl-C is for the gateway; in one session, or niceness would not count
             )
         except OSError as error:
             return self._lost(str(error))

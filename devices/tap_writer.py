@@ -55,7 +55,7 @@ class Settings(NamedTuple):
     flush_s: float = 1.0
     flush_rows: int = 10_000
     pattern: tuple[int, ...] = ()
-    nice: int = 19
+    idle: bool = True
 
 
 class Finisher(threading.Thread):
@@ -268,7 +268,8 @@ def main(words: list[str]) -> int:
     settings = Settings(**json.loads(words[0]))
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
-    os.nice(settings.nice)
+    if settings.idle:
+        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
     os.set_blocking(1, False)
     return Writer(settings).run()
 

@@ -255,9 +255,9 @@ class _Reader:
         """Find the names that nothing in the file answers to."""
         sections = _section_names(root)
         for section, name, place in self._references:
-            names = sections.get(section, ())
+            names = [known for part in section.split() for known in sections.get(part, ())]
             if name not in names:
-                thing = {"gateways": "gateway", "buses": "bus"}[section]
+                thing = {"gateways": "gateway", "buses": "bus", "buses bridges": "bus or bridge"}[section]
                 self._findings.append(error(place, f'no {thing} "{name[:64]}"{nearest(name, names)}'))
 
 

@@ -34,6 +34,11 @@ It warns of segments that several gateways share without `trunk`: exactly once c
 A pattern is a list of names and numbers: `[fridge, temp, 7]`; one alone needs no brackets. It matches every
 frame that starts with it, so `[]` matches all.
 """
+REFERENCES = {
+    "gateways": "name of a gateway",
+    "buses": "name of a bus",
+    "buses bridges": "name of a bus or bridge",
+}
 
 
 def page() -> str:
@@ -94,7 +99,7 @@ def _words(annotation: Any) -> str:
     bare, markers = unwrap(annotation)
     for marker in markers:
         if isinstance(marker, Ref):
-            return {"gateways": "name of a gateway", "buses": "name of a bus"}[marker.section]
+            return REFERENCES[marker.section]
         if isinstance(marker, Check):
             return marker.words
         if isinstance(marker, Range):

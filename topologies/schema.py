@@ -41,7 +41,7 @@ class Check(NamedTuple):
 
 
 class Ref(NamedTuple):
-    """The name of an entry in another section of the same file."""
+    """The name of an entry in another section of the same file, or in one of several: `buses bridges`."""
 
     section: str
 
@@ -94,12 +94,14 @@ ListenUrl = Annotated[str, Check(check_listen, "an address to listen on")]
 DialUrl = Annotated[str, Check(check_dial, "an address to dial")]
 Gateway = Annotated[str, Ref("gateways")]
 BusName = Annotated[str, Ref("buses")]
+TapName = Annotated[str, Ref("buses bridges")]
 Token = Annotated[int | str, Check(_check_token, "a name or a number")]
 Names = Annotated[tuple[Token, ...], Length(0, TOKENS_MAX), Single()]
 Patterns = Annotated[tuple[Names, ...], Length(0, 4096), Single()]
 Port = Annotated[int, Range(1, 65535)]
 CanNode = Annotated[int, Range(1, 127)]
 Milliseconds = Annotated[int, Range(1, 86_400_000)]
+Seconds = Annotated[int, Range(1, 86_400)]
 Bytes = Annotated[int, Range(1, 1 << 40)]
 QueueBytes = Annotated[int, Range(4096, 1 << 40)]  # the longest frame fits
 Scalar = bool | int | float | str

@@ -3,7 +3,20 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from topologies.model import BridgeSpec, BusSpec, Can, I2c, Link, Listen, Multicast, Side, Tcp, Topology, Uart
+from topologies.model import (
+    BridgeSpec,
+    BusSpec,
+    Can,
+    DeviceSpec,
+    I2c,
+    Link,
+    Listen,
+    Multicast,
+    Side,
+    Tcp,
+    Topology,
+    Uart,
+)
 from topologies.urls import HOSTED, Url, is_loopback, is_wildcard, overlap, split_url, with_host
 
 
@@ -132,3 +145,8 @@ def _device(medium: Can | Uart | I2c | Tcp) -> str:
     if isinstance(medium, Uart):
         return medium.port
     return str(medium.bus) if isinstance(medium, I2c) else f"{medium.host}:{medium.port}"
+
+
+def tapped(topology: Topology, device: DeviceSpec) -> list[str]:
+    """What a tap records: `bus NAME`, `bridge NAME`."""
+    return [f"bus {name}" if name in topology.buses else f"bridge {name}" for name in device.tap]

@@ -5,7 +5,7 @@ from typing import Literal
 
 from topologies.media import Can, I2c, Link, Multicast, Tcp, Uart
 from topologies.model import BridgeSpec, Filter, Gateway, Medium, Shed, Side, Topology
-from topologies.segments import Joint, Segments, bus_at, is_trunk
+from topologies.segments import Joint, Segments, bus_at, is_trunk, tapped
 
 Tree = tuple[str, list["Tree"]]
 Style = Literal["text", "mermaid"]
@@ -38,7 +38,7 @@ def _gateway(topology: Topology, name: str, gateway: Gateway) -> Tree:
     parts += [_bus(topology, bus) for bus, spec in topology.buses.items() if spec.on == name]
     parts += [_bridge(topology, b, spec, name) for b, spec in topology.bridges.items() if name in spec.on]
     parts += [
-        (f"device {device}", [(f"tap of bus {spec.tap}, to {spec.directory}", [])])
+        (f"device {device}", [(f"tap of {', '.join(tapped(topology, spec))}, to {spec.directory}", [])])
         for device, spec in topology.devices.items()
         if spec.on == name
     ]
@@ -121,7 +121,8 @@ def mermaid(topology: Topology) -> str:
     for name, spec in topology.bridges.items():
         _draw_joins(drawing, topology, name, spec)
     for name, device in topology.devices.items():
-        drawing.line(f"bus {device.tap}", "-.->", drawing.node(f"device {name}"))
+        for part in tapped(topology, device):
+            drawing.line(part, "-.->", drawing.node(f"device {name}"))
     return "\n".join(["flowchart LR", *drawing.lines])
 
 
