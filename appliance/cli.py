@@ -15,6 +15,7 @@ COMMANDS = {
     "show": ("appliance.show", "draw a topology"),
     "demo": ("appliance.demo.command", "the whole thing, with no hardware and no root"),
     "device": ("appliance.device", "a raw device: joins everyone who connects, in one line"),
+    "broker": ("appliance.broker", "a TMQ broker: clients publish and subscribe by pattern"),
     "send": ("appliance.probe.send", "send messages to a bus or any medium"),
     "recv": ("appliance.probe.recv", "show what comes from a bus or any medium"),
     "traffic": ("appliance.probe.traffic", "paced, numbered test traffic to any of these"),

@@ -24,6 +24,8 @@ PURE = [
     "bus/pattern.py",
     "bus/envelope.py",
     "bus/sp.py",
+    "bus/tmq/codec.py",
+    "bus/tmq/registry.py",
     "bridges/codecs/*.py",
 ]
 ONLY_IN = {
