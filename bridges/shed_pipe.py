@@ -98,10 +98,10 @@ class ShedLink:
 
     def __init__(self, link: Link, shed: Shed) -> None:
         self.name, self._link = link.name, link
-        self._shed = checked(link.name, shed, shed.queue_bytes, None, MESSAGE_BYTES_MAX)
+        self.shed = checked(link.name, shed, shed.queue_bytes, None, MESSAGE_BYTES_MAX)
 
     def open(self, hub: Hub, loop: AbstractEventLoop) -> None:
-        self._link.open(ShedHub(hub, self._shed, loop), loop)
+        self._link.open(ShedHub(hub, self.shed, loop), loop)
 
     def close(self) -> None:
         self._link.close()

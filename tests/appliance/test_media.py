@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from appliance.media import medium_link
+from bridges.shedding import Shed
 from topologies.checker import check
 from topologies.loader import loads
 
@@ -44,3 +45,25 @@ def test_a_side_becomes_its_link(side: str, kind: str, settings: dict[str, Any])
     link = medium_link(topology.bridges["x"].join[1], topology.gateways["gw"])
     assert {name: getattr(link, name) for name in settings} == settings
     assert type(link).__name__ == kind
+
+
+@pytest.mark.parametrize("side", [side for side, _, _ in SIDES])
+def test_a_policy_reaches_the_link_of_every_medium(side: str) -> None:
+    text = f"""
+name: t
+gateways: {{gw: {{address: 127.0.0.1, node: 1}}}}
+buses: {{b: {{on: gw, listen: tcp://127.0.0.1:1}}}}
+bridges:
+  x:
+    on: gw
+    join:
+      - bus: b
+      - {side}
+        shed: {{policy: conflate, age_ms: 250, rate: 10}}
+"""
+    topology = loads(text, "t.yaml")
+    assert not [finding for finding in check(topology) if finding.level == "error"]
+    spec = topology.bridges["x"].join[1]
+    made: Any = medium_link(spec, topology.gateways["gw"])
+    queue_bytes = getattr(spec.medium, "queue_bytes", None) or 1 << 20
+    assert made.shed == Shed("conflate", queue_bytes, 0.25, 10)

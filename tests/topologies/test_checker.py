@@ -38,22 +38,6 @@ def test_these_examples_run_in_this_version(name: str) -> None:
 
 def test_a_policy_that_cannot_act_is_an_error() -> None:
     def said(side: str) -> list[str]:
-        return (
-            errors(PAIR.replace("{uart: /dev/x}", side))
-            if "{uart: /dev/x}" in PAIR
-            else errors(TWO + f"bridges: {{x: {{on: gw, join: [{{bus: left}}, {side}]}}}}\n")
-        )
-
-    assert ["state a rate" in text for text in said("{url: 'ws://h:1', shed: oldest}")] == [True]
-    assert said("{url: 'ws://h:1', shed: {policy: oldest, rate: 5}}") == []
-    assert said("{url: 'tcp://h:1', shed: oldest}") == []
-
-
-# Shedding
-
-
-def test_a_policy_that_cannot_act_is_an_error() -> None:
-    def said(side: str) -> list[str]:
         return errors(TWO + f"bridges: {{x: {{on: gw, join: [{{bus: left}}, {side}]}}}}\n")
 
     assert ["state a rate" in text for text in said("{url: 'ws://h:1', shed: oldest}")] == [True]

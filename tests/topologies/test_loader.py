@@ -107,6 +107,7 @@ def test_every_error_is_reported() -> None:
         (side("{uart: /dev/x, pattern: [yes]}"), "quotes"),
         (side("{uart: /dev/x, pattern: [4294967296]}"), "is no token"),
         (side("{uart: /dev/x, shed: {policy: oldest, rate: .inf}}"), "finite"),
+        (side("{bus: p, shed: oldest}"), "nothing waits for a bus"),
     ],
 )
 def test_what_is_wrong_is_said(text: str, words: str) -> None:
