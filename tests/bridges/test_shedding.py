@@ -130,6 +130,40 @@ def test_what_was_taken_counts_as_queued_until_it_is_settled() -> None:
     assert (stats.queued, stats.queued_bytes, stats.balance()) == (0, 0, 0)
 
 
+def test_what_is_put_back_is_first_in_line_and_as_old_as_it_was() -> None:
+    waiting, stats = queue(age_s=0.5, rate=1.0)
+    put(waiting, stats, 0, A, B)
+    put(waiting, stats, 0.4, C)
+    first = waiting.take(0)
+    assert first is not None
+    assert first == (0, A)
+    assert not waiting.ready(0.1)
+    waiting.untake(*first)
+    assert waiting.ready(0.1)  # it left no trace in the rate
+    assert waiting.take(0.1) == first
+    waiting.untake(*first)
+    assert waiting.take(0.6) == (0.4, C)
+    assert stats.dropped == {"stale": 2}
+
+
+def test_what_lies_ahead_counts_to_the_age() -> None:
+    waiting, stats = queue(age_s=0.5)
+    put(waiting, stats, 0, A)
+    put(waiting, stats, 0.3, B)
+    assert waiting.take(0.4, ahead_s=0.2) == (0.3, B)
+    assert stats.dropped == {"stale": 1}
+
+
+def test_what_is_taken_counts_to_the_bound_but_never_costs_what_comes() -> None:
+    waiting, stats = queue(policy="conflate", queue_bytes=len(A))
+    put(waiting, stats, 0, A)
+    waiting.take(0)
+    put(waiting, stats, 0, reading(1, 2))
+    put(waiting, stats, 0, B)
+    assert taken(waiting, 0) == [B]
+    assert stats.dropped == {"queue full": 1}
+
+
 def test_an_empty_message_is_no_frame() -> None:
     waiting, stats = queue()
     put(waiting, stats, 0, b"")
@@ -151,6 +185,9 @@ def test_nothing_is_lost_without_a_reason_nor_more_kept_than_may_be(
         put(waiting, stats, now, message := reading(token, number, size))
         last[token] = message
         assert 0 <= stats.queued_bytes <= 100
+        if take and number % 3 == 0 and (found := waiting.take(now)):
+            waiting.untake(*found)
+            assert stats.balance() == 0
         if take and (found := waiting.take(now)):
             waiting.settle(len(found[1]))
             order.append(found[0])

@@ -9,6 +9,8 @@ import pytest
 
 from bridges.bridge import Bridge
 from bridges.codecs.mailbox import Timing
+from bridges.i2c import I2cLink
+from bridges.i2c_memory import MemoryAdapter
 from bridges.ledger import imbalances
 from bridges.shed_pipe import ShedLink
 from bridges.shedding import Shed
@@ -281,6 +283,31 @@ def test_a_link_that_closes_accounts_for_what_waits(kind: str) -> None:
                 p.check()
 
     simulated(scenario)
+
+
+@pytest.mark.parametrize("policy", ["oldest", "conflate"])
+async def test_a_thread_that_takes_and_a_loop_that_puts_keep_one_ledger(policy: Any) -> None:
+    memory, hub, loop = MemoryAdapter([0x42], blocks=True), Hub(), asyncio.get_running_loop()
+    link = I2cLink(1, [0x42], adapter=memory.open, shed=Shed(policy, 4096, age_s=0.01), poll_ms=0.1)
+    link.open(hub, loop)
+    stats = link.targets[0x42].stats
+    await until(lambda: link.targets[0x42].state == "up")
+    for value in range(3000):
+        say(hub, None, reading(value % 5, value, 90))
+        assert stats.balance() == 0
+        if value % 20 == 0:
+            await asyncio.sleep(0)
+    for _ in range(20):  # one of them is in time, however busy the machine is
+        say(hub, None, *(reading(token, 5000) for token in range(5)))
+        await until(lambda: not stats.queued)
+    heard = memory.heard[0x42]
+    assert {message[4:8] for message in heard if value_of(message) == 5000} == {
+        token.to_bytes(4, "big") for token in range(5)
+    }
+    assert len(heard) == stats.sent
+    assert stats.offered == 3100 == stats.sent + sum(stats.dropped.values())
+    assert set(stats.dropped) & {"conflated", "queue full"}
+    link.close()
 
 
 def test_the_rate_of_a_target_does_not_wait_for_its_idle_poll() -> None:
