@@ -59,10 +59,14 @@ def _rs485(port: str, settings: dict[str, Any]) -> Link:
     return Rs485Link(port, retry_max_s=RETRY_MAX_S, **settings)
 
 
+# what is said here is to arrive, however long the bus takes: a gateway gives up what is half a second old
+_CAN_DEFAULTS: dict[str, Any] = {"interface": "socketcan", "age_ms": 10_000}
+
+
 def _can(channel: str, settings: dict[str, Any]) -> Link:
     from bridges.can import CanLink
 
-    return CanLink(channel=channel, retry_max_s=RETRY_MAX_S, **({"interface": "socketcan"} | settings))
+    return CanLink(channel=channel, retry_max_s=RETRY_MAX_S, **(_CAN_DEFAULTS | settings))
 
 
 def _multicast(target: str, settings: dict[str, Any]) -> Link:
@@ -123,6 +127,7 @@ MEDIA = {
             "data_bitrate": whole,
             "bitrate_switch": switch,
             "mixed": str,
+            "age_ms": float,
             "queue_bytes": whole,
         },
         _can,

@@ -99,7 +99,8 @@ class Station:
         self.link, self.leaf, self.stops = link, Leaf(link.name), 0
         self._untold, self._announce = untold, announce
         self._spoke_s = -inf
-        self.ahead_bytes: int = getattr(link, "queue_bytes", _AHEAD_BYTES)
+        limits = getattr(link, "shed", None) or link
+        self.ahead_bytes: int = getattr(limits, "queue_bytes", _AHEAD_BYTES)
 
     async def __aenter__(self) -> "Station":
         self._loop = loop = asyncio.get_running_loop()
