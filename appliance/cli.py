@@ -18,6 +18,7 @@ COMMANDS = {
     "broker": ("appliance.broker", "a TMQ broker: clients publish and subscribe by pattern"),
     "send": ("appliance.probe.send", "send messages to a bus or any medium"),
     "recv": ("appliance.probe.recv", "show what comes from a bus or any medium"),
+    "capture": ("appliance.capture", "record any bus or medium; captures as pcapng, or put back"),
     "traffic": ("appliance.probe.traffic", "paced, numbered test traffic to any of these"),
     "top": ("appliance.top", "what running gateways do now"),
     "tokens": ("appliance.tokens", "the tokens of names, and names that share one"),

@@ -138,7 +138,13 @@ def _messages(records: list[Record], pattern: Sequence[int]) -> tuple[dict[str, 
     tokens = octets[frame + 1].astype(np.int64)
     data_bytes = _number(octets, frame + 2, 2)
     expected = enveloped * ENVELOPE_BYTES + FRAME_BYTES_MIN + 4 * tokens + data_bytes
-    legal = (size >= FRAME_BYTES_MIN) & (expected == size) & (data_bytes <= DATA_BYTES_MAX)
+    announced = (_number(octets, start + 2, 2) == 0xF000 + size - ENVELOPE_BYTES) & (octets[start + 1] <= 15)
+    legal = (
+        (size >= FRAME_BYTES_MIN)
+        & (announced | ~enveloped)
+        & (expected == size)
+        & (data_bytes <= DATA_BYTES_MAX)
+    )
     enveloped &= legal
     first = np.where(legal, frame + FRAME_BYTES_MIN, start)
     last = np.where(legal, first + 4 * tokens, start)

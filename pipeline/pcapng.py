@@ -1,0 +1,187 @@
+"""pcapng of captures, for Wireshark: bytes in, packets out, and back; docs/capture.md has the layout.
+
+Source: draft-ietf-opsawg-pcapng. Each (gateway, hub, bus) is an interface of link type USER0; each packet is
+our header, then the message as it was moved, or a ledger's word. Times are in ns.
+"""
+
+from collections.abc import Iterator
+from struct import Struct
+from struct import error as StructError
+from typing import BinaryIO, NamedTuple
+
+LINKTYPE_USER0 = 147
+VERSION = 1
+HEADER = Struct(">BBBBQQI")  # version, kind, direction, verdict, boot, cap_seq, count; then the peer
+HEADER_BYTES = HEADER.size
+_SECTION, _INTERFACE, _PACKET = 0x0A0D0D0A, 1, 6
+_MAGIC = 0x1A2B3C4D
+_SECTION_BODY = Struct("<IHHq")
+_OPTION_NAME, _OPTION_RESOLUTION, _OPTION_FLAGS, _OPTION_APPLICATION = 2, 9, 2, 4
+_BLOCK_BYTES_MAX = 1 << 24
+
+
+class Packet(NamedTuple):
+    """A row of a capture; `message` is the whole message, or the ledger's word of another kind of row."""
+
+    ts_ns: int
+    gateway: str
+    hub: str
+    bus: str
+    peer: str
+    dir: int
+    kind: int
+    verdict: int
+    boot: int
+    cap_seq: int
+    messages: int
+    message: bytes
+
+
+def _block(kind: int, body: bytes) -> bytes:
+    total = (12 + len(body) + 3) & ~3
+    size = total.to_bytes(4, "little")
+    return kind.to_bytes(4, "little") + size + body.ljust(total - 12, b"\0") + size
+
+
+def _option(code: int, value: bytes) -> bytes:
+    head = code.to_bytes(2, "little") + len(value).to_bytes(2, "little")
+    return head + value + bytes(-len(value) % 4)
+
+
+_END = _option(0, b"")
+
+
+class Writer:
+    """Turns packets into blocks; an interface is described before its first packet."""
+
+    def __init__(self) -> None:
+        self._interfaces: dict[tuple[str, str, str], int] = {}
+
+    def head(self) -> bytes:
+        """What a file begins with."""
+        body = _SECTION_BODY.pack(_MAGIC, 1, 0, -1)
+        return _block(_SECTION, body + _option(_OPTION_APPLICATION, b"buscoupler") + _END)
+
+    def blocks(self, packet: Packet) -> bytes:
+        """One packet; peers' names are cut to 255 bytes."""
+        key = packet.gateway, packet.hub, packet.bus
+        described = b""
+        if key not in self._interfaces:
+            described = _interface("/".join(key))
+        number = self._interfaces.setdefault(key, len(self._interfaces))
+        return described + _packet(number, packet)
+
+
+def _interface(name: str) -> bytes:
+    options = _option(_OPTION_NAME, name.encode()) + _option(_OPTION_RESOLUTION, b"\x09") + _END
+    return _block(_INTERFACE, LINKTYPE_USER0.to_bytes(4, "little") + bytes(4) + options)
+
+
+def _packet(interface: int, packet: Packet) -> bytes:
+    data = encode(packet)
+    high, low = packet.ts_ns >> 32, packet.ts_ns & 0xFFFFFFFF
+    words = interface, high, low, len(data), len(data)
+    head = b"".join(word.to_bytes(4, "little") for word in words)
+    flags = _option(_OPTION_FLAGS, (2 if packet.dir else 1).to_bytes(4, "little"))
+    return _block(_PACKET, head + data + bytes(-len(data) % 4) + flags + _END)
+
+
+def encode(packet: Packet) -> bytes:
+    """A packet's data: header, length of the peer's name, name, message."""
+    peer = packet.peer.encode()[:255]
+    words = packet.kind, packet.dir, packet.verdict, packet.boot, packet.cap_seq, packet.messages
+    return HEADER.pack(VERSION, *words) + bytes((len(peer),)) + peer + packet.message
+
+
+def decode(ts_ns: int, interface: str, data: bytes) -> Packet | None:
+    """The packet of a block; None where it is not one of ours."""
+    if len(data) <= HEADER_BYTES or data[0] != VERSION:
+        return None
+    _, kind, direction, verdict, boot, cap_seq, messages = HEADER.unpack_from(data)
+    start = HEADER_BYTES + 1 + data[HEADER_BYTES]
+    peer = data[HEADER_BYTES + 1 : start].decode(errors="replace")
+    gateway, hub, bus = (*interface.split("/", 2), "", "")[:3]
+    return Packet(
+        ts_ns, gateway, hub, bus, peer, direction, kind, verdict, boot, cap_seq, messages, data[start:]
+    )
+
+
+class _Interface(NamedTuple):
+    link_type: int
+    name: str
+    ns: float  # of one tick
+
+
+class PcapngError(ValueError):
+    """A file that is no pcapng."""
+
+
+def packets(file: BinaryIO) -> Iterator[Packet]:
+    """Our packets in a file of any byte order; others are passed by, and a torn end is left out.
+
+    Raises `PcapngError` if it does not begin as pcapng does.
+    """
+    interfaces: list[_Interface] = []
+    order: str | None = None
+    for kind, body, found in _blocks(file):
+        if order is None and kind != _SECTION:
+            raise PcapngError("not a pcapng file")
+        order = found
+        try:
+            if kind == _SECTION:
+                interfaces = []
+            elif kind == _INTERFACE:
+                interfaces.append(_read_interface(body, order))
+            elif kind == _PACKET and (packet := _read_packet(body, order, interfaces)):
+                yield packet
+        except StructError:
+            return
+    if order is None:
+        raise PcapngError("not a pcapng file")
+
+
+def _blocks(file: BinaryIO) -> Iterator[tuple[int, bytes, str]]:
+    """Type, body and byte order (`<` or `>`) of each whole block."""
+    order = ""
+    while len(head := file.read(8)) == 8:
+        if head[:4] == b"\x0a\x0d\x0d\x0a":
+            magic = file.read(4)
+            order = {b"\x4d\x3c\x2b\x1a": "<", b"\x1a\x2b\x3c\x4d": ">"}.get(magic, "")
+            head += magic
+        if not order:
+            return
+        kind, size = Struct(f"{order}II").unpack_from(head)
+        if not 12 <= size <= _BLOCK_BYTES_MAX or size % 4:
+            return
+        rest = file.read(size - len(head))
+        if len(rest) != size - len(head):
+            return
+        yield kind, (head + rest)[8:-4], order
+
+
+def _options(data: bytes, order: str) -> Iterator[tuple[int, bytes]]:
+    layout, position = Struct(f"{order}HH"), 0
+    while position + 4 <= len(data):
+        code, size = layout.unpack_from(data, position)
+        if not code:
+            return
+        yield code, data[position + 4 : position + 4 + size]
+        position += 4 + size + -size % 4
+
+
+def _read_interface(body: bytes, order: str) -> _Interface:
+    link_type = Struct(f"{order}H").unpack_from(body)[0]
+    options = dict(_options(body[8:], order))
+    resolution = (options.get(_OPTION_RESOLUTION) or b"\x06")[0]
+    tick_s = 2.0 ** -(resolution & 0x7F) if resolution & 0x80 else 10.0**-resolution
+    name = options.get(_OPTION_NAME, b"").decode(errors="replace")
+    return _Interface(link_type, name, tick_s * 1e9)
+
+
+def _read_packet(body: bytes, order: str, interfaces: list[_Interface]) -> Packet | None:
+    number, high, low, captured, _ = Struct(f"{order}5I").unpack_from(body)
+    if number >= len(interfaces) or interfaces[number].link_type != LINKTYPE_USER0:
+        return None
+    ticks, ns = high << 32 | low, interfaces[number].ns
+    ts_ns = ticks if ns == 1.0 else int(ticks * ns)
+    return decode(ts_ns, interfaces[number].name, body[20 : 20 + captured])
