@@ -17,14 +17,16 @@ enum { WRITE = 64 << 10, READ = 256 << 10, CYCLE = 4 << 20, CARRY = 4096, BURST_
 enum { PREFIX = 1000, OTHER = 2000, PATTERNS = 50, REFUSED = 45, FRAME_MIN = 16, ENVELOPE = 12, HOPS = 8 };
 enum { DATAGRAMS = 64, DATAGRAM = 2048, CRC_EVERY = 16, RECEIVE_BUFFER = 32 << 20 };
 #define GROUP "239.255.77.4"
+#define QUIET_S 2.0
+#define LIMIT_S 15.0
 
-struct cycle { uint8_t *wire, *admitted; size_t bytes, *body, *end; uint32_t count, *size; };
+struct cycle { uint8_t *wire, *admitted; size_t bytes, *body, *end; uint32_t count, last, *size; };
 struct sender { int fd, writable, single; size_t at; uint32_t next; uint64_t messages, admitted; };
 struct receiver {
     int fd, closed, enveloped, begun;
     size_t carried;
     uint64_t messages, errors, missing, datagrams, overflow;
-    uint32_t origin, sequence;
+    uint32_t origin, sequence, last;
     uint8_t area[CARRY + READ];
 };
 
@@ -77,6 +79,7 @@ static void build_cycle(const char *kind) {
         size_t start = cycle.bytes, body;
         cycle.bytes += wrap(cycle.wire + start, i, cycle.size[i], pattern[i], &body);
         cycle.body[i] = start + body, cycle.end[i] = cycle.bytes, cycle.admitted[i] = pattern[i] < REFUSED;
+        if (cycle.admitted[i]) cycle.last = i;
     }
 }
 
@@ -119,6 +122,7 @@ static void take(struct receiver *r, const uint8_t *p, size_t size) {
     memcpy(&index, p + 12, 4);
     if (index >= cycle.count || !cycle.admitted[index] || cycle.size[index] != size) { r->errors++; return; }
     if (memcmp(p, cycle.wire + cycle.body[index], size)) r->errors++;
+    r->last = index;
 }
 
 /* Bytes of the head of the message at p, and its size; 0 where that is not there yet. */
@@ -258,15 +262,17 @@ static void turn(int ep, struct sender *s, int wait_ms) {
     }
 }
 
-static void drain(int ep, struct sender *s, double quiet_s, double limit_s) {
-    double last = now(), end = last + limit_s;
+/* Until all that is due is here, or nothing came for quiet_s. */
+static void drain(int ep, struct sender *s, double quiet_s) {
+    double last = now(), end = last + LIMIT_S;
     for (uint64_t seen = 0; seen < s->admitted && now() < end && now() - last < quiet_s;) {
         turn(ep, s, 10);
         if (seen != receiver.messages) seen = receiver.messages, last = now();
     }
 }
 
-/* A bridge may join a peer a little after it shook hands: send until the receiver has heard something. */
+/* A bridge may join a peer a little after it shook hands: send until the receiver has heard something. Then
+ * what is under way must not count: it has all come when the last of the cycle has, and no more after it. */
 static void settle(int ep, struct sender *s) {
     for (double end = now() + 10; !receiver.messages;) {
         if (now() > end) die("no frame comes through");
@@ -274,7 +280,8 @@ static void settle(int ep, struct sender *s) {
         for (int i = 0; i < 10; i++) turn(ep, s, 2);
     }
     while (s->at) send_burst(s, 1), turn(ep, s, 1);
-    drain(ep, s, 0.5, 5);
+    for (double end = now() + LIMIT_S; receiver.last != cycle.last && now() < end;) turn(ep, s, 10);
+    drain(ep, s, QUIET_S / 4);
     s->messages = s->admitted = receiver.messages = 0;
 }
 
@@ -299,7 +306,7 @@ static int measure(struct sender *s, double warmup, double seconds, int pid) {
     }
     in = s->messages - in, out = receiver.messages - out, cpu = cpu_s(pid) - cpu, own = cpu_s(getpid()) - own;
     double took = t - began;
-    drain(ep, s, 1, 5);
+    drain(ep, s, QUIET_S);
     printf("{\"in_per_s\": %.1f, \"out_per_s\": %.1f, \"cpu_us\": %.6f, \"core\": %.4f, \"load_core\": %.4f, "
            "\"loss\": %.6f, \"errors\": %llu, \"closed\": %d, \"missing\": %llu, \"overflow\": %llu, "
            "\"sent\": %llu, \"admitted\": %llu, \"received\": %llu}\n",

@@ -11,7 +11,7 @@ METHOD = """\
 - The bridge runs in a process of its own, on one core (`taskset`); the load generator, which is also the
   receiver, on the other. *In* counts frames that the bridge has taken, *out* those that the receiver
   got, both over the window; *lost* is what should have come out and did not, over the whole run, when
-  nothing more came for a second. Figures are medians over the repeats; a ratio is taken within one
+  nothing more came for two seconds. Figures are medians over the repeats; a ratio is taken within one
   repeat, and its smallest and largest stand in brackets.
 - *CPU* is user and system time of the bridge's process, all threads, by frame in; *of its core* is how
   much of its core it had. Below 1 either somebody else was on the core, or the load was the limit; then

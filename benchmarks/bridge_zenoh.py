@@ -17,7 +17,7 @@ import zenoh
 
 PREFIX, OTHER, PATTERNS, REFUSED = 1000, 2000, 50, 45
 SAMPLE = 64
-QUIET_S, LIMIT_S = 1.0, 5.0
+QUIET_S, LIMIT_S = 2.0, 15.0
 
 
 def session(port: int) -> Any:

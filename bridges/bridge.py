@@ -8,9 +8,10 @@ import secrets
 import time
 from collections.abc import Callable, Iterable
 
-from bridges.crossing import Crossing, Entry, admit, admit_stamped, only_frames, select, unspent
+from bridges.crossing import Crossing, Entry, admit_stamped, unspent
 from bridges.gate import Gate
 from bridges.holdoff import HoldOff
+from bridges.plain import admit, only_frames, select
 from bridges.rules import Patterns, Rule, Rules, Seen
 from bus.batch import Batch
 from bus.envelope import ENVELOPE_BYTES

@@ -13,7 +13,7 @@ from bridges.rules import Rules
 from bridges.runs import WALK, Run, column, cut, cut_admitted, find, numbers, stamp, verdicts
 from bus.batch import LENGTH, LENGTH_BYTES, Batch
 from bus.envelope import ENVELOPE_BYTES, HOPS_DEFAULT, LAYOUT, MAGIC
-from bus.frame import DATA_BYTES_MAX, FRAME_BYTES_MIN, frame_bytes
+from bus.frame import DATA_BYTES_MAX, FRAME_BYTES_MIN
 from bus.hub import Stats
 
 U32 = 0xFFFFFFFF
@@ -60,109 +60,6 @@ class Entry:
 
     def __init__(self, origin: int, rules: Rules, is_new: Callable[[int], bool]) -> None:
         self.origin, self.rules, self.is_new = origin, rules, is_new
-
-
-def only_frames(batch: Batch) -> bool:
-    """Whether every message of `batch` is a plain frame; reads lengths and headers only."""
-    data, position, left = batch.keep(), 0, batch.count
-    while left:
-        run = find(data, position, left)
-        if run is not None and not run.enveloped:
-            position, left = run.stop, left - run.messages
-            continue
-        some = min(left, WALK)
-        position = _frames_end(data, position, some)
-        if not position:
-            return False
-        left -= some
-    return True
-
-
-def _frames_end(data: bytes, position: int, count: int) -> int:
-    """Where the next message begins if these `count` are all plain frames; else 0."""
-    length_at = LENGTH.unpack_from
-    for _ in range(count):
-        length = length_at(data, position)[0]
-        position += LENGTH_BYTES
-        if not length or frame_bytes(data, position) != length:
-            return 0
-        position += length
-    return position
-
-
-class _Kept:
-    """What `admit` has let through: `parts`, and from `begun` on what is not copied yet."""
-
-    __slots__ = ("begun", "count", "parts")
-
-    def __init__(self) -> None:
-        self.parts: list[bytes] = []
-        self.count = self.begun = 0
-
-
-def admit(batch: Batch, entry: Entry, stats: Stats) -> Batch | None:
-    """The frames that may enter a bridge without trunks, bare; the rest is counted as rejected.
-
-    Whole runs of admitted messages are copied at once, and the very batch is returned when all may pass.
-    """
-    data, kept, position, left = batch.keep(), _Kept(), 0, batch.count
-    while left:
-        run = find(data, position, left)
-        if run is None or run.enveloped:
-            some = min(left, WALK)
-            position = _admit_each(data, position, some, entry, kept, stats)
-            left -= some
-        else:
-            _admit_run(data, run, entry, kept, stats)
-            position, left = run.stop, left - run.messages
-    if not kept.begun:
-        return batch if kept.count else None
-    kept.parts.append(data[kept.begun : position])
-    return Batch(b"".join(kept.parts), kept.count) if kept.count else None
-
-
-def _admit_run(data: bytes, run: Run, entry: Entry, kept: _Kept, stats: Stats) -> None:
-    passes = verdicts(data, run, entry.rules)
-    if passes is None:
-        kept.count += run.messages
-        return
-    admitted = cut_admitted(data, run, passes, 0)
-    stats.reject("pattern", run.messages - len(admitted))
-    kept.parts += data[kept.begun : run.start], *admitted
-    kept.count += len(admitted)
-    kept.begun = run.stop
-
-
-def _admit_each(data: bytes, position: int, count: int, entry: Entry, kept: _Kept, stats: Stats) -> int:
-    """The same, one message after the other; returns where the next one begins."""
-    length_at, sizes_at, parts, begun = LENGTH.unpack_from, _SIZES.unpack_from, kept.parts, kept.begun
-    heads, tokens_min, more = entry.rules.heads, entry.rules.tokens_min, entry.rules.more
-    for _ in range(count):
-        head, start = position, position + LENGTH_BYTES
-        length = length_at(data, head)[0]
-        position = start + length
-        if length >= FRAME_BYTES_MIN:
-            tokens, size = sizes_at(data, start + 1)
-            if length == FRAME_BYTES_MIN + 4 * tokens + size and size <= DATA_BYTES_MAX:
-                if (
-                    data.startswith(heads, start + FRAME_BYTES_MIN)
-                    and tokens >= tokens_min
-                    and (not more or entry.rules.admit(data, start))
-                ):
-                    kept.count += 1
-                    continue
-                stats.reject("pattern")
-            elif _enveloped(data, start, position, entry, stats) >= 0:
-                parts += data[begun:head], LENGTH.pack(length - ENVELOPE_BYTES)
-                begun = start + ENVELOPE_BYTES
-                kept.count += 1
-                continue
-        else:
-            stats.reject("malformed")
-        parts.append(data[begun:head])
-        begun = position
-    kept.begun = begun
-    return position
 
 
 class _Stamped:
@@ -264,7 +161,7 @@ def _stamp_each(data: bytes, position: int, count: int, entry: Entry, made: _Sta
                 head_of(length + ENVELOPE_BYTES, MAGIC, HOPS_DEFAULT, _LENGTH_MARK | length, origin, sequence)
             )
             add(data[start:position])
-        elif (hops := _enveloped(data, start, position, entry, stats)) >= 0:
+        elif (hops := enveloped(data, start, position, entry, stats)) >= 0:
             if not hops:
                 made.spent.append(made.count + passed + (sequence - before & U32))
             passed += 1
@@ -292,7 +189,7 @@ _HOPS_LEFT = b"\0", *(bytes((hops,)) for hops in range(HOPS_MAX))
 _ONE_HOP_LESS = bytes(max(0, hops - 1) for hops in range(256))
 
 
-def _enveloped(data: bytes, start: int, stop: int, entry: Entry, stats: Stats) -> int:
+def enveloped(data: bytes, start: int, stop: int, entry: Entry, stats: Stats) -> int:
     """The hops of an admissible envelope; -1 where the message may not enter, counted with its reason."""
     frame = start + ENVELOPE_BYTES
     if stop < frame + FRAME_BYTES_MIN or data[start] != MAGIC or data[start + 2] < MARK:
@@ -338,49 +235,6 @@ def _strip_each(data: bytes, position: int, count: int, parts: list[bytes]) -> i
         position += LENGTH_BYTES + length
         add(length_of(length - ENVELOPE_BYTES))
         add(data[start:position])
-    return position
-
-
-def select(batch: Batch, skip: int, rules: Rules, stats: Stats) -> Batch | None:
-    """The messages whose frame, `skip` bytes in, passes `rules`; the rest is counted as dropped."""
-    data, kept, position, left = batch.keep(), _Kept(), 0, batch.count
-    while left:
-        run = find(data, position, left)
-        if run is not None and run.frame == LENGTH_BYTES + skip:
-            _select_run(data, run, rules, kept)
-            position, left = run.stop, left - run.messages
-        else:
-            some = min(left, WALK)
-            position = _select_each(data, position, some, skip, rules, kept)
-            left -= some
-    if kept.count == batch.count:
-        return batch
-    stats.drop("pattern", batch.count - kept.count)
-    kept.parts.append(data[kept.begun : position])
-    return Batch(b"".join(kept.parts), kept.count) if kept.count else None
-
-
-def _select_run(data: bytes, run: Run, rules: Rules, kept: _Kept) -> None:
-    passes = verdicts(data, run, rules)
-    if passes is None:
-        kept.count += run.messages
-        return
-    found = cut_admitted(data, run, passes, 0)
-    kept.parts += data[kept.begun : run.start], *found
-    kept.count += len(found)
-    kept.begun = run.stop
-
-
-def _select_each(data: bytes, position: int, count: int, skip: int, rules: Rules, kept: _Kept) -> int:
-    length_at, admit = LENGTH.unpack_from, rules.admit
-    for _ in range(count):
-        head = position
-        position += LENGTH_BYTES + length_at(data, head)[0]
-        if admit(data, head + LENGTH_BYTES + skip):
-            kept.count += 1
-        else:
-            kept.parts.append(data[kept.begun : head])
-            kept.begun = position
     return position
 
 

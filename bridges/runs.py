@@ -2,7 +2,7 @@
 
 Columns of a batch, strided slices through equal messages, are compared in C; whether a message may pass
 depends on its first tokens alone and is remembered for them (`bridges.rules.Verdicts`). All else is walked
-over, one message after the other, in `bridges.crossing`.
+over, one message after the other, in `bridges.crossing` and `bridges.plain`.
 """
 
 from collections.abc import Sequence

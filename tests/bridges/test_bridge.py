@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from bridges.bridge import Bridge, Side
 from bridges.can import CanLink
 from bridges.codecs.uart import Decoder, encode
-from bridges.crossing import only_frames
+from bridges.plain import only_frames
 from bridges.uart import UartLink
 from bus.batch import from_payloads
 from bus.envelope import Envelope, split, wrap

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridges import crossing
-from bridges.crossing import Crossing, Entry, admit, admit_stamped, only_frames, select, strip
+from bridges import crossing, plain
+from bridges.crossing import Crossing, Entry, admit_stamped, strip
+from bridges.plain import admit, only_frames, select
 from bridges.rules import VERDICTS, Rule, Rules, Seen, Verdicts
 from bridges.runs import RUN_MIN, Run, cut, find, numbers, verdicts
 from bus.batch import LENGTH_BYTES, Batch, from_payloads, payloads
@@ -62,7 +63,8 @@ rules = st.sampled_from(RULES)
 def walked(call: Any) -> Any:
     """What `call` returns where no run is ever found."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(crossing, "find", lambda *_: None)
+        for module in (crossing, plain):
+            patch.setattr(module, "find", lambda *_: None)
         return call()
 
 
