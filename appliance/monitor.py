@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Protocol
 
+from bridges.ledger import behind
 from bus.batch import from_payloads
 from bus.events import Event, Kind
 from bus.hub import Hub, Link, Stats
@@ -59,8 +60,8 @@ class Monitor:
             self._scan_link(link)
         for hub in self._watched.hubs():
             self._scan_loops(hub)
-            for pipe in hub.pipes:
-                self._scan_drops(f"{hub.name}/{pipe.name}", pipe.stats, now)
+            for one in (one for pipe in hub.pipes for one in behind(pipe)):
+                self._scan_drops(f"{hub.name}/{one.name}", one.stats, now)
 
     def _scan_link(self, link: Link) -> None:
         state = getattr(link, "bus_state", ""), getattr(link, "state", ""), getattr(link, "losses", 0)

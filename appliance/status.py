@@ -13,6 +13,7 @@ from typing import Any
 
 from appliance.compose import Appliance
 from appliance.monitor import Monitor
+from bridges.ledger import behind
 from bus.hub import Hub, Stats
 from bus.watched import WatchedHub
 
@@ -47,7 +48,8 @@ def _link(link: Any) -> dict[str, Any]:
 
 def _hub(hub: Hub) -> dict[str, Any]:
     cuts = [cut.pipe.name for cut in hub.cuts] if isinstance(hub, WatchedHub) else []
-    return {"name": hub.name, "cuts": cuts, "pipes": [_pipe(pipe.name, pipe.stats) for pipe in hub.pipes]}
+    pipes = [_pipe(one.name, one.stats) for pipe in hub.pipes for one in behind(pipe)]
+    return {"name": hub.name, "cuts": cuts, "pipes": pipes}
 
 
 def _pipe(name: str, stats: Stats) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from appliance.compose import Appliance
 from appliance.monitor import Monitor
 from appliance.status import StatusServer, ask, snapshot, status_socket
 from appliance.top import look, page
+from bridges.bridge import Bridge
 from bus.events import PATTERN, Event, event_of
 from bus.frame import DATA_BYTES_MAX, pack, unpack
 from bus.hub import Hub, Stats
@@ -87,6 +88,20 @@ def test_drops_are_an_event_with_counts_but_not_at_every_look(parts: Parts, moni
         {"queue_full": 50},
         {"queue_full": 50},
     ]
+
+
+def test_what_a_medium_sheds_behind_a_bridge_is_an_event_too() -> None:
+    bridge, ear = Bridge("joint", 7), Ear(Hub())
+    bridge.side("line").attach(ear)
+    parts = Parts()
+    parts.hub = bridge
+    monitor = Monitor("gw", parts, clock_ns=lambda: NOW_NS)
+    ear.stats.offered += 2
+    ear.stats.drop("conflated", 2)
+    monitor.scan(0)
+    assert causes(monitor) == [("shed", "frames were dropped")]
+    assert monitor.events[0].source == "gw/joint/ear"
+    assert monitor.events[0].counts == {"conflated": 2}
 
 
 def test_a_loop_is_an_event_that_names_what_was_cut(parts: Parts, monitor: Monitor) -> None:
