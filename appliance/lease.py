@@ -53,6 +53,8 @@ class Candidacy:
         self._resigning_s: float | None = None
         self._standing: State = "standby"
         self._up_s: float | None = None
+        self._looked_s = 0.0
+        self._stalled_s: float | None = None
 
     @property
     def name(self) -> str:
@@ -65,6 +67,7 @@ class Candidacy:
     def open(self, loop: AbstractEventLoop) -> None:
         """Begin to speak to the brokers."""
         self._loop = loop
+        self._looked_s = loop.time()
         if isinstance(loop, WakefulLoop):
             loop.guard(self._on_wake)
         for broker in self._brokers:
@@ -90,13 +93,27 @@ class Candidacy:
             self._up_s = None
         elif self._up_s is None:
             self._up_s = now
+        self._look_at_time(now)
         was, ready = self.candidate.ready, self._up_s is not None and now - self._up_s >= BLIND_S
-        if ready and not was and self.gate is not None and not self.gate.open:
-            self.gate.blind()
+        if ready and not was:
+            self._blind()
         self.candidate.ready = ready
         if ready != was:
             words = "all links up" if ready else "a link is down"
             self.record("lease", self.name, f"{self.candidate.state}: {words}", epoch=self.candidate.epoch)
+
+    def _look_at_time(self, now: float) -> None:
+        """After a stall our sockets may have overflowed; unless we are granted at once, another forwarded."""
+        if now - self._looked_s > self.candidate.lease_s:
+            self._stalled_s = now
+        self._looked_s = now
+        if self._stalled_s is not None and (self.candidate.holding or now - self._stalled_s >= BLIND_S):
+            self._stalled_s = None
+            self._blind()
+
+    def _blind(self) -> None:
+        if self.gate is not None and not self.candidate.holding:
+            self.gate.blind()
 
     def _on_wake(self) -> None:
         """The loop woke up: if it slept through the end of our lease, nothing may leave."""

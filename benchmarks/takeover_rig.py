@@ -208,23 +208,26 @@ class Program:
         return self.process.returncode
 
 
-TOPOLOGY = """\
+SITE = """\
 name: takeovers
 gateways:
   hub: {{address: 127.0.0.1}}
   br-1: {{address: 127.0.0.1}}
   br-2: {{address: 127.0.0.1}}
-  gw-a: {{address: 127.0.0.1, node: 1}}
-  gw-b: {{address: 127.0.0.1, node: 2}}
-brokers:
-  main: {{on: br-1, listen: "tcp://127.0.0.1:{brokers[0]}"}}
-  spare: {{on: br-2, listen: "tcp://127.0.0.1:{brokers[1]}"}}
+{gateways}brokers:
+  main: {{on: br-1, listen: "tcp://{host}:{brokers[0]}"}}
+  spare: {{on: br-2, listen: "tcp://{host}:{brokers[1]}"}}
 buses:
   plant:
     on: hub
     listen:
-      - {{url: "tcp://127.0.0.1:{door}", trunk: false}}
-      - {{url: "tcp://127.0.0.1:{bus}", trunk: {envelopes}}}
+{listen}
+"""
+GATEWAYS = """\
+  gw-a: {address: 192.0.2.1, node: 1}
+  gw-b: {address: 192.0.2.2, node: 2}
+"""
+BRIDGE = """\
 bridges:
   motor:
     on: [gw-a, gw-b]
@@ -251,34 +254,42 @@ class Rig:
 
     def _far(self, end: int) -> str:
         if self.line is not None:
-            return f"uart: {{port: {self.line.paths[end]}, baud: 921600, exclusive: false}}"
+            return f"uart: {{port: {self.line.paths[end]}, baud: 921600}}"
         options = f"{{port: {self.can_port}, hop_limit: 0}}"
         return f"can: {{interface: udp_multicast, channel: 239.74.163.58, fd: true, options: {options}}}"
 
-    def _write(self, name: str, end: int, door: int, bus: int, brokers: list[int]) -> Path:
+    def _site(self, host: str, bus: int, brokers: list[int], gateways: str) -> str:
+        """Buses and brokers, by these ports. Without envelopes the bus has one address for all."""
+        trunk = str(self.envelopes).lower()
+        listen = [f'      - {{url: "tcp://{host}:{bus}", trunk: {trunk}}}']
+        if self.envelopes:
+            listen.insert(0, f"      - tcp://{host}:{self.door}")
+        return SITE.format(host=host, brokers=brokers, gateways=gateways, listen="\n".join(listen))
+
+    def _write(self, name: str, text: str) -> Path:
         file = self.directory / f"{name}.yaml"
-        text = TOPOLOGY.format(
-            door=door, bus=bus, brokers=brokers, far=self._far(end), envelopes=str(self.envelopes).lower()
-        )
-        if not self.envelopes:  # one kind of address: the gateways dial the first
-            text = text.replace(f'      - {{url: "tcp://127.0.0.1:{door}", trunk: false}}\n', "")
         file.write_text(text)
         return file
+
+    def _gateway(self, name: str, end: int) -> Path:
+        """A gateway's own view: it reaches all others by its relays, and has its own end of the line."""
+        ports = [relay.port for relay in self.broker_relays[name]]
+        site = self._site("0.0.0.0", self.bus_relays[name].port, ports, GATEWAYS)
+        trunk = str(self.envelopes).lower()
+        return self._write(name, site + BRIDGE.format(far=self._far(end), envelopes=trunk))
 
     async def open(self) -> None:
         if not self.envelopes:
             self.door = self.bus
         if self.line is not None:
             self.line.open()
-        plain = self._write("site", 0, self.door, self.bus, self.brokers)
-        for name in ("hub", "br-1", "br-2"):
-            self.programs[name] = Program(plain, name)
+        site = self._write("site", self._site("127.0.0.1", self.bus, self.brokers, ""))
+        for name in ("hub", *_BROKERS):
+            self.programs[name] = Program(site, name)
         for end, name in enumerate(("gw-a", "gw-b")):
             for relay in (self.bus_relays[name], *self.broker_relays[name]):
                 await relay.open()
-            ports = [relay.port for relay in self.broker_relays[name]]
-            file = self._write(name, end, self.door, self.bus_relays[name].port, ports)
-            self.programs[name] = Program(file, name)
+            self.programs[name] = Program(self._gateway(name, end), name)
         await asyncio.gather(*(program.start() for program in self.programs.values()))
         await until(lambda: self.active() is not None and self.standby_ready(), what="the first lease")
 

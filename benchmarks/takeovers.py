@@ -13,7 +13,7 @@ import random
 import signal
 import sys
 import tempfile
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from struct import Struct
@@ -314,10 +314,10 @@ def table(results: dict[str, list[Outcome]]) -> str:
     return "\n".join(lines)
 
 
-def plan(count: int, seed: int) -> list[tuple[str, bool, list[str]]]:
+def plan(count: int, seed: int, kinds: Sequence[str] = FAULTS) -> list[tuple[str, bool, list[str]]]:
     """Faults in a seeded order, evenly over the setups."""
     chance = random.Random(seed)
-    faults = [FAULTS[number % len(FAULTS)] for number in range(count)]
+    faults = [kinds[number % len(kinds)] for number in range(count)]
     chance.shuffle(faults)
     share = -(-count // len(SETUPS))
     return [(*setup, faults[n * share : (n + 1) * share]) for n, setup in enumerate(SETUPS)]
@@ -325,7 +325,9 @@ def plan(count: int, seed: int) -> list[tuple[str, bool, list[str]]]:
 
 async def run(options: argparse.Namespace) -> dict[str, list[Outcome]]:
     results: dict[str, list[Outcome]] = {}
-    for number, (medium, envelopes, faults) in enumerate(plan(options.count, options.seed)):
+    for number, (medium, envelopes, faults) in enumerate(
+        plan(options.count, options.seed, options.fault or FAULTS)
+    ):
         if faults and (
             not options.setup or f"{medium}-{'envelopes' if envelopes else 'plain'}" in options.setup
         ):
@@ -349,6 +351,7 @@ def main() -> int:
     parser.add_argument(
         "--setup", action="append", default=[], help="can-envelopes, can-plain, uart-envelopes, uart-plain"
     )
+    parser.add_argument("--fault", action="append", default=[], choices=FAULTS, help="only this (repeatable)")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--verbose", action="store_true", help="a line for each fault")
     options = parser.parse_args()

@@ -131,7 +131,7 @@ class Gate:
 
     def blind(self) -> None:
         """A side was not heard for a while: what the window has cannot be trusted."""
-        self.window.clear("blind")
+        self.window.void("blind")
         if self._stamps is not None:
             self._stamps.forget()
 

@@ -30,12 +30,13 @@ class SideRules(NamedTuple):
 class _Entry:
     """One frame: `due` are the sides to send it to, `open` those where it may yet be heard, as bits."""
 
-    __slots__ = ("due", "frame", "heard_s", "hops", "key", "named", "number", "open")
+    __slots__ = ("due", "frame", "heard_s", "hops", "key", "named", "number", "open", "void")
 
     def __init__(self, number: int, frame: bytes, key: int, named: bool, hops: int, now: float) -> None:
         self.number, self.frame, self.key, self.named, self.hops = number, frame, key, named, hops
         self.heard_s = now
         self.due = self.open = 0
+        self.void = False  # never to be sent: only its copies are to be known
 
 
 class Due(NamedTuple):
@@ -147,7 +148,7 @@ class Window:
             entry.due &= ~bit
             if not entry.due:
                 self._settle("heard")
-        elif self._sides[side].inward(entry.frame):
+        elif not entry.void and self._sides[side].inward(entry.frame):
             self._owe(entry, entry.open & self._outward(entry.frame))
         if not entry.open:
             self._remove(entry)
@@ -250,10 +251,12 @@ class Window:
         envelope = Envelope(entry.key >> 32, entry.key & 0xFFFFFFFF, hops)
         return Due(entry.due, wrap(entry.frame, envelope), entry.hops)
 
-    def clear(self, reason: str) -> None:
-        """Give up everything, counted by `reason`."""
-        for entry in list(self._entries.values()):
-            self._give_up(entry, reason)
+    def void(self, reason: str) -> None:
+        """Send nothing of what was heard so far, counted by `reason`; copies that come yet are known."""
+        for entry in self._entries.values():
+            if entry.due:
+                self._settle(reason)
+            entry.due, entry.void = 0, True
 
     def _empty(self) -> None:
         self._entries.clear()

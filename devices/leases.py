@@ -41,12 +41,12 @@ class _Candidate:
 class _Group:
     """The candidates for one pattern and bridge name."""
 
-    __slots__ = ("candidates", "epoch", "expiry_s", "free_s", "grace_s", "holder", "touched_s")
+    __slots__ = ("candidates", "epoch", "expiry_s", "free_s", "grace_s", "holder", "last_id", "touched_s")
 
     def __init__(self, now: float) -> None:
         self.candidates: dict[int, _Candidate] = {}
         self.holder: _Candidate | None = None
-        self.epoch = 0
+        self.epoch = self.last_id = 0  # who held it last goes on in the same epoch
         self.expiry_s = float("-inf")
         self.free_s = now  # when no earlier lease can run any more
         self.grace_s: float | None = None
@@ -150,8 +150,10 @@ class LeaseTable:
         old = group.holder
         if old is not None and old is not candidate:
             group.free_s = max(group.free_s, group.expiry_s)
-        if not candidate.claim.holding or candidate.claim.epoch < group.epoch:
+        again = candidate.claim.id == group.last_id and not candidate.claim.resign
+        if not again and (not candidate.claim.holding or candidate.claim.epoch < group.epoch):
             group.epoch = (group.epoch + 1) & 0xFFFFFFFF
+        group.last_id = candidate.claim.id
         group.holder, group.expiry_s = candidate, now + candidate.lease_s
         self.grants += 1
 
