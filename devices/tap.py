@@ -69,7 +69,7 @@ class Recorder:
         self.boot = time.time_ns()
         self._watches: list[_Watch] = []
         self._ring: Ring | None = None
-        self._writer: WriterProcess | None = None
+        self.writer: WriterProcess | None = None
         self._number = self._noticed = self._gap = self._slice = 0
         self._notice_bytes = options.ring_bytes // 8
         self._notice_timer: TimerHandle | None = None
@@ -84,7 +84,7 @@ class Recorder:
         except BaseException:
             ring.close()
             raise
-        self._ring, self._writer, self.state = ring, writer, "up"
+        self._ring, self.writer, self.state = ring, writer, "up"
         writer.open(loop)
         self._ledger_timer = loop.call_later(LEDGER_S / _SLICES, self._on_ledger)
 
@@ -143,9 +143,9 @@ class Recorder:
         if self._notice_timer is not None:
             self._notice_timer.cancel()
             self._notice_timer = None
-        if self._ring is not None and self._writer is not None:
+        if self._ring is not None and self.writer is not None:
             self._noticed = self._ring.head
-            self._writer.notice(self._noticed)
+            self.writer.notice(self._noticed)
 
     def _on_ledger(self) -> None:
         self._ledger_timer = self._loop.call_later(LEDGER_S / _SLICES, self._on_ledger)
@@ -191,12 +191,12 @@ class Recorder:
         for timer in (self._ledger_timer, self._notice_timer):
             if timer is not None:
                 timer.cancel()
-        if self._ring is None or self._writer is None:
+        if self._ring is None or self.writer is None:
             return
         self._put_ledgers(0, 1)
         for watch in self._watches:
             watch.close()
-        self._writer.close()
+        self.writer.close()
         self._ring.close()
         self._ring, self.state = None, "closed"
 
@@ -204,20 +204,28 @@ class Recorder:
 class _Watch:
     """One tap of a recorder: finds the place of a pipe once, then only hands over."""
 
-    __slots__ = ("_hub", "_ledger", "_locate", "_name", "_places", "_record", "owed", "place_of_hub")
+    __slots__ = ("_hub", "_ledger", "_locate", "_met", "_name", "_places", "_record", "owed", "place_of_hub")
 
     def __init__(self, recorder: Recorder, name: str, locate: Locate) -> None:
         self._record, self._name, self._locate = recorder.record, name, locate
         self._places: dict[int, tuple[Pipe | None, bytes]] = {}
         self._hub: Hub | None = None
         self._ledger: Ledger | None = None
+        self._met: tuple[Pipe, ...] = ()
         self.place_of_hub = Place(name, "", "", 0).encode()
         self.owed: list[tuple[str, str, int, str, int]] = []
 
     def __call__(self, batch: Batch, pipe: Pipe | None) -> None:
+        if self._hub is not None and self._hub.pipes is not self._met:
+            self._meet(self._hub.pipes)
         known = self._places.get(id(pipe))
         place = known[1] if known is not None and known[0] is pipe else self._learn(pipe)
         self._record(place, batch)
+
+    def _meet(self, pipes: tuple[Pipe, ...]) -> None:
+        self._met = pipes
+        if self._ledger is not None:
+            self._ledger.meet(pipes)
 
     def _learn(self, pipe: Pipe | None) -> bytes:
         if len(self._places) >= _PLACES:

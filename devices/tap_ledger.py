@@ -1,6 +1,6 @@
 """What the ledgers of a hub's pipes gained since the last look: rows for the capture."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from bus.hub import Hub, Pipe, Stats
@@ -48,6 +48,13 @@ class Ledger:
         for pipe in hub.pipes:
             self._pipes[id(pipe)] = pipe
             list(self._gains(pipe))
+
+    def meet(self, pipes: Sequence[Pipe]) -> None:
+        """Know of new ones, which are last, before they can leave again."""
+        for pipe in reversed(pipes):
+            if id(pipe) in self._pipes:
+                return
+            self._pipes[id(pipe)] = pipe
 
     def gains(self, part: int = 0, parts: int = 1) -> list[Gain]:
         """Of one part of the pipes: (pipe, direction, word, messages more); part 0 has those that left."""
