@@ -37,6 +37,7 @@ class ShedPipe:
 
     def _pump(self) -> None:
         self._timer = None
+        self._queue.expire(self._loop.time())
         while not self._closed and not self.pipe.stats.queued and (messages := self._take()):
             self.pipe.send(from_payloads(messages))
         if self._queue and not self._closed:

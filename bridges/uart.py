@@ -123,7 +123,9 @@ class UartPipe:
         self._decoder = Decoder(link.stats.rejected)
         self._outbox = link.outbox()
         self._byte_s, self._ahead_bytes, self._echoes = link.settings.byte_s, link.ahead_bytes, link.echoes
+        self._age_s = link.shed.age_s
         self._timer: TimerHandle | None = None
+        self._tending: TimerHandle | None = None
         self._waiting = self._closed = False
 
     def start(self) -> None:
@@ -155,6 +157,7 @@ class UartPipe:
 
     def _flush(self) -> None:
         self._timer = None
+        self._outbox.expire(self._loop.time())
         while True:
             ahead_bytes, now = self._port.waiting(), self._loop.time()
             if ahead_bytes >= self._ahead_bytes:
@@ -195,6 +198,18 @@ class UartPipe:
         if not self._waiting:
             self._waiting = True
             self._loop.add_writer(self._fd, self._flush)
+        self._tend_later()
+
+    def _tend_later(self) -> None:
+        if self._age_s is not None and self._tending is None and self._outbox:
+            self._tending = self._loop.call_later(self._age_s, self._tend)
+
+    def _tend(self) -> None:
+        """The line stands still: what grows stale is counted so, though nobody asks for it."""
+        self._tending = None
+        if self._waiting:
+            self._outbox.expire(self._loop.time())
+            self._tend_later()
 
     def _rest(self) -> None:
         if self._waiting:
@@ -210,8 +225,9 @@ class UartPipe:
         self._closed = True
         self._loop.remove_reader(self._fd)
         self._loop.remove_writer(self._fd)
-        if self._timer is not None:
-            self._timer.cancel()
+        for timer in (self._timer, self._tending):
+            if timer is not None:
+                timer.cancel()
         self._hub.detach(self)
         self._outbox.close()
         self._port.close()
