@@ -4,7 +4,9 @@ import argparse
 import asyncio
 import logging
 import signal
+import tempfile
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 
 from rich.console import Console
@@ -22,20 +24,32 @@ LOOK_S = 0.1
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seconds", type=float, default=8.0, metavar="S", help="how long to send")
+    parser.add_argument(
+        "--capture", type=Path, metavar="DIR", help="record there what all parts move (a new one in /tmp)"
+    )
+    parser.add_argument("--no-capture", action="store_true", help="record nothing")
     parser.add_argument("--rate", type=float, default=50.0, metavar="N", help="frames a second, each sender")
 
 
 def run(options: argparse.Namespace) -> int:
-    return asyncio.run(play(options.seconds, options.rate, Console()))
+    capture = None if options.no_capture else options.capture or new_capture()
+    return asyncio.run(play(options.seconds, options.rate, Console(), capture and capture.absolute()))
 
 
-async def play(seconds: float, rate: float, console: Console) -> int:
+def new_capture() -> Path | None:
+    """A directory that stays; None without the package that writes captures."""
+    if find_spec("pyarrow") is None:
+        return None
+    return Path(tempfile.mkdtemp(prefix="buscoupler-demo-"))
+
+
+async def play(seconds: float, rate: float, console: Console, capture: Path | None = None) -> int:
     """The whole demo. Returns 0 if every frame arrived everywhere once, 1 if not."""
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     with directory() as name:
-        scene = Scene(Path(name))
+        scene = Scene(Path(name), capture)
         try:
             await scene.start()
             introduce(scene, console)
@@ -44,7 +58,12 @@ async def play(seconds: float, rate: float, console: Console) -> int:
         finally:
             failed = scene.failed()
             ledgers = await scene.stop()
-        return conclude(scene, ledgers, failed, console)
+        status = conclude(scene, ledgers, failed, console)
+    if capture is not None:
+        console.print(
+            f"What passed is in {capture}; look into it with: buscoupler audit {capture}", soft_wrap=True
+        )
+    return status
 
 
 def introduce(scene: Scene, console: Console) -> None:

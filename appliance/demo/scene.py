@@ -35,6 +35,10 @@ bridges:
       - uart: {{port: {line}, baud: 921600}}
       - can: {{interface: {interface}, channel: {channel}, options: {options}}}
 """
+RECORDER = """\
+devices:
+  recorder: {{on: here, tap: [plant, office, coupler], directory: "{capture}", yields: false}}
+"""
 
 
 def free_port() -> int:
@@ -57,17 +61,19 @@ def can_settings() -> dict[str, Any]:
 
 
 class Scene:
-    """Everything the demo starts; `stop` ends it all, also after a start that failed half-way."""
+    """Everything the demo starts; `stop` ends it all, also after a start that failed half-way.
 
-    def __init__(self, directory: Path) -> None:
+    With `capture` every part records into that directory what it moves.
+    """
+
+    def __init__(self, directory: Path, capture: Path | None = None) -> None:
         self.plant, self.office = (f"tcp://127.0.0.1:{free_port()}" for _ in range(2))
         self.can = can_settings()
         self.file, self.log = directory / "demo.yaml", directory / "demo.log"
         self.log.touch()
         self.line = NullModem(directory)
-        self.file.write_text(
-            TOPOLOGY.format(plant=self.plant, office=self.office, line=self.line.a, **self.can)
-        )
+        text = TOPOLOGY.format(plant=self.plant, office=self.office, line=self.line.a, **self.can)
+        self.file.write_text(text + (RECORDER.format(capture=capture) if capture else ""))
         self._directory = directory
         self._processes: dict[str, Process] = {}
         self.members = self._members()
