@@ -38,6 +38,8 @@ class Gate:
         self._bridge, self._may_forward, self._on_lapse = bridge, may_forward, on_lapse
         self._private, self._last = secrets.randbits(32), secrets.randbits(32)
         self._stamps = Stamps() if bridge.stamps else None
+        if self._stamps is not None:
+            self._stamps.advance(bridge.clock())
         self._numbers = {id(side): number for number, side in enumerate(bridge.sides)}
         rules = [_rules(side, side.name in deaf) for side in bridge.sides]
         self.window = Window(rules, bridge.origin, bridge.seen, self._stamps, self._own_key, age_s)
@@ -131,9 +133,10 @@ class Gate:
 
     def blind(self) -> None:
         """A side was not heard for a while: what the window has cannot be trusted."""
-        self.window.void("blind")
+        self.window.void("blind", self._bridge.clock())
         if self._stamps is not None:
             self._stamps.forget()
+            self._stamps.advance(self._bridge.clock())
 
 
 def _rules(side: "Side", deaf: bool) -> SideRules:

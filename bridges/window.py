@@ -13,6 +13,7 @@ from bus.envelope import HOPS_DEFAULT, Envelope, split, wrap
 from bus.hub import Stats
 
 AGE_S = 2.0
+VOID_S = 0.25  # or equal frames that come later would be taken for their copies
 COUNT = 16384
 BYTES = 16 << 20
 Admits = Callable[[bytes], bool]
@@ -251,12 +252,13 @@ class Window:
         envelope = Envelope(entry.key >> 32, entry.key & 0xFFFFFFFF, hops)
         return Due(entry.due, wrap(entry.frame, envelope), entry.hops)
 
-    def void(self, reason: str) -> None:
-        """Send nothing of what was heard so far, counted by `reason`; copies that come yet are known."""
+    def void(self, reason: str, now: float) -> None:
+        """Send nothing of what was heard so far, counted by `reason`; copies that come soon are known."""
         for entry in self._entries.values():
             if entry.due:
                 self._settle(reason)
             entry.due, entry.void = 0, True
+            entry.heard_s = min(entry.heard_s, now + VOID_S - self._age_s)
 
     def _empty(self) -> None:
         self._entries.clear()
