@@ -145,12 +145,14 @@ static size_t feed(struct receiver *r, const uint8_t *p, size_t n) {
     return used;
 }
 
-static void receive_stream(struct receiver *r) {
+/* Whether there may be more. */
+static int receive_stream(struct receiver *r) {
     ssize_t n = recv(r->fd, r->area + r->carried, READ, MSG_DONTWAIT);
-    if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
-    if (n <= 0) { r->closed = 1, close(r->fd); return; }
+    if (n < 0 && (errno == EAGAIN || errno == EINTR)) return 0;
+    if (n <= 0) { r->closed = 1, close(r->fd); return 0; }
     size_t have = r->carried + n, used = feed(r, r->area, have);
     memmove(r->area, r->area + used, r->carried = have - used);
+    return n == READ && !r->closed;
 }
 
 static uint32_t crc32(const uint8_t *p, size_t n) {
@@ -170,7 +172,7 @@ static void open_datagram(struct receiver *r, const uint8_t *p, size_t n) {
     }
 }
 
-static void receive_datagrams(struct receiver *r) {
+static int receive_datagrams(struct receiver *r) {
     static uint8_t data[DATAGRAMS][DATAGRAM], control[DATAGRAMS][CMSG_SPACE(sizeof(uint32_t))];
     static struct mmsghdr messages[DATAGRAMS];
     static struct iovec vectors[DATAGRAMS];
@@ -186,6 +188,7 @@ static void receive_datagrams(struct receiver *r) {
         if (c && c->cmsg_type == SO_RXQ_OVFL) memcpy(&overflow, CMSG_DATA(c), 4), r->overflow = overflow;
         open_datagram(r, data[i], messages[i].msg_len);
     }
+    return n == DATAGRAMS;
 }
 
 /* ---- joining ---- */
@@ -255,7 +258,8 @@ static void turn(int ep, struct sender *s, int wait_ms) {
     struct epoll_event events[4];
     int n = epoll_wait(ep, events, 4, wait_ms);
     for (int i = 0; i < n; i++) {
-        if (events[i].data.u32 && !receiver.closed) datagrams ? receive_datagrams(&receiver) : receive_stream(&receiver);
+        int more = events[i].data.u32 && !receiver.closed;
+        while (more) more = datagrams ? receive_datagrams(&receiver) : receive_stream(&receiver);
         if (events[i].data.u32) continue;
         if (events[i].events & EPOLLOUT) s->writable = 1;
         while (events[i].events & EPOLLIN && recv(s->fd, rest, sizeof rest, MSG_DONTWAIT) > 0) continue;
@@ -279,7 +283,10 @@ static void settle(int ep, struct sender *s) {
         if (s->writable) send_burst(s, 1);
         for (int i = 0; i < 10; i++) turn(ep, s, 2);
     }
-    while (s->at) send_burst(s, 1), turn(ep, s, 1);
+    while (s->at) {
+        for (int i = 0; s->at && s->writable && i < (s->single ? BURST_SINGLE : BURST_BATCHED); i++) send_burst(s, 1);
+        turn(ep, s, s->writable ? 0 : 10);
+    }
     for (double end = now() + LIMIT_S; receiver.last != cycle.last && now() < end;) turn(ep, s, 10);
     drain(ep, s, QUIET_S / 4);
     s->messages = s->admitted = receiver.messages = 0;
