@@ -22,11 +22,19 @@ COMMANDS = {
     "traffic": ("appliance.probe.traffic", "paced, numbered test traffic to any of these"),
     "top": ("appliance.top", "what running gateways do now"),
     "tokens": ("appliance.tokens", "the tokens of names, and names that share one"),
+    "audit": ("appliance.pipeline", "of a capture's frames: did each segment get each exactly once"),
+    "latency": ("appliance.pipeline", "of a capture: time per hop and end to end, clocks corrected"),
+    "rates": ("appliance.pipeline", "of a capture: frames and bytes by pattern and time, top talkers"),
+    "last": ("appliance.pipeline", "of a capture: the last value of each pattern"),
+    "failovers": ("appliance.pipeline", "of a capture: service gaps and takeovers"),
+    "report": ("appliance.pipeline", "of a capture: one HTML page of all this"),
+    "warm": ("appliance.pipeline", "let these start in half the time, once and for all"),
+    "pipeline": ("appliance.pipeline", "these and more jobs on captures: tokens, watch, serve"),
 }
 
 
 # library -> extra of this distribution that brings it; links name their own when they open
-EXTRAS = {"psutil": "demo", "rich": "demo"}
+EXTRAS = {"psutil": "demo", "rich": "demo", "pyspark": "pipeline", "pyarrow": "pipeline"}
 
 
 def missing(error: ModuleNotFoundError) -> str:

@@ -1,0 +1,409 @@
+"""Captures with planted faults, by a seed: what a job must find, exactly, and nothing else.
+
+    python -m benchmarks.planted DIRECTORY --rows 1000000
+
+The system: each gateway has a bus of its own and a bridge from it to one trunk that all share. The first bus
+has a second gateway, which takes over when the first one's bridge dies. A frame makes 2 + 2 * gateways rows:
+it comes onto its bus, into its bridge, onto the trunk, into every other bridge and onto every other bus.
+"""
+
+import argparse
+import json
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from bus.pattern import token
+from pipeline import schema
+
+START_NS: Final = 1_780_000_000_000_000_000  # a round number, within a day for the sizes in use
+KINDS: Final = ("fridge", "oven", "motor", "door")
+ENVELOPES: Final = ("all", "trunk", "none")
+TRUNK: Final = "trunk"
+_CHUNK: Final = 200_000  # frames held at once
+_PAYLOAD: Final = 14  # bytes: "021.57 0001234"
+Ints = NDArray[np.int64]
+Drops = Counter[tuple[int, str]]  # (place, reason)
+
+
+@dataclass
+class Plan:
+    """How much, and how much of it is wrong. `envelope`: rows that carry one: all, the trunk's, none."""
+
+    rows: int = 100_000
+    gateways: int = 4
+    seed: int = 1
+    rate: float = 2000.0
+    sensors: int = 200
+    lost: float = 0.002
+    doubled: float = 0.001
+    echoed: float = 0.0005
+    aged: float = 0.0005
+    takeovers: int = 2
+    gap_s: float = 0.25
+    repeated: float = 0.02
+    envelope: str = "trunk"
+    offsets_ns: tuple[int, ...] = (0, 1_500_000, -700_000, 300_000)
+
+    @property
+    def frames(self) -> int:
+        return self.rows // (2 + 2 * self.gateways - 1)
+
+
+@dataclass
+class Truth:
+    """What was planted, in the words that jobs use."""
+
+    frames: int = 0
+    rows: int = 0
+    missing: Counter[str] = field(default_factory=Counter)  # "STAGE GATEWAY SEGMENT"
+    duplicates: Counter[str] = field(default_factory=Counter)  # "SEGMENT"
+    echoes: Counter[str] = field(default_factory=Counter)
+    takeovers: list[tuple[str, str, str, int]] = field(default_factory=list)  # bus, from, to, gap in ns
+    by_kind: Counter[str] = field(default_factory=Counter)
+    last: dict[int, tuple[int, str]] = field(default_factory=dict)  # sensor token: (ts_ns, text)
+    ledger: Counter[str] = field(default_factory=Counter)  # "GATEWAY SEGMENT REASON"
+    offsets_ns: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass
+class Rows:
+    """Rows of one gateway in one chunk: parallel arrays; `place` is an index into `_PLACES`."""
+
+    time: list[Ints] = field(default_factory=list)
+    place: list[Ints] = field(default_factory=list)
+    frame: list[Ints] = field(default_factory=list)
+
+    def add(self, time_ns: Ints, place: int, frame: Ints) -> None:
+        self.time.append(time_ns)
+        self.frame.append(frame)
+        self.place.append(np.full(len(frame), place, np.int64))
+
+
+# The places of a gateway's rows, by number; {s} is its segment.
+RECEIVED, INTO, OUT, FROM_TRUNK, ONTO = range(5)
+_PLACES: Final = (
+    ("bus {s}", "{s}", "app", 0),
+    ("bridge {s}", "{s}", "bus", 0),
+    ("bridge {s}", TRUNK, "wire", 1),
+    ("bridge {s}", TRUNK, "wire", 0),
+    ("bridge {s}", "{s}", "bus", 1),
+)
+
+
+def generate(directory: Path, plan: Plan) -> Truth:
+    """Write the capture under `directory`, and say what is in it."""
+    return Maker(directory, plan).make()
+
+
+class Maker:
+    """One capture in the making: chunk by chunk, so that memory does not grow with it."""
+
+    def __init__(self, directory: Path, plan: Plan) -> None:
+        self.directory, self.plan = directory, plan
+        self.random = np.random.default_rng(plan.seed)
+        self.truth = Truth(frames=plan.frames)
+        self.segments = [f"seg-{n}" for n in range(plan.gateways)]
+        self.gateways = [f"gw-{n}" for n in range(plan.gateways)]
+        self.standby = plan.gateways  # its number: it serves the first segment too
+        self.names = [*self.gateways, "gw-0b"]
+        self.cap_seq = [0] * len(self.names)
+        self.step_ns = int(1e9 / plan.rate)
+        offsets = [*plan.offsets_ns, *([0] * plan.gateways)]
+        self.offset = [*offsets[: plan.gateways], 450_000]
+        self.truth.offsets_ns = dict(zip(self.names, self.offset, strict=True))
+        self.sensor_tokens = np.array([token(f"sensor-{n}") for n in range(plan.sensors)], np.uint32)
+        self.kind_tokens = np.array([token(name) for name in KINDS], np.uint32)
+        self._plan_takeovers()
+
+    def _plan_takeovers(self) -> None:
+        """At even spaces the serving gateway of the first segment dies; the other follows after the gap."""
+        length = self.plan.frames * self.step_ns
+        count, gap = self.plan.takeovers, int(self.plan.gap_s * 1e9)
+        self.deaths = [START_NS + (n + 1) * length // (count + 1) for n in range(count)]
+        pair = (self.gateways[0], "gw-0b")
+        for n in range(count):
+            self.truth.takeovers.append((self.segments[0], pair[n % 2], pair[1 - n % 2], gap))
+
+    def serving(self, when: Ints) -> Ints:
+        """The gateway's number that serves the first segment at each time; -1 within a gap."""
+        number = np.zeros(len(when), np.int64)
+        for n, death in enumerate(self.deaths):
+            number[when >= death] = -1
+            number[when >= death + int(self.plan.gap_s * 1e9)] = 0 if n % 2 else self.standby
+        return number
+
+    def make(self) -> Truth:
+        for first in range(0, self.plan.frames, _CHUNK):
+            self._chunk(first, min(_CHUNK, self.plan.frames - first))
+        return self.truth
+
+    def _chunk(self, first: int, count: int) -> None:
+        frames = Frames(self, first, count)
+        rows = [Rows() for _ in self.names]
+        drops: list[Drops] = [Counter() for _ in self.names]
+        self._source(frames, rows, drops)
+        for segment in range(self.plan.gateways):
+            self._deliver(frames, segment, rows, drops)
+        for number, part in enumerate(rows):
+            if part.frame:
+                self._write(number, part, frames, drops[number])
+
+    def _source(self, f: "Frames", rows: list[Rows], drops: list[Drops]) -> None:
+        """Onto the bus, into the bridge, handed to the trunk; some of those the trunk's queue drops."""
+        every = np.arange(f.count)
+        for home, segment in enumerate(self.segments):
+            mine = every[f.home == home]
+            others = [s for s in self.segments if s != segment]
+            rows[home].add(f.time[mine] + self.offset[home], RECEIVED, mine)
+            for gateway in self._candidates(home):
+                here = mine[f.carrier[mine] == gateway]
+                rows[gateway].add(f.into[here] + self.offset[gateway], INTO, here)
+                rows[gateway].add(f.trunk[here] + self.offset[gateway], OUT, here)
+                lost = int(np.count_nonzero(f.lost_at_source[here]))
+                self._miss("at the sender", self.names[gateway], others, lost)
+                self._drop(gateway, OUT, "queue full", lost, drops)
+                echoed = here[f.echoed[here]]
+                rows[gateway].add(f.into[echoed] + 900_000 + self.offset[gateway], ONTO, echoed)
+                self.truth.echoes[segment] += len(echoed)
+            none = int(np.count_nonzero(f.carrier[mine] == -1))
+            self._miss("no bridge", "", [TRUNK, *others], none)
+        f.sent = (f.carrier >= 0) & ~f.lost_at_source
+
+    def _candidates(self, segment: int) -> list[int]:
+        return [0, self.standby] if segment == 0 else [segment]
+
+    def _miss(self, stage: str, gateway: str, segments: list[str], count: int) -> None:
+        for segment in segments if count else []:
+            self.truth.missing[" ".join(filter(None, (stage, gateway, segment)))] += count
+
+    def _drop(self, gateway: int, place: int, reason: str, count: int, drops: list[Drops]) -> None:
+        if count:
+            segment = TRUNK if place == OUT else self.segments[0 if gateway == self.standby else gateway]
+            drops[gateway][place, reason] += count
+            self.truth.ledger[f"{self.names[gateway]} {segment} {reason}"] += count
+
+    def _deliver(self, f: "Frames", g: int, rows: list[Rows], drops: list[Drops]) -> None:
+        """From the trunk into one segment's bridge and onto the segment."""
+        to = np.flatnonzero(f.sent & (f.home != g))
+        arrived = f.trunk[to] + self.delay(len(to), 300_000)
+        carrier = self.serving(f.time[to]) if g == 0 else np.full(len(to), g)
+        self._miss("no bridge", "", [self.segments[g]], int(np.count_nonzero(carrier == -1)))
+        fault = f.fault[to] * (f.victim[to] == g)
+        for gateway in self._candidates(g):
+            here = carrier == gateway
+            self._arrive(f, gateway, to[here], arrived[here] + self.offset[gateway], fault[here], rows, drops)
+
+    def _arrive(
+        self, f: "Frames", gateway: int, frame: Ints, when: Ints, fault: Ints, rows: list[Rows], drops: list[Drops]
+    ) -> None:  # fmt: skip
+        """At one gateway: what the wire lost, the bridge lost or doubled, the segment's queue dropped."""
+        segment = self.segments[0 if gateway == self.standby else gateway]
+        came = fault != Frames.LOST_ON_WIRE
+        out = came & (fault != Frames.LOST_INSIDE)
+        twice = fault == Frames.DOUBLED
+        rows[gateway].add(when[came], FROM_TRUNK, frame[came])
+        rows[gateway].add(when[out] + 40_000, ONTO, frame[out])
+        rows[gateway].add(when[twice] + 60_000, ONTO, frame[twice])
+        self._miss("on the way", "", [segment], int(np.count_nonzero(~came)))
+        self._miss("in bridge", self.names[gateway], [segment], int(np.count_nonzero(came & ~out)))
+        self._drop(gateway, ONTO, "age", int(np.count_nonzero(fault == Frames.AGED)), drops)
+        self.truth.duplicates[segment] += int(np.count_nonzero(twice))
+
+    def delay(self, count: int, least_ns: int) -> Ints:
+        return (least_ns + self.random.exponential(100_000, count)).astype(np.int64)
+
+    def _write(self, number: int, part: Rows, f: "Frames", drops: Drops) -> None:
+        time_ns, place, frame = (np.concatenate(x) for x in (part.time, part.place, part.frame))
+        order = np.argsort(time_ns, kind="stable")
+        table = self._table(number, time_ns[order], place[order], frame[order], f)
+        if drops:
+            table = pa.concat_tables([table, self._ledger(number, int(time_ns.max()), drops)])
+        first = self.cap_seq[number]
+        seq = pa.array(np.arange(first, first + len(table)))
+        table = table.set_column(2, table.schema.field("cap_seq"), seq)
+        self.cap_seq[number] += len(table)
+        self.truth.rows += len(table)
+        date = datetime.fromtimestamp(int(time_ns.min()) / 1e9, UTC).strftime("%Y-%m-%d")
+        where = schema.segment_directory(self.directory, date, self.names[number])
+        where.mkdir(parents=True, exist_ok=True)
+        path = where / (schema.segment_name(START_NS, first) + schema.SEGMENT_SUFFIX)
+        pq.write_table(
+            table, path, compression="zstd", compression_level=3, row_group_size=250_000,
+            use_dictionary=["hub", "bus", "peer", "reason"],
+            column_encoding={"ts_ns": "DELTA_BINARY_PACKED", "cap_seq": "DELTA_BINARY_PACKED"},
+        )  # fmt: skip
+
+    def _schema(self, number: int) -> pa.Schema:
+        return schema.arrow_schema(
+            {
+                schema.META_VERSION: str(schema.VERSION),
+                schema.META_GATEWAY: self.names[number],
+                schema.META_BOOT: str(START_NS),
+            }
+        )
+
+    def _table(self, number: int, time_ns: Ints, place: Ints, frame: Ints, f: "Frames") -> pa.Table:
+        count = len(time_ns)
+        columns = self._places(number, place)
+        bare = self._is_bare(place)
+        columns |= {
+            "ts_ns": pa.array(time_ns),
+            "boot": pa.array(np.full(count, START_NS)),
+            "cap_seq": pa.array(np.zeros(count, np.int64)),
+            "kind": pa.array(np.zeros(count, np.int16)),
+            "count": pa.array(np.ones(count, np.int64)),
+            "verdict": pa.array(np.zeros(count, np.int16)),
+            "reason": pa.nulls(count, pa.string()),
+            "message_bytes": pa.array(np.where(bare, 26, 38).astype(np.int32)),
+            "origin": pa.array(f.origin[frame], mask=bare),
+            "seq": pa.array(f.first + frame, mask=bare),
+            "hops": pa.array(np.where(place >= FROM_TRUNK, 7, 8).astype(np.int16), mask=bare),
+            "type": pa.array(np.ones(count, np.int16)),
+            "tokens": pa.ListArray.from_arrays(
+                pa.array(np.arange(0, 2 * count + 1, 2, dtype=np.int32)),
+                pa.array(f.tokens[frame].reshape(-1)),
+            ),
+            "payload": f.payload.take(pa.array(frame)),
+        }
+        return self._ordered(number, columns)
+
+    def _is_bare(self, place: Ints) -> NDArray[np.bool_]:
+        if self.plan.envelope == "all":
+            return np.zeros(len(place), bool)
+        if self.plan.envelope == "none":
+            return np.ones(len(place), bool)
+        return (place != OUT) & (place != FROM_TRUNK)
+
+    def _places(self, number: int, place: Ints) -> dict[str, pa.Array]:
+        segment = self.segments[0 if number == self.standby else number]
+        table = [[str(word).format(s=segment) for word in row[:3]] for row in _PLACES]
+        columns: dict[str, pa.Array] = {}
+        index = pa.array(place.astype(np.int32))
+        for n, name in enumerate(("hub", "bus", "peer")):
+            columns[name] = pa.array([row[n] for row in table]).take(index)
+        directions = np.array([row[3] for row in _PLACES], np.int16)
+        columns["dir"] = pa.array(directions[place])
+        return columns
+
+    def _ordered(self, number: int, columns: dict[str, Any]) -> pa.Table:
+        wanted = self._schema(number)
+        return pa.Table.from_arrays(
+            [columns[n].cast(wanted.field(n).type) for n in wanted.names], schema=wanted
+        )
+
+    def _ledger(self, number: int, time_ns: int, drops: Drops) -> pa.Table:
+        """One row for each pipe and reason, at the end of the chunk, as the recorder adds them."""
+        keys = sorted(drops)
+        place = np.array([key[0] for key in keys], np.int64)
+        columns = self._places(number, place)
+        count = len(keys)
+        wanted = self._schema(number)
+        columns |= {
+            "ts_ns": pa.array([time_ns] * count),
+            "boot": pa.array([START_NS] * count),
+            "cap_seq": pa.array([0] * count),
+            "kind": pa.array([schema.Kind.LEDGER.value] * count),
+            "count": pa.array([drops[key] for key in keys]),
+            "verdict": pa.array([schema.verdict_of(key[1]).value for key in keys]),
+            "reason": pa.array([key[1] for key in keys]),
+        }
+        nothing = {n: pa.nulls(count, wanted.field(n).type) for n in wanted.names if n not in columns}
+        return self._ordered(number, {**columns, **nothing})
+
+
+class Frames:
+    """One chunk's frames, and what happens to each: parallel arrays of length `count`."""
+
+    LOST_ON_WIRE, LOST_INSIDE, DOUBLED, AGED = 1, 2, 3, 4
+
+    def __init__(self, maker: Maker, first: int, count: int) -> None:
+        plan, random = maker.plan, maker.random
+        self.first, self.count = first, count
+        index = np.arange(first, first + count)
+        self.time = START_NS + index * maker.step_ns + random.integers(0, maker.step_ns, count)
+        sensor = random.integers(0, plan.sensors, count)
+        self.home = sensor % plan.gateways
+        self.origin = self.home + 1000
+        self.carrier = np.where(self.home == 0, maker.serving(self.time), self.home)
+        self.into = self.time + maker.delay(count, 20_000)
+        self.trunk = self.into + maker.delay(count, 30_000)
+        self.kind = sensor % len(KINDS)
+        self.tokens = np.stack([maker.kind_tokens[self.kind], maker.sensor_tokens[sensor]], axis=1)
+        centi = random.integers(1500, 3000, count)
+        number = index.copy()
+        again = random.random(count) < plan.repeated  # equal contents, some within a window of each other
+        number[again], centi[again] = 0, 2000
+        self._make_faults(maker, again)
+        self.payload = _payload(centi, number)
+        self.sent = np.zeros(count, bool)
+        self._tell(maker, sensor, centi, number)
+
+    def _make_faults(self, maker: Maker, spared: NDArray[np.bool_]) -> None:
+        """At most one fault a frame. Equal frames are spared: among them a loss and a double would cancel."""
+        plan, random = maker.plan, maker.random
+        dice = random.random(self.count)
+        dice[spared | (self.carrier == -1)] = 1.0
+        edges = np.cumsum([plan.lost / 3, plan.lost / 3, plan.lost / 3, plan.doubled, plan.echoed, plan.aged])
+        which = np.searchsorted(edges, dice, side="right")
+        nobody = maker.serving(self.time) == -1
+        self.lost_at_source = (which == 0) & ~nobody  # else the first segment's loss had two causes
+        self.echoed = which == 4
+        self.fault = np.select(
+            [which == 1, which == 2, which == 3, which == 5],
+            [self.LOST_ON_WIRE, self.LOST_INSIDE, self.DOUBLED, self.AGED],
+            0,
+        )
+        self.victim = (self.home + random.integers(1, plan.gateways, self.count)) % plan.gateways
+        self.fault[nobody & (self.victim == 0)] = 0  # nobody was there to lose it
+
+    def _tell(self, maker: Maker, sensor: Ints, centi: Ints, number: Ints) -> None:
+        truth = maker.truth
+        for kind, count in zip(*np.unique(self.kind, return_counts=True), strict=True):
+            truth.by_kind[KINDS[kind]] += int(count)
+        backwards = np.arange(self.count)[::-1]
+        found, at = np.unique(sensor[backwards], return_index=True)
+        for one, where in zip(found, backwards[at], strict=True):
+            text = _payload(centi[where : where + 1], number[where : where + 1])[0].as_py().decode()
+            home_offset = maker.offset[int(self.home[where])]
+            truth.last[int(maker.sensor_tokens[one])] = (int(self.time[where]) + home_offset, text)
+
+
+def _payload(centi: Ints, number: Ints) -> pa.Array:
+    """Text of fixed width, without a Python object a frame: "021.57 0001234"."""
+    digits = np.full((len(centi), _PAYLOAD), ord("0"), np.uint8)
+    for column, power in ((0, 10_000), (1, 1000), (2, 100), (4, 10), (5, 1)):
+        digits[:, column] += ((centi // power) % 10).astype(np.uint8)
+    digits[:, 3], digits[:, 6] = ord("."), ord(" ")
+    for column in range(7):
+        digits[:, 13 - column] += ((number // 10**column) % 10).astype(np.uint8)
+    data = pa.py_buffer(digits.tobytes())
+    offsets = pa.py_buffer(np.arange(0, (len(centi) + 1) * _PAYLOAD, _PAYLOAD, dtype=np.int32).tobytes())
+    return pa.Array.from_buffers(pa.binary(), len(centi), [None, offsets, data])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("directory", type=Path)
+    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--gateways", type=int, default=4)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--envelope", choices=ENVELOPES, default="trunk")
+    options = parser.parse_args()
+    begin = time.perf_counter()
+    plan = Plan(options.rows, options.gateways, options.seed, envelope=options.envelope)
+    truth = generate(options.directory, plan)
+    print(json.dumps({key: value for key, value in vars(truth).items() if key != "last"}, indent=1))
+    print(f"{truth.rows} rows in {time.perf_counter() - begin:.1f} s")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,84 @@
+"""What was to be expected of frames, learned from most of them: pure Python over a small table.
+
+A *signature* is what the rows of one frame add up to: which segments it was received from, onto which it was
+put, and how many rows of each sort there are. A capture of millions of frames has a few dozen of them.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple
+
+SEGMENTS_A_WORD: Final = 31  # each has two bits: received from, put onto
+
+
+class Signature(NamedTuple):
+    """`words`: bit n is "received from segment n", bit 31 + n "put onto segment n". `count` frames have it."""
+
+    words: tuple[int, ...]
+    rows: int
+    token: int
+    count: int
+
+    def received(self) -> set[int]:
+        return _bits(self.words, 0)
+
+    def sent(self) -> set[int]:
+        return _bits(self.words, SEGMENTS_A_WORD)
+
+    def home(self) -> int:
+        """The segment that it came from: received there, and put there by nobody; -1 where that is not one."""
+        homes = self.received() - self.sent()
+        return homes.pop() if len(homes) == 1 else -1
+
+
+class Expected(NamedTuple):
+    """`routes`: which segments frames of a home and first token reach. `typical`: signatures with no fault."""
+
+    routes: dict[tuple[int, int], frozenset[int]]
+    typical: list[Signature]
+
+
+def learn(signatures: Iterable[Sequence[int]], words: int) -> Expected:
+    """From rows of (word..., rows, token, count).
+
+    A segment that one frame of a home and token reached is expected of all of them: what never got any is not
+    a loss but a filter, or was never joined.
+    """
+    known = [Signature(tuple(row[:words]), row[words], row[words + 1], row[words + 2]) for row in signatures]
+    reached: dict[tuple[int, int], set[int]] = defaultdict(set)
+    for one in known:
+        if one.home() >= 0:
+            reached[one.home(), one.token] |= one.sent()
+    usual = _usual(known, reached)
+    typical = [
+        one for one in known
+        if one.home() >= 0 and one.sent() == reached[one.home(), one.token]
+        and one.rows in usual[one.home(), one.token]
+    ]  # fmt: skip
+    return Expected({key: frozenset(value) for key, value in reached.items()}, typical)
+
+
+def _usual(
+    known: list[Signature], reached: dict[tuple[int, int], set[int]]
+) -> dict[tuple[int, int], set[int]]:
+    """The most frequent sum of rows among those that reached all, for each home and token.
+
+    It is the smallest one where several differ by whole multiples only because frames were equal.
+    """
+    counts: dict[tuple[int, int], Counter[int]] = defaultdict(Counter)
+    for one in known:
+        key = one.home(), one.token
+        if one.home() >= 0 and one.sent() == reached[key]:
+            counts[key][one.rows] += one.count
+    return {key: {counter.most_common(1)[0][0]} for key, counter in counts.items()}
+
+
+def _bits(words: tuple[int, ...], shift: int) -> set[int]:
+    found = set()
+    for number, word in enumerate(words):
+        part = (word >> shift) & ((1 << SEGMENTS_A_WORD) - 1)
+        while part:
+            low = part & -part
+            found.add(number * SEGMENTS_A_WORD + low.bit_length() - 1)
+            part ^= low
+    return found

@@ -1,0 +1,73 @@
+"""What the jobs share: rows that are frames, places with numbers, small tables, keys of frames."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from pyspark.sql import functions as F
+
+from pipeline.schema import Direction, Kind
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+BRIDGE: Final = "bridge "
+"""How the names of hubs begin that carry frames from one segment to others."""
+
+_TYPES: Final = {int: "int64", str: "string", float: "float64", bool: "bool_"}
+
+
+def frames(rows: "DataFrame") -> "DataFrame":
+    """Only rows that are a frame that passed."""
+    return rows.where(F.col("kind") == Kind.FRAME.value)
+
+
+def received() -> "Column":
+    return F.col("dir") == Direction.RX.value
+
+
+def sent() -> "Column":
+    return F.col("dir") == Direction.TX.value
+
+
+def on_bridge() -> "Column":
+    return F.col("hub").startswith(BRIDGE)
+
+
+def entered() -> "Column":
+    """Rows that show a frame coming onto a segment, from outside: a hub of that one segment received it."""
+    return received() & ~on_bridge()
+
+
+def content() -> "Column":
+    """64 bits of what a frame says: its type, tokens and payload."""
+    return F.xxhash64("type", "tokens", "payload")
+
+
+def envelope() -> "Column":
+    """The envelope's (origin, sequence) in 64 bits; null without one."""
+    return F.shiftleft(F.col("origin"), 32).bitwiseOR(F.col("seq"))
+
+
+def first_token() -> "Column":
+    """-1 where a frame has no token."""
+    return F.coalesce(F.try_element_at("tokens", F.lit(1)), F.lit(-1))
+
+
+def local_table(
+    spark: "SparkSession", columns: dict[str, type], rows: Sequence[Sequence[Any]]
+) -> "DataFrame":
+    """A small table from values, by way of Arrow: no Python worker, and the same over Connect."""
+    import pyarrow as pa
+
+    types = [getattr(pa, _TYPES[kind])() for kind in columns.values()]
+    arrays = [pa.array([row[n] for row in rows], types[n]) for n in range(len(columns))]
+    return spark.createDataFrame(pa.Table.from_arrays(arrays, names=list(columns)))
+
+
+def places(rows: "DataFrame") -> "DataFrame":
+    """Which gateway's hub sent onto or received from which segment, how often, how often with an envelope."""
+    return (
+        frames(rows)
+        .groupBy("gateway", "hub", "bus", "dir")
+        .agg(F.count(F.lit(1)).alias("rows"), F.count("origin").alias("enveloped"))
+    )

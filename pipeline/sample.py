@@ -1,0 +1,42 @@
+"""A capture of a few frames, made up: to warm Spark up, and to try the jobs without a recorder."""
+
+from pathlib import Path
+from typing import Any, Final
+
+from pipeline import schema
+
+START_NS: Final = 1_780_000_000_000_000_000
+FRAMES: Final = 50
+
+
+def write(directory: Path, frames: int = FRAMES) -> None:
+    """One gateway, one bridge, two segments; the last frame was lost."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    rows = [row for number in range(frames) for row in _rows(number, lost=number == frames - 1)]
+    for number, row in enumerate(rows):
+        row["cap_seq"] = number
+    metadata = {
+        schema.META_VERSION: str(schema.VERSION),
+        schema.META_GATEWAY: "gw",
+        schema.META_BOOT: str(START_NS),
+    }
+    where = schema.segment_directory(directory, "2026-05-28", "gw")
+    where.mkdir(parents=True)
+    table = pa.Table.from_pylist(rows, schema=schema.arrow_schema(metadata))
+    pq.write_table(
+        table, where / (schema.segment_name(START_NS, 0) + schema.SEGMENT_SUFFIX), compression="zstd"
+    )
+
+
+def _rows(number: int, lost: bool) -> list[dict[str, Any]]:
+    common = {
+        "boot": START_NS, "kind": schema.Kind.FRAME.value, "hub": "bridge sample", "count": 1, "verdict": 0,
+        "message_bytes": 24, "type": 1, "tokens": [1, 2 + number % 2], "payload": b"%d" % number,
+    }  # fmt: skip
+    came = START_NS + number * 10_000_000
+    rows = [{**common, "ts_ns": came, "bus": "left", "peer": "a", "dir": 0}]
+    return (
+        rows if lost else [*rows, {**common, "ts_ns": came + 50_000, "bus": "right", "peer": "b", "dir": 1}]
+    )

@@ -1,0 +1,79 @@
+"""The Spark session, made in one place: on this machine by default, on a cluster or a Connect server on request.
+
+Only `spark.sql.*` is set once a session runs, and no job touches the context, the JVM or an RDD: so each of
+`python`, `--master spark://...`, `spark-submit` and `--remote sc://host:port` runs the same lines.
+"""
+
+import argparse
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
+from pipeline import java
+from pipeline.jvm import Jvm
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ALWAYS: Final = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.parquet.compression.codec": "zstd",
+    "spark.sql.shuffle.partitions": "8",
+}
+LOCAL: Final = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+}
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """The options that say where Spark runs."""
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument(
+        "--master", metavar="URL", help="a cluster's master; local[*] is this machine (default)"
+    )
+    where.add_argument("--remote", metavar="URL", help="a Spark Connect server: sc://HOST:PORT")
+    parser.add_argument("--memory", default="4g", metavar="SIZE", help="for a local Spark (4g)")
+
+
+def start(options: argparse.Namespace, quick: bool = False) -> Jvm | None:
+    """Start Java before it is needed, while the rest is prepared; None where another process has it."""
+    submitted = "PYSPARK_GATEWAY_PORT" in os.environ  # by spark-submit, which started us
+    remote = options.remote or (not options.master and "SPARK_REMOTE" in os.environ)
+    return None if submitted or remote else Jvm(java.find(), options.memory, quick)
+
+
+@contextmanager
+def session(options: argparse.Namespace, jvm: Jvm | None = None) -> Iterator["SparkSession"]:
+    """A session by `options` (see `arguments`), stopped at the end, and `jvm` (from `start`) with it."""
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else workers take python3 from the PATH
+    try:
+        if jvm is not None:
+            jvm.connect()
+        spark = make(options.master, options.remote)
+        try:
+            yield spark
+        finally:
+            spark.stop()
+    finally:
+        if jvm is not None:
+            jvm.close()
+
+
+def make(master: str | None, remote: str | None) -> "SparkSession":
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.appName("buscoupler")
+    if remote:
+        builder = builder.remote(remote)
+    elif "PYSPARK_GATEWAY_PORT" in os.environ and not os.environ.get("SPARK_ENV_LOADED"):
+        builder = builder.master(master or "local[*]").config(map=dict(LOCAL))
+    elif master:
+        builder = builder.master(master)
+    for key, value in ALWAYS.items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()
