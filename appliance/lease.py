@@ -235,8 +235,8 @@ class Broker:
         self._task = loop.create_task(self._keep_connected(), name=f"lease {self.address}")
 
     async def _keep_connected(self) -> None:
-        candidate, beat_s = self._owner.candidate, self._owner.candidate.heartbeat_ms / 1000
-        pause_s = beat_s
+        candidate = self._owner.candidate
+        pause_s = candidate.heartbeat_ms / 1000
         while True:
             try:
                 sock = await self._connect(candidate.lease_s)
@@ -249,8 +249,15 @@ class Broker:
                 await self._serve(sock)
             self._owner.judge()
             await asyncio.sleep(pause_s * random.uniform(0.5, 1.0))
-            # Who holds the lease must be first at a broker that is back, or another gets it.
-            pause_s = beat_s if candidate.holding or not pause_s else min(2 * pause_s, RETRY_MAX_S)
+            pause_s = self._pause_after(pause_s)
+
+    def _pause_after(self, pause_s: float) -> float:
+        """A holder must be first at a broker that is back; one in doubt forwards nothing meanwhile."""
+        candidate = self._owner.candidate
+        beat_s = candidate.heartbeat_ms / 1000
+        if candidate.state == "doubt":
+            return beat_s / 10
+        return beat_s if candidate.holding or not pause_s else min(2 * pause_s, RETRY_MAX_S)
 
     async def _connect(self, limit_s: float) -> socket.socket:
         sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)

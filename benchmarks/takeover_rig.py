@@ -8,14 +8,17 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 import tty
 from asyncio import StreamReader, StreamWriter, Task
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 COMMAND = [sys.executable, "-m", "appliance.cli", "run"]
 LIMIT_S = 30.0
+_OVERRUN_S = 0.5
 _BROKERS = ("br-1", "br-2")
 
 
@@ -106,6 +109,7 @@ class Line:
         self._masters: list[int] = []
         self._slaves: list[int] = []
         self._rest = [b""] * ends
+        self._waiting: list[deque[tuple[float, bytes]]] = [deque() for _ in range(ends)]
         for path in self.paths:
             master, slave = pty.openpty()
             tty.setraw(master)
@@ -122,18 +126,35 @@ class Line:
 
     def _on_readable(self, number: int) -> None:
         with contextlib.suppress(OSError):
-            whole, zero, self._rest[number] = (
-                self._rest[number] + os.read(self._masters[number], 65536)
-            ).rpartition(b"\0")
-            for other, master in enumerate(self._masters):
+            data = self._rest[number] + os.read(self._masters[number], 65536)
+            whole, zero, self._rest[number] = data.rpartition(b"\0")
+            for other in range(len(self._masters)):
                 if other != number and zero:
-                    with contextlib.suppress(BlockingIOError):
-                        os.write(master, whole + zero)
+                    self._waiting[other].append((time.monotonic(), whole + zero))
+                    self._write(other)
+
+    def _write(self, number: int) -> None:
+        """What an end does not take waits half a second, as in a driver's buffer; then it is overrun."""
+        waiting, master = self._waiting[number], self._masters[number]
+        asyncio.get_running_loop().remove_writer(master)
+        while waiting:
+            since_s, data = waiting.popleft()
+            if time.monotonic() - since_s > _OVERRUN_S:
+                continue
+            try:
+                count = os.write(master, data)
+            except BlockingIOError:
+                count = 0
+            if count < len(data):
+                waiting.appendleft((since_s, data[count:]))
+                asyncio.get_running_loop().add_writer(master, self._write, number)
+                return
 
     def close(self) -> None:
         loop = asyncio.get_running_loop()
         for master in self._masters:
             loop.remove_reader(master)
+            loop.remove_writer(master)
         for fd in (*self._masters, *self._slaves):
             os.close(fd)
 
