@@ -236,8 +236,8 @@ gateways:
   br-1: {{address: 127.0.0.1}}
   br-2: {{address: 127.0.0.1}}
 {gateways}brokers:
-  main: {{on: br-1, listen: "tcp://{host}:{brokers[0]}"}}
-  spare: {{on: br-2, listen: "tcp://{host}:{brokers[1]}"}}
+  main: {{on: br-1, listen: "tcp://{host}:{brokers[0]}", lease_ms: {lease_ms}}}
+  spare: {{on: br-2, listen: "tcp://{host}:{brokers[1]}", lease_ms: {lease_ms}}}
 buses:
   plant:
     on: hub
@@ -264,8 +264,8 @@ bridges:
 class Rig:
     """A hub with a bus, two brokers, two gateways, which reach bus and brokers by relays of their own."""
 
-    def __init__(self, directory: Path, medium: str, envelopes: bool) -> None:
-        self.directory, self.medium, self.envelopes = directory, medium, envelopes
+    def __init__(self, directory: Path, medium: str, envelopes: bool, lease_ms: int = 250) -> None:
+        self.directory, self.medium, self.envelopes, self.lease_ms = directory, medium, envelopes, lease_ms
         self.door, self.bus, self.brokers = free_port(), free_port(), [free_port(), free_port()]
         self.can_port = free_port()
         self.line = Line(directory, 3) if medium == "uart" else None
@@ -285,7 +285,8 @@ class Rig:
         listen = [f'      - {{url: "tcp://{host}:{bus}", trunk: {trunk}}}']
         if self.envelopes:
             listen.insert(0, f"      - tcp://{host}:{self.door}")
-        return SITE.format(host=host, brokers=brokers, gateways=gateways, listen="\n".join(listen))
+        ends = {"host": host, "brokers": brokers, "listen": "\n".join(listen)}
+        return SITE.format(**ends, gateways=gateways, lease_ms=self.lease_ms)
 
     def _write(self, name: str, text: str) -> Path:
         file = self.directory / f"{name}.yaml"
