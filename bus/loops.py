@@ -63,7 +63,7 @@ class LoopWatch:
         return self._judge(content, message, now)
 
     def _judge(self, content: _Content, message: Buffer, now: float) -> bool:
-        self._forget(now)
+        self.expire(now)
         if content.count < (RETURNS if content.ways > 1 else REPEATS) or now < self._rest_s:
             return False
         if self._suspect is None:
@@ -71,17 +71,22 @@ class LoopWatch:
             self._due_s = now + self._jitter(0, DELAY_S)
         return content.ways > 1 and content.count > QUARANTINE
 
-    def _forget(self, now: float) -> None:
+    def expire(self, now: float) -> None:
         """A canary that has not come back by now acquits; so does a suspicion that died of itself."""
-        if self._suspect is not None and now - max(self._due_s, self._out_s) > CANARY_S:
-            self._rest_s = now + PAUSE_S if self._nonce is not None else self._rest_s
-            self._suspect = self._nonce = None
+        told_s = max(self._due_s, self._out_s) + CANARY_S
+        if self._suspect is not None and now > told_s:
+            self._rest_s = told_s + PAUSE_S if self._nonce is not None else self._rest_s
+            self.drop()
+
+    def drop(self) -> None:
+        """Suspect nothing any more, and wait for no canary."""
+        self._suspect = self._nonce = None
 
     def canary(self, now: float) -> bytes | None:
         """The message to send to everyone now, if one is due."""
         if self._suspect is None or self._nonce is not None or now < self._due_s:
             return None
-        self._forget(now)
+        self.expire(now)
         return None if self._suspect is None else self.probe(self._suspect, now)
 
     def probe(self, like: bytes, now: float) -> bytes:
@@ -101,6 +106,6 @@ class LoopWatch:
         """Whether our canary is in what came; if so, that proves a loop, and the watch begins anew."""
         if self._nonce is None or self._nonce not in bytes(data):
             return False
-        self._suspect = self._nonce = None
+        self.drop()
         self._contents.clear()
         return True

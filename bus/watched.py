@@ -60,9 +60,12 @@ class WatchedHub(Hub):
         if origin is not None and batch.count:
             now = self.clock()
             if self._cuts:
-                self._review(batch, now)
+                self._review(now)
             if self._stays(batch, origin, now):
                 return origin.stats.reject("loop", batch.count)
+        for cut in self._cuts:
+            cut.pipe.stats.offered += batch.count
+            cut.pipe.stats.drop("loop", batch.count)
         return super().publish(batch, origin)
 
     def _stays(self, batch: Batch, origin: Pipe, now: float) -> bool:
@@ -92,18 +95,18 @@ class WatchedHub(Hub):
         if self.on_loop is not None:
             self.on_loop(probed.pipe, probed.hold_down_s)
 
-    def _review(self, batch: Batch, now: float) -> None:
-        """Count what cut pipes do not get; after its time try each, and open those without a loop."""
+    def _review(self, now: float) -> None:
+        """Try each cut pipe after its time, one at a time, and open those without a loop."""
         for cut in self._cuts:
-            cut.pipe.stats.offered += batch.count
-            cut.pipe.stats.drop("loop", batch.count)
             if cut.probed_s is not None and now - cut.probed_s > CANARY_S:
                 self._cuts = tuple(other for other in self._cuts if other is not cut)
+                self.watch.drop()
                 log.warning("%s: %s is open again: the loop has gone", self.name, cut.pipe.name)
                 super().attach(cut.pipe)
             elif cut.probed_s is None and now >= cut.until_s and not self.watch.suspect:
                 cut.probed_s = now
                 super().publish(from_payloads([self.watch.probe(cut.like, now)]))
+        self.watch.expire(now)  # a suspicion that died of itself must not keep a pipe cut
 
 
 def _first(data: Buffer) -> Buffer:

@@ -223,3 +223,58 @@ async def test_three_devices_in_a_ring_are_no_storm() -> None:
     finally:
         for device in devices:
             device.close()
+
+
+def test_two_cuts_both_open_when_their_loops_have_gone() -> None:
+    clock = Clock()
+    hub = WatchedHub("hub", clock)
+    ends = [ears_end(hub, f"pipe{n}") for n in range(2)]
+    for end in ends:
+        prove_loop(hub, end, clock)
+    assert {cut.pipe for cut in hub.cuts} == set(ends)
+    mouth = Ear(hub)
+    for _ in range(3):
+        clock.now += 2 * HOLD_DOWN_S
+        mouth.say(b"time has passed")
+    assert hub.cuts == ()
+
+
+def ears_end(hub: Hub, name: str) -> Ear:
+    ear = Ear(hub)
+    ear.name = name
+    return ear
+
+
+def prove_loop(hub: WatchedHub, end: Ear, clock: Clock) -> None:
+    """Bring back by `end` a canary for something suspected."""
+    canary = hub.watch.probe(READING, clock.now)
+    hub.publish(from_payloads([canary]), end)
+
+
+def test_what_opens_a_cut_goes_through_it_and_is_counted_once() -> None:
+    net, hub, ear = cut_net()
+    for end in [pipe for pipe in net.hubs[1].pipes if isinstance(pipe, WireEnd)]:
+        end.close()
+    speak(net, ear, b"try", 1.6 * HOLD_DOWN_S)
+    stats = hub.cuts[0].pipe.stats
+    offered, dropped = stats.offered, stats.dropped["loop"]
+    speak(net, ear, b"open", CANARY_S + 0.1)
+    assert hub.cuts == ()
+    assert (stats.offered, stats.dropped["loop"]) == (offered + 1, dropped)
+
+
+def test_a_cut_pipe_is_not_offered_what_it_brought() -> None:
+    _, hub, _ = cut_net()
+    pipe = hub.cuts[0].pipe
+    offered = pipe.stats.offered
+    hub.publish(from_payloads([READING]), pipe)
+    assert pipe.stats.offered == offered
+    assert pipe.stats.rejected["loop"] >= 1
+
+
+def test_a_canary_of_long_ago_gives_no_loop_a_head_start() -> None:
+    watch = LoopWatch(jitter=lambda low, high: 0.0)
+    for now in (1.0, 3600.0):
+        for way in [0, 1] * RETURNS:
+            watch.look(READING, way, now)
+        assert watch.canary(now)
