@@ -6,7 +6,6 @@ trunks every message has its envelope, whose hops are those left for the next ap
 
 from collections.abc import Callable, Sequence
 from itertools import compress
-from operator import and_, gt
 from struct import Struct
 
 from bridges.rules import Rules
@@ -107,13 +106,16 @@ def _pass_run(data: bytes, run: Run, entry: Entry, made: _Stamped, stats: Stats)
     hops = column(data, run, LENGTH_BYTES + 1)
     if max(hops) > HOPS_MAX or entry.origin.to_bytes(4, "big") in set(cut(data, run, LENGTH_BYTES + 4, 4)):
         return False
-    new: list[int] = list(map(entry.is_new, numbers(data, run, LENGTH_BYTES + 4)))
+    keys, passes = numbers(data, run, LENGTH_BYTES + 4), verdicts(data, run, entry.rules)
+    if passes is not None:
+        keys = list(compress(keys, passes))
+        stats.reject("pattern", run.messages - len(keys))
+    new: list[int] = list(map(entry.is_new, keys))
     if not all(new):
         stats.reject("duplicate", new.count(False))
-    passes = verdicts(data, run, entry.rules)
     if passes is not None:
-        stats.reject("pattern", sum(map(gt, new, passes)))
-        new = list(map(and_, new, passes))
+        found = iter(new)
+        new = [passes_on and next(found) for passes_on in passes]
     messages = bytearray(data[run.start : run.stop])
     messages[LENGTH_BYTES + 1 :: run.stride] = hops.translate(_ONE_HOP_LESS)
     _pass_on(bytes(messages), run, new, hops, made)
@@ -202,10 +204,10 @@ def enveloped(data: bytes, start: int, stop: int, entry: Entry, stats: Stats) ->
         stats.reject("malformed")
     elif origin == entry.origin:
         stats.reject("echo")
+    elif entry.rules and not entry.rules.admit(data, frame):
+        stats.reject("pattern")  # not remembered as seen: another side may admit it
     elif not entry.is_new(origin << 32 | sequence):
         stats.reject("duplicate")
-    elif entry.rules and not entry.rules.admit(data, frame):
-        stats.reject("pattern")
     else:
         return int(hops)
     return -1

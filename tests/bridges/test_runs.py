@@ -184,3 +184,17 @@ def test_verdicts_are_bounded_and_right_afterwards() -> None:
         assert remembered[n.to_bytes(4, "big")] == (n == 7)
     assert len(remembered) <= VERDICTS
     assert remembered[b"\0\0\0\7"]
+
+
+@pytest.mark.parametrize("count", [1, 3 * RUN_MIN])
+def test_what_one_side_filters_out_another_may_still_admit(count: int) -> None:
+    """It was not taken in, so its second copy, by a trunk without that filter, is no duplicate."""
+    seen, stats = Seen(), Stats()
+    batch = from_payloads([wrap(pack(1, (2,), b"x"), Envelope(0xC, n, 5)) for n in range(count)])
+    assert admit_stamped(batch, Entry(OWN, RULES[1], seen.add), 0, stats)[0] is None
+    assert stats.rejected == {"pattern": count}
+    admitted, _ = admit_stamped(batch, Entry(OWN, RULES[0], seen.add), 0, stats)
+    assert admitted is not None
+    assert admitted.count == count
+    assert admit_stamped(batch, Entry(OWN, RULES[0], seen.add), 0, stats)[0] is None
+    assert stats.rejected == {"pattern": count, "duplicate": count}
