@@ -14,6 +14,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
+from itertools import chain, islice
 from math import inf
 from pathlib import Path
 from typing import BinaryIO
@@ -69,10 +70,11 @@ def run(options: argparse.Namespace) -> int:
 
 def export(source: Path, target: str) -> int:
     """Prints what there was; 0, or an error for a capture that cannot be read."""
-    writer, counts = Writer(), Counter[tuple[str, str, str]]()
+    writer, counts, rows = Writer(), Counter[tuple[str, str, str]](), read(source)
+    first = list(islice(rows, 1))  # what cannot be read must not cost the target
     with opened(target) as file:
         file.write(writer.head())
-        for packet in read(source):
+        for packet in chain(first, rows):
             file.write(writer.blocks(packet))
             counts[packet.gateway, packet.hub, packet.bus] += 1
     for (gateway, hub, bus), count in sorted(counts.items()):

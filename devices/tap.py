@@ -110,6 +110,11 @@ class Recorder:
         watch = self.tap(name, locate)
         watch.follow(hub)
 
+    def room(self, size_bytes: int) -> bool:
+        """Whether so much more fits into the ring now."""
+        ring = self._ring
+        return ring is not None and ring.waiting_bytes + size_bytes < ring.size_bytes
+
     def record(self, place: bytes, batch: Batch) -> None:
         """Copy `batch` into the ring; or count it as lost."""
         ring, count = self._ring, batch.count

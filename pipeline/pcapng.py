@@ -18,6 +18,7 @@ _MAGIC = 0x1A2B3C4D
 _SECTION_BODY = Struct("<IHHq")
 _OPTION_NAME, _OPTION_RESOLUTION, _OPTION_FLAGS, _OPTION_APPLICATION = 2, 9, 2, 4
 _BLOCK_BYTES_MAX = 1 << 24
+_BETWEEN = " | "  # gateway, hub and bus, in an interface's name
 
 
 class Packet(NamedTuple):
@@ -67,7 +68,7 @@ class Writer:
         key = packet.gateway, packet.hub, packet.bus
         described = b""
         if key not in self._interfaces:
-            described = _interface("/".join(key))
+            described = _interface(_BETWEEN.join(key))
         number = self._interfaces.setdefault(key, len(self._interfaces))
         return described + _packet(number, packet)
 
@@ -100,7 +101,7 @@ def decode(ts_ns: int, interface: str, data: bytes) -> Packet | None:
     _, kind, direction, verdict, boot, cap_seq, messages = HEADER.unpack_from(data)
     start = HEADER_BYTES + 1 + data[HEADER_BYTES]
     peer = data[HEADER_BYTES + 1 : start].decode(errors="replace")
-    gateway, hub, bus = (*interface.split("/", 2), "", "")[:3]
+    gateway, hub, bus = (*interface.split(_BETWEEN, 2), "", "")[:3]
     return Packet(
         ts_ns, gateway, hub, bus, peer, direction, kind, verdict, boot, cap_seq, messages, data[start:]
     )

@@ -1,5 +1,8 @@
 """What the tap's tests share: pipes without a wire, and captures read whole."""
 
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -7,7 +10,9 @@ from pyarrow import parquet
 
 from bus.batch import Batch, from_payloads
 from bus.hub import Hub, Pipe, Stats
+from bus.links import make_link
 from pipeline.schema import Direction
+from tests.bridges.support import RecordingPipe, until
 
 
 class Silent:
@@ -50,3 +55,16 @@ def numbered(first: int, count: int) -> list[bytes]:
 
 def say(hub: Hub, pipe: Pipe, messages: list[bytes]) -> None:
     hub.publish(from_payloads(messages), pipe)
+
+
+@asynccontextmanager
+async def member(url: str) -> AsyncIterator[tuple[Hub, RecordingPipe]]:
+    """An application on a bus."""
+    hub, ear, link = Hub(), RecordingPipe(), make_link(url, "dial")
+    hub.attach(ear)
+    link.open(hub, asyncio.get_running_loop())
+    try:
+        await until(lambda: len(hub.pipes) == 2)
+        yield hub, ear
+    finally:
+        link.close()

@@ -1,0 +1,169 @@
+"""Scapy layers: SP BUS, envelopes, TMQ frames, multicast datagrams, CAN transfers, and our captures.
+
+`from appliance.layers import *`, then `rdpcap("capture.pcapng")[0][TmqFrame].tokens`, or `sniff(...)`.
+Importing it binds captures to link type USER0. SP has no port of its own:
+`bind_layers(TCP, SpBus, dport=5555)`, and multicast neither: `bind_layers(UDP, TmqDatagram, dport=9943)`.
+Needs scapy: pip install 'buscoupler[scapy]'.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+from zlib import crc32
+
+from scapy.config import conf
+from scapy.fields import (
+    BitField,
+    ByteEnumField,
+    ByteField,
+    FieldLenField,
+    FieldListField,
+    FlagsField,
+    IntField,
+    LEIntField,
+    LongField,
+    PacketLenField,
+    PacketListField,
+    StrLenField,
+    XByteField,
+    XIntField,
+)
+from scapy.layers.can import CAN, CANFD
+from scapy.packet import Packet, Raw, bind_layers
+
+from bridges.codecs.can import NODE_MAX, SUBJECT_DEFAULT, Reassembler
+from bus.envelope import ENVELOPE_BYTES, MAGIC
+from bus.frame import FRAME_BYTES_MIN
+from bus.sp import HANDSHAKE
+from pipeline.pcapng import LINKTYPE_USER0
+
+__all__ = ["BuscouplerCapture", "SpBus", "SpMessage", "TmqDatagram", "TmqEnvelope", "TmqFrame", "transfers"]
+
+_TYPES = ["PUB", "SUB", "CACHE", "REMOVE", "0x10", "0x20", "BROKER", "BRIDGE"]
+_CRC_BYTES = 4
+
+
+class TmqFrame(Packet):
+    """docs/wire/frame.md"""
+
+    name = "TMQ frame"
+    fields_desc = [  # noqa: RUF012
+        FlagsField("type", 1, 8, _TYPES),
+        FieldLenField("count", None, fmt="B", count_of="tokens"),
+        FieldLenField("size", None, fmt="H", length_of="data"),
+        FieldListField("tokens", [], XIntField("", 0), count_from=lambda packet: packet.count),
+        StrLenField("data", b"", length_from=lambda packet: packet.size),
+    ]
+
+    def extract_padding(self, rest: bytes) -> tuple[bytes, bytes]:
+        return b"", rest
+
+
+class TmqEnvelope(Packet):
+    """docs/wire/envelope.md"""
+
+    name = "TMQ envelope"
+    fields_desc = [  # noqa: RUF012
+        XByteField("magic", MAGIC),
+        BitField("flags", 0, 4),
+        BitField("hops", 8, 4),
+        BitField("mark", 0xF, 4),
+        BitField("length", None, 12),
+        XIntField("origin", 0),
+        IntField("sequence", 0),
+    ]
+
+    def post_build(self, head: bytes, payload: bytes) -> bytes:
+        if self.length is None:
+            head = head[:2] + (0xF000 | len(payload)).to_bytes(2, "big") + head[4:]
+        return head + payload
+
+    def extract_padding(self, rest: bytes) -> tuple[bytes, bytes]:
+        return rest[: self.length], rest[self.length :]
+
+
+def message_class(data: bytes, **_: Any) -> Packet:
+    """One message at the start of `data`; what follows it is padding."""
+    if len(data) > ENVELOPE_BYTES and data[0] == MAGIC and data[2] >= 0xF0:
+        return TmqEnvelope(data)
+    return TmqFrame(data) if len(data) >= FRAME_BYTES_MIN else Raw(data)
+
+
+class SpMessage(Packet):
+    """docs/wire/sp.md"""
+
+    name = "SP message"
+    fields_desc = [  # noqa: RUF012
+        FieldLenField("length", None, fmt="Q", length_of="message"),
+        PacketLenField("message", Raw(), message_class, length_from=lambda packet: packet.length),
+    ]
+
+    def extract_padding(self, rest: bytes) -> tuple[bytes, bytes]:
+        return b"", rest
+
+
+def _sp_class(packet: Packet, known: list[Any], last: Packet | None, rest: bytes) -> type[Packet] | None:
+    whole = len(rest) >= 8 and len(rest) >= 8 + int.from_bytes(rest[:8], "big")
+    return SpMessage if whole else None
+
+
+class SpBus(Packet):
+    """A piece of an SP stream that begins with a handshake or a message: use scapy's TCPSession."""
+
+    name = "SP BUS"
+    fields_desc = [  # noqa: RUF012
+        StrLenField("handshake", b"", length_from=lambda p: 8 if p.original.startswith(HANDSHAKE) else 0),
+        PacketListField("messages", [], next_cls_cb=_sp_class),
+    ]
+
+
+class TmqDatagram(Packet):
+    """docs/wire/multicast.md; of fragments the envelope and the bytes behind it."""
+
+    name = "TMQ multicast"
+    fields_desc = [  # noqa: RUF012
+        PacketListField("messages", [], message_class, length_from=lambda p: len(p.original) - _CRC_BYTES),
+        LEIntField("crc", None),
+    ]
+
+    def post_build(self, head: bytes, payload: bytes) -> bytes:
+        if self.crc is None:
+            head = head[:-_CRC_BYTES] + crc32(head[:-_CRC_BYTES]).to_bytes(_CRC_BYTES, "little")
+        return head + payload
+
+
+class BuscouplerCapture(Packet):
+    """docs/capture.md"""
+
+    name = "Buscoupler capture"
+    fields_desc = [  # noqa: RUF012
+        ByteField("version", 1),
+        ByteEnumField("kind", 0, {0: "frame", 1: "ledger", 2: "gap"}),
+        ByteEnumField("dir", 0, {0: "received", 1: "sent"}),
+        ByteField("verdict", 0),
+        LongField("boot", 0),
+        LongField("cap_seq", 0),
+        IntField("messages", 1),
+        FieldLenField("peer_bytes", None, fmt="B", length_of="peer"),
+        StrLenField("peer", b"", length_from=lambda packet: packet.peer_bytes),
+    ]
+
+    def guess_payload_class(self, payload: bytes) -> type[Packet]:
+        return Raw if self.kind else type(message_class(payload))
+
+
+bind_layers(TmqEnvelope, TmqFrame)
+conf.l2types.register(LINKTYPE_USER0, BuscouplerCapture)
+
+
+def transfers(
+    frames: Iterable[Packet], subject: int = SUBJECT_DEFAULT
+) -> Iterator[tuple[float, int, Packet]]:
+    """The messages in CAN frames (scapy's `CAN` and `CANFD`): when, from which node, and what."""
+    reassembler = Reassembler(subject)
+    for frame in frames:
+        if CAN not in frame and CANFD not in frame:
+            continue
+        layer = frame[CAN] if CAN in frame else frame[CANFD]
+        message = reassembler.feed(float(frame.time), int(layer.identifier), bytes(layer.data))
+        if message is not None:
+            yield float(frame.time), int(layer.identifier) & NODE_MAX, message_class(message)

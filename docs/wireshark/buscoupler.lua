@@ -1,0 +1,239 @@
+-- Wireshark dissectors of buscoupler: its pcapng captures (link type USER0), TMQ frames and envelopes, SP BUS
+-- over TCP, and multicast datagrams. Put this file into the personal Lua plugins directory (Help, About,
+-- Folders), or: tshark -X lua_script:buscoupler.lua -r FILE. Layouts: docs/capture.md, docs/wire/.
+
+local FRAME_MIN, ENVELOPE_BYTES, HEADER_BYTES, DATA_MAX = 4, 12, 24, 2048
+
+-- TMQ frame, with or without an envelope ------------------------------------------------------------------------
+
+local tmq = Proto("tmq", "TMQ frame")
+local f = {
+    type = ProtoField.uint8("tmq.type", "Type", base.HEX),
+    pub = ProtoField.bool("tmq.type.pub", "PUB", 8, nil, 0x01),
+    sub = ProtoField.bool("tmq.type.sub", "SUB", 8, nil, 0x02),
+    cache = ProtoField.bool("tmq.type.cache", "CACHE", 8, nil, 0x04),
+    remove = ProtoField.bool("tmq.type.remove", "REMOVE", 8, nil, 0x08),
+    broker = ProtoField.bool("tmq.type.broker", "BROKER", 8, nil, 0x40),
+    bridge = ProtoField.bool("tmq.type.bridge", "BRIDGE", 8, nil, 0x80),
+    tokens = ProtoField.uint8("tmq.tokens", "Tokens"),
+    size = ProtoField.uint16("tmq.size", "Data length"),
+    token = ProtoField.uint32("tmq.token", "Token", base.HEX),
+    data = ProtoField.bytes("tmq.data", "Data"),
+    text = ProtoField.string("tmq.text", "Data as text"),
+    flags = ProtoField.uint8("tmq.envelope.flags", "Flags", base.HEX, nil, 0xf0),
+    hops = ProtoField.uint8("tmq.envelope.hops", "Hops left", base.DEC, nil, 0x0f),
+    length = ProtoField.uint16("tmq.envelope.length", "Frame length", base.DEC, nil, 0x0fff),
+    origin = ProtoField.uint32("tmq.envelope.origin", "Origin", base.HEX),
+    sequence = ProtoField.uint32("tmq.envelope.sequence", "Sequence"),
+}
+tmq.fields = {}
+for _, field in pairs(f) do table.insert(tmq.fields, field) end
+
+-- Bytes of the frame at the start of `tvb`, 0 where it is none or not whole.
+local function frame_bytes(tvb)
+    if tvb:len() < FRAME_MIN then return 0 end
+    local size = tvb(2, 2):uint()
+    local total = FRAME_MIN + 4 * tvb(1, 1):uint() + size
+    if size > DATA_MAX or total > tvb:len() then return 0 end
+    return total
+end
+
+local function is_enveloped(tvb)
+    return tvb:len() > ENVELOPE_BYTES and tvb(0, 1):uint() == 0xe1 and tvb(2, 1):uint() >= 0xf0
+end
+
+-- Bytes of the message (envelope and all) at the start of `tvb`, 0 where it is none.
+local function message_bytes(tvb)
+    if not is_enveloped(tvb) then return frame_bytes(tvb) end
+    local inner = frame_bytes(tvb(ENVELOPE_BYTES):tvb())
+    return inner > 0 and ENVELOPE_BYTES + inner or 0
+end
+
+local function dissect_envelope(tvb, tree)
+    local branch = tree:add(tmq, tvb(0, ENVELOPE_BYTES), "Envelope")
+    branch:add(f.flags, tvb(1, 1))
+    branch:add(f.hops, tvb(1, 1))
+    branch:add(f.length, tvb(2, 2))
+    branch:add(f.origin, tvb(4, 4))
+    branch:add(f.sequence, tvb(8, 4))
+    return string.format("%08x/%u ", tvb(4, 4):uint(), tvb(8, 4):uint())
+end
+
+local function dissect_frame(tvb, tree)
+    local count, size = tvb(1, 1):uint(), tvb(2, 2):uint()
+    local kind = tree:add(f.type, tvb(0, 1))
+    for _, flag in ipairs({ f.pub, f.sub, f.cache, f.remove, f.broker, f.bridge }) do kind:add(flag, tvb(0, 1)) end
+    tree:add(f.tokens, tvb(1, 1))
+    tree:add(f.size, tvb(2, 2))
+    local words = {}
+    for number = 0, count - 1 do
+        tree:add(f.token, tvb(FRAME_MIN + 4 * number, 4))
+        words[#words + 1] = string.format("%08x", tvb(FRAME_MIN + 4 * number, 4):uint())
+    end
+    if size > 0 then
+        local data = tvb(FRAME_MIN + 4 * count, size)
+        tree:add(f.data, data)
+        if data:raw():match("^[%g%s]+$") then tree:add(f.text, data) end
+    end
+    return string.format("(%s) %u bytes", table.concat(words, " "), size)
+end
+
+-- One message that fills `tvb`; its summary.
+local function dissect_message(tvb, tree)
+    local total = message_bytes(tvb)
+    if total == 0 or total ~= tvb:len() then
+        tree:add(tmq, tvb(), "Message that is no TMQ frame")
+        return string.format("no frame, %u bytes", tvb:len())
+    end
+    local branch, start, words = tree:add(tmq, tvb()), 0, ""
+    if is_enveloped(tvb) then
+        words, start = dissect_envelope(tvb, branch), ENVELOPE_BYTES
+    end
+    words = words .. dissect_frame(tvb(start):tvb(), branch)
+    branch:append_text(": " .. words)
+    return words
+end
+
+function tmq.dissector(tvb, pinfo, tree)
+    pinfo.cols.protocol = "TMQ"
+    pinfo.cols.info = dissect_message(tvb, tree)
+    return tvb:len()
+end
+
+-- Captures of ours: link type USER0 -----------------------------------------------------------------------------
+
+local captured = Proto("buscoupler", "Buscoupler capture")
+local c = {
+    version = ProtoField.uint8("buscoupler.version", "Version"),
+    kind = ProtoField.uint8("buscoupler.kind", "Kind", base.DEC, { [0] = "frame", [1] = "ledger", [2] = "gap" }),
+    dir = ProtoField.uint8("buscoupler.dir", "Direction", base.DEC, { [0] = "received", [1] = "sent" }),
+    verdict = ProtoField.uint8("buscoupler.verdict", "Verdict"),
+    boot = ProtoField.uint64("buscoupler.boot", "Boot (ns)"),
+    cap_seq = ProtoField.uint64("buscoupler.cap_seq", "Capture sequence"),
+    count = ProtoField.uint32("buscoupler.count", "Messages"),
+    peer = ProtoField.string("buscoupler.peer", "Peer"),
+    reason = ProtoField.string("buscoupler.reason", "Reason"),
+}
+captured.fields = {}
+for _, field in pairs(c) do table.insert(captured.fields, field) end
+-- version, kind, dir, verdict, boot u64, cap_seq u64, count u32; then a length and the peer's name
+local HEAD = { { c.version, 1 }, { c.kind, 1 }, { c.dir, 1 }, { c.verdict, 1 }, { c.boot, 8 }, { c.cap_seq, 8 },
+    { c.count, 4 } }
+
+function captured.dissector(tvb, pinfo, tree)
+    if tvb:len() <= HEADER_BYTES or tvb(0, 1):uint() ~= 1 then return 0 end
+    local size = tvb(HEADER_BYTES, 1):uint()
+    local start = HEADER_BYTES + 1 + size
+    local branch, position = tree:add(captured, tvb(0, start)), 0
+    for _, part in ipairs(HEAD) do
+        branch:add(part[1], tvb(position, part[2]))
+        position = position + part[2]
+    end
+    local peer = size > 0 and tvb(HEADER_BYTES + 1, size):string() or ""
+    if size > 0 then branch:add(c.peer, tvb(HEADER_BYTES + 1, size)) end
+    pinfo.cols.protocol = "TMQ"
+    if tvb(2, 1):uint() == 0 then pinfo.cols.src = peer else pinfo.cols.dst = peer end
+    if tvb(1, 1):uint() == 0 then
+        local message = tvb:len() > start and tvb(start):tvb() or ByteArray.new(""):tvb("empty")
+        pinfo.cols.info = message:len() > 0 and dissect_message(message, tree) or "no frame, 0 bytes"
+    else
+        branch:add(c.reason, tvb(start))
+        pinfo.cols.info = string.format("%s: %u messages", tvb(start):string(), tvb(20, 4):uint())
+    end
+    return tvb:len()
+end
+
+DissectorTable.get("wtap_encap"):add(wtap.USER0, captured)
+
+-- SP BUS over TCP -----------------------------------------------------------------------------------------------
+
+local sp = Proto("spbus", "SP BUS (nanomsg, NNG)")
+local sp_length = ProtoField.uint64("spbus.length", "Message length")
+sp.fields = { sp_length }
+local HANDSHAKE = ByteArray.new("0053500000700000")
+
+local function sp_bytes(tvb, _, offset)
+    if tvb(offset, 8):bytes() == HANDSHAKE then return 8 end
+    return 8 + tvb(offset, 8):uint64():tonumber()
+end
+
+local function sp_message(tvb, pinfo, tree)
+    pinfo.cols.protocol = "SP BUS"
+    if tvb(0, 8):bytes() == HANDSHAKE then
+        tree:add(sp, tvb(), "SP BUS handshake")
+        pinfo.cols.info = "handshake"
+        return 8
+    end
+    local branch = tree:add(sp, tvb(0, 8))
+    branch:add(sp_length, tvb(0, 8))
+    if tvb:len() > 8 then pinfo.cols.info = dissect_message(tvb(8):tvb(), tree) end
+    return tvb:len()
+end
+
+function sp.dissector(tvb, pinfo, tree)
+    dissect_tcp_pdus(tvb, tree, 8, sp_bytes, sp_message)
+    return tvb:len()
+end
+
+sp:register_heuristic("tcp", function(tvb, pinfo, tree)
+    if tvb:len() < 8 or tvb(0, 8):bytes() ~= HANDSHAKE then return false end
+    pinfo.conversation = sp
+    sp.dissector(tvb, pinfo, tree)
+    return true
+end)
+DissectorTable.get("tcp.port"):add_for_decode_as(sp)
+
+-- Multicast datagrams: messages back to back and a CRC-32, or a fragment of one ----------------------------------
+
+local datagram = Proto("tmqmc", "TMQ multicast")
+local m = {
+    crc = ProtoField.uint32("tmqmc.crc", "CRC-32", base.HEX),
+    offset = ProtoField.uint16("tmqmc.offset", "Fragment offset"),
+    chunk = ProtoField.bytes("tmqmc.chunk", "Fragment"),
+}
+datagram.fields = { m.crc, m.offset, m.chunk }
+
+local function is_fragment(tvb)
+    return tvb:len() > ENVELOPE_BYTES + 6 and tvb(0, 1):uint() == 0xe1 and tvb(1, 1):uint() >= 0x80
+        and tvb(2, 1):uint() >= 0xf0
+end
+
+-- Starts and sizes of the messages, or nil where the datagram does not divide into messages and a CRC.
+local function divide(tvb)
+    local found, position, stop = {}, 0, tvb:len() - 4
+    while position < stop do
+        local size = message_bytes(tvb(position, stop - position):tvb())
+        if size == 0 then return nil end
+        found[#found + 1] = { position, size }
+        position = position + size
+    end
+    return position == stop and #found > 0 and found or nil
+end
+
+function datagram.dissector(tvb, pinfo, tree)
+    local words, messages = {}, nil
+    if not is_fragment(tvb) then
+        messages = divide(tvb)
+        if messages == nil then return 0 end
+    end
+    pinfo.cols.protocol = "TMQ"
+    local branch = tree:add(datagram, tvb())
+    if messages == nil then
+        words[1] = "fragment of " .. dissect_envelope(tvb, branch)
+        branch:add(m.offset, tvb(ENVELOPE_BYTES, 2))
+        branch:add(m.chunk, tvb(ENVELOPE_BYTES + 2, tvb:len() - ENVELOPE_BYTES - 6))
+    else
+        for _, found in ipairs(messages) do
+            words[#words + 1] = dissect_message(tvb(found[1], found[2]):tvb(), branch)
+        end
+    end
+    branch:add_le(m.crc, tvb(tvb:len() - 4, 4))
+    pinfo.cols.info = table.concat(words, ", ")
+    return tvb:len()
+end
+
+datagram:register_heuristic("udp", function(tvb, pinfo, tree)
+    if tvb:len() < FRAME_MIN + 4 then return false end
+    return datagram.dissector(tvb, pinfo, tree) > 0
+end)
+DissectorTable.get("udp.port"):add_for_decode_as(datagram)

@@ -1,0 +1,122 @@
+"""Taps of a topology: what buses and bridges move, by segment, as their ledgers have it."""
+
+import asyncio
+from collections import Counter
+from pathlib import Path
+
+from appliance.compose import Appliance
+from bus.batch import from_payloads
+from bus.frame import PUB, pack
+from bus.pattern import Pattern
+from devices.captures import read
+from devices.tap_process import settle
+from pipeline.pcapng import Packet
+from pipeline.schema import Direction, Kind
+from tests.appliance.probe_support import free_port
+from tests.bridges.support import until
+from tests.devices.tap_support import member
+from topologies.checker import check
+from topologies.loader import loads
+
+TEXT = """\
+name: two
+gateways: {{here: {{address: 127.0.0.1}}}}
+buses:
+  one: {{on: here, listen: ["tcp://127.0.0.1:{ports[0]}"]}}
+  two: {{on: here, listen: ["tcp://127.0.0.1:{ports[1]}"]}}
+bridges:
+  joint: {{on: here, pattern: [a], join: [{{bus: one}}, {{bus: two}}]}}
+devices:
+  recorder: {{on: here, tap: {tap}, directory: "{directory}", yields: false{more}}}
+"""
+GOOD = [pack(PUB, Pattern("a", n), b"%d" % n) for n in range(20)]
+OTHER = [pack(PUB, Pattern("b", n)) for n in range(5)]
+
+
+def written(directory: Path, tap: str = "[one, two, joint]", more: str = "") -> str:
+    ports = free_port(), free_port()
+    return TEXT.format(ports=ports, tap=tap, directory=directory, more=more)
+
+
+async def exchanged(appliance: Appliance) -> None:
+    """One member says all there is, until the other, on the other bus, has what crosses."""
+    one, two = (str(appliance.topology.buses[name].listen[0].url) for name in ("one", "two"))
+    async with member(one) as (hub, _), member(two) as (_, ear):
+        hubs = {part.name: part.hub for part in appliance.parts.values()}
+        await until(lambda: len(hubs["one"].pipes) == len(hubs["two"].pipes) == 2)
+        hub.publish(from_payloads(GOOD + OTHER))
+        await until(lambda: len(ear.messages) == len(GOOD))
+
+
+async def captured(text: str) -> Counter[tuple[int, str, str, int, str]]:
+    """Messages by kind, hub, segment, direction and, of ledgers, word."""
+    appliance = Appliance(loads(text, "t.yaml"), "here")
+    appliance.open(asyncio.get_running_loop())
+    try:
+        await exchanged(appliance)
+    finally:
+        appliance.close()
+    assert await asyncio.to_thread(settle, 20)
+    found = Counter[tuple[int, str, str, int, str]]()
+    for row in read(Path(appliance.topology.devices["recorder"].directory)):
+        if row.kind or row.peer:  # not the appliance's own events
+            found[row.kind, row.hub, row.bus, row.dir, word_of(row)] += row.messages
+    return found
+
+
+def word_of(row: Packet) -> str:
+    return row.message.decode() if row.kind else ""
+
+
+async def test_frames_by_segment_and_direction_agree_with_the_ledgers(tmp_path: Path) -> None:
+    found = await captured(written(tmp_path))
+    rx, tx, every, good = Direction.RX, Direction.TX, len(GOOD + OTHER), len(GOOD)
+    frames = {key[1:4]: count for key, count in found.items() if key[0] == Kind.FRAME}
+    assert frames == {
+        ("bus one", "bus one", rx): every,
+        ("bus two", "bus two", tx): good,
+        ("bridge joint", "bus one", rx): good,
+        ("bridge joint", "bus two", tx): good,
+    }
+    assert found[Kind.LEDGER, "bridge joint", "bus one", rx, "pattern"] == len(OTHER)
+    assert found[Kind.LEDGER, "bridge joint", "bus one", rx, "received"] == good
+    assert found[Kind.LEDGER, "bridge joint", "bus two", tx, "sent"] == good
+    assert found[Kind.LEDGER, "bus one", "bus one", rx, "received"] == every
+
+
+async def test_one_tap_and_a_pattern(tmp_path: Path) -> None:
+    found = await captured(written(tmp_path, "one", ", pattern: [b]"))
+    frames = {key[1:4]: count for key, count in found.items() if key[0] == Kind.FRAME}
+    assert frames == {("bus one", "bus one", Direction.RX): len(OTHER)}
+
+
+async def test_a_tap_added_at_run_time_sees_a_running_bridge(tmp_path: Path) -> None:
+    text = written(tmp_path)
+    appliance = Appliance(loads(text[: text.index("devices:")], "t.yaml"), "here")
+    appliance.open(asyncio.get_running_loop())
+    try:
+        await exchanged(appliance)
+        assert appliance.change(loads(text, "t.yaml")) == ["device recorder"]
+        assert appliance.change(loads(text, "t.yaml")) == []
+        await exchanged(appliance)
+        assert appliance.change(loads(text[: text.index("devices:")], "t.yaml")) == ["device recorder"]
+        await exchanged(appliance)
+    finally:
+        appliance.close()
+    assert await asyncio.to_thread(settle, 20)
+    found = Counter((row.hub, row.bus, row.dir) for row in read(tmp_path) if row.kind == Kind.FRAME)
+    assert found["bridge joint", "bus two", Direction.TX] == len(GOOD)
+    assert found["bus one", "bus one", Direction.RX] == len(GOOD + OTHER)
+
+
+async def test_with_only_a_tap_goes_with_what_it_taps(tmp_path: Path) -> None:
+    topology = loads(written(tmp_path / "capture"), "t.yaml")
+    parts = Appliance(topology, "here", ["two"], tmp_path).parts
+    assert list(parts) == ["device recorder", "bus two"]
+
+
+def test_a_tap_taps_what_runs_where_it_runs(tmp_path: Path) -> None:
+    text = written(tmp_path).replace("{here: {address: 127.0.0.1}}", "{here: {}, far: {}}")
+    text = text.replace("recorder: {on: here", "recorder: {on: far")
+    found = [finding.text for finding in check(loads(text, "t.yaml"))]
+    assert "one does not run on far, where its tap recorder runs" in found
