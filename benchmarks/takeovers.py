@@ -15,6 +15,7 @@ import sys
 import tempfile
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict, dataclass, field
+from math import inf
 from pathlib import Path
 from struct import Struct
 
@@ -28,7 +29,16 @@ from bus.hub import Hub, Link, Stats
 from bus.links import make_link
 from bus.pattern import Pattern
 
-FAULTS = ("kill", "freeze", "link down", "broker down", "all brokers down", "broker and bridge", "partition")
+FAULTS = (
+    "stop",
+    "kill",
+    "freeze",
+    "link down",
+    "broker down",
+    "all brokers down",
+    "broker and bridge",
+    "partition",
+)
 SETUPS = (("can", True), ("can", False), ("uart", True), ("uart", False))
 _BODY = Struct(">Id")
 _PATTERN = Pattern("motor")
@@ -127,8 +137,11 @@ class Load:
             self.near.remembered + self.far.remembered, self.near.strays + self.far.strays,
         )  # fmt: skip
 
-    async def account(self, fault: str, marks: tuple[int, int, int, int]) -> Outcome:
-        """What became of the frames since `marks`, when all have come or their time is over."""
+    async def account(self, fault: str, marks: tuple[int, int, int, int], over_s: float) -> Outcome:
+        """What became of the frames since `marks`, when all have come or their time is over.
+
+        The wait is the longest of a frame that was sent before `over_s`.
+        """
         ends = len(self.near.sent), len(self.far.sent)
         ways = ((self.near, self.far, marks[0], ends[0]), (self.far, self.near, marks[1], ends[1]))
         complete = lambda: all(n in b.heard for _, b, first, last in ways for n in range(first, last))  # noqa: E731
@@ -141,7 +154,7 @@ class Load:
                 outcome.sent += 1
                 outcome.lost += not times
                 outcome.doubled += max(0, len(times) - 1)
-                if times:
+                if times and source.sent[number] <= over_s:
                     outcome.wait_ms = max(outcome.wait_ms, 1000 * (times[0] - source.sent[number]))
         outcome.remembered = self.near.remembered + self.far.remembered - marks[2]
         outcome.strays = self.near.strays + self.far.strays - marks[3]
@@ -153,7 +166,9 @@ class Trial:
 
     def __init__(self, rig: Rig, load: Load, chance: random.Random) -> None:
         self.rig, self.load, self.chance = rig, load, chance
+        self.over_s = inf  # when another had taken over; starting processes again slows a small machine down
         self._acts: dict[str, Callable[[Program, Program], Awaitable[None]]] = {
+            "stop": self._stop,
             "kill": self._kill,
             "freeze": self._freeze,
             "link down": self._link_down,
@@ -172,12 +187,12 @@ class Trial:
         active = rig.active()
         assert active is not None
         other = rig.other(active)
-        note = ""
+        note, self.over_s = "", inf
         try:
             await self._acts[fault](active, other)
         except TimeoutError as error:
             note = str(error)
-        outcome = await self.load.account(fault, marks)
+        outcome = await self.load.account(fault, marks, self.over_s)
         outcome.note = note
         return outcome
 
@@ -186,6 +201,14 @@ class Trial:
             return other.takeovers > before or other.state in ("active", "orphan")
 
         await until(forwards, 10, f"takeover by {other.gateway}")
+        self.over_s = asyncio.get_running_loop().time()
+
+    async def _stop(self, active: Program, other: Program) -> None:
+        before = other.takeovers
+        active.signal(signal.SIGTERM)
+        await self._taken_over(other, before)
+        await active.stop()
+        await active.start()
 
     async def _kill(self, active: Program, other: Program) -> None:
         before = other.takeovers
