@@ -123,10 +123,10 @@ class Writer:
         self.finisher.wake.set()
         while not self.ended:
             self._listen(self._pause_s())
-            self._take()
+            self.take()
             self._tell()
-        self._take()
-        self._rotate()
+        self.take()
+        self.rotate()
         self.finisher.ending = True
         self.finisher.wake.set()
         self.finisher.join()
@@ -150,7 +150,7 @@ class Writer:
         self.ended = not words
         self.head = int.from_bytes(words[-_MARK_BYTES:], sys.byteorder) if words else self.ring.written()
 
-    def _take(self) -> None:
+    def take(self) -> None:
         """Take all that is there, and write whenever it is enough; the rest when its time has come."""
         for record in self.ring.records(self.head):
             if record.number >= self.next_number:
@@ -160,7 +160,7 @@ class Writer:
         if self.pending and (self.ended or time.monotonic() - self.pending_s >= self.settings.flush_s):
             self._flush()
         if self.journal is not None and time.monotonic() - self.journal_s >= self.settings.file_s:
-            self._rotate()
+            self.rotate()
 
     def _hold(self, record: Record) -> None:
         if not self.pending:
@@ -177,7 +177,7 @@ class Writer:
         """Write what is held; a new file where the day changes. Held until the disk takes it."""
         for day, records in groupby(self.pending, lambda record: day_of(record.ts_ns)):
             if day != self.day:
-                self._rotate()
+                self.rotate()
             self.day = day
             made = self.rows.of(list(records))
             if made and not self._store(made):
@@ -187,7 +187,7 @@ class Writer:
         self.pending_rows = self.pending_bytes = 0
         self.ring.release(self.next_number, self.rows.cap_seq)
         if self.journal is not None and self.journal.size_bytes >= self.settings.file_bytes:
-            self._rotate()
+            self.rotate()
 
     def _store(self, made: list[Made]) -> bool:
         """Put batches into the journal, however long the disk is full; False where we must end before."""
@@ -230,7 +230,8 @@ class Writer:
             self.journal_s = time.monotonic()
         return self.journal
 
-    def _rotate(self) -> None:
+    def rotate(self) -> None:
+        """Close the open journal; it becomes a segment."""
         if self.journal is not None:
             self.journal.close()
             self.journal = None
