@@ -51,7 +51,7 @@ def _uart(spec: media.Uart, _: model.Gateway, shed: Shed | None) -> Link:
     line: dict[str, Any] = {name: getattr(spec, name) for name in _LINE}
     line |= {"shed": shed, "echo": spec.echo}
     if spec.rs485 is not None:
-        from bridges.rs485 import Rs485Link
+        from bridges.uart import Rs485Link
 
         shared = spec.rs485
         return Rs485Link(

@@ -42,11 +42,13 @@ class Monitor:
         self._sheds: dict[str, tuple[float, dict[str, int]]] = {}
         self._published = 0
 
-    def record(self, kind: Kind, source: str, cause: str, **counts: int) -> Event:
-        """Note an event of now."""
+    def record(
+        self, kind: Kind, source: str, cause: str, level: int = logging.WARNING, **counts: int
+    ) -> Event:
+        """Note an event of now. `level` is the log's: links log their own troubles."""
         event = Event(self._clock_ns(), kind, f"{self._gateway}/{source}", cause, counts)
         self.events.append(event)
-        log.warning("%s", event.line())
+        log.log(level, "%s", event.line())
         if self._published < _PUBLISHED:
             self._published += 1
             for hub in self._watched.event_hubs():
@@ -69,9 +71,11 @@ class Monitor:
         self._states[link.name] = state
         if not any(state) or state == before or (before is None and state[1] == "opening"):
             return
-        words = " ".join(str(word) for word in state[:2] if word)
+        words = " ".join(str(word) for word in state[:2] if word not in ("", "unknown"))
         fault = getattr(link, "fault", "") if state[1] != "up" else ""
-        self.record("link", link.name, f"{words}: {fault}" if fault else words, losses=state[2])
+        again = before is not None and state[1] == "up" and state[2] > 0
+        level = logging.WARNING if again else logging.INFO
+        self.record("link", link.name, f"{words}: {fault}" if fault else words, level, losses=state[2])
 
     def _scan_loops(self, hub: Hub) -> None:
         if not isinstance(hub, WatchedHub) or hub.loops == self._loops.get(hub.name, 0):

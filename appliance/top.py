@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from appliance.probe.station import put
+from appliance.probe.words import above_zero
 from appliance.status import ask, runtime_directory
 
 _EVENTS = 8
@@ -20,7 +21,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--run-directory", type=Path, metavar="DIR", help="where the gateway was told to be")
     parser.add_argument("--once", action="store_true", help="show it once, with totals instead of rates")
     parser.add_argument("--json", action="store_true", help="one JSON document a process, once")
-    parser.add_argument("--seconds", type=float, default=1.0, metavar="N", help="between two looks (1)")
+    parser.add_argument("--seconds", type=above_zero, default=1.0, metavar="N", help="between two looks (1)")
 
 
 def run(options: argparse.Namespace) -> int:

@@ -102,6 +102,7 @@ class Outcome:
     strays: int = 0
     wait_ms: float = 0.0
     note: str = ""
+    missing: list[str] = field(default_factory=list)
 
 
 @dataclass
@@ -153,6 +154,9 @@ class Load:
                 times = sink.heard.get(number, [])
                 outcome.sent += 1
                 outcome.lost += not times
+                if not times:
+                    at_ms = 1000 * (source.sent[number] - source.sent[first])
+                    outcome.missing.append(f"{source.token}:{number} at {at_ms:.0f} ms")
                 outcome.doubled += max(0, len(times) - 1)
                 if times and source.sent[number] <= over_s:
                     outcome.wait_ms = max(outcome.wait_ms, 1000 * (times[0] - source.sent[number]))
@@ -306,6 +310,7 @@ async def trial(
                     raise
                 say(f"{title(medium, envelopes):24} {_brief(outcomes[-1])}")
             await load.stop()
+            say(f"{title(medium, envelopes)}: refused at the far end: {far.hub.pipes[-1].stats.rejected}")
         finally:
             for station in (near, far):
                 if station is not None:
@@ -320,7 +325,7 @@ def title(medium: str, envelopes: bool) -> str:
 
 def _brief(o: Outcome) -> str:
     extra = "".join(f", {word} {n}" for word, n in (("remembered", o.remembered), ("strays", o.strays)) if n)
-    return f"{o.fault:18} lost {o.lost}, doubled {o.doubled} of {o.sent}, {o.wait_ms:.0f} ms{extra} {o.note}"
+    return f"{o.fault:18} lost {o.lost}, doubled {o.doubled} of {o.sent}, {o.wait_ms:.0f} ms{extra} {o.note} {' '.join(o.missing[:4])}"
 
 
 def percentile(values: list[float], part: float) -> float:

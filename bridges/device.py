@@ -2,6 +2,7 @@
 
 import logging
 import random
+import re
 from asyncio import AbstractEventLoop, Future, TimerHandle
 from collections.abc import Callable
 from functools import partial
@@ -94,7 +95,7 @@ class DeviceLink(Generic[D]):
             if error is None and (device := future.result()) is not None:
                 self._release(device)
         elif error is not None:
-            self._wait(str(error) or type(error).__name__)
+            self._wait(_words(error))
         elif (device := future.result()) is not None:
             self._go_up(device)
 
@@ -130,3 +131,8 @@ class DeviceLink(Generic[D]):
             self._timer = None
         if self.pipe is not None:
             self.pipe.close()
+
+
+def _words(error: BaseException) -> str:
+    """What is wrong, for people: drivers quote the system's errors with their numbers, some twice."""
+    return re.sub(r"\[Errno -?\d+\] ", "", str(error)) or type(error).__name__

@@ -71,7 +71,7 @@ class ListenLink(_StreamLink):
         try:
             self._socket = _listen(*self.address)
         except OSError as error:
-            raise LinkError(f"{self.url}: cannot listen: {os.strerror(error.errno or 0)}") from error
+            raise LinkError(f"{self.url}: cannot listen: {_trouble(error)}") from error
         if self._socket.family != socket.AF_UNIX:
             self.url = _url(self._socket.getsockname())
         loop.add_reader(self._socket, self._on_acceptable)
@@ -258,3 +258,9 @@ def _peer_name(peer: object) -> str:
 def _url(name: tuple[str, int]) -> str:
     host = f"[{name[0]}]" if ":" in name[0] else name[0]
     return f"tcp://{host}:{name[1]}"
+
+
+def _trouble(error: OSError) -> str:
+    """The system's words; a name that cannot be found has none, but those of the resolver."""
+    number = error.errno or 0
+    return os.strerror(number) if number > 0 else error.strerror or str(error)

@@ -448,9 +448,9 @@ def audit(rows: "DataFrame", window_ms: int = WINDOW_MS) -> Audit:
     """All of it. What the suspects add up to is small, used often, and so kept (`persist`)."""
     at, expected, of_frames, suspect = check(rows)
     counts = counted(episodes(of_frames, suspect, window_ms * 1_000_000), at).persist()
-    segments = by_segment(counts)
-    home = homes(segments, expected)
-    wrong = balance(segments, home, expected)
+    segments = by_segment(counts).persist()
+    home = homes(segments, expected).persist()
+    wrong = balance(segments, home, expected).persist()
     faults = named(explained(evidence(wrong, counts, segments, at)), at)
     findings = in_gaps(faults, failovers.gaps(rows)).persist()
     return Audit(totals(expected, home), summary(findings), findings, ledger(rows), uncaptured(rows))

@@ -23,32 +23,24 @@ _MS: Final = 1_000_000
 _EVENT: Final = ("bus", "hub", "token", "from", "to", "start_ns", "end_ns", "gap_ns")
 
 
-def service(rows: "DataFrame", hub: "Column", token: "Column") -> "DataFrame":
-    """Which gateway put how many frames onto each segment in each bin of time; the first and the last."""
+def activity(rows: "DataFrame", token: "Column") -> "DataFrame":
+    """How many frames each hub received from and put onto each segment in each bin of time; first and last."""
     return (
         frames(rows)
-        .where(on_bridge() & sent())
-        .select("bus", hub.alias("hub"), token.alias("token"), "gateway", "ts_ns", _bin())
-        .groupBy("bus", "hub", "token", "gateway", "bin")
-        .agg(F.min("ts_ns").alias("start_ns"), F.max("ts_ns").alias("end_ns"))
+        .withColumn("token", token)
+        .groupBy("bus", "hub", "token", "gateway", "dir", F.expr(f"ts_ns div {BIN_MS * _MS}").alias("bin"))
+        .agg(F.count(F.lit(1)).alias("n"), F.min("ts_ns").alias("start_ns"), F.max("ts_ns").alias("end_ns"))
     )
 
 
-def heard(rows: "DataFrame", token: "Column") -> "DataFrame":
+def service(active: "DataFrame") -> "DataFrame":
+    """Which gateway's bridges put frames onto each segment, in each bin."""
+    return active.where(on_bridge() & sent()).drop("dir", "n")
+
+
+def heard(active: "DataFrame") -> "DataFrame":
     """Frames received, by segment and bin: the most that one hub heard."""
-    return (
-        frames(rows)
-        .where(received())
-        .select("bus", "hub", token.alias("token"), "gateway", _bin())
-        .groupBy("bus", "token", "gateway", "hub", "bin")
-        .agg(F.count(F.lit(1)).alias("n"))
-        .groupBy("bus", "token", "bin")
-        .agg(F.max("n").alias("n"))
-    )
-
-
-def _bin() -> "Column":
-    return F.expr(f"ts_ns div {BIN_MS * _MS}").alias("bin")
+    return active.where(received()).groupBy("bus", "token", "bin").agg(F.max("n").alias("n"))
 
 
 def runs(served: "DataFrame", gap_ms: int) -> "DataFrame":
@@ -119,14 +111,16 @@ def proven(found: "DataFrame", came: "DataFrame") -> "DataFrame":
 def failovers(rows: "DataFrame", by_pattern: bool = True, gap_ms: int = GAP_MS) -> "DataFrame":
     """Takeovers (`from` is not `to`) and service gaps (`to` is null: nobody came), in order of time."""
     token = first_token() if by_pattern else F.lit(-1).cast("bigint")
-    came = heard(rows, token)
-    found = breaks(runs(service(rows, F.col("hub"), token), gap_ms), came, gap_ms)
+    active = activity(rows, token).persist()
+    came = heard(active)
+    found = breaks(runs(service(active), gap_ms), came, gap_ms).persist()
     return proven(found, came).orderBy("start_ns", "bus", "hub", "token")
 
 
 def gaps(rows: "DataFrame", gap_ms: int = GAP_MS) -> "DataFrame":
     """Times in which nobody at all put anything onto a segment although frames came on others."""
-    token = F.lit(-1).cast("bigint")
-    came = heard(rows, token)
-    found = breaks(runs(service(rows, F.lit(""), token), gap_ms), came, gap_ms)
-    return proven(found.where(F.col("gap_ns") > gap_ms * _MS), came)
+    active = activity(rows, F.lit(-1).cast("bigint")).persist()
+    came = heard(active)
+    served = service(active).withColumn("hub", F.lit(""))
+    found = breaks(runs(served, gap_ms), came, gap_ms).where(F.col("gap_ns") > gap_ms * _MS).persist()
+    return proven(found, came)

@@ -21,6 +21,9 @@ ALWAYS: Final = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.parquet.compression.codec": "zstd",
     "spark.sql.shuffle.partitions": "8",
+    # What is kept stays divided as it is, and what is divided by some of a join's keys is divided well enough.
+    "spark.sql.optimizer.canChangeCachedPlanOutputPartitioning": "false",
+    "spark.sql.requireAllClusterKeysForCoPartition": "false",
 }
 LOCAL: Final = {
     "spark.ui.enabled": "false",

@@ -30,8 +30,8 @@ PURE = [
 ]
 ONLY_IN = {
     "can": "bridges/*can*.py",
-    "serial": "bridges/serial_port.py",
-    "smbus2": "bridges/i2c*.py",
+    "serial": "bridges/uart/port.py",
+    "smbus2": "bridges/i2c/*.py",
     "pynng": "bus/*.py",
     "pyspark": "pipeline/*.py",
 }

@@ -14,6 +14,7 @@ from rich.live import Live
 
 from appliance.demo.scene import Scene, directory
 from appliance.demo.table import misses, table
+from appliance.probe.words import above_zero
 
 log = logging.getLogger("buscoupler")
 
@@ -23,12 +24,14 @@ LOOK_S = 0.1
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--seconds", type=float, default=8.0, metavar="S", help="how long to send")
+    parser.add_argument("--seconds", type=above_zero, default=8.0, metavar="S", help="how long to send")
     parser.add_argument(
         "--capture", type=Path, metavar="DIR", help="record there what all parts move (a new one in /tmp)"
     )
     parser.add_argument("--no-capture", action="store_true", help="record nothing")
-    parser.add_argument("--rate", type=float, default=50.0, metavar="N", help="frames a second, each sender")
+    parser.add_argument(
+        "--rate", type=above_zero, default=50.0, metavar="N", help="frames a second, each sender"
+    )
 
 
 def run(options: argparse.Namespace) -> int:

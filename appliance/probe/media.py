@@ -54,7 +54,7 @@ def _uart(port: str, settings: dict[str, Any]) -> Link:
 
 
 def _rs485(port: str, settings: dict[str, Any]) -> Link:
-    from bridges.rs485 import Rs485Link
+    from bridges.uart import Rs485Link
 
     return Rs485Link(port, retry_max_s=RETRY_MAX_S, **settings)
 

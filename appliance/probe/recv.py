@@ -14,7 +14,7 @@ from appliance.probe.endpoint import arguments as endpoint_arguments
 from appliance.probe.endpoint import link_of
 from appliance.probe.station import Station, put, put_bytes, reasons
 from appliance.probe.traffic import Sequences
-from appliance.probe.words import Names, argument, frame_in, line, names_in, read_names, record
+from appliance.probe.words import Names, above_zero, argument, frame_in, line, names_in, read_names, record
 from bus.pattern import Pattern
 
 log = logging.getLogger("buscoupler")
@@ -30,7 +30,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument("--count", type=int, metavar="N", help="stop after N messages")
     parser.add_argument(
-        "--timeout", type=float, metavar="S", help="stop after S seconds; 1 if --count is not reached by then"
+        "--timeout",
+        type=above_zero,
+        metavar="S",
+        help="stop after S seconds; 1 if --count is not reached by then",
     )
     parser.add_argument("--names", type=argument(read_names), default=[], metavar="FILE|A,B,C",
                         help="names to show instead of tokens: a file, one a line, or a list")  # fmt: skip

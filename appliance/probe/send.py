@@ -14,7 +14,7 @@ from pathlib import Path
 from appliance.probe.endpoint import arguments as endpoint_arguments
 from appliance.probe.endpoint import link_of
 from appliance.probe.station import MESSAGE_COST_BYTES, Station, reasons
-from appliance.probe.words import argument, pattern_of, type_of
+from appliance.probe.words import above_zero, argument, hex_bytes, pattern_of, type_of
 from bus.errors import FrameError
 from bus.frame import PUB, pack
 
@@ -33,7 +33,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--data", metavar="TEXT", help="the data, as text (default: none)")
-    what.add_argument("--hex", type=bytes.fromhex, metavar="HEX", help="the data, as hex digits")
+    what.add_argument("--hex", type=hex_bytes, metavar="HEX", help="the data, as hex digits")
     what.add_argument("--file", metavar="FILE", help="one message a line of this file; - is standard input")
     what.add_argument("--binary", type=argument(_content), metavar="FILE", help="the data: all of this file")
     parser.add_argument(
@@ -42,7 +42,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--raw", action="store_true", help="no frame: the bytes as they are (to a bus only)")
     parser.add_argument("--count", type=int, metavar="N", help="send it N times")
     parser.add_argument(
-        "--timeout", type=float, default=10.0, metavar="S", help="wait so long for a peer or device (10)"
+        "--timeout", type=above_zero, default=10.0, metavar="S", help="wait so long for a peer or device (10)"
     )
 
 

@@ -14,7 +14,7 @@ from appliance.probe.endpoint import arguments as endpoint_arguments
 from appliance.probe.endpoint import link_of
 from appliance.probe.pacing import Pacer
 from appliance.probe.station import MESSAGE_COST_BYTES, Station, account, put, reasons
-from appliance.probe.words import argument, pattern_of
+from appliance.probe.words import above_zero, argument, pattern_of
 from bus.errors import FrameError
 from bus.frame import DATA_BYTES_MAX, FRAME_BYTES_MAX, PUB, pack
 
@@ -38,7 +38,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
                         metavar="PATTERN", help="like fridge/temp (traffic)")  # fmt: skip
     parser.add_argument("--seed", type=int, metavar="N", help="the same sizes, noise and run number again")
     parser.add_argument(
-        "--timeout", type=float, default=10.0, metavar="S", help="wait so long for a peer or device (10)"
+        "--timeout", type=above_zero, default=10.0, metavar="S", help="wait so long for a peer or device (10)"
     )
     parser.add_argument("--json", action="store_true", help="the summary for programs")
 
@@ -172,8 +172,9 @@ async def traffic(options: argparse.Namespace) -> int:
         if not await station.peer(options.timeout):
             if station.stops:
                 return 0
-            fault = getattr(station.link, "fault", "") or "nobody there"
-            print(f"buscoupler traffic: {station.link.name}: {fault}, {options.timeout:g} s", file=sys.stderr)
+            because = f" ({fault})" if (fault := getattr(station.link, "fault", "")) else ""
+            text = f"nobody there within {options.timeout:g} s{because}"
+            print(f"buscoupler traffic: {station.link.name}: {text}", file=sys.stderr)
             return 1
         seconds, late = await _speak(station, source, options)
         await station.drain(options.timeout)

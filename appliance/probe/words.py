@@ -7,6 +7,7 @@ digits, is that token; a part in double quotes is always a name; any other part 
 import argparse
 from collections.abc import Callable, Iterable
 from datetime import datetime
+from math import inf
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -38,6 +39,25 @@ def argument(parse: Callable[[str], T]) -> Callable[[str], T]:
             raise argparse.ArgumentTypeError(str(error)) from error
 
     return checked
+
+
+def above_zero(word: str) -> float:
+    """A number above 0, and not without end, for argparse."""
+    try:
+        number = float(word)
+    except ValueError:
+        number = 0.0
+    if not 0 < number < inf:
+        raise argparse.ArgumentTypeError(f"{word!r} is no number above 0")
+    return number
+
+
+def hex_bytes(word: str) -> bytes:
+    """Bytes from hex digits, for argparse."""
+    try:
+        return bytes.fromhex(word)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{word!r} is not pairs of hex digits") from None
 
 
 def name_of(part: str) -> int | str:
@@ -89,6 +109,8 @@ def read_names(source: str) -> list[int | str]:
     """Names from a file, one a line with `#` comments, or from a list `a,b,c`. Raises `OSError`."""
     if "," not in source and Path(source).exists():
         return names_from(Path(source).read_text(encoding="utf-8").splitlines())
+    if "/" in source:
+        raise FileNotFoundError(f"{source}: no such file, and no name has a slash")
     return names_from(source.split(","))
 
 

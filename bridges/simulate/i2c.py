@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from bridges.codecs.mailbox import Target
-from bridges.i2c import I2cLink, Opened
-from bridges.i2c_memory import MemoryAdapter
+from bridges.i2c.link import I2cLink, Opened
+from bridges.i2c.memory import MemoryAdapter
 from bridges.simulate.wire import Faults, Wire, flip_bits
 from bus.batch import Batch, from_payloads, payloads
 from bus.hub import Hub, Stats

@@ -10,9 +10,9 @@ from random import Random
 from typing import Any
 
 from bridges.codecs.rtnetlink import MULTICAST, RUNNING, UP, LinkNews, News
-from bridges.interfaces import Interface
 from bridges.multicast import MulticastLink
-from bridges.multicast_sockets import Sockets
+from bridges.multicast.interfaces import Interface
+from bridges.multicast.sockets import Sockets
 from bridges.simulate.loop import socket_pair
 from bridges.simulate.wire import Faults, Path, Wire, flip_one_bit
 
@@ -73,7 +73,7 @@ class MulticastEnd:
         self._path = Path["_Letter"](wire, name, self._arrive, lambda letter: letter[0], self._bend)
 
     def open(self, loop: AbstractEventLoop) -> Sockets:
-        """What `bridges.multicast_sockets.open_sockets` returns. Raises `OSError` without a carrier."""
+        """What `bridges.multicast.sockets.open_sockets` returns. Raises `OSError` without a carrier."""
         if not self.plugged:
             raise OSError(errno.ENETDOWN, f"{self.name} has no carrier")
         address = (str(self.interface.address), _PORT)
@@ -227,7 +227,7 @@ class _Sender:
 
 
 class _Watch(_Bell):
-    """Stands in for `bridges.interfaces.Watch`."""
+    """Stands in for `bridges.multicast.interfaces.Watch`."""
 
     def __init__(self, loop: AbstractEventLoop) -> None:
         super().__init__(loop)

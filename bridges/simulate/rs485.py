@@ -7,9 +7,9 @@ from typing import Any
 
 from bridges.codecs.poll import DONE, Node, control
 from bridges.codecs.uart import MESSAGE_BYTES_MAX, MESSAGE_BYTES_MIN, encode
-from bridges.rs485 import Rs485Link
-from bridges.serial_port import Port
 from bridges.simulate.uart import SerialEnd, SerialPort
+from bridges.uart import Rs485Link
+from bridges.uart.port import Port
 from bus.batch import Batch, from_payloads, payloads
 from bus.hub import Hub, Stats
 
@@ -31,7 +31,7 @@ class SimulatedRs485(Rs485Link):
 class Rs485Node:
     """A node of a shared pair as the one pipe of `hub`: what the hub has for it waits for the master's poll.
 
-    `port` is a `SerialPort`, or anything with the methods of `bridges.serial_port.Port`. `polled` counts the
+    `port` is a `SerialPort`, or anything with the methods of `bridges.uart.port.Port`. `polled` counts the
     polls that were for it.
     """
 

@@ -212,7 +212,7 @@ class SerialEnd:
 
 
 class SerialPort:
-    """An open end as a link wants it: see `bridges.serial_port.Port`."""
+    """An open end as a link wants it: see `bridges.uart.port.Port`."""
 
     def __init__(self, end: SerialEnd, loop: AbstractEventLoop) -> None:
         self._end, self._socket = end, end.open(loop)

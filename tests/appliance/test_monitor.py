@@ -69,6 +69,19 @@ def test_a_link_is_an_event_when_its_state_changes(parts: Parts, monitor: Monito
     assert monitor.events[-1].source == "gw/can:can0"
 
 
+def test_a_link_logs_its_own_troubles_and_the_log_has_them_once(
+    parts: Parts, monitor: Monitor, caplog: pytest.LogCaptureFixture
+) -> None:
+    parts.link.state = "up"
+    monitor.scan(0)
+    parts.link.state, parts.link.losses = "waiting", 1
+    monitor.scan(1)
+    assert not caplog.records
+    parts.link.state = "up"
+    monitor.scan(2)
+    assert [record.getMessage() for record in caplog.records] == [monitor.events[-1].line()]
+
+
 def test_a_link_that_was_lost_and_back_between_two_looks_is_an_event(parts: Parts, monitor: Monitor) -> None:
     parts.link.state = "up"
     monitor.scan(0)

@@ -12,8 +12,8 @@ import pytest
 from can.interfaces.virtual import VirtualBus
 
 from bridges.can import CanLink
-from bridges.can_port import shut_down
-from bridges.can_receive import take_echo
+from bridges.can.port import shut_down
+from bridges.can.receive import take_echo
 from bridges.codecs.can import can_id, segment
 from bus.errors import LinkError
 from bus.hub import Hub
@@ -198,7 +198,7 @@ async def test_a_bus_that_fails_is_made_anew(monkeypatch: pytest.MonkeyPatch) ->
 
 
 async def test_a_blocking_driver_sends_from_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bridges.can_pipe._NEVER_BLOCKS", ())
+    monkeypatch.setattr("bridges.can.pipe._NEVER_BLOCKS", ())
     bus, near, far = Bus("virtual"), Hub(), Hub()
     theirs = recorder(far)
     with bus.link(near, 1) as a, bus.link(far, 2) as b:
@@ -270,7 +270,7 @@ class Told(VirtualBus):
 
 
 async def test_the_state_that_an_interface_tells(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bridges.can_pipe._STATE_S", 0.01)
+    monkeypatch.setattr("bridges.can.pipe._STATE_S", 0.01)
     bus, near, far = Bus("virtual"), Hub(), Hub()
     theirs = recorder(far)
     monkeypatch.setattr(CanLink, "_open_device", lambda link: Told(link.channel))

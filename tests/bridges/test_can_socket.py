@@ -13,7 +13,7 @@ import can
 import pytest
 
 from bridges.can import CanLink
-from bridges.can_restart import restart
+from bridges.can.restart import restart
 from bridges.codecs.can import can_id, segment
 from bridges.codecs.can_netlink import restart_request, result
 from bridges.codecs.can_state import CONTROLLER, FILTER
@@ -29,10 +29,10 @@ SOL_CAN_RAW = 101
 def kernel(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Kernel:
     made = Kernel(tmp_path)
     monkeypatch.setattr(can, "Bus", made.open)
-    monkeypatch.setattr("bridges.can_port._NET", tmp_path)
-    monkeypatch.setattr("bridges.can_pipe._STATE_S", 0.01)
-    monkeypatch.setattr("bridges.can_restart._PURGE_S", 0.0)
-    monkeypatch.setattr("bridges.can_restart.restart", made.asked_to_restart)
+    monkeypatch.setattr("bridges.can.port._NET", tmp_path)
+    monkeypatch.setattr("bridges.can.pipe._STATE_S", 0.01)
+    monkeypatch.setattr("bridges.can.restart._PURGE_S", 0.0)
+    monkeypatch.setattr("bridges.can.restart.restart", made.asked_to_restart)
     return made
 
 
@@ -237,7 +237,7 @@ async def test_a_long_transfer_that_stands_still_is_given_up(kernel: Kernel) -> 
 async def test_confirmations_that_never_come_do_not_stop_the_link(
     kernel: Kernel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bridges.can_send._CONFIRM_S", 0.02)
+    monkeypatch.setattr("bridges.can.send._CONFIRM_S", 0.02)
     hub = Hub()
     kernel.running = False
     with link_on(hub, fd=True, age_ms=20) as link:

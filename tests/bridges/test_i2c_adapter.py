@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from bridges.codecs.mailbox import Controller, Target
-from bridges.i2c_adapter import ByteAdapter, KernelAdapter, open_adapter, trouble
-from bridges.i2c_alert import GpioAlert, parse_alert
-from bridges.i2c_memory import MemoryAdapter
-from bridges.i2c_poll import perform
+from bridges.i2c.adapter import ByteAdapter, KernelAdapter, open_adapter, trouble
+from bridges.i2c.alert import GpioAlert, parse_alert
+from bridges.i2c.memory import MemoryAdapter
+from bridges.i2c.poll import perform
 from bus.errors import LinkError
 from tests.bridges.support import MESSAGE
 

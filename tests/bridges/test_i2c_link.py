@@ -14,7 +14,7 @@ import pytest
 from bridges.bridge import Bridge
 from bridges.codecs.mailbox import Timing
 from bridges.i2c import I2cLink
-from bridges.i2c_memory import MemoryAdapter
+from bridges.i2c.memory import MemoryAdapter
 from bus.errors import LinkError
 from bus.hub import Hub
 from tests.bridges.support import MESSAGE, SIZES, frame, recorder, say, until

@@ -18,10 +18,10 @@ from hypothesis import strategies as st
 
 from bridges.codecs.datagram import Decoder, Encoder
 from bridges.codecs.rtnetlink import LOOPBACK, MULTICAST, RUNNING, UP, AddressNews, LinkNews
-from bridges.interfaces import Interface, fault, find, lost
 from bridges.multicast import MulticastLink
-from bridges.multicast_send import Outbox
-from bridges.multicast_sockets import is_member
+from bridges.multicast.interfaces import Interface, fault, find, lost
+from bridges.multicast.send import Outbox
+from bridges.multicast.sockets import is_member
 from bus.batch import from_payloads, payloads
 from bus.errors import LinkError
 from bus.hub import Hub, Stats
@@ -187,7 +187,7 @@ async def test_another_group_at_the_same_port_is_not_heard(port: int) -> None:
 async def test_an_unfinished_message_is_counted_without_more_traffic(
     port: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in ("codecs.fragments", "multicast_pipe"):
+    for module in ("codecs.fragments", "multicast.pipe"):
         monkeypatch.setattr(f"bridges.{module}.TIMEOUT_S", 0.01)
     hub = Hub()
     first = Encoder(200, 1, 1).pack([frame(1000)])[0][0]
@@ -254,7 +254,7 @@ async def test_by_address_opened_and_closed_again_and_again(port: int) -> None:
 
 
 async def test_the_membership_is_verified(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bridges.multicast_sockets.is_member", lambda group, name: False)
+    monkeypatch.setattr("bridges.multicast.sockets.is_member", lambda group, name: False)
     with opened(port, Hub()) as link:
         await until(lambda: link.state == "waiting")
         assert link.fault == f"lo did not join {GROUP}"

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 from bridges.codecs.rfc2217 import Client, escape
 from bridges.codecs.uart import Decoder, encode
-from bridges.serial_port import Rfc2217Port
 from bridges.uart import UartLink
+from bridges.uart.port import Rfc2217Port
 from bus.hub import Hub
 from tests.bridges.support import MESSAGE, SIZES, PtyPair, frame, recorder, say, until
 

@@ -11,7 +11,7 @@ import pytest
 
 from bridges.codecs.poll import POLL, Node, control
 from bridges.codecs.uart import encode
-from bridges.rs485 import Rs485Link
+from bridges.uart import Rs485Link
 from bus.errors import LinkError
 from bus.hub import Hub
 from tests.bridges.support import FRAME, MESSAGE, SIZES, PtyPair, frame, recorder, say, until

@@ -10,7 +10,7 @@ import pytest
 from bridges.bridge import Bridge
 from bridges.codecs.mailbox import Timing
 from bridges.i2c import I2cLink
-from bridges.i2c_memory import MemoryAdapter
+from bridges.i2c.memory import MemoryAdapter
 from bridges.ledger import imbalances
 from bridges.shed_pipe import ShedLink
 from bridges.shedding import Shed

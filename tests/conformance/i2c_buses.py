@@ -8,8 +8,8 @@ from typing import Any
 
 from bridges.codecs.mailbox import Target
 from bridges.i2c import I2cLink
-from bridges.i2c_adapter import open_adapter
-from bridges.i2c_memory import MemoryAdapter
+from bridges.i2c.adapter import open_adapter
+from bridges.i2c.memory import MemoryAdapter
 from bridges.simulate import I2cTarget
 from tests.bridges.support import frame, until
 from tests.conformance.pair import Maker, Pair, Side

@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from bridges.codecs.uart import encode
-from bridges.rs485 import Rs485Link
 from bridges.simulate import Rs485Node
-from bridges.uart import UartLink
+from bridges.uart import Rs485Link, UartLink
 from tests.bridges.support import PtyPair, frame, until
 from tests.conformance.pair import Maker, Pair, Relay, Side, noise
 

@@ -9,7 +9,7 @@ import sys
 import time
 
 from bridges.codecs.mailbox import Target
-from bridges.i2c_adapter import Adapter
+from bridges.i2c.adapter import Adapter
 from tests.kernel.guest.support import open_blocks, open_bytes
 
 _CTL = 0x1F  # what the controller writes last

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from bridges.can import CanLink
-from bridges.i2c_adapter import ByteAdapter, KernelAdapter
+from bridges.i2c.adapter import ByteAdapter, KernelAdapter
 from bus.hub import Hub
 from tests.bridges.support import until
 

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from threading import Lock, Thread
 from typing import Protocol
 
-from bridges.i2c_alert import Alert
-from bridges.i2c_poll import AdapterGoneError, Poller, Report
+from bridges.i2c.alert import Alert
+from bridges.i2c.poll import AdapterGoneError, Poller, Report
 
 _REPORTS_MAX = 1024  # the thread may be ahead of the loop
 _DELIVER = 256

@@ -6,10 +6,10 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from bridges.can_pipe import CanPipe
-from bridges.can_port import BusPort, SocketPort, prepare, shut_down
-from bridges.can_restart import Restarter
-from bridges.can_slcan import prepare_slcan
+from bridges.can.pipe import CanPipe
+from bridges.can.port import BusPort, SocketPort, prepare, shut_down
+from bridges.can.restart import Restarter
+from bridges.can.slcan import prepare_slcan
 from bridges.codecs.can import (
     MESSAGE_BYTES_MAX,
     NODE_MAX,

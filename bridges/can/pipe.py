@@ -5,9 +5,9 @@ from asyncio import AbstractEventLoop, Handle
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from bridges.can_port import BusPort, Port
-from bridges.can_receive import Inbound, Reader
-from bridges.can_send import DirectSender, Outbound, ThreadSender
+from bridges.can.port import BusPort, Port
+from bridges.can.receive import Inbound, Reader
+from bridges.can.send import DirectSender, Outbound, ThreadSender
 from bridges.codecs.can_state import State
 from bridges.codecs.socketcan import Frame
 from bus.batch import Batch, from_payloads, payloads

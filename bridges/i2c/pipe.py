@@ -6,13 +6,13 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from bridges.codecs.mailbox import MESSAGE_BYTES_MAX, MESSAGE_BYTES_MIN
-from bridges.i2c_poll import Lane, Report, TargetState
+from bridges.i2c.poll import Lane, Report, TargetState
 from bridges.shedding import Shed
 from bus.batch import Batch, from_payloads, payloads
 from bus.hub import Hub, Stats
 
 if TYPE_CHECKING:
-    from bridges.i2c_run import Runner
+    from bridges.i2c.run import Runner
 
 
 class TargetPipe:

@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 
 from bridges.codecs.mailbox import MESSAGE_BYTES_MAX, Timing
 from bridges.device import DeviceLink, DevicePipe
-from bridges.i2c_adapter import Adapter, open_adapter
-from bridges.i2c_alert import Alert, GpioAlert, parse_alert
-from bridges.i2c_pipe import I2cBus, TargetPipe
-from bridges.i2c_poll import Lane, Poller
-from bridges.i2c_run import LoopRunner, Runner, ThreadRunner
+from bridges.i2c.adapter import Adapter, open_adapter
+from bridges.i2c.alert import Alert, GpioAlert, parse_alert
+from bridges.i2c.pipe import I2cBus, TargetPipe
+from bridges.i2c.poll import Lane, Poller
+from bridges.i2c.run import LoopRunner, Runner, ThreadRunner
 from bridges.shedding import Shed, ShedQueue, checked
 from bus.errors import LinkError
 from bus.hub import Hub, Stats

@@ -11,10 +11,10 @@ from typing import Any
 from bridges.codecs.datagram import Decoder, Encoder
 from bridges.codecs.fragments import TIMEOUT_S
 from bridges.codecs.rtnetlink import LinkNews
-from bridges.interfaces import lost
-from bridges.multicast_send import Outbox
-from bridges.multicast_shed import ShedOutbox
-from bridges.multicast_sockets import HEADER_BYTES, Sockets
+from bridges.multicast.interfaces import lost
+from bridges.multicast.send import Outbox
+from bridges.multicast.shed import ShedOutbox
+from bridges.multicast.sockets import HEADER_BYTES, Sockets
 from bridges.shedding import Shed
 from bus.batch import Batch, payloads
 from bus.hub import Hub, Stats

@@ -11,7 +11,7 @@ from ipaddress import IPv4Address
 from pathlib import Path
 
 from bridges.codecs.rtnetlink import Address
-from bridges.interfaces import Interface, Watch, find
+from bridges.multicast.interfaces import Interface, Watch, find
 
 HEADER_BYTES = {4: 20 + 8, 6: 40 + 8}
 """IP and UDP."""

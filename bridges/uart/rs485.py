@@ -10,9 +10,9 @@ from typing import Any
 
 from bridges.codecs.poll import ADDRESS_MAX, ADDRESS_MIN, Master, NodeHealth, Own, parse_control
 from bridges.device import DevicePipe
-from bridges.serial_port import Port, Settings
 from bridges.shedding import Shed
-from bridges.uart import SerialLink, lost
+from bridges.uart.link import SerialLink, lost
+from bridges.uart.port import Port, Settings
 from bus.batch import Batch, from_payloads, payloads
 from bus.errors import LinkError
 from bus.hub import Hub

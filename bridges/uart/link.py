@@ -8,9 +8,9 @@ from typing import Any
 from bridges.codecs.echo import EchoCanceller
 from bridges.codecs.uart import MESSAGE_BYTES_MAX, Decoder
 from bridges.device import DeviceLink, DevicePipe
-from bridges.outbox import Outbox
-from bridges.serial_port import Port, Settings, check_port, need_pyserial, open_port
 from bridges.shedding import Shed, checked
+from bridges.uart.outbox import Outbox
+from bridges.uart.port import Port, Settings, check_port, need_pyserial, open_port
 from bus.batch import Batch, from_payloads, payloads
 from bus.errors import LinkError
 from bus.hub import Hub, Stats

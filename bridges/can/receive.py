@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable
 from threading import Thread
 
-from bridges.can_port import FRAMES, BusPort, is_loss
+from bridges.can.port import FRAMES, BusPort, is_loss
 from bridges.codecs.can import ANONYMOUS, NODE_MAX, RESERVED, SERVICE, SUBJECT_MAX, Reassembler
 from bridges.codecs.socketcan import ERROR, EXTENDED, FD, IDENTIFIER, KINDS, OWN, Frame
 from bus.hub import Stats

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
-from bridges.can_port import BusPort, Port
+from bridges.can.port import BusPort, Port
 from bridges.codecs.can import segment
 from bridges.codecs.extent import message_bytes
 from bridges.shedding import ShedQueue

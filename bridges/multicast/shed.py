@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 
 from bridges.codecs.datagram import Encoder, size_at
 from bridges.codecs.fragments import CRC
-from bridges.multicast_send import Outbox
+from bridges.multicast.send import Outbox
 from bridges.shedding import Shed, ShedQueue
 from bus.batch import Batch, payloads
 from bus.hub import Stats

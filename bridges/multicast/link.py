@@ -7,8 +7,8 @@ from typing import Any
 from bridges.codecs.frames import MESSAGE_BYTES_MAX
 from bridges.codecs.rtnetlink import Address
 from bridges.device import DeviceLink, DevicePipe
-from bridges.multicast_pipe import DATAGRAM_BYTES_MIN, MulticastPipe
-from bridges.multicast_sockets import Sockets, open_sockets
+from bridges.multicast.pipe import DATAGRAM_BYTES_MIN, MulticastPipe
+from bridges.multicast.sockets import Sockets, open_sockets
 from bridges.shedding import Shed, checked
 from bus.errors import LinkError
 

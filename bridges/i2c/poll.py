@@ -1,6 +1,6 @@
 """Polling the targets of one I2C bus in turn, fairly; a stuck bus as a state (docs/wire/i2c.md).
 
-Makes the adapter's calls, in whatever thread runs it (`bridges.i2c_run`); tells the event loop by `Report`s.
+Makes the adapter's calls, in whatever thread runs it (`bridges.i2c.run`); tells the event loop by `Report`s.
 """
 
 import errno
@@ -11,8 +11,8 @@ from threading import Lock
 from typing import Literal, NamedTuple
 
 from bridges.codecs.mailbox import Access, Controller, Timing
-from bridges.i2c_adapter import Adapter, Trouble, trouble
-from bridges.i2c_alert import Alert
+from bridges.i2c.adapter import Adapter, Trouble, trouble
+from bridges.i2c.alert import Alert
 from bridges.shedding import ShedQueue
 
 log = logging.getLogger("buscoupler.bridges")

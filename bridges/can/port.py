@@ -9,7 +9,7 @@ from pathlib import Path
 from struct import Struct
 from typing import TYPE_CHECKING, Any, Protocol
 
-from bridges.can_slcan import BufferedLine
+from bridges.can.slcan import BufferedLine
 from bridges.codecs.can_state import FILTER, State
 from bridges.codecs.socketcan import (
     ERROR,
