@@ -24,6 +24,7 @@ HEADER = Struct("=IBBHIIQQ")
 HEADER_BYTES = HEADER.size
 _START = Struct("=IB")
 _CONTROL_BYTES = 64
+_RESERVE_BYTES = 1 << 16  # not for kind 0, frames: there is room to tell of a loss when they have filled it
 _HEAD, _TAIL, _NEXT_NUMBER, _NEXT_ROW = range(4)
 _SKIP = 0xFF  # kind of what fills the end of the memory where a record did not fit
 
@@ -61,6 +62,7 @@ class Ring:
 
     def __init__(self, descriptor: int, size_bytes: int) -> None:
         self.descriptor, self.size_bytes = descriptor, size_bytes
+        self._frames_bytes = size_bytes - min(size_bytes // 16, _RESERVE_BYTES)
         # All pages at once: else the first lap would take ten times as long.
         self._map = mmap.mmap(descriptor, _CONTROL_BYTES + size_bytes, mmap.MAP_SHARED | mmap.MAP_POPULATE)
         self._view = memoryview(self._map)
@@ -93,7 +95,7 @@ class Ring:
         at = head % self.size_bytes
         left = self.size_bytes - at
         skip = left if left < total else 0
-        if head + skip + total - self._control[_TAIL] > self.size_bytes:
+        if head + skip + total - self._control[_TAIL] > (self.size_bytes if kind else self._frames_bytes):
             return False
         memory = self._data
         if skip:

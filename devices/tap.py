@@ -71,6 +71,7 @@ class Recorder:
         self._ring: Ring | None = None
         self.writer: WriterProcess | None = None
         self._number = self._noticed = self._gap = self._slice = 0
+        self._full = False
         self._notice_bytes = options.ring_bytes // 8
         self._notice_timer: TimerHandle | None = None
         self._ledger_timer: TimerHandle | None = None
@@ -120,8 +121,9 @@ class Recorder:
         ring, count = self._ring, batch.count
         if ring is None:
             return
-        if self._gap and not self._put_gap(ring):
-            self._lose(count)
+        if self._full:
+            self._gap += count
+            self.lost += count
         elif ring.put(_FRAME, place, count, time.time_ns(), self._number, batch.data):
             self._number += 1
             self.captured += count
@@ -130,11 +132,17 @@ class Recorder:
             elif self._notice_timer is None:
                 self._notice_timer = self._loop.call_later(NOTICE_S, self._notice)
         else:
-            self._lose(count)
+            self._gap += count
+            self.lost += count
+            self._full = True
+            self._notice()
 
-    def _lose(self, count: int) -> None:
-        self._gap += count
-        self.lost += count
+    def _look(self, ring: Ring) -> None:
+        """Record again when the ring is half empty: a few wide gaps tell more, and cost less, than many."""
+        if 2 * ring.waiting_bytes < ring.size_bytes and self._put_gap(ring):
+            self._full = False
+        else:
+            self._notice_timer = self._loop.call_later(NOTICE_S, self._notice)
 
     def _put_gap(self, ring: Ring) -> bool:
         """Tell the writer how many are missing before what comes next."""
@@ -151,6 +159,8 @@ class Recorder:
         if self._ring is not None and self.writer is not None:
             self._noticed = self._ring.head
             self.writer.notice(self._noticed)
+            if self._full:
+                self._look(self._ring)
 
     def _on_ledger(self) -> None:
         self._ledger_timer = self._loop.call_later(LEDGER_S / _SLICES, self._on_ledger)
