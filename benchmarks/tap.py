@@ -1,11 +1,12 @@
 """What a tap costs the raw device, and how many frames it keeps: `python -m benchmarks.tap`.
 
-Under each load the device runs without and with a tap, in turn, so that both meet the same machine. Then, with
-no other load, a tap is fed as fast as it takes. Writes docs/performance-tap.md.
+Under each load the device's tap goes on and off ten times a second, so that both meet the same machine. Then,
+with no other load, a tap is fed as fast as it takes. Writes docs/performance-tap.md.
 """
 
 import argparse
 import asyncio
+import itertools
 import json
 import os
 import platform
@@ -17,9 +18,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from itertools import cycle
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -36,7 +36,7 @@ from pipeline.schema import Direction
 PAGE = Path(__file__).parent.parent / "docs" / "performance-tap.md"
 LOADS = (("64 B, batched", "64", "batched"), ("1 KiB, batched", "1024", "batched"),
          ("16 to 2048 B, batched", "mixed", "batched"), ("64 B, one a write", "64", "single"))  # fmt: skip
-MODES = ("off", "on", "on, not yielding")
+WINDOW_S = 0.1
 WARMUP_S = 0.5
 _READY = b"ready\n"
 DISTINCT = 100_000  # frames that a tap is fed before they come again
@@ -47,37 +47,82 @@ FEEDS = (
 )
 
 
-class Run(NamedTuple):
-    """Messages delivered a second, CPU of the device in us a message; what the tap took and what it lost."""
+class Window(NamedTuple):
+    """A moment of the device's: whether the tap was on, messages in, seconds, and its own CPU seconds."""
 
-    delivered_per_s: float
-    cpu_us: float
-    captured: int = 0
-    lost: int = 0
+    on: bool
+    messages: int
+    wall_s: float
+    cpu_s: float
+
+
+class Run(NamedTuple):
+    """The windows of one load, in turn off and on; what the tap took, and what it lost."""
+
+    windows: list[Window]
+    captured: int
+    lost: int
 
 
 def locate(pipe: Pipe | None) -> tuple[str, str, Direction]:
     return "bus device", pipe.name if pipe else "", Direction.RX
 
 
-async def serve(port: int, mode: str, directory: Path) -> None:
-    """The raw device, with a tap or without; at SIGTERM it prints what the tap did."""
+class Alternating:
+    """A raw device whose tap goes on and off every `WINDOW_S`; while it is off its writer stands still."""
+
+    def __init__(self, port: int, idle: bool, directory: Path) -> None:
+        self.device = RawDevice([f"tcp://127.0.0.1:{port}"])
+        self.recorder = Recorder("bench", "here", directory, Options(idle=idle))
+        self.windows: list[Window] = []
+        self.on = False
+
+    async def open(self) -> None:
+        loop = asyncio.get_running_loop()
+        self.device.open(loop)
+        self.recorder.open(loop)
+        self.recorder.watch(self.device.hub, "bus device", locate)
+        while not self.recorder.told:
+            await asyncio.sleep(0.01)
+        self.taps, self.device.hub.taps = self.device.hub.taps, ()
+        self._write(False)
+        self._mark()
+        self.flip(loop)
+
+    def _mark(self) -> None:
+        received = sum(pipe.stats.received for pipe in self.device.hub.pipes)
+        self.mark = received, time.monotonic(), time.process_time()
+
+    def _write(self, on: bool) -> None:
+        writer = self.recorder.writer
+        if writer is not None and writer.pid is not None:
+            os.kill(writer.pid, signal.SIGCONT if on else signal.SIGSTOP)
+
+    def flip(self, loop: asyncio.AbstractEventLoop) -> None:
+        before = self.mark
+        self._mark()
+        gained = [now - then for now, then in zip(self.mark, before, strict=True)]
+        self.windows.append(Window(self.on, int(gained[0]), gained[1], gained[2]))
+        self.on = not self.on
+        self.device.hub.taps = self.taps if self.on else ()
+        self._write(self.on)
+        loop.call_later(WINDOW_S, self.flip, loop)
+
+    def close(self) -> None:
+        self._write(True)
+        self.recorder.close()
+        self.device.close()
+
+
+async def serve(port: int, idle: bool, directory: Path) -> None:
+    """At SIGTERM it prints its windows and what the tap did."""
     loop, stop = asyncio.get_running_loop(), asyncio.Event()
     loop.add_signal_handler(signal.SIGTERM, stop.set)
-    device, recorder = RawDevice([f"tcp://127.0.0.1:{port}"]), None
-    device.open(loop)
-    if mode != "off":
-        recorder = Recorder("bench", "here", directory, Options(idle=mode == "on"))
-        recorder.open(loop)
-        recorder.watch(device.hub, "bus device", locate)
-        while not recorder.told:
-            await asyncio.sleep(0.01)
+    device = Alternating(port, idle, directory)
+    await device.open()
     os.write(1, _READY)
     await stop.wait()
-    told = {} if recorder is None else {"captured": recorder.captured, "lost": recorder.lost}
-    os.write(1, json.dumps(told).encode())
-    if recorder is not None:
-        recorder.close()
+    print(json.dumps([device.windows, device.recorder.captured, device.recorder.lost]), flush=True)
     device.close()
 
 
@@ -96,38 +141,38 @@ def started(*words: str) -> Iterator[subprocess.Popen[bytes]]:
         process.communicate()
 
 
-def measure(size: str, writes: str, mode: str, seconds: float) -> Run:
+def measure(size: str, writes: str, idle: bool, seconds: float) -> Run:
     """One device under one load."""
     directory, port = Path(tempfile.mkdtemp(prefix="tap-", dir=CACHE)), free_port()
     try:
-        with started("--serve", str(port), mode, str(directory)) as process:
-            values = generate("throughput", port, "sp", size, 3, 0, writes, WARMUP_S, seconds, process.pid)
+        with started("--serve", str(port), "idle" if idle else "equal", str(directory)) as process:
+            generate("throughput", port, "sp", size, 3, 0, writes, WARMUP_S, seconds, process.pid)
             process.terminate()
-            told = json.loads(process.communicate(timeout=30)[0] or b"{}")
+            windows, captured, lost = json.loads(process.communicate(timeout=60)[0])
     finally:
         shutil.rmtree(directory, ignore_errors=True)
-    return Run(values["delivered_per_s"], values["cpu_us"], told.get("captured", 0), told.get("lost", 0))
+    run = Run([window for window in itertools.starmap(Window, windows) if window.messages], captured, lost)
+    print(f"  {size} {writes} {idle=}: {losses(run)}, {captured=}, {lost=}", file=sys.stderr, flush=True)
+    return run
 
 
-def compare(size: str, writes: str, seconds: float, rounds: int) -> dict[str, list[Run]]:
-    """All modes in turn, so many times."""
-    runs: dict[str, list[Run]] = {mode: [] for mode in MODES}
-    for number in range(rounds):
-        order = MODES if number % 2 else MODES[::-1]
-        for mode in order:
-            runs[mode].append(measure(size, writes, mode, seconds))
-            print(f"  {size} {writes} {mode}: {runs[mode][-1]}", file=sys.stderr, flush=True)
-    return runs
+def speed(window: Window) -> float:
+    return window.messages / window.wall_s
 
 
-def losses(runs: dict[str, list[Run]], mode: str) -> list[float]:
-    """In percent, what `mode` has less than `off`: the best round of each, the median of the rounds' ratios;
-    and how much more CPU the device takes for a message, by the medians."""
-    off, on = runs["off"], runs[mode]
-    best = max(run.delivered_per_s for run in on) / max(run.delivered_per_s for run in off)
-    pairs = [b.delivered_per_s / a.delivered_per_s for a, b in zip(off, on, strict=True)]
-    cpu = statistics.median(run.cpu_us for run in on) / statistics.median(run.cpu_us for run in off)
-    return [100 * (1 - best), 100 * (1 - statistics.median(pairs)), 100 * (cpu - 1)]
+def losses(run: Run) -> tuple[float, float, float]:
+    """In percent: throughput lost, the half width of its 95 % interval, and more CPU a message.
+
+    Each window with the tap is held against the mean of its two neighbours without.
+    """
+    ratios, costs = [], []
+    for before, window, after in zip(run.windows, run.windows[1:], run.windows[2:], strict=False):
+        if window.on and not before.on and not after.on:
+            ratios.append(speed(window) / ((speed(before) + speed(after)) / 2))
+            off = (before.cpu_s + after.cpu_s) / (before.messages + after.messages)
+            costs.append(window.cpu_s / window.messages / off)
+    spread = 1.96 * 1.253 * statistics.stdev(ratios) / len(ratios) ** 0.5  # of a median
+    return 100 * (1 - statistics.median(ratios)), 100 * spread, 100 * (statistics.median(costs) - 1)
 
 
 async def feed(directory: Path, seconds: float, data_bytes: int, per_batch: int) -> dict[str, float]:
@@ -138,7 +183,7 @@ async def feed(directory: Path, seconds: float, data_bytes: int, per_batch: int)
     recorder.watch(hub, "bus bench", locate)
     while not recorder.told:
         await asyncio.sleep(0.01)
-    batches = cycle(
+    batches = itertools.cycle(
         from_payloads([pack(PUB, (1, 2, n), os.urandom(data_bytes)) for n in range(per_batch)])
         for _ in range(DISTINCT // per_batch)
     )
@@ -183,69 +228,82 @@ def feed_all(seconds: float) -> list[tuple[str, dict[str, float]]]:
 HEAD = """\
 # What a tap costs, and what it keeps
 
-`python -m benchmarks.tap` on {cores} cores, {system}, Python {python}, {rounds} rounds of {seconds:g} s. Only ratios
-within one run mean anything elsewhere; this machine had other work to do as well.
+`python -m benchmarks.tap` on {cores} cores, {system}, Python {python}, {seconds:g} s a load. This machine had
+other work to do as well; only ratios within one run mean anything elsewhere.
 
 ## The device under its full load
-One sender, three receivers: the load generator, the device and the tap share the cores. Each mode in turn. *Best*
-compares the best round of each, *median* the rounds one by one, *CPU* what the device itself spends on a message.
-The tap yields (`yields: true`, the default): it writes in processor time that nobody else wants, and where there
-is none it records what fits in its queue, and says how much is missing.
+One sender, three receivers: the load generator, the device and the tap's writer share the cores. Every 100 ms
+the tap is put on or taken off (its writer stands still then), and each such window is held against its
+neighbours; the loss is the median with its 95 % interval. *CPU* is what the device itself spends more on a
+message. *Recorded* is the share of what passed while the tap was on; the rest is counted, in gaps. With
+`yields: true`, the default, the writer runs in time that nobody else wants, and here nobody leaves it any.
 
-| load | M delivered/s without | loss: best | median | CPU | recorded | `yields: false`: best | median | CPU | recorded |
-|---|---|---|---|---|---|---|---|---|---|
 """
 FED = """
 ## The tap given all that it takes
-A hub in one process, the writer in its own, nothing else of ours. Frames with 3 tokens; data is noise, which does
-not compress. A core that has nothing else to do keeps 1,000,000 / (writer's CPU in us) frames a second.
+A hub in one process, the writer in its own. Frames with 3 tokens; data is noise, which does not compress. A
+core that has nothing else to do keeps 1,000,000 / (writer's CPU in us) frames a second.
 
-| frames | kept a second | data path's CPU a frame | writer's CPU a frame | bytes a frame on disk | lost |
-|---|---|---|---|---|---|
 """
+LOAD_COLUMNS = (
+    "load", "M messages/s in, without", "loss, `yields: true`", "CPU", "recorded",
+    "loss, `yields: false`", "CPU", "recorded",
+)  # fmt: skip
+FED_COLUMNS = (
+    "frames", "kept a second", "data path's CPU a frame", "writer's CPU a frame",
+    "bytes a frame on disk", "lost",
+)  # fmt: skip
+
+
+def line(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |\n"
+
+
+def heading(columns: tuple[str, ...]) -> str:
+    return line(columns) + "|---" * len(columns) + "|\n"
 
 
 def page(
-    options: argparse.Namespace,
-    compared: list[tuple[str, dict[str, list[Run]]]],
-    fed: list[tuple[str, dict[str, float]]],
+    options: argparse.Namespace, loads: list[tuple[str, list[Run]]], fed: list[tuple[str, dict[str, float]]]
 ) -> str:
     """docs/performance-tap.md."""
     text = HEAD.format(
         cores=os.cpu_count(), system=platform.system(), python=platform.python_version(),
-        rounds=options.rounds, seconds=options.seconds,
-    )  # fmt: skip
-    for title, runs in compared:
-        cells = [title, f"{max(run.delivered_per_s for run in runs['off']) / 1e6:.1f}"]
-        for mode in MODES[1:]:
-            shares = [run.captured / max(1, run.captured + run.lost) for run in runs[mode]]
-            cells += [f"{value:+.1f} %" for value in losses(runs, mode)]
-            cells.append(f"{100 * statistics.median(shares):.0f} %")
-        text += f"| {' | '.join(cells)} |\n"
-    text += FED
+        seconds=options.seconds,
+    ) + heading(LOAD_COLUMNS)  # fmt: skip
+    for title, runs in loads:
+        off = statistics.median(speed(window) for run in runs for window in run.windows if not window.on)
+        cells = [title, f"{off / 1e6:.2f}"]
+        for run in runs:
+            loss, spread, cpu = losses(run)
+            share = run.captured / max(1, run.captured + run.lost)
+            cells += [f"{loss:+.1f} ± {spread:.1f} %", f"{cpu:+.1f} %", f"{100 * share:.0f} %"]
+        text += line(cells)
+    text += FED + heading(FED_COLUMNS)
     for title, values in fed:
-        text += (
-            f"| {title} | {values['kept_per_s']:,.0f} | {values['hot_us']:.2f} us | {values['writer_us']:.2f} us "
-            f"| {values['file_bytes']:.0f} | {values['lost']:.0f} |\n"
-        )
+        cells = [title, f"{values['kept_per_s']:,.0f}", f"{values['hot_us']:.2f} us"]
+        cells += [f"{values['writer_us']:.2f} us", f"{values['file_bytes']:.0f}", f"{values['lost']:.0f}"]
+        text += line(cells)
     return text
 
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.tap", description=__doc__)
-    parser.add_argument("--seconds", type=float, default=1.0, help="of each measurement")
-    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--seconds", type=float, default=20.0, help="of each load")
     parser.add_argument("--output", type=Path, default=PAGE)
     parser.add_argument("--serve", nargs=3, metavar=("PORT", "MODE", "DIR"), help=argparse.SUPPRESS)
     options: Any = parser.parse_args(arguments)
     if options.serve:
         port, mode, directory = options.serve
-        asyncio.run(serve(int(port), mode, Path(directory)))
+        asyncio.run(serve(int(port), mode == "idle", Path(directory)))
         return 0
     CACHE.mkdir(parents=True, exist_ok=True)
-    taken = feed_all(4 * options.seconds)
-    compared = [(title, compare(size, w, options.seconds, options.rounds)) for title, size, w in LOADS]
-    options.output.write_text(page(options, compared, taken))
+    fed = feed_all(options.seconds / 4)
+    loads = [
+        (title, [measure(size, writes, idle, options.seconds) for idle in (True, False)])
+        for title, size, writes in LOADS
+    ]
+    options.output.write_text(page(options, loads, fed))
     print(f"wrote {options.output}")
     return 0
 
