@@ -54,7 +54,7 @@ class Candidacy:
         self._standing: State = "standby"
         self._up_s: float | None = None
         self._looked_s = 0.0
-        self._stalled_s: float | None = None
+        self._slept = False
 
     @property
     def name(self) -> str:
@@ -94,35 +94,41 @@ class Candidacy:
         elif self._up_s is None:
             self._up_s = now
         self._look_at_time(now)
-        was, ready = self.candidate.ready, self._up_s is not None and now - self._up_s >= BLIND_S
-        if ready and not was:
-            self._blind()
-        self.candidate.ready = ready
-        if ready != was:
-            words = "all links up" if ready else "a link is down"
-            self.record("lease", self.name, f"{self.candidate.state}: {words}", epoch=self.candidate.epoch)
+        ready = self._up_s is not None and now - self._up_s >= BLIND_S
+        if ready and not self.candidate.ready and self.gate is not None and not self.candidate.holding:
+            self.gate.blind(now - BLIND_S / 2)
+        self._say_ready(ready, "all links up" if ready else "a link is down")
 
     def _look_at_time(self, now: float) -> None:
-        """After a stall our sockets may have overflowed; unless we are granted at once, another forwarded."""
-        if now - self._looked_s > self.candidate.lease_s:
-            self._stalled_s = now
+        """Somebody looks every heartbeat: if nobody did for a lease, we slept."""
+        self._slept = self._slept or now - self._looked_s > self.candidate.lease_s
         self._looked_s = now
-        if self._stalled_s is not None and (self.candidate.holding or now - self._stalled_s >= BLIND_S):
-            self._stalled_s = None
-            self._blind()
 
-    def _blind(self) -> None:
-        if self.gate is not None and not self.candidate.holding:
-            self.gate.blind()
+    def _say_ready(self, ready: bool, words: str) -> None:
+        if ready != self.candidate.ready:
+            self.candidate.ready = ready
+            self.record("lease", self.name, f"{self.candidate.state}: {words}", epoch=self.candidate.epoch)
+
+    def _look_back(self) -> None:
+        """We slept, and sockets may have overflowed: if another forwarded meanwhile, listen anew."""
+        if self.candidate.holding:
+            self._slept = False
+        elif self.candidate.other_holds:
+            self._slept, self._up_s = False, self.now()
+            self._say_ready(False, "it slept")
 
     def _on_wake(self) -> None:
         """The loop woke up: if it slept through the end of our lease, nothing may leave."""
-        if self.candidate.holding and self.now() >= self.candidate.until_s:
+        now = self.now()
+        self._look_at_time(now)
+        if self.candidate.holding and now >= self.candidate.until_s:
             self.judge()
 
     def judge(self) -> None:
         """Do what the candidate's state asks for."""
         state = self.candidate.judge(self.now())
+        if self._slept:
+            self._look_back()
         if state != self._standing:
             was, self._standing = self._standing, state
             self._changed(was, state)

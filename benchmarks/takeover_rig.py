@@ -199,7 +199,7 @@ class Program:
             self.state = state
             if "all links up" in words:
                 self.ready = True
-            elif "a link is down" in words:
+            elif "a link is down" in words or "it slept" in words:
                 self.ready = False
 
     def signal(self, number: int) -> None:

@@ -185,8 +185,12 @@ class Trial:
     async def run(self, fault: str) -> Outcome:
         """Do it at a random moment, undo it, and account for every frame since just before."""
         rig = self.rig
-        await until(lambda: rig.active() is not None and rig.standby_ready(), what=f"calm before {fault}")
-        await asyncio.sleep(self.chance.uniform(0.05, 0.3))
+        calm = lambda: rig.active() is not None and rig.standby_ready()  # noqa: E731
+        while True:
+            await until(calm, what=f"calm before {fault}")
+            await asyncio.sleep(self.chance.uniform(0.05, 0.3))
+            if calm():
+                break
         marks = self.load.mark()
         active = rig.active()
         assert active is not None
@@ -325,7 +329,8 @@ def title(medium: str, envelopes: bool) -> str:
 
 def _brief(o: Outcome) -> str:
     extra = "".join(f", {word} {n}" for word, n in (("remembered", o.remembered), ("strays", o.strays)) if n)
-    return f"{o.fault:18} lost {o.lost}, doubled {o.doubled} of {o.sent}, {o.wait_ms:.0f} ms{extra} {o.note} {' '.join(o.missing[:4])}"
+    counts = f"{o.fault:18} lost {o.lost}, doubled {o.doubled} of {o.sent}, {o.wait_ms:.0f} ms"
+    return f"{counts}{extra} {o.note} {', '.join(o.missing[:4])}"
 
 
 def percentile(values: list[float], part: float) -> float:

@@ -80,6 +80,12 @@ class Candidate:
         return self.state in ("active", "doubt", "orphan")
 
     @property
+    def other_holds(self) -> bool:
+        """Whether a broker says that the lease is another's."""
+        grants = [voice.grant for voice in self.voices if voice.grant is not None]
+        return any(grant.holder not in (0, self.id) for grant in grants)
+
+    @property
     def alone(self) -> bool:
         """Whether nobody else can be forwarding, as far as can be known."""
         return self.state == "active" and all(

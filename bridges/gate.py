@@ -131,9 +131,9 @@ class Gate:
             port.pipe.stats.queued + port.stats.queued for side in self._bridge.sides for port in side.ports
         )
 
-    def blind(self) -> None:
-        """A side was not heard for a while: what the window has cannot be trusted."""
-        self.window.void("blind", self._bridge.clock())
+    def blind(self, before_s: float) -> None:
+        """A side was not heard for a while: what the window heard before then cannot be trusted."""
+        self.window.void("blind", before_s, self._bridge.clock())
         if self._stamps is not None:
             self._stamps.forget()
             self._stamps.advance(self._bridge.clock())

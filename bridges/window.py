@@ -252,9 +252,11 @@ class Window:
         envelope = Envelope(entry.key >> 32, entry.key & 0xFFFFFFFF, hops)
         return Due(entry.due, wrap(entry.frame, envelope), entry.hops)
 
-    def void(self, reason: str, now: float) -> None:
-        """Send nothing of what was heard so far, counted by `reason`; copies that come soon are known."""
+    def void(self, reason: str, before_s: float, now: float) -> None:
+        """Send nothing of what was heard before, counted by `reason`; copies that come soon are known."""
         for entry in self._entries.values():
+            if entry.heard_s > before_s:
+                break
             if entry.due:
                 self._settle(reason)
             entry.due, entry.void = 0, True

@@ -193,7 +193,7 @@ def _join(world: World, name: str) -> None:
     world.churn(20)
     world.drain("a", "b")
     world.drain("a", "b")
-    world.copies[name].gate.blind()
+    world.copies[name].gate.blind(world.clock.now)
     world.clock.now += 0.3
 
 
