@@ -367,7 +367,11 @@ def in_gaps(findings: "DataFrame", gaps: "DataFrame", slack_ns: int = 10_000_000
         (F.col("start_ns") - slack_ns).alias("from_ns"),
         (F.col("end_ns") + slack_ns).alias("to_ns"),
     ).withColumn("dead", F.lit(True))
-    inside = (findings.segment == when.segment) & (findings.ts_ns <= when.to_ns) & (findings.last_ns >= when.from_ns)
+    inside = (
+        (findings.segment == when.segment)
+        & (findings.ts_ns <= when.to_ns)
+        & (findings.last_ns >= when.from_ns)
+    )
     joined = findings.join(
         F.broadcast(when),
         inside & (findings.kind == "lost") & findings.stage.isin(ON_THE_WAY, AT_SENDER),

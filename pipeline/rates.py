@@ -1,11 +1,11 @@
 """How much travels: by segment, pattern prefix and window of time; who talks most; how full the media are."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F
 
-from pipeline.frames import frames, local_table, received, sent
+from pipeline.frames import frames, local_table, on_bridge, received, sent
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -16,46 +16,56 @@ def prefix(depth: int) -> "list[Column]":
     return [F.try_element_at("tokens", F.lit(n)).alias(f"token{n}") for n in range(1, depth + 1)]
 
 
-def rates(rows: "DataFrame", seconds: float = 10.0, depth: int = 1) -> "DataFrame":
-    """For each window, segment and prefix: frames and bytes that the segment `brought` and that were `put` onto it.
-
-    Several hubs may see the same segment: the one who saw most in a window counts.
-    """
-    width = max(1, int(seconds * 1e9))
-    tokens = [f"token{n}" for n in range(1, depth + 1)]
-    seen = (
+def seen(rows: "DataFrame", seconds: float, depth: int) -> "DataFrame":
+    """What each hub received from and put onto each segment, by window `w` and prefix. Batches of it add up."""
+    return (
         frames(rows)
-        .select(
-            "bus",
-            "gateway",
-            "hub",
-            "dir",
-            "message_bytes",
-            *prefix(depth),
-            F.expr(f"ts_ns div {width}").alias("w"),
-        )
-        .groupBy("w", "bus", "gateway", "hub", "dir", *tokens)
+        .select("bus", "gateway", "hub", "dir", "message_bytes", *prefix(depth), _window(seconds).alias("w"))
+        .groupBy("w", "bus", "gateway", "hub", "dir", *_tokens(depth))
         .agg(F.count(F.lit(1)).alias("n"), F.sum("message_bytes").alias("bytes"))
     )
-    best = seen.groupBy("w", "bus", *tokens).agg(
-        *(F.max(F.when(way, F.col(what)).otherwise(0)).alias(name) for way, what, name in _measures())
+
+
+def _window(seconds: float) -> "Column":
+    return F.expr(f"ts_ns div {max(1, int(seconds * 1e9))}")
+
+
+def _tokens(depth: int) -> list[str]:
+    return [f"token{n}" for n in range(1, depth + 1)]
+
+
+def best(parts: "DataFrame", seconds: float, depth: int) -> "DataFrame":
+    """For each window, segment and prefix: frames and bytes that the segment `brought` and that were `put` onto it.
+
+    What a segment brought several hubs may have heard: the one who heard most counts. What bridges put adds up.
+    """
+    keys = ["w", "bus", *_tokens(depth)]
+    of_hub = parts.groupBy(*keys, "gateway", "hub", "dir").agg(
+        F.sum("n").alias("n"), F.sum("bytes").alias("bytes")
     )
-    return best.select((F.col("w") * width).alias("start_ns"), "bus", *tokens, *(m[2] for m in _measures()))
+    put = sent() & on_bridge()
+    counted = of_hub.groupBy(*keys).agg(
+        F.max(F.when(received(), F.col("n")).otherwise(0)).alias("brought"),
+        F.max(F.when(received(), F.col("bytes")).otherwise(0)).alias("brought_bytes"),
+        F.sum(F.when(put, F.col("n")).otherwise(0)).alias("put"),
+        F.sum(F.when(put, F.col("bytes")).otherwise(0)).alias("put_bytes"),
+    )
+    start = (F.col("w") * max(1, int(seconds * 1e9))).alias("start_ns")
+    return counted.select(start, "bus", *_tokens(depth), *_MEASURES)
 
 
-def _measures() -> "list[tuple[Column, str, str]]":
-    return [
-        (received(), "n", "brought"), (received(), "bytes", "brought_bytes"),
-        (sent(), "n", "put"), (sent(), "bytes", "put_bytes"),
-    ]  # fmt: skip
+_MEASURES: Final = ("brought", "brought_bytes", "put", "put_bytes")
+
+
+def rates(rows: "DataFrame", seconds: float = 10.0, depth: int = 1) -> "DataFrame":
+    """`best` of what the hubs have `seen`."""
+    return best(seen(rows, seconds, depth), seconds, depth)
 
 
 def by_prefix(windows: "DataFrame", depth: int = 1) -> "DataFrame":
     """The windows added up: the whole capture by segment and prefix, busiest first."""
-    tokens = [f"token{n}" for n in range(1, depth + 1)]
-    names = [m[2] for m in _measures()]
-    total = windows.groupBy("bus", *tokens).agg(*(F.sum(name).alias(name) for name in names))
-    return total.orderBy(F.desc("brought"), "bus", *tokens)
+    total = windows.groupBy("bus", *_tokens(depth)).agg(*(F.sum(name).alias(name) for name in _MEASURES))
+    return total.orderBy(F.desc(F.col("brought") + F.col("put")), "bus", *_tokens(depth))
 
 
 def talkers(rows: "DataFrame", count: int = 10) -> "DataFrame":
@@ -73,11 +83,13 @@ def talkers(rows: "DataFrame", count: int = 10) -> "DataFrame":
 def media(
     windows: "DataFrame", seconds: float = 10.0, capacity: Mapping[str, float] | None = None
 ) -> "DataFrame":
-    """How full each segment is: bytes a second on average and in the fullest window, and `used` of its capacity."""
+    """How full each segment is: bytes a second on average and in the fullest window, and `used` of its capacity.
+
+    By prefix the greater of what was brought and what was put: on a wire they are the same frames, and elsewhere
+    frames of a pattern as a rule go one way.
+    """
     table = local_table(windows.sparkSession, {"bus": str, "capacity": float}, list((capacity or {}).items()))
-    one = windows.groupBy("bus", "start_ns").agg(
-        F.sum(F.col("brought_bytes") + F.col("put_bytes")).alias("bytes")
-    )
+    one = windows.groupBy("bus", "start_ns").agg(F.sum(_carried()).alias("bytes"))
     span = (F.max("start_ns") - F.min("start_ns")) / 1e9 + seconds
     of_bus = one.groupBy("bus").agg(
         (F.sum("bytes") / span).alias("bytes_per_s"), (F.max("bytes") / seconds).alias("peak_bytes_per_s")
@@ -88,3 +100,7 @@ def media(
         .drop("capacity")
         .orderBy("bus")
     )
+
+
+def _carried() -> "Column":
+    return F.greatest("brought_bytes", "put_bytes")

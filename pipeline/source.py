@@ -1,0 +1,195 @@
+"""A Spark data source: `spark.read.format("buscoupler")` reads pcapng, `df.write.format("buscoupler")` sends frames.
+
+    spark.dataSource.register(source.Buscoupler)
+    spark.read.format("buscoupler").option("gateway", "gw-a").load("plant.pcapng")
+    alerts.write.format("buscoupler").mode("append").option("pattern", "alert").save("tcp://127.0.0.1:5555")
+
+Reading is pruned by options, not by filters: with `pushFilters` Spark 4.3.0 gives wrong results, for what is planned
+once is shared by every query of one `load()` (tests/pipeline/test_source.py keeps the case).
+"""
+
+import glob
+import json
+import os
+from collections.abc import Iterator
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamWriter,
+    DataSourceWriter,
+    InputPartition,
+    WriterCommitMessage,
+)
+
+from bus.envelope import split
+from bus.frame import unpack
+from pipeline.errors import PipelineError
+from pipeline.pcapng import Packet, packets
+from pipeline.schema import DDL_PARTITIONED, Kind
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import Row, StructType
+
+CONNECT_S: Final = 5.0
+SENT: Final = "sent"  # file beside the checkpoint: the last batch whose frames went out
+
+
+class Buscoupler(DataSource):
+    """Options for reading: path (a file, a directory or a pattern), gateway, from_ns, to_ns.
+
+    For writing: path or `to` (a bus's URL), pattern (a/b/c). Frames are the column `payload`, with the column
+    `tokens` as their pattern where there is one. When streaming, `checkpoint` (a directory) keeps a batch that
+    is repeated after a crash from going out twice.
+    """
+
+    @classmethod
+    def name(cls) -> str:
+        return "buscoupler"
+
+    def schema(self) -> str:
+        return DDL_PARTITIONED
+
+    def reader(self, schema: "StructType") -> "Reader":
+        return Reader(dict(self.options))
+
+    def writer(self, schema: "StructType", overwrite: bool) -> "Writer":
+        return Writer(dict(self.options))
+
+    def streamWriter(self, schema: "StructType", overwrite: bool) -> "StreamWriter":
+        return StreamWriter(dict(self.options))
+
+
+class File(InputPartition):
+    """One file: pcapng can only be read from its beginning."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path)
+        self.path = path
+
+
+class Reader(DataSourceReader):
+    def __init__(self, options: dict[str, str]) -> None:
+        self.path = options.get("path", "")
+        self.gateway = options.get("gateway")
+        self.begin, self.end = int(options.get("from_ns", 0)), int(options.get("to_ns", 1 << 63))
+
+    def partitions(self) -> list[InputPartition]:
+        """A file each. Raises `PipelineError` if there is none."""
+        pattern = f"{self.path}/**/*.pcapng" if Path(self.path).is_dir() else self.path
+        found = sorted(glob.glob(pattern, recursive=True))
+        if not found:
+            raise PipelineError(f"{self.path}: no such pcapng file")
+        return [File(path) for path in found]
+
+    def read(self, partition: InputPartition) -> Iterator[tuple[Any, ...]]:
+        path = getattr(partition, "path", None)
+        if path is None:
+            return
+        with open(path, "rb") as file:
+            for packet in packets(file):
+                here = self.gateway is None or packet.gateway == self.gateway
+                if here and self.begin <= packet.ts_ns < self.end:
+                    yield row(packet)
+
+
+def row(packet: Packet) -> tuple[Any, ...]:
+    """A packet as a row of the capture's schema, with its partition columns."""
+    head = (packet.ts_ns, packet.boot, packet.cap_seq, packet.kind, packet.hub, packet.bus, packet.peer)
+    tail = (_day(packet.ts_ns), packet.gateway)
+    if packet.kind != Kind.FRAME:
+        reason = packet.message.decode(errors="replace")
+        return (*head, packet.dir, packet.messages, packet.verdict, reason, *([None] * 7), *tail)
+    return (
+        *head,
+        packet.dir,
+        packet.messages,
+        packet.verdict,
+        None,
+        len(packet.message),
+        *_parts(packet.message),
+        *tail,
+    )
+
+
+def _parts(message: bytes) -> tuple[Any, ...]:
+    """origin, seq, hops, type, tokens, payload."""
+    found = split(message)
+    if found is None:
+        return (None, None, None, None, None, message)
+    envelope, plain = found
+    frame = unpack(plain)
+    stamp = (envelope.origin, envelope.sequence, envelope.hops) if envelope else (None, None, None)
+    return (*stamp, frame.type, list(frame.tokens), frame.data)
+
+
+def _day(ts_ns: int) -> date:
+    return datetime.fromtimestamp(ts_ns // 1_000_000_000, UTC).date()
+
+
+class Frames(WriterCommitMessage):
+    """What one partition wants sent: (pattern, data) each; None is the pattern of the option."""
+
+    def __init__(self, frames: "list[tuple[list[int] | None, bytes]]") -> None:
+        self.frames = frames
+
+
+class _Sending:
+    """What both writers do: executors gather, the driver sends."""
+
+    def __init__(self, options: dict[str, str]) -> None:
+        self.url = options.get("to") or options.get("path") or ""
+        self.pattern = [name for name in options.get("pattern", "").split("/") if name]
+        self.checkpoint = options.get("checkpoint")
+        if not self.url:
+            raise PipelineError("give the bus's URL: .option('to', 'tcp://HOST:PORT')")
+
+    def gather(self, rows: "Iterator[Row]") -> Frames:
+        found: list[tuple[list[int] | None, bytes]] = []
+        for one in rows:
+            values = one.asDict()
+            data = values["payload"]
+            found.append((values.get("tokens"), data.encode() if isinstance(data, str) else bytes(data)))
+        return Frames(found)
+
+    def send(self, messages: "list[WriterCommitMessage | None]") -> None:
+        """Raises `LinkError` if the bus cannot be reached: the batch is then tried again."""
+        from bus.errors import LinkError
+        from bus.socket import Bus
+
+        frames = [frame for message in messages if isinstance(message, Frames) for frame in message.frames]
+        if not frames:
+            return
+        with Bus(dial=self.url) as bus:
+            if not bus.wait_peers(1, CONNECT_S):
+                raise LinkError(f"{self.url}: nobody there to take {len(frames)} frames")
+            for tokens, data in frames:
+                bus.send(tokens if tokens is not None else self.pattern, data)
+
+
+class Writer(_Sending, DataSourceWriter):
+    def write(self, iterator: "Iterator[Row]") -> WriterCommitMessage:
+        return self.gather(iterator)
+
+    def commit(self, messages: "list[WriterCommitMessage | None]") -> None:
+        self.send(messages)
+
+
+class StreamWriter(_Sending, DataSourceStreamWriter):
+    def write(self, iterator: "Iterator[Row]") -> WriterCommitMessage:
+        return self.gather(iterator)
+
+    def commit(self, messages: "list[WriterCommitMessage | None]", batchId: int) -> None:
+        """Once for each batch, however often Spark repeats it; a crash right between sending and noting it
+        down is the one case in which a batch goes out twice."""
+        note = Path(self.checkpoint, SENT) if self.checkpoint else None
+        if note and note.exists() and json.loads(note.read_text()) >= batchId:
+            return
+        self.send(messages)
+        if note:
+            partial = note.with_suffix(".tmp")
+            partial.write_text(json.dumps(batchId))
+            os.replace(partial, note)

@@ -1,0 +1,69 @@
+"""How jobs are run: sums of numbers only, no Python for each row, nothing that a Connect server refuses."""
+
+import ast
+import contextlib
+import io
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+pytest.importorskip("pyspark")
+
+from pipeline import audit, capture, failovers, last, latency, rates
+from pipeline.frames import first_token, places
+from pipeline.sample import write
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+PACKAGE = Path(audit.__file__).parent
+REFUSED = {"sparkContext", "_jvm", "_jdf", "_jsc", "rdd", "udf", "pandas_udf", "mapInPandas", "mapInArrow", "toPandas"}
+
+
+def test_nothing_is_used_that_connect_refuses_or_that_is_python_for_each_row() -> None:
+    used = {
+        f"{path.name}: {node.attr}"
+        for path in PACKAGE.glob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Attribute) and node.attr in REFUSED
+    }
+    assert not used
+
+
+@pytest.fixture(scope="module")
+def rows(spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> "DataFrame":
+    directory = tmp_path_factory.mktemp("sample")
+    write(directory)
+    return capture.read(spark, capture.root(str(directory)))
+
+
+def plan(frame: "DataFrame") -> str:
+    text = io.StringIO()
+    with contextlib.redirect_stdout(text):
+        frame.explain()
+    return text.getvalue()
+
+
+def test_all_rows_are_summed_up_by_hash(rows: "DataFrame") -> None:
+    at = audit.learn_places(rows)
+    sums = audit.sums(audit.keyed(rows, at), at)
+    frames = {
+        "places": places(rows),
+        "sums": sums,
+        "signatures": audit.signatures(sums, at),
+        "ledger": audit.ledger(rows),
+        "capture": audit.uncaptured(rows),
+        "activity": failovers.activity(rows, first_token()),
+        "rates": rates.rates(rows),
+        "talkers": rates.talkers(rows),
+        "last": last.newest(rows).drop("payload"),
+        "pairs": latency.least(latency.wire_hops(latency.timed(rows)[0])),
+    }
+    found = {name: plan(frame) for name, frame in frames.items()}
+    assert all("HashAggregate" in text for text in found.values())
+    assert not [name for name, text in found.items() if name != "last" and "SortAggregate" in text]
+
+
+def test_the_check_can_fail(rows: "DataFrame") -> None:
+    assert "SortAggregate" in plan(rows.groupBy("bus").agg({"peer": "max"}))

@@ -1,0 +1,104 @@
+"""Each job finds exactly what was planted in a capture, and nothing else."""
+
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import pytest
+
+pytest.importorskip("pyarrow")
+pytest.importorskip("pyspark")
+
+from benchmarks.planted import KINDS, Plan, Truth, generate
+from bus.pattern import token
+from pipeline import audit, capture, failovers, last, latency, rates
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+class Planted(NamedTuple):
+    rows: "DataFrame"
+    truth: Truth
+    plan: Plan
+
+
+@pytest.fixture(scope="module", params=["trunk", "all"])
+def planted(
+    request: pytest.FixtureRequest, spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory
+) -> Planted:
+    directory: Path = tmp_path_factory.mktemp(request.param)
+    plan = Plan(rows=30_000, seed=7, lost=0.005, doubled=0.003, echoed=0.002, aged=0.002, envelope=request.param)
+    truth = generate(directory, plan)
+    return Planted(capture.read(spark, capture.root(str(directory))), truth, plan)
+
+
+@pytest.fixture(scope="module")
+def audited(planted: Planted) -> audit.Audit:
+    return audit.audit(planted.rows)
+
+
+def test_the_audit_finds_every_fault_and_no_other(planted: Planted, audited: audit.Audit) -> None:
+    found: dict[str, Counter[str]] = {"lost": Counter(), "duplicate": Counter(), "echo": Counter()}
+    for row in audited.summary.collect():
+        where = row.segment if row.kind != "lost" else " ".join(filter(None, (row.stage, row.gateway, row.segment)))
+        found[row.kind][where] += row["count"]
+    assert min(map(len, found.values())) > 0
+    assert found["lost"] == planted.truth.missing
+    assert found["duplicate"] == +planted.truth.duplicates
+    assert found["echo"] == +planted.truth.echoes
+
+
+def test_the_audit_counts_all_frames_and_says_how_they_were_matched(planted: Planted, audited: audit.Audit) -> None:
+    (row,) = audited.totals.collect()
+    assert row.frames == planted.truth.frames
+    assert (row.by_envelope > 0, row.by_both > 0) == (planted.plan.envelope == "all", planted.plan.envelope == "trunk")
+
+
+def test_the_ledgers_are_read_and_beside_the_traffic(planted: Planted, audited: audit.Audit) -> None:
+    drops = {f"{r.gateway} {r.bus} {r.reason}": r["count"] for r in audited.ledger.collect()}
+    assert drops == dict(planted.truth.ledger)
+    for row in audit.agreement(audited.findings, audited.ledger).collect():
+        expected = planted.truth.ledger[f"{row.gateway} trunk queue full"]
+        assert row.at_sender == expected, row
+
+
+def test_the_recorders_missed_nothing(planted: Planted, audited: audit.Audit) -> None:
+    rows = audited.capture.collect()
+    assert sum(row.rows for row in rows) == planted.truth.rows
+    assert all(row.missed == row.holes == 0 for row in rows)
+
+
+def test_takeovers_and_gaps(planted: Planted) -> None:
+    found = failovers.failovers(planted.rows, by_pattern=False).collect()
+    assert {row.hub for row in found} == {"bridge seg-0"}
+    onto = [row for row in found if row.bus == "seg-0"]
+    assert [(row.bus, row["from"], row.to) for row in onto] == [t[:3] for t in planted.truth.takeovers]
+    spacing_ns = 20_000_000
+    assert all(abs(row.gap_ns - t[3]) < spacing_ns for row, t in zip(onto, planted.truth.takeovers, strict=True))
+
+
+def test_rates_add_up_to_the_frames(planted: Planted) -> None:
+    windows = rates.rates(planted.rows, seconds=1.0)
+    brought: Counter[int] = Counter()
+    for row in windows.where("bus <> 'trunk'").collect():
+        brought[row.token1] += row.brought
+    assert brought == {token(kind): planted.truth.by_kind[kind] for kind in KINDS}
+
+
+def test_the_last_value_of_each_pattern(planted: Planted) -> None:
+    found = {row.tokens[1]: (row.ts_ns, bytes(row.payload).decode()) for row in last.last(planted.rows).collect()}
+    assert found == planted.truth.last
+
+
+def test_clocks_are_put_right(planted: Planted) -> None:
+    found = latency.latency(planted.rows)
+    clocks = {row.gateway: row.ahead_ns for row in found.clocks.collect()}
+    assert all(abs(clocks[name] - ns) < 20_000 for name, ns in planted.truth.offsets_ns.items())
+    hops = found.summary.collect()
+    assert all(row.least > 0 for row in hops)
+    wires = [row for row in hops if row.kind == latency.WIRE]
+    assert wires
+    assert all(330 < row.p50 < 420 for row in wires)
+    inside = [row for row in hops if row.kind == latency.BRIDGE and row["from"] == "trunk"]
+    assert {row.p99 for row in inside} == {40.0}
