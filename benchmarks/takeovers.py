@@ -185,12 +185,7 @@ class Trial:
     async def run(self, fault: str) -> Outcome:
         """Do it at a random moment, undo it, and account for every frame since just before."""
         rig = self.rig
-        calm = lambda: rig.active() is not None and rig.standby_ready()  # noqa: E731
-        while True:
-            await until(calm, what=f"calm before {fault}")
-            await asyncio.sleep(self.chance.uniform(0.05, 0.3))
-            if calm():
-                break
+        await self._calm(fault)
         marks = self.load.mark()
         active = rig.active()
         assert active is not None
@@ -203,6 +198,18 @@ class Trial:
         outcome = await self.load.account(fault, marks, self.over_s)
         outcome.note = note
         return outcome
+
+    async def _calm(self, fault: str) -> None:
+        """Until one forwards and the other could, and still at a random moment later."""
+
+        def calm() -> bool:
+            return self.rig.active() is not None and self.rig.standby_ready()
+
+        while True:
+            await until(calm, what=f"calm before {fault}")
+            await asyncio.sleep(self.chance.uniform(0.05, 0.3))
+            if calm():
+                return
 
     async def _taken_over(self, other: Program, before: int) -> None:
         def forwards() -> bool:

@@ -80,7 +80,8 @@ class LeaseTable:
     ) -> None:
         self.rejected: dict[str, int] = {}
         self.grants = 0
-        self._lease_s, self._hold_down_s = lease_ms / 1000, hold_down_s
+        self.hold_down_s = hold_down_s
+        self._lease_s = lease_ms / 1000
         self._groups_max, self._candidates_max = groups, candidates
         self._groups: dict[Key, _Group] = {}
 
@@ -229,7 +230,7 @@ class LeaseTable:
         if holder.ready_s is None:
             return bool(others)
         return any(
-            c.claim.order < holder.claim.order and now - (c.ready_s or now) >= self._hold_down_s
+            c.claim.order < holder.claim.order and now - (c.ready_s or now) >= self.hold_down_s
             for c in others
         )
 

@@ -1,17 +1,20 @@
 """Gateways that stand in for each other, as real processes: the short form of `benchmarks.takeovers`."""
 
 import asyncio
+from collections.abc import AsyncIterator
 
 import pytest
 
 from appliance.brokers import BrokerPart
 from appliance.compose import Appliance
+from appliance.lease import Candidacy
 from appliance.parts import BridgePart
 from benchmarks.takeovers import trial
 from bus.frame import PUB, pack
 from bus.hub import Hub
 from bus.links import make_link
 from bus.pattern import Pattern
+from devices.leases import LeaseTable
 from tests.appliance.probe_support import free_port
 from tests.helpers.peers import Ear, until
 from topologies.loader import loads
@@ -52,52 +55,96 @@ async def test_takeovers_of_real_processes_lose_and_double_nothing(
         assert outcome.sent > 0
 
 
-def bridge(appliance: Appliance) -> BridgePart:
-    part = appliance.parts["bridge joint"]
-    assert isinstance(part, BridgePart)
-    return part
+class Pair:
+    """A hub with a broker, and two gateways, in this process; an application on either bus."""
 
+    def __init__(self) -> None:
+        self.ports = [free_port() for _ in range(3)]
+        self.topology = loads(TWO.format(*self.ports), "pair.yaml")
+        self.hub = self.start("hub")
+        self.gateways = {name: self.start(name) for name in ("gw-a", "gw-b")}
+        self.ears: list[Ear] = []
+        self.links = [make_link(f"tcp://127.0.0.1:{port}", "dial") for port in self.ports[1:]]
+        for link in self.links:
+            self.ears.append(Ear(Hub()))
+            link.open(self.ears[-1].hub, asyncio.get_running_loop())
 
-async def test_two_gateways_in_one_process_the_first_in_the_list_forwards_and_the_other_follows() -> None:
-    loop = asyncio.get_running_loop()
-    ports = [free_port() for _ in range(3)]
-    topology = loads(TWO.format(*ports), "pair.yaml")
-    hub, a, b = (Appliance(topology, name) for name in topology.gateways)
-    for appliance in (hub, a, b):
-        appliance.open(loop)
-    ears, links = [], [make_link(f"tcp://127.0.0.1:{port}", "dial") for port in ports[1:]]
-    for link in links:
-        ears.append(Ear(Hub()))
-        link.open(ears[-1].hub, loop)
-    try:
-        standings = [bridge(one).candidacy for one in (a, b)]
-        assert standings[0] is not None
-        assert standings[1] is not None
-        first, second = (standing.candidate for standing in standings if standing is not None)
-        await until(lambda: len({first.state, second.state} & {"active"}) == 1)
-        holder = a if first.state == "active" else b
-        other = b if holder is a else a
-        await until(lambda: all(len(ear.hub.pipes) == 2 for ear in ears))
-        frame = pack(PUB, Pattern("motor"), b"1")
-        await until(lambda: (ears[0].say(frame), frame in ears[1].heard)[1])  # type: ignore[func-returns-value]
-        holder.close()
-        taken = bridge(other).candidacy
-        assert taken is not None
-        await until(lambda: taken.takeovers == 1)
-        kinds = [event.kind for event in other.monitor.events]
-        assert "takeover" in kinds
-        assert "lease" in kinds
-        late = pack(PUB, Pattern("motor"), b"2")
-        ears[0].say(late)
-        await until(lambda: late in ears[1].heard)
-        broker = hub.parts["broker main"]
-        assert isinstance(broker, BrokerPart)
-        (lease,) = broker.leases.table.status()
-        assert lease.bridge == "joint"
-        assert lease.acting
-        assert ears[1].heard.count(late) == 1
-    finally:
-        for link in links:
+    def start(self, name: str) -> Appliance:
+        appliance = Appliance(self.topology, name)
+        appliance.open(asyncio.get_running_loop())
+        return appliance
+
+    def candidacy(self, name: str) -> Candidacy:
+        part = self.gateways[name].parts["bridge joint"]
+        assert isinstance(part, BridgePart)
+        assert part.candidacy is not None
+        return part.candidacy
+
+    def forwards(self, name: str) -> bool:
+        candidacy = self.candidacy(name)
+        return candidacy.gate is not None and candidacy.gate.open
+
+    @property
+    def table(self) -> LeaseTable:
+        part = self.hub.parts["broker main"]
+        assert isinstance(part, BrokerPart)
+        return part.leases.table
+
+    async def cross(self, number: int) -> None:
+        """A frame crosses, and once."""
+        ears = self.ears
+        frame = pack(PUB, Pattern("motor"), str(number).encode())
+        ears[0].say(frame)
+        await until(lambda: frame in ears[1].heard)
+        assert ears[1].heard.count(frame) == 1
+
+    def close(self) -> None:
+        for link in self.links:
             link.close()
-        for appliance in (b, a, hub):
+        for appliance in (*self.gateways.values(), self.hub):
             appliance.close()
+
+
+@pytest.fixture
+async def pair() -> AsyncIterator[Pair]:
+    made = Pair()
+    await until(lambda: all(len(ear.hub.pipes) == 2 for ear in made.ears))
+    await until(lambda: made.forwards("gw-a") or made.forwards("gw-b"))
+    yield made
+    made.close()
+
+
+async def test_one_stops_the_other_goes_on_and_the_first_gets_its_place_back(pair: Pair) -> None:
+    if pair.forwards("gw-b"):  # it was quicker; the broker knew nothing of the other
+        pair.table.hold_down_s = 0.1
+        await until(lambda: pair.forwards("gw-a"))
+    pair.table.hold_down_s = 1000.0
+    await until(lambda: pair.candidacy("gw-b").candidate.ready)
+    await pair.cross(1)
+    pair.gateways["gw-a"].close()
+    await until(lambda: pair.forwards("gw-b"))
+    await pair.cross(2)
+    kinds = [event.kind for event in pair.gateways["gw-b"].monitor.events]
+    assert "takeover" in kinds
+    assert "lease" in kinds
+    (lease,) = pair.table.status()
+    assert (lease.bridge, lease.holder, lease.acting) == ("joint", "gw-b", True)
+
+    pair.gateways["gw-a"] = pair.start("gw-a")
+    await until(lambda: pair.candidacy("gw-a").candidate.ready)
+    await pair.cross(3)
+    assert not pair.forwards("gw-a")
+    pair.table.hold_down_s = 0.1
+    await until(lambda: pair.forwards("gw-a"))
+    assert not pair.forwards("gw-b")
+    await pair.cross(4)
+
+
+async def test_a_broker_that_dies_alone_does_not_stop_the_bridge(pair: Pair) -> None:
+    holder = "gw-a" if pair.forwards("gw-a") else "gw-b"
+    pair.hub.parts["broker main"].close()
+    await until(lambda: pair.candidacy(holder).candidate.state == "orphan")
+    await pair.cross(1)
+    pair.hub.parts["broker main"].open(asyncio.get_running_loop())
+    await until(lambda: pair.candidacy(holder).candidate.state == "active")
+    await pair.cross(2)
