@@ -85,14 +85,20 @@ def test_a_disk_that_fills_up_in_the_middle_of_a_write_costs_nothing(
     put(ring, 0, 5, numbered(0, 10))
     take(made, ring)
     monkeypatch.setattr(os, "pwrite", full)
-    monkeypatch.setattr(made, "_listen_on", lambda pause_s: faults.append(made.fault))
+    (journal,) = leftovers(tmp_path, "gw")
+    size_bytes = journal.stat().st_size
+
+    def see(_: float) -> None:
+        faults.append(made.fault)
+        assert journal.stat().st_size == size_bytes
+
+    monkeypatch.setattr(made, "_listen_on", see)
     put(ring, 1, 6, numbered(10, 10))
     take(made, ring)
     assert len(refused) == 6
     assert faults
     assert all("No space left" in fault for fault in faults)
     assert made.fault == ""
-    (journal,) = leftovers(tmp_path, "gw")
     assert [batch.num_rows for batch, _ in batches_of(journal)] == [10, 10]
     finish_all(made, tmp_path)
     assert [row["payload"] for row in rows_in(tmp_path)] == numbered(0, 20)

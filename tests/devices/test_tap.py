@@ -105,8 +105,11 @@ async def test_segments_rotate_and_the_oldest_go(tmp_path: Path) -> None:
     assert recorder.told["deleted"] >= 1
 
 
-async def test_a_killed_writer_is_replaced_and_nothing_is_lost_or_doubled(tmp_path: Path) -> None:
-    async with recording(tmp_path) as (recorder, hub):
+@pytest.mark.parametrize("file_bytes", [1, 1 << 30])
+async def test_a_killed_writer_is_replaced_and_nothing_is_lost_or_doubled(
+    tmp_path: Path, file_bytes: int
+) -> None:
+    async with recording(tmp_path, FAST._replace(file_bytes=file_bytes)) as (recorder, hub):
         a, sent = joined(hub, "a"), 0
         for losses in range(3):
             say(hub, a, numbered(sent, 500))
