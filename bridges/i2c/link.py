@@ -114,16 +114,15 @@ class I2cLink(DeviceLink[Opened]):
                 adapter.close()
 
     def _make_pipe(self, device: Opened, on_close: Callable[[str], None]) -> DevicePipe:
-        lanes = {
-            address: Lane(address, self.timing, ShedQueue(target.stats, self.shed))
-            for address, target in self.targets.items()
-        }
-        bus = I2cBus(self.name, self.targets, lanes, self._hub, self._loop.time, on_close)
+        bus = I2cBus(self.name, self.targets, self._lane, self._hub, self._loop, on_close)
         bus.runner = self._runner(device, bus)
         bus.runner.poller = Poller(
-            self.name, device.adapter, lanes.values(), self._loop.time, bus.runner.report, device.alert
+            self.name, device.adapter, bus.lanes.values(), self._loop.time, bus.runner.report, device.alert
         )
         return bus
+
+    def _lane(self, target: TargetPipe) -> Lane:
+        return Lane(target.address, self.timing, ShedQueue(target.stats, self.shed))
 
     def _runner(self, device: Opened, bus: I2cBus) -> Runner:
         def release() -> None:

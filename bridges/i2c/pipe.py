@@ -1,5 +1,6 @@
 """The loop's side of an I2C bus: a pipe for each target, and the bus that they are on."""
 
+from asyncio import AbstractEventLoop, TimerHandle
 from collections.abc import Callable
 from itertools import groupby
 from time import monotonic
@@ -13,6 +14,8 @@ from bus.hub import Hub, Stats
 
 if TYPE_CHECKING:
     from bridges.i2c.run import Runner
+
+_AWAY_S = 0.1  # until a target joins again whose pipe was closed
 
 
 class TargetPipe:
@@ -29,6 +32,7 @@ class TargetPipe:
         self._hub: Hub | None = None
         self._lane: Lane | None = None
         self._wake: Callable[[], None] = lambda: None
+        self._on_close: Callable[[TargetPipe], None] = lambda _: None
         self._clock: Callable[[], float] = monotonic
         self._resets = self._failures = 0
 
@@ -48,9 +52,17 @@ class TargetPipe:
     def failures(self) -> int:
         return self._failures + (self._lane.controller.nacks if self._lane is not None else 0)
 
-    def open(self, hub: Hub, lane: Lane, wake: Callable[[], None], clock: Callable[[], float]) -> None:
-        """The bus is open: join `hub`. `clock` is the poller's."""
+    def open(
+        self,
+        hub: Hub,
+        lane: Lane,
+        wake: Callable[[], None],
+        clock: Callable[[], float],
+        on_close: Callable[["TargetPipe"], None],
+    ) -> None:
+        """The bus is open: join `hub`. `clock` is the poller's; `on_close` is told when it leaves."""
         self._hub, self._lane, self._wake, self._clock = hub, lane, wake, clock
+        self._on_close = on_close
         hub.attach(self)
 
     def send(self, batch: Batch) -> None:
@@ -96,7 +108,10 @@ class TargetPipe:
             stats.drop(report.outcome, report.number)
 
     def close(self) -> None:
-        """Leave the hub; what is queued is dropped. Idempotent; the bus and the other targets go on."""
+        """Leave the hub; what is queued is dropped. Idempotent; the bus and the other targets go on.
+
+        While the bus is open it joins again soon, as any link opens a pipe that was closed.
+        """
         hub, lane, self._hub, self._lane = self._hub, self._lane, None, None
         if hub is None or lane is None:
             return
@@ -108,6 +123,7 @@ class TargetPipe:
             self.stats.drop("closed", self.stats.queued)
             self.stats.queued = self.stats.queued_bytes = 0
         lane.closed = True
+        self._on_close(self)
 
     def holds(self, lane: Lane) -> bool:
         """Whether it is open on `lane`: reports of an opening before are of no use."""
@@ -121,14 +137,16 @@ class I2cBus:
         self,
         name: str,
         targets: dict[int, TargetPipe],
-        lanes: dict[int, Lane],
+        make_lane: Callable[[TargetPipe], Lane],
         hub: Hub,
-        clock: Callable[[], float],
+        loop: AbstractEventLoop,
         on_close: Callable[[str], None],
     ) -> None:
         self.name, self.stats = name, Stats()
-        self._targets, self._lanes, self._hub = targets, lanes, hub
-        self._clock, self._on_close = clock, on_close
+        self._targets, self._make_lane, self._hub = targets, make_lane, hub
+        self.lanes = {address: make_lane(target) for address, target in targets.items()}
+        self._loop, self._on_close = loop, on_close
+        self._joining: dict[int, TimerHandle] = {}
         self.runner: Runner | None = None
         self._closed = False
 
@@ -138,9 +156,27 @@ class I2cBus:
 
     def start(self) -> None:
         assert self.runner is not None
-        for address, target in self._targets.items():
-            target.open(self._hub, self._lanes[address], self.runner.wake, self._clock)
+        for target in self._targets.values():
+            self._open(target)
         self.runner.start()
+
+    def _open(self, target: TargetPipe) -> None:
+        assert self.runner is not None
+        lane = self.lanes[target.address]
+        target.open(self._hub, lane, self.runner.wake, self._loop.time, self._left)
+
+    def _left(self, target: TargetPipe) -> None:
+        """Somebody closed this one alone."""
+        if not self._closed:
+            self._joining[target.address] = self._loop.call_later(_AWAY_S, self._join, target)
+
+    def _join(self, target: TargetPipe) -> None:
+        assert self.runner is not None
+        del self._joining[target.address]
+        lane = self.lanes[target.address] = self._make_lane(target)
+        self.runner.poller.join(lane)
+        self._open(target)
+        self.runner.wake()
 
     def send(self, batch: Batch) -> None:
         """To every target."""
@@ -161,6 +197,8 @@ class I2cBus:
         if self._closed:
             return
         self._closed = True
+        for timer in self._joining.values():
+            timer.cancel()
         if self.runner is not None:
             self.runner.stop()
         for target in self._targets.values():

@@ -5,6 +5,7 @@ Makes the adapter's calls, in whatever thread runs it (`bridges.i2c.run`); tells
 
 import errno
 import logging
+from collections import deque
 from collections.abc import Callable, Iterable
 from math import inf
 from threading import Lock
@@ -154,6 +155,7 @@ class Poller:
         self.name, self.lanes = name, list(lanes)
         self.stuck = False
         self._adapter, self._clock, self._report, self._alert = adapter, clock, report, alert
+        self._joining: deque[Lane] = deque()
         self._asserted = False
         self._errors = 0
         self._failing: set[int] = set()
@@ -169,7 +171,7 @@ class Poller:
         """A turn for each target that is due; when to come back. Raises `AdapterGoneError`."""
         self._look_at_adapter()
         self._look_at_alert()
-        self.lanes = [lane for lane in self.lanes if not lane.closed]
+        self._look_at_lanes()
         if self.stuck:
             self._probe()
         else:
@@ -180,7 +182,20 @@ class Poller:
         for lane in self.lanes:
             lane.refused = self._refusal(lane, now)
             lane.shed(self._report)
-        return self._probe_s if self.stuck else min((lane.due_s(now) for lane in self.lanes), default=now + 1)
+        if self.stuck and self.lanes:
+            return self._probe_s
+        return min((lane.due_s(now) for lane in self.lanes), default=now + 1)
+
+    def join(self, lane: Lane) -> None:
+        """One more target, from the next round on. From any thread."""
+        self._joining.append(lane)
+
+    def _look_at_lanes(self) -> None:
+        self.lanes = [lane for lane in self.lanes if not lane.closed]
+        while self._joining:
+            lane = self._joining.popleft()
+            lane.state = "stuck" if self.stuck else lane.state
+            self.lanes.append(lane)
 
     def _refusal(self, lane: Lane, now: float) -> str:
         if lane.state == "stuck":
@@ -233,7 +248,11 @@ class Poller:
             return
         self._errors += 1
         self._failing.add(lane.address)
-        if not self.stuck and self._errors >= _STUCK_ERRORS and len(self._failing) == len(self.lanes):
+        if (
+            not self.stuck
+            and self._errors >= _STUCK_ERRORS
+            and all(one.address in self._failing for one in self.lanes)
+        ):
             self._seize(lane.fault)
 
     def _seize(self, fault: str) -> None:

@@ -15,8 +15,10 @@ from bridges.bridge import Bridge
 from bridges.codecs.mailbox import Timing
 from bridges.i2c import I2cLink
 from bridges.i2c.memory import MemoryAdapter
+from bridges.i2c.poll import Lane, Poller
+from bridges.shedding import Shed, ShedQueue
 from bus.errors import LinkError
-from bus.hub import Hub
+from bus.hub import Hub, Stats
 from tests.bridges.support import MESSAGE, SIZES, frame, recorder, say, until
 
 QUICK = Timing(poll_s=0.001, idle_s=0.005, resend_s=0.02, stall_s=0.15, rest_s=0.03)
@@ -387,6 +389,53 @@ async def test_one_target_s_pipe_closed_leaves_the_others() -> None:
         await until(lambda: memory.heard[0x21] == [MESSAGE])
         assert memory.heard[0x20] == []
         assert link.targets[0x20].stats.offered == 0
+
+
+async def test_a_target_whose_pipe_was_closed_joins_again(blocks: bool) -> None:
+    """A gateway that may no longer forward closes what has something queued, and forwards another day."""
+    hub, memory = Hub(), MemoryAdapter([0x20, 0x21], blocks=blocks)
+    heard = recorder(hub)
+    with opened(memory, hub) as link:
+        target = link.targets[0x20]
+        for round_ in range(2):
+            await until(lambda: target.state == "up")
+            say(hub, heard, frame(50, round_))
+            await until(lambda: memory.heard[0x20][-1:] == [frame(50, round_)])  # noqa: B023
+            target.close()
+            assert target not in hub.pipes
+            await until(lambda: target in hub.pipes)
+        assert hub.pipes.count(target) == 1
+        memory.send(0x20, frame(60))
+        await until(lambda: frame(60) in heard.messages)
+    assert hub.pipes == (heard,)
+
+
+async def test_a_target_that_was_to_join_again_does_not_where_the_link_has_closed() -> None:
+    hub, memory = Hub(), MemoryAdapter([0x20], blocks=False)
+    with opened(memory, hub) as link:
+        await until(lambda: link.targets[0x20].state == "up")
+        link.targets[0x20].close()
+        link.close()
+        link.open(hub, get_running_loop())
+        await until(lambda: link.targets[0x20].state == "up")
+        assert len(hub.pipes) == 1
+
+
+def test_a_stuck_bus_that_all_targets_left_is_no_busy_loop() -> None:
+    now, memory = [0.0], FaultyAdapter([0x20, 0x21])
+    memory.before = hang
+    lanes = [Lane(address, QUICK, ShedQueue(Stats(), Shed())) for address in (0x20, 0x21)]
+    poller = Poller("i2c", memory, lanes, lambda: now[0], lambda report: None)
+    while not poller.stuck:
+        now[0] = max(now[0] + 0.001, poller.round())
+    for lane in lanes:
+        lane.closed = True
+    now[0] += 10.0
+    assert poller.round() > now[0]
+
+
+def hang(_: int) -> None:
+    raise OSError(errno.ETIMEDOUT, "held low")
 
 
 async def test_what_waited_for_a_closed_pipe_is_not_sent_after_all() -> None:
