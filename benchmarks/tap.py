@@ -189,7 +189,7 @@ async def feed(directory: Path, seconds: float, data_bytes: int, per_batch: int)
     )
     spent_s, batch, start_s = 0.0, next(batches), time.monotonic()
     while time.monotonic() - start_s < seconds:
-        while recorder.room(len(batch.data) + 4096):
+        while recorder.room(len(batch.data)):
             before_s = time.thread_time()
             hub.publish(batch)
             spent_s += time.thread_time() - before_s

@@ -24,6 +24,7 @@ HEADER = Struct("=IBBHIIQQ")
 HEADER_BYTES = HEADER.size
 _START = Struct("=IB")
 _CONTROL_BYTES = 64
+_PLACE_BYTES = 1024  # a generous guess
 _RESERVE_BYTES = 1 << 16  # not for kind 0, frames: there is room to tell of a loss when they have filled it
 _HEAD, _TAIL, _NEXT_NUMBER, _NEXT_ROW = range(4)
 _SKIP = 0xFF  # kind of what fills the end of the memory where a record did not fit
@@ -86,6 +87,10 @@ class Ring:
     def waiting_bytes(self) -> int:
         """Put and not released yet."""
         return self._control[_HEAD] - self._control[_TAIL]
+
+    def has_room(self, size_bytes: int) -> bool:
+        """Whether a record of frames with so much data fits, wherever the end of the memory is."""
+        return self.waiting_bytes + 2 * (size_bytes + HEADER_BYTES + _PLACE_BYTES) <= self._frames_bytes
 
     def put(self, kind: int, place: bytes, count: int, ts_ns: int, number: int, data: Buffer) -> bool:
         """Copy one record in; False, and nothing changed, where it does not fit now."""

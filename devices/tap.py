@@ -112,9 +112,9 @@ class Recorder:
         watch.follow(hub)
 
     def room(self, size_bytes: int) -> bool:
-        """Whether so much more fits into the ring now."""
+        """Whether a batch of so many bytes would be recorded now."""
         ring = self._ring
-        return ring is not None and ring.waiting_bytes + size_bytes < ring.size_bytes
+        return ring is not None and not self._full and ring.has_room(size_bytes)
 
     def record(self, place: bytes, batch: Batch) -> None:
         """Copy `batch` into the ring; or count it as lost."""
