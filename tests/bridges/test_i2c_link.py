@@ -405,6 +405,7 @@ async def test_a_target_whose_pipe_was_closed_joins_again(blocks: bool) -> None:
             assert target not in hub.pipes
             await until(lambda: target in hub.pipes)
         assert hub.pipes.count(target) == 1
+        await until(lambda: target.state == "up")
         memory.send(0x20, frame(60))
         await until(lambda: frame(60) in heard.messages)
     assert hub.pipes == (heard,)
