@@ -154,7 +154,7 @@ class Maker:
         for segment in range(self.plan.gateways):
             self._deliver(frames, segment, rows, drops)
         for number, part in enumerate(rows):
-            if part.frame:
+            if sum(map(len, part.frame)):
                 self._write(number, part, frames, drops[number])
 
     def _source(self, f: "Frames", rows: list[Rows], drops: list[Drops]) -> None:

@@ -139,7 +139,7 @@ def _rates(options: argparse.Namespace, spark: "SparkSession", where: str) -> Ta
 
     rows = capture.read(spark, where)
     windows = rates.rates(rows, options.seconds, options.depth).persist()
-    capacity = _capacities(options.capacity)
+    capacity = capacities(options.capacity)
     return [
         Table("prefixes", "By segment and prefix", rates.by_prefix(windows, options.depth), 50),
         Table("talkers", "Top talkers", rates.talkers(rows)),
@@ -148,7 +148,7 @@ def _rates(options: argparse.Namespace, spark: "SparkSession", where: str) -> Ta
     ]
 
 
-def _capacities(words: list[str]) -> dict[str, float]:
+def capacities(words: list[str]) -> dict[str, float]:
     try:
         return {name: float(value) for name, _, value in (word.rpartition("=") for word in words)}
     except ValueError:

@@ -9,7 +9,7 @@ from typing import Any
 
 def text(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     """Columns under their names, numbers to the right; an empty table says so."""
-    cells = [[_cell(name, value) for name, value in zip(columns, row, strict=True)] for row in rows]
+    cells = [[cell(name, value) for name, value in zip(columns, row, strict=True)] for row in rows]
     if not cells:
         return "  none"
     heads = [name.removesuffix("_ns") if name in _TIMES else name for name in columns]
@@ -26,7 +26,8 @@ def text(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
 _TIMES = {"ts_ns", "first_ns", "last_ns", "start_ns", "end_ns"}
 
 
-def _cell(name: str, value: Any) -> str:
+def cell(name: str, value: Any) -> str:
+    """A value as text; columns that hold a time show it as one."""
     if value is None:
         return "-"
     if name in _TIMES:

@@ -184,10 +184,10 @@ def _news(query: "StreamingQuery", seen: dict[str, int]) -> Iterator[str]:
         if number <= seen.get(query.name, -1) or not progress["numInputRows"]:
             continue
         seen[query.name] = number
-        yield f"{query.name}: batch {number}, {progress['numInputRows']} rows{_late(progress)}"
+        yield f"{query.name}: batch {number}, {progress['numInputRows']} rows{late(progress)}"
 
 
-def _late(progress: Any) -> str:
+def late(progress: Any) -> str:
     """What the watermark left out; only rows that a rule had picked get that far."""
     dropped = sum(one["numRowsDroppedByWatermark"] for one in progress["stateOperators"])
     return f", {dropped} TOO LATE for alerts (see --late-s)" if dropped else ""

@@ -18,7 +18,18 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 PACKAGE = Path(audit.__file__).parent
-REFUSED = {"sparkContext", "_jvm", "_jdf", "_jsc", "rdd", "udf", "pandas_udf", "mapInPandas", "mapInArrow", "toPandas"}
+REFUSED = {
+    "sparkContext",
+    "_jvm",
+    "_jdf",
+    "_jsc",
+    "rdd",
+    "udf",
+    "pandas_udf",
+    "mapInPandas",
+    "mapInArrow",
+    "toPandas",
+}
 
 
 def test_nothing_is_used_that_connect_refuses_or_that_is_python_for_each_row() -> None:

@@ -28,7 +28,9 @@ def planted(
     request: pytest.FixtureRequest, spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory
 ) -> Planted:
     directory: Path = tmp_path_factory.mktemp(request.param)
-    plan = Plan(rows=30_000, seed=7, lost=0.005, doubled=0.003, echoed=0.002, aged=0.002, envelope=request.param)
+    plan = Plan(
+        rows=30_000, seed=7, lost=0.005, doubled=0.003, echoed=0.002, aged=0.002, envelope=request.param
+    )
     truth = generate(directory, plan)
     return Planted(capture.read(spark, capture.root(str(directory))), truth, plan)
 
@@ -41,7 +43,11 @@ def audited(planted: Planted) -> audit.Audit:
 def test_the_audit_finds_every_fault_and_no_other(planted: Planted, audited: audit.Audit) -> None:
     found: dict[str, Counter[str]] = {"lost": Counter(), "duplicate": Counter(), "echo": Counter()}
     for row in audited.summary.collect():
-        where = row.segment if row.kind != "lost" else " ".join(filter(None, (row.stage, row.gateway, row.segment)))
+        where = (
+            row.segment
+            if row.kind != "lost"
+            else " ".join(filter(None, (row.stage, row.gateway, row.segment)))
+        )
         found[row.kind][where] += row["count"]
     assert min(map(len, found.values())) > 0
     assert found["lost"] == planted.truth.missing
@@ -49,10 +55,15 @@ def test_the_audit_finds_every_fault_and_no_other(planted: Planted, audited: aud
     assert found["echo"] == +planted.truth.echoes
 
 
-def test_the_audit_counts_all_frames_and_says_how_they_were_matched(planted: Planted, audited: audit.Audit) -> None:
+def test_the_audit_counts_all_frames_and_says_how_they_were_matched(
+    planted: Planted, audited: audit.Audit
+) -> None:
     (row,) = audited.totals.collect()
     assert row.frames == planted.truth.frames
-    assert (row.by_envelope > 0, row.by_both > 0) == (planted.plan.envelope == "all", planted.plan.envelope == "trunk")
+    assert (row.by_envelope > 0, row.by_both > 0) == (
+        planted.plan.envelope == "all",
+        planted.plan.envelope == "trunk",
+    )
 
 
 def test_the_ledgers_are_read_and_beside_the_traffic(planted: Planted, audited: audit.Audit) -> None:
@@ -75,7 +86,9 @@ def test_takeovers_and_gaps(planted: Planted) -> None:
     onto = [row for row in found if row.bus == "seg-0"]
     assert [(row.bus, row["from"], row.to) for row in onto] == [t[:3] for t in planted.truth.takeovers]
     spacing_ns = 20_000_000
-    assert all(abs(row.gap_ns - t[3]) < spacing_ns for row, t in zip(onto, planted.truth.takeovers, strict=True))
+    assert all(
+        abs(row.gap_ns - t[3]) < spacing_ns for row, t in zip(onto, planted.truth.takeovers, strict=True)
+    )
 
 
 def test_rates_add_up_to_the_frames(planted: Planted) -> None:
@@ -87,7 +100,9 @@ def test_rates_add_up_to_the_frames(planted: Planted) -> None:
 
 
 def test_the_last_value_of_each_pattern(planted: Planted) -> None:
-    found = {row.tokens[1]: (row.ts_ns, bytes(row.payload).decode()) for row in last.last(planted.rows).collect()}
+    found = {
+        row.tokens[1]: (row.ts_ns, bytes(row.payload).decode()) for row in last.last(planted.rows).collect()
+    }
     assert found == planted.truth.last
 
 

