@@ -100,10 +100,26 @@ class DeviceLink(Generic[D]):
             self._go_up(device)
 
     def _go_up(self, device: D) -> None:
+        try:
+            self.pipe = self._make_pipe(device, partial(self._lost, self._generation))
+        except OSError as error:
+            self._release(device)
+            return self._wait(_words(error))
         self.state, self._up_s = "up", self._loop.time()
-        log.info("%s: up", self.name)
-        self.pipe = self._make_pipe(device, partial(self._lost, self._generation))
-        self.pipe.start()
+        try:
+            self.pipe.start()
+        except OSError as error:
+            self._cannot_start(_words(error))
+        else:
+            log.info("%s: up", self.name)
+
+    def _cannot_start(self, why: str) -> None:
+        """What opens is no device yet: a regular file, or one pulled out meanwhile."""
+        self._generation += 1  # what its pipe says of the end is no news
+        if self.pipe is not None:
+            self.pipe.close()
+        self.state = "opening"
+        self._wait(why)
 
     def _lost(self, generation: int, why: str) -> None:
         self.pipe = None
