@@ -4,6 +4,7 @@ import argparse
 from asyncio import AbstractEventLoop
 from collections.abc import Callable, Iterable
 
+from appliance.probe.words import whole_above_zero
 from appliance.serve import serve
 from bus.hub import Hub
 from devices.broker import Broker
@@ -23,7 +24,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="give clients only patterns that they asked for to the letter: some of 2015 end otherwise",
     )  # fmt: skip
     parser.add_argument(
-        "--lease-ms", type=int, default=LEASE_MS, metavar="N", help=f"of a bridge ({LEASE_MS})"
+        "--lease-ms", type=whole_above_zero, default=LEASE_MS, metavar="N", help=f"of a bridge ({LEASE_MS})"
     )
 
 

@@ -52,6 +52,13 @@ def above_zero(word: str) -> float:
     return number
 
 
+def whole_above_zero(word: str) -> int:
+    """A whole number above 0, for argparse."""
+    if not (word.isascii() and word.isdigit() and int(word)):
+        raise argparse.ArgumentTypeError(f"{word!r} is no whole number above 0")
+    return int(word)
+
+
 def hex_bytes(word: str) -> bytes:
     """Bytes from hex digits, for argparse."""
     try:

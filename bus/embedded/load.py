@@ -243,7 +243,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         app = Path(options.app).read_text() if options.app else ""
         board = Board(open_port(options.port, options.baud))
         (install if options.boot else load)(board, parts, app)
-    except (BoardError, OSError, ValueError, SyntaxError) as error:
+    except OSError as error:
+        print(f"{error.filename or options.port}: {error.strerror or error}", file=sys.stderr)
+        return 1
+    except (BoardError, ValueError, SyntaxError) as error:
         print(f"{options.port or 'load'}: {error}", file=sys.stderr)
         return 1
     return 0

@@ -52,4 +52,6 @@ def test_the_command_prints_and_refuses(capsys: pytest.CaptureFixture[str]) -> N
     assert capsys.readouterr().out == shrink(SOURCE, ["uart"])
     assert main(["--parts", "lora"]) == 1
     assert main(["--port", "/dev/no-such-board"]) == 1
-    assert "no-such-board" in capsys.readouterr().err
+    assert capsys.readouterr().err.endswith("/dev/no-such-board: No such file or directory\n")
+    assert main(["--port", "/dev/null", "--app", "/no/app.py"]) == 1
+    assert capsys.readouterr().err == "/no/app.py: No such file or directory\n"

@@ -82,6 +82,7 @@ def test_words_become_settings() -> None:
         (["send", "tcp://127.0.0.1:1", "a", "--timeout", "-1"], "'-1' is no number above 0"),
         (["recv", "tcp://127.0.0.1:1", "--timeout", "nan"], "'nan' is no number above 0"),
         (["recv", "tcp://127.0.0.1:1", "--names", "not/there"], "not/there: no such file"),
+        (["broker", "tcp://127.0.0.1:0", "--lease-ms", "0"], "'0' is no whole number above 0"),
         (["demo", "--rate", "0"], "'0' is no number above 0"),
         (["top", "--seconds", "x"], "'x' is no number above 0"),
         (["send", "tcp://127.0.0.1:1", "a", "--type", "pup"], "a type is pub"),
