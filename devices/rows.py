@@ -206,11 +206,16 @@ def _bounds(data: bytes, records: list[Record]) -> tuple[Ints, Ints]:
     """Where each message starts in the joined data, and its size."""
     buffer = bytearray(data)
     heads: list[Ints] = []
-    position = 0
+    position, alone = 0, list[int]()
     for record in records:
-        heads.append(_heads(buffer, position, position + len(record.data), record.messages))
-        position += len(record.data)
-    head = np.concatenate(heads)
+        size = len(record.data)
+        if record.messages == 1:
+            alone.append(position)
+        else:
+            heads += np.array(alone, np.int64), _heads(buffer, position, position + size, record.messages)
+            alone = []
+        position += size
+    head = np.concatenate([*heads, np.array(alone, np.int64)])
     start = head + LENGTH_BYTES
     stop = np.append(head[1:], position)
     return start, stop - start

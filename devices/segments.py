@@ -27,6 +27,7 @@ from pipeline.schema import (
 GROUP_ROWS = 1 << 17
 _DELTA = ("ts_ns", "cap_seq", "seq")
 _LEVEL = 3
+DAY_NS = 86_400 * 10**9
 _NEXT = "next"
 
 

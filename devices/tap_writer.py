@@ -21,7 +21,7 @@ from typing import NamedTuple
 from devices.retention import Limits, retain
 from devices.ring import Record, Ring
 from devices.rows import Made, Rows
-from devices.segments import Journal, day_of, finish, journal_directory, leftovers, resume
+from devices.segments import DAY_NS, Journal, finish, journal_directory, leftovers, resume
 from pipeline.schema import (
     META_BOOT,
     META_GATEWAY,
@@ -109,7 +109,7 @@ class Writer:
         self.pending_rows = self.pending_bytes = 0
         self.pending_s = 0.0
         self.journal: Journal | None = None
-        self.day = ""
+        self.day = -1
         self.journal_s = 0.0
         self.written = 0
         self.fault = ""
@@ -175,7 +175,7 @@ class Writer:
 
     def _flush(self) -> None:
         """Write what is held; a new file where the day changes. Held until the disk takes it."""
-        for day, records in groupby(self.pending, lambda record: day_of(record.ts_ns)):
+        for day, records in groupby(self.pending, lambda record: record.ts_ns // DAY_NS):
             if day != self.day:
                 self.rotate()
             self.day = day
