@@ -38,6 +38,7 @@ bench: .venv/bench
 	$(BIN)/python -m benchmarks
 	$(BIN)/python -m benchmarks.bridges
 	$(BIN)/python -m benchmarks.media
+	$(BIN)/python -m benchmarks.tap
 
 .venv/bin/python:
 	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || { \
