@@ -16,12 +16,14 @@ from bus.pattern import token
 
 RETURNS = 32  # of one content in a second, by two ways: suspicious
 REPEATS = 500  # by one way: equal readings come often, and a loop may turn one way only
-QUARANTINE = 1000  # copies in a second from when on a suspect stays, until its canary has told
+URGENT = 128  # copies: it grows, so the canary goes out at once
+QUARANTINE = 1000  # copies in a second, by two ways, from when on a suspect stays while its canary is out
 GENERATION_S = 1.0
 CONTENTS = 4096  # told apart in one generation
 DELAY_S = 0.01  # at most, before a canary: of several who suspect, the first to cut ends it for all
 CANARY_S = 0.25  # a canary that is out for longer does not come back
-PAUSE_S = 5.0  # after a canary that found nothing
+QUARANTINE_S = 0.05  # so long a canary that is out keeps its suspect back
+PAUSE_S, PAUSE_MAX_S = 5.0, 640.0  # after a canary that found nothing; doubled each time
 TOKEN = token("buscoupler/loop")
 _MARK = b"buscoupler canary "
 
@@ -38,24 +40,35 @@ class _Content:
 class LoopWatch:
     """Watches what crosses one hub: `look` at each batch; all else happens only where that is suspicious."""
 
-    __slots__ = ("_contents", "_due_s", "_jitter", "_nonce", "_out_s", "_rest_s", "_since_s", "_suspect")
+    __slots__ = (
+        "_contents",
+        "_due_s",
+        "_jitter",
+        "_nonce",
+        "_out_s",
+        "_pause_s",
+        "_rest_s",
+        "_since_s",
+        "_suspect",
+    )
 
     def __init__(self, jitter: Callable[[float, float], float] = uniform) -> None:
         self._jitter = jitter
         self._contents: dict[int, _Content] = {}
         self._suspect: bytes | None = None
         self._nonce: bytes | None = None
+        self._pause_s = PAUSE_S
         self._since_s = self._due_s = self._out_s = self._rest_s = float("-inf")
 
-    def look(self, message: Buffer, by: object, now: float) -> bool:
-        """Note that `message` came by a pipe; whether it must not go on, for it is going round."""
+    def look(self, message: Buffer, by: object, now: float, copies: int = 1) -> bool:
+        """Note that `message` came by a pipe; whether it must not go on, for it seems to go round."""
         if now - self._since_s >= GENERATION_S or len(self._contents) >= CONTENTS:
             self._contents, self._since_s = {}, now
         digest = zlib.crc32(message)
         content = self._contents.get(digest)
         if content is None:
             content = self._contents[digest] = _Content(by)
-        content.count += 1
+        content.count += copies
         if content.by is not by:
             content.ways = 2
         if content.count < RETURNS:
@@ -69,13 +82,19 @@ class LoopWatch:
         if self._suspect is None:
             self._suspect = bytes(message)
             self._due_s = now + self._jitter(0, DELAY_S)
-        return content.ways > 1 and content.count > QUARANTINE
+        if content.count < QUARANTINE or content.ways == 1:
+            if content.count >= URGENT:
+                self._due_s = min(self._due_s, now)
+            return False
+        return self._nonce is None or now - self._out_s < QUARANTINE_S
 
     def expire(self, now: float) -> None:
         """A canary that has not come back by now acquits; so does a suspicion that died of itself."""
         told_s = max(self._due_s, self._out_s) + CANARY_S
         if self._suspect is not None and now > told_s:
-            self._rest_s = told_s + PAUSE_S if self._nonce is not None else self._rest_s
+            if self._nonce is not None:
+                self._rest_s = told_s + self._pause_s
+                self._pause_s = min(2 * self._pause_s, PAUSE_MAX_S)
             self.drop()
 
     def drop(self) -> None:
@@ -108,4 +127,5 @@ class LoopWatch:
             return False
         self.drop()
         self._contents.clear()
+        self._pause_s = PAUSE_S
         return True

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from random import uniform
 
-from bus.batch import LENGTH, LENGTH_BYTES, Batch, Buffer, from_payloads
+from bus.batch import LENGTH, LENGTH_BYTES, Batch, Buffer, from_payloads, payloads
 from bus.envelope import ENVELOPE_BYTES, MAGIC
 from bus.hub import Hub, Pipe
 from bus.loops import CANARY_S, LoopWatch
@@ -61,24 +61,33 @@ class WatchedHub(Hub):
             now = self.clock()
             if self._cuts:
                 self._review(now)
-            if self._stays(batch, origin, now):
-                return origin.stats.reject("loop", batch.count)
+            kept = self._let_by(batch, origin, now)
+            if kept is not batch:
+                origin.stats.reject("loop", batch.count - (kept.count if kept else 0))
+            if kept is None:
+                return None
+            batch = kept
         for cut in self._cuts:
             cut.pipe.stats.offered += batch.count
             cut.pipe.stats.drop("loop", batch.count)
         return super().publish(batch, origin)
 
-    def _stays(self, batch: Batch, origin: Pipe, now: float) -> bool:
+    def _let_by(self, batch: Batch, origin: Pipe, now: float) -> Batch | None:
+        """What of `batch` may go on: all, what does not seem to go round, or nothing."""
         watch, suspect = self.watch, self.watch.suspect
         if suspect and watch.came_back(batch.data):
             self._cut(origin, suspect, now)
-            return True
+            return None
         if any(cut.pipe is origin for cut in self._cuts):
-            return True
-        held = watch.look(_first(batch.data), origin, now)
+            return None
+        first = _first(batch.data)
+        held = watch.look(first, origin, now, _copies(batch, first))
         if canary := watch.canary(now):
             super().publish(from_payloads([canary]))
-        return held
+        if not held:
+            return batch
+        # a bridge's own kind of batch knows more than its bytes tell, so it stays as a whole
+        return _without(batch, bytes(first)) if type(batch) is Batch else None
 
     def _cut(self, pipe: Pipe, like: bytes, now: float) -> None:
         """Cut a pipe by which a canary came back; or longer, where that was to see whether it may open."""
@@ -116,3 +125,15 @@ def _first(data: Buffer) -> Buffer:
     if length > ENVELOPE_BYTES and data[start] == MAGIC and data[start + 2] >= 0xF0:
         start += ENVELOPE_BYTES
     return memoryview(data)[start : LENGTH_BYTES + length]
+
+
+def _copies(batch: Batch, first: Buffer) -> int:
+    """How often `first` is in `batch`, by its last message: all of them, or once."""
+    size = len(first)
+    return batch.count if batch.count > 1 and batch.data[-size:] == first else 1
+
+
+def _without(batch: Batch, frame: bytes) -> Batch | None:
+    """The messages of `batch` that are not `frame`, in an envelope or bare."""
+    rest = [message for message in payloads(batch) if not message.endswith(frame)]
+    return from_payloads(rest) if rest else None

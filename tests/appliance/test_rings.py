@@ -1,0 +1,122 @@
+"""Rings: of trunks every frame arrives once; of plain links, which no file shows, the loop is cut."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+
+import pytest
+
+from appliance.compose import Appliance
+from bus.frame import PUB, pack
+from bus.hub import Hub
+from bus.links import make_link
+from bus.watched import WatchedHub
+from devices.raw import RawDevice
+from tests.appliance.probe_support import free_port
+from tests.helpers.peers import Ear, until
+from topologies.checker import check
+from topologies.loader import loads
+
+STORM = 4000  # copies that a storm exceeds in a blink; what a watch lets by is far below
+
+
+def frame(number: int) -> bytes:
+    return pack(PUB, (7, 1), b"%d" % number)
+
+
+def ring_of_trunks(trunks: list[int], doors: list[int]) -> str:
+    """Three gateways, each with a bus that dials the next one's trunk."""
+    buses = "\n".join(
+        f"  bus{n}:\n    on: gw{n}\n    listen:\n      - tcp://127.0.0.1:{doors[n]}\n"
+        f"      - {{url: 'tcp://127.0.0.1:{trunks[n]}', trunk: true}}\n"
+        f"    dial: {{url: 'tcp://127.0.0.1:{trunks[(n + 1) % 3]}', trunk: true}}"
+        for n in range(3)
+    )
+    gateways = "\n".join(f"  gw{n}: {{address: 127.0.0.1}}" for n in range(3))
+    return f"name: ring\ngateways:\n{gateways}\nbuses:\n{buses}\n"
+
+
+def parallel(name: str, one: int, other: int) -> str:
+    """A bridge between two buses elsewhere, by plain links: nobody sees that there are two of them."""
+    sides = "\n".join(f"      - url: tcp://127.0.0.1:{port}" for port in (one, other))
+    head = f"name: {name}\ngateways: {{gw: {{address: 127.0.0.1}}}}\n"
+    return f"{head}bridges:\n  b:\n    on: gw\n    join:\n{sides}\n"
+
+
+@asynccontextmanager
+async def at_door(url: str) -> AsyncIterator[Ear]:
+    hub = Hub(url)
+    ear, link = Ear(hub), make_link(url, "dial")
+    link.open(hub, asyncio.get_running_loop())
+    try:
+        await until(lambda: len(hub.pipes) == 2)
+        yield ear
+    finally:
+        link.close()
+
+
+def opened(stack: AsyncExitStack, text: str, gateway: str) -> Appliance:
+    appliance = Appliance(loads(text, "t.yaml"), gateway)
+    appliance.open(asyncio.get_running_loop())
+    stack.callback(appliance.close)
+    return appliance
+
+
+async def at_rest(ears: list[Ear]) -> None:
+    """Until nothing new is heard for a tenth of a second."""
+    loop, heard, since_s = asyncio.get_running_loop(), -1, 0.0
+
+    def quiet() -> bool:
+        nonlocal heard, since_s
+        now = sum(len(ear.heard) for ear in ears)
+        if now != heard:
+            heard, since_s = now, loop.time()
+        return loop.time() - since_s > 0.1
+
+    await until(quiet)
+
+
+async def test_a_ring_of_trunks_brings_every_frame_once() -> None:
+    trunks, doors = [free_port() for _ in range(3)], [free_port() for _ in range(3)]
+    text = ring_of_trunks(trunks, doors)
+    assert not [finding for finding in check(loads(text, "t.yaml")) if finding.level == "error"]
+    async with AsyncExitStack() as stack:
+        gateways = [opened(stack, text, f"gw{n}") for n in range(3)]
+        ears = [await stack.enter_async_context(at_door(f"tcp://127.0.0.1:{port}")) for port in doors]
+        await until(lambda: all(len(next(iter(gw.hubs())).pipes) >= 3 for gw in gateways))
+        for number in range(50):
+            ears[number % 3].say(frame(number))
+        last = [frame(1000 + n) for n in range(3)]
+        for ear, end in zip(ears, last, strict=True):
+            ear.say(end)
+        await until(
+            lambda: all(
+                end in ear.heard for e, end in zip(ears, last, strict=True) for ear in ears if ear is not e
+            )
+        )
+        for place, ear in enumerate(ears):
+            for number in range(50):
+                assert ear.heard.count(frame(number)) == (number % 3 != place)
+
+
+@pytest.mark.parametrize("bridges", [2, 3])
+async def test_bridges_in_parallel_between_plain_buses_are_no_storm(bridges: int) -> None:
+    loop = asyncio.get_running_loop()
+    async with AsyncExitStack() as stack:
+        buses = [RawDevice([f"tcp://127.0.0.1:{free_port()}"]) for _ in range(2)]
+        for bus in buses:
+            bus.open(loop)
+            stack.callback(bus.close)
+        ports = [int(str(getattr(bus.links[0], "url", "")).rpartition(":")[2]) for bus in buses]
+        ears = [Ear(bus.hub) for bus in buses]
+        appliances = [opened(stack, parallel(f"p{n}", ports[0], ports[1]), "gw") for n in range(bridges)]
+        await until(lambda: all(len(bus.hub.pipes) == bridges + 1 for bus in buses))
+        hubs = [hub for a in appliances for hub in a.hubs() if isinstance(hub, WatchedHub)]
+        hubs += [bus.hub for bus in buses if isinstance(bus.hub, WatchedHub)]
+        for number in range(1, bridges + 2):  # a loop that hides behind another shows at the next frame
+            before = sum(hub.loops for hub in hubs)
+            ears[number % 2].say(frame(number))
+            await at_rest(ears)
+            assert sum(ear.heard.count(frame(number)) for ear in ears) < STORM
+            if number == 1:
+                assert sum(hub.loops for hub in hubs) > before
