@@ -4,7 +4,6 @@ import argparse
 import logging
 import sys
 from importlib import import_module
-from importlib.metadata import version
 
 from bus.errors import BusError
 
@@ -45,10 +44,20 @@ def missing(error: ModuleNotFoundError) -> str:
     return f"this needs the package {error.name}: pip install 'buscoupler[{extra}]'"
 
 
+class Version(argparse.Action):
+    """Looks the version up only when asked: that takes longer than all other imports."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        from importlib.metadata import version
+
+        print(f"buscoupler {version('buscoupler')}")
+        parser.exit()
+
+
 def parser(selected: str | None = None) -> argparse.ArgumentParser:
     """The parser; only the selected command's module is imported, so that others cost nothing."""
     top = argparse.ArgumentParser(prog="buscoupler", description="A bus and bridge appliance for gateways.")
-    top.add_argument("--version", action="version", version=f"buscoupler {version('buscoupler')}")
+    top.add_argument("--version", action=Version, nargs=0, help="show the version, and nothing else")
     top.add_argument("-v", "--verbose", action="store_true", help="also log what is normal")
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, (module, text) in COMMANDS.items():

@@ -22,6 +22,7 @@ GENERATION_S = 1.0
 CONTENTS = 4096  # told apart in one generation
 DELAY_S = 0.01  # at most, before a canary: of several who suspect, the first to cut ends it for all
 CANARY_S = 0.25  # a canary that is out for longer does not come back
+STORM = 10_000  # copies in a second, by two ways, that no acquittal covers
 QUARANTINE_S = 0.05  # so long a canary that is out keeps its suspect back
 PAUSE_S, PAUSE_MAX_S = 5.0, 640.0  # after a canary that found nothing; doubled each time
 TOKEN = token("buscoupler/loop")
@@ -77,7 +78,9 @@ class LoopWatch:
 
     def _judge(self, content: _Content, message: Buffer, now: float) -> bool:
         self.expire(now)
-        if content.count < (RETURNS if content.ways > 1 else REPEATS) or now < self._rest_s:
+        if content.count < (RETURNS if content.ways > 1 else REPEATS):
+            return False
+        if now < self._rest_s and (content.ways == 1 or content.count < STORM):
             return False
         if self._suspect is None:
             self._suspect = bytes(message)
