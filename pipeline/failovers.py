@@ -19,6 +19,9 @@ BIN_MS: Final = 10
 MISSED_LEAST: Final = 3
 """Frames that came meanwhile on other segments: fewer prove no gap, but a quiet time."""
 
+ECHOES_MOST: Final = 10
+"""Of so many frames that a segment brings, one that is put there is an echo; as many prove that others came."""
+
 _MS: Final = 1_000_000
 _EVENT: Final = ("bus", "hub", "token", "from", "to", "start_ns", "end_ns", "gap_ns")
 
@@ -34,8 +37,19 @@ def activity(rows: "DataFrame", token: "Column") -> "DataFrame":
 
 
 def service(active: "DataFrame") -> "DataFrame":
-    """Which gateway's bridges put frames onto each segment, in each bin."""
-    return active.where(on_bridge() & sent()).drop("dir", "n")
+    """Which gateway's bridges put frames onto each segment, in each bin.
+
+    A segment that brings a pattern itself, and is given a few frames of it, has echoes and no service.
+    """
+    put = active.where(on_bridge() & sent())
+    given = put.groupBy("bus", "token").agg(F.sum("n").alias("given"))
+    of_hub = active.where(received()).groupBy("bus", "token", "gateway", "hub").agg(F.sum("n").alias("n"))
+    brought = of_hub.groupBy("bus", "token").agg(F.max("n").alias("brought"))
+    both = given.join(brought, ["bus", "token"], "left")
+    echoes = both.where(F.col("given") * ECHOES_MOST < F.coalesce("brought", F.lit(0)))
+    return put.drop("dir", "n").join(
+        F.broadcast(echoes.select("bus", "token")), ["bus", "token"], "left_anti"
+    )
 
 
 def heard(active: "DataFrame") -> "DataFrame":
@@ -88,24 +102,27 @@ def breaks(run: "DataFrame", came: "DataFrame", gap_ms: int) -> "DataFrame":
 
 
 def proven(found: "DataFrame", came: "DataFrame") -> "DataFrame":
-    """`found` with `meanwhile`: frames that came on the busiest other segment. Quiet times are left out."""
+    """`found` with `meanwhile`: frames that came on the busiest other segment, less those that the segment itself
+    brought (they were not for it). Quiet times are left out."""
     width = BIN_MS * _MS
     other = came.select(F.col("bus").alias("other"), F.col("token").alias("its"), "bin", "n")
     inside = (
         (F.col("its") == F.col("token"))
-        & (F.col("other") != F.col("bus"))
         & (F.col("bin") * width >= F.col("start_ns"))
         & ((F.col("bin") + 1) * width <= F.col("end_ns"))
     )
-    counted = (
-        F.broadcast(found).join(other, inside, "right").where("bus is not null")
-        .groupBy(*_EVENT, "other").agg(F.sum("n").alias("n"))
-        .groupBy(*_EVENT).agg(F.max("n").alias("meanwhile"))
-    )  # fmt: skip
     keys = ["bus", "hub", "token", "start_ns", "end_ns"]
-    joined = found.join(counted.select(*keys, "meanwhile"), keys, "left").na.fill(0, ["meanwhile"])
+    own = F.col("other") == F.col("bus")
+    counted = (
+        F.broadcast(found.select(*keys)).join(other, inside)
+        .groupBy(*keys, "other").agg(F.sum("n").alias("n"))
+        .groupBy(*keys).agg(F.max(F.when(~own, F.col("n"))).alias("others"), F.max(F.when(own, F.col("n"))).alias("own"))
+    )  # fmt: skip
+    meanwhile = F.greatest(F.coalesce("others", F.lit(0)) - F.coalesce("own", F.lit(0)), F.lit(0))
+    joined = found.join(counted, keys, "left").withColumn("meanwhile", meanwhile)
     taken = F.col("to").isNotNull() & (F.col("to") != F.col("from"))
-    return joined.where(taken | (F.col("meanwhile") >= MISSED_LEAST)).select(*_EVENT, "meanwhile")
+    enough = F.greatest(F.lit(MISSED_LEAST), F.coalesce("own", F.lit(0)) / ECHOES_MOST)
+    return joined.where(taken | (F.col("meanwhile") >= enough)).select(*_EVENT, "meanwhile")
 
 
 def failovers(rows: "DataFrame", by_pattern: bool = True, gap_ms: int = GAP_MS) -> "DataFrame":

@@ -5,10 +5,13 @@ process with the same options, its noise in a log file, and with an archive of l
 (`buscoupler warm`).
 """
 
+import gc
 import hashlib
+import logging
 import os
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 from importlib.util import find_spec
@@ -73,6 +76,7 @@ class Jvm:
 
     def close(self) -> None:
         """Let it end, which it does when nobody writes to it any more. Idempotent."""
+        _forget_gateway()
         os.environ.pop("PYSPARK_GATEWAY_PORT", None)
         os.environ.pop("PYSPARK_GATEWAY_SECRET", None)
         if self.process.stdin:
@@ -84,10 +88,28 @@ class Jvm:
         self._directory.cleanup()
 
 
+def _forget_gateway() -> None:
+    """So that a later session in this process starts anew, and nothing calls the Java that is gone."""
+    context = getattr(sys.modules.get("pyspark"), "SparkContext", None)
+    gateway = getattr(context, "_gateway", None)
+    if gateway is None:
+        return
+    gc.collect()  # what is let go of calls Java once more
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    gateway.shutdown()
+    for name in ("_gateway", "_jvm"):
+        setattr(context, name, None)
+
+
+def options(memory: str) -> list[str]:
+    """Class path, memory and modules: what each Java of ours is started with."""
+    words = ["-cp", f"{spark_home() / 'jars'}/*", f"-Xmx{memory}", *MODULE_OPTIONS]
+    return [*words, f"-Dlog4j2.configurationFile={_LOG4J.as_uri()}", "-XX:+UseParallelGC", "-Xshare:auto"]
+
+
 def command(java: Java, memory: str, quick: bool, record: Path | None) -> list[str]:
-    """The words that start it."""
-    words = [java.program, "-cp", f"{spark_home() / 'jars'}/*", f"-Xmx{memory}", *MODULE_OPTIONS]
-    words += [f"-Dlog4j2.configurationFile={_LOG4J.as_uri()}", "-XX:+UseParallelGC", "-Xshare:auto"]
+    """The words that start a gateway."""
+    words = [java.program, *options(memory)]
     if quick:
         words.append("-XX:TieredStopAtLevel=1")
     if record is not None:

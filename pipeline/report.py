@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pipeline import audit, capture, failovers, last, latency, rates, svg
 from pipeline.errors import PipelineError
-from pipeline.tables import cell
+from pipeline.tables import cell, head
 
 if TYPE_CHECKING:
     from pyspark.sql import Row, SparkSession
@@ -114,10 +114,10 @@ def _table(rows: "Sequence[Row]") -> str:
     if not rows:
         return "<p>None.</p>"
     columns = rows[0].__fields__
-    head = "".join(f"<th>{html.escape(name.removesuffix('_ns'))}</th>" for name in columns)
+    heads = "".join(f"<th>{html.escape(head(name))}</th>" for name in columns)
     lines = "".join(f"<tr>{''.join(map(_cell, columns, row))}</tr>" for row in rows[:_ROWS])
     more = f"<p>and {len(rows) - _ROWS} more</p>" if len(rows) > _ROWS else ""
-    return f'<div class="wide"><table><tr>{head}</tr>{lines}</table></div>{more}'
+    return f'<div class="wide"><table><tr>{heads}</tr>{lines}</table></div>{more}'
 
 
 def _cell(name: str, value: Any) -> str:

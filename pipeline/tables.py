@@ -12,7 +12,7 @@ def text(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     cells = [[cell(name, value) for name, value in zip(columns, row, strict=True)] for row in rows]
     if not cells:
         return "  none"
-    heads = [name.removesuffix("_ns") if name in _TIMES else name for name in columns]
+    heads = [head(name) for name in columns]
     widths = [max(len(line[n]) for line in [heads, *cells]) for n in range(len(columns))]
     numeric = [all(_is_number(line[n]) for line in cells) for n in range(len(columns))]
 
@@ -24,6 +24,11 @@ def text(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
 
 
 _TIMES = {"ts_ns", "first_ns", "last_ns", "start_ns", "end_ns"}
+
+
+def head(name: str) -> str:
+    """A column's name; a time is shown as such, and so without its unit."""
+    return name.removesuffix("_ns") if name in _TIMES else name
 
 
 def cell(name: str, value: Any) -> str:

@@ -91,6 +91,17 @@ def test_takeovers_and_gaps(planted: Planted) -> None:
     )
 
 
+def test_takeovers_of_each_pattern_are_those_of_its_bridge(planted: Planted) -> None:
+    found = failovers.failovers(planted.rows).collect()
+    assert {(row.bus, row.token) for row in found if row["from"] != row.to} == {
+        *(("seg-0", token(kind)) for kind in ("oven", "motor", "door")), ("trunk", token("fridge")),
+    }  # fmt: skip
+    others = {(row.bus, row.token) for row in found if row["from"] == row.to}
+    assert others <= {(f"seg-{n}", token("fridge")) for n in (1, 2, 3)}  # what the first bus sends, all miss
+    assert others
+    assert all(row.to is not None for row in found)
+
+
 def test_rates_add_up_to_the_frames(planted: Planted) -> None:
     windows = rates.rates(planted.rows, seconds=1.0)
     brought: Counter[int] = Counter()
