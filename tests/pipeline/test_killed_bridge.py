@@ -1,0 +1,123 @@
+"""A real capture: a bridge is killed under traffic, and the audit finds what did not cross, and nothing
+else."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bus.pattern import Pattern
+from tests.appliance.probe_support import free_port
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+
+COMMAND = [sys.executable, "-m", "appliance.cli"]
+SENT, KILL_AFTER = 600, 100
+MOTOR = Pattern("motor", "speed")
+TRAFFIC = ["--rate", "300", "--count", str(SENT), "--pattern", "motor/speed", "--json"]
+TEXT = """
+name: killed
+gateways: {{gw: {{address: 127.0.0.1}}}}
+buses:
+  plant: {{on: gw, listen: "tcp://127.0.0.1:{plant}"}}
+  office: {{on: gw, listen: "tcp://127.0.0.1:{office}"}}
+bridges:
+  coupler: {{on: gw, join: [{{bus: plant}}, {{bus: office}}]}}
+devices:
+  buses: {{on: gw, tap: [plant, office], directory: "{directory}/capture"}}
+  carrier: {{on: gw, tap: coupler, directory: "{directory}/capture"}}
+"""
+
+
+class Plant:
+    """A gateway in two processes, so that its bridge can be killed alone; and a listener on the far bus."""
+
+    def __init__(self, directory: Path, stack: ExitStack) -> None:
+        self.ports = {"plant": free_port(), "office": free_port()}
+        self.directory, self._stack = directory, stack
+        self.file = directory / "killed.yaml"
+        self.file.write_text(TEXT.format(directory=directory, **self.ports))
+
+    def start(self, *words: str) -> subprocess.Popen[str]:
+        process = subprocess.Popen([*COMMAND, *words], stdout=subprocess.PIPE, text=True)
+        self._stack.callback(stop, process)
+        return process
+
+    def gateway(self, *parts: str) -> subprocess.Popen[str]:
+        only = [word for part in parts for word in ("--only", part)]
+        process = self.start("run", str(self.file), *only, "--run-directory", str(self.directory / "run"))
+        assert process.stdout
+        assert "runs" in process.stdout.readline()
+        return process
+
+    def url(self, bus: str) -> str:
+        return f"tcp://127.0.0.1:{self.ports[bus]}"
+
+
+def stop(process: subprocess.Popen[str]) -> None:
+    if process.poll() is None:
+        process.send_signal(signal.SIGINT)
+    process.communicate(timeout=30)
+
+
+def meet(plant: Plant, lines: Iterator[str]) -> None:
+    """Speak until the first frame has crossed: from then on everybody is there."""
+    ready = ["--rate", "20", "--count", "100", "--pattern", "ready"]
+    speaker = plant.start("traffic", plant.url("plant"), *ready)
+    next(lines)
+    stop(speaker)
+
+
+def numbered(lines: Iterable[str]) -> int:
+    """How many of the frames that count are among them."""
+    return sum(json.loads(line)["tokens"] == list(MOTOR) for line in lines)
+
+
+@pytest.fixture(scope="module")
+def capture(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int]:
+    """The capture's directory, and how many numbered frames crossed before the bridge was killed."""
+    with ExitStack() as stack:
+        plant = Plant(tmp_path_factory.mktemp("killed"), stack)
+        recorder = plant.gateway("plant", "office", "buses")
+        bridge = plant.gateway("coupler", "carrier")
+        listener = plant.start("recv", plant.url("office"), "--json")
+        assert listener.stdout
+        lines = iter(listener.stdout)
+        meet(plant, lines)
+        traffic = plant.start("traffic", plant.url("plant"), *TRAFFIC)
+        heard = 0
+        while heard < KILL_AFTER:
+            heard += numbered([next(lines)])
+        os.kill(bridge.pid, signal.SIGKILL)
+        out, _ = traffic.communicate(timeout=60)
+        assert json.loads(out.splitlines()[-1])["sent"] == SENT
+        listener.send_signal(signal.SIGINT)
+        heard += numbered(lines)
+        stop(recorder)
+    return plant.directory / "capture", heard
+
+
+def audited(directory: Path) -> dict[str, Any]:
+    done = subprocess.run(
+        [*COMMAND, "audit", str(directory), "--json", "--quiet"], capture_output=True, text=True, timeout=200
+    )
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found | {"status": done.returncode}
+
+
+def test_the_audit_finds_what_a_killed_bridge_did_not_carry(capture: tuple[Path, int]) -> None:
+    directory, heard = capture
+    found = audited(directory)
+    assert 0 < heard < SENT
+    assert found["status"] == 1
+    [fault] = found["summary"]
+    assert (fault["kind"], fault["stage"], fault["segment"]) == ("lost", "no bridge", "bus office")
+    assert fault["count"] == SENT - heard
+    assert all(row["missed"] == row["holes"] == 0 for row in found["capture"])
