@@ -1,4 +1,4 @@
-"""A real capture: a bridge is killed under traffic, and the audit finds what did not cross, and nothing
+"""A real capture with a killed bridge: the audit finds what did not cross, and nothing else."""
 else."""
 
 import json
