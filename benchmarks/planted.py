@@ -203,7 +203,8 @@ class Maker:
             self._arrive(f, gateway, to[here], arrived[here] + self.offset[gateway], fault[here], rows, drops)
 
     def _arrive(
-        self, f: "Frames", gateway: int, frame: Ints, when: Ints, fault: Ints, rows: list[Rows], drops: list[Drops]
+        self, f: "Frames", gateway: int, frame: Ints, when: Ints, fault: Ints,
+        rows: list[Rows], drops: list[Drops],
     ) -> None:  # fmt: skip
         """At one gateway: what the wire lost, the bridge lost or doubled, the segment's queue dropped."""
         segment = self.segments[0 if gateway == self.standby else gateway]
@@ -281,7 +282,7 @@ class Maker:
             return np.zeros(len(place), bool)
         if self.plan.envelope == "none":
             return np.ones(len(place), bool)
-        return (place != OUT) & (place != FROM_TRUNK)
+        return ~np.isin(place, (OUT, FROM_TRUNK))
 
     def _places(self, number: int, place: Ints) -> dict[str, pa.Array]:
         segment = self.segments[0 if number == self.standby else number]

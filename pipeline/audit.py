@@ -1,11 +1,12 @@
 """Of every frame that entered: did each other segment get it exactly once, and its own not at all?
 
-Two steps. All frames are summed up in one pass, with numbers only; what they usually add up to is learned from
-them (`pipeline.expected`), and frames that add up to anything else are *suspects*. Only these, a few in a
-thousand, are looked at row by row, and explained.
+Two steps. All frames are summed up in one pass, with numbers only; what they usually add up to is learned
+from them (`pipeline.expected`), and frames that add up to anything else are *suspects*. Only these, a few
+in a thousand, are looked at row by row, and explained.
 
-A frame is known by its envelope where every row has one. In a capture where some rows have none it is known by
-its content: equal contents within a window are one *episode*, in which counts are compared, in order.
+A frame is known by its envelope where every row has one. In a capture where some rows have none it is
+known by its content: equal contents within a window are one *episode*, in which counts are compared, in
+order.
 """
 
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -16,12 +17,12 @@ from pyspark.sql import functions as F
 from pipeline import failovers
 from pipeline.expected import SEGMENTS_A_WORD, Expected, learn
 from pipeline.frames import (
+    BRIDGE,
     content,
     envelope,
     first_token,
     frames,
     local_table,
-    BRIDGE,
     on_bridge,
     places,
     received,
@@ -44,7 +45,8 @@ UPSTREAM: Final = "upstream"
 
 
 class Places(NamedTuple):
-    """Numbers of segments (by name) and hubs (by gateway and name), and who puts frames onto which segment."""
+    """Numbers of segments (by name) and hubs (by gateway and name), and who puts frames onto which
+    segment."""
 
     segments: tuple[str, ...]
     hubs: tuple[tuple[str, str], ...]
@@ -91,7 +93,8 @@ def as_places(found: "list[Row]") -> Places:
 
 
 def keyed(rows: "DataFrame", at: Places) -> "DataFrame":
-    """Rows that tell of a frame entering, received by a bridge or put onto a segment by one, with its `key`."""
+    """Rows that tell of a frame entering, received by a bridge or put onto a segment by one, with its
+    `key`."""
     bits = [(name, n, 1 << n % SEGMENTS_A_WORD) for n, name in enumerate(at.segments)]
     numbers = local_table(
         rows.sparkSession,
@@ -155,7 +158,8 @@ def episodes(keyed_rows: "DataFrame", suspect: "DataFrame", window_ns: int) -> "
 def counted(rows: "DataFrame", at: Places) -> "DataFrame":
     """For each episode, hub, segment and direction: `n` messages, of which the busiest peer's count.
 
-    A segment with several peers (I2C targets, dialled-in boards) gets a frame once for each of them: that is once.
+    A segment with several peers (I2C targets, dialled-in boards) gets a frame once for each of them: that
+    is once.
     """
     hubs = local_table(
         rows.sparkSession,
@@ -253,8 +257,8 @@ def balance(segments: "DataFrame", home: "DataFrame", expected: Expected) -> "Da
 
 
 def evidence(wrong: "DataFrame", counts: "DataFrame", segments: "DataFrame", at: Places) -> "DataFrame":
-    """For each fault and hub: what it `held` of its frames (`heard`: where a bridge had put them), what it `put`
-    onto the segment, and `passed` onto others."""
+    """For each fault and hub: what it `held` of its frames (`heard`: where a bridge had put them), what
+    it `put` onto the segment, and `passed` onto others."""
     carriers = local_table(
         wrong.sparkSession,
         {"hub_number": int, "target": int, "carries": int},
@@ -290,9 +294,9 @@ def evidence(wrong: "DataFrame", counts: "DataFrame", segments: "DataFrame", at:
 
 
 def explained(found: "DataFrame") -> "DataFrame":
-    """One row for each fault: how much of the loss is whose. Of a loss, in this order: what a carrier of the segment
-    held and did not put; what was sent towards the carriers and did not come; what no bridge took; the rest was lost
-    before (and is told there)."""
+    """One row for each fault: how much of the loss is whose. Of a loss, in this order: what a carrier of
+    the segment held and did not put; what was sent towards the carriers and did not come; what no bridge
+    took; the rest was lost before (and is told there)."""
     hub, carries = F.col("hub_number"), F.col("carries").isNotNull()
     short = F.greatest(F.col("held") - F.col("put"), F.lit(0))
     flags = found.groupBy("key", "episode", "target", "difference", "is_home").agg(
@@ -416,7 +420,8 @@ def uncaptured(rows: "DataFrame") -> "DataFrame":
 
 
 def agreement(findings: "DataFrame", ledgers: "DataFrame") -> "DataFrame":
-    """For each bridge and segment: frames that the traffic misses there, beside what its ledger dropped there.
+    """For each bridge and segment: frames that the traffic misses there, beside what its ledger dropped
+    there.
 
     `traffic`: lost in the bridge on the way to the segment, or at the sender (nobody heard what it sent).
     What a queue drops after it was handed over is in the ledger alone where nobody listens behind it.
@@ -461,10 +466,11 @@ def audit(rows: "DataFrame", window_ms: int = WINDOW_MS) -> Audit:
 
 
 def totals(expected: Expected, home: "DataFrame") -> "DataFrame":
-    """Frames that entered: those without fault, by what they add up to, and the suspects counted one by one."""
-    clean = sum(one.count for one in expected.typical)
-    enveloped = sum(one.count for one in expected.typical if _is_enveloped(one.rows))
-    none = sum(one.count for one in expected.typical if not one.rows // _ENVELOPED_UNIT)
+    """Frames that entered: those without fault, by what they add up to, and the suspects counted one by
+    one."""
+    clean = sum(one.frames for one in expected.typical)
+    enveloped = sum(one.frames for one in expected.typical if _is_enveloped(one.rows))
+    none = sum(one.frames for one in expected.typical if not one.rows // _ENVELOPED_UNIT)
     return home.agg(F.coalesce(F.sum("entered"), F.lit(0)).alias("looked_at")).select(
         (F.col("looked_at") + clean).alias("frames"),
         F.lit(clean).alias("typical"),

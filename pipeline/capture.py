@@ -80,7 +80,8 @@ def _check(path: Path) -> None:
         raise PipelineError(f"{path}: a Parquet file, but no segment of a capture")
     if int(version) > schema.VERSION:
         raise PipelineError(
-            f"{path}: capture schema {version}, and this program knows up to {schema.VERSION}: update buscoupler"
+            f"{path}: capture schema {version}, and this program knows up to {schema.VERSION}: "
+            "update buscoupler"
         )
 
 

@@ -47,7 +47,13 @@ def _nothing(parser: argparse.ArgumentParser) -> None:
 
 
 def _audit(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--window-ms", type=int, default=2000, metavar="MS", help="within which equal frames without an envelope are matched by count and order (2000)")  # fmt: skip
+    parser.add_argument(
+        "--window-ms",
+        type=int,
+        default=2000,
+        metavar="MS",
+        help="within which equal frames are matched by count and order (2000)",
+    )
     parser.add_argument("--limit", type=int, default=20, metavar="N", help="findings shown one by one (20)")
 
 
@@ -55,7 +61,13 @@ def _rates(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seconds", type=float, default=10.0, metavar="S", help="length of a window (10)")
     parser.add_argument("--depth", type=int, default=1, metavar="N", help="tokens of a prefix (1)")
     parser.add_argument("--names", metavar="FILE", help="names, one a line, shown for tokens")
-    parser.add_argument("--capacity", action="append", default=[], metavar="SEGMENT=BYTES_PER_S", help="what a medium can carry, to tell how full it is")  # fmt: skip
+    parser.add_argument(
+        "--capacity",
+        action="append",
+        default=[],
+        metavar="SEGMENT=BYTES_PER_S",
+        help="what a medium can carry, to tell how full it is",
+    )
 
 
 def _last(parser: argparse.ArgumentParser) -> None:

@@ -12,12 +12,13 @@ SEGMENTS_A_WORD: Final = 31  # each has two bits: received from, put onto
 
 
 class Signature(NamedTuple):
-    """`words`: bit n is "received from segment n", bit 31 + n "put onto segment n". `count` frames have it."""
+    """`words`: bit n is "received from segment n", bit 31 + n "put onto segment n". `count` frames have
+    it."""
 
     words: tuple[int, ...]
     rows: int
     token: int
-    count: int
+    frames: int
 
     def received(self) -> set[int]:
         return _bits(self.words, 0)
@@ -26,13 +27,15 @@ class Signature(NamedTuple):
         return _bits(self.words, SEGMENTS_A_WORD)
 
     def home(self) -> int:
-        """The segment that it came from: received there, and put there by nobody; -1 where that is not one."""
+        """The segment that it came from: received there, and put there by nobody; -1 where that is not
+        one."""
         homes = self.received() - self.sent()
         return homes.pop() if len(homes) == 1 else -1
 
 
 class Expected(NamedTuple):
-    """`routes`: which segments frames of a home and first token reach. `typical`: signatures with no fault."""
+    """`routes`: which segments frames of a home and first token reach. `typical`: signatures with no
+    fault."""
 
     routes: dict[tuple[int, int], frozenset[int]]
     typical: list[Signature]
@@ -69,7 +72,7 @@ def _usual(
     for one in known:
         key = one.home(), one.token
         if one.home() >= 0 and one.sent() == reached[key]:
-            counts[key][one.rows] += one.count
+            counts[key][one.rows] += one.frames
     return {key: {counter.most_common(1)[0][0]} for key, counter in counts.items()}
 
 

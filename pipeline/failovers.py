@@ -1,7 +1,8 @@
-"""Service gaps and takeovers, from the traffic alone: who puts frames onto a segment, and since when nobody does.
+"""Service gaps and takeovers, from the traffic alone: who puts frames onto a segment, and since when
+nobody does.
 
-Bridges of one name on several gateways are candidates for one service (DESIGN section 6), so a service is a
-bridge's name, a segment, and the first token of what it carries.
+Bridges of one name on several gateways are candidates for one service (DESIGN section 6), so a service is
+a bridge's name, a segment, and the first token of what it carries.
 """
 
 from typing import TYPE_CHECKING, Final
@@ -20,14 +21,16 @@ MISSED_LEAST: Final = 3
 """Frames that came meanwhile on other segments: fewer prove no gap, but a quiet time."""
 
 ECHOES_MOST: Final = 10
-"""Of so many frames that a segment brings, one that is put there is an echo; as many prove that others came."""
+"""Of so many frames that a segment brings, one that is put there is an echo; as many prove that others
+came."""
 
 _MS: Final = 1_000_000
 _EVENT: Final = ("bus", "hub", "token", "from", "to", "start_ns", "end_ns", "gap_ns")
 
 
 def activity(rows: "DataFrame", token: "Column") -> "DataFrame":
-    """How many frames each hub received from and put onto each segment in each bin of time; first and last."""
+    """How many frames each hub received from and put onto each segment in each bin of time; first and
+    last."""
     return (
         frames(rows)
         .withColumn("token", token)
@@ -70,7 +73,8 @@ def runs(served: "DataFrame", gap_ms: int) -> "DataFrame":
 
 
 def breaks(run: "DataFrame", came: "DataFrame", gap_ms: int) -> "DataFrame":
-    """Where a service paused for `gap_ms`, or went to another gateway; to the end of the capture, if it stayed away.
+    """Where a service paused for `gap_ms`, or went to another gateway; to the end of the capture, if it
+    stayed away.
 
     Gateways that serve side by side, as on a trunk which all share, do not take over from each other.
     """
@@ -102,8 +106,8 @@ def breaks(run: "DataFrame", came: "DataFrame", gap_ms: int) -> "DataFrame":
 
 
 def proven(found: "DataFrame", came: "DataFrame") -> "DataFrame":
-    """`found` with `meanwhile`: frames that came on the busiest other segment, less those that the segment itself
-    brought (they were not for it). Quiet times are left out."""
+    """`found` with `meanwhile`: frames that came on the busiest other segment, less those that the
+    segment itself brought (they were not for it). Quiet times are left out."""
     width = BIN_MS * _MS
     other = came.select(F.col("bus").alias("other"), F.col("token").alias("its"), "bin", "n")
     inside = (
@@ -116,7 +120,9 @@ def proven(found: "DataFrame", came: "DataFrame") -> "DataFrame":
     counted = (
         F.broadcast(found.select(*keys)).join(other, inside)
         .groupBy(*keys, "other").agg(F.sum("n").alias("n"))
-        .groupBy(*keys).agg(F.max(F.when(~own, F.col("n"))).alias("others"), F.max(F.when(own, F.col("n"))).alias("own"))
+        .groupBy(*keys).agg(
+            F.max(F.when(~own, F.col("n"))).alias("others"), F.max(F.when(own, F.col("n"))).alias("own")
+        )
     )  # fmt: skip
     meanwhile = F.greatest(F.coalesce("others", F.lit(0)) - F.coalesce("own", F.lit(0)), F.lit(0))
     joined = found.join(counted, keys, "left").withColumn("meanwhile", meanwhile)

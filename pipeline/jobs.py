@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import logging
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -55,7 +56,8 @@ def run(options: argparse.Namespace) -> int:
 
 @contextmanager
 def opened(options: argparse.Namespace) -> "Iterator[tuple[SparkSession, str, Progress]]":
-    """A session, the directory of the segments, and progress; the segments are looked at while Java starts."""
+    """A session, the directory of the segments, and progress; the segments are looked at while Java
+    starts."""
     tell = Progress(options.quiet)
     where = capture.root(options.directory)
     jvm = session.start(options, quick=_is_small(where))
@@ -68,9 +70,29 @@ def opened(options: argparse.Namespace) -> "Iterator[tuple[SparkSession, str, Pr
         if jvm is not None:
             jvm.close()
         raise
-    with session.session(options, jvm) as spark:
+    with _one_line(), session.session(options, jvm) as spark:
         yield spark, where, tell
     tell("done")
+
+
+@contextmanager
+def _one_line() -> Iterator[None]:
+    """What Spark raises, as one line for the user: its stack goes on for pages. Our own errors stay as
+    they are."""
+    try:
+        yield
+    except Exception as error:
+        if type(error).__module__.partition(".")[0] not in ("pyspark", "py4j", "grpc"):
+            raise
+        logging.getLogger("buscoupler").info("Spark's words in full", exc_info=error)
+        raise PipelineError(f"Spark: {_cause(str(error))}") from None
+
+
+def _cause(text: str) -> str:
+    """The last cause that is named, else the first line; at most 300 characters."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
+    return (causes[-1] if causes else lines[0] if lines else "no reason given")[:300]
 
 
 def _is_small(where: str) -> bool:

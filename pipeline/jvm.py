@@ -1,8 +1,8 @@
 """The Java process behind a local session: started by us, so that it is quick and quiet.
 
-Spark's own launcher starts a shell and a Java before the Java; its output goes to the terminal. We start the one
-process with the same options, its noise in a log file, and with an archive of loaded classes where one was made
-(`buscoupler warm`).
+Spark's own launcher starts a shell and a Java before the Java; its output goes to the terminal. We start
+the one process with the same options, its noise in a log file, and with an archive of loaded classes
+where one was made (`buscoupler warm`).
 """
 
 import gc
@@ -51,7 +51,8 @@ class Jvm:
     """A Spark gateway process. `connect()` waits for it and tells pyspark where it is."""
 
     def __init__(self, java: Java, memory: str, quick: bool = False, record: Path | None = None) -> None:
-        """`quick`: compile fast rather than well (for short jobs). `record`: write a class archive at exit."""
+        """`quick`: compile fast rather than well (for short jobs). `record`: write a class archive at
+        exit."""
         self._directory = tempfile.TemporaryDirectory(prefix="buscoupler-spark-")
         self._info = Path(self._directory.name) / "gateway"
         self.log = Path(self._directory.name) / "spark.log"
@@ -65,7 +66,8 @@ class Jvm:
             )  # fmt: skip
 
     def connect(self) -> None:
-        """Wait until it listens; pyspark finds it by its environment. Raises `PipelineError` with its words."""
+        """Wait until it listens; pyspark finds it by its environment. Raises `PipelineError` with its
+        words."""
         deadline = time.monotonic() + _START_S
         while not (self._info.exists() and self._info.stat().st_size):
             if self.process.poll() is not None or time.monotonic() > deadline:

@@ -13,10 +13,11 @@ _KEYS = ("pattern", "near")
 
 
 def newest(rows: "DataFrame", again: bool = False) -> "DataFrame":
-    """For each pattern, and for bridges (`near` 0) and hubs of one segment (1) apart, the latest row received.
+    """For each pattern, and for bridges (`near` 0) and hubs of one segment (1) apart, the latest row
+    received.
 
-    `again`: `rows` are results of this function, to be brought together. Two steps with numbers only: the latest
-    time of each, then the row that has it.
+    `again`: `rows` are results of this function, to be brought together. Two steps with numbers only: the
+    latest time of each, then the row that has it.
     """
     came = rows if again else _received(rows)
     times = came.groupBy(*_KEYS).agg(F.max("ts_ns").alias("ts_ns"), F.sum("rows").alias("all"))
@@ -44,5 +45,6 @@ def nearest(found: "DataFrame") -> "DataFrame":
 
 
 def last(rows: "DataFrame") -> "DataFrame":
-    """One row a pattern: tokens, when and where its latest frame was received, its payload, how many rows came."""
+    """One row a pattern: tokens, when and where its latest frame was received, its payload, how many rows
+    came."""
     return nearest(newest(rows)).orderBy("tokens")

@@ -1,7 +1,8 @@
-"""How long frames take: inside each bridge, on each wire, and end to end; with the gateways' clocks corrected.
+"""How long frames take: inside each bridge, on each wire, and end to end; with the gateways' clocks
+corrected.
 
-Only frames without a fault are timed (see `pipeline.audit`), so that rows of one are not another's. Times are kept
-as KLL sketches, one a minute and hop: they merge, so a month is summed up from its minutes.
+Only frames without a fault are timed (see `pipeline.audit`), so that rows of one are not another's. Times
+are kept as KLL sketches, one a minute and hop: they merge, so a month is summed up from its minutes.
 """
 
 from collections import defaultdict, deque
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from pyspark.sql import functions as F
 
 from pipeline import audit
+from pipeline.expected import learn
 from pipeline.frames import local_table, on_bridge, received, sent
 
 if TYPE_CHECKING:
@@ -25,7 +27,8 @@ WHOLE: Final = "end to end"  # entered its segment, and put onto another
 
 
 class Latency(NamedTuple):
-    """`clocks`: how far each gateway's clock is ahead. `hops`: sketches by minute. `summary`: percentiles, in us."""
+    """`clocks`: how far each gateway's clock is ahead. `hops`: sketches by minute. `summary`:
+    percentiles, in us."""
 
     clocks: "DataFrame"
     hops: "DataFrame"
@@ -39,7 +42,7 @@ def timed(rows: "DataFrame", sample: int = 1) -> "tuple[DataFrame, audit.Places]
     if sample > 1:
         of_frames = of_frames.where(F.pmod(F.xxhash64("key"), F.lit(sample)) == 0)
     frame_sums = audit.sums(of_frames, at)
-    expected = audit.learn(audit.signatures(frame_sums, at).collect(), at.words)
+    expected = learn(audit.signatures(frame_sums, at).collect(), at.words)
     names = [*(f"word{n}" for n in range(at.words)), "rows", "token"]
     typical = local_table(
         rows.sparkSession,
@@ -61,7 +64,8 @@ def bridge_hops(good: "DataFrame") -> "DataFrame":
     )
     joined = came.join(went, ["key", "gateway", "hub"]).where(F.col("from") != F.col("to"))
     return joined.select(
-        F.lit(BRIDGE).alias("kind"), F.col("gateway").alias("from_gateway"), F.col("gateway").alias("to_gateway"),
+        F.lit(BRIDGE).alias("kind"),
+        F.col("gateway").alias("from_gateway"), F.col("gateway").alias("to_gateway"),
         "from", "to", "from_ns", "to_ns",
     )  # fmt: skip
 
@@ -107,7 +111,8 @@ def whole_ways(good: "DataFrame") -> "DataFrame":
 
 
 def least(wires: "DataFrame") -> "DataFrame":
-    """The shortest time seen between each two gateways, as their clocks have it, and how often it was taken."""
+    """The shortest time seen between each two gateways, as their clocks have it, and how often it was
+    taken."""
     return wires.groupBy("from_gateway", "to_gateway").agg(
         F.min(F.col("to_ns") - F.col("from_ns")).alias("least_ns"), F.count(F.lit(1)).alias("n")
     )
@@ -159,7 +164,8 @@ def sketches(delays: "DataFrame") -> "DataFrame":
         delays.withColumn("start_ns", F.expr(f"from_ns div {_MINUTE_NS} * {_MINUTE_NS}"))
         .groupBy("start_ns", "kind", "from_gateway", "from", "to_gateway", "to")
         .agg(
-            F.count(F.lit(1)).alias("n"), F.min("delay_ns").alias("least_ns"), F.max("delay_ns").alias("most_ns"),
+            F.count(F.lit(1)).alias("n"),
+            F.min("delay_ns").alias("least_ns"), F.max("delay_ns").alias("most_ns"),
             F.kll_sketch_agg_bigint("delay_ns", SKETCH_K).alias("sketch"),
         )
     )  # fmt: skip

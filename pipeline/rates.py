@@ -17,7 +17,8 @@ def prefix(depth: int) -> "list[Column]":
 
 
 def seen(rows: "DataFrame", seconds: float, depth: int) -> "DataFrame":
-    """What each hub received from and put onto each segment, by window `w` and prefix. Batches of it add up."""
+    """What each hub received from and put onto each segment, by window `w` and prefix. Batches of it add
+    up."""
     return (
         frames(rows)
         .select("bus", "gateway", "hub", "dir", "message_bytes", *prefix(depth), _window(seconds).alias("w"))
@@ -35,9 +36,11 @@ def _tokens(depth: int) -> list[str]:
 
 
 def best(parts: "DataFrame", seconds: float, depth: int) -> "DataFrame":
-    """For each window, segment and prefix: frames and bytes that the segment `brought` and that were `put` onto it.
+    """For each window, segment and prefix: frames and bytes that the segment `brought` and that were
+    `put` onto it.
 
-    What a segment brought several hubs may have heard: the one who heard most counts. What bridges put adds up.
+    What a segment brought several hubs may have heard: the one who heard most counts. What bridges put
+    adds up.
     """
     keys = ["w", "bus", *_tokens(depth)]
     of_hub = parts.groupBy(*keys, "gateway", "hub", "dir").agg(
@@ -83,10 +86,11 @@ def talkers(rows: "DataFrame", count: int = 10) -> "DataFrame":
 def media(
     windows: "DataFrame", seconds: float = 10.0, capacity: Mapping[str, float] | None = None
 ) -> "DataFrame":
-    """How full each segment is: bytes a second on average and in the fullest window, and `used` of its capacity.
+    """How full each segment is: bytes a second on average and in the fullest window, and `used` of its
+    capacity.
 
-    By prefix the greater of what was brought and what was put: on a wire they are the same frames, and elsewhere
-    frames of a pattern as a rule go one way.
+    By prefix the greater of what was brought and what was put: on a wire they are the same frames, and
+    elsewhere frames of a pattern as a rule go one way.
     """
     table = local_table(windows.sparkSession, {"bus": str, "capacity": float}, list((capacity or {}).items()))
     one = windows.groupBy("bus", "start_ns").agg(F.sum(_carried()).alias("bytes"))

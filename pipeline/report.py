@@ -20,7 +20,8 @@ _STYLE: Final = """
 :root { color-scheme: light dark; --soft: #8883; }
 body { font: 15px/1.5 system-ui, sans-serif; max-width: 920px; margin: 2rem auto; padding: 0 1rem; }
 h1 { font-size: 1.5rem; margin-bottom: 0; } h2 { font-size: 1.1rem; margin: 2.2rem 0 .4rem; }
-p { margin: .3rem 0; } .verdict { font-size: 1.1rem; padding: .6rem .9rem; border-left: 5px solid; margin: 1rem 0; }
+p { margin: .3rem 0; }
+.verdict { font-size: 1.1rem; padding: .6rem .9rem; border-left: 5px solid; margin: 1rem 0; }
 .good { border-color: #2e8b57; background: #2e8b5718; } .bad { border-color: #c2571a; background: #c2571a18; }
 svg { width: 100%; height: auto; font: 12px system-ui, sans-serif; fill: currentColor; }
 div.wide { overflow-x: auto; } table { border-collapse: collapse; font-size: 13px; white-space: nowrap; }
@@ -48,7 +49,7 @@ def gather(spark: "SparkSession", where: str, tell: Callable[[str], None]) -> "d
     seconds = window_s(seen)
     tell("report: rates")
     windows = rates.rates(rows, seconds).persist()
-    parts = {
+    parts: dict[str, Sequence[Row]] = {
         "capture": seen,
         "windows": windows.orderBy("start_ns", "bus").collect(),
         "prefixes": rates.by_prefix(windows).limit(_ROWS).collect(),
@@ -87,7 +88,8 @@ def page(where: str, parts: "Mapping[str, Sequence[Row]]") -> str:
     body += [_section(title, plot(parts), parts[name], text) for title, name, plot, text in _SECTIONS]
     title = html.escape(f"buscoupler: {where}")
     head = f'<meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{title}</title>'
-    return f"<!doctype html><html lang=en><head>{head}<style>{_STYLE}</style></head><body>{''.join(body)}</body></html>"
+    top = f"<!doctype html><html lang=en><head>{head}<style>{_STYLE}</style></head>"
+    return f"{top}<body>{''.join(body)}</body></html>"
 
 
 def _verdict(parts: "Mapping[str, Sequence[Row]]") -> str:
@@ -102,7 +104,7 @@ def _verdict(parts: "Mapping[str, Sequence[Row]]") -> str:
         f"Of their copies: {found}." if found else "Each got to every other segment once."
     )
     if missed:
-        text += f" The recorders themselves missed {missed:,} rows: what is missing may be missing in the capture alone."
+        text += f" The recorders missed {missed:,} rows: what is missing may be missing in the capture alone."
     return f'<div class="verdict {"bad" if found else "good"}">{text}</div>'
 
 
@@ -181,15 +183,51 @@ def _nothing(parts: "Mapping[str, Sequence[Row]]") -> str:
 
 
 _SECTIONS: Final = (
-    ("Faults", "summary", _faults, "Lost: a segment did not get a frame. By where it was lost, and how its rows were matched."),
+    (
+        "Faults",
+        "summary",
+        _faults,
+        "Lost: a segment did not get a frame. By where it was lost, and how its rows were matched.",
+    ),
     ("Ledgers", "ledger", _nothing, "What the bridges' own ledgers say they dropped or rejected."),
-    ("Ledgers beside traffic", "agreement", _nothing, "Drops in a bridge's queues, and what the traffic misses there."),
-    ("Takeovers and gaps", "failovers", _services, "Orange: nobody served, until another gateway did. Times by the gateways' own clocks."),
-    ("Traffic", "prefixes", _traffic, "Frames that segments carry, and how many they brought and were given, by first token."),
+    (
+        "Ledgers beside traffic",
+        "agreement",
+        _nothing,
+        "Drops in a bridge's queues, and what the traffic misses there.",
+    ),
+    (
+        "Takeovers and gaps",
+        "failovers",
+        _services,
+        "Orange: nobody served, until another gateway did. Times by the gateways' own clocks.",
+    ),
+    (
+        "Traffic",
+        "prefixes",
+        _traffic,
+        "Frames that segments carry, and how many they brought and were given, by first token.",
+    ),
     ("Media", "media", _media, "Bytes a second on each segment."),
     ("Top talkers", "talkers", _nothing, "Peers that brought most."),
-    ("Latency", "hops", _times, "In microseconds, by one clock. End to end: from entering to being put onto the other segment."),
-    ("Clocks", "clocks", _nothing, "How far each gateway's clock is ahead of the first one's, from the shortest ways there and back."),
+    (
+        "Latency",
+        "hops",
+        _times,
+        "In microseconds, by one clock. End to end: from entering to being put onto the other segment.",
+    ),
+    (
+        "Clocks",
+        "clocks",
+        _nothing,
+        "How far each gateway's clock is ahead of the first one's, from the shortest ways there and back.",
+    ),
     ("Last values", "last", _nothing, "The latest frame of each pattern."),
-    ("Recorders", "capture", _nothing, "Rows by gateway and run; missed: what they say they could not keep; holes: numbers that are missing."),
-)  # fmt: skip
+    (
+        "Recorders",
+        "capture",
+        _nothing,
+        "Rows by gateway and run; missed: what they say they could "
+        "not keep; holes: numbers that are missing.",
+    ),
+)

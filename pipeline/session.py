@@ -1,7 +1,8 @@
-"""The Spark session, made in one place: on this machine by default, on a cluster or a Connect server on request.
+"""The Spark session, made in one place: on this machine by default, on a cluster or a Connect server on
+request.
 
-Only `spark.sql.*` is set once a session runs, and no job touches the context, the JVM or an RDD: so each of
-`python`, `--master spark://...`, `spark-submit` and `--remote sc://host:port` runs the same lines.
+Only `spark.sql.*` is set once a session runs, and no job touches the context, the JVM or an RDD: so each
+of `python`, `--master spark://...`, `spark-submit` and `--remote sc://host:port` runs the same lines.
 """
 
 import argparse
@@ -21,7 +22,7 @@ ALWAYS: Final = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.parquet.compression.codec": "zstd",
     "spark.sql.shuffle.partitions": "8",
-    # What is kept stays divided as it is, and what is divided by some of a join's keys is divided well enough.
+    # What is kept stays divided as it is; what is divided by some of a join's keys is divided well enough.
     "spark.sql.optimizer.canChangeCachedPlanOutputPartitioning": "false",
     "spark.sql.requireAllClusterKeysForCoPartition": "false",
 }

@@ -1,11 +1,12 @@
-"""A Spark data source: `spark.read.format("buscoupler")` reads pcapng, `df.write.format("buscoupler")` sends frames.
+"""A Spark data source: `spark.read.format("buscoupler")` reads pcapng, `df.write.format("buscoupler")`
+sends frames.
 
     spark.dataSource.register(source.Buscoupler)
     spark.read.format("buscoupler").option("gateway", "gw-a").load("plant.pcapng")
     alerts.write.format("buscoupler").mode("append").option("pattern", "alert").save("tcp://127.0.0.1:5555")
 
-Reading is pruned by options, not by filters: with `pushFilters` Spark 4.3.0 gives wrong results, for what is planned
-once is shared by every query of one `load()` (tests/pipeline/test_source.py keeps the case).
+Reading is pruned by options, not by filters: with `pushFilters` Spark 4.3.0 gives wrong results, for what
+is planned once is shared by every query of one `load()` (tests/pipeline/test_source.py keeps the case).
 """
 
 import glob
@@ -41,9 +42,9 @@ SENT: Final = "sent"  # file beside the checkpoint: the last batch whose frames 
 class Buscoupler(DataSource):
     """Options for reading: path (a file, a directory or a pattern), gateway, from_ns, to_ns.
 
-    For writing: path or `to` (a bus's URL), pattern (a/b/c). Frames are the column `payload`, with the column
-    `tokens` as their pattern where there is one. When streaming, `checkpoint` (a directory) keeps a batch that
-    is repeated after a crash from going out twice.
+    For writing: path or `to` (a bus's URL), pattern (a/b/c). Frames are the column `payload`, with the
+    column `tokens` as their pattern where there is one. When streaming, `checkpoint` (a directory) keeps
+    a batch that is repeated after a crash from going out twice.
     """
 
     @classmethod

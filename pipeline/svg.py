@@ -51,7 +51,8 @@ def _grid(top: float, right: float, width: float, height: float, unit: str) -> s
         )
         x = _LEFT + step / 4 * width
         parts.append(
-            f'<text x="{x:.1f}" y="{_TOP + height + 17}" text-anchor="middle">{short(right * step / 4)} s</text>'
+            f'<text x="{x:.1f}" y="{_TOP + height + 17}" text-anchor="middle">'
+            f"{short(right * step / 4)} s</text>"
         )
     parts.append(f'<text x="{_LEFT + 6}" y="{_TOP + 11}" opacity="0.7">{escape(unit)}</text>')
     return "".join(parts)

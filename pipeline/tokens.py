@@ -44,7 +44,8 @@ def collisions(named: "DataFrame") -> "DataFrame":
 
 
 def unknown(rows: "DataFrame", named: "DataFrame") -> "DataFrame":
-    """Tokens of the capture that no name has: at which place of a pattern, how often; the most frequent first.
+    """Tokens of the capture that no name has: at which place of a pattern, how often; the most frequent
+    first.
 
     Patterns are counted before they are taken apart: there are fewer of them than frames.
     """

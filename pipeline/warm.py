@@ -1,4 +1,5 @@
-"""`buscoupler warm`: run a small audit once, and keep the classes that it loaded as an archive for the next starts."""
+"""`buscoupler warm`: run a small audit once, and keep the classes that it loaded as an archive for the
+next starts."""
 
 import argparse
 import os

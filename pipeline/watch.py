@@ -1,8 +1,9 @@
 """`buscoupler pipeline watch`: rates, last values and an alert rule, kept up to date as segments land.
 
-Rates and last values are written a batch at a time under the batch's number, so that a batch which is repeated after
-a crash replaces itself: nothing is lost or doubled, and nothing is too late for them. Alerts remember what they
-have raised, for as long as a segment may be late; what comes later than that is not looked at, and counted.
+Rates and last values are written a batch at a time under the batch's number, so that a batch which is
+repeated after a crash replaces itself: nothing is lost or doubled, and nothing is too late for them.
+Alerts remember what they have raised, for as long as a segment may be late; what comes later than that is
+not looked at, and counted.
 """
 
 import argparse
@@ -22,7 +23,7 @@ from pipeline.tables import Progress
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.streaming import StreamingQuery
+    from pyspark.sql.streaming.query import StreamingQuery
 
 _FILES: Final = 64  # segments in one batch
 _LOOK_S: Final = 0.2
@@ -119,8 +120,9 @@ def read_last(spark: "SparkSession", output: Path) -> "DataFrame":
 def alerts(rows: "DataFrame", rule: str, late_s: float) -> "DataFrame":
     """Frames that came from a segment and fulfil `rule`, once each, however many gateways saw them.
 
-    The rule sees the capture's columns, `text` (the payload) and `value` (the first number in it). An equal frame
-    is not told again within `late_s`. Raises `PipelineError` for a rule that is no SQL condition.
+    The rule sees the capture's columns, `text` (the payload) and `value` (the first number in it). An
+    equal frame is not told again within `late_s`. Raises `PipelineError` for a rule that is no SQL
+    condition.
     """
     text = F.col("payload").cast("string")
     number = F.expr(r"try_cast(regexp_extract(text, '[-+]?[0-9]+([.][0-9]+)?', 0) as double)")

@@ -1,4 +1,5 @@
-"""The same job on a Connect server and on a cluster of two workers gives what it gives here. Slow: run by name
+"""The same job on a Connect server and on a cluster of two workers gives what it gives here. Slow: run by
+name
 
 BUSCOUPLER_SLOW=1 pytest tests/pipeline/test_elsewhere.py
 """

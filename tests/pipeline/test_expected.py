@@ -14,14 +14,14 @@ def test_what_most_frames_reach_is_expected_of_all() -> None:
     lost = [word([0], [1]), 2, 7, 3]
     found = learn([FINE, lost], 1)
     assert found.routes == {(0, 7): frozenset({1, 2})}
-    assert [one.count for one in found.typical] == [100]
+    assert [one.frames for one in found.typical] == [100]
 
 
 def test_one_frame_that_arrived_is_proof_of_a_route_though_most_are_lost() -> None:
     lost = [word([0], []), 1, 7, 1000]
     found = learn([[*FINE[:3], 1], lost], 1)
     assert found.routes == {(0, 7): frozenset({1, 2})}
-    assert [one.count for one in found.typical] == [1]
+    assert [one.frames for one in found.typical] == [1]
 
 
 def test_a_filter_is_no_loss() -> None:
@@ -34,7 +34,7 @@ def test_a_filter_is_no_loss() -> None:
 def test_an_echo_and_a_double_are_not_typical() -> None:
     echo = [word([0, 1], [0, 1, 2]), 6, 7, 2]
     double = [FINE[0], 6, 7, 4]
-    assert [one.count for one in learn([FINE, echo, double], 1).typical] == [100]
+    assert [one.frames for one in learn([FINE, echo, double], 1).typical] == [100]
 
 
 def test_more_segments_than_a_word_holds() -> None:

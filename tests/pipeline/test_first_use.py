@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 
 from appliance.cli import main
 from pipeline import java, sample, schema
+from pipeline.errors import PipelineError
 
 
 def complaint(capsys: pytest.CaptureFixture[str], *words: str) -> str:
@@ -83,7 +84,7 @@ def test_an_old_java_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
     program.write_text("#!/bin/sh\n")
     program.chmod(0o755)
     (tmp_path / "none" / "release").write_text('JAVA_VERSION="11.0.2"\n')
-    with pytest.raises(java.PipelineError, match=r"none was found \(.*none is 11.0.2\)"):
+    with pytest.raises(PipelineError, match=r"none was found \(.*none is 11.0.2\)"):
         java.find()
 
 
@@ -99,5 +100,5 @@ def test_java_comes_with_the_package_set_where_the_machine_has_none(
 def test_a_capacity_that_is_no_number(capsys: pytest.CaptureFixture[str]) -> None:
     from pipeline import jobs
 
-    with pytest.raises(jobs.PipelineError, match="give SEGMENT=BYTES_PER_S"):
+    with pytest.raises(PipelineError, match="give SEGMENT=BYTES_PER_S"):
         jobs.capacities(["can0=fast"])

@@ -1,5 +1,4 @@
 """A real capture with a killed bridge: the audit finds what did not cross, and nothing else."""
-else."""
 
 import json
 import os

@@ -19,7 +19,7 @@ from pipeline import pcapng
 from pipeline.source import Buscoupler
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
     from pyspark.sql.datasource import Filter
 
 FRAME = pack(1, (7, 8), b"21.5")
