@@ -332,7 +332,9 @@ def explained(found: "DataFrame") -> "DataFrame":
 
 def _part(stage: "Column", count: "Column", hub: "Column") -> "Column":
     return F.struct(
-        stage.alias("stage"), count.cast("bigint").alias("count"), hub.cast("bigint").alias("hub_number")
+        F.when(count > 0, stage).alias("stage"),
+        count.cast("bigint").alias("count"),
+        hub.cast("bigint").alias("hub_number"),
     )
 
 

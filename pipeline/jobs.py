@@ -71,6 +71,8 @@ def opened(options: argparse.Namespace) -> "Iterator[tuple[SparkSession, str, Pr
             jvm.close()
         raise
     with _one_line(), session.session(options, jvm) as spark:
+        for key, value in session.SMALL.items() if _is_small(where) else ():
+            spark.conf.set(key, value)
         yield spark, where, tell
     tell("done")
 

@@ -26,6 +26,8 @@ ALWAYS: Final = {
     "spark.sql.optimizer.canChangeCachedPlanOutputPartitioning": "false",
     "spark.sql.requireAllClusterKeysForCoPartition": "false",
 }
+SMALL: Final = {"spark.sql.adaptive.enabled": "false", "spark.sql.shuffle.partitions": "2"}
+"""For captures of some hundred megabytes: planning again at each stage costs more than it brings."""
 LOCAL: Final = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
