@@ -146,7 +146,10 @@ def _audit(options: argparse.Namespace, spark: "SparkSession", where: str) -> Ta
         Table("totals", "Frames that entered, and how their rows were matched", found.totals),
         Table("summary", "Faults by kind, stage and place", found.summary),
         Table(
-            "findings", f"The first {options.limit} faults", found.findings.orderBy("ts_ns"), options.limit
+            "findings",
+            f"The first {options.limit} faults",
+            found.findings.orderBy("ts_ns", "segment", "kind", "key", "stage"),
+            options.limit,
         ),
         Table("ledger", "What the ledgers say was dropped or rejected", found.ledger),
         Table(

@@ -49,7 +49,7 @@ def answers(directory: Path, *where: str) -> dict[str, object]:
     for job in JOBS:
         words = [sys.executable, "-m", "appliance.cli", job, str(directory), "--json", "-q", *where]
         done = subprocess.run(words, capture_output=True, text=True, timeout=600)
-        assert done.returncode in (0, 1), done.stderr
+        assert done.stdout, done.stderr
         found[job] = json.loads(done.stdout)
     return found
 
