@@ -70,7 +70,7 @@ def opened(options: argparse.Namespace) -> "Iterator[tuple[SparkSession, str, Pr
         if jvm is not None:
             jvm.close()
         raise
-    with _one_line(), session.session(options, jvm) as spark:
+    with session.session(options, jvm) as spark, _one_line():
         for key, value in session.SMALL.items() if _is_small(where) else ():
             spark.conf.set(key, value)
         yield spark, where, tell

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from pipeline import java
+from pipeline.errors import PipelineError
 from pipeline.jvm import Jvm
 
 if TYPE_CHECKING:
@@ -60,7 +61,11 @@ def session(options: argparse.Namespace, jvm: Jvm | None = None) -> Iterator["Sp
     try:
         if jvm is not None:
             jvm.connect()
-        spark = make(options.master, options.remote)
+        try:
+            spark = make(options.master, options.remote)
+        except Exception as error:  # py4j's and grpc's, which say where in Java, over pages
+            where = options.remote or options.master or "this machine"
+            raise PipelineError(f"no Spark session on {where}: {type(error).__name__}") from error
         try:
             yield spark
         finally:
