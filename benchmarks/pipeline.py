@@ -90,7 +90,7 @@ class DuckDb:
         bits = ", ".join(str(one) for one in numbered({place[2] for place in places}))
         whole = all(n == e for *_, n, e in places)
         key = "(origin << 32) | seq" if whole else "hash(type, tokens, payload)"
-        return self.db.execute(f"""
+        found = self.db.execute(f"""
             WITH bits(bus, heard_bit, sent_bit) AS (VALUES {bits}),
             sums AS (
                 SELECT {key} AS key,
@@ -101,14 +101,16 @@ class DuckDb:
                 FROM rows JOIN bits USING (bus)
                 WHERE kind = 0 AND (dir = 0 OR starts_with(hub, 'bridge '))
                 GROUP BY 1)
-            SELECT word, rows, token, count(*) FROM sums GROUP BY ALL""").fetchall()
+            SELECT word, rows, token, count(*) FROM sums GROUP BY ALL""")
+        return list(found.fetchall())
 
     def rates(self) -> Answer:
-        return self.db.execute(f"""
+        found = self.db.execute(f"""
             SELECT w, dir, token, n, bytes FROM (
                 SELECT ts_ns // {WINDOW_NS} AS w, bus, gateway, hub, dir, tokens[1] AS token,
                     count(*) AS n, sum(message_bytes)::BIGINT AS bytes
-                FROM rows WHERE kind = 0 GROUP BY ALL)""").fetchall()
+                FROM rows WHERE kind = 0 GROUP BY ALL)""")
+        return list(found.fetchall())
 
     def memory_mb(self) -> float:
         return peak_mb(os.getpid())
@@ -150,7 +152,7 @@ class Polars:
             pl.min("ts_ns").alias("first_ns"), pl.max("ts_ns").alias("last_ns"),
         )  # fmt: skip
         found = sums.group_by("word", "rows", "token").agg(pl.len().alias("count"))
-        return found.collect(engine="streaming").rows()
+        return list(found.collect(engine="streaming").rows())
 
     def rates(self) -> Answer:
         pl = self.pl
@@ -161,7 +163,8 @@ class Polars:
         found = self.rows.group_by(keys).agg(
             pl.len().alias("n"), pl.col("message_bytes").cast(pl.Int64).sum().alias("bytes")
         )
-        return found.select("w", "dir", "token", "n", "bytes").collect(engine="streaming").rows()
+        table = found.select("w", "dir", "token", "n", "bytes").collect(engine="streaming")
+        return list(table.rows())
 
     def memory_mb(self) -> float:
         return peak_mb(os.getpid())
