@@ -75,9 +75,11 @@ def test_a_resident_connect_server_gives_the_same(
 @contextmanager
 def daemon(tmp_path: Path, name: str, *words: str) -> Iterator[None]:
     found = java.find()
+    scala = next((spark_home() / "jars").glob("spark-core_*.jar")).name.split("_")[1].split("-")[0]
     environment = dict(
         os.environ, SPARK_HOME=str(spark_home()), JAVA_HOME=str(found.home), SPARK_LOCAL_IP="127.0.0.1"
     )
+    environment["SPARK_SCALA_VERSION"] = scala  # spark-class says so else, and workers ask for it
     with (tmp_path / name).open("wb") as log:
         process = subprocess.Popen(
             [found.program, *options("512m"), *words], stdout=log, stderr=log, env=environment, cwd=tmp_path
