@@ -15,7 +15,7 @@ from bus.frame import PUB, TOKENS_MAX, is_frame, pack, unpack
 from bus.pattern import token
 
 RETURNS = 32  # of one content in a second, by two ways: suspicious
-REPEATS = 500  # by one way: equal readings come often, and a loop may turn one way only
+REPEATS = 5000  # batches by one way: equal readings come often, and a loop may turn one way only
 URGENT = 128  # copies: it grows, so the canary goes out at once
 QUARANTINE = 1000  # copies in a second, by two ways, from when on a suspect stays while its canary is out
 GENERATION_S = 1.0
@@ -69,9 +69,9 @@ class LoopWatch:
         content = self._contents.get(digest)
         if content is None:
             content = self._contents[digest] = _Content(by)
-        content.count += copies
         if content.by is not by:
             content.ways = 2
+        content.count += copies if content.ways > 1 else 1
         if content.count < RETURNS:
             return False
         return self._judge(content, message, now)
