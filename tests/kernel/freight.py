@@ -19,7 +19,10 @@ DISTRIBUTIONS = (
     *("pycyphal2", "pynng", "msgpack", "PyYAML", "psutil"),
 )
 """What runs in the guest, with what that requires; those not installed are left out."""
-_FOLDERS = ("appliance", "benchmarks", "bridges", "bus", "devices", "tests", "topologies")
+_FOLDERS = (
+    *("appliance", "benchmarks", "bridges", "bus", "devices", "examples", "pipeline"),
+    *("tests", "topologies"),
+)
 _UNUSED = re.compile(
     r"^(test|idlelib|lib2to3|ensurepip|tkinter|turtledemo|pydoc_data|site-packages|dist-packages|config-.*)$"
 )
