@@ -125,7 +125,7 @@ class Side(Hub):
             if self.hold is not None:
                 self.hold.forget(port)
             self.bridge.detach(port)
-            add_up(self.stats, port.stats)
+            self.stats.add(port.stats)
 
     def publish(self, batch: Batch, origin: Pipe | None = None) -> None:
         """Take in what came from `origin`: the rest of its batch goes to all other pipes of the bridge.
@@ -204,13 +204,3 @@ class Port:
 
     def close(self) -> None:
         self.pipe.close()
-
-
-def add_up(total: Stats, part: Stats) -> None:
-    """Add the counts of a port that has gone to those of its side."""
-    for name in ("received", "received_bytes", "offered", "sent", "sent_bytes"):
-        setattr(total, name, getattr(total, name) + getattr(part, name))
-    for reason, count in part.dropped.items():
-        total.drop(reason, count)
-    for reason, count in part.rejected.items():
-        total.reject(reason, count)

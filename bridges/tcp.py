@@ -108,7 +108,7 @@ class _Framed:
         return self._last[1]
 
     def _lost(self, pipe: StreamPipe) -> None:
-        add(self.gone, pipe.stats)
+        self.gone.add(pipe.stats)
         self.losses += 1
         if isinstance(pipe, FramesPipe) and pipe.fault:
             self.fault = f"{pipe.name}: {pipe.fault}"
@@ -116,18 +116,8 @@ class _Framed:
     def stats(self) -> Stats:
         total = Stats()
         for stats in (self.gone, *(pipe.stats for pipe in self.pipes)):
-            add(total, stats)
+            total.add(stats)
         return total
-
-
-def add(total: Stats, stats: Stats) -> None:
-    """Add one pipe's counts to a total."""
-    for name in ("received", "received_bytes", "offered", "sent", "sent_bytes", "queued", "queued_bytes"):
-        setattr(total, name, getattr(total, name) + getattr(stats, name))
-    for reason, count in stats.dropped.items():
-        total.drop(reason, count)
-    for reason, count in stats.rejected.items():
-        total.reject(reason, count)
 
 
 class _Listen(_Framed, ListenLink):

@@ -10,6 +10,8 @@ from typing import Protocol
 
 from bus.batch import Batch
 
+_COUNTS = ("received", "received_bytes", "offered", "sent", "sent_bytes", "queued", "queued_bytes")
+
 
 class Stats:
     """Plain integers of one pipe, in messages unless a name says bytes; read at scrape time.
@@ -45,6 +47,15 @@ class Stats:
     def reject(self, reason: str, count: int = 1) -> None:
         """Count input that never became a message."""
         self.rejected[reason] = self.rejected.get(reason, 0) + count
+
+    def add(self, part: "Stats") -> None:
+        """Add the counts of another, so that these are the sum of both."""
+        for name in _COUNTS:
+            setattr(self, name, getattr(self, name) + getattr(part, name))
+        for reason, count in part.dropped.items():
+            self.drop(reason, count)
+        for reason, count in part.rejected.items():
+            self.reject(reason, count)
 
     def balance(self) -> int:
         """0 when the ledger balances; else the messages unaccounted for."""

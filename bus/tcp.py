@@ -43,7 +43,7 @@ class _StreamLink:
     def _adopt(self, sock: socket.socket, name: str, on_close: Callable[[StreamPipe], None]) -> StreamPipe:
         sock.setblocking(False)
         if sock.family != socket.AF_UNIX:
-            _tune(sock)
+            tune(sock)
         pipe = self._make_pipe(sock, name, on_close)
         self.pipes.add(pipe)
         pipe.start(self._hub, self._loop, self.options.handshake_s)
@@ -242,7 +242,7 @@ def _unlink_stale(path: str) -> None:
             os.unlink(path)
 
 
-def _tune(sock: socket.socket) -> None:
+def tune(sock: socket.socket) -> None:
     """No Nagle delay; a peer that vanished without a word is noticed within half a minute."""
     with contextlib.suppress(OSError):
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

@@ -32,17 +32,16 @@ class Cut:
 class WatchedHub(Hub):
     """A `Hub` with a `LoopWatch`. Through a cut pipe nothing passes: counted by the reason `loop`.
 
-    `clock` gives seconds, monotonic. `on_loop(pipe, hold_down_s)` is told of each cut. `loops` counts them.
+    `clock` gives seconds, monotonic. `loops` counts the cuts.
     """
 
-    __slots__ = ("_cuts", "clock", "loops", "on_loop", "watch")
+    __slots__ = ("_cuts", "clock", "loops", "watch")
 
     def __init__(self, name: str = "", clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__(name)
         self.clock = clock
         self.watch = LoopWatch()
         self.loops = 0
-        self.on_loop: Callable[[Pipe, float], None] | None = None
         self._cuts: tuple[Cut, ...] = ()
 
     @property
@@ -78,7 +77,7 @@ class WatchedHub(Hub):
         if suspect and watch.came_back(batch.data):
             self._cut(origin, suspect, now)
             return None
-        if any(cut.pipe is origin for cut in self._cuts):
+        if self._cuts and any(cut.pipe is origin for cut in self._cuts):
             return None
         first = _first(batch.data)
         held = watch.look(first, origin, now, _copies(batch, first))
@@ -101,8 +100,6 @@ class WatchedHub(Hub):
         self.loops += 1
         log.error("%s: loop: what was sent came back by %s", self.name, pipe.name)
         log.error("%s: %s is cut for %g s", self.name, probed.pipe.name, probed.hold_down_s)
-        if self.on_loop is not None:
-            self.on_loop(probed.pipe, probed.hold_down_s)
 
     def _review(self, now: float) -> None:
         """Try each cut pipe after its time, one at a time, and open those without a loop."""

@@ -70,23 +70,14 @@ class Leaf(Hub):
             gone = [stats for stats in self._known if not any(stats is one for one in live)]
             self._known = [stats for stats in self._known if stats not in gone]
             for stats in gone:
-                _add(self._past, stats)
+                self._past.add(stats)
 
     def totals(self) -> Stats:
         """All peers that there were, added up."""
         total = Stats()
         for stats in (self._past, *self._known):
-            _add(total, stats)
+            total.add(stats)
         return total
-
-
-def _add(total: Stats, stats: Stats) -> None:
-    for name in ("received", "received_bytes", "offered", "sent", "sent_bytes", "queued", "queued_bytes"):
-        setattr(total, name, getattr(total, name) + getattr(stats, name))
-    for reason, count in stats.dropped.items():
-        total.drop(reason, count)
-    for reason, count in stats.rejected.items():
-        total.reject(reason, count)
 
 
 class Station:

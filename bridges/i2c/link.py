@@ -152,17 +152,9 @@ def _gpio(name: str, text: str) -> tuple[str, int]:
         raise LinkError(f"{name}: {error}") from error
 
 
-_COUNTS = ("received", "received_bytes", "offered", "sent", "sent_bytes", "queued", "queued_bytes")
-
-
 def total(parts: Iterable[Stats]) -> Stats:
     """The sum of several ledgers."""
     made = Stats()
     for part in parts:
-        for count in _COUNTS:
-            setattr(made, count, getattr(made, count) + getattr(part, count))
-        for reason, number in part.dropped.items():
-            made.drop(reason, number)
-        for reason, number in part.rejected.items():
-            made.reject(reason, number)
+        made.add(part)
     return made

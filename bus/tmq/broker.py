@@ -289,12 +289,7 @@ class BrokerNode:
         """What was sent to clients, over their connections and over ours, added up now."""
         total = Stats()
         for stats in (self.stats, self.outgoing.stats):
-            for name in ("received", "offered", "sent", "sent_bytes", "queued", "queued_bytes"):
-                setattr(total, name, getattr(total, name) + getattr(stats, name))
-            for reason, count in stats.dropped.items():
-                total.drop(reason, count)
-            for reason, count in stats.rejected.items():
-                total.reject(reason, count)
+            total.add(stats)
         return total
 
     def close(self) -> None:

@@ -1,6 +1,5 @@
 """One TCP connection that carries many packets both ways, whoever made it."""
 
-import contextlib
 import socket
 from asyncio import AbstractEventLoop
 from collections import deque
@@ -8,11 +7,11 @@ from collections.abc import Callable
 from itertools import islice
 
 from bus.hub import Stats
+from bus.tcp import tune
 from bus.tmq.codec import Address, Cutter
 
 READ_BYTES = 256 * 1024
 _VECTORS = 64
-_KEEPALIVE = ((socket.TCP_KEEPIDLE, 10), (socket.TCP_KEEPINTVL, 5), (socket.TCP_KEEPCNT, 3))
 
 OnFrames = Callable[["Connection", list[bytes]], None]
 OnClosed = Callable[["Connection"], None]
@@ -98,12 +97,6 @@ class Connection:
             callback(self)
         else:
             self._lost.append(callback)
-
-    def local_host(self) -> str:
-        """The address of ours that the other side sees; "" once closed."""
-        with contextlib.suppress(OSError):
-            return str(self._socket.getsockname()[0])
-        return ""
 
     def read(self) -> None:
         """Take what is there, once; hand on whole frames."""
@@ -226,15 +219,6 @@ class Connection:
         self.stats.queued_bytes -= self._queued_bytes
         self._queued_bytes = 0
         self._queue.clear()
-
-
-def tune(sock: socket.socket) -> None:
-    """No delay for small packets; a peer that vanished without a word is noticed."""
-    with contextlib.suppress(OSError):
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        for option, value in _KEEPALIVE:
-            sock.setsockopt(socket.IPPROTO_TCP, option, value)
 
 
 def reason_of(error: OSError) -> str:

@@ -15,8 +15,9 @@ from collections.abc import Callable, Sequence
 from typing import Literal
 
 from bus.hub import Stats
+from bus.tcp import tune
 from bus.tmq.codec import HELLO, HELLO_MASK, Address, Hello, data_of, pack_hello, unpack_hello
-from bus.tmq.connection import Connection, reason_of, tune
+from bus.tmq.connection import Connection, reason_of
 from bus.tmq.listener import keep_alive
 from bus.tmq.options import Options
 
