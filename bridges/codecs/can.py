@@ -18,7 +18,10 @@ SOT, EOT, TOGGLE, TID = 0x80, 0x40, 0x20, 0x1F
 GAP_S = 1.0
 """Longest silence inside a transfer."""
 REPEAT_S = 2.0
-"""A transfer that starts with the last accepted transfer-id within this time is its duplicate."""
+"""A transfer with the last accepted transfer-id and its content, within this time, is its duplicate.
+
+The transfer-id alone does not tell: a node that was started again may come to the same one, 1 time in 32.
+"""
 
 SERVICE, ANONYMOUS, RESERVED = 1 << 25, 1 << 24, 1 << 23 | 1 << 7
 _FIXED = 0b11 << 21
@@ -67,7 +70,7 @@ def _cut(sealed: bytes, width: int, tid: int) -> list[bytes]:
 class _Slot:
     """One source node: the transfer being collected, and the last one accepted."""
 
-    __slots__ = ("accepted", "accepted_s", "buffer", "frames", "heard_s", "open", "tid", "toggle")
+    __slots__ = ("accepted", "accepted_s", "buffer", "frames", "heard_s", "message", "open", "tid", "toggle")
 
     def __init__(self) -> None:
         self.buffer = bytearray()
@@ -76,10 +79,11 @@ class _Slot:
         self.heard_s = 0.0
         self.accepted = -1
         self.accepted_s = 0.0
+        self.message = b""
 
 
 class Reassembler:
-    """Collects transfers of one subject, a slot for each of 128 source nodes, 3149 bytes a slot at most.
+    """Collects transfers of one subject, a slot for each of 128 source nodes, 6233 bytes a slot at most.
 
     `rejected` counts, by reason, frames that began or continued no message:
     `foreign` (another subject, a service), `anonymous`, `empty`, `toggle`, `repeat` (a doubled frame),
@@ -111,8 +115,6 @@ class Reassembler:
         tail = data[-1]
         if not tail & TOGGLE:  # UAVCAN v0 starts so: another protocol on the same bus
             return self._reject("toggle")
-        if tail & TID == slot.accepted and now - slot.accepted_s <= REPEAT_S:
-            return self._reject("duplicate")
         if slot.open:
             if slot.frames == 1 and slot.tid == tail & TID and slot.buffer == data[:-1]:
                 return self._reject("repeat")
@@ -157,9 +159,14 @@ class Reassembler:
 
     def _accept(self, slot: _Slot, now: float, payload: bytes | bytearray) -> bytes | None:
         """The padding is cut off by the length that the message itself tells."""
-        slot.accepted, slot.accepted_s = slot.tid, now
         size = message_bytes(payload)
-        return bytes(payload[:size]) if size else self._reject("malformed")
+        if not size:
+            return self._reject("malformed")
+        message = bytes(payload[:size])
+        if slot.tid == slot.accepted and now - slot.accepted_s <= REPEAT_S and message == slot.message:
+            return self._reject("duplicate")
+        slot.accepted, slot.accepted_s, slot.message = slot.tid, now, message
+        return message
 
     def _abandon(self, slot: _Slot, reason: str) -> bytes | None:
         slot.open = False

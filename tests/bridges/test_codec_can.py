@@ -122,6 +122,16 @@ def test_doubled_transfer_within_two_seconds() -> None:
     assert reassembler.rejected == {"duplicate": 1}
 
 
+@pytest.mark.parametrize("fd", [False, True])
+@pytest.mark.parametrize("size", [6, 40, 200])
+def test_node_started_again_comes_to_the_same_transfer_id(size: int, fd: bool) -> None:
+    reassembler = Reassembler()
+    last, first = frame(size), frame(size)[:-1] + b"!"
+    assert feed_all(reassembler, segment(last, 9, fd), 0.0) == [last]
+    assert feed_all(reassembler, segment(first, 9, fd), 0.1) == [first]
+    assert reassembler.rejected == {}
+
+
 @pytest.mark.parametrize(
     ("frames", "times", "reason"),
     [
