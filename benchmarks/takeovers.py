@@ -55,7 +55,7 @@ class Station:
         self.heard: dict[int, list[float]] = {}
         self.keys: set[int] = set()
         self.remembered = 0  # copies that a receiver with a memory of keys drops
-        self.strays = 0  # our own frames, come back
+        self.strays: dict[int, int] = {}  # our own frames, come back: how often, by number
         self._envelopes, self._origin = envelopes, random.getrandbits(32)
         self.hub.attach(self)
         link.open(self.hub, asyncio.get_running_loop())
@@ -81,10 +81,13 @@ class Station:
                 self.remembered += 1
                 return
             self.keys.add(key)
+        if frame[4:8] != _PATTERN[0].to_bytes(4, "big"):
+            return
+        number = _BODY.unpack_from(frame, 12)[0]
         if int.from_bytes(frame[8:12], "big") == self.token:
-            self.strays += 1
-        elif frame[4:8] == _PATTERN[0].to_bytes(4, "big"):
-            self.heard.setdefault(_BODY.unpack_from(frame, 12)[0], []).append(now)
+            self.strays[number] = self.strays.get(number, 0) + 1
+        else:
+            self.heard.setdefault(number, []).append(now)
 
     def close(self) -> None:
         pass
@@ -105,6 +108,10 @@ class Outcome:
     missing: list[str] = field(default_factory=list)
 
 
+Way = tuple[Station, Station, int, int]
+"""From where to where, the first number, and the one behind the last."""
+
+
 @dataclass
 class Load:
     """Both stations, speaking at a rate until told to stop."""
@@ -114,6 +121,7 @@ class Load:
     rate: float
     _running: bool = True
     _task: "asyncio.Task[None] | None" = field(default=None)
+    _accounts: "list[tuple[Outcome, tuple[Way, Way]]]" = field(default_factory=list)
 
     def start(self) -> None:
         self._task = asyncio.get_running_loop().create_task(self._run())
@@ -132,16 +140,14 @@ class Load:
         if self._task is not None:
             await self._task
 
-    def mark(self) -> tuple[int, int, int, int]:
-        return (
-            len(self.near.sent), len(self.far.sent),
-            self.near.remembered + self.far.remembered, self.near.strays + self.far.strays,
-        )  # fmt: skip
+    def mark(self) -> tuple[int, int, int]:
+        return len(self.near.sent), len(self.far.sent), self.near.remembered + self.far.remembered
 
-    async def account(self, fault: str, marks: tuple[int, int, int, int], over_s: float) -> Outcome:
+    async def account(self, fault: str, marks: tuple[int, int, int], over_s: float) -> Outcome:
         """What became of the frames since `marks`, when all have come or their time is over.
 
-        The wait is the longest of a frame that was sent before `over_s`.
+        The wait is the longest of a frame that was sent before `over_s`. What came too often is counted by
+        `recount`: a gateway that was frozen says late what it says.
         """
         ends = len(self.near.sent), len(self.far.sent)
         ways = ((self.near, self.far, marks[0], ends[0]), (self.far, self.near, marks[1], ends[1]))
@@ -149,6 +155,7 @@ class Load:
         with contextlib.suppress(TimeoutError):
             await until(complete, _CATCH_UP_S)
         outcome = Outcome(fault)
+        self._accounts.append((outcome, ways))
         for source, sink, first, last in ways:
             for number in range(first, last):
                 times = sink.heard.get(number, [])
@@ -157,12 +164,20 @@ class Load:
                 if not times:
                     at_ms = 1000 * (source.sent[number] - source.sent[first])
                     outcome.missing.append(f"{source.token}:{number} at {at_ms:.0f} ms")
-                outcome.doubled += max(0, len(times) - 1)
                 if times and source.sent[number] <= over_s:
                     outcome.wait_ms = max(outcome.wait_ms, 1000 * (times[0] - source.sent[number]))
         outcome.remembered = self.near.remembered + self.far.remembered - marks[2]
-        outcome.strays = self.near.strays + self.far.strays - marks[3]
+        self.recount()
         return outcome
+
+    def recount(self) -> None:
+        """What has come too often by now, by the fault under which it was sent."""
+        for outcome, ways in self._accounts:
+            outcome.doubled = outcome.strays = 0
+            for source, sink, first, last in ways:
+                numbers = range(first, last)
+                outcome.doubled += sum(max(0, len(sink.heard.get(number, ())) - 1) for number in numbers)
+                outcome.strays += sum(source.strays.get(number, 0) for number in numbers)
 
 
 class Trial:
@@ -321,6 +336,7 @@ async def trial(
                     raise
                 say(f"{title(medium, envelopes):24} {_brief(outcomes[-1])}")
             await load.stop()
+            load.recount()
             say(f"{title(medium, envelopes)}: refused at the far end: {far.hub.pipes[-1].stats.rejected}")
         finally:
             for station in (near, far):
@@ -335,7 +351,7 @@ def title(medium: str, envelopes: bool) -> str:
 
 
 def _brief(o: Outcome) -> str:
-    extra = "".join(f", {word} {n}" for word, n in (("remembered", o.remembered), ("strays", o.strays)) if n)
+    extra = "".join(f", {word} {n}" for word, n in (("remembered", o.remembered), ("echoed", o.strays)) if n)
     counts = f"{o.fault:18} lost {o.lost}, doubled {o.doubled} of {o.sent}, {o.wait_ms:.0f} ms"
     return f"{counts}{extra} {o.note} {', '.join(o.missing[:4])}"
 
@@ -348,7 +364,7 @@ def percentile(values: list[float], part: float) -> float:
 
 def table(results: dict[str, list[Outcome]]) -> str:
     """A line for each fault and setup."""
-    head = f"{'setup':22} {'fault':18} " + "   n   frames  lost twice  p50 ms  p99 ms"
+    head = f"{'setup':22} {'fault':18} " + "   n   frames  lost twice  echo  p50 ms  p99 ms"
     lines = [head]
     for setup, outcomes in results.items():
         for fault in FAULTS:
@@ -358,6 +374,7 @@ def table(results: dict[str, list[Outcome]]) -> str:
                 lines.append(
                     f"{setup:22} {fault:18} {len(some):4} {sum(o.sent for o in some):8} "
                     f"{sum(o.lost for o in some):5} {sum(o.doubled for o in some):5} "
+                    f"{sum(o.strays for o in some):5} "
                     f"{percentile(waits, 0.5):7.0f} {percentile(waits, 0.99):7.0f}"
                 )
     return "\n".join(lines)
@@ -413,7 +430,7 @@ def main() -> int:
         if options.json
         else table(results)
     )
-    bad = sum(o.lost + o.doubled + bool(o.note) for outcomes in results.values() for o in outcomes)
+    bad = sum(o.lost + o.doubled + o.strays + bool(o.note) for outcomes in results.values() for o in outcomes)
     return 1 if bad else 0
 
 

@@ -188,6 +188,9 @@ class Port:
         hold = self._side.hold
         if hold is not None and hold.wanted():
             return hold.put(self, out)
+        gate = self._side.bridge.gate
+        if gate is not None and gate.lapsed():
+            return self.stats.drop("fenced", out.count)
         self.stats.sent += out.count
         self.stats.sent_bytes += len(out.data)
         self.pipe.send(out)

@@ -60,6 +60,10 @@ class Gate:
         self._listen(self._numbers[id(side)], batch, stats, now)
         return True
 
+    def lapsed(self) -> bool:
+        """Whether our turn ended since the entrance let something in: the process was frozen in between."""
+        return self.open and not self._may_forward(self._bridge.clock())
+
     def _listen(self, side: int, batch: Batch, stats: Stats, now: float) -> None:
         self.window.advance(now)
         for message in payloads(batch):

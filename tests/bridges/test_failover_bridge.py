@@ -19,6 +19,9 @@ class Clock:
     def __call__(self) -> float:
         return self.now
 
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
 
 class Medium:
     """Everyone hears all others, in order, but each at its own time."""
@@ -249,6 +252,24 @@ def test_filters_hold_for_what_is_replayed() -> None:
     assert gate.resume() == 1
     far.end.hear(9)
     assert list(far.heard) == [frames[2]]
+
+
+def test_a_process_frozen_on_the_way_through_sends_nothing_late() -> None:
+    clock = Clock()
+    bridge = Bridge("x", 1, clock=clock, pattern=(7,))
+    one, two = bridge.side("one"), bridge.side("two")
+    gate = bridge.gate = Gate(bridge, lambda now: now < 1001.0)
+    media = Medium(), Medium()
+    ends = [m.join("b", s) for m, s in zip(media, (one, two), strict=True)]
+    far = Station(media[1], False, 5)
+    gate.resume()
+    bridge.taps = (lambda *_: clock.sleep(2.0),)
+    one.publish(from_payloads([pack(1, (7, 1), b"late")]), ends[0])
+    far.end.hear(9)
+    assert not far.heard
+    (port,) = two.ports
+    assert port.stats.dropped == {"fenced": 1}
+    assert port.stats.balance() == 0
 
 
 def test_one_candidate_costs_a_bridge_nothing() -> None:
