@@ -41,13 +41,23 @@ class _Candidate:
 class _Group:
     """The candidates for one pattern and bridge name."""
 
-    __slots__ = ("candidates", "epoch", "expiry_s", "free_s", "grace_s", "holder", "last_id", "touched_s")
+    __slots__ = (
+        "candidates",
+        "epoch",
+        "expiry_s",
+        "free_s",
+        "grace_s",
+        "granted_s",
+        "holder",
+        "last_id",
+        "touched_s",
+    )
 
     def __init__(self, now: float) -> None:
         self.candidates: dict[int, _Candidate] = {}
         self.holder: _Candidate | None = None
         self.epoch = self.last_id = 0  # who held it last goes on in the same epoch
-        self.expiry_s = float("-inf")
+        self.granted_s = self.expiry_s = float("-inf")
         self.free_s = now  # when no earlier lease can run any more
         self.grace_s: float | None = None
         self.touched_s = now
@@ -140,10 +150,12 @@ class LeaseTable:
             if candidate is holder:
                 group.holder, group.free_s = None, now
         elif candidate is holder:
-            if claim.holding or claim.ready:
-                group.expiry_s = now + candidate.lease_s
-            else:
+            if not (claim.holding or claim.ready):
                 group.holder = None  # it was chosen, and cannot
+            elif not claim.holding and self._outwaited(group, candidate, now):
+                group.holder, group.grace_s = None, group.expiry_s  # until then it may yet begin
+            else:
+                group.expiry_s = now + candidate.lease_s
         elif claim.holding and (holder is None or _outranks(candidate, holder)):
             self._grant(group, candidate, now)
 
@@ -155,8 +167,18 @@ class LeaseTable:
         if not again and (not candidate.claim.holding or candidate.claim.epoch < group.epoch):
             group.epoch = (group.epoch + 1) & 0xFFFFFFFF
         group.last_id = candidate.claim.id
-        group.holder, group.expiry_s = candidate, now + candidate.lease_s
+        group.holder, group.granted_s, group.expiry_s = candidate, now, now + candidate.lease_s
         self.grants += 1
+
+    def _outwaited(self, group: _Group, holder: _Candidate, now: float) -> bool:
+        """Whether one who was chosen has not begun for a lease, and a better one could.
+
+        Brokers that start, or hear of candidates in different order, choose differently: then nobody has all
+        of them, and all must come to the same.
+        """
+        return now - group.granted_s > holder.lease_s and any(
+            _rank(other, now) < _rank(holder, now) for other in group.candidates.values() if other.fit(now)
+        )
 
     def _settle(self, group: _Group, now: float) -> None:
         """Take back a lease that ran out, and give a free one to the best who can."""

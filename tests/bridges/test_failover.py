@@ -195,6 +195,25 @@ def test_one_fault_at_a_time_never_makes_two_forward_and_one_does_soon(seed: int
     assert world.overlap_s == 0
 
 
+@pytest.mark.parametrize("seed", range(200))
+def test_brokers_that_chose_differently_at_the_start_agree_soon(seed: int) -> None:
+    """All of it starts within half a second, in any order, and a connection may take its time."""
+    world = World(seed)
+    chance = world.chance
+    ready_s = [world.now + chance.random() * 0.5 for _ in range(2)]
+    dial_s = {ends: world.now + chance.random() * 0.5 for ends in world.wires}
+    for candidate in world.candidates:
+        candidate.ready = False
+    while world.now < 101.6:
+        for c, candidate in enumerate(world.candidates):
+            candidate.ready = world.now >= ready_s[c]
+        for ends, wire in world.wires.items():
+            wire.stalled = world.now < dial_s[ends]
+        world.run(STEP_S)
+    assert len(world.forwarding()) == 1
+    assert world.overlap_s == 0
+
+
 def _befall(world: World, fault: str, who: int) -> None:
     if fault == "kill":
         world.kill(who)

@@ -147,6 +147,22 @@ def test_who_was_chosen_and_does_not_act_yields_to_one_who_does() -> None:
     assert desk.heard["a"].epoch == 3  # the epoch never goes back
 
 
+def test_who_was_chosen_and_cannot_begin_makes_way_for_a_better_one_when_its_lease_has_run_out() -> None:
+    desk = Desk()
+    desk.say("b", 1)
+    desk.wait(0.26)
+    assert desk.say("b", 1).granted
+    desk.say("a", 0)
+    desk.wait(0.1)
+    assert desk.say("b", 1).granted
+    desk.wait(0.16)
+    desk.say("a", 0)
+    assert not desk.say("b", 1).granted
+    assert not desk.say("a", 0).granted  # the lease that b had may still run
+    desk.wait(0.1)
+    assert desk.say("a", 0).granted
+
+
 def test_tables_are_bounded_and_what_does_not_fit_is_counted() -> None:
     table = LeaseTable(groups=3, candidates=2)
     for number in range(5):
