@@ -201,7 +201,7 @@ def test_brokers_that_chose_differently_at_the_start_agree_soon(seed: int) -> No
     world = World(seed)
     chance = world.chance
     ready_s = [world.now + chance.random() * 0.5 for _ in range(2)]
-    dial_s = {ends: world.now + chance.random() * 0.5 for ends in world.wires}
+    dial_s = {ends: world.now + chance.random() * 0.2 for ends in world.wires}  # within a lease
     for candidate in world.candidates:
         candidate.ready = False
     while world.now < 101.6:
