@@ -22,6 +22,7 @@ log = logging.getLogger("buscoupler.failover")
 SETTLE_S = 0.02  # what the other got out before it died has come in by then
 DRAIN_S = 1.0  # for what waits in pipes, before we resign
 BLIND_S = 0.1  # after a link came up: what came out in the meantime was not heard
+OVERSLEPT_S = 1.0  # a standby's sockets hold what comes in so long a stall
 RETRY_MAX_S = 1.0
 _LOOK_S = 0.005
 _SILENCE_MS = 60_000  # the broker notices silence by the lease, not by this
@@ -100,8 +101,10 @@ class Candidacy:
         self._say_ready(ready, "all links up" if ready else "a link is down")
 
     def _look_at_time(self, now: float) -> None:
-        """Somebody looks every heartbeat: if nobody did for a lease, we slept."""
-        self._slept = self._slept or now - self._looked_s > self.candidate.lease_s
+        """Somebody looks every heartbeat: if nobody did for a lease, a holder slept; a standby may doze."""
+        lease_s = self.candidate.lease_s
+        limit_s = lease_s if self.candidate.holding else max(lease_s, OVERSLEPT_S)
+        self._slept = self._slept or now - self._looked_s > limit_s
         self._looked_s = now
 
     def _say_ready(self, ready: bool, words: str) -> None:
