@@ -21,6 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from benchmarks import planted_names
 from bus.pattern import token
 from pipeline import schema
 
@@ -52,6 +53,9 @@ class Plan:
     repeated: float = 0.02
     envelope: str = "trunk"
     offsets_ns: tuple[int, ...] = (0, 1_500_000, -700_000, 300_000)
+    names: int = 1000  # in the file of names
+    collisions: int = 3  # pairs of names in it with one token
+    unknown: int = 2  # sensors that are not in it
 
     @property
     def frames(self) -> int:
@@ -72,6 +76,8 @@ class Truth:
     last: dict[int, tuple[int, str]] = field(default_factory=dict)  # sensor token: (ts_ns, text)
     ledger: Counter[str] = field(default_factory=Counter)  # "GATEWAY SEGMENT REASON"
     offsets_ns: dict[str, int] = field(default_factory=dict)
+    collisions: dict[int, list[str]] = field(default_factory=dict)  # token: the names that share it
+    unknown: Counter[int] = field(default_factory=Counter)  # rows with a token that no name has
 
 
 @dataclass
@@ -122,7 +128,15 @@ class Maker:
         self.truth.offsets_ns = dict(zip(self.names, self.offset, strict=True))
         self.sensor_tokens = np.array([token(f"sensor-{n}") for n in range(plan.sensors)], np.uint32)
         self.kind_tokens = np.array([token(name) for name in KINDS], np.uint32)
+        self._plan_names()
         self._plan_takeovers()
+
+    def _plan_names(self) -> None:
+        """The last sensors have no name."""
+        plan = self.plan
+        named = [*KINDS, *(f"sensor-{n}" for n in range(plan.sensors - plan.unknown))]
+        self.named = planted_names.plant(named, plan.names, plan.collisions, plan.seed)
+        self.truth.collisions = self.named.collisions
 
     def _plan_takeovers(self) -> None:
         """At even spaces the serving gateway of the first segment dies; the other follows after the gap."""
@@ -142,6 +156,8 @@ class Maker:
         return number
 
     def make(self) -> Truth:
+        self.directory.mkdir(parents=True, exist_ok=True)
+        planted_names.write(self.directory, self.named)
         for first in range(0, self.plan.frames, _CHUNK):
             self._chunk(first, min(_CHUNK, self.plan.frames - first))
         return self.truth
@@ -226,6 +242,7 @@ class Maker:
         time_ns, place, frame = (np.concatenate(x) for x in (part.time, part.place, part.frame))
         order = np.argsort(time_ns, kind="stable")
         table = self._table(number, time_ns[order], place[order], frame[order], f)
+        self._count_unknown(f.tokens[frame, 1])
         if drops:
             table = pa.concat_tables([table, self._ledger(number, int(time_ns.max()), drops)])
         first = self.cap_seq[number]
@@ -242,6 +259,10 @@ class Maker:
             use_dictionary=["hub", "bus", "peer", "reason"],
             column_encoding={"ts_ns": "DELTA_BINARY_PACKED", "cap_seq": "DELTA_BINARY_PACKED"},
         )  # fmt: skip
+
+    def _count_unknown(self, tokens: NDArray[np.uint32]) -> None:
+        for one in self.sensor_tokens[self.plan.sensors - self.plan.unknown :]:
+            self.truth.unknown[int(one)] += int(np.count_nonzero(tokens == one))
 
     def _schema(self, number: int) -> pa.Schema:
         return schema.arrow_schema(

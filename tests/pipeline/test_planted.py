@@ -10,14 +10,16 @@ pytest.importorskip("pyarrow")
 pytest.importorskip("pyspark")
 
 from benchmarks.planted import KINDS, Plan, Truth, generate
+from benchmarks.planted_names import FILE
 from bus.pattern import token
-from pipeline import audit, capture, failovers, last, latency, rates
+from pipeline import audit, capture, failovers, last, latency, rates, tokens
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
 class Planted(NamedTuple):
+    directory: Path
     rows: "DataFrame"
     truth: Truth
     plan: Plan
@@ -32,7 +34,7 @@ def planted(
         rows=30_000, seed=7, lost=0.005, doubled=0.003, echoed=0.002, aged=0.002, envelope=request.param
     )
     truth = generate(directory, plan)
-    return Planted(capture.read(spark, capture.root(str(directory))), truth, plan)
+    return Planted(directory, capture.read(spark, capture.root(str(directory))), truth, plan)
 
 
 @pytest.fixture(scope="module")
@@ -128,3 +130,14 @@ def test_clocks_are_put_right(planted: Planted) -> None:
     assert all(330 < row.p50 < 420 for row in wires)
     inside = [row for row in hops if row.kind == latency.BRIDGE and row["from"] == "trunk"]
     assert {row.p99 for row in inside} == {40.0}
+
+
+def test_names_that_share_a_token_and_tokens_without_a_name(planted: Planted, spark: "SparkSession") -> None:
+    names = tokens.names(spark, str(planted.directory / FILE))
+    assert names.count() == planted.plan.names
+    found = {row.token: row.names for row in tokens.collisions(names).collect()}
+    assert found == planted.truth.collisions
+    unnamed = {row.token: row.rows for row in tokens.unknown(planted.rows, names).collect()}
+    assert unnamed == planted.truth.unknown
+    assert len(found) == planted.plan.collisions
+    assert len(unnamed) == planted.plan.unknown
