@@ -5,13 +5,13 @@ SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
 # Debian packages: the interpreter's venv module for everything; foreign SP peers for the tests;
 # libnanomsg, nats-server and a compiler for the comparison in `make bench`.
-TEST_PACKAGES := nanomsg-utils nng-utils qemu-system-arm firmware-microbit-micropython linux-image-amd64 qemu-system-x86 busybox-static kmod iproute2 can-utils
+TEST_PACKAGES := nanomsg-utils nng-utils qemu-system-arm firmware-microbit-micropython linux-image-amd64 qemu-system-x86 busybox-static kmod iproute2 can-utils tshark
 BENCH_PACKAGES := $(TEST_PACKAGES) libnanomsg5 nats-server gcc libc6-dev
 
 define install
 	@missing=$$(for p in $(1); do dpkg-query -W -f '$${Status}' $$p 2>/dev/null | grep -q 'ok installed' || echo $$p; done); \
 	if [ -n "$$missing" ]; then echo "installing Debian packages:" $$missing; \
-	$(SUDO) apt-get update -qq && $(SUDO) apt-get install -y -qq --no-install-recommends $$missing >/dev/null; fi
+	$(SUDO) apt-get update -qq && $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing >/dev/null; fi
 endef
 
 .PHONY: demo test check format bench clean
@@ -43,7 +43,7 @@ bench: .venv/bench
 .venv/bin/python:
 	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || { \
 	echo "installing Debian package: python3-venv"; $(SUDO) apt-get update -qq && \
-	$(SUDO) apt-get install -y -qq --no-install-recommends python3-venv >/dev/null; }
+	$(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends python3-venv >/dev/null; }
 	$(PYTHON) -m venv .venv
 
 .venv/%: pyproject.toml | .venv/bin/python
