@@ -3,11 +3,12 @@
 import logging
 import random
 import re
-from asyncio import AbstractEventLoop, Future, TimerHandle
+from asyncio import AbstractEventLoop, Future, Handle, TimerHandle
 from collections.abc import Callable
 from functools import partial
 from typing import Generic, Literal, Protocol, TypeVar
 
+from bus.batch import Batch
 from bus.errors import LinkError
 from bus.hub import Hub, Pipe, Stats
 
@@ -21,6 +22,57 @@ class DevicePipe(Pipe, Protocol):
     """A pipe on an open device; `start` attaches it to the hub."""
 
     def start(self) -> None: ...
+
+
+class OpenPipe:
+    """What pipes that own one open device have in common: the ledger of what comes too late, and one end.
+
+    `start`, `_put` and `_end` are the medium's own; it calls `_gone(why)` when the device is lost.
+    """
+
+    def __init__(
+        self, name: str, stats: Stats, hub: Hub, loop: AbstractEventLoop, on_close: Callable[[str], None]
+    ) -> None:
+        self.name, self.stats = name, stats
+        self._hub, self._loop, self._on_close = hub, loop, on_close
+        self._closed = False
+
+    def start(self) -> None:
+        """Begin to read, and attach to the hub. May raise `OSError`: the device is of no use."""
+        raise NotImplementedError
+
+    def _put(self, batch: Batch) -> None:
+        """Send, queue or drop each message of `batch`, already counted as offered; never blocks or raises."""
+        raise NotImplementedError
+
+    def _end(self, why: str) -> None:
+        """Stop timers, readers and writers; settle what is queued as `closed`; close the device."""
+        raise NotImplementedError
+
+    def send(self, batch: Batch) -> None:
+        self.stats.offered += batch.count
+        if self._closed:
+            return self.stats.drop("closed", batch.count)
+        return self._put(batch)
+
+    def close(self) -> None:
+        self._gone("closed")
+
+    def _gone(self, why: str) -> None:
+        """The end, whoever brings it about; `why` goes to the link. Idempotent."""
+        if self._closed:
+            return
+        self._closed = True
+        self._hub.detach(self)
+        self._end(why)
+        self._on_close(why)
+
+
+def cancel(*timers: Handle | None) -> None:
+    """Cancel those that there are."""
+    for timer in timers:
+        if timer is not None:
+            timer.cancel()
 
 
 class DeviceLink(Generic[D]):

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from bridges.codecs.uart import MESSAGE_BYTES_MAX, Decoder, encode
-from bridges.device import DeviceLink, DevicePipe
+from bridges.device import DeviceLink, DevicePipe, OpenPipe, cancel
 from bridges.shedding import Shed, ShedQueue, checked
 from bus.batch import Batch, from_payloads, payloads
 from bus.hub import Hub
@@ -37,19 +37,19 @@ class RadioLink(DeviceLink[int]):
         return RadioPipe(self, device, self._hub, self._loop, on_close)
 
 
-class RadioPipe:
+class RadioPipe(OpenPipe):
     """Everybody who hears the modem, as one peer."""
 
     def __init__(
         self, link: RadioLink, fd: int, hub: Hub, loop: AbstractEventLoop, on_close: Callable[[str], None]
     ) -> None:
-        self.name, self.stats = link.name, link.stats
-        self._fd, self._hub, self._loop, self._on_close = fd, hub, loop, on_close
+        super().__init__(link.name, link.stats, hub, loop, on_close)
+        self._fd = fd
         self._decoder = Decoder(self.stats.rejected)
         self._queue = ShedQueue(self.stats, link.shed)
         self._left, self._size = b"", 0  # what the driver has yet to take, and how long that message is
         self._timer: TimerHandle | None = None
-        self._waiting = self._closed = False
+        self._waiting = False
 
     def start(self) -> None:
         self._loop.add_reader(self._fd, self._on_readable)
@@ -67,14 +67,10 @@ class RadioPipe:
         if messages := self._decoder.feed(data):
             self._hub.publish(from_payloads(messages), self)
 
-    def send(self, batch: Batch) -> None:
-        self.stats.offered += batch.count
-        if self._closed:
-            return self.stats.drop("closed", batch.count)
+    def _put(self, batch: Batch) -> None:
         self._queue.put(self._loop.time(), payloads(batch))
         if not self._waiting:
             self._pump()
-        return None
 
     def _pump(self) -> None:
         """Write until the driver is full, the rate allows no more, or nothing waits."""
@@ -114,20 +110,11 @@ class RadioPipe:
         if not self._waiting:
             self._pump()
 
-    def close(self) -> None:
-        self._gone("closed")
-
-    def _gone(self, why: str) -> None:
-        if self._closed:
-            return
-        self._closed = True
-        if self._timer is not None:
-            self._timer.cancel()
+    def _end(self, why: str) -> None:
+        cancel(self._timer)
         self._loop.remove_reader(self._fd)
         self._loop.remove_writer(self._fd)
-        self._hub.detach(self)
         if self._left:
             self._queue.settle(self._size, "closed")
         self._queue.clear("closed")
         os.close(self._fd)
-        self._on_close(why)

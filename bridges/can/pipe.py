@@ -10,6 +10,7 @@ from bridges.can.receive import Inbound, Reader
 from bridges.can.send import DirectSender, Outbound, ThreadSender
 from bridges.codecs.can_state import State
 from bridges.codecs.socketcan import Frame
+from bridges.device import OpenPipe, cancel
 from bus.batch import Batch, from_payloads, payloads
 from bus.hub import Hub
 
@@ -23,7 +24,7 @@ _NEVER_BLOCKS = ("socketcan", "udp_multicast", "virtual")
 _STATE_S = 1.0
 
 
-class CanPipe:
+class CanPipe(OpenPipe):
     """The one peer of a CAN bus: everybody on it."""
 
     def __init__(
@@ -34,10 +35,8 @@ class CanPipe:
         loop: AbstractEventLoop,
         on_close: Callable[[str], None],
     ) -> None:
-        self.name, self.stats = link.name, link.stats
+        super().__init__(link.name, link.stats, hub, loop, on_close)
         self._link, self._port = link, port
-        self._hub, self._loop, self._on_close = hub, loop, on_close
-        self._closed = False
         self._fd = port.fileno()
         self._reader: Reader | None = None
         self._again: Handle | None = None
@@ -137,30 +136,17 @@ class CanPipe:
         self._restarter.bus_off()
         return self._outbound.hold("bus off")
 
-    def send(self, batch: Batch) -> None:
-        self.stats.offered += batch.count
-        if self._closed:
-            return self.stats.drop("closed", batch.count)
-        return self._outbound.put(payloads(batch))
+    def _put(self, batch: Batch) -> None:
+        self._outbound.put(payloads(batch))
 
-    def close(self) -> None:
-        self._gone("closed")
-
-    def _gone(self, why: str) -> None:
-        if self._closed:
-            return
-        self._closed = True
+    def _end(self, why: str) -> None:
         if self._fd is not None:
             self._loop.remove_reader(self._fd)
-        for handle in (self._again, self._asking):
-            if handle is not None:
-                handle.cancel()
+        cancel(self._again, self._asking)
         self._restarter.close()
-        self._hub.detach(self)
         self._outbound.close("bus off" if why == "bus-off" else "closed")
         if self._reader is not None:
             self._reader.stop()
         self._port.close()
         if why != "bus-off":
             self._link.bus.state = "unknown"
-        self._on_close(why)

@@ -11,6 +11,7 @@ from typing import Any
 from bridges.codecs.datagram import Decoder, Encoder
 from bridges.codecs.fragments import TIMEOUT_S
 from bridges.codecs.rtnetlink import LinkNews
+from bridges.device import OpenPipe, cancel
 from bridges.multicast.interfaces import lost
 from bridges.multicast.send import Outbox
 from bridges.multicast.shed import ShedOutbox
@@ -52,7 +53,7 @@ def drain(sock: socket.socket, view: memoryview, own: tuple[Any, ...]) -> tuple[
     return found, echoes
 
 
-class MulticastPipe:
+class MulticastPipe(OpenPipe):
     """All other members of the group, as one peer. `limits`: bytes of a datagram, and of the queue.
 
     `shed`: a policy for what waits, instead of dropping the newest.
@@ -69,8 +70,8 @@ class MulticastPipe:
         on_close: Callable[[str], None],
         shed: Shed | None = None,
     ) -> None:
-        self.name, self.stats = name, stats
-        self._sockets, self._hub, self._loop, self._on_close = sockets, hub, loop, on_close
+        super().__init__(name, stats, hub, loop, on_close)
+        self._sockets = sockets
         self._datagram_bytes, queue_bytes = limits
         self._encoder = Encoder(self._fit(sockets.interface.mtu), *sockets.stamp(), stats.dropped)
         self._outbox = (
@@ -84,7 +85,7 @@ class MulticastPipe:
         self._expiry: TimerHandle | None = None
         self._retry: TimerHandle | None = None
         self._pacing: TimerHandle | None = None
-        self._waiting = self._closed = False
+        self._waiting = False
         self._repeat = False  # the first datagram was heard on this host, but the interface did not take it
 
     def _fit(self, mtu: int) -> int:
@@ -135,11 +136,8 @@ class MulticastPipe:
             if isinstance(news, LinkNews) and news.ifindex == self._sockets.interface.index:
                 self._encoder.datagram_bytes = self._fit(news.mtu)
 
-    def send(self, batch: Batch) -> None:
+    def _put(self, batch: Batch) -> None:
         """Send at once; queue what the kernel does not take, and what comes while it does not."""
-        self.stats.offered += batch.count
-        if self._closed:
-            return self.stats.drop("closed", batch.count)
         if self._waiting:
             return self._outbox.add_later(payloads(batch))
         self._outbox.add(batch)
@@ -202,22 +200,12 @@ class MulticastPipe:
             self._loop.remove_writer(self._sockets.sender)
         self._waiting = for_room
 
-    def close(self) -> None:
-        self._gone("closed")
-
-    def _gone(self, why: str) -> None:
-        if self._closed:
-            return
-        self._closed = True
+    def _end(self, why: str) -> None:
         sockets, loop = self._sockets, self._loop
         loop.remove_reader(sockets.watch)
         loop.remove_reader(sockets.receiver)
         loop.remove_writer(sockets.sender)
-        for timer in (self._expiry, self._retry, self._pacing):
-            if timer is not None:
-                timer.cancel()
-        self._hub.detach(self)
+        cancel(self._expiry, self._retry, self._pacing)
         self._outbox.clear()
         self._decoder.reassembly.expire(math.inf)
         sockets.close()
-        self._on_close(why)

@@ -7,6 +7,7 @@ from typing import Any
 
 from bridges.codecs.poll import DONE, Node, control
 from bridges.codecs.uart import MESSAGE_BYTES_MAX, MESSAGE_BYTES_MIN, encode
+from bridges.device import OpenPipe, cancel
 from bridges.simulate.uart import SerialEnd, SerialPort
 from bridges.uart import Rs485Link
 from bridges.uart.port import Port
@@ -28,7 +29,7 @@ class SimulatedRs485(Rs485Link):
         return SerialPort(self.end, self._loop)
 
 
-class Rs485Node:
+class Rs485Node(OpenPipe):
     """A node of a shared pair as the one pipe of `hub`: what the hub has for it waits for the master's poll.
 
     `port` is a `SerialPort`, or anything with the methods of `bridges.uart.port.Port`. `polled` counts the
@@ -44,17 +45,20 @@ class Rs485Node:
         queue_bytes: int = _QUEUE_BYTES,
         **options: Any,
     ) -> None:
-        self.name, self.stats, self.polled = f"node {address}", Stats(), 0
-        self._port, self._hub, self._loop, self._queue_bytes = port, hub, loop, queue_bytes
+        super().__init__(f"node {address}", Stats(), hub, loop, on_close=lambda _: None)
+        self.polled = 0
+        self._port, self._queue_bytes = port, queue_bytes
         self._node = Node(address, **options)
         self._node.rejected = self.stats.rejected
         self._done = encode(control(address, DONE))
         self._queue: deque[bytes] = deque()
         self._left = b""
         self._timer: TimerHandle | None = None
-        self._closed = False
-        loop.add_reader(port.fileno(), self._on_readable)
-        hub.attach(self)
+        self.start()
+
+    def start(self) -> None:
+        self._loop.add_reader(self._port.fileno(), self._on_readable)
+        self._hub.attach(self)
 
     def _on_readable(self) -> None:
         try:
@@ -96,13 +100,10 @@ class Rs485Node:
         if self._left:
             self._loop.add_writer(self._port.fileno(), self._write)
 
-    def send(self, batch: Batch) -> None:
+    def _put(self, batch: Batch) -> None:
         stats = self.stats
-        stats.offered += batch.count
         for message in payloads(batch):
-            if self._closed:
-                stats.drop("closed")
-            elif not MESSAGE_BYTES_MIN <= len(message) <= MESSAGE_BYTES_MAX:
+            if not MESSAGE_BYTES_MIN <= len(message) <= MESSAGE_BYTES_MAX:
                 stats.drop("oversize" if message else "empty")
             elif stats.queued_bytes + len(message) > self._queue_bytes:
                 stats.drop("queue full")
@@ -111,16 +112,10 @@ class Rs485Node:
                 stats.queued += 1
                 stats.queued_bytes += len(message)
 
-    def close(self) -> None:
-        """Leave the pair. Idempotent."""
-        if self._closed:
-            return
-        self._closed = True
-        if self._timer is not None:
-            self._timer.cancel()
+    def _end(self, why: str) -> None:
+        cancel(self._timer)
         self._loop.remove_reader(self._port.fileno())
         self._loop.remove_writer(self._port.fileno())
-        self._hub.detach(self)
         if self._queue:
             self.stats.drop("closed", len(self._queue))
             self._queue.clear()

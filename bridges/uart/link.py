@@ -6,53 +6,18 @@ from math import inf
 from typing import Any
 
 from bridges.codecs.echo import EchoCanceller
-from bridges.codecs.uart import MESSAGE_BYTES_MAX, Decoder
-from bridges.device import DeviceLink, DevicePipe
-from bridges.shedding import Shed, checked
-from bridges.uart.outbox import Outbox
-from bridges.uart.port import Port, Settings, check_port, need_pyserial, open_port
-from bus.batch import Batch, from_payloads, payloads
+from bridges.codecs.uart import Decoder
+from bridges.device import DevicePipe, cancel
+from bridges.shedding import Shed
+from bridges.uart.line import SerialLink, SerialPipe, lost
+from bridges.uart.port import Port, Settings
+from bus.batch import Batch, payloads
 from bus.errors import LinkError
 from bus.hub import Hub, Stats
 
 _AHEAD_BYTES_MIN = 64  # what may be in the driver however slow the line: an adapter's FIFO
 _PAUSE_MIN_S = 0.001
 ECHO_S = 0.25  # beyond its time on the line, an echo is there by then or never: adapters wait up to 16 ms
-
-
-class SerialLink(DeviceLink[Port]):
-    """What links over a serial port have in common: the settings, opening it, letting go of it."""
-
-    def __init__(
-        self,
-        name: str,
-        port: str,
-        settings: Settings,
-        queue_bytes: int,
-        age_ms: float | None,
-        shed: Shed | None,
-        **retry: Any,
-    ) -> None:
-        super().__init__(name, **retry)
-        check_port(name, port, settings)
-        self.port, self.settings = port, settings
-        age_s = None if age_ms is None else age_ms / 1000
-        self.shed = checked(name, shed, queue_bytes, age_s, MESSAGE_BYTES_MAX)
-
-    def open(self, hub: Hub, loop: AbstractEventLoop) -> None:
-        """Start opening the port. Raises `LinkError` where pyserial is missing."""
-        need_pyserial(self.name)
-        super().open(hub, loop)
-
-    def _open_device(self) -> Port:
-        return open_port(self.port, self.settings)
-
-    def _release(self, device: Port) -> None:
-        device.close()
-
-    def outbox(self) -> Outbox:
-        """An empty queue with this link's policy, counting into its stats."""
-        return Outbox(self.stats, self.shed)
 
 
 class UartLink(SerialLink):
@@ -106,7 +71,7 @@ class UartLink(SerialLink):
         return UartPipe(self, device, self._hub, self._loop, on_close)
 
 
-class UartPipe:
+class UartPipe(SerialPipe):
     """The one peer of a serial line: everything at its far end."""
 
     def __init__(
@@ -117,43 +82,21 @@ class UartPipe:
         loop: AbstractEventLoop,
         on_close: Callable[[str], None],
     ) -> None:
-        self.name, self.stats = link.name, link.stats
-        self._port, self._fd = port, port.fileno()
-        self._hub, self._loop, self._on_close = hub, loop, on_close
+        super().__init__(link, port, hub, loop, on_close)
         self._decoder = Decoder(link.stats.rejected)
-        self._outbox = link.outbox()
         self._byte_s, self._ahead_bytes, self._echoes = link.settings.byte_s, link.ahead_bytes, link.echoes
         self._age_s = link.shed.age_s
-        self._timer: TimerHandle | None = None
         self._tending: TimerHandle | None = None
-        self._waiting = self._closed = False
 
-    def start(self) -> None:
-        self._loop.add_reader(self._fd, self._on_readable)
-        self._hub.attach(self)
-
-    def _on_readable(self) -> None:
-        try:
-            data = self._port.read()
-        except OSError as error:
-            return self._gone(lost(error))
-        if data:
-            messages = self._decoder.feed(data) if self._echoes is None else self._without_echo(data)
-            if messages:
-                self._hub.publish(from_payloads(messages), self)
-
-    def _without_echo(self, data: bytes) -> list[bytes]:
-        assert self._echoes is not None
+    def _hear(self, data: bytes) -> list[bytes]:
+        if self._echoes is None:
+            return self._decoder.feed(data)
         return without_echo(self._decoder, data, self._echoes, self.stats, self._loop.time())
 
-    def send(self, batch: Batch) -> None:
-        self.stats.offered += batch.count
-        if self._closed:
-            return self.stats.drop("closed", batch.count)
+    def _put(self, batch: Batch) -> None:
         self._outbox.put(payloads(batch), self._loop.time())
         if not self._waiting and self._timer is None:
             self._flush()
-        return None
 
     def _flush(self) -> None:
         self._timer = None
@@ -172,7 +115,8 @@ class UartPipe:
             self._written(count)
             if count < len(chunk):
                 self._outbox.give_back()
-                return self._wait()
+                self._wait(self._flush)
+                return self._tend_later()
 
     def _idle(self) -> None:
         """Nothing may go now: nothing waits, or the rate forbids it."""
@@ -194,12 +138,6 @@ class UartPipe:
         half_s = self._ahead_bytes / 2 * self._byte_s
         self._timer = self._loop.call_later(max(_PAUSE_MIN_S, half_s), self._flush)
 
-    def _wait(self) -> None:
-        if not self._waiting:
-            self._waiting = True
-            self._loop.add_writer(self._fd, self._flush)
-        self._tend_later()
-
     def _tend_later(self) -> None:
         if self._age_s is not None and self._tending is None and self._outbox:
             self._tending = self._loop.call_later(self._age_s, self._tend)
@@ -211,32 +149,9 @@ class UartPipe:
             self._outbox.expire(self._loop.time())
             self._tend_later()
 
-    def _rest(self) -> None:
-        if self._waiting:
-            self._waiting = False
-            self._loop.remove_writer(self._fd)
-
-    def close(self) -> None:
-        self._gone("closed")
-
-    def _gone(self, why: str) -> None:
-        if self._closed:
-            return
-        self._closed = True
-        self._loop.remove_reader(self._fd)
-        self._loop.remove_writer(self._fd)
-        for timer in (self._timer, self._tending):
-            if timer is not None:
-                timer.cancel()
-        self._hub.detach(self)
-        self._outbox.close()
-        self._port.close()
-        self._on_close(why)
-
-
-def lost(error: OSError) -> str:
-    """A device's last words, for the link's `fault`."""
-    return f"lost: {error.strerror or error}"
+    def _end(self, why: str) -> None:
+        cancel(self._tending)
+        super()._end(why)
 
 
 def without_echo(

@@ -3,17 +3,17 @@
 The pair is one segment, all hear each other, so it is one pipe: nothing is relayed between nodes.
 """
 
-from asyncio import AbstractEventLoop, TimerHandle
+from asyncio import AbstractEventLoop
 from collections.abc import Callable, Collection, Mapping
 from math import inf
 from typing import Any
 
 from bridges.codecs.poll import ADDRESS_MAX, ADDRESS_MIN, Master, NodeHealth, Own, parse_control
-from bridges.device import DevicePipe
+from bridges.device import DevicePipe, cancel
 from bridges.shedding import Shed
-from bridges.uart.link import SerialLink, lost
+from bridges.uart.line import SerialLink, SerialPipe, lost
 from bridges.uart.port import Port, Settings
-from bus.batch import Batch, from_payloads, payloads
+from bus.batch import Batch, payloads
 from bus.errors import LinkError
 from bus.hub import Hub
 
@@ -93,51 +93,40 @@ def _check(name: str, nodes: Collection[int], answer_ms: float, turnaround_ms: f
         raise LinkError(f"{name}: answer_ms must be above 0, turnaround_ms and idle_ms not below")
 
 
-class Rs485Pipe:
+class Rs485Pipe(SerialPipe):
     """All that is on the pair. Writes one thing at a time: a poll, or a message of ours."""
 
     def __init__(
         self, link: Rs485Link, port: Port, hub: Hub, loop: AbstractEventLoop, on_close: Callable[[str], None]
     ) -> None:
-        self.name, self.stats = link.name, link.stats
-        self._port, self._fd = port, port.fileno()
-        self._hub, self._loop, self._on_close = hub, loop, on_close
-        self._master, self._outbox = link.master(), link.outbox()
+        super().__init__(link, port, hub, loop, on_close)
+        self._master = link.master()
         self._left = b""  # of what is being written: what the driver has yet to take
         self._size, self._own = 0, False  # how long all of it is, and whether it is a message of ours
-        self._timer: TimerHandle | None = None
-        self._waiting = self._closed = False
 
     @property
     def echoes_lost(self) -> int:
         return 0 if self._master.echoes is None else self._master.echoes.lost
 
     def start(self) -> None:
-        self._loop.add_reader(self._fd, self._on_readable)
-        self._hub.attach(self)
+        super().start()
         self._run()
+
+    def _hear(self, data: bytes) -> list[bytes]:
+        return self._master.hear(data, self._loop.time())
 
     def _on_readable(self) -> None:
-        try:
-            data = self._port.read()
-        except OSError as error:
-            return self._gone(lost(error))
-        messages = self._master.hear(data, self._loop.time())
-        if messages:
-            self._hub.publish(from_payloads(messages), self)
+        super()._on_readable()
         self._run()
 
-    def send(self, batch: Batch) -> None:
-        self.stats.offered += batch.count
-        if self._closed:
-            return self.stats.drop("closed", batch.count)
+    def _put(self, batch: Batch) -> None:
         messages = payloads(batch)
         polls = sum(parse_control(message) is not None for message in messages)
         if polls:
             self.stats.drop("control", polls)
             messages = [message for message in messages if parse_control(message) is None]
         self._outbox.put(messages, self._loop.time())
-        return self._run()
+        self._run()
 
     def _run(self) -> None:
         """Write whatever the line is free for; then wait for the driver, or for the next deadline."""
@@ -168,42 +157,16 @@ class Rs485Pipe:
         self._left = self._left[count:]
         sent = self._outbox.settle(count) if self._own else []
         if self._left:
-            self._wait()
+            self._wait(self._run)
             return False
         self._rest()
         self._master.wrote(self._size, self._loop.time(), sent[0] if sent else None)
         return True
-
-    def _wait(self) -> None:
-        if not self._waiting:
-            self._waiting = True
-            self._loop.add_writer(self._fd, self._run)
-
-    def _rest(self) -> None:
-        if self._waiting:
-            self._waiting = False
-            self._loop.remove_writer(self._fd)
 
     def _arm(self, deadline: float) -> None:
         if deadline < inf:
             self._timer = self._loop.call_at(deadline, self._run)
 
     def _disarm(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-
-    def close(self) -> None:
-        self._gone("closed")
-
-    def _gone(self, why: str) -> None:
-        if self._closed:
-            return
-        self._closed = True
-        self._disarm()
-        self._loop.remove_reader(self._fd)
-        self._loop.remove_writer(self._fd)
-        self._hub.detach(self)
-        self._outbox.close()
-        self._port.close()
-        self._on_close(why)
+        cancel(self._timer)
+        self._timer = None

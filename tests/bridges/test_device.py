@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from bridges.device import DevicePipe
-from bus.hub import Hub
+from bridges.device import DevicePipe, OpenPipe
+from bus.batch import Batch, from_payloads
+from bus.hub import Hub, Stats
 from examples.radio import RadioLink
 from tests.bridges.support import until
 
@@ -44,3 +45,37 @@ async def test_a_device_that_is_gone_before_it_has_a_pipe_is_let_go_of(tmp_path:
     assert link.state in ("waiting", "opening")
     link.close()
     await until(lambda: len(os.listdir("/proc/self/fd")) <= before)
+
+
+class Recorded(OpenPipe):
+    """Writes down what it is told to do, and is lost again while it ends, as when a device fails to close."""
+
+    def __init__(self, hub: Hub, told: list[str]) -> None:
+        super().__init__("recorded", Stats(), hub, asyncio.get_running_loop(), told.append)
+        self.told = told
+
+    def start(self) -> None:
+        self._hub.attach(self)
+
+    def _put(self, batch: Batch) -> None:
+        self.told.append(f"put {batch.count}")
+        self.stats.sent += batch.count
+
+    def _end(self, why: str) -> None:
+        self.told.append(f"end, {why}, {len(self._hub.pipes)} attached")
+        self._gone("lost again")
+
+    def lose(self) -> None:
+        self._gone("lost")
+
+
+async def test_an_open_pipe_ends_once_and_drops_what_comes_after() -> None:
+    hub, told = Hub(), list[str]()
+    pipe = Recorded(hub, told)
+    pipe.start()
+    hub.publish(from_payloads([b"one", b"two"]))
+    pipe.lose()
+    pipe.close()
+    pipe.send(from_payloads([b"late"]))
+    assert told == ["put 2", "end, lost, 0 attached", "lost"]
+    assert (pipe.stats.offered, pipe.stats.dropped, pipe.stats.balance()) == (3, {"closed": 1}, 0)
