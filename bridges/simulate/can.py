@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from bridges.can import CanLink
 from bridges.simulate.loop import socket_pair
-from bridges.simulate.wire import Faults, Path, Wire
+from bridges.simulate.wire import End, Faults, Path, Wire
 
 if TYPE_CHECKING:
     from can import BusABC, BusState, Message
@@ -105,7 +105,7 @@ class CanWire(Wire):
         return None
 
 
-class CanPort:
+class CanPort(End):
     """A controller and its driver. `unplug()` and `plug()` as with a USB adapter.
 
     `clogged = True`: more urgent traffic keeps this node's frames waiting for ever. `state` is `active`,
@@ -115,14 +115,14 @@ class CanPort:
     loop: AbstractEventLoop
 
     def __init__(self, wire: CanWire, name: str, fd: bool) -> None:
-        self.wire, self.name, self.fd = wire, name, fd
-        self.plugged = True
+        super().__init__(name)
+        self.wire, self.fd = wire, fd
         self.state: State = "active"
         self.errors = 0
         self.sending: deque[Message] = deque()
         self.path = Path["Message"](wire, name, self._take, _data)
         self._bus: SimulatedCanBus | None = None
-        self._clogged = self._unheard = False
+        self._unheard = False
 
     def open(self, loop: AbstractEventLoop) -> "SimulatedCanBus":
         """What `can.Bus(...)` returns for a real one. Raises `OSError` while unplugged or taken."""
@@ -158,16 +158,7 @@ class CanPort:
             self.wire.note(self.loop, self.name, "unplugged")
             self._bus.break_down()
 
-    def plug(self) -> None:
-        self.plugged = True
-
-    @property
-    def clogged(self) -> bool:
-        return self._clogged
-
-    @clogged.setter
-    def clogged(self, clogged: bool) -> None:
-        self._clogged = clogged
+    def _on_clogged(self) -> None:
         self.wire.go()
 
     def can_send(self) -> bool:

@@ -14,7 +14,7 @@ from bridges.multicast import MulticastLink
 from bridges.multicast.interfaces import Interface
 from bridges.multicast.sockets import Sockets
 from bridges.simulate.loop import socket_pair
-from bridges.simulate.wire import Faults, Path, Wire, flip_one_bit
+from bridges.simulate.wire import End, Faults, Path, Wire, flip_one_bit
 
 _QUEUE_BYTES = 4 * 1024 * 1024  # of a receiving socket
 _DATAGRAM_BYTES = 65536
@@ -58,18 +58,17 @@ class MulticastWire(Wire):
         return None
 
 
-class MulticastEnd:
+class MulticastEnd(End):
     """A host with one interface. `unplug()` takes its carrier away, `plug()` gives it back.
 
     `clogged = True`: its interface sends nothing, what its program sends waits.
     """
 
     def __init__(self, wire: MulticastWire, name: str, number: int) -> None:
-        self.wire, self.name = wire, name
-        self.plugged = True
+        super().__init__(name)
+        self.wire = wire
         self.interface = Interface(number, name, wire.mtu, IPv4Address(f"10.0.0.{number}"))
         self.sockets: tuple[_Receiver, _Sender, _Watch] | None = None
-        self._clogged = False
         self._path = Path["_Letter"](wire, name, self._arrive, lambda letter: letter[0], self._bend)
 
     def open(self, loop: AbstractEventLoop) -> Sockets:
@@ -84,23 +83,14 @@ class MulticastEnd:
         sockets.random = self.wire.retries
         return sockets
 
-    @property
-    def clogged(self) -> bool:
-        return self._clogged
-
-    @clogged.setter
-    def clogged(self, clogged: bool) -> None:
-        self._clogged = clogged
-        if self.sockets and not clogged:
+    def _on_clogged(self) -> None:
+        if self.sockets and not self.clogged:
             self.sockets[1].go()
 
     def unplug(self) -> None:
         self.plugged = False
         if self.sockets:
             self.sockets[2].tell(self.news())
-
-    def plug(self) -> None:
-        self.plugged = True
 
     def news(self) -> LinkNews:
         """What the kernel says of the interface now."""

@@ -8,7 +8,7 @@ from asyncio import AbstractEventLoop, TimerHandle
 from typing import Any
 
 from bridges.simulate.loop import SimulatedLoop, socket_pair
-from bridges.simulate.wire import Faults, Order, Wire
+from bridges.simulate.wire import End, Faults, Order, Wire
 from bus.hub import Hub
 from bus.tcp import DialLink, ListenLink
 
@@ -69,31 +69,21 @@ class TcpWire(Wire):
                 connection.close("reset")
 
 
-class TcpEnd:
+class TcpEnd(End):
     """A host on the network. `clogged = True`: it takes nothing. `unplug()` ends its connections and refuses
     new ones until `plug()`."""
 
     def __init__(self, wire: TcpWire, name: str) -> None:
-        self.wire, self.name = wire, name
-        self.plugged = True
-        self._clogged = False
+        super().__init__(name)
+        self.wire = wire
 
-    @property
-    def clogged(self) -> bool:
-        return self._clogged
-
-    @clogged.setter
-    def clogged(self, clogged: bool) -> None:
-        self._clogged = clogged
+    def _on_clogged(self) -> None:
         for connection in tuple(self.wire.connections):
             connection.go_on()
 
     def unplug(self) -> None:
         self.plugged = False
         self.wire.reset(self)
-
-    def plug(self) -> None:
-        self.plugged = True
 
     async def connect(self, loop: AbstractEventLoop) -> socket.socket:
         """A connection to the listener, as a socket. Raises `OSError`: refused, unreachable, timed out."""

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from bridges.simulate.loop import socket_pair
-from bridges.simulate.wire import Faults, Order, Wire, bend_bytes
+from bridges.simulate.wire import End, Faults, Order, Wire, bend_bytes
 from bridges.uart import UartLink
 
 _CHUNK_BYTES = 256  # heard as one piece at the end of its time
@@ -80,7 +80,7 @@ class SerialLine(Wire):
         return [end for end in self.ends if end is not speaker or (self.shared and self.echo)]
 
 
-class SerialEnd:
+class SerialEnd(End):
     """One end of a line: opened like a device, pulled out with `unplug()`, put back with `plug()`.
 
     `clogged = True`: who is plugged in here takes nothing. On a line of two the far end has to wait
@@ -89,10 +89,9 @@ class SerialEnd:
     """
 
     def __init__(self, line: SerialLine, name: str) -> None:
-        self.line, self.name = line, name
-        self.plugged = True
+        super().__init__(name)
+        self.line = line
         self.driver_bytes = 0  # taken by the driver, not yet on the line; of a link's port only
-        self._clogged = False
         self._socket: socket.socket | None = None
         self._loop: AbstractEventLoop | None = None
         self._order = Order[bytes]()
@@ -126,17 +125,7 @@ class SerialEnd:
             self.line.note(self._loop, self.name, "unplugged")
         self._leave()
 
-    def plug(self) -> None:
-        """Put it back: it can be opened again."""
-        self.plugged = True
-
-    @property
-    def clogged(self) -> bool:
-        return self._clogged
-
-    @clogged.setter
-    def clogged(self, clogged: bool) -> None:
-        self._clogged = clogged
+    def _on_clogged(self) -> None:
         for end in self.line.ends:
             end.go_on()
 

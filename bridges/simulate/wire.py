@@ -89,6 +89,35 @@ class Wire:
         return faults.delay_s + (self.random.uniform(0, faults.jitter_s) if faults.jitter_s else 0.0)
 
 
+class End:
+    """A place on a wire: `plugged`, or nothing is there; `clogged` (set it), and what is there stands still.
+
+    What that means, and `unplug()`, is each medium's own.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.plugged = True
+        self._clogged = False
+
+    @property
+    def clogged(self) -> bool:
+        return self._clogged
+
+    @clogged.setter
+    def clogged(self, clogged: bool) -> None:
+        self._clogged = clogged
+        self._on_clogged()
+
+    def _on_clogged(self) -> None:
+        """It was clogged or set free: what waited may go on."""
+        raise NotImplementedError
+
+    def plug(self) -> None:
+        """Put it back: it can be used again."""
+        self.plugged = True
+
+
 def strikes(random: Random, rate: float, size: int) -> Iterator[int]:
     """The positions below `size` that a fault of this rate hits, drawn by the gaps between them."""
     if rate <= 0:
