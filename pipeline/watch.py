@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 _FILES: Final = 64  # segments in one batch
+_AGE: Final = "36500d"  # Spark leaves out files a week older than the newest, and says nothing
 _LOOK_S: Final = 0.2
 _TRIGGER_S: Final = 5
 _PARTITIONS: Final = "2"  # fixed by the first checkpoint
@@ -37,9 +38,9 @@ def run(options: argparse.Namespace, spark: "SparkSession", where: str) -> int:
     spark.conf.set("spark.sql.shuffle.partitions", _PARTITIONS)
     output = Path(options.output)
     queries = start(spark, where, output, options)
-    tell = Progress(options.quiet)
+    tell, warn = Progress(options.quiet), Progress(quiet=False)
     try:
-        follow(queries, tell)
+        follow(queries, tell, warn)
     except KeyboardInterrupt:
         for query in queries:
             query.stop()
@@ -69,7 +70,7 @@ def start(
 def stream(spark: "SparkSession", where: str) -> "DataFrame":
     """Segments as they land; only finished ones have a name that is looked at."""
     reader = spark.readStream.schema(schema.DDL_PARTITIONED).option("maxFilesPerTrigger", _FILES)
-    return reader.parquet(where)
+    return reader.option("maxFileAge", _AGE).parquet(where)
 
 
 def tables(output: Path, seconds: float) -> "Callable[[DataFrame, int], None]":
@@ -160,8 +161,9 @@ def _alerting(
     return named.trigger(**trigger).start()
 
 
-def follow(queries: "list[StreamingQuery]", tell: Callable[[str], None]) -> None:
-    """Tell of each batch, and of all that was too late; returns when all queries have ended.
+def follow(queries: "list[StreamingQuery]", tell: Callable[[str], None], warn: Callable[[str], None]) -> None:
+    """`tell` of each batch, and `warn` of each in which rows were too late; returns when all queries have
+    ended.
 
     Raises what made a query fail.
     """
@@ -170,8 +172,8 @@ def follow(queries: "list[StreamingQuery]", tell: Callable[[str], None]) -> None
     while active:
         active = any(query.isActive for query in queries)
         for query in queries:
-            for line in _news(query, seen):
-                tell(line)
+            for line, lost in _news(query, seen):
+                (warn if lost else tell)(line + lost)
         for query in queries:
             error = query.exception()
             if error is not None:
@@ -180,13 +182,13 @@ def follow(queries: "list[StreamingQuery]", tell: Callable[[str], None]) -> None
             time.sleep(_LOOK_S)
 
 
-def _news(query: "StreamingQuery", seen: dict[str, int]) -> Iterator[str]:
+def _news(query: "StreamingQuery", seen: dict[str, int]) -> Iterator[tuple[str, str]]:
     for progress in query.recentProgress:
         number = progress["batchId"]
         if number <= seen.get(query.name, -1) or not progress["numInputRows"]:
             continue
         seen[query.name] = number
-        yield f"{query.name}: batch {number}, {progress['numInputRows']} rows{late(progress)}"
+        yield f"{query.name}: batch {number}, {progress['numInputRows']} rows", late(progress)
 
 
 def late(progress: Any) -> str:

@@ -1,7 +1,14 @@
 """Rates, last values and alerts as segments land: nothing lost, nothing doubled, over restarts too."""
 
 import argparse
+import os
 import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,9 +17,12 @@ import pytest
 pytest.importorskip("pyarrow")
 pytest.importorskip("pyspark")
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
 from benchmarks import planted
 from bus.socket import Bus
-from pipeline import capture, last, rates, watch
+from pipeline import capture, last, rates, sample, schema, watch
 from pipeline.errors import PipelineError
 
 if TYPE_CHECKING:
@@ -92,7 +102,101 @@ def test_a_rule_that_is_no_condition_is_one_clear_line(spark: "SparkSession", wh
         watch.alerts(stream, "valve > 3", 60.0)
 
 
-def test_what_comes_too_late_for_alerts_is_told() -> None:
+def segment(directory: Path, number: int, *values: tuple[float, float]) -> Path:
+    """A segment that lands: (seconds, value) for each frame that came onto a bus."""
+    metadata = {schema.META_VERSION: "1", schema.META_GATEWAY: "gw", schema.META_BOOT: "0"}
+    common = {"boot": 0, "kind": 0, "hub": "bus plant", "bus": "plant", "peer": "a", "dir": 0, "count": 1,
+              "verdict": 0, "message_bytes": 24, "type": 1, "tokens": [1, 2]}  # fmt: skip
+    rows = [
+        {**common, "cap_seq": number + n, "ts_ns": sample.START_NS + int(seconds * 1e9),
+         "payload": f"{value} {seconds}".encode()}
+        for n, (seconds, value) in enumerate(values)
+    ]  # fmt: skip
+    day = datetime.fromtimestamp(sample.START_NS / 1e9, UTC).strftime("%Y-%m-%d")
+    where = schema.segment_directory(directory, day, "gw")
+    where.mkdir(parents=True, exist_ok=True)
+    path = where / (schema.segment_name(0, number) + schema.SEGMENT_SUFFIX)
+    pq.write_table(pa.Table.from_pylist(rows, schema=schema.arrow_schema(metadata)), path)
+    return path
+
+
+def raised(spark: "SparkSession", output: Path) -> list[str]:
+    """The texts of all alerts, as Spark reads the files that were finished."""
+    return sorted(row.text for row in spark.read.parquet(str(output / "alerts")).collect())
+
+
+def test_what_comes_too_late_for_alerts_is_told_and_still_counts_in_the_rates(
+    spark: "SparkSession", tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output = tmp_path / "out"
+    asked = options(output, alert="value > 30", late_s=20.0)
+    segment(tmp_path, 0, (100, 31), (100.1, 5))
+    where = capture.root(str(tmp_path))
+    watch.run(asked, spark, where)
+    assert "TOO LATE" not in capsys.readouterr().err
+    segment(tmp_path, 100, (60, 32), (61, 33), (62, 6), (90, 34))  # the watermark stands at 80
+    watch.run(asked, spark, where)
+    assert ", 2 TOO LATE for alerts (see --late-s)" in capsys.readouterr().err  # though progress is off
+    assert raised(spark, output) == ["31 100", "34 90"]
+    found = watch.read_rates(spark, output, SECONDS).collect()
+    assert sum(row.brought for row in found) == 6
+
+
+def test_a_segment_that_was_written_long_ago_is_taken_when_it_lands(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
+    segment(tmp_path, 0, (100, 31))
+    where = capture.root(str(tmp_path))
+    watch.run(options(tmp_path / "out"), spark, where)
+    month_s = 30 * 86_400
+    os.utime(segment(tmp_path, 100, (60, 32)), (month_s, month_s))  # of a gateway that was away
+    watch.run(options(tmp_path / "out"), spark, where)
+    found = watch.read_rates(spark, tmp_path / "out", SECONDS).collect()
+    assert sum(row.brought for row in found) == 2
+
+
+def until(condition: Callable[[], bool], limit_s: float) -> None:
+    deadline = time.monotonic() + limit_s
+    while not condition():
+        assert time.monotonic() < deadline, f"not within {limit_s} s"
+        time.sleep(0.005)
+
+
+def kill_within_a_batch(output: Path, where: str, rule: str) -> None:
+    """Start a watch as a user does; when its first batch has begun to write, its processes are no more."""
+    words = ["pipeline", "watch", where, "--output", str(output), "--seconds", str(SECONDS), "--alert", rule]
+    alone = {name: value for name, value in os.environ.items() if not name.startswith("PYSPARK_GATEWAY")}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "appliance.cli", *words], env=alone, start_new_session=True
+    )
+    try:
+        until((output / "rates/batch=0").exists, 100.0)
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait(20)
+    assert (output / "checkpoint/tables/offsets/0").exists()
+    assert not (output / "checkpoint/tables/commits/0").exists()
+
+
+@pytest.mark.timeout(600)
+def test_a_watch_that_was_killed_within_a_batch_loses_and_doubles_nothing(
+    spark: "SparkSession", whole: Path, tmp_path: Path
+) -> None:
+    land(whole, tmp_path, "gw-[01]")
+    where, output, rule = capture.root(str(tmp_path)), tmp_path / "out", "value >= 29 and bus <> 'trunk'"
+    kill_within_a_batch(output, where, rule)
+    land(whole, tmp_path, "gw-[23]*")
+    watch.run(options(output, alert=rule), spark, where)
+    rows = capture.read(spark, where)
+    assert rows_of(watch.read_rates(spark, output, SECONDS)) == rows_of(rates.rates(rows, SECONDS))
+    assert rows_of(last.nearest(watch.read_last(spark, output))) == rows_of(last.last(rows))
+    entered = rows.where("dir = 0 and hub like 'bus %'").selectExpr("cast(payload as string) AS text")
+    wanted = sorted(row.text for row in entered.where("cast(substr(text, 1, 6) as double) >= 29").collect())
+    assert wanted
+    assert raised(spark, output) == wanted
+
+
+def test_rows_that_are_too_late_are_added_up() -> None:
     progress = {"stateOperators": [{"numRowsDroppedByWatermark": 2}, {"numRowsDroppedByWatermark": 1}]}
     assert "3 TOO LATE" in watch.late(progress)
     assert watch.late({"stateOperators": []}) == ""
