@@ -32,8 +32,9 @@ Record = Callable[..., object]
 class Candidacy:
     """Runs a `Candidate` on the event loop and moves a `Gate` by it.
 
-    `links_up()` says whether all links of the bridge are; `record(kind, source, cause, **counts)` is told of
-    what happens (`appliance.monitor`). `takeovers` counts how often we began to forward.
+    `brokers` are spoken to by one `broker` each. `links_up()` says whether all links of the bridge are;
+    `record(kind, source, cause, **counts)` is told of what happens (`appliance.monitor`).
+    `takeovers` counts how often we began to forward.
     """
 
     def __init__(
@@ -42,11 +43,12 @@ class Candidacy:
         brokers: Sequence[Address],
         links_up: Callable[[], bool],
         record: Record = lambda *_, **__: None,
+        broker: "Callable[[Candidacy, int, Address], Broker] | None" = None,
     ) -> None:
         self.candidate, self.links_up, self.record = candidate, links_up, record
         self.gate: Gate | None = None
         self.takeovers = self.replayed = 0
-        self._brokers = [Broker(self, number, address) for number, address in enumerate(brokers)]
+        self._brokers = [(broker or Broker)(self, number, address) for number, address in enumerate(brokers)]
         self._loop: AbstractEventLoop | None = None
         self._timer: TimerHandle | None = None
         self._settling: TimerHandle | None = None
@@ -70,7 +72,7 @@ class Candidacy:
         self._loop = loop
         self._looked_s = loop.time()
         if isinstance(loop, WakefulLoop):
-            loop.guard(self._on_wake)
+            loop.guard(self.on_wake)
         for broker in self._brokers:
             broker.open(loop)
         self._beat()
@@ -120,7 +122,12 @@ class Candidacy:
             self._slept, self._up_s = False, self.now()
             self._say_ready(False, "it slept")
 
-    def _on_wake(self) -> None:
+    @property
+    def resigning(self) -> bool:
+        """Whether it waits for its pipes to drain, to let a better one."""
+        return self._resigning_s is not None
+
+    def on_wake(self) -> None:
         """The loop woke up: if it slept through the end of our lease, nothing may leave."""
         now = self.now()
         self._look_at_time(now)
@@ -216,7 +223,7 @@ class Candidacy:
         if self._loop is None:
             return
         if isinstance(self._loop, WakefulLoop):
-            self._loop.unguard(self._on_wake)
+            self._loop.unguard(self.on_wake)
         for handle in (self._timer, self._settling):
             if handle is not None:
                 handle.cancel()

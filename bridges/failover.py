@@ -144,6 +144,7 @@ class Candidate:
         """Stop forwarding: somebody better takes over. Send claims with `resign` when all is drained."""
         for voice in self.voices:
             voice.until_s = -inf
+            voice.sent.clear()  # what answers earlier claims grants nothing any more
         self._enter("standby", "resigned")
         return self.state
 
@@ -174,8 +175,9 @@ class Candidate:
             self._judge_orphan(now)
         elif now >= self.until_s:
             self._enter("fenced", "the lease ran out")
-        elif self.state == "active" and not self._connected_to_grantor():
-            self._enter("doubt", "the connection to the broker was lost")
+        elif self.state == "active":
+            # That this lease still runs is no ground: who gave it is gone, or has given it to another.
+            self._enter("doubt", "no broker grants it now")
 
     def _judge_orphan(self, now: float) -> None:
         """A broker is there again: it has one lease to say what it thinks."""
@@ -183,10 +185,6 @@ class Candidate:
         self.until_s = back_s + self.lease_s
         if now >= self.until_s:
             self._enter("fenced", "a broker came back, and did not answer")
-
-    def _connected_to_grantor(self) -> bool:
-        """Whether a broker that granted us is connected still: then its lease just runs."""
-        return any(v.reach == "up" and v.grant is not None and v.grant.granted for v in self.voices)
 
     def _usurped(self, now: float) -> bool:
         """Whether a broker gave the lease to another who acts on it."""
@@ -197,15 +195,23 @@ class Candidate:
         )
 
     def _unanimous(self, now: float) -> bool:
-        """All brokers grant us, but those that are dead, or have been out of reach for a whole lease."""
-        return all(voice.granted(now) or self._mute(voice, now) for voice in self.voices)
+        """All brokers grant us, but those that are dead, or have been out of reach for a whole lease.
+
+        One that is out of our reach may be within another's, and have granted it on: where the rest promote
+        us because a connection of that one's ended, its lease must have run out too.
+        """
+        silent = [voice for voice in self.voices if voice.reach != "refused" and not voice.granted(now)]
+        if not silent:
+            return True
+        alone = all(
+            voice.grant.alone for voice in self.voices if voice.grant is not None and voice.granted(now)
+        )
+        return alone and all(self._mute(voice, now) for voice in silent)
 
     def _mute(self, voice: Voice, now: float) -> bool:
-        """Whether a broker is dead, or has said nothing for a lease: one that takes connections and drops
-        them is no better than one that takes none."""
-        if voice.reach == "refused":
-            return True
-        said_s = max(voice.heard_s, self._started_s or now)
+        """Whether a broker has said nothing for a lease: one that takes connections and drops them is no
+        better than one that takes none."""
+        said_s = max(voice.heard_s, now if self._started_s is None else self._started_s)
         return now - said_s > self.lease_s
 
     def _enter(self, state: State, cause: str) -> None:

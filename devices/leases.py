@@ -44,6 +44,7 @@ class _Group:
     __slots__ = (
         "candidates",
         "epoch",
+        "epoch_held",
         "expiry_s",
         "free_s",
         "grace_s",
@@ -57,6 +58,7 @@ class _Group:
         self.candidates: dict[int, _Candidate] = {}
         self.holder: _Candidate | None = None
         self.epoch = self.last_id = 0  # who held it last goes on in the same epoch
+        self.epoch_held = 0  # the holder's; others may claim a later one
         self.granted_s = self.expiry_s = float("-inf")
         self.free_s = now  # when no earlier lease can run any more
         self.grace_s: float | None = None
@@ -156,7 +158,7 @@ class LeaseTable:
                 group.holder, group.grace_s = None, group.expiry_s  # until then it may yet begin
             else:
                 group.expiry_s = now + candidate.lease_s
-        elif claim.holding and (holder is None or _outranks(candidate, holder)):
+        elif claim.holding and (holder is None or _outranks(candidate, holder, group.epoch_held)):
             self._grant(group, candidate, now)
 
     def _grant(self, group: _Group, candidate: _Candidate, now: float) -> None:
@@ -166,7 +168,7 @@ class LeaseTable:
         again = candidate.claim.id == group.last_id and not candidate.claim.resign
         if not again and (not candidate.claim.holding or candidate.claim.epoch < group.epoch):
             group.epoch = (group.epoch + 1) & 0xFFFFFFFF
-        group.last_id = candidate.claim.id
+        group.last_id, group.epoch_held = candidate.claim.id, group.epoch
         group.holder, group.granted_s, group.expiry_s = candidate, now, now + candidate.lease_s
         self.grants += 1
 
@@ -197,9 +199,8 @@ class LeaseTable:
             for candidate in gone:
                 del group.candidates[candidate.claim.id]
                 if candidate is group.holder:
-                    if candidate.claim.holding:
-                        group.free_s = group.expiry_s
-                    group.holder = None
+                    # Even if it has not said that it forwards: it may have begun since.
+                    group.holder, group.free_s = None, max(group.free_s, group.expiry_s)
             if gone:
                 self._settle(group, now)
                 answers += self._answers(key, group, now)
@@ -270,12 +271,17 @@ def _standing(group: _Group) -> tuple[int, int, bool]:
     return (0, group.epoch, False) if holder is None else (holder.claim.id, group.epoch, holder.claim.holding)
 
 
-def _outranks(candidate: _Candidate, holder: _Candidate) -> bool:
-    """Of two who say that they forward, the later epoch, then the better order; who does not act yields."""
+def _outranks(candidate: _Candidate, holder: _Candidate, epoch_held: int) -> bool:
+    """Of two who say that they forward, the later epoch, then the better order; who does not act yields.
+
+    The holder's epoch is what it was granted, of which it may not have heard yet: or two whose claims and
+    grants cross would take the lease from each other for ever.
+    """
     if not holder.claim.holding:
         return True
     one, other = candidate.claim, holder.claim
-    return (one.epoch, -one.order, -one.id) > (other.epoch, -other.order, -other.id)
+    epoch = max(epoch_held, other.epoch)
+    return (one.epoch, -one.order, -one.id) > (epoch, -other.order, -other.id)
 
 
 def _rank(candidate: _Candidate, now: float) -> tuple[bool, int, int]:

@@ -303,3 +303,41 @@ def test_with_every_broker_dead_the_active_one_goes_on_and_no_other_starts() -> 
     assert world.candidates[who].state == "orphan"
     assert world.candidates[1 - who].state == "standby"
     assert not world.candidates[who].alone
+
+
+def test_an_answer_to_what_was_said_before_one_resigned_grants_nothing() -> None:
+    candidate = Candidate((1,), "x", 5, 0, 1)
+    candidate.ready = True
+    candidate.opened(0, 0.0)
+    grant = Grant((1,), "x", granted=True, please_resign=True, holder=5, epoch=1, lease_ms=250)
+    numbers = [candidate.claim(0, at_s).number for at_s in (10.0, 10.01)]
+    assert candidate.heard(0, grant._replace(number=numbers[0]), 10.02) == "active"
+    assert candidate.resign(10.03) == "standby"
+    assert candidate.heard(0, grant._replace(number=numbers[1]), 10.04) == "standby"
+    number = candidate.claim(0, 10.05, resign=True).number
+    assert candidate.heard(0, grant._replace(number=number), 10.06) == "active"  # nobody else can
+
+
+def test_the_rest_of_a_lease_is_nothing_to_go_on_when_who_gave_it_is_gone() -> None:
+    candidate = Candidate((1,), "x", 5, 0, 2)
+    candidate.ready = True
+    for broker, sent_s in ((0, 9.8), (1, 9.9)):
+        candidate.opened(broker, 0.0)
+        number = candidate.claim(broker, sent_s).number
+        grant = Grant((1,), "x", granted=True, holder=5, epoch=1, lease_ms=250, number=number)
+        candidate.heard(broker, grant, sent_s)
+    assert candidate.judge(10.06) == "active"  # the first has run out
+    assert candidate.unreachable(1, 10.07) == "doubt"
+    assert not candidate.may_forward(10.07)
+
+
+@pytest.mark.parametrize("alone", [False, True])
+def test_where_a_broker_is_out_of_reach_the_lease_of_the_last_one_must_be_over(alone: bool) -> None:
+    candidate = Candidate((1,), "x", 5, 0, 2)
+    candidate.ready = True
+    candidate.judge(0.0)
+    candidate.opened(1, 0.0)
+    number = candidate.claim(1, 1.0).number
+    grant = Grant((1,), "x", granted=True, alone=alone, holder=5, epoch=1, lease_ms=250, number=number)
+    assert candidate.heard(1, grant, 1.01) == ("active" if alone else "standby")
+    assert candidate.refused(0, 1.02) == "active"

@@ -163,6 +163,31 @@ def test_who_was_chosen_and_cannot_begin_makes_way_for_a_better_one_when_its_lea
     assert desk.say("a", 0).granted
 
 
+def test_one_who_has_not_heard_of_the_later_epoch_of_the_holder_does_not_take_it_from_it() -> None:
+    desk = Desk()
+    desk.settle()
+    desk.lose("a")
+    assert desk.heard["b"].epoch == 2
+    assert desk.say("a", 0, holding=True, epoch=1).epoch == 3
+    assert not desk.say("b", 1, holding=True, epoch=2).granted  # said before it heard of 3
+    assert desk.say("a", 0, holding=True, epoch=3).granted
+    assert desk.say("b", 1, holding=True, epoch=4).granted  # another broker has gone further
+
+
+def test_one_whose_connection_ends_may_have_begun_with_what_it_was_just_granted() -> None:
+    desk = Desk()
+    desk.say("a", 0)
+    desk.say("b", 1)
+    desk.wait(0.24)
+    desk.say("a", 0)
+    desk.say("b", 1)
+    desk.wait(0.02)
+    assert desk.heard["a"].granted
+    desk.lose("a")
+    assert desk.heard["b"].granted
+    assert not desk.heard["b"].alone
+
+
 def test_tables_are_bounded_and_what_does_not_fit_is_counted() -> None:
     table = LeaseTable(groups=3, candidates=2)
     for number in range(5):

@@ -1,0 +1,412 @@
+"""Gateways and brokers in virtual time: real candidacies and leases; what fails are wires and processes."""
+
+import random
+from collections import deque
+from collections.abc import Callable
+from heapq import heappop, heappush
+from typing import cast
+
+from appliance.lease import Broker, Candidacy
+from bridges.failover import Candidate
+from bridges.gate import Gate
+from bus.hub import Stats
+from bus.tmq.codec import Address
+from bus.tmq.lease import pack_claim, unpack_grant
+from devices.leases import LeaseTable
+
+Call = Callable[[], object]
+_TICK_S = 0.01
+
+
+class Timer:
+    def __init__(self) -> None:
+        self.cancelled = False
+
+    def cancel(self) -> None:
+        self.cancelled = True
+
+
+class Process:
+    """An event loop that can freeze and die. What is due while it is frozen is done when it thaws."""
+
+    def __init__(self, world: "World") -> None:
+        self.world, self.dead, self.frozen = world, False, False
+        self.late: list[tuple[Call, Timer]] = []
+        self.on_wake: Call = lambda: None
+
+    def time(self) -> float:
+        return self.world.now
+
+    def call_later(self, delay_s: float, call: Call) -> Timer:
+        timer = Timer()
+        self.world.at(self.world.now + max(0.0, delay_s), lambda: self.run(call, timer))
+        return timer
+
+    def run(self, call: Call, timer: Timer) -> None:
+        if timer.cancelled or self.dead:
+            return
+        if self.frozen:
+            self.late.append((call, timer))
+        else:
+            self.on_wake()
+            call()
+
+    def thaw(self) -> None:
+        """The guard looks first; then what came in, then timers, as they were due."""
+        if self.frozen:
+            self.frozen, late, self.late = False, self.late, []
+            for call, timer in late:
+                self.run(call, timer)
+
+
+class Path:
+    """Between a gateway and a broker; stalled, it holds up all that is under way."""
+
+    def __init__(self) -> None:
+        self.stalled = False
+        self.held: list[Call] = []
+
+
+class End:
+    """One end of a connection: what comes to it, in order. None is the end of the connection."""
+
+    def __init__(self, process: Process, path: Path, hear: Callable[[bytes | None], None]) -> None:
+        self.process, self.path, self.hear = process, path, hear
+        self.coming: deque[bytes | None] = deque()
+        self.last_s, self.open = 0.0, True
+
+    def put(self, frame: bytes | None) -> None:
+        self.coming.append(frame)
+        world = self.process.world
+        self.last_s = max(world.now + world.delay(), self.last_s)
+        world.at(self.last_s, self._carry)
+
+    def _carry(self) -> None:
+        if self.path.stalled:
+            self.path.held.append(self._carry)
+        else:
+            self.process.run(self._take, Timer())
+
+    def _take(self) -> None:
+        frame = self.coming.popleft() if self.coming else b""
+        if self.open and frame != b"":
+            self.open = frame is not None
+            self.hear(frame)
+
+    def reset(self, late: bool = False) -> None:
+        """The connection was broken: what was under way is lost."""
+        self.coming.clear()
+        if late:
+            self.put(None)
+        else:
+            self.coming.append(None)
+            self.process.world.at(self.process.world.now, self._carry)
+
+
+class Line:
+    """A connection from a gateway to a broker."""
+
+    def __init__(self, dialer: "Dialer", desk: "Desk", path: Path) -> None:
+        self.near = End(dialer.process, path, dialer.hear)
+        self.far = End(desk.process, path, lambda frame: desk.hear(self, frame))
+
+    def say(self, frame: bytes) -> None:
+        self.far.put(frame)
+
+    def answer(self, frame: bytes) -> None:
+        if self.near.process.dead or not self.near.open:
+            self.far.reset()  # nobody is there any more
+        else:
+            self.near.put(frame)
+
+
+class Desk:
+    """A broker process."""
+
+    def __init__(self, world: "World") -> None:
+        self.process = Process(world)
+        self.table = LeaseTable(hold_down_s=world.hold_down_s)
+        self.lines: list[Line] = []
+        self._tick()
+
+    def _tick(self) -> None:
+        self._send(self.table.tick(self.process.time()))
+        self.process.call_later(_TICK_S, self._tick)
+
+    def hear(self, line: Line, frame: bytes | None) -> None:
+        now = self.process.time()
+        if frame is not None:
+            self._send(self.table.heard(frame, line, now))
+        else:
+            self.lines.remove(line)
+            self._send(self.table.lost(line, now))
+
+    def _send(self, answers: list[tuple[object, bytes]]) -> None:
+        for line, frame in answers:
+            assert isinstance(line, Line)
+            if line.far.open:
+                line.answer(frame)
+
+
+class Dialer(Broker):
+    """A candidacy's connection to a broker, over a `Line` instead of a socket."""
+
+    line: Line | None = None
+    process: Process
+
+    def open(self, loop: object) -> None:
+        assert isinstance(loop, Process)
+        self.process, self.pause_s = loop, self._owner.candidate.heartbeat_ms / 1000
+        self._dial()
+
+    def _dial(self) -> None:
+        world, candidate = self.process.world, self._owner.candidate
+        path = self._path()
+        if path.stalled:
+            self.process.call_later(candidate.lease_s, self._failed(candidate.unreachable))
+        else:
+            self.process.call_later(2 * world.delay(), self._dialled)
+
+    def _path(self) -> Path:
+        return self.process.world.path(self._owner, self._number)
+
+    def _failed(self, tell: Callable[[int, float], object]) -> Call:
+        def call() -> None:
+            tell(self._number, self.process.time())
+            self._again()
+
+        return call
+
+    def _again(self) -> None:
+        self._owner.judge()
+        self.process.call_later(self.pause_s * random_of(self).uniform(0.5, 1.0), self._dial)
+        self.pause_s = self._pause_after(self.pause_s)
+
+    def _dialled(self) -> None:
+        desk, candidate = self.process.world.desks[self._number], self._owner.candidate
+        if self._path().stalled:
+            return self._dial()
+        if desk.process.dead:
+            self._failed(candidate.refused)()
+            return
+        self.line, self.pause_s = Line(self, desk, self._path()), 0.0
+        desk.lines.append(self.line)
+        candidate.opened(self._number, self.process.time())
+        self.claim()
+
+    def hear(self, frame: bytes | None) -> None:
+        now, candidate = self.process.time(), self._owner.candidate
+        if frame is None:
+            self.line = None
+            candidate.unreachable(self._number, now)
+            self._owner.judge()
+            return self._again()
+        grant = unpack_grant(frame)
+        assert grant is not None
+        candidate.heard(self._number, grant, now)
+        self._owner.judge()
+
+    def claim(self, resign: bool = False) -> None:
+        if self.line is not None:
+            claim = self._owner.candidate.claim(self._number, self.process.time(), resign)
+            self.line.say(pack_claim(claim))
+
+    def close(self) -> None:
+        if self.line is not None:
+            self.line.near.open = False
+            self.line.far.put(None)
+            self.line = None
+
+
+def random_of(dialer: Dialer) -> random.Random:
+    return dialer.process.world.chance
+
+
+class Door:
+    """As much of a gate as a candidacy moves. `busy_s`: until when its pipes have something queued."""
+
+    def __init__(self, world: "World") -> None:
+        self.open, self.busy_s, self.world = False, 0.0, world
+        self.window = self
+        self.stats = Stats()
+
+    def pause(self) -> None:
+        self.open = False
+
+    def resume(self, since_s: float | None = None) -> int:
+        self.open = True
+        return 0
+
+    def queued(self) -> int:
+        return int(self.world.now < self.busy_s)
+
+    def purge(self) -> None:
+        self.busy_s = 0.0
+
+    def blind(self, before_s: float) -> None:
+        pass
+
+
+class Gateway:
+    """A process with a copy of the bridge."""
+
+    def __init__(self, world: "World", order: int) -> None:
+        self.process, self.gate, self.order = Process(world), Door(world), order
+        self.links = True
+        self.candidate = Candidate(
+            (1,), "x", world.chance.getrandbits(31) + 1, order, len(world.desks), f"g{order}"
+        )
+        self.dialers: list[Dialer] = []
+        self.candidacy = Candidacy(
+            self.candidate, [("", n) for n in range(len(world.desks))], lambda: self.links, self._record,
+            self._dialer,
+        )  # fmt: skip
+        self.candidacy.gate = cast(Gate, self.gate)
+        self.world = world
+        world.owners[id(self.candidacy)] = order
+        world.kept.append(self.candidacy)
+        self.process.call_later(world.chance.random() * 0.1, self._open)
+
+    def _dialer(self, owner: Candidacy, number: int, address: Address) -> Dialer:
+        self.dialers.append(Dialer(owner, number, address))
+        return self.dialers[-1]
+
+    def _open(self) -> None:
+        self.candidacy.open(self.process)  # type: ignore[arg-type]
+        self.process.on_wake = self.candidacy.on_wake
+
+    def _record(self, kind: str, source: str, cause: str, **counts: int) -> None:
+        self.world.log.append((self.world.now, f"g{self.order}", kind, cause, counts.get("epoch", 0)))
+
+    def forwards_until(self, now: float) -> float:
+        """Until when, if nothing happens; before now if it does not."""
+        if self.process.dead or self.process.frozen or not self.gate.open:
+            return now
+        return self.candidate.until_s if self.candidate.may_forward(now) else now
+
+
+class World:
+    """`overlap_s`: how long more than one forwarded; `gap_s`: the longest time in which none did."""
+
+    def __init__(
+        self, seed: int, brokers: int = 2, gateways: int = 2, delay_s: float = 0.02, hold_down_s: float = 10.0
+    ) -> None:
+        self.now, self.chance = 100.0, random.Random(seed)
+        self.delay_s, self.hold_down_s = delay_s, hold_down_s
+        self.owners: dict[int, int] = {}
+        self.kept: list[Candidacy] = []  # that no id comes twice
+        self.log: list[tuple[float, str, str, str, int]] = []
+        self._due: list[tuple[float, int, Call]] = []
+        self._count = 0
+        self.paths: dict[tuple[int, int], Path] = {}
+        self.overlap_s = self.gap_s = 0.0
+        self.overlaps: list[tuple[float, list[int]]] = []
+        self.served_s = self.now
+        self.gateways: list[Gateway] = []
+        self.desks = [Desk(self) for _ in range(brokers)]
+        self.gateways = [Gateway(self, order) for order in range(gateways)]
+
+    def delay(self) -> float:
+        return self.chance.random() * self.delay_s
+
+    def path(self, owner: Candidacy, broker: int) -> Path:
+        return self.paths.setdefault((self.owners[id(owner)], broker), Path())
+
+    def at(self, when: float, call: Call) -> None:
+        self._count += 1
+        heappush(self._due, (when, self._count, call))
+
+    def run(self, seconds: float) -> None:
+        end_s = self.now + seconds
+        while self._due and self._due[0][0] <= end_s:
+            when, _, call = heappop(self._due)
+            self._pass(when)
+            call()
+        self._pass(end_s)
+
+    def _pass(self, when: float) -> None:
+        """Until `when`, nothing happens but that leases end."""
+        ends = sorted(min(when, gateway.forwards_until(self.now)) for gateway in self.gateways)
+        if ends[-1] > self.now:
+            self.gap_s = max(self.gap_s, self.now - self.served_s)
+            self.served_s = ends[-1]
+        both_s = (ends[-2] if len(ends) > 1 else self.now) - self.now
+        if both_s > 0:
+            self.overlap_s += both_s
+            self.overlaps.append((self.now, self.forwarding()))
+        self.now = when
+
+    def forwarding(self) -> list[int]:
+        return [g.order for g in self.gateways if g.forwards_until(self.now) > self.now]
+
+    def mark(self) -> None:
+        """Measure gaps and overlaps from here."""
+        self.overlap_s = self.gap_s = 0.0
+        self.overlaps.clear()
+        self.served_s = self.now
+
+    @property
+    def takeovers(self) -> int:
+        return sum(kind == "takeover" for _, _, kind, _, _ in self.log)
+
+    def silence_s(self) -> float:
+        return max(self.gap_s, self.now - self.served_s)
+
+    def kill(self, order: int) -> None:
+        gateway = self.gateways[order]
+        if gateway.process.dead:
+            return
+        gateway.process.dead = True
+        for dialer in gateway.dialers:
+            if dialer.line is not None:
+                dialer.line.far.put(None)
+
+    def stop(self, order: int) -> None:
+        """As it should be: it says goodbye."""
+        gateway = self.gateways[order]
+        if not gateway.process.dead and not gateway.process.frozen:
+            gateway.candidacy.close()
+            gateway.process.dead = True
+
+    def revive(self, order: int) -> None:
+        if self.gateways[order].process.dead:
+            self.gateways[order] = Gateway(self, order)
+
+    def kill_broker(self, broker: int) -> None:
+        desk = self.desks[broker]
+        if not desk.process.dead:
+            desk.process.dead = True
+            for line in desk.lines:
+                line.near.put(None)
+
+    def revive_broker(self, broker: int) -> None:
+        if self.desks[broker].process.dead:
+            self.desks[broker] = Desk(self)
+
+    def stall(self, order: int, broker: int) -> None:
+        self.paths.setdefault((order, broker), Path()).stalled = True
+
+    def flow(self, order: int, broker: int) -> None:
+        path = self.paths.setdefault((order, broker), Path())
+        path.stalled, held, path.held = False, path.held, []
+        for carry in held:
+            self.at(self.now, carry)
+
+    def cut(self, order: int, broker: int, late: bool = False) -> None:
+        """Something between them breaks the connection: both hear of it, at once or each at its time."""
+        line = self.gateways[order].dialers[broker].line
+        if line is not None:
+            line.near.reset(late)
+            line.far.reset(late)
+
+    def heal(self) -> None:
+        for order in range(len(self.gateways)):
+            for broker in range(len(self.desks)):
+                self.flow(order, broker)
+        for broker, desk in enumerate(self.desks):
+            desk.process.thaw()
+            self.revive_broker(broker)
+        for order, gateway in enumerate(self.gateways):
+            gateway.process.thaw()
+            gateway.links = True
+            self.revive(order)
