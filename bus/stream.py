@@ -4,19 +4,16 @@ import logging
 import os
 import socket
 from asyncio import AbstractEventLoop, TimerHandle
-from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import islice
 
+from bus.backlog import Backlog
 from bus.batch import Batch
 from bus.gathering import Gathering
 from bus.hub import Hub, Stats
 from bus.sp import HANDSHAKE, LEAD_IPC, Decoder, add_lead, handshake_fault
 
 log = logging.getLogger("buscoupler.bus")
-
-_VECTORS = 64  # queue items in one sendmsg
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +71,7 @@ class StreamPipe:
         self._lead = len(LEAD_IPC) if sock.family == socket.AF_UNIX else 0
         self._decoder = Decoder(scratch, options.message_bytes, self._lead)
         self._queue_bytes = options.queue_bytes
-        self._queue: deque[tuple[memoryview, int]] = deque()
+        self._queue = Backlog(self.stats)
         self._greeting = b""
         self._on_close = on_close
         self._closed = False
@@ -155,41 +152,24 @@ class StreamPipe:
 
     def _enqueue(self, data: bytes | bytearray | memoryview, written: int, batch: Batch) -> None:
         """Queue what is left of a batch. A batch that has begun must go on, whatever its size."""
-        stats, left = self.stats, len(data) - written
-        if not written and stats.queued_bytes + left > self._queue_bytes:
-            return stats.drop("queue full", batch.count)
+        if not written and self._queue.bytes + len(data) > self._queue_bytes:
+            return self.stats.drop("queue full", batch.count)
         owned = data if isinstance(data, bytes) else batch.keep()
         if not self._queue:
             self._loop.add_writer(self._socket, self._on_writable)
-        self._queue.append((memoryview(owned)[written:], batch.count))
-        stats.queued += batch.count
-        stats.queued_bytes += left
-        stats.sent_bytes += written
+        self._queue.put(memoryview(owned)[written:], batch.count)
+        self.stats.sent_bytes += written
         return None
 
     def _on_writable(self) -> None:
         try:
-            written = self._socket.sendmsg([view for view, _ in islice(self._queue, _VECTORS)])
+            self._queue.write(self._socket)
         except (BlockingIOError, InterruptedError):
             return
         except OSError as error:
             return self._fail(_reason(error))
-        self._written(written)
         if not self._queue:
             self._loop.remove_writer(self._socket)
-
-    def _written(self, written: int) -> None:
-        stats, queue = self.stats, self._queue
-        stats.sent_bytes += written
-        stats.queued_bytes -= written
-        while queue and written >= len(queue[0][0]):
-            view, count = queue.popleft()
-            written -= len(view)
-            stats.queued -= count
-            stats.sent += count
-        if written:
-            view, count = queue[0]
-            queue[0] = (view[written:], count)
 
     def _fail(self, reason: str, expected: bool = False) -> None:
         if not self._closed:
@@ -212,15 +192,9 @@ class StreamPipe:
         self._loop.remove_reader(self._socket)
         self._loop.remove_writer(self._socket)
         self._socket.close()
-        self._forget_queue()
+        self._queue.drop("closed")
         self._hub.detach(self)
         self._on_close(self)
-
-    def _forget_queue(self) -> None:
-        if self.stats.queued:
-            self.stats.drop("closed", self.stats.queued)
-        self._queue.clear()
-        self.stats.queued = self.stats.queued_bytes = 0
 
 
 def _reason(error: OSError) -> str:

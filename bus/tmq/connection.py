@@ -2,16 +2,14 @@
 
 import socket
 from asyncio import AbstractEventLoop
-from collections import deque
 from collections.abc import Callable
-from itertools import islice
 
+from bus.backlog import Backlog
 from bus.hub import Stats
 from bus.tcp import tune
 from bus.tmq.codec import Address, Cutter
 
 READ_BYTES = 256 * 1024
-_VECTORS = 64
 
 OnFrames = Callable[["Connection", list[bytes]], None]
 OnClosed = Callable[["Connection"], None]
@@ -33,7 +31,6 @@ class Connection:
         "_on_frames",
         "_queue",
         "_queue_bytes",
-        "_queued_bytes",
         "_socket",
         "address",
         "fault",
@@ -71,8 +68,7 @@ class Connection:
         self._loop, self._socket = loop, sock
         self._on_frames, self._on_closed = on_frames, on_closed
         self._cutter = Cutter()
-        self._queue: deque[tuple[memoryview, int]] = deque()
-        self._queue_bytes, self._queued_bytes = queue_bytes, 0
+        self._queue, self._queue_bytes = Backlog(self.stats), queue_bytes
         self._lost: list[Callable[[Connection], None]] = []
         self._closed = False
         tune(sock)
@@ -84,7 +80,7 @@ class Connection:
 
     @property
     def queued_bytes(self) -> int:
-        return self._queued_bytes
+        return self._queue.bytes
 
     @property
     def half(self) -> bool:
@@ -152,50 +148,31 @@ class Connection:
             self.close(reason_of(error))
             return False
         self.said_s = self._loop.time()
+        self.stats.sent_bytes += written
         if written == len(data):
             self.stats.sent += count
-            self.stats.sent_bytes += written
             return True
         return self._enqueue(memoryview(data)[written:], count, begun=written > 0)
 
     def _enqueue(self, view: memoryview, count: int, begun: bool = False) -> bool:
-        stats = self.stats
-        if not begun and self._queued_bytes + len(view) > self._queue_bytes:
-            stats.drop("queue full", count) if count else None
+        if not begun and self._queue.bytes + len(view) > self._queue_bytes:
+            self.stats.drop("queue full", count) if count else None
             return False
         if not self._queue:
             self._loop.add_writer(self._socket, self._on_writable)
-        self._queue.append((view, count))
-        self._queued_bytes += len(view)
-        stats.queued += count
-        stats.queued_bytes += len(view)
+        self._queue.put(view, count)
         return True
 
     def _on_writable(self) -> None:
         try:
-            written = self._socket.sendmsg([view for view, _ in islice(self._queue, _VECTORS)])
+            self._queue.write(self._socket)
         except (BlockingIOError, InterruptedError):
             return
         except OSError as error:
             return self.close(reason_of(error))
         self.said_s = self._loop.time()
-        self._written(written)
         if not self._queue:
             self._loop.remove_writer(self._socket)
-
-    def _written(self, written: int) -> None:
-        stats, queue = self.stats, self._queue
-        self._queued_bytes -= written
-        stats.queued_bytes -= written
-        stats.sent_bytes += written
-        while queue and written >= len(queue[0][0]):
-            view, count = queue.popleft()
-            written -= len(view)
-            stats.queued -= count
-            stats.sent += count
-        if written:
-            view, count = queue[0]
-            queue[0] = (view[written:], count)
 
     def close(self, why: str = "") -> None:
         """Let go; what was queued becomes counted drops. Idempotent."""
@@ -205,20 +182,11 @@ class Connection:
         self._loop.remove_reader(self._socket)
         self._loop.remove_writer(self._socket)
         self._socket.close()
-        self._forget_queue()
+        self._queue.drop("peer gone")
         self._on_closed(self)
         lost, self._lost = self._lost, []
         for callback in lost:
             callback(self)
-
-    def _forget_queue(self) -> None:
-        count = sum(count for _, count in self._queue)
-        if count:
-            self.stats.drop("peer gone", count)
-        self.stats.queued -= count
-        self.stats.queued_bytes -= self._queued_bytes
-        self._queued_bytes = 0
-        self._queue.clear()
 
 
 def reason_of(error: OSError) -> str:
