@@ -1,13 +1,9 @@
 """`python -m benchmarks.bridges`: measure bridges that translate each frame; write performance-bridges.md."""
 
-import argparse
 import json
-import shlex
-import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import product
@@ -26,10 +22,10 @@ from benchmarks.bridge_systems import (
     generator,
     pinned,
 )
+from benchmarks.plan import plan, run_as_command, status
 from benchmarks.run import Sample
 from benchmarks.systems import BenchError, System, free_port, started
 
-DOCS = Path(__file__).parent.parent / "docs"
 MARGIN_S = 40.0
 
 LOADS = (
@@ -142,52 +138,15 @@ def _tell(sample: Sample) -> None:
     print(f"{sample.load:16} {sample.system:6} {text}", flush=True)
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.bridges", description=__doc__)
-    parser.add_argument("--only", default="", metavar="NAMES", help="systems, with commas: ours,zmq,zenoh")
-    parser.add_argument(
-        "--loads", default="", metavar="NAMES", help="loads, with commas: trunk,multicast,..."
-    )
-    parser.add_argument("--seconds", type=float, default=2.0, help="length of one measurement (default 2)")
-    parser.add_argument("--repeat", type=int, default=3, help="measurements of each (default 3)")
-    parser.add_argument(
-        "--output", type=Path, metavar="DIR", help="where the report goes (default: docs for a full run)"
-    )
-    return parser
-
-
-def _chosen(known: Sequence[Any], names: str) -> list[Any]:
-    wanted = names.split(",") if names else [item.name for item in known]
-    if unknown := set(wanted) - {item.name for item in known}:
-        raise SystemExit(f"benchmarks.bridges: no {', '.join(sorted(unknown))}")
-    return [item for item in known if item.name in wanted]
-
-
-def _interrupted(*_: object) -> None:
-    raise SystemExit(1)
-
-
 def main() -> int:
     """Exit status: 0; 1 when our own bridge could not be measured everywhere; 2 for wrong use."""
-    options = _parser().parse_args()
-    signal.signal(signal.SIGTERM, _interrupted)
-    systems, loads = _chosen(SYSTEMS, options.only), _chosen(LOADS, options.loads)
-    start = time.monotonic()
-    samples = run(loads, systems, options.repeat, options.seconds, _tell)
-    directory = options.output or (None if options.only or options.loads else DOCS)
-    if directory:
-        minutes = (time.monotonic() - start) / 60
-        command = shlex.join(["python", "-m", "benchmarks.bridges", *sys.argv[1:]])
-        words = f"repeats: {options.repeat}, of {options.seconds:g} s each; {minutes:.0f} minutes in all"
-        directory.mkdir(parents=True, exist_ok=True)
-        path = directory / "performance-bridges.md"
-        path.write_text(page(samples, loads, systems, command, words))
-        print(f"written: {path}")
-    return int(any(sample.trouble and sample.system == "ours" for sample in samples))
+    todo = plan("benchmarks.bridges", __doc__, SYSTEMS, LOADS, sys.argv[1:])
+    samples = run(todo.loads, todo.systems, todo.repeats, todo.seconds, _tell)
+    if todo.directory:
+        text = page(samples, todo.loads, todo.systems, *todo.circumstances())
+        todo.file("performance-bridges.md").write_text(text)
+    return status(samples)
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except KeyboardInterrupt:
-        sys.exit(130)
+    run_as_command(main)
