@@ -1,6 +1,7 @@
 """Each job finds exactly what was planted in a capture, and nothing else."""
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -13,6 +14,7 @@ from benchmarks.planted import KINDS, Plan, Truth, generate
 from benchmarks.planted_names import FILE
 from bus.pattern import token
 from pipeline import audit, capture, failovers, last, latency, rates, tokens
+from pipeline.expected import SEGMENTS_A_WORD
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -25,24 +27,48 @@ class Planted(NamedTuple):
     plan: Plan
 
 
-@pytest.fixture(scope="module", params=["trunk", "all"])
-def planted(
-    request: pytest.FixtureRequest, spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory
-) -> Planted:
-    directory: Path = tmp_path_factory.mktemp(request.param)
-    plan = Plan(
-        rows=30_000, seed=7, lost=0.005, doubled=0.003, echoed=0.002, aged=0.002, envelope=request.param
-    )
+FAULTY = Plan(rows=30_000, seed=7, lost=0.005, doubled=0.003, echoed=0.002, aged=0.002)
+CASES = {
+    "envelopes on the trunk": FAULTY,
+    "envelopes": replace(FAULTY, envelope="all"),
+    "more segments than a word holds": replace(
+        FAULTY, rows=60_000, gateways=40, rate=200.0, lost=0.04, doubled=0.02, echoed=0.02, aged=0.02
+    ),
+}
+
+
+def make(directory: Path, spark: "SparkSession", plan: Plan) -> Planted:
     truth = generate(directory, plan)
     return Planted(directory, capture.read(spark, capture.root(str(directory))), truth, plan)
 
 
 @pytest.fixture(scope="module")
-def audited(planted: Planted) -> audit.Audit:
-    return audit.audit(planted.rows)
+def planted(spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> Planted:
+    return make(tmp_path_factory.mktemp("planted"), spark, FAULTY)
 
 
-def test_the_audit_finds_every_fault_and_no_other(planted: Planted, audited: audit.Audit) -> None:
+@pytest.fixture(scope="module", params=list(CASES))
+def case(
+    request: pytest.FixtureRequest,
+    planted: Planted,
+    spark: "SparkSession",
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Planted:
+    plan: Plan = CASES[request.param]
+    return planted if plan is FAULTY else make(tmp_path_factory.mktemp("case"), spark, plan)
+
+
+@pytest.fixture(scope="module")
+def audited(case: Planted) -> audit.Audit:
+    return audit.audit(case.rows)
+
+
+def test_the_cases_differ_in_what_they_are_to_show() -> None:
+    assert CASES["more segments than a word holds"].gateways > SEGMENTS_A_WORD
+    assert len({plan.envelope for plan in CASES.values()}) == 2
+
+
+def test_the_audit_finds_every_fault_and_no_other(case: Planted, audited: audit.Audit) -> None:
     found: dict[str, Counter[str]] = {"lost": Counter(), "duplicate": Counter(), "echo": Counter()}
     for row in audited.summary.collect():
         where = (
@@ -52,33 +78,33 @@ def test_the_audit_finds_every_fault_and_no_other(planted: Planted, audited: aud
         )
         found[row.kind][where] += row["count"]
     assert min(map(len, found.values())) > 0
-    assert found["lost"] == planted.truth.missing
-    assert found["duplicate"] == +planted.truth.duplicates
-    assert found["echo"] == +planted.truth.echoes
+    assert found["lost"] == case.truth.missing
+    assert found["duplicate"] == +case.truth.duplicates
+    assert found["echo"] == +case.truth.echoes
 
 
 def test_the_audit_counts_all_frames_and_says_how_they_were_matched(
-    planted: Planted, audited: audit.Audit
+    case: Planted, audited: audit.Audit
 ) -> None:
     (row,) = audited.totals.collect()
-    assert row.frames == planted.truth.frames
+    assert row.frames == case.truth.frames
     assert (row.by_envelope > 0, row.by_both > 0) == (
-        planted.plan.envelope == "all",
-        planted.plan.envelope == "trunk",
+        case.plan.envelope == "all",
+        case.plan.envelope == "trunk",
     )
 
 
-def test_the_ledgers_are_read_and_beside_the_traffic(planted: Planted, audited: audit.Audit) -> None:
+def test_the_ledgers_are_read_and_beside_the_traffic(case: Planted, audited: audit.Audit) -> None:
     drops = {f"{r.gateway} {r.bus} {r.reason}": r["count"] for r in audited.ledger.collect()}
-    assert drops == dict(planted.truth.ledger)
+    assert drops == dict(case.truth.ledger)
     for row in audit.agreement(audited.findings, audited.ledger).collect():
-        expected = planted.truth.ledger[f"{row.gateway} trunk queue full"]
+        expected = case.truth.ledger[f"{row.gateway} trunk queue full"]
         assert row.at_sender == expected, row
 
 
-def test_the_recorders_missed_nothing(planted: Planted, audited: audit.Audit) -> None:
+def test_the_recorders_missed_nothing(case: Planted, audited: audit.Audit) -> None:
     rows = audited.capture.collect()
-    assert sum(row.rows for row in rows) == planted.truth.rows
+    assert sum(row.rows for row in rows) == case.truth.rows
     assert all(row.missed == row.holes == 0 for row in rows)
 
 
