@@ -15,6 +15,12 @@ def line(tmp_path: Path) -> Iterator[PtyPair]:
     pair.close()
 
 
+@pytest.fixture(params=["thread", "loop"])
+def blocks(request: pytest.FixtureRequest) -> bool:
+    """Whether the I2C adapter blocks, and so has a thread."""
+    return bool(request.param == "thread")
+
+
 @pytest.fixture(autouse=True)
 def ledgers(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Whatever a test does: every pipe that was ever on a hub balances, and so do pipes and their ports."""

@@ -145,7 +145,7 @@ def no_stub() -> str:
 
 
 I2C_LEFT_OUT = {
-    _GARBAGE: "a target's 64 bytes hold no stream: flipped bits are in tests/bridges/test_codec_mailbox.py"
+    _GARBAGE: "a target's 64 bytes hold no stream; flipped bits: tests/bridges/test_codec_mailbox_faults.py"
 }
 MAKERS = [
     Maker("i2c", 30 - 4, i2c, partial(i2c, clogged=True), left_out=I2C_LEFT_OUT),
