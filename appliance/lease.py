@@ -24,6 +24,7 @@ DRAIN_S = 1.0  # for what waits in pipes, before we resign
 BLIND_S = 0.1  # after a link came up: what came out in the meantime was not heard
 OVERSLEPT_S = 1.0  # a standby's sockets hold what comes in so long a stall
 RETRY_MAX_S = 1.0
+SILENT_LEASES = 4  # until a broker that does not answer is called again
 _LOOK_S = 0.005
 _SILENCE_MS = 60_000  # the broker notices silence by the lease, not by this
 Record = Callable[..., object]
@@ -53,6 +54,7 @@ class Candidacy:
         self._timer: TimerHandle | None = None
         self._settling: TimerHandle | None = None
         self._granted_s = 0.0
+        self._began = False  # chosen, and nothing has been sent in this turn yet
         self._resigning_s: float | None = None
         self._standing: State = "standby"
         self._up_s: float | None = None
@@ -84,11 +86,11 @@ class Candidacy:
     def _beat(self) -> None:
         """Once a heartbeat: is everything up, and does everyone know?"""
         assert self._loop is not None
+        self._timer = self._loop.call_later(self.candidate.heartbeat_ms / 1000, self._beat)  # come what may
         self._look_at_links()
         self.judge()
         for broker in self._brokers:
             broker.claim()
-        self._timer = self._loop.call_later(self.candidate.heartbeat_ms / 1000, self._beat)
 
     def _look_at_links(self) -> None:
         now, up = self.now(), self.links_up()
@@ -154,7 +156,7 @@ class Candidacy:
         elif was in ("standby", "fenced"):
             self._settle()
         else:
-            self._forward(was)
+            self._forward()
         self.record("lease", self.name, f"{state}: {self.candidate.cause}", epoch=self.candidate.epoch)
         for broker in self._brokers:
             broker.claim()
@@ -164,7 +166,7 @@ class Candidacy:
             self.gate.pause()
 
     def _stop(self, purge: bool) -> None:
-        self._resigning_s = None
+        self._resigning_s, self._began = None, False
         if self._settling is not None:
             self._settling.cancel()
             self._settling = None
@@ -176,23 +178,24 @@ class Candidacy:
     def _settle(self) -> None:
         """Read first what the other still got out."""
         assert self._loop is not None
-        self._granted_s = self.now()
+        self._granted_s, self._began = self.now(), True
         self._settling = self._loop.call_later(SETTLE_S, self._settled)
 
     def _settled(self) -> None:
         self._settling = None
         if self.candidate.may_forward(self.now()):
-            self._forward("standby")
+            self._forward()
         else:
             self.judge()
 
-    def _forward(self, was: State) -> None:
-        if self._settling is not None or self.gate is None or self.gate.open:
+    def _forward(self) -> None:
+        if self._settling is not None or self.resigning or self.gate is None or self.gate.open:
             return
         stale = self.gate.window.stats.dropped.get("stale", 0)
-        count = self.gate.resume(self._granted_s if was == "standby" else None)
+        count = self.gate.resume(self._granted_s if self._began else None)
         self.replayed += count
-        if was == "standby":
+        if self._began:
+            self._began = False
             self.takeovers += 1
             self.record(
                 "takeover", self.name, self.candidate.cause,
@@ -208,12 +211,14 @@ class Candidacy:
     def _drain(self) -> None:
         if self._loop is None or self._resigning_s is None or self.gate is None:
             return
+        if self.candidate.state == "active" and not self.candidate.asked_to_resign:
+            self._resigning_s = None  # the better one has gone again
+            return self._forward()
         if self.gate.queued() and self.now() - self._resigning_s < DRAIN_S:
             self._loop.call_later(_LOOK_S, self._drain)
             return
-        self.gate.purge()
-        self._resigning_s = None
         self._standing = self.candidate.resign(self.now())
+        self._stop(purge=True)
         for broker in self._brokers:
             broker.claim(resign=True)
         self.record("lease", self.name, "standby: resigned", epoch=self.candidate.epoch)
@@ -224,9 +229,6 @@ class Candidacy:
             return
         if isinstance(self._loop, WakefulLoop):
             self._loop.unguard(self.on_wake)
-        for handle in (self._timer, self._settling):
-            if handle is not None:
-                handle.cancel()
         self._pause()
         if self.candidate.holding:
             self.candidate.resign(self.now())
@@ -234,6 +236,10 @@ class Candidacy:
                 broker.claim(resign=True)
         for broker in self._brokers:
             broker.close()
+        for handle in (self._timer, self._settling):
+            if handle is not None:
+                handle.cancel()
+        self._pause()
         self._loop = None
 
 
@@ -256,16 +262,22 @@ class Broker:
         while True:
             try:
                 sock = await self._connect(candidate.lease_s)
-            except ConnectionRefusedError:
-                candidate.refused(self._number, self._owner.now())
-            except OSError:
-                candidate.unreachable(self._number, self._owner.now())
-            else:
                 pause_s = 0.0
                 await self._serve(sock)
-            self._owner.judge()
+            except ConnectionRefusedError:
+                candidate.refused(self._number, self._owner.now())
+            except (OSError, UnicodeError):  # the latter for names that no resolver takes
+                candidate.unreachable(self._number, self._owner.now())
+            self._judge()
             await asyncio.sleep(pause_s * random.uniform(0.5, 1.0))
             pause_s = self._pause_after(pause_s)
+
+    def _judge(self) -> None:
+        """Trouble in what follows from a state must not end our connection for ever."""
+        try:
+            self._owner.judge()
+        except Exception:
+            log.exception("%s: after trouble with %s:%d", self._owner.name, *self.address)
 
     def _pause_after(self, pause_s: float) -> float:
         """A holder must be first at a broker that is back; one in doubt forwards nothing meanwhile."""
@@ -294,12 +306,12 @@ class Broker:
             self._owner.candidate.unreachable(self._number, self._owner.now())
             if not gone.done():
                 gone.set_result(None)
-            self._owner.judge()
+            self._judge()
 
         name = f"{self.address[0]}:{self.address[1]}"
         self.connection = Connection(self._loop, sock, name, self._on_frames, on_closed)
+        self._owner.candidate.opened(self._number, self._owner.now())  # what follows may find it gone
         self.connection.say(pack_hello(Hello(secrets.randbits(32), _SILENCE_MS)))
-        self._owner.candidate.opened(self._number, self._owner.now())
         self.claim()
         try:
             await gone
@@ -310,7 +322,12 @@ class Broker:
     def claim(self, resign: bool = False) -> None:
         """Send a heartbeat, if there is a connection and it takes one now."""
         connection = self.connection
-        if connection is None or connection.closed or connection.queued_bytes:
+        if connection is None or connection.closed:
+            return
+        if self._owner.now() - connection.heard_s > SILENT_LEASES * self._owner.candidate.lease_s:
+            # TCP sends again at ever longer intervals: after a long cut, a new connection is sooner.
+            return connection.close("no answer")
+        if connection.queued_bytes:
             return
         claim = self._owner.candidate.claim(self._number, self._owner.now(), resign)
         with contextlib.suppress(FrameError):
@@ -321,7 +338,7 @@ class Broker:
             grant = unpack_grant(frame)
             if grant is not None:
                 self._owner.candidate.heard(self._number, grant, self._owner.now())
-        self._owner.judge()
+        self._judge()
 
     def close(self) -> None:
         if self._task is not None:

@@ -13,11 +13,15 @@ Guard = Callable[[], None]
 
 class _Selector(selectors.DefaultSelector):
     guards: tuple[Guard, ...] = ()
+    on_fault: Callable[[Exception], None]
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         ready = super().select(timeout)
         for guard in self.guards:
-            guard()
+            try:
+                guard()
+            except Exception as error:  # out of here it would end the loop, and the process
+                self.on_fault(error)
         return ready
 
 
@@ -26,7 +30,11 @@ class WakefulLoop(asyncio.SelectorEventLoop):
 
     def __init__(self) -> None:
         self._waking = _Selector()
+        self._waking.on_fault = self._on_fault
         super().__init__(self._waking)
+
+    def _on_fault(self, error: Exception) -> None:
+        self.call_exception_handler({"message": "a guard failed", "exception": error})
 
     def guard(self, function: Guard) -> None:
         self._waking.guards += (function,)

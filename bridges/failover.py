@@ -170,7 +170,7 @@ class Candidate:
         elif all(voice.reach == "refused" for voice in self.voices):
             if self.state != "orphan":
                 self._enter("orphan", "no broker is left")
-                self.until_s = inf
+            self.until_s = inf  # also where one was back for a moment
         elif self.state == "orphan":
             self._judge_orphan(now)
         elif now >= self.until_s:

@@ -111,6 +111,8 @@ class LeaseTable:
             if len(self._groups) >= self._groups_max and not self._forget(now):
                 return self._reject("groups full")
             group = self._groups[key] = _Group(now)
+        if _late(group.candidates.get(claim.id), claim, who, now):
+            return self._reject("late")
         candidate = self._candidate(group, claim, who, now)
         if candidate is None:
             return self._reject("candidates full")
@@ -129,7 +131,7 @@ class LeaseTable:
     def _candidate(self, group: _Group, claim: Claim, who: Hashable, now: float) -> _Candidate | None:
         known = group.candidates.get(claim.id)
         if known is None:
-            if len(group.candidates) >= self._candidates_max:
+            if len(group.candidates) >= self._candidates_max and not _forget_silent(group, now):
                 return None
             known = group.candidates[claim.id] = _Candidate(who, claim, now)
         known.who, known.claim, known.heard_s = who, claim, now
@@ -167,7 +169,7 @@ class LeaseTable:
             group.free_s = max(group.free_s, group.expiry_s)
         again = candidate.claim.id == group.last_id and not candidate.claim.resign
         if not again and (not candidate.claim.holding or candidate.claim.epoch < group.epoch):
-            group.epoch = (group.epoch + 1) & 0xFFFFFFFF
+            group.epoch = min(group.epoch + 1, 0xFFFFFFFF)
         group.last_id, group.epoch_held = candidate.claim.id, group.epoch
         group.holder, group.granted_s, group.expiry_s = candidate, now, now + candidate.lease_s
         self.grants += 1
@@ -282,6 +284,21 @@ def _outranks(candidate: _Candidate, holder: _Candidate, epoch_held: int) -> boo
     one, other = candidate.claim, holder.claim
     epoch = max(epoch_held, other.epoch)
     return (one.epoch, -one.order, -one.id) > (epoch, -other.order, -other.id)
+
+
+def _late(known: _Candidate | None, claim: Claim, who: Hashable, now: float) -> bool:
+    """Whether this was said before what we know, on a connection that has been given up since."""
+    if known is None or known.who == who or not known.live(now):
+        return False
+    return (claim.number - known.claim.number) & 0xFFFF >= 0x8000
+
+
+def _forget_silent(group: _Group, now: float) -> bool:
+    """Make room in a group: whoever has said nothing for a lease comes again when it speaks."""
+    silent = [id for id, c in group.candidates.items() if not c.live(now) and c is not group.holder]
+    for id in silent:
+        del group.candidates[id]
+    return bool(silent)
 
 
 def _rank(candidate: _Candidate, now: float) -> tuple[bool, int, int]:

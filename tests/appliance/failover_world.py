@@ -6,7 +6,7 @@ from collections.abc import Callable
 from heapq import heappop, heappush
 from typing import cast
 
-from appliance.lease import Broker, Candidacy
+from appliance.lease import SILENT_LEASES, Broker, Candidacy
 from bridges.failover import Candidate
 from bridges.gate import Gate
 from bus.hub import Stats
@@ -157,6 +157,7 @@ class Dialer(Broker):
     def open(self, loop: object) -> None:
         assert isinstance(loop, Process)
         self.process, self.pause_s = loop, self._owner.candidate.heartbeat_ms / 1000
+        self.lease_s = self._owner.candidate.lease_s
         self._dial()
 
     def _dial(self) -> None:
@@ -191,6 +192,7 @@ class Dialer(Broker):
             return
         self.line, self.pause_s = Line(self, desk, self._path()), 0.0
         desk.lines.append(self.line)
+        self.heard_s = self.process.time()
         candidate.opened(self._number, self.process.time())
         self.claim()
 
@@ -201,13 +203,17 @@ class Dialer(Broker):
             candidate.unreachable(self._number, now)
             self._owner.judge()
             return self._again()
+        self.heard_s = now
         grant = unpack_grant(frame)
         assert grant is not None
         candidate.heard(self._number, grant, now)
         self._owner.judge()
 
     def claim(self, resign: bool = False) -> None:
-        if self.line is not None:
+        if self.line is not None and self.process.time() - self.heard_s > SILENT_LEASES * self.lease_s:
+            self.close()
+            self.hear(None)
+        elif self.line is not None:
             claim = self._owner.candidate.claim(self._number, self.process.time(), resign)
             self.line.say(pack_claim(claim))
 

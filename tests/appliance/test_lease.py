@@ -1,14 +1,20 @@
 """A bridge's candidacy on a loop whose time the tests make."""
 
+import asyncio
+from asyncio import StreamReader, StreamWriter
 from collections.abc import Callable
+from contextlib import closing
 from typing import cast
 
 import pytest
 
 from appliance.lease import Candidacy
+from appliance.wakeful import WakefulLoop
 from bridges.failover import Candidate
 from bridges.gate import Gate
 from bus.tmq.lease import Grant
+from tests.appliance.failover_world import World
+from tests.bridges.support import until
 
 
 class Timer:
@@ -93,3 +99,128 @@ def test_a_holder_that_slept_for_a_lease_listens_anew() -> None:
     one.loop.run(0.05)
     assert not one.candidate.holding
     assert not one.candidate.ready
+
+
+def holder(brokers: int = 1) -> World:
+    """A world in which g1 forwards, and g0, its better, is about to get its place back."""
+    world = World(5, brokers, 2, hold_down_s=1.0)
+    world.run(1.0)
+    world.kill(0)
+    world.run(0.5)
+    assert world.forwarding() == [1]
+    world.revive(0)
+    world.gateways[1].gate.busy_s = world.now + 9.0
+    while not world.gateways[1].candidacy.resigning:
+        world.run(0.01)
+    return world
+
+
+def test_one_that_resigns_lets_nothing_out_though_a_broker_confirms_it_meanwhile() -> None:
+    world = holder(2)
+    resigning = world.gateways[1]
+    world.stall(0, 1)
+    world.run(0.01)
+    for broker in range(2):
+        world.cut(1, broker)
+    world.run(0.001)
+    states = {resigning.candidate.state}
+    while resigning.candidacy.resigning:
+        world.run(0.002)
+        states.add(resigning.candidate.state)
+        assert not resigning.gate.open
+    assert states == {"doubt", "active", "standby"}
+    world.flow(0, 1)
+    world.run(1.0)
+    assert not resigning.gate.open
+    assert world.forwarding() == [0]
+    world.kill(0)
+    world.run(0.1)
+    assert world.forwarding() == [1]
+
+
+def test_one_that_resigns_goes_on_at_once_when_its_better_is_gone_again() -> None:
+    world = holder()
+    world.mark()
+    world.kill(0)
+    world.run(0.2)
+    assert world.forwarding() == [1]
+    assert world.silence_s() < 0.2
+
+
+def test_a_turn_that_began_in_doubt_is_a_takeover_all_the_same() -> None:
+    world = World(5, 1, 1)
+    while world.gateways[0].candidate.state != "active":
+        world.run(0.001)
+    world.cut(0, 0)
+    world.run(0.5)
+    assert world.forwarding() == [0]
+    assert world.gateways[0].candidacy.takeovers == 1
+
+
+def test_a_heartbeat_goes_on_whatever_fails_in_between() -> None:
+    one = Standby()
+    beats = one.candidate.claim(0, one.loop.now).number
+    one.candidacy.links_up = lambda: 1 // 0 > 0
+    for _ in range(3):
+        with pytest.raises(ZeroDivisionError):
+            one.loop.run(0.5)
+    one.candidacy.links_up = lambda: True
+    one.loop.run(0.5)
+    assert one.candidate.ready
+    assert beats == 1
+
+
+def test_a_guard_that_fails_does_not_end_the_loop() -> None:
+    faults: list[str] = []
+    with closing(WakefulLoop()) as loop:
+        loop.set_exception_handler(lambda _, context: faults.append(str(context["exception"])))
+        loop.guard(lambda: [][0])
+        assert loop.run_until_complete(asyncio.sleep(0, "done")) == "done"
+    assert "list index out of range" in faults
+
+
+def candidacy(address: tuple[str, int], heartbeat_ms: int = 10) -> Candidacy:
+    return Candidacy(Candidate((1,), "x", 5, 0, 1, heartbeat_ms=heartbeat_ms), [address], lambda: True)
+
+
+async def test_a_name_that_no_resolver_takes_is_out_of_reach_and_is_asked_again() -> None:
+    one = candidacy(("a..b", 9942))
+    one.open(asyncio.get_running_loop())
+    voice = one.candidate.voices[0]
+    await until(lambda: voice.reach == "unreachable")
+    voice.reach = "unknown"
+    await until(lambda: voice.reach == "unreachable")
+    one.close()
+
+
+async def test_trouble_in_what_follows_from_a_state_does_not_end_the_connection_for_ever(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    calls = 0
+
+    def serve(_: StreamReader, writer: StreamWriter) -> None:
+        nonlocal calls
+        calls += 1
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    one = candidacy(server.sockets[0].getsockname())
+    one.open(asyncio.get_running_loop())
+    asyncio.get_running_loop().set_exception_handler(lambda *_: None)
+    monkeypatch.setattr(one, "judge", lambda: [][0])
+    await until(lambda: calls >= 3)
+    monkeypatch.undo()
+    one.close()
+    server.close()
+
+
+async def test_a_broker_that_does_not_answer_is_called_again() -> None:
+    calls: list[StreamWriter] = []
+    server = await asyncio.start_server(lambda _, writer: calls.append(writer), "127.0.0.1", 0)
+    one = candidacy(server.sockets[0].getsockname())
+    one.open(asyncio.get_running_loop())
+    await until(lambda: len(calls) >= 3)
+    one.close()
+    for writer in calls:
+        writer.close()
+    server.close()

@@ -341,3 +341,16 @@ def test_where_a_broker_is_out_of_reach_the_lease_of_the_last_one_must_be_over(a
     grant = Grant((1,), "x", granted=True, alone=alone, holder=5, epoch=1, lease_ms=250, number=number)
     assert candidate.heard(1, grant, 1.01) == ("active" if alone else "standby")
     assert candidate.refused(0, 1.02) == "active"
+
+
+def test_an_orphan_goes_on_when_a_broker_was_back_for_a_moment_only() -> None:
+    candidate = Candidate((1,), "x", 5, 0, 1)
+    candidate.ready = True
+    candidate.opened(0, 0.0)
+    number = candidate.claim(0, 1.0).number
+    candidate.heard(0, Grant((1,), "x", granted=True, holder=5, lease_ms=250, number=number), 1.0)
+    assert candidate.refused(0, 1.1) == "orphan"
+    assert candidate.opened(0, 2.0) == "orphan"
+    candidate.unreachable(0, 2.01)
+    assert candidate.refused(0, 2.02) == "orphan"
+    assert candidate.may_forward(9.0)

@@ -200,6 +200,34 @@ def test_tables_are_bounded_and_what_does_not_fit_is_counted() -> None:
     assert table.heard(pack_claim(Claim((9,), "x", 1)), "new", 1.0)
 
 
+def test_what_was_said_on_a_connection_that_has_been_given_up_since_is_late() -> None:
+    """Read after the new connection's claims, its end would take the lease from a holder that is well."""
+    table = LeaseTable()
+    claim = Claim(FRIDGE, "fridge", 1, ready=True, holding=True, epoch=1)
+    assert table.heard(pack_claim(claim._replace(number=3)), "new", 0.0)
+    assert table.heard(pack_claim(claim._replace(number=0xFFFF)), "old", 0.01) == []
+    assert table.rejected == {"late": 1}
+    assert table.lost("old", 0.02) == []
+    assert table.heard(pack_claim(claim._replace(number=0x7FFF)), "newest", 0.03)
+    assert table.heard(pack_claim(claim._replace(number=1)), "after a long while", 9.0)
+
+
+def test_whoever_falls_silent_makes_room_for_others() -> None:
+    table = LeaseTable(candidates=2)
+    for number in (1, 2):
+        table.heard(pack_claim(Claim(FRIDGE, "x", number, ready=True)), f"c{number}", 0.0)
+    assert table.heard(pack_claim(Claim(FRIDGE, "x", 3)), "c3", 0.1) == []
+    assert table.heard(pack_claim(Claim(FRIDGE, "x", 3)), "c3", 0.6)
+
+
+def test_an_epoch_stays_at_its_end() -> None:
+    desk = Desk()
+    desk.say("b", 1, epoch=0xFFFFFFFF)
+    desk.wait(0.26)
+    assert desk.say("b", 1).granted
+    assert desk.heard["b"].epoch == 0xFFFFFFFF
+
+
 @given(st.binary(max_size=60), st.sampled_from([BRIDGE | BROKER, BRIDGE]))
 def test_bytes_that_are_no_claim_are_counted_and_never_raise(data: bytes, kind: int) -> None:
     table = LeaseTable()
