@@ -5,13 +5,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import functions as F
 
-from pipeline.schema import Direction, Kind
+from pipeline.schema import BRIDGE, Direction, Kind
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
-
-BRIDGE: Final = "bridge "
-"""How the names of hubs begin that carry frames from one segment to others."""
 
 _SQL: Final = {int: "BIGINT", str: "STRING", float: "DOUBLE", bool: "BOOLEAN"}
 _TYPES: Final = {int: "int64", str: "string", float: "float64", bool: "bool_"}
@@ -65,12 +62,3 @@ def local_table(
     types = [getattr(pa, _TYPES[kind])() for kind in columns.values()]
     arrays = [pa.array([row[n] for row in rows], types[n]) for n in range(len(columns))]
     return spark.createDataFrame(pa.Table.from_arrays(arrays, names=list(columns)))
-
-
-def places(rows: "DataFrame") -> "DataFrame":
-    """Which gateway's hub sent onto or received from which segment, how often, how often with an envelope."""
-    return (
-        frames(rows)
-        .groupBy("gateway", "hub", "bus", "dir")
-        .agg(F.count(F.lit(1)).alias("rows"), F.count("origin").alias("enveloped"))
-    )

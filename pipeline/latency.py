@@ -18,6 +18,8 @@ from pipeline.frames import local_table, on_bridge, received, sent
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from pipeline.survey import Places
+
 SKETCH_K: Final = 800  # within half a percent of the rank; 13 kB each
 _MINUTE_NS: Final = 60_000_000_000
 
@@ -35,7 +37,7 @@ class Latency(NamedTuple):
     summary: "DataFrame"
 
 
-def timed(rows: "DataFrame", sample: int = 1) -> "tuple[DataFrame, audit.Places]":
+def timed(rows: "DataFrame", sample: int = 1) -> "tuple[DataFrame, Places]":
     """Rows of faultless frames: `key`, gateway, hub, bus, `segment`, dir, ts_ns; of one key in `sample`."""
     at = audit.learn_places(rows)
     of_frames = audit.keyed(rows, at)

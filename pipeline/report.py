@@ -44,8 +44,9 @@ def run(options: argparse.Namespace, spark: "SparkSession", where: str, tell: Ca
 def gather(spark: "SparkSession", where: str, tell: Callable[[str], None]) -> "dict[str, Sequence[Row]]":
     """The rows of all jobs; all of them small."""
     rows = capture.read(spark, where)
-    tell("report: what the recorders saw")
-    seen = audit.uncaptured(rows).collect()
+    tell("report: audit")
+    found = audit.audit(rows)
+    seen = found.capture.collect()
     seconds = window_s(seen)
     tell("report: rates")
     windows = rates.rates(rows, seconds).persist()
@@ -55,10 +56,6 @@ def gather(spark: "SparkSession", where: str, tell: Callable[[str], None]) -> "d
         "prefixes": rates.by_prefix(windows).limit(_ROWS).collect(),
         "talkers": rates.talkers(rows).collect(),
         "media": rates.media(windows, seconds).collect(),
-    }
-    tell("report: audit")
-    found = audit.audit(rows)
-    parts |= {
         "totals": found.totals.collect(),
         "summary": found.summary.collect(),
         "ledger": found.ledger.collect(),

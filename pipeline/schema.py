@@ -28,6 +28,8 @@ GATEWAY: Final = "gateway"  # gateway=NAME
 SEGMENT_SUFFIX: Final = ".parquet"
 UNFINISHED_SUFFIX: Final = ".parquet.tmp"  # with a leading dot: Spark and pyarrow pass by such names
 JOURNAL_SUFFIX: Final = ".arrows"
+BRIDGE: Final = "bridge "
+"""How the names of hubs begin that carry frames from one segment to others."""
 
 
 class Kind(IntEnum):

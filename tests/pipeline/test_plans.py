@@ -10,8 +10,8 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from pipeline import audit, capture, failovers, last, latency, rates
-from pipeline.frames import first_token, places
+from pipeline import audit, capture, failovers, last, latency, rates, survey
+from pipeline.frames import first_token
 from pipeline.sample import write
 
 if TYPE_CHECKING:
@@ -60,11 +60,10 @@ def test_all_rows_are_summed_up_by_hash(rows: "DataFrame") -> None:
     at = audit.learn_places(rows)
     sums = audit.sums(audit.keyed(rows, at), at)
     frames = {
-        "places": places(rows),
+        "places": survey.places(rows),
+        "survey": survey.survey(rows),
         "sums": sums,
         "signatures": audit.signatures(sums, at),
-        "ledger": audit.ledger(rows),
-        "capture": audit.uncaptured(rows),
         "activity": failovers.activity(rows, first_token()),
         "rates": rates.rates(rows),
         "talkers": rates.talkers(rows),

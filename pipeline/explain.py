@@ -1,0 +1,175 @@
+"""Whose fault it is: a frame that did not add up, from how often each hub saw it. Pure Python.
+
+Thousands of frames go wrong in a few dozen ways: frames whose hubs counted the same have the same
+explanation, so it is worked out once for each way (`pipeline.audit` finds them and joins the answer back).
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from typing import Final, NamedTuple
+
+from pipeline.schema import BRIDGE, Direction
+
+IN_BRIDGE: Final = "in bridge"
+AT_SENDER: Final = "at the sender"
+ON_THE_WAY: Final = "on the way"
+NO_BRIDGE: Final = "no bridge"
+UPSTREAM: Final = "upstream"
+LOST: Final = "lost"
+
+Hub = tuple[str, str]
+"""Gateway and name."""
+Routes = Mapping[tuple[str, int], frozenset[str]]
+"""The segments that frames of a home and first token reach (`pipeline.expected`), by name."""
+
+
+class Seen(NamedTuple):
+    """One hub saw a frame `n` times on a segment, in one direction."""
+
+    hub: Hub
+    segment: str
+    dir: int
+    n: int
+
+
+class Ways(NamedTuple):
+    """Who puts frames onto which segment, and which segments lie between bridges of different names."""
+
+    carriers: frozenset[tuple[Hub, str]]
+    wires: frozenset[str]
+
+
+class Fault(NamedTuple):
+    """`n` copies too few or too many on `segment`; `hub` where one is to blame."""
+
+    segment: str
+    kind: str
+    stage: str
+    hub: Hub | None
+    n: int
+
+
+class Segment:
+    """`delivered` there by bridges, `heard` by the hub that heard most."""
+
+    def __init__(self) -> None:
+        self.delivered = self.heard = 0
+
+    @property
+    def entered(self) -> int:
+        """Heard, and not put there by a bridge."""
+        return max(0, self.heard - self.delivered)
+
+
+def by_segment(seen: Iterable[Seen]) -> dict[str, Segment]:
+    found: dict[str, Segment] = defaultdict(Segment)
+    for one in seen:
+        at = found[one.segment]
+        if one.dir == Direction.TX:
+            at.delivered += one.n
+        else:
+            at.heard = max(at.heard, one.n)
+    return dict(found)
+
+
+def homes(segments: Mapping[str, Segment], first: str) -> dict[str, int]:
+    """Where the frames came from, and how many.
+
+    Where all that was heard was also put there (a self-echo), it is `first`: of the segments that are
+    home to others of its kind, the one that heard it first.
+    """
+    entered = {name: one.entered for name, one in segments.items() if one.entered}
+    return entered or ({first: 1} if first else {})
+
+
+def balance(
+    segments: Mapping[str, Segment], home: Mapping[str, int], token: int, routes: Routes
+) -> dict[str, int]:
+    """Delivered less expected on each segment, where that is not 0."""
+    wanted: dict[str, int] = defaultdict(int)
+    for name, count in home.items():
+        for reached in routes.get((name, token), ()):
+            wanted[reached] += count
+    known = {name: one.delivered for name, one in segments.items()}
+    differences = {name: known.get(name, 0) - wanted.get(name, 0) for name in sorted({*known, *wanted})}
+    return {name: count for name, count in differences.items() if count}
+
+
+class Evidence:
+    """What one hub `held` of frames missing on a segment (`heard`: where a bridge had put them), `put`
+    there, and `passed` onto wires."""
+
+    def __init__(self) -> None:
+        self.held = self.heard = self.put = self.passed = 0
+
+    @property
+    def short(self) -> int:
+        return max(0, self.held - self.put)
+
+
+def evidence(
+    seen: Iterable[Seen], target: str, segments: Mapping[str, Segment], ways: Ways
+) -> dict[Hub, Evidence]:
+    found: dict[Hub, Evidence] = defaultdict(Evidence)
+    for one in seen:
+        at, here = found[one.hub], one.segment == target
+        if one.dir == Direction.TX:
+            at.put += one.n * here
+            at.passed += one.n * (not here and one.segment in ways.wires)
+        elif not here:
+            at.held += one.n
+            at.heard += one.n * (segments[one.segment].delivered > 0)
+    return dict(sorted(found.items()))
+
+
+def surplus(target: str, count: int, found: Mapping[Hub, Evidence], is_home: bool) -> Fault:
+    putters = [hub for hub, one in found.items() if one.put]
+    return Fault(
+        target, "echo" if is_home else "duplicate", IN_BRIDGE, putters[-1] if putters else None, count
+    )
+
+
+def losses(target: str, lost: int, found: Mapping[Hub, Evidence], ways: Ways) -> list[Fault]:
+    """How much of a loss is whose, in this order: what a carrier of the segment held and did not put; what
+    was sent towards the carriers and did not come; what no bridge took; the rest was lost before (and is
+    told there)."""
+    carriers = {hub: one for hub, one in found.items() if (hub, target) in ways.carriers}
+    bridges = {hub: one for hub, one in found.items() if hub[1].startswith(BRIDGE)}
+    heard_by_others = any(one.heard for hub, one in bridges.items() if hub not in carriers)
+    holders = [hub for hub, one in carriers.items() if one.short]
+    senders = [hub for hub, one in found.items() if one.passed]
+    on_way = sum(one.passed for one in found.values()) - sum(one.held for one in carriers.values())
+    entered = max((one.held for hub, one in found.items() if hub not in bridges), default=0)
+    taken = sum(one.held - one.heard for one in bridges.values())
+    parts: list[tuple[str, int, Hub | None]] = [
+        (IN_BRIDGE, sum(one.short for one in carriers.values()), holders[-1] if holders else None),
+        (ON_THE_WAY, on_way, None)
+        if heard_by_others
+        else (AT_SENDER, on_way, senders[-1] if senders else None),
+        (NO_BRIDGE, entered - taken, None),
+        (UPSTREAM, lost, None),
+    ]
+    faults, rest = [], lost
+    for stage, most, hub in parts:
+        count = min(rest, max(0, most))
+        if count:
+            faults.append(Fault(target, LOST, stage, hub, count))
+        rest -= count
+    return faults
+
+
+def explain(
+    seen: Iterable[Seen], first: str, token: int, routes: Routes, ways: Ways
+) -> tuple[int, list[Fault]]:
+    """How many frames entered, and what went wrong with them."""
+    seen = list(seen)
+    segments = by_segment(seen)
+    home = homes(segments, first)
+    faults: list[Fault] = []
+    for target, difference in balance(segments, home, token, routes).items():
+        found = evidence(seen, target, segments, ways)
+        if difference < 0:
+            faults += losses(target, -difference, found, ways)
+        else:
+            faults.append(surplus(target, difference, found, target in home))
+    return sum(home.values()), faults
