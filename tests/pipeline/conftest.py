@@ -1,19 +1,23 @@
 """One Spark for all tests of this directory: it takes seconds to start, and a test a second."""
 
 import argparse
+import os
+import socket
 from collections.abc import Iterator
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import pytest
 
 from pipeline import java, session
 from pipeline.errors import PipelineError
+from pipeline.jvm import Jvm
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 OPTIONS = argparse.Namespace(master="local[2]", remote=None, memory="2g")
+_JAVA_OPTIONS: Final = "JDK_JAVA_OPTIONS"  # what Java itself looks at
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -24,15 +28,45 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.timeout(600))
 
 
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
 @pytest.fixture(scope="session")
-def spark() -> Iterator["SparkSession"]:
+def connect_port() -> int:
+    """Where `spark` listens as a Connect server too; 0 where Connect's client is not installed."""
+    return free_port() if find_spec("grpc") else 0
+
+
+@pytest.fixture(scope="session")
+def spark(connect_port: int) -> Iterator["SparkSession"]:
     if find_spec("pyspark") is None:
         pytest.skip("pyspark is not installed: pip install -e '.[pipeline]'")
     try:
         java.find()
     except PipelineError as error:
         pytest.skip(str(error))
-    jvm = session.start(argparse.Namespace(**{**vars(OPTIONS), "master": None}), quick=True)
-    with session.session(OPTIONS, jvm) as made:
+    with session.session(OPTIONS, started(connect_port)) as made:
         made.conf.set("spark.sql.shuffle.partitions", "2")
         yield made
+
+
+def started(connect_port: int) -> Jvm | None:
+    """The session's Java, which serves Connect as a second door if there is a port for it."""
+    before = os.environ.get(_JAVA_OPTIONS)
+    settings = {
+        "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
+        "spark.connect.grpc.binding.port": str(connect_port),
+        "spark.connect.grpc.binding.address": "127.0.0.1",
+    }
+    if connect_port:
+        words = [before or "", *(f"-D{name}={value}" for name, value in settings.items())]
+        os.environ[_JAVA_OPTIONS] = " ".join(words).strip()
+    try:
+        return session.start(argparse.Namespace(**{**vars(OPTIONS), "master": None}), quick=True)
+    finally:
+        os.environ.pop(_JAVA_OPTIONS, None)
+        if before is not None:
+            os.environ[_JAVA_OPTIONS] = before

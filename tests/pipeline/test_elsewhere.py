@@ -1,17 +1,18 @@
-"""The same job on a Connect server and on a cluster of two workers gives what it gives here. Slow: run by
-name
+"""Every job, elsewhere, gives row for row what it gives here. Over Connect always; on a resident server, on
+a cluster of two workers, under spark-submit and on Sail by name:
 
 BUSCOUPLER_SLOW=1 pytest tests/pipeline/test_elsewhere.py
 """
 
 import json
 import os
-import socket
 import subprocess
 import sys
+import venv
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 import pytest
 
@@ -19,57 +20,88 @@ pytest.importorskip("pyarrow")
 pytest.importorskip("pyspark")
 
 from benchmarks import planted
-from pipeline import java, serve
+from pipeline import capture, java, jobs, serve
 from pipeline.jvm import options, spark_home
+from tests.pipeline.conftest import free_port
+from tests.pipeline.every_job import Answers, answers
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.timeout(900),
-    pytest.mark.skipif("BUSCOUPLER_SLOW" not in os.environ, reason="takes minutes: set BUSCOUPLER_SLOW=1"),
-]
-JOBS = ("audit", "rates", "last", "failovers")
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.timeout(900)
+ROOT: Final = Path(__file__).parents[2]
+GATEWAY: Final = "PYSPARK_GATEWAY"  # begins the names by which a session is found that already runs
+SAIL: Final = ("pysail==0.7.2", "pyspark-client==4.2.0", "pandas<3", "pyarrow", "numpy", "PyYAML", "pynng")
+SAIL_LACKS: Final = "latency"  # has no KLL sketches
+
+
+def slow(test: object) -> object:
+    by_name = pytest.mark.skipif(
+        "BUSCOUPLER_SLOW" not in os.environ, reason="takes minutes: BUSCOUPLER_SLOW=1"
+    )
+    return pytest.mark.slow(by_name(test))
 
 
 @pytest.fixture(scope="module")
 def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("capture")
-    planted.generate(path, planted.Plan(rows=30_000, lost=0.005, doubled=0.003))
+    planted.generate(path, planted.Plan(rows=18_000, lost=0.01, doubled=0.006, echoed=0.004))
     return path
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-def answers(directory: Path, *where: str) -> dict[str, object]:
-    """What each job says, as JSON, from a process of its own."""
-    found = {}
-    for job in JOBS:
-        words = [sys.executable, "-m", "appliance.cli", job, str(directory), "--json", "-q", *where]
-        done = subprocess.run(words, capture_output=True, text=True, timeout=600)
-        assert done.stdout, done.stderr
-        found[job] = json.loads(done.stdout)
+@pytest.fixture(scope="module")
+def here(spark: "SparkSession", directory: Path) -> Answers:
+    found = answers(spark, capture.root(str(directory)), str(directory))
+    assert set(found) == set(jobs.JOBS)
+    empty = {f"{job} {table}" for job, tables in found.items() for table, rows in tables.items() if not rows}
+    assert not empty
     return found
 
 
-@pytest.fixture(scope="module")
-def here(directory: Path) -> dict[str, object]:
-    return answers(directory)
+def run(*words: str, python: str = sys.executable) -> str:
+    """What a process of its own says, which knows nothing of the session that runs here."""
+    alone = {name: value for name, value in os.environ.items() if not name.startswith(GATEWAY)}
+    done = subprocess.run([python, *words], capture_output=True, text=True, timeout=600, cwd=ROOT, env=alone)
+    assert done.stdout, done.stderr
+    return done.stdout
 
 
-def test_a_resident_connect_server_gives_the_same(
-    directory: Path, here: dict[str, object], tmp_path: Path
-) -> None:
+def there(directory: Path, *where: str, python: str = sys.executable) -> Answers:
+    found: Answers = json.loads(run("-m", "tests.pipeline.every_job", str(directory), *where, python=python))
+    return found
+
+
+def test_a_connect_session_gives_the_same(directory: Path, here: Answers, connect_port: int) -> None:
+    if not connect_port:
+        pytest.skip("Connect's client is not installed: pip install -e '.[connect]'")
+    assert there(directory, "--remote", f"sc://127.0.0.1:{connect_port}") == here
+
+
+@slow
+def test_a_resident_connect_server_gives_the_same(directory: Path, here: Answers, tmp_path: Path) -> None:
     pytest.importorskip("grpc")
     port = free_port()
     server = serve.start(port, "2g", tmp_path / "log")
     try:
         serve.wait(server, port, tmp_path / "log")
-        assert answers(directory, "--remote", f"sc://127.0.0.1:{port}") == here
+        assert there(directory, "--remote", f"sc://127.0.0.1:{port}") == here
     finally:
         serve.stop(server)
+
+
+@slow
+def test_spark_submit_runs_our_command_and_gives_the_same(directory: Path) -> None:
+    words = ["audit", str(directory), "--json", "--limit", "100000"]
+    programs = Path(sys.executable).parent
+    alone = {name: value for name, value in os.environ.items() if not name.startswith(GATEWAY)}
+    alone |= {"JAVA_HOME": str(java.find().home), "PATH": f"{programs}:{os.environ['PATH']}"}
+    submit = [str(spark_home() / "bin" / "spark-submit"), "--master", "local[2]"]
+    done = subprocess.run(
+        [*submit, str(ROOT / "examples" / "submit.py"), *words],
+        capture_output=True, text=True, timeout=600, env=alone,
+    )  # fmt: skip
+    assert done.stdout, done.stderr
+    assert json.loads(done.stdout) == json.loads(run("-m", "appliance.cli", *words))
 
 
 @contextmanager
@@ -91,27 +123,48 @@ def daemon(tmp_path: Path, name: str, *words: str) -> Iterator[None]:
         process.wait(20)
 
 
-def test_a_cluster_of_two_workers_gives_the_same(
-    directory: Path, here: dict[str, object], tmp_path: Path
-) -> None:
-    master, screen = free_port(), free_port()
-    place = "org.apache.spark.deploy"
-    worker = [
-        "-c",
-        "1",
-        "-m",
-        "1g",
-        "--host",
-        "127.0.0.1",
-        "-d",
-        str(tmp_path),
-        f"spark://127.0.0.1:{master}",
-    ]
-    where = ["--host", "127.0.0.1", "-p", str(master), "--webui-port", str(screen)]
-    with (
-        daemon(tmp_path, "master", f"{place}.master.Master", *where),
-        daemon(tmp_path, "worker1", f"{place}.worker.Worker", "--webui-port", str(free_port()), *worker),
-        daemon(tmp_path, "worker2", f"{place}.worker.Worker", "--webui-port", str(free_port()), *worker),
-    ):
-        assert serve.listening(master, 60.0)
-        assert answers(directory, "--master", f"spark://127.0.0.1:{master}", "--memory", "1g") == here
+@slow
+def test_a_cluster_of_two_workers_gives_the_same(directory: Path, here: Answers, tmp_path: Path) -> None:
+    port, place = free_port(), "org.apache.spark.deploy"
+    url = f"spark://127.0.0.1:{port}"
+    worker = ["-c", "1", "-m", "1g", "--host", "127.0.0.1", "-d", str(tmp_path), url]
+    master = ["--host", "127.0.0.1", "-p", str(port), "--webui-port", str(free_port())]
+    with ExitStack() as stack:
+        stack.enter_context(daemon(tmp_path, "master", f"{place}.master.Master", *master))
+        for name in ("worker1", "worker2"):
+            words = [f"{place}.worker.Worker", "--webui-port", str(free_port()), *worker]
+            stack.enter_context(daemon(tmp_path, name, *words))
+        assert serve.listening(port, 60.0)
+        assert there(directory, "--master", url, "--memory", "1g") == here
+        assert len(list(tmp_path.glob("app-*/[0-9]*"))) == 2  # each worker had an executor
+
+
+@pytest.fixture(scope="module")
+def sail(pytestconfig: pytest.Config) -> Path:
+    """The programs of an environment with Sail, made once: it takes an older client than ours."""
+    assert pytestconfig.cache is not None
+    home = pytestconfig.cache.mkdir("sail")
+    programs = home / "bin"
+    if not (home / "complete").exists():
+        venv.create(home, with_pip=True, clear=True)
+        done = subprocess.run([programs / "pip", "install", "-q", *SAIL], capture_output=True, text=True)
+        if done.returncode:
+            pytest.skip(f"Sail cannot be installed here: {done.stderr[-300:]}")
+        (home / "complete").touch()
+    return programs
+
+
+@slow
+def test_sail_gives_the_same_without_java(directory: Path, here: Answers, tmp_path: Path, sail: Path) -> None:
+    port = free_port()
+    with (tmp_path / "log").open("wb") as log:
+        words = [str(sail / "sail"), "spark", "server", "--port", str(port)]
+        server = subprocess.Popen(words, stdout=log, stderr=log)
+    try:
+        assert serve.listening(port, 60.0, server)
+        url = f"sc://127.0.0.1:{port}"
+        found = there(directory, "--remote", url, "--without", SAIL_LACKS, python=str(sail / "python"))
+    finally:
+        server.terminate()
+        server.wait(20)
+    assert found == {job: tables for job, tables in here.items() if job != SAIL_LACKS}
