@@ -91,7 +91,7 @@ def test_a_resident_connect_server_gives_the_same(directory: Path, here: Answers
 
 @slow
 def test_spark_submit_runs_our_command_and_gives_the_same(directory: Path) -> None:
-    words = ["audit", str(directory), "--json", "--limit", "100000"]
+    words = ["audit", str(directory), "--json", "--quiet", "--limit", "100000"]
     programs = Path(sys.executable).parent
     alone = {name: value for name, value in os.environ.items() if not name.startswith(GATEWAY)}
     alone |= {"JAVA_HOME": str(java.find().home), "PATH": f"{programs}:{os.environ['PATH']}"}
