@@ -6,9 +6,8 @@ from itertools import groupby
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from bridges.codecs.mailbox import MESSAGE_BYTES_MAX, MESSAGE_BYTES_MIN
 from bridges.i2c.poll import Lane, Report, TargetState
-from bridges.shedding import Shed
+from bridges.shedding import Shed, fitting
 from bus.batch import Batch, from_payloads, payloads
 from bus.hub import Hub, Stats
 
@@ -72,19 +71,10 @@ class TargetPipe:
             return self.stats.drop("closed", batch.count)
         if reason := lane.refused:
             return self.stats.drop(reason, batch.count)
-        self._enqueue(lane, payloads(batch))
-        return self._wake()
-
-    def _enqueue(self, lane: Lane, messages: list[bytes]) -> None:
-        fit = []
-        for message in messages:
-            if MESSAGE_BYTES_MIN <= len(message) <= MESSAGE_BYTES_MAX:
-                fit.append(message)
-            else:
-                reason = "oversize" if len(message) > MESSAGE_BYTES_MAX else "short" if message else "empty"
-                self.stats.drop(reason)
+        fit = fitting(payloads(batch), self.stats)
         with lane.lock:
             lane.queue.put(self._clock(), fit)
+        return self._wake()
 
     def take(self, reports: list[Report]) -> None:
         """What the poller says of this target, in order."""

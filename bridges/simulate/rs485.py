@@ -6,8 +6,9 @@ from math import inf
 from typing import Any
 
 from bridges.codecs.poll import DONE, Node, control
-from bridges.codecs.uart import MESSAGE_BYTES_MAX, MESSAGE_BYTES_MIN, encode
+from bridges.codecs.uart import encode
 from bridges.device import OpenPipe, cancel
+from bridges.shedding import fitting
 from bridges.simulate.uart import SerialEnd, SerialPort
 from bridges.uart import Rs485Link
 from bridges.uart.port import Port
@@ -102,10 +103,8 @@ class Rs485Node(OpenPipe):
 
     def _put(self, batch: Batch) -> None:
         stats = self.stats
-        for message in payloads(batch):
-            if not MESSAGE_BYTES_MIN <= len(message) <= MESSAGE_BYTES_MAX:
-                stats.drop("oversize" if message else "empty")
-            elif stats.queued_bytes + len(message) > self._queue_bytes:
+        for message in fitting(payloads(batch), stats):
+            if stats.queued_bytes + len(message) > self._queue_bytes:
                 stats.drop("queue full")
             else:
                 self._queue.append(message)

@@ -3,8 +3,8 @@
 from collections import deque
 from collections.abc import Sequence
 
-from bridges.codecs.uart import MESSAGE_BYTES_MAX, MESSAGE_BYTES_MIN, encode
-from bridges.shedding import Shed, ShedQueue
+from bridges.codecs.uart import encode
+from bridges.shedding import Shed, ShedQueue, fitting
 from bus.hub import Stats
 
 
@@ -23,15 +23,7 @@ class Outbox:
 
     def put(self, messages: Sequence[bytes], now: float) -> None:
         """Queue what the policy lets wait; drop what no line carries: `oversize`, `short` or `empty`."""
-        fit = []
-        for message in messages:
-            if MESSAGE_BYTES_MIN <= len(message) <= MESSAGE_BYTES_MAX:
-                fit.append(message)
-            else:
-                self._stats.drop(
-                    "oversize" if len(message) > MESSAGE_BYTES_MAX else "short" if message else "empty"
-                )
-        self._queue.put(now, fit)
+        self._queue.put(now, fitting(messages, self._stats))
 
     def expire(self, now: float) -> None:
         """Drop what has grown stale."""
