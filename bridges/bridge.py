@@ -140,8 +140,11 @@ class Side(Hub):
         if self.hold is not None:
             self.hold.hear(batch)
         gate = self.bridge.gate
-        if gate is not None and gate.keeps(self, batch, stats):
-            return
+        if gate is not None:
+            passed = gate.passes(self, batch, stats)
+            if passed is None:
+                return
+            batch = passed
         taken = self._take(batch, stats)
         if taken is not None:
             if gate is not None:

@@ -1,6 +1,7 @@
 """The entrance of a bridge that several gateways run: open while this one may forward, a window while not."""
 
 import secrets
+from collections import Counter
 from collections.abc import Callable, Collection
 from itertools import groupby
 from typing import TYPE_CHECKING
@@ -10,11 +11,13 @@ from bridges.rules import Rules
 from bridges.stamps import Stamps
 from bridges.window import AGE_S, Due, SideRules, Window
 from bus.batch import Batch, from_payloads, payloads
+from bus.envelope import split
 from bus.hub import Stats
 
 if TYPE_CHECKING:
     from bridges.bridge import Bridge, Side
 
+LATE_S = 0.25  # what the other had queued, on a slow line, may come out for so long after our turn began
 _U32 = 0xFFFFFFFF
 
 
@@ -40,6 +43,8 @@ class Gate:
         self._stamps = Stamps() if bridge.stamps else None
         if self._stamps is not None:
             self._stamps.advance(bridge.clock())
+        self._replayed: Counter[tuple[int, bytes]] = Counter()  # by side and frame
+        self._replayed_s = 0.0
         self._numbers = {id(side): number for number, side in enumerate(bridge.sides)}
         rules = [_rules(side, side.name in deaf) for side in bridge.sides]
         self.window = Window(rules, bridge.origin, bridge.seen, self._stamps, self._own_key, age_s)
@@ -48,17 +53,33 @@ class Gate:
         self._last = (self._last + 1) & _U32
         return self._private << 32 | self._last
 
-    def keeps(self, side: "Side", batch: Batch, stats: Stats) -> bool:
-        """Whether a batch goes no further; then the window has it, and `stats` has counted it."""
+    def passes(self, side: "Side", batch: Batch, stats: Stats) -> Batch | None:
+        """What of a batch goes on; `stats` has counted the rest, and while we listen the window has it."""
         now = self._bridge.clock()
         if self.open and not self._may_forward(now):
             self._on_lapse()
         if self.open and self._may_forward(now):
             if self._stamps is not None:
                 self._stamps.advance(now)
-            return False
+            return self._without_late(side, batch, stats, now) if self._replayed else batch
         self._listen(self._numbers[id(side)], batch, stats, now)
-        return True
+        return None
+
+    def _without_late(self, side: "Side", batch: Batch, stats: Stats, now: float) -> Batch | None:
+        """Without what the other still got out of that which we have sent for it: it would go back to where
+        it came from."""
+        if now >= self._replayed_s + LATE_S:
+            self._replayed.clear()
+            return batch
+        number, kept = self._numbers[id(side)], list[bytes]()
+        for message in payloads(batch):
+            name = number, (split(message) or (None, message))[1]
+            if self._replayed[name] > 0:
+                self._replayed[name] -= 1
+                stats.reject("late")
+            else:
+                kept.append(message)
+        return from_payloads(kept) if kept else None
 
     def lapsed(self) -> bool:
         """Whether our turn ended since the entrance let something in: the process was frozen in between."""
@@ -89,7 +110,9 @@ class Gate:
 
         `since_s`: when our turn began, where that was a while ago: what is held back has waited since.
         """
-        due = self.window.replay(self._bridge.clock())
+        now = self._bridge.clock()
+        due = self.window.replay(now)
+        self._remember(due, now)
         self.open = True
         for number, side in enumerate(self._bridge.sides):
             if side.hold is not None:
@@ -98,6 +121,17 @@ class Gate:
             if side.hold is not None:
                 side.hold.since_s = None
         return len(due)
+
+    def _remember(self, due: list[Due], now: float) -> None:
+        """Copies of these that are heard soon are the other's. Trunks know them by their keys, but for those
+        that each candidate stamps with a key of its own."""
+        self._replayed_s, self._replayed = now, Counter()
+        for item in due:
+            envelope, frame = split(item.message) or (None, item.message)
+            private = envelope is not None and envelope.origin == self._private
+            for number, side in enumerate(self._bridge.sides):
+                if item.sides >> number & 1 and (private or not side.trunk):
+                    self._replayed[number, frame] += 1
 
     def _send(self, side: "Side", due: list[Due]) -> None:
         for batch in self._batches(due):
@@ -119,6 +153,7 @@ class Gate:
     def pause(self) -> None:
         """Forward nothing more; listen instead. What pipes have queued still leaves."""
         self.open = False
+        self._replayed.clear()
 
     def purge(self) -> None:
         """Another may be sending what waits here: let go of every pipe that has something queued."""

@@ -194,8 +194,8 @@ def _join(world: World, name: str) -> None:
     """Another copy begins to listen; what it hears first has no counterpart."""
     world.copies[name] = Copy(name, world)
     world.churn(20)
-    world.drain("a", "b")
-    world.drain("a", "b")
+    world.drain(*world.copies)
+    world.drain(*world.copies)
     world.copies[name].gate.blind(world.clock.now)
     world.clock.now += 0.3
 
@@ -270,6 +270,103 @@ def test_a_process_frozen_on_the_way_through_sends_nothing_late() -> None:
     (port,) = two.ports
     assert port.stats.dropped == {"fenced": 1}
     assert port.stats.balance() == 0
+
+
+class Trio(World):
+    """Three copies; some of them frozen, and what comes to them waits."""
+
+    def __init__(self, trunks: tuple[bool, bool], seed: int, equal: bool, known: bool) -> None:
+        super().__init__(trunks, seed, equal, known)
+        self.copies["c"] = Copy("c", self)
+        self.frozen = set[str]()
+        self.clock.now += 11.0 * known
+
+    def ends(self, who: str) -> list[End]:
+        return [] if who in self.frozen else super().ends(who)
+
+    def churn(self, steps: int) -> None:
+        for _ in range(steps):
+            self.clock.now += self.chance.random() * 0.002
+            if self.chance.random() < 0.25:
+                side = self.chance.randrange(2)
+                self.stations[side].say(self.frame(side))
+            for who in self.chance.choices(["station", *self.copies], k=3):
+                for end in self.ends(who):
+                    end.hear(self.chance.randint(1, 4))
+            assert all(copy.balanced() for copy in self.copies.values())
+
+    def leave(self, who: str, fault: str) -> None:
+        """It forwards no more."""
+        if fault == "dies":
+            return self.die(who)
+        self.copies[who].may = False
+        if fault == "freezes":
+            self.frozen.add(who)
+        else:
+            self.copies[who].gate.pause()
+            self.copies[who].gate.purge()
+
+    def come_back(self, who: str, fault: str) -> None:
+        if fault == "dies":
+            return _join(self, who)
+        if fault == "freezes":
+            self.frozen.discard(who)
+            self.drain(who)
+            self.drain(*self.copies)
+            self.copies[who].gate.pause()
+            self.copies[who].gate.blind(self.clock.now)
+            self.clock.now += 0.3
+
+
+@pytest.mark.parametrize("equal", [False, True], ids=["numbered", "equal readings"])
+@pytest.mark.parametrize("trunks", SETUPS, ids=["trunks", "plain", "mixed"])
+@pytest.mark.parametrize("known", [True, False], ids=["known", "young"])
+@pytest.mark.parametrize("seed", range(6))
+def test_of_three_whichever_leaves_however_every_frame_crosses_once(
+    trunks: tuple[bool, bool], seed: int, equal: bool, known: bool
+) -> None:
+    world = Trio(trunks, seed, equal, known)
+    chance, active = world.chance, "a"
+    world.copies[active].promote()
+    for _ in range(4):
+        world.churn(chance.randint(5, 100))
+        fault = chance.choice(["dies", "freezes", "resigns"])
+        before, active = active, chance.choice([who for who in "abc" if who != active])
+        world.leave(before, fault)
+        world.churn(chance.randint(0, 20))
+        world.drain(active)
+        world.copies[active].promote()
+        world.churn(chance.randint(5, 60))
+        world.come_back(before, fault)
+    world.churn(60)
+    world.check()
+
+
+@pytest.mark.parametrize("trunks", [(False, False), (True, False)], ids=["plain", "trunk, young"])
+def test_what_the_other_had_queued_and_comes_late_does_not_go_back_to_its_sender(
+    trunks: tuple[bool, bool],
+) -> None:
+    world = World(trunks, 1, False, False)
+    world.copies["a"].promote()
+    frame = world.frame(1)
+    world.stations[1].say(frame)
+    world.drain("a")  # it sends; what it sends is in no hurry
+    late, original = world.ends("b")
+    original.hear(1)
+    world.copies["a"].gate.pause()
+    world.copies["b"].promote()
+    world.stations[0].say(world.frame(0))
+    late.hear(9)
+    world.drain("station", "b")
+    assert world.stations[0].heard[frame] == 2  # that it came twice nobody can help
+    assert world.stations[1].heard == world.stations[0].said
+    rejected = [port.stats.rejected for side in world.copies["b"].sides for port in side.ports]
+    assert rejected[0] == {"late": 1}
+    assert world.copies["b"].balanced()
+    world.clock.now += 0.3
+    world.stations[0].say(frame)
+    world.drain("b", "station")
+    assert world.stations[1].heard[frame] == 1  # this one is new
 
 
 def test_one_candidate_costs_a_bridge_nothing() -> None:
