@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
-from pipeline import failovers, survey
+from pipeline import survey
 from pipeline.expected import SEGMENTS_A_WORD, Expected, Signature, learn
 from pipeline.explain import AT_SENDER, IN_BRIDGE, LOST, NO_BRIDGE, ON_THE_WAY, Fault, Seen, explain
 from pipeline.frames import (
@@ -30,6 +30,7 @@ from pipeline.frames import (
     received,
     sent,
 )
+from pipeline.gaps import Pause, gaps
 from pipeline.survey import Places
 
 if TYPE_CHECKING:
@@ -237,13 +238,11 @@ def named(told_rows: "DataFrame", explanations: list[Way]) -> "DataFrame":
     return episode.join(F.broadcast(faults), list(_WAY)).select(*_FINDING)
 
 
-def in_gaps(findings: "DataFrame", gaps: "DataFrame", slack_ns: int = 10_000_000) -> "DataFrame":
+def in_gaps(findings: "DataFrame", dead: list[Pause], slack_ns: int = 10_000_000) -> "DataFrame":
     """Losses while nobody put anything onto the segment are due to that: their stage becomes NO_BRIDGE."""
-    when = gaps.select(
-        F.col("bus").alias("segment"),
-        (F.col("start_ns") - slack_ns).alias("from_ns"),
-        (F.col("end_ns") + slack_ns).alias("to_ns"),
-    ).withColumn("dead", F.lit(True))
+    table = [(one.segment, one.start_ns - slack_ns, one.end_ns + slack_ns, True) for one in dead]
+    columns = {"segment": str, "from_ns": int, "to_ns": int, "dead": bool}
+    when = local_table(findings.sparkSession, columns, table)
     inside = (
         (findings.segment == when.segment)
         & (findings.ts_ns <= when.to_ns)
@@ -254,11 +253,11 @@ def in_gaps(findings: "DataFrame", gaps: "DataFrame", slack_ns: int = 10_000_000
         inside & (findings.kind == LOST) & findings.stage.isin(ON_THE_WAY, AT_SENDER),
         "left",
     )
-    dead = F.col("dead").isNotNull()
+    is_dead = F.col("dead").isNotNull()
     other = {
-        "stage": F.when(dead, F.lit(NO_BRIDGE)).otherwise(findings.stage),
-        "gateway": F.when(~dead, findings.gateway),
-        "hub": F.when(~dead, findings.hub),
+        "stage": F.when(is_dead, F.lit(NO_BRIDGE)).otherwise(findings.stage),
+        "gateway": F.when(~is_dead, findings.gateway),
+        "hub": F.when(~is_dead, findings.hub),
     }
     return joined.select(*(other.get(name, findings[name]).alias(name) for name in _FINDING))
 
@@ -316,7 +315,7 @@ def audit(rows: "DataFrame", window_ms: int = WINDOW_MS) -> Audit:
     findings = named(told_rows, explanations)
     stages = {fault.stage for way in explanations for fault in way.faults}
     if stages & {ON_THE_WAY, AT_SENDER}:
-        findings = in_gaps(findings, failovers.gaps(rows)).persist()
+        findings = in_gaps(findings, gaps(rows, surveyed))
     return Audit(
         totals(rows, expected, explanations),
         summary(findings),

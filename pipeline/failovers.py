@@ -138,12 +138,3 @@ def failovers(rows: "DataFrame", by_pattern: bool = True, gap_ms: int = GAP_MS) 
     came = heard(active)
     found = breaks(runs(service(active), gap_ms), came, gap_ms).persist()
     return proven(found, came).orderBy("start_ns", "bus", "hub", "token")
-
-
-def gaps(rows: "DataFrame", gap_ms: int = GAP_MS) -> "DataFrame":
-    """Times in which nobody at all put anything onto a segment although frames came on others."""
-    active = activity(rows, F.lit(-1).cast("bigint")).persist()
-    came = heard(active)
-    served = service(active).withColumn("hub", F.lit(""))
-    found = breaks(runs(served, gap_ms), came, gap_ms).where(F.col("gap_ns") > gap_ms * _MS).persist()
-    return proven(found, came)
