@@ -1,4 +1,4 @@
-"""Our command as a file, the one thing that spark-submit runs: `spark-submit --master yarn submit.py audit ...`."""
+"""Our command as a file, which spark-submit wants: `spark-submit --master yarn submit.py audit ...`."""
 
 import sys
 
