@@ -19,7 +19,8 @@ from bus.tmq.lease import pack_claim, unpack_grant
 
 log = logging.getLogger("buscoupler.failover")
 
-SETTLE_S = 0.02  # what the other got out before it died has come in by then
+SETTLE_S = 0.02  # what the other got out before it died has come in by then,
+SETTLE_MAX_S = 0.06  # or takes as long as its frames have lately: so long we wait at most
 DRAIN_S = 1.0  # for what waits in pipes, before we resign
 BLIND_S = 0.1  # after a link came up: what came out in the meantime was not heard
 OVERSLEPT_S = 1.0  # a standby's sockets hold what comes in so long a stall
@@ -179,7 +180,8 @@ class Candidacy:
         """Read first what the other still got out."""
         assert self._loop is not None
         self._granted_s, self._began = self.now(), True
-        self._settling = self._loop.call_later(SETTLE_S, self._settled)
+        lag_s = 0.0 if self.gate is None else self.gate.lag_s()
+        self._settling = self._loop.call_later(min(max(SETTLE_S, lag_s), SETTLE_MAX_S), self._settled)
 
     def _settled(self) -> None:
         self._settling = None

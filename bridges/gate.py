@@ -164,6 +164,10 @@ class Gate:
                 if port.pipe.stats.queued:
                     port.pipe.close()
 
+    def lag_s(self) -> float:
+        """How long the other's frames have lately taken to come out."""
+        return self.window.lag_s(self._bridge.clock())
+
     def queued(self) -> int:
         """Messages that wait in the pipes, or are held back."""
         return sum(

@@ -14,6 +14,7 @@ from bus.hub import Stats
 
 AGE_S = 2.0
 VOID_S = 0.25  # or equal frames that come later would be taken for their copies
+LAG_S = 2.0
 COUNT = 16384
 BYTES = 16 << 20
 Admits = Callable[[bytes], bool]
@@ -51,6 +52,29 @@ class Due(NamedTuple):
     hops: int
 
 
+class Lag:
+    """The most of what was noted in the last `LAG_S` to twice that."""
+
+    __slots__ = ("_before_s", "_now_s", "_until_s")
+
+    def __init__(self) -> None:
+        self._before_s = self._now_s = 0.0
+        self._until_s = 0.0
+
+    def note(self, lag_s: float, now: float) -> None:
+        self._turn(now)
+        self._now_s = max(self._now_s, lag_s)
+
+    def _turn(self, now: float) -> None:
+        if now >= self._until_s:
+            self._before_s = self._now_s if now < self._until_s + LAG_S else 0.0
+            self._now_s, self._until_s = 0.0, now + LAG_S
+
+    def most(self, now: float) -> float:
+        self._turn(now)
+        return max(self._before_s, self._now_s)
+
+
 class Window:
     """Frames heard, by key and by content. Bounded by `count`, `size_bytes` and `age_s`.
 
@@ -80,6 +104,11 @@ class Window:
         self._by_key: dict[int, _Entry] = {}
         self._by_frame: dict[bytes, deque[_Entry]] = {}
         self._bytes = self._number = 0
+        self._lag = Lag()
+
+    def lag_s(self, now: float) -> float:
+        """How long after its original a frame has come out, at most, in the last few seconds."""
+        return self._lag.most(now)
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -97,7 +126,7 @@ class Window:
     def _hear_plain(self, side: int, frame: bytes, now: float) -> str:
         entry = None if self._sides[side].trunk else self._match(side, frame, anonymous=False)
         if entry is not None:
-            return self._met(entry, side)
+            return self._met(entry, side, now)
         key = self._stamped(frame) if self._stamps is not None else -1
         return self._note(side, _Entry(self._next(), frame, key, False, HOPS_DEFAULT, now))
 
@@ -121,7 +150,7 @@ class Window:
             self._rename(entry, key, envelope.hops)
         new = ours or self._seen.add(key)
         if entry is not None:
-            return self._met(entry, side)
+            return self._met(entry, side, now)
         if not new:
             return "duplicate"
         made = _Entry(self._next(), frame, key, True, envelope.hops - 1, now)
@@ -141,11 +170,12 @@ class Window:
                 return entry
         return None
 
-    def _met(self, entry: _Entry, side: int) -> str:
+    def _met(self, entry: _Entry, side: int, now: float) -> str:
         """It came out, or its original was heard."""
         bit = 1 << side
         entry.open &= ~bit
         if entry.due:
+            self._lag.note(now - entry.heard_s, now)
             entry.due &= ~bit
             if not entry.due:
                 self._settle("heard")

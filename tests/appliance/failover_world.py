@@ -236,6 +236,9 @@ class Door:
         self.window = self
         self.stats = Stats()
 
+    def lag_s(self) -> float:
+        return 0.0
+
     def pause(self) -> None:
         self.open = False
 

@@ -56,6 +56,9 @@ class Told:
     def blind(self, before_s: float) -> None:
         self.before_s.append(before_s)
 
+    def lag_s(self) -> float:
+        return 0.0
+
     def pause(self) -> None:
         pass
 

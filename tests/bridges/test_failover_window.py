@@ -30,6 +30,20 @@ def window(sides: int = 2, **options: float) -> Window:
     return Window([SideRules(every, every)] * sides, 1, Seen(), **options)  # type: ignore[arg-type]
 
 
+def test_the_window_knows_how_long_frames_have_lately_taken() -> None:
+    heard, now = window(), 1000.0
+    assert heard.lag_s(now) == 0
+    heard.hear(0, READING, now)
+    heard.hear(1, READING, now + 0.03)
+    heard.hear(0, OTHER, now + 1)
+    heard.hear(1, OTHER, now + 1.001)
+    assert heard.lag_s(now + 1.5) == pytest.approx(0.03)
+    assert heard.lag_s(now + 3.5) == pytest.approx(0.03)
+    assert heard.lag_s(now + 5.6) == 0
+    heard.hear(0, READING, now + 10)  # nobody sends it: that is no lag
+    assert heard.lag_s(now + 10.5) == 0
+
+
 @pytest.mark.parametrize("spacing_s", [0.001, 0.1, 1, 2, 4.9, 5, 7, 9.9, 10, 12, 19, 20, 21, 30, 39, 41, 100])
 def test_equal_readings_are_never_taken_for_duplicates_at_any_spacing(spacing_s: float) -> None:
     """The receiver remembers keys as `Seen` does; what it lets through is what was said."""
