@@ -12,6 +12,7 @@ order.
 
 from collections import defaultdict
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pyspark.sql import Window
@@ -311,11 +312,10 @@ def audit(rows: "DataFrame", window_ms: int = WINDOW_MS) -> Audit:
     homes = {at.segments[home] for home, _ in expected.routes}
     counts = counted(episodes(with_key(rows, at), suspect, window_ms * 1_000_000))
     told_rows = told(counts, homes).persist()
-    explanations = explained(ways(told_rows).collect(), expected, at) if wrong else []
-    findings = named(told_rows, explanations)
-    stages = {fault.stage for way in explanations for fault in way.faults}
-    if stages & {ON_THE_WAY, AT_SENDER}:
-        findings = in_gaps(findings, gaps(rows, surveyed))
+    with ThreadPoolExecutor(1) as beside:
+        dead = beside.submit(gaps, rows, surveyed if wrong else [])
+        explanations = explained(ways(told_rows).collect() if wrong else [], expected, at)
+        findings = in_gaps(named(told_rows, explanations), dead.result())
     return Audit(
         totals(rows, expected, explanations),
         summary(findings),

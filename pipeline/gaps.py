@@ -91,7 +91,9 @@ def gaps(rows: "DataFrame", surveyed: "list[Row]", gap_ms: int = GAP_MS) -> list
     """The pauses, to the end of the capture where nobody came back, in which frames were missed."""
     seen = traffic(surveyed)
     served = {name: one for name, one in seen.items() if one.served}
-    found = [Pause(*row) for row in pauses(rows, served, gap_ms).collect()] + tails(surveyed, served, gap_ms)
+    found = tails(surveyed, served, gap_ms)
+    if served:
+        found += [Pause(*row) for row in pauses(rows, served, gap_ms).collect()]
     if not found:
         return []
     came: dict[int, dict[str, int]] = defaultdict(dict)

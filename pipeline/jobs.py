@@ -4,6 +4,7 @@ import argparse
 import json
 import logging
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -13,7 +14,7 @@ from pipeline.errors import PipelineError
 from pipeline.tables import Progress, text
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame, Row, SparkSession
 
 QUICK_BYTES: Final = 256 << 20
 """Below this much Parquet a job is over before thorough compilation would pay."""
@@ -113,9 +114,7 @@ def _size(where: str) -> str:
 def _show(options: argparse.Namespace, tables: Tables, tell: Progress) -> int:
     """Print the tables, or one JSON object of them; write them, if asked."""
     shown: dict[str, list[dict[str, Any]]] = {}
-    for table in tables:
-        limited = table.frame if table.rows is None else table.frame.limit(table.rows)
-        rows = limited.collect()
+    for table, rows in zip(tables, _collected(tables), strict=True):
         shown[table.name] = [row.asDict(recursive=True) for row in rows]
         if not options.json:
             print(f"{table.title}:\n{text(table.frame.columns, rows)}\n")
@@ -124,6 +123,13 @@ def _show(options: argparse.Namespace, tables: Tables, tell: Progress) -> int:
     if options.json:
         print(json.dumps(shown, default=_plain))
     return _verdict(options.job, shown)
+
+
+def _collected(tables: Tables) -> "Iterator[list[Row]]":
+    """Each table's rows, two at a time: one is planned while the other is worked out."""
+    with ThreadPoolExecutor(2) as pool:
+        limited = [table.frame if table.rows is None else table.frame.limit(table.rows) for table in tables]
+        yield from pool.map(lambda frame: frame.collect(), limited)
 
 
 def _plain(value: Any) -> Any:
