@@ -1,5 +1,5 @@
-"""Every job, elsewhere, gives row for row what it gives here. Over Connect the quicker ones always; all of them on a
-resident server, on a cluster of two workers and on Sail, and the audit under spark-submit, by name:
+"""Every job, elsewhere, gives row for row what it gives here. Over Connect the quicker ones always; all of
+them on a resident server, on a cluster of two workers and on Sail, and the audit under spark-submit, by name:
 
 BUSCOUPLER_SLOW=1 pytest tests/pipeline/test_elsewhere.py
 """
