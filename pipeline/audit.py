@@ -26,6 +26,7 @@ from pipeline.frames import (
     envelope,
     first_token,
     frames,
+    kept,
     local_table,
     on_bridge,
     received,
@@ -302,7 +303,7 @@ def audit(rows: "DataFrame", window_ms: int = WINDOW_MS) -> Audit:
     spark = rows.sparkSession
     surveyed = survey.survey(rows).collect()
     at = survey.as_places(surveyed)
-    frame_sums = sums(keyed(rows, at), at).persist()
+    frame_sums = kept(sums(keyed(rows, at), at))
     known = signatures(frame_sums, at).collect()
     expected = learn(known, at.words)
     wrong = sum(row["count"] for row in known) - sum(one.frames for one in expected.typical)
@@ -311,7 +312,7 @@ def audit(rows: "DataFrame", window_ms: int = WINDOW_MS) -> Audit:
         suspect = F.broadcast(suspect)
     homes = {at.segments[home] for home, _ in expected.routes}
     counts = counted(episodes(with_key(rows, at), suspect, window_ms * 1_000_000))
-    told_rows = told(counts, homes).persist()
+    told_rows = kept(told(counts, homes))
     with ThreadPoolExecutor(1) as beside:
         dead = beside.submit(gaps, rows, surveyed if wrong else [])
         explanations = explained(ways(told_rows).collect() if wrong else [], expected, at)

@@ -4,6 +4,7 @@ import stat
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+from uuid import uuid4
 
 from pipeline import schema
 from pipeline.errors import PipelineError
@@ -86,5 +87,10 @@ def _check(path: Path) -> None:
 
 
 def read(spark: "SparkSession", directory: str) -> "DataFrame":
-    """All rows of the segments under `directory` (from `root`), with `date` and `gateway`."""
-    return spark.read.schema(schema.DDL_PARTITIONED).parquet(directory)
+    """All rows of the segments under `directory` (from `root`), with `date` and `gateway`.
+
+    The option makes this read's plan differ from any other's: by it a resident server finds what it has
+    kept, and would give the rows of a time when the directory had fewer segments.
+    """
+    reader = spark.read.schema(schema.DDL_PARTITIONED).option("buscoupler.read", uuid4().hex)
+    return reader.parquet(directory)

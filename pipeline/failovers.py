@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
-from pipeline.frames import first_token, frames, on_bridge, received, sent
+from pipeline.frames import first_token, frames, kept, on_bridge, received, sent
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -134,7 +134,7 @@ def proven(found: "DataFrame", came: "DataFrame") -> "DataFrame":
 def failovers(rows: "DataFrame", by_pattern: bool = True, gap_ms: int = GAP_MS) -> "DataFrame":
     """Takeovers (`from` is not `to`) and service gaps (`to` is null: nobody came), in order of time."""
     token = first_token() if by_pattern else F.lit(-1).cast("bigint")
-    active = activity(rows, token).persist()
+    active = kept(activity(rows, token))
     came = heard(active)
-    found = breaks(runs(service(active), gap_ms), came, gap_ms).persist()
+    found = kept(breaks(runs(service(active), gap_ms), came, gap_ms))
     return proven(found, came).orderBy("start_ns", "bus", "hub", "token")

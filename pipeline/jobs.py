@@ -169,9 +169,10 @@ def _audit(options: argparse.Namespace, spark: "SparkSession", where: str) -> Ta
 
 def _rates(options: argparse.Namespace, spark: "SparkSession", where: str) -> Tables:
     from pipeline import rates
+    from pipeline.frames import kept
 
     rows = capture.read(spark, where)
-    windows = rates.rates(rows, options.seconds, options.depth).persist()
+    windows = kept(rates.rates(rows, options.seconds, options.depth))
     capacity = capacities(options.capacity)
     return [
         Table("prefixes", "By segment and prefix", rates.by_prefix(windows, options.depth), 50),

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 
 from pipeline import audit
 from pipeline.expected import learn
-from pipeline.frames import local_table, on_bridge, received, sent
+from pipeline.frames import kept, local_table, on_bridge, received, sent
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -192,11 +192,11 @@ def percentiles(hops: "DataFrame") -> "DataFrame":
 def latency(rows: "DataFrame", sample: int = 1) -> Latency:
     """All of it; the frames' signatures and the gateways' pairs are collected on the way."""
     good, at = timed(rows, sample)
-    good = good.persist()
+    good = kept(good)
     wires = wire_hops(good)
     gateways = sorted({gateway for gateway, _ in at.hubs})
     ahead = offsets([tuple(row) for row in least(wires).collect()], gateways)
     clocks = local_table(rows.sparkSession, {"gateway": str, "ahead_ns": int}, list(ahead.items()))
     every = bridge_hops(good).unionByName(wires).unionByName(whole_ways(good))
-    hops = sketches(corrected(every, clocks)).persist()
+    hops = kept(sketches(corrected(every, clocks)))
     return Latency(clocks, hops, percentiles(hops))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pipeline import audit, capture, failovers, last, latency, rates, svg
 from pipeline.errors import PipelineError
+from pipeline.frames import kept
 from pipeline.tables import cell, head
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def gather(spark: "SparkSession", where: str, tell: Callable[[str], None]) -> "d
     seen = found.capture.collect()
     seconds = window_s(seen)
     tell("report: rates")
-    windows = rates.rates(rows, seconds).persist()
+    windows = kept(rates.rates(rows, seconds))
     parts: dict[str, Sequence[Row]] = {
         "capture": seen,
         "windows": windows.orderBy("start_ns", "bus").collect(),

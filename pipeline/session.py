@@ -9,7 +9,7 @@ import argparse
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
 from pipeline import java
@@ -69,10 +69,19 @@ def session(options: argparse.Namespace, jvm: Jvm | None = None) -> Iterator["Sp
         try:
             yield spark
         finally:
+            if jvm is None:
+                _release()
             spark.stop()
     finally:
         if jvm is not None:
             jvm.close()
+
+
+def _release() -> None:
+    from pipeline import frames
+
+    with suppress(Exception):  # the server may be what failed
+        frames.release()
 
 
 def make(master: str | None, remote: str | None) -> "SparkSession":

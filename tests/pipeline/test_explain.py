@@ -1,0 +1,66 @@
+"""What went wrong with a frame, from hand-made counts: two segments, a wire between two bridges."""
+
+from pipeline.explain import Fault, Seen, Ways, explain
+
+A, B = ("gw-a", "bridge a"), ("gw-b", "bridge b")
+LEFT, RIGHT = ("gw-a", "bus left"), ("gw-b", "bus right")
+RX, TX = 0, 1
+WAYS = Ways(frozenset({(A, "wire"), (A, "left"), (B, "right"), (B, "wire")}), frozenset({"wire"}))
+ROUTES = {("left", 7): frozenset({"wire", "right"})}
+ENTERED = [Seen(LEFT, "left", RX, 1), Seen(A, "left", RX, 1)]
+CROSSED = [*ENTERED, Seen(A, "wire", TX, 1)]
+CAME = [*CROSSED, Seen(B, "wire", RX, 1)]
+FINE = [*CAME, Seen(B, "right", TX, 1), Seen(RIGHT, "right", RX, 1)]
+
+
+def faults(*seen: Seen, first: str = "left") -> list[Fault]:
+    return explain(seen, first, 7, ROUTES, WAYS)[1]
+
+
+def test_a_frame_that_got_everywhere_once() -> None:
+    assert explain(FINE, "left", 7, ROUTES, WAYS) == (1, [])
+
+
+def test_a_bridge_that_had_it_and_did_not_put_it() -> None:
+    assert faults(*CAME) == [Fault("right", "lost", "in bridge", B, 1)]
+
+
+def test_what_was_put_onto_the_wire_and_did_not_come() -> None:
+    assert faults(*CROSSED) == [Fault("right", "lost", "at the sender", A, 1)]
+
+
+def test_what_another_bridge_heard_was_lost_on_the_way() -> None:
+    other = Seen(("gw-c", "bridge c"), "wire", RX, 1)
+    assert faults(*CROSSED, other) == [Fault("right", "lost", "on the way", None, 1)]
+
+
+def test_a_loss_is_told_once_and_upstream_of_what_follows() -> None:
+    assert faults(*ENTERED) == [
+        Fault("right", "lost", "upstream", None, 1),
+        Fault("wire", "lost", "in bridge", A, 1),
+    ]
+
+
+def test_what_no_bridge_took() -> None:
+    assert {one.stage for one in faults(Seen(LEFT, "left", RX, 1))} == {"no bridge"}
+
+
+def test_doubled_and_echoed() -> None:
+    twice = [one._replace(n=2) if one.hub == B and one.dir == TX else one for one in FINE]
+    assert faults(*twice) == [Fault("right", "duplicate", "in bridge", B, 1)]
+    assert faults(*FINE, Seen(A, "left", TX, 1), first="left") == [Fault("left", "echo", "in bridge", A, 1)]
+
+
+def test_where_all_that_was_heard_was_also_put_it_entered_where_it_was_heard_first() -> None:
+    entered, found = explain([*FINE, Seen(A, "left", TX, 1)], "left", 7, ROUTES, WAYS)
+    assert entered == 1
+    assert found == [Fault("left", "echo", "in bridge", A, 1)]
+
+
+def test_of_equal_frames_the_count_tells_how_many_are_missing() -> None:
+    three = [one._replace(n=3) for one in CAME]
+    some = [Seen(B, "right", TX, 1), Seen(RIGHT, "right", RX, 1)]
+    assert explain([*three, *some], "left", 7, ROUTES, WAYS) == (
+        3,
+        [Fault("right", "lost", "in bridge", B, 2)],
+    )
