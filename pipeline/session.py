@@ -7,10 +7,12 @@ of `python`, `--master spark://...`, `spark-submit` and `--remote sc://host:port
 
 import argparse
 import os
+import socket
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
 
 from pipeline import java
 from pipeline.errors import PipelineError
@@ -18,6 +20,9 @@ from pipeline.jvm import Jvm
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+CONNECT_PORT: Final = 15002  # where a URL names none
+_REACH_S: Final = 5.0
 
 ALWAYS: Final = {
     "spark.sql.session.timeZone": "UTC",
@@ -63,6 +68,8 @@ def session(options: argparse.Namespace, jvm: Jvm | None = None) -> Iterator["Sp
             jvm.connect()
         try:
             spark = make(options.master, options.remote)
+        except PipelineError:
+            raise
         except Exception as error:  # py4j's and grpc's, which say where in Java, over pages
             where = options.remote or options.master or "this machine"
             raise PipelineError(f"no Spark session on {where}: {type(error).__name__}") from error
@@ -89,6 +96,7 @@ def make(master: str | None, remote: str | None) -> "SparkSession":
 
     builder = SparkSession.builder.appName("buscoupler")
     if remote:
+        reach(remote)
         builder = builder.remote(remote)
     elif "PYSPARK_GATEWAY_PORT" in os.environ and not os.environ.get("SPARK_ENV_LOADED"):
         builder = builder.master(master or "local[*]").config(map=dict(LOCAL))
@@ -97,3 +105,18 @@ def make(master: str | None, remote: str | None) -> "SparkSession":
     for key, value in ALWAYS.items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
+
+
+def reach(remote: str) -> None:
+    """Look whether somebody listens there: the client itself goes on asking for minutes, in silence.
+
+    Raises `PipelineError`. What is no sc:// address is left to the client, which knows others.
+    """
+    address = urlsplit(remote)
+    if address.scheme != "sc" or not address.hostname:
+        return
+    host, port = address.hostname, address.port or CONNECT_PORT
+    try:
+        socket.create_connection((host, port), _REACH_S).close()
+    except OSError as error:
+        raise PipelineError(f"{remote}: {(error.strerror or str(error)).lower()}") from None

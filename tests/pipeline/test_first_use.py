@@ -1,5 +1,6 @@
 """What a user gets who starts it wrong: one line that says what, and no more; before Java is waited for."""
 
+import socket
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,14 @@ def segment(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("job", ["audit", "latency", "rates", "last", "failovers", "report"])
 def test_a_wrong_path(capsys: pytest.CaptureFixture[str], job: str) -> None:
     assert complaint(capsys, job, "/nowhere") == "buscoupler: /nowhere: there is no such directory"
+
+
+def test_a_connect_server_that_is_not_there(capsys: pytest.CaptureFixture[str], segment: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # and nobody listens
+        url = f"sc://127.0.0.1:{taken.getsockname()[1]}"
+        told = complaint(capsys, "audit", str(segment.parents[3]), "--remote", url)
+    assert told == f"buscoupler: {url}: connection refused"
 
 
 def test_a_directory_without_a_capture(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
