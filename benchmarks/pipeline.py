@@ -217,12 +217,16 @@ def cold_s(words: Sequence[str]) -> float:
 
 def cold(directory: Path, port: int) -> dict[str, float]:
     """Commands as users give them, once each: ours here, ours against a resident server, and the others'."""
+    from pipeline import serve
+
     ours = [sys.executable, "-m", "appliance.cli"]
     found = {}
+    with serve.warm_up(port) as warming:
+        warming.wait()
     for job in JOBS:
         found[f"spark {job}"] = min(cold_s([*ours, job, str(directory), "-q"]) for _ in range(2))
         found[f"connect {job}"] = min(
-            cold_s([*ours, job, str(directory), "-q", "--remote", f"sc://127.0.0.1:{port}"]) for _ in range(3)
+            cold_s([*ours, job, str(directory), "-q", "--remote", serve.url(port)]) for _ in range(3)
         )
     for engine in ("duckdb", "polars"):
         words = [

@@ -114,7 +114,7 @@ def _size(where: str) -> str:
 def _show(options: argparse.Namespace, tables: Tables, tell: Progress) -> int:
     """Print the tables, or one JSON object of them; write them, if asked."""
     shown: dict[str, list[dict[str, Any]]] = {}
-    for table, rows in zip(tables, _collected(tables), strict=True):
+    for table, rows in zip(tables, collected(tables), strict=True):
         shown[table.name] = [row.asDict(recursive=True) for row in rows]
         if not options.json:
             print(f"{table.title}:\n{text(table.frame.columns, rows)}\n")
@@ -125,7 +125,7 @@ def _show(options: argparse.Namespace, tables: Tables, tell: Progress) -> int:
     return _verdict(options.job, shown)
 
 
-def _collected(tables: Tables) -> "Iterator[list[Row]]":
+def collected(tables: Tables) -> "Iterator[list[Row]]":
     """Each table's rows, two at a time: one is planned while the other is worked out."""
     with ThreadPoolExecutor(2) as pool:
         limited = [table.frame if table.rows is None else table.frame.limit(table.rows) for table in tables]

@@ -6,15 +6,17 @@ from typing import Any, Final
 from pipeline import schema
 
 START_NS: Final = 1_780_000_000_000_000_000
-FRAMES: Final = 50
+FRAMES: Final = 80
+PAUSE: Final = range(20, 40)
+"""Frames that were not carried: for 200 ms nobody put anything onto the other segment."""
 
 
 def write(directory: Path, frames: int = FRAMES) -> None:
-    """One gateway, one bridge, two segments; the last frame was lost."""
+    """One gateway, one bridge, two segments; those in the pause and the last frame were lost."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    rows = [row for number in range(frames) for row in _rows(number, lost=number == frames - 1)]
+    rows = [row for number in range(frames) for row in _rows(number, lost=number in (*PAUSE, frames - 1))]
     for number, row in enumerate(rows):
         row["cap_seq"] = number
     metadata = {

@@ -5,6 +5,7 @@ import os
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -18,6 +19,9 @@ from pipeline.tables import Progress
 
 _START_S: Final = 120.0
 _LOOK_S: Final = 0.05
+SESSION: Final = "c0b50c0b-50c0-4b50-8c0b-50c0b50c0b50"
+"""Jobs that come to one session find the code that was generated for those before them."""
+
 _CLASS: Final = "org.apache.spark.sql.connect.service.SparkConnectServer"
 
 
@@ -28,8 +32,12 @@ def run(options: argparse.Namespace) -> int:
         server = start(options.port, options.memory, Path(name) / "spark.log")
         try:
             wait(server, options.port, Path(name) / "spark.log")
-            tell(f"give jobs --remote sc://127.0.0.1:{options.port}; Ctrl-C ends it")
-            server.wait()
+            tell(f"give jobs --remote '{url(options.port)}' (or set SPARK_REMOTE to it); Ctrl-C ends it")
+            with warm_up(options.port) as child:
+                try:
+                    server.wait()
+                finally:
+                    child.kill()
         except KeyboardInterrupt:
             pass
         finally:
@@ -37,11 +45,22 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
+def url(port: int) -> str:
+    return f"sc://127.0.0.1:{port}/;session_id={SESSION}"
+
+
+def warm_up(port: int) -> "subprocess.Popen[bytes]":
+    """A process that runs small jobs, so that the server's Java has compiled most of what jobs need."""
+    words = [sys.executable, "-m", "pipeline.warm", url(port)]
+    return subprocess.Popen(words, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
 def command(port: int, memory: str) -> list[str]:
     """The words that start the server: the same Java and settings that a local session has."""
     found = java.find()
     settings = {
         **LOCAL, **ALWAYS,
+        "spark.connect.session.manager.defaultSessionTimeout": "-1",
         "spark.connect.grpc.binding.port": str(port), "spark.connect.grpc.binding.address": "127.0.0.1",
     }  # fmt: skip
     words = [found.program, *options(memory), "org.apache.spark.deploy.SparkSubmit", "--master", "local[*]"]

@@ -10,8 +10,8 @@ import os
 import socket
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Final
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from pipeline import java
@@ -39,6 +39,7 @@ LOCAL: Final = {
     "spark.ui.showConsoleProgress": "false",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
+    "spark.sql.codegen.cache.maxEntries": "2000",  # an audit alone has more than the default, 100
 }
 
 
@@ -75,20 +76,21 @@ def session(options: argparse.Namespace, jvm: Jvm | None = None) -> Iterator["Sp
             raise PipelineError(f"no Spark session on {where}: {type(error).__name__}") from error
         try:
             yield spark
-        finally:
             if jvm is None:
-                _release()
+                _release(spark, options.remote or os.environ.get("SPARK_REMOTE", ""))
+        finally:
             spark.stop()
     finally:
         if jvm is not None:
             jvm.close()
 
 
-def _release() -> None:
+def _release(spark: Any, remote: str) -> None:
+    """Leave nothing on the server, but the session itself where the URL names one: that one goes on."""
     from pipeline import frames
 
-    with suppress(Exception):  # the server may be what failed
-        frames.release()
+    frames.release()
+    spark.release_session_on_close = "session_id=" not in remote
 
 
 def make(master: str | None, remote: str | None) -> "SparkSession":

@@ -1,15 +1,22 @@
-"""`buscoupler warm`: run a small audit once, and keep the classes that it loaded as an archive for the
+"""`buscoupler warm`: run small jobs once, and keep the classes that it loaded as an archive for the
 next starts."""
 
 import argparse
 import os
+import sys
 import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
-from pipeline import capture, java, session
+from pipeline import capture, commands, java, jobs, sample, session
 from pipeline.errors import PipelineError
 from pipeline.jvm import Jvm, archive, cache_directory
 from pipeline.tables import Progress
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_ROUNDS: Final = 3
 
 
 def run(options: argparse.Namespace) -> int:
@@ -37,24 +44,34 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _record(options: argparse.Namespace, jvm: Jvm) -> None:
-    """Everything that jobs usually touch: read, aggregate, join, windows, write."""
     options.master = options.remote = None
     with tempfile.TemporaryDirectory() as name, session.session(options, jvm) as spark:
-        from pipeline.audit import audit
-        from pipeline.failovers import failovers
-        from pipeline.rates import by_prefix, rates
-        from pipeline.sample import write
+        touch(spark, Path(name) / "capture")
+        capture.read(spark, capture.root(f"{name}/capture")).write.parquet(f"{name}/out")
 
-        write(Path(name))
-        rows = capture.read(spark, capture.root(name))
-        found = audit(rows)
-        for table in (
-            found.totals,
-            found.summary,
-            found.ledger,
-            found.capture,
-            by_prefix(rates(rows)),
-            failovers(rows),
-        ):
-            table.collect()
-        found.findings.write.parquet(f"{name}/out")
+
+def warm_server(url: str) -> None:
+    """Run the jobs some times on a Connect server, whose Java compiles what it does often."""
+    with (
+        tempfile.TemporaryDirectory() as name,
+        session.session(argparse.Namespace(master=None, remote=url)) as spark,
+    ):
+        for _ in range(_ROUNDS):
+            touch(spark, Path(name) / "capture")
+
+
+def touch(spark: "SparkSession", directory: Path) -> None:
+    """What jobs usually do, on a capture that is made in `directory` where there is none."""
+    if not directory.exists():
+        sample.write(directory)
+    for job in ("audit", "rates", "failovers", "last", "latency"):
+        words = argparse.ArgumentParser()
+        commands.arguments(words, job)
+        options = words.parse_args([str(directory)])
+        tables = jobs.JOBS[job](options, spark, capture.root(str(directory)))
+        for _ in jobs.collected(tables):
+            pass
+
+
+if __name__ == "__main__":
+    warm_server(sys.argv[1])

@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("pyspark")
 
 from pipeline import audit, capture, failovers, last, latency, rates, survey
-from pipeline.frames import first_token
+from pipeline.frames import first_token, kept, release
 from pipeline.sample import write
 
 if TYPE_CHECKING:
@@ -77,3 +77,17 @@ def test_all_rows_are_summed_up_by_hash(rows: "DataFrame") -> None:
 
 def test_the_check_can_fail(rows: "DataFrame") -> None:
     assert "SortAggregate" in plan(rows.groupBy("bus").agg({"peer": "max"}))
+
+
+def test_a_resident_server_takes_no_read_for_an_earlier_one(spark: "SparkSession", tmp_path: Path) -> None:
+    write(tmp_path)
+    once, again = (capture.read(spark, capture.root(str(tmp_path))) for _ in range(2))
+    assert once.sameSemantics(once)
+    assert not once.sameSemantics(again)
+
+
+def test_what_was_kept_is_let_go_of(rows: "DataFrame") -> None:
+    frame = kept(rows.select("bus"))
+    assert frame.storageLevel.useMemory
+    release()
+    assert not frame.storageLevel.useMemory
