@@ -192,7 +192,7 @@ class Program:
             self._take(line.decode(errors="replace").rstrip())
 
     def _take(self, line: str) -> None:
-        self.said.append(line)
+        self.said.append(f"{time.monotonic():.3f} {line}")
         self.takeovers += " takeover: " in line
         if " lease: " in line:
             state, _, words = line.partition(" lease: ")[2].partition(": ")[2].partition(": ")

@@ -331,10 +331,11 @@ async def trial(
                 try:
                     outcomes.append(await one.run(fault))
                 except TimeoutError:
-                    for name in ("gw-a", "gw-b"):
-                        say("\n".join([name, *rig.programs[name].said[-25:]]))
+                    say(_latest_words(rig))
                     raise
                 say(f"{title(medium, envelopes):24} {_brief(outcomes[-1])}")
+                if outcomes[-1].lost:
+                    say(_latest_words(rig))
             await load.stop()
             load.recount()
             say(f"{title(medium, envelopes)}: refused at the far end: {far.hub.pipes[-1].stats.rejected}")
@@ -344,6 +345,10 @@ async def trial(
                     station.link.close()
             await rig.close()
     return outcomes
+
+
+def _latest_words(rig: Rig) -> str:
+    return "\n".join(line for name in ("gw-a", "gw-b") for line in (name, *rig.programs[name].said[-25:]))
 
 
 def title(medium: str, envelopes: bool) -> str:
