@@ -338,7 +338,8 @@ async def trial(
                     say(_latest_words(rig))
             await load.stop()
             load.recount()
-            say(f"{title(medium, envelopes)}: refused at the far end: {far.hub.pipes[-1].stats.rejected}")
+            stats = far.hub.pipes[-1].stats
+            say(f"{title(medium, envelopes)}: the far end dropped {stats.dropped}, refused {stats.rejected}")
         finally:
             for station in (near, far):
                 if station is not None:
