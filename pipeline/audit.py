@@ -11,7 +11,7 @@ order.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -88,14 +88,21 @@ def learn_places(rows: "DataFrame") -> Places:
 
 def keyed(rows: "DataFrame", at: Places) -> "DataFrame":
     """Rows that tell of a frame entering, received by a bridge or put onto a segment by one, with its `key`
-    and the bits of its segment."""
-    bits = [(name, n, 1 << n % SEGMENTS_A_WORD) for n, name in enumerate(at.segments)]
+    and the number of its `segment`."""
+    wanted = with_key(rows, at)
+    if at.words == 1:  # to compare a few names takes half the time of a join
+        return wanted.withColumn("segment", _number(at.segments))
     numbers = local_table(
-        rows.sparkSession,
-        {"bus": str, "segment": int, "heard_bit": int, "sent_bit": int},
-        [(name, n, bit, bit << SEGMENTS_A_WORD) for name, n, bit in bits],
+        rows.sparkSession, {"bus": str, "segment": int}, [(name, n) for n, name in enumerate(at.segments)]
     )
-    return with_key(rows, at).join(F.broadcast(numbers), "bus")
+    return wanted.join(F.broadcast(numbers), "bus")
+
+
+def _number(segments: Sequence[str]) -> "Column":
+    number = F.lit(None).cast("bigint")
+    for n, name in enumerate(segments):
+        number = F.when(F.col("bus") == name, F.lit(n).cast("bigint")).otherwise(number)
+    return number
 
 
 def with_key(rows: "DataFrame", at: Places) -> "DataFrame":
@@ -106,11 +113,10 @@ def with_key(rows: "DataFrame", at: Places) -> "DataFrame":
 
 def sums(keyed_rows: "DataFrame", at: Places) -> "DataFrame":
     """One row for each key: `words`, `rows`, `token` (see `pipeline.expected`), first and last time."""
-    bit = F.when(sent(), F.col("sent_bit")).otherwise(F.col("heard_bit"))
     unit = F.when(sent(), F.lit(_SENT_UNIT)).otherwise(F.lit(1)) + F.when(
         F.col("origin").isNull(), F.lit(0)
     ).otherwise(F.lit(_ENVELOPED_UNIT))
-    masks = [F.bit_or(_in_word(bit, n, at.words)).alias(f"word{n}") for n in range(at.words)]
+    masks = [F.bit_or(_in_word(n, at.words)).alias(f"word{n}") for n in range(at.words)]
     return keyed_rows.groupBy("key").agg(
         *masks,
         F.sum(unit).alias("rows"),
@@ -120,10 +126,14 @@ def sums(keyed_rows: "DataFrame", at: Places) -> "DataFrame":
     )
 
 
-def _in_word(bit: "Column", number: int, words: int) -> "Column":
+def _in_word(number: int, words: int) -> "Column":
+    """The bit of a row's segment, 0 if it is in another word."""
+    inside = F.lit(SEGMENTS_A_WORD) * number
+    shift = F.col("segment") - inside + F.when(sent(), F.lit(SEGMENTS_A_WORD)).otherwise(F.lit(0))
+    bit = F.call_function("shiftleft", F.lit(1).cast("bigint"), shift.cast("int"))
     if words == 1:
         return bit
-    here = (F.col("segment") / SEGMENTS_A_WORD).cast("int") == number
+    here = F.col("segment").between(inside, inside + SEGMENTS_A_WORD - 1)
     return F.when(here, bit).otherwise(F.lit(0).cast("bigint"))
 
 

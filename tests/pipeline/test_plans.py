@@ -91,3 +91,16 @@ def test_what_was_kept_is_let_go_of(rows: "DataFrame") -> None:
     assert frame.storageLevel.useMemory
     release()
     assert not frame.storageLevel.useMemory
+
+
+def test_many_segments_are_summed_up_as_few_are(rows: "DataFrame") -> None:
+    few = audit.learn_places(rows)
+    before = tuple(f"a{n:02}" for n in range(40))  # sorted before "left" and "right"
+    many = few._replace(segments=(*before, *few.segments))
+    assert (few.words, many.words) == (1, 2)
+    one = {row.key: row for row in audit.sums(audit.keyed(rows, few), few).collect()}
+    two = {row.key: row for row in audit.sums(audit.keyed(rows, many), many).collect()}
+    moved = len(before) - 31
+    assert {row.word0 for row in two.values()} == {0}
+    assert {key: row.word0 << moved for key, row in one.items()} == {k: row.word1 for k, row in two.items()}
+    assert {key: row.rows for key, row in one.items()} == {key: row.rows for key, row in two.items()}
