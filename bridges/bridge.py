@@ -192,7 +192,7 @@ class Port:
         if hold is not None and hold.wanted():
             return hold.put(self, out)
         gate = self._side.bridge.gate
-        if gate is not None and gate.lapsed():
+        if gate is not None and gate.keeps(self._side, out):
             return self.stats.drop("fenced", out.count)
         self.stats.sent += out.count
         self.stats.sent_bytes += len(out.data)

@@ -12,7 +12,7 @@ from bridges.stamps import Stamps
 from bridges.window import AGE_S, Due, SideRules, Window
 from bus.batch import Batch, from_payloads, payloads
 from bus.envelope import split
-from bus.hub import Stats
+from bus.hub import Stats, purge
 
 if TYPE_CHECKING:
     from bridges.bridge import Bridge, Side
@@ -81,9 +81,22 @@ class Gate:
                 kept.append(message)
         return from_payloads(kept) if kept else None
 
-    def lapsed(self) -> bool:
-        """Whether our turn ended since the entrance let something in: the process was frozen in between."""
-        return self.open and not self._may_forward(self._bridge.clock())
+    def keeps(self, side: "Side", batch: Batch) -> bool:
+        """Whether our turn ended since the entrance let `batch` in: then it waits for the next one."""
+        now = self._bridge.clock()
+        if self.open and self._may_forward(now):
+            return False
+        if self.open:
+            self._on_lapse()
+        self._owe(side, payloads(batch), now)
+        return True
+
+    def _owe(self, side: "Side", messages: list[bytes], now: float) -> None:
+        """What did not get out is not lost. Where several peers are behind a side without keys, some may
+        have it already."""
+        if side.trunk or len(side.ports) == 1:
+            for message in messages:
+                self.window.owe(self._numbers[id(side)], message, now)
 
     def _listen(self, side: int, batch: Batch, stats: Stats, now: float) -> None:
         self.window.advance(now)
@@ -156,13 +169,13 @@ class Gate:
         self._replayed.clear()
 
     def purge(self) -> None:
-        """Another may be sending what waits here: let go of every pipe that has something queued."""
+        """Another may be sending what waits here: it goes back to the window, to be heard or sent."""
+        now = self._bridge.clock()
         for side in self._bridge.sides:
-            if side.hold is not None:
-                side.hold.purge("fenced")
             for port in side.ports:
-                if port.pipe.stats.queued:
-                    port.pipe.close()
+                self._owe(side, purge(port.pipe, "fenced"), now)
+            if side.hold is not None:
+                self._owe(side, side.hold.purge("fenced"), now)
 
     def lag_s(self) -> float:
         """How long the other's frames have lately taken to come out."""

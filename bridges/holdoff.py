@@ -97,10 +97,14 @@ class HoldOff:
         port.stats.sent_bytes += len(batch.data)
         port.pipe.send(batch)
 
-    def purge(self, reason: str) -> None:
-        """Drop everything, counted by `reason`."""
+    def purge(self, reason: str) -> list[bytes]:
+        """Drop everything, counted by `reason`; those messages."""
+        messages = []
         for key in list(self._held):
-            self._let_go(key)[0].stats.drop(reason)
+            port, message = self._let_go(key)
+            port.stats.drop(reason)
+            messages.append(message)
+        return messages
 
     def forget(self, port: Holder) -> None:
         """A port is gone, and what it would have sent."""

@@ -11,7 +11,7 @@ from typing import Any
 from bridges.codecs.frames import MESSAGE_BYTES_MAX
 from bridges.shedding import Shed, ShedQueue, checked
 from bus.batch import Batch, from_payloads, payloads
-from bus.hub import Hub, Link, Pipe, Stats
+from bus.hub import Hub, Link, Pipe, Stats, purge
 
 _CHUNK_BYTES = 16 * 1024  # handed on at a time: as much as is beyond the policy if the peer stops now
 _LOOK_S = 0.002  # nothing tells when a pipe has drained
@@ -51,6 +51,10 @@ class ShedPipe:
             size += len(taken[1])
             self._queue.settle(len(taken[1]))
         return messages
+
+    def purge(self, reason: str) -> list[bytes]:
+        """Drop what waits here, and in the pipe; those messages."""
+        return purge(self.pipe, reason) + self._queue.clear(reason)
 
     def gone(self) -> None:
         """The pipe has left; what waited for it is dropped. Idempotent."""

@@ -173,7 +173,10 @@ class ShedQueue:
         stats.sent_bytes += size
         return None
 
-    def clear(self, reason: str, settle: Settle | None = None) -> None:
-        """Drop all that waits."""
-        while self._waiting:
-            (settle or self.settle)(len(self._waiting.popitem(last=False)[1][1]), reason)
+    def clear(self, reason: str, settle: Settle | None = None) -> list[bytes]:
+        """Drop all that waits; those messages, in order."""
+        messages = [message for _, message in self._waiting.values()]
+        self._waiting.clear()
+        for message in messages:
+            (settle or self.settle)(len(message), reason)
+        return messages

@@ -97,6 +97,7 @@ class Window:
         self.stats = Stats()
         self._sides, self._origin, self._seen = tuple(sides), origin, seen
         self._stamps, self._private = stamps, private
+        self._own_origins = origin, private() >> 32
         self._age_s, self._count, self._size_bytes = age_s, count, size_bytes
         self._all = (1 << len(self._sides)) - 1
         self._hearing = sum(1 << n for n, side in enumerate(self._sides) if not side.deaf)
@@ -213,10 +214,10 @@ class Window:
         return reason
 
     def _owe(self, entry: _Entry, due: int) -> None:
-        entry.due = due
-        if due:
+        if due and not entry.due:
             self.stats.offered += 1
             self.stats.queued += 1
+        entry.due = due
 
     def _make_room(self, size: int) -> None:
         while self._entries and (len(self._entries) >= self._count or self._bytes + size > self._size_bytes):
@@ -251,6 +252,27 @@ class Window:
     def _next(self) -> int:
         self._number += 1
         return self._number
+
+    def owe(self, side: int, message: bytes, now: float) -> None:
+        """It was on its way out by `side` and did not get there: whoever has the next turn sends it."""
+        found = split(message)
+        if found is None:
+            return
+        entry, bit = self._sent(*found, now), 1 << side
+        known = self._by_key.get(entry.key)
+        if known is None:
+            self._put(entry, bit, bit, "")
+        else:
+            self._owe(known, known.due | bit)
+            known.open |= bit
+
+    def _sent(self, envelope: Envelope | None, frame: bytes, now: float) -> _Entry:
+        """As we would have sent it; what we stamped may come from another under another key."""
+        if envelope is None:
+            key = -1 if self._stamps is None else self._private()
+            return _Entry(self._next(), frame, key, False, HOPS_DEFAULT, now)
+        key, named = envelope.origin << 32 | envelope.sequence, envelope.origin not in self._own_origins
+        return _Entry(self._next(), frame, key, named, envelope.hops, now)
 
     def advance(self, now: float) -> None:
         """Let time pass: what is too old is given up, counted as `stale`. Once a batch will do."""

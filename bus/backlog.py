@@ -4,6 +4,7 @@ import socket
 from collections import deque
 from itertools import islice
 
+from bus.batch import LENGTH, LENGTH_BYTES
 from bus.hub import Stats
 
 _VECTORS = 64  # items in one sendmsg
@@ -45,6 +46,26 @@ class Backlog(deque[tuple[memoryview, int]]):
             view, count = self[0]
             self[0] = (view[written:], count)
 
+    def purge(self, reason: str, lead: int) -> list[bytes]:
+        """Drop the messages that have not begun, and return them; `lead` bytes stand before each length.
+
+        Each run must be what is left of a batch, to its end (`bus.batch`).
+        """
+        stats, runs, messages = self._stats, list(self), list[bytes]()
+        self.clear()
+        stats.queued -= sum(count for _, count in runs)
+        stats.queued_bytes -= self.bytes
+        self.bytes = 0
+        for view, count in runs:
+            begun, waiting = _divide(view, lead)
+            if begun:
+                self.put(view[:begun], 1)
+            stats.sent += count - len(waiting) - bool(begun)
+            messages += waiting
+        if messages:
+            stats.drop(reason, len(messages))
+        return messages
+
     def drop(self, reason: str) -> None:
         """Nothing of it will be sent."""
         stats, count = self._stats, sum(count for _, count in self)
@@ -54,3 +75,18 @@ class Backlog(deque[tuple[memoryview, int]]):
         stats.queued_bytes -= self.bytes
         self.bytes = 0
         self.clear()
+
+
+def _divide(view: memoryview, lead: int) -> tuple[int, list[bytes]]:
+    """What is left of a batch: how many bytes of a message that has begun, and those that have not."""
+    whole = memoryview(view.obj)
+    written, position, begun, waiting = len(whole) - len(view), 0, 0, list[bytes]()
+    while position < len(whole):
+        start = position + lead + LENGTH_BYTES
+        end = start + LENGTH.unpack_from(whole, position + lead)[0]
+        if position >= written:
+            waiting.append(bytes(whole[start:end]))
+        elif end > written:
+            begun = end - written
+        position = end
+    return begun, waiting

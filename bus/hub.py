@@ -6,7 +6,7 @@ Nothing else crosses them.
 
 from asyncio import AbstractEventLoop
 from collections.abc import Callable
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from bus.batch import Batch
 
@@ -73,6 +73,23 @@ class Pipe(Protocol):
 
     def close(self) -> None:
         """Let go of the peer; what was queued becomes a counted drop. Idempotent."""
+
+
+@runtime_checkable
+class Purging(Protocol):
+    """A pipe that can let go of what waits, and stay."""
+
+    def purge(self, reason: str) -> list[bytes]:
+        """Drop what waits and has not begun, counted by `reason`; those messages, in order."""
+
+
+def purge(pipe: Pipe, reason: str) -> list[bytes]:
+    """As `Purging.purge`; a pipe that cannot, and has something queued, is closed."""
+    if isinstance(pipe, Purging):
+        return pipe.purge(reason)
+    if pipe.stats.queued:
+        pipe.close()
+    return []
 
 
 Tap = Callable[[Batch, Pipe | None], None]

@@ -171,6 +171,10 @@ class StreamPipe:
         if not self._queue:
             self._loop.remove_writer(self._socket)
 
+    def purge(self, reason: str) -> list[bytes]:
+        """Drop what waits and has not begun; those messages."""
+        return self._queue.purge(reason, self._lead)
+
     def _fail(self, reason: str, expected: bool = False) -> None:
         if not self._closed:
             level = logging.INFO if expected else logging.WARNING

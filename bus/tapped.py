@@ -1,7 +1,7 @@
 """A pipe that shows its taps what it is handed."""
 
 from bus.batch import Batch
-from bus.hub import Pipe, Tap
+from bus.hub import Pipe, Tap, purge
 
 
 class TappedPipe:
@@ -17,6 +17,9 @@ class TappedPipe:
         for tap in self.taps:
             tap(batch, self.port)
         self.pipe.send(batch)
+
+    def purge(self, reason: str) -> list[bytes]:
+        return purge(self.pipe, reason)
 
     def close(self) -> None:
         self.pipe.close()

@@ -139,6 +139,10 @@ class CanPipe(OpenPipe):
     def _put(self, batch: Batch) -> None:
         self._outbound.put(payloads(batch))
 
+    def purge(self, reason: str) -> list[bytes]:
+        """Drop what waits, a transfer that has begun too; those messages. The driver's frames come out."""
+        return self._outbound.purge(reason)
+
     def _end(self, why: str) -> None:
         if self._fd is not None:
             self._loop.remove_reader(self._fd)

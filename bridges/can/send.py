@@ -86,6 +86,10 @@ class Outbound:
     def _tend(self) -> None:
         pass
 
+    def purge(self, reason: str) -> list[bytes]:
+        """Drop what waits; those messages."""
+        return self._queue.clear(reason)
+
     def close(self, reason: str) -> None:
         self._closed = True
         for handle in (self._tending, self._pacing):
@@ -103,7 +107,7 @@ class DirectSender(Outbound):
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
         self._pending: deque[bytes] = deque()  # frames of one message that are still to be written
-        self._size = 0  # that message's
+        self._message = b""  # that one
         self._taken: tuple[float, bytes] | None = None  # that message, while none of it is written
         self._flight: deque[tuple[bytes, int]] = deque()  # written; with a message's size at its last frame
         self._handle: Handle | None = None
@@ -134,7 +138,7 @@ class DirectSender(Outbound):
         if taken is None:
             return False
         self._fresh_s, message = taken
-        self._size = len(message)
+        self._message = message
         self._pending.extend(self._segments(message))
         return True
 
@@ -147,7 +151,7 @@ class DirectSender(Outbound):
         self._fresh_s = self._moved_s = self._loop.time()
         self._blocked_s, self._pause_s, self._taken = None, _RETRY_MIN_S, None
         data = self._pending.popleft()
-        size = 0 if self._pending else self._size
+        size = 0 if self._pending else len(self._message)
         if self._port.confirms:
             self._flight.append((data, size))
             return
@@ -212,12 +216,18 @@ class DirectSender(Outbound):
         if self._pending:
             self._pending.clear()
             self._taken = None
-            self._queue.settle(self._size, reason)
+            self._queue.settle(len(self._message), reason)
 
     def hold(self, reason: str) -> None:
         super().hold(reason)
         self._give_up_pending(reason)
         self.forget(reason)
+
+    def purge(self, reason: str) -> list[bytes]:
+        self._give_back()
+        begun = [self._message] if self._pending else []
+        self._give_up_pending(reason)
+        return begun + super().purge(reason)
 
     def close(self, reason: str) -> None:
         if self._handle is not None:

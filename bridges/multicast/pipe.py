@@ -200,12 +200,17 @@ class MulticastPipe(OpenPipe):
             self._loop.remove_writer(self._sockets.sender)
         self._waiting = for_room
 
+    def purge(self, reason: str) -> list[bytes]:
+        """Drop what waits; those messages."""
+        self._repeat = False
+        return self._outbox.purge(reason)
+
     def _end(self, why: str) -> None:
         sockets, loop = self._sockets, self._loop
         loop.remove_reader(sockets.watch)
         loop.remove_reader(sockets.receiver)
         loop.remove_writer(sockets.sender)
         cancel(self._expiry, self._retry, self._pacing)
-        self._outbox.clear()
+        self._outbox.purge("closed")
         self._decoder.reassembly.expire(math.inf)
         sockets.close()

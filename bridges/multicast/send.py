@@ -4,8 +4,8 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from math import inf
 
-from bridges.codecs.datagram import Datagram, Encoder
-from bus.batch import Batch
+from bridges.codecs.datagram import Datagram, Decoder, Encoder
+from bus.batch import Batch, payloads
 from bus.hub import Stats
 
 _ENCODE_MESSAGES = 512  # taken off the queue at a time
@@ -111,10 +111,13 @@ class Outbox:
         if count:
             self._stats.drop(reason, count)
 
-    def clear(self) -> None:
-        """Drop everything as `closed`."""
+    def purge(self, reason: str) -> list[bytes]:
+        """Drop everything; those messages, but for one whose first fragments have left."""
+        made = Decoder({}).feed([(datagram, None) for datagram, _ in self._ready], 0.0)
+        waiting = [*(payloads(made) if made else ()), *self._messages]
         if self._stats.queued:
-            self._stats.drop("closed", self._stats.queued)
+            self._stats.drop(reason, self._stats.queued)
         self._ready.clear()
         self._messages.clear()
         self._stats.queued = self._stats.queued_bytes = 0
+        return waiting

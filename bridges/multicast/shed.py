@@ -61,6 +61,11 @@ class ShedOutbox(Outbox):
         for taken in reversed(self._taken):
             self._queue.untake(*taken)
 
+    def purge(self, reason: str) -> list[bytes]:
+        self.give_back()
+        waiting = self._queue.clear(reason)
+        return super().purge(reason) + waiting
+
     def ready_s(self) -> float:
         return self._queue.ready_s()
 

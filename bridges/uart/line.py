@@ -98,7 +98,7 @@ class SerialPipe(OpenPipe):
         cancel(self._timer)
         self._loop.remove_reader(self._fd)
         self._loop.remove_writer(self._fd)
-        self._outbox.close()
+        self._outbox.purge("closed")
         self._port.close()
 
 

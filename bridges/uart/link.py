@@ -98,6 +98,10 @@ class UartPipe(SerialPipe):
         if not self._waiting and self._timer is None:
             self._flush()
 
+    def purge(self, reason: str) -> list[bytes]:
+        """Drop what waits; those messages. What the driver has comes out."""
+        return self._outbox.purge(reason)
+
     def _flush(self) -> None:
         self._timer = None
         self._outbox.expire(self._loop.time())

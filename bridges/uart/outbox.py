@@ -73,9 +73,11 @@ class Outbox:
         while len(self._taken) > (self._begun > 0):
             self._queue.untake(*self._taken.pop()[1:])
 
-    def close(self) -> None:
-        """Count what is left as `closed`."""
-        while self._taken:
-            self._queue.settle(len(self._taken.popleft()[2]), "closed")
-        self._queue.clear("closed")
+    def purge(self, reason: str) -> list[bytes]:
+        """Drop everything, also what has begun: the zero before the next message ends it. The messages."""
+        begun = [message for _, _, message in self._taken]
+        for message in begun:
+            self._queue.settle(len(message), reason)
+        self._taken.clear()
         self._begun = 0
+        return begun + self._queue.clear(reason)

@@ -41,17 +41,33 @@ class Medium:
 
 
 class End:
-    """A pipe on a medium; `hear` takes the next message in."""
+    """A pipe on a medium; `hear` takes the next message in. A `slow` one sends when told to `move`."""
 
     def __init__(self, name: str, hub: Hub, medium: Medium) -> None:
         self.name, self.hub, self.medium, self.stats = name, hub, medium, Stats()
         self.coming: deque[bytes] = deque()
+        self.waiting: deque[bytes] = deque()
+        self.slow = False
 
     def send(self, batch: Batch) -> None:
         self.stats.offered += batch.count
-        self.stats.sent += batch.count
-        for message in payloads(batch):
-            self.medium.carry(message, self)
+        self.stats.queued += batch.count
+        self.waiting += payloads(batch)
+        if not self.slow:
+            self.move(batch.count)
+
+    def move(self, count: int) -> None:
+        for _ in range(min(count, len(self.waiting))):
+            self.stats.queued -= 1
+            self.stats.sent += 1
+            self.medium.carry(self.waiting.popleft(), self)
+
+    def purge(self, reason: str) -> list[bytes]:
+        messages = list(self.waiting)
+        self.waiting.clear()
+        self.stats.queued -= len(messages)
+        self.stats.drop(reason, len(messages))
+        return messages
 
     def hear(self, count: int) -> None:
         taken = [self.coming.popleft() for _ in range(min(count, len(self.coming)))]
@@ -145,8 +161,10 @@ class World:
 
     def drain(self, *names: str) -> None:
         """What is under way to these arrives, in any order."""
-        while ends := [end for name in names for end in self.ends(name) if end.coming]:
-            self.chance.choice(ends).hear(self.chance.randint(1, 3))
+        while ends := [end for name in names for end in self.ends(name) if end.coming or end.waiting]:
+            end = self.chance.choice(ends)
+            end.hear(self.chance.randint(1, 3))
+            end.move(self.chance.randint(1, 3))
 
     def die(self, who: str) -> None:
         """What was under way to it is lost; what it sent is not."""
@@ -258,7 +276,8 @@ def test_a_process_frozen_on_the_way_through_sends_nothing_late() -> None:
     clock = Clock()
     bridge = Bridge("x", 1, clock=clock, pattern=(7,))
     one, two = bridge.side("one"), bridge.side("two")
-    gate = bridge.gate = Gate(bridge, lambda now: now < 1001.0)
+    may = False
+    gate = bridge.gate = Gate(bridge, lambda now: now < 1001.0 or may)
     media = Medium(), Medium()
     ends = [m.join("b", s) for m, s in zip(media, (one, two), strict=True)]
     far = Station(media[1], False, 5)
@@ -270,6 +289,12 @@ def test_a_process_frozen_on_the_way_through_sends_nothing_late() -> None:
     (port,) = two.ports
     assert port.stats.dropped == {"fenced": 1}
     assert port.stats.balance() == 0
+    gate.pause()
+    may = True
+    assert gate.resume() == 1  # nobody else has had a turn
+    far.end.hear(9)
+    assert list(far.heard.values()) == [1]
+    assert gate.window.stats.balance() == 0
 
 
 class Trio(World):
@@ -279,7 +304,13 @@ class Trio(World):
         super().__init__(trunks, seed, equal, known)
         self.copies["c"] = Copy("c", self)
         self.frozen = set[str]()
+        self._slow_down()
         self.clock.now += 11.0 * known
+
+    def _slow_down(self) -> None:
+        for copy in self.copies.values():
+            for end in copy.ends:
+                end.slow = True
 
     def ends(self, who: str) -> list[End]:
         return [] if who in self.frozen else super().ends(who)
@@ -293,6 +324,7 @@ class Trio(World):
             for who in self.chance.choices(["station", *self.copies], k=3):
                 for end in self.ends(who):
                     end.hear(self.chance.randint(1, 4))
+                    end.move(self.chance.randint(0, 3))
             assert all(copy.balanced() for copy in self.copies.values())
 
     def leave(self, who: str, fault: str) -> None:
@@ -308,9 +340,11 @@ class Trio(World):
 
     def come_back(self, who: str, fault: str) -> None:
         if fault == "dies":
-            return _join(self, who)
+            _join(self, who)
+            return self._slow_down()
         if fault == "freezes":
             self.frozen.discard(who)
+            self.copies[who].gate.purge()
             self.drain(who)
             self.drain(*self.copies)
             self.copies[who].gate.pause()
@@ -331,7 +365,7 @@ def test_of_three_whichever_leaves_however_every_frame_crosses_once(
     for _ in range(4):
         world.churn(chance.randint(5, 100))
         fault = chance.choice(["dies", "freezes", "resigns"])
-        before, active = active, chance.choice([who for who in "abc" if who != active])
+        before, active = active, chance.choice([who for who in "abc" if who != active or fault == "resigns"])
         world.leave(before, fault)
         world.churn(chance.randint(0, 20))
         world.drain(active)

@@ -26,7 +26,7 @@ from bridges.simulate import (
 )
 from bus.batch import Batch, payloads
 from bus.frame import pack
-from bus.hub import Hub, Stats
+from bus.hub import Hub, Stats, purge
 from bus.patch import join
 from tests.bridges.support import RecordingPipe, say, until
 
@@ -247,6 +247,47 @@ def test_what_the_medium_did_not_take_can_be_replaced(kind: str, monkeypatch: py
             p.stall(False)
             await p.drained()
             assert [value_of(message) for message in p.messages] == [*range(1, value), value + 4]
+
+    simulated(scenario)
+
+
+@pytest.mark.parametrize("shed", [{"policy": "newest"}, {"policy": "conflate"}], ids=["newest", "conflate"])
+@pytest.mark.parametrize("kind", ["uart", "can", "multicast", "tcp"])
+def test_what_is_purged_did_not_come_out_and_the_pipe_stays(kind: str, shed: dict[str, Any]) -> None:
+    async def scenario() -> None:
+        with plant(kind, age_s=60, queue_bytes=1 << 16, **shed) as p:
+            await p.up()
+            p.stall(True)
+            said = list[bytes]()
+            while p.stats.queued < 20:
+                said.append(reading(len(said), 0, 1000))
+                p.say(said[-1])
+                await asyncio.sleep(0)
+            pipe: Any = p.slow.ports[0].pipe
+            purged = purge(pipe, "fenced")
+            ledgers = [pipe.stats, *([pipe.pipe.stats] if kind == "tcp" else [])]  # it and its stage
+            assert sum(stats.dropped.get("fenced", 0) for stats in ledgers) == len(purged)
+            assert all(set(stats.dropped) <= {"fenced"} for stats in ledgers)
+            assert p.stats.queued == 0
+            p.check()
+            p.stall(False)
+            p.say(reading(9999, 1))
+            await p.drained()
+            assert [*p.messages[:-1], *purged] == said
+            assert p.messages[-1] == reading(9999, 1)
+
+    simulated(scenario)
+
+
+def test_a_pipe_that_cannot_purge_is_closed() -> None:
+    async def scenario() -> None:
+        with plant("i2c", rate=1.0, age_s=60) as p:
+            await p.up()
+            p.say(*(reading(token, 0) for token in range(3)))
+            stats = p.stats
+            assert purge(p.slow.ports[0].pipe, "fenced") == []
+            assert stats.dropped["closed"] > 0
+            assert not p.slow.ports
 
     simulated(scenario)
 

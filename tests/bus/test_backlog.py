@@ -1,13 +1,17 @@
 """What waits for a stream socket: order, counts and bytes, through a real one that takes less than given."""
 
 import asyncio
+import contextlib
+import random
 import socket
 from collections.abc import Iterator
 
 import pytest
 
 from bus.backlog import Backlog
+from bus.batch import from_payloads
 from bus.hub import Stats
+from bus.sp import add_lead
 from bus.tmq.connection import Connection
 
 Pair = tuple[socket.socket, socket.socket]
@@ -72,3 +76,31 @@ async def test_a_connection_counts_every_byte_that_the_socket_took(pair: Pair) -
     assert 0 < stats.sent_bytes < 1 << 19
     assert stats.sent_bytes + stats.queued_bytes == 1 << 19
     connection.close()
+
+
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("lead", [0, 1])
+def test_what_is_purged_has_not_begun_and_what_has_begun_is_finished(
+    pair: Pair, seed: int, lead: int
+) -> None:
+    chance, stats = random.Random(seed), Stats()
+    backlog, said = Backlog(stats), list[bytes]()
+    for _ in range(30):
+        some = [chance.randbytes(chance.choice((0, 1, 50, 3000))) for _ in range(chance.randint(1, 9))]
+        batch = from_payloads(some)
+        backlog.put(memoryview(add_lead(batch) if lead else batch.keep()), batch.count)
+        said += some
+    stats.offered = len(said)
+    wire = b""
+    for _ in range(chance.randrange(40)):
+        with contextlib.suppress(BlockingIOError):
+            backlog.write(pair[0])
+        wire += pair[1].recv(chance.randint(1, 2000))
+    purged = backlog.purge("fenced", lead)
+    assert stats.dropped == ({"fenced": len(purged)} if purged else {})
+    assert stats.balance() == 0
+    wire += drained(backlog, pair)
+    sent = said[: len(said) - len(purged)]
+    assert said == sent + purged
+    assert wire == (add_lead(from_payloads(sent)) if lead else from_payloads(sent).keep())
+    assert (stats.sent, stats.queued, stats.queued_bytes) == (len(sent), 0, 0)
