@@ -97,7 +97,7 @@ class DuckDb:
                     bit_or(CASE WHEN dir = 1 THEN sent_bit ELSE heard_bit END) AS word,
                     sum((CASE WHEN dir = 1 THEN {1 << 20} ELSE 1 END)
                         + (CASE WHEN origin IS NULL THEN 0 ELSE {1 << 40} END))::BIGINT AS rows,
-                    max(coalesce(tokens[1], -1)) AS token, min(ts_ns) AS first_ns, max(ts_ns) AS last_ns
+                    max(coalesce(tokens[1], -1)) AS token
                 FROM rows JOIN bits USING (bus)
                 WHERE kind = 0 AND (dir = 0 OR starts_with(hub, 'bridge '))
                 GROUP BY 1)
@@ -149,7 +149,6 @@ class Polars:
             pl.when(sent).then("sent_bit").otherwise("heard_bit").bitwise_or().alias("word"),
             unit.sum().alias("rows"),
             pl.col("tokens").list.first().cast(pl.Int64).fill_null(-1).max().alias("token"),
-            pl.min("ts_ns").alias("first_ns"), pl.max("ts_ns").alias("last_ns"),
         )  # fmt: skip
         found = sums.group_by("word", "rows", "token").agg(pl.len().alias("count"))
         return list(found.collect(engine="streaming").rows())

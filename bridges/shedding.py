@@ -8,12 +8,12 @@ from collections.abc import Callable, Hashable, Sequence
 from math import inf
 from typing import Literal, NamedTuple, get_args
 
+from bridges.codecs.frames import MESSAGE_BYTES_MAX
 from bus.envelope import ENVELOPE_BYTES, MAGIC
 from bus.errors import LinkError
-from bus.frame import FRAME_BYTES_MAX, FRAME_BYTES_MIN
+from bus.frame import FRAME_BYTES_MIN
 from bus.hub import Stats
 
-_MESSAGE_BYTES_MAX = ENVELOPE_BYTES + FRAME_BYTES_MAX
 _LATE_S = 0.01  # a timer that comes late by no more than this costs nothing of the rate
 Policy = Literal["newest", "oldest", "conflate"]
 Settle = Callable[[int, str], None]
@@ -58,7 +58,7 @@ def fitting(messages: Sequence[bytes], stats: Stats) -> list[bytes]:
     """Those of a size that every medium carries; the others are dropped: `oversize`, `short` or `empty`."""
     fit = []
     for message in messages:
-        if FRAME_BYTES_MIN <= len(message) <= _MESSAGE_BYTES_MAX:
+        if FRAME_BYTES_MIN <= len(message) <= MESSAGE_BYTES_MAX:
             fit.append(message)
         elif not message:
             stats.drop("empty")

@@ -106,13 +106,13 @@ def _number(segments: Sequence[str]) -> "Column":
 
 
 def with_key(rows: "DataFrame", at: Places) -> "DataFrame":
-    """`keyed`, without the bits."""
+    """`keyed`, without the segment's number."""
     key = envelope() if at.by_envelope else content()
     return frames(rows).where(received() | on_bridge()).withColumn("key", key)
 
 
 def sums(keyed_rows: "DataFrame", at: Places) -> "DataFrame":
-    """One row for each key: `words`, `rows`, `token` (see `pipeline.expected`), first and last time."""
+    """One row for each key: `words`, `rows`, `token` (see `pipeline.expected`)."""
     unit = F.when(sent(), F.lit(_SENT_UNIT)).otherwise(F.lit(1)) + F.when(
         F.col("origin").isNull(), F.lit(0)
     ).otherwise(F.lit(_ENVELOPED_UNIT))
@@ -121,8 +121,6 @@ def sums(keyed_rows: "DataFrame", at: Places) -> "DataFrame":
         *masks,
         F.sum(unit).alias("rows"),
         F.max(first_token()).alias("token"),
-        F.min("ts_ns").alias("first_ns"),
-        F.max("ts_ns").alias("last_ns"),
     )
 
 

@@ -31,11 +31,6 @@ def on_bridge() -> "Column":
     return F.col("hub").startswith(BRIDGE)
 
 
-def entered() -> "Column":
-    """Rows that show a frame coming onto a segment, from outside: a hub of that one segment received it."""
-    return received() & ~on_bridge()
-
-
 def content() -> "Column":
     """64 bits of what a frame says: its type, tokens and payload."""
     return F.xxhash64("type", "tokens", "payload")

@@ -71,16 +71,20 @@ class Jvm:
         deadline = time.monotonic() + _START_S
         while not (self._info.exists() and self._info.stat().st_size):
             if self.process.poll() is not None or time.monotonic() > deadline:
-                raise PipelineError(f"Java did not start: {_last_words(self.log)}")
+                raise PipelineError(f"Java did not start: {last_words(self.log)}")
             time.sleep(_LOOK_S)
         port, secret = _address(self._info.read_bytes())
         os.environ.update(PYSPARK_GATEWAY_PORT=str(port), PYSPARK_GATEWAY_SECRET=secret)
 
+    def hide(self) -> None:
+        """Once pyspark has found it: commands that we start are to have a Java of their own. Idempotent."""
+        os.environ.pop("PYSPARK_GATEWAY_PORT", None)
+        os.environ.pop("PYSPARK_GATEWAY_SECRET", None)
+
     def close(self) -> None:
         """Let it end, which it does when nobody writes to it any more. Idempotent."""
         _forget_gateway()
-        os.environ.pop("PYSPARK_GATEWAY_PORT", None)
-        os.environ.pop("PYSPARK_GATEWAY_SECRET", None)
+        self.hide()
         if self.process.stdin:
             self.process.stdin.close()
         try:
@@ -130,6 +134,7 @@ def _address(info: bytes) -> tuple[int, str]:
     return port, info[8 : 8 + length].decode()
 
 
-def _last_words(log: Path) -> str:
+def last_words(log: Path) -> str:
+    """What Java said at last, for people."""
     lines = [line for line in log.read_text(errors="replace").splitlines() if line.strip()]
     return lines[-1] if lines else "it said nothing"

@@ -13,7 +13,7 @@ from typing import Final
 
 from pipeline import java
 from pipeline.errors import PipelineError
-from pipeline.jvm import options, spark_home
+from pipeline.jvm import last_words, options, spark_home
 from pipeline.session import ALWAYS, LOCAL
 from pipeline.tables import Progress
 
@@ -85,8 +85,7 @@ def start(port: int, memory: str, log: Path) -> "subprocess.Popen[bytes]":
 def wait(server: "subprocess.Popen[bytes]", port: int, log: Path) -> None:
     """Until it listens. Raises `PipelineError` if it ends instead."""
     if not listening(port, _START_S, server):
-        lines = [line for line in log.read_text(errors="replace").splitlines() if line.strip()]
-        raise PipelineError(f"the Connect server did not start: {lines[-1] if lines else 'it said nothing'}")
+        raise PipelineError(f"the Connect server did not start: {last_words(log)}")
 
 
 def listening(port: int, limit_s: float, process: "subprocess.Popen[bytes] | None" = None) -> bool:

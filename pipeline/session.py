@@ -56,8 +56,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def start(options: argparse.Namespace, quick: bool = False) -> Jvm | None:
     """Start Java before it is needed, while the rest is prepared; None where another process has it."""
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ  # by spark-submit, which started us
-    remote = options.remote or (not options.master and "SPARK_REMOTE" in os.environ)
-    return None if submitted or remote else Jvm(java.find(), options.memory, quick)
+    return None if submitted or _remote(options) else Jvm(java.find(), options.memory, quick)
+
+
+def _remote(options: argparse.Namespace) -> str:
+    """The Connect server that is asked for, here or by the environment; "" if none is."""
+    return options.remote or ("" if options.master else os.environ.get("SPARK_REMOTE", ""))
 
 
 @contextmanager
@@ -67,17 +71,19 @@ def session(options: argparse.Namespace, jvm: Jvm | None = None) -> Iterator["Sp
     try:
         if jvm is not None:
             jvm.connect()
+        if remote := _remote(options):
+            reach(remote)
         try:
             spark = make(options.master, options.remote)
-        except PipelineError:
-            raise
         except Exception as error:  # py4j's and grpc's, which say where in Java, over pages
-            where = options.remote or options.master or "this machine"
+            where = remote or options.master or "this machine"
             raise PipelineError(f"no Spark session on {where}: {type(error).__name__}") from error
+        if jvm is not None:
+            jvm.hide()
         try:
             yield spark
             if jvm is None:
-                _release(spark, options.remote or os.environ.get("SPARK_REMOTE", ""))
+                _release(spark, remote)
         finally:
             spark.stop()
     finally:
@@ -98,7 +104,6 @@ def make(master: str | None, remote: str | None) -> "SparkSession":
 
     builder = SparkSession.builder.appName("buscoupler")
     if remote:
-        reach(remote)
         builder = builder.remote(remote)
     elif "PYSPARK_GATEWAY_PORT" in os.environ and not os.environ.get("SPARK_ENV_LOADED"):
         builder = builder.master(master or "local[*]").config(map=dict(LOCAL))
