@@ -52,8 +52,9 @@ def local_table(
     """A small table from values, by way of Arrow: no Python worker, and the same over Connect."""
     import pyarrow as pa
 
-    if not rows:  # Connect wants to be told then
-        return spark.createDataFrame([], ", ".join(f"{name} {_SQL[kind]}" for name, kind in columns.items()))
+    if not rows:  # the optimizer sees that it is empty, and leaves out what is joined with it
+        nothing = ", ".join(f"CAST(NULL AS {_SQL[kind]}) AS `{name}`" for name, kind in columns.items())
+        return spark.sql(f"SELECT {nothing} WHERE false")
     types = [getattr(pa, _TYPES[kind])() for kind in columns.values()]
     arrays = [pa.array([row[n] for row in rows], types[n]) for n in range(len(columns))]
     return spark.createDataFrame(pa.Table.from_arrays(arrays, names=list(columns)))

@@ -19,9 +19,12 @@ if TYPE_CHECKING:
 QUICK_BYTES: Final = 256 << 20
 """Below this much Parquet a job is over before thorough compilation would pay."""
 
+ROWS_MOST: Final = 1_000_000
+"""Shown of a table. A sort with a bound needs no pass of its own to divide the range."""
+
 
 class Table(NamedTuple):
-    """What a job shows: a title, a DataFrame, and how many of its rows (None: all)."""
+    """What a job shows: a title, a DataFrame, and how many of its rows (None: all, up to `ROWS_MOST`)."""
 
     name: str
     title: str
@@ -117,7 +120,8 @@ def _show(options: argparse.Namespace, tables: Tables, tell: Progress) -> int:
     for table, rows in zip(tables, collected(tables), strict=True):
         shown[table.name] = [row.asDict(recursive=True) for row in rows]
         if not options.json:
-            print(f"{table.title}:\n{text(table.frame.columns, rows)}\n")
+            columns = rows[0].__fields__ if rows else table.frame.columns  # to ask for them takes a while
+            print(f"{table.title}:\n{text(columns, rows)}\n")
         if options.parquet:
             table.frame.write.mode("overwrite").parquet(f"{options.parquet}/{options.job}/{table.name}")
     if options.json:
@@ -128,7 +132,7 @@ def _show(options: argparse.Namespace, tables: Tables, tell: Progress) -> int:
 def collected(tables: Tables) -> "Iterator[list[Row]]":
     """Each table's rows, two at a time: one is planned while the other is worked out."""
     with ThreadPoolExecutor(2) as pool:
-        limited = [table.frame if table.rows is None else table.frame.limit(table.rows) for table in tables]
+        limited = [table.frame.limit(ROWS_MOST if table.rows is None else table.rows) for table in tables]
         yield from pool.map(lambda frame: frame.collect(), limited)
 
 

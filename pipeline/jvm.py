@@ -76,15 +76,11 @@ class Jvm:
         port, secret = _address(self._info.read_bytes())
         os.environ.update(PYSPARK_GATEWAY_PORT=str(port), PYSPARK_GATEWAY_SECRET=secret)
 
-    def hide(self) -> None:
-        """Once pyspark has found it: commands that we start are to have a Java of their own. Idempotent."""
-        os.environ.pop("PYSPARK_GATEWAY_PORT", None)
-        os.environ.pop("PYSPARK_GATEWAY_SECRET", None)
-
     def close(self) -> None:
         """Let it end, which it does when nobody writes to it any more. Idempotent."""
         _forget_gateway()
-        self.hide()
+        os.environ.pop("PYSPARK_GATEWAY_PORT", None)
+        os.environ.pop("PYSPARK_GATEWAY_SECRET", None)
         if self.process.stdin:
             self.process.stdin.close()
         try:

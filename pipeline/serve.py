@@ -26,8 +26,10 @@ _CLASS: Final = "org.apache.spark.sql.connect.service.SparkConnectServer"
 
 
 def run(options: argparse.Namespace) -> int:
-    """Until interrupted. Raises `PipelineError` if it does not start."""
+    """Until SIGINT or SIGTERM. Raises `PipelineError` if it does not start."""
     tell = Progress(quiet=False)
+    for number in (signal.SIGINT, signal.SIGTERM):  # neither may leave Java behind
+        signal.signal(number, signal.default_int_handler)
     with tempfile.TemporaryDirectory(prefix="buscoupler-serve-") as name:
         server = start(options.port, options.memory, Path(name) / "spark.log")
         try:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 CONNECT_PORT: Final = 15002  # where a URL names none
 _REACH_S: Final = 5.0
+_SESSION_ID: Final = ";session_id="
 
 ALWAYS: Final = {
     "spark.sql.session.timeZone": "UTC",
@@ -74,12 +75,10 @@ def session(options: argparse.Namespace, jvm: Jvm | None = None) -> Iterator["Sp
         if remote := _remote(options):
             reach(remote)
         try:
-            spark = make(options.master, options.remote)
+            spark = make(options.master, remote)
         except Exception as error:  # py4j's and grpc's, which say where in Java, over pages
             where = remote or options.master or "this machine"
-            raise PipelineError(f"no Spark session on {where}: {type(error).__name__}") from error
-        if jvm is not None:
-            jvm.hide()
+            raise PipelineError(f"no Spark session on {where}: {_fault(error)}") from error
         try:
             yield spark
             if jvm is None:
@@ -91,12 +90,18 @@ def session(options: argparse.Namespace, jvm: Jvm | None = None) -> Iterator["Sp
             jvm.close()
 
 
+def _fault(error: Exception) -> str:
+    if "SESSION_CLOSED" in str(error):
+        return f"another client has closed it for good; leave {_SESSION_ID}... out, or start the server again"
+    return type(error).__name__
+
+
 def _release(spark: Any, remote: str) -> None:
     """Leave nothing on the server, but the session itself where the URL names one: that one goes on."""
     from pipeline import frames
 
     frames.release()
-    spark.release_session_on_close = "session_id=" not in remote
+    spark.release_session_on_close = _SESSION_ID not in remote
 
 
 def make(master: str | None, remote: str | None) -> "SparkSession":

@@ -16,7 +16,7 @@ from pipeline.tables import Progress
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_ROUNDS: Final = 3
+_ROUNDS: Final = 6
 
 
 def run(options: argparse.Namespace) -> int:

@@ -6,6 +6,7 @@ BUSCOUPLER_SLOW=1 pytest tests/pipeline/test_elsewhere.py
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import venv
@@ -13,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+from uuid import uuid4
 
 import pytest
 
@@ -78,6 +80,37 @@ def test_a_connect_session_gives_the_same(spark: "SparkSession", directory: Path
     left_out = [word for job in jobs.JOBS if job not in ALWAYS for word in ("--without", job)]
     found = there(directory, "--remote", f"sc://127.0.0.1:{connect_port}", *left_out)
     assert found == answers(spark, capture.root(str(directory)), str(directory), ALWAYS)
+
+
+def test_a_session_that_somebody_has_closed_is_one_clear_line(
+    spark: "SparkSession", directory: Path, connect_port: int
+) -> None:
+    if not connect_port:
+        pytest.skip("Connect's client is not installed: pip install -e '.[connect]'")
+    url = f"sc://127.0.0.1:{connect_port}/;session_id={uuid4()}"
+    one = f"from pyspark.sql import SparkSession as S; s = S.builder.remote({url!r}).getOrCreate(); "
+    run("-c", one + "print(s.sql('SELECT 1').collect()); s.stop()")
+    words = [sys.executable, "-m", "appliance.cli", "last", str(directory), "--remote", url, "-q"]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60, cwd=ROOT)
+    assert done.returncode == 1
+    assert done.stderr.count("\n") == 1
+    assert "another client has closed it" in done.stderr
+
+
+@slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_server_that_is_ended_leaves_no_java(number: signal.Signals) -> None:
+    pytest.importorskip("grpc")
+    port = free_port()
+    words = ["-m", "appliance.cli", "pipeline", "serve", "--port", str(port), "--memory", "1g"]
+    process = subprocess.Popen([sys.executable, *words], cwd=ROOT)
+    try:
+        assert serve.listening(port, 120.0, process)
+        process.send_signal(number)
+        assert process.wait(60) == 0
+        assert not serve.listening(port, 0.5)
+    finally:
+        process.kill()
 
 
 @slow
