@@ -63,6 +63,12 @@ class FramesPipe(StreamPipe):
         if count:
             super().send(Batch(data, count))
 
+    def purge(self, reason: str) -> list[bytes]:
+        """What waits is no batch any more and cannot be taken back: the pipe is closed, if anything does."""
+        if self.stats.queued:
+            self.close()
+        return []
+
     def _fail(self, reason: str, expected: bool = False) -> None:
         self.fault = self.fault or reason
         super()._fail(reason, expected)

@@ -58,9 +58,9 @@ class Backlog(deque[tuple[memoryview, int]]):
         self.bytes = 0
         for view, count in runs:
             begun, waiting = _divide(view, lead)
-            if begun:
-                self.put(view[:begun], 1)
-            stats.sent += count - len(waiting) - bool(begun)
+            if begun is not None:
+                self.put(begun, 1)
+            stats.sent += count - len(waiting) - (begun is not None)
             messages += waiting
         if messages:
             stats.drop(reason, len(messages))
@@ -77,16 +77,16 @@ class Backlog(deque[tuple[memoryview, int]]):
         self.clear()
 
 
-def _divide(view: memoryview, lead: int) -> tuple[int, list[bytes]]:
-    """What is left of a batch: how many bytes of a message that has begun, and those that have not."""
-    whole = memoryview(view.obj)
-    written, position, begun, waiting = len(whole) - len(view), 0, 0, list[bytes]()
+def _divide(view: memoryview, lead: int) -> tuple[memoryview | None, list[bytes]]:
+    """What is left of a batch: the rest of a message that has begun, if one has, and those that have not."""
+    whole, begun = memoryview(view.obj), None
+    written, position, waiting = len(whole) - len(view), 0, list[bytes]()
     while position < len(whole):
         start = position + lead + LENGTH_BYTES
         end = start + LENGTH.unpack_from(whole, position + lead)[0]
         if position >= written:
             waiting.append(bytes(whole[start:end]))
         elif end > written:
-            begun = end - written
+            begun = memoryview(bytes(whole[position:end]))[written - position :]
         position = end
     return begun, waiting

@@ -10,7 +10,7 @@ import pytest
 from bridges.codecs.uart import encode
 from bridges.tcp import TcpFramesLink
 from bus.errors import LinkError
-from bus.hub import Hub
+from bus.hub import Hub, purge
 from tests.bridges.support import FRAME, MESSAGE, SIZES, frame, recorder, say, until
 
 
@@ -149,6 +149,9 @@ async def test_a_clogged_peer_stalls_nobody_and_every_drop_is_counted() -> None:
                 break
         assert stuck.stats.dropped["queue full"] > 100
         assert "queue full" not in by_name[str(good.getsockname()[1])].stats.dropped
+        assert [purge(pipe, "fenced") for pipe in tuple(link.pipes)] == [[], []]
+        assert stuck not in link.pipes  # what was framed cannot be taken back
+        assert len(link.pipes) == 1
     assert link.stats.dropped["closed"] > 0
     assert link.stats.balance() == link.stats.queued == link.stats.queued_bytes == 0
 
