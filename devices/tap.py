@@ -18,6 +18,7 @@ from bus.pattern import Pattern
 from devices.ring import RING_BYTES, Place, Ring
 from devices.tap_ledger import Ledger
 from devices.tap_process import WriterProcess
+from devices.tap_rest import Rest
 from pipeline.schema import Direction, Kind
 
 log = logging.getLogger("buscoupler.tap")
@@ -37,7 +38,8 @@ Locate = Callable[[Pipe | None], tuple[str, str, Direction]]
 class Options(NamedTuple):
     """Bounds of a recorder; sizes in bytes, `keep_s` 0 for no limit by age.
 
-    `idle`: write only in processor time that nothing else wants, so that the data path loses none.
+    `idle`: write only in processor time that nothing else wants; and where that is not enough and the data
+    path is busy, leave it alone for some seconds.
     """
 
     ring_bytes: int = RING_BYTES
@@ -72,6 +74,7 @@ class Recorder:
         self.writer: WriterProcess | None = None
         self._number = self._noticed = self._gap = self._slice = 0
         self._full = False
+        self._rest = Rest()
         self._notice_bytes = options.ring_bytes // 8
         self._notice_timer: TimerHandle | None = None
         self._ledger_timer: TimerHandle | None = None
@@ -135,11 +138,14 @@ class Recorder:
             self._gap += count
             self.lost += count
             self._full = True
+            if self.options.idle:
+                self._rest.begin(self._loop.time())
             self._notice()
 
     def _look(self, ring: Ring) -> None:
         """Record again when the ring is half empty: a few wide gaps tell more, and cost less, than many."""
-        if 2 * ring.waiting_bytes < ring.size_bytes and self._put_gap(ring):
+        room = 2 * ring.waiting_bytes < ring.size_bytes and self._rest.over(self._loop.time())
+        if room and self._put_gap(ring):
             self._full = False
         else:
             self._notice_timer = self._loop.call_later(NOTICE_S, self._notice)
@@ -165,6 +171,7 @@ class Recorder:
     def _on_ledger(self) -> None:
         self._ledger_timer = self._loop.call_later(LEDGER_S / _SLICES, self._on_ledger)
         self._slice = (self._slice + 1) % _SLICES
+        self._rest.look(self._loop.time(), time.process_time())
         self._put_ledgers(self._slice, _SLICES)
 
     def _put_ledgers(self, part: int, parts: int) -> None:
