@@ -6,7 +6,7 @@ what is copied for it is copied on its core.
 
 from math import inf
 
-REST_S = 4.0
+REST_S = 6.0
 _BUSY = 0.75  # of one core: the data path has no time to give away
 _LOOK_S = 0.05  # a share of less time than that says little
 
