@@ -231,15 +231,16 @@ def feed_all(seconds: float) -> list[tuple[str, dict[str, float]]]:
 HEAD = """\
 # What a tap costs, and what it keeps
 
-`python -m benchmarks.tap` on {cores} cores, {system}, Python {python}, {seconds:g} s a load. This machine had
-other work to do as well; only ratios within one run mean anything elsewhere.
+`python -m benchmarks.tap` on {cores} cores, {system}, Python {python}, {seconds:g} s a load. Only ratios
+within one run mean anything elsewhere.
 
 ## The device under its full load
 One sender, three receivers: the load generator, the device and the tap's writer share the cores. Every 100 ms
 the tap is put on or taken off (its writer stands still then), and each such window is held against its
 neighbours; the loss is the median with its 95 % interval. *CPU* is what the device itself spends more on a
 message. *Recorded* is the share of what passed while the tap was on; the rest is counted, in gaps. With
-`yields: true`, the default, the writer runs in time that nobody else wants, and here nobody leaves it any.
+`yields: true`, the default, the writer runs in time that nobody else wants, and rests for 6 s when the ring
+has filled while the device is busy.
 
 """
 FED = """
