@@ -264,7 +264,9 @@ class DeviceSpec(Node):
     queue_bytes: Annotated[int, Range(1 << 20, 1 << 34)] = field(
         default=32 << 20, metadata=doc("what may wait to be written; more is not recorded, and counted")
     )
-    yields: bool = field(default=True, metadata=doc("write only in processor time that nothing else wants, and rest where that is too little"))
+    yields: bool = field(
+        default=True, metadata=doc("write only in spare processor time, and rest where that is too little")
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
