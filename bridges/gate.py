@@ -84,10 +84,9 @@ class Gate:
     def keeps(self, side: "Side", batch: Batch) -> bool:
         """Whether our turn ended since the entrance let `batch` in: then it waits for the next one."""
         now = self._bridge.clock()
-        if self.open and self._may_forward(now):
+        if not self.open or self._may_forward(now):
             return False
-        if self.open:
-            self._on_lapse()
+        self.purge()  # what is queued came before
         self._owe(side, payloads(batch), now)
         return True
 

@@ -297,6 +297,46 @@ def test_a_process_frozen_on_the_way_through_sends_nothing_late() -> None:
     assert gate.window.stats.balance() == 0
 
 
+def test_what_is_queued_when_the_lease_ends_goes_before_what_came_later() -> None:
+    clock, may = Clock(), True
+    bridge = Bridge("x", 1, clock=clock, pattern=(7,))
+    one, two = bridge.side("one"), bridge.side("two")
+    gate = bridge.gate = Gate(bridge, lambda _: may)
+    media = Medium(), Medium()
+    ends = [m.join("b", s) for m, s in zip(media, (one, two), strict=True)]
+    far = Station(media[1], False, 5)
+    ends[1].slow = True
+    gate.resume()
+    frames = [pack(1, (7, n), b"in order") for n in range(4)]
+    one.publish(from_payloads(frames[:2]), ends[0])
+
+    def lapse(*_: object) -> None:
+        nonlocal may
+        may = False
+
+    bridge.taps = (lapse,)
+    one.publish(from_payloads(frames[2:]), ends[0])
+    assert two.ports[0].pipe.stats.dropped == {"fenced": 2}
+    gate.pause()
+    may = True
+    assert gate.resume() == 4
+    ends[1].move(9)
+    assert list(far.end.coming) == frames
+    assert gate.window.stats.balance() == two.ports[0].stats.balance() == ends[1].stats.balance() == 0
+
+
+def test_what_a_standby_says_itself_goes_out() -> None:
+    bridge = Bridge("x", 1, pattern=(7,))
+    side = bridge.side("one")
+    bridge.gate = Gate(bridge, lambda _: False)
+    medium = Medium()
+    medium.join("b", side)
+    far = Station(medium, False, 5)
+    canary = pack(1, (7, 1), b"is there a loop?")
+    bridge.publish(from_payloads([canary]))
+    assert list(far.end.coming) == [canary]
+
+
 class Trio(World):
     """Three copies; some of them frozen, and what comes to them waits."""
 
