@@ -20,7 +20,7 @@ from bus.tmq.lease import pack_claim, unpack_grant
 log = logging.getLogger("buscoupler.failover")
 
 SETTLE_S = 0.02  # what the other got out before it died has come in by then,
-SETTLE_MAX_S = 0.04  # or takes as long as its frames have lately: so long at most, or 3 heartbeats pass
+SETTLE_MAX_S = 0.06  # or takes as long as its frames have lately: so long we wait at most
 DRAIN_S = 1.0  # for what waits in pipes, before we resign
 BLIND_S = 0.1  # after a link came up: what came out in the meantime was not heard
 OVERSLEPT_S = 1.0  # a standby's sockets hold what comes in so long a stall

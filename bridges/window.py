@@ -108,7 +108,7 @@ class Window:
         self._lag = Lag()
 
     def lag_s(self, now: float) -> float:
-        """How long after its original a frame has come out, at most, in the last few seconds."""
+        """How long after its original a frame came out on a plain side, at most, in the last few seconds."""
         return self._lag.most(now)
 
     def __len__(self) -> int:
@@ -176,7 +176,8 @@ class Window:
         bit = 1 << side
         entry.open &= ~bit
         if entry.due:
-            self._lag.note(now - entry.heard_s, now)
+            if not self._sides[side].trunk:  # there a copy is known by its key, and may be held back for long
+                self._lag.note(now - entry.heard_s, now)
             entry.due &= ~bit
             if not entry.due:
                 self._settle("heard")

@@ -44,6 +44,15 @@ def test_the_window_knows_how_long_frames_have_lately_taken() -> None:
     assert heard.lag_s(now + 10.5) == 0
 
 
+def test_what_is_held_back_on_a_trunk_is_no_lag() -> None:
+    heard = Window([SideRules(every, every), SideRules(every, every, trunk=True)], 1, Seen())
+    message = wrap(READING, Envelope(5, 1))
+    heard.hear(0, message, 1000.0)
+    heard.hear(1, message, 1000.05)
+    assert heard.stats.dropped == {"heard": 1}
+    assert heard.lag_s(1000.1) == 0
+
+
 @pytest.mark.parametrize("spacing_s", [0.001, 0.1, 1, 2, 4.9, 5, 7, 9.9, 10, 12, 19, 20, 21, 30, 39, 41, 100])
 def test_equal_readings_are_never_taken_for_duplicates_at_any_spacing(spacing_s: float) -> None:
     """The receiver remembers keys as `Seen` does; what it lets through is what was said."""
