@@ -31,6 +31,7 @@ from bus.hub import Hub, Pipe
 from devices.raw import RawDevice
 from devices.tap import Options, Recorder
 from devices.tap_process import settle
+from devices.tap_rest import REST_S
 from pipeline.schema import Direction
 
 PAGE = Path(__file__).parent.parent / "docs" / "performance-tap.md"
@@ -239,8 +240,8 @@ One sender, three receivers: the load generator, the device and the tap's writer
 the tap is put on or taken off (its writer stands still then), and each such window is held against its
 neighbours; the loss is the median with its 95 % interval. *CPU* is what the device itself spends more on a
 message. *Recorded* is the share of what passed while the tap was on; the rest is counted, in gaps. With
-`yields: true`, the default, the writer runs in time that nobody else wants, and rests for 6 s when the ring
-has filled while the device is busy.
+`yields: true`, the default, the writer runs in time that nobody else wants, and rests for {rest_s:g} s when the
+ring has filled while the device is busy.
 
 """
 FED = """
@@ -273,7 +274,7 @@ def page(
     """docs/performance-tap.md."""
     text = HEAD.format(
         cores=os.cpu_count(), system=platform.system(), python=platform.python_version(),
-        seconds=options.seconds,
+        seconds=options.seconds, rest_s=REST_S,
     ) + heading(LOAD_COLUMNS)  # fmt: skip
     for title, runs in loads:
         off = statistics.median(speed(window) for run in runs for window in run.windows if not window.on)

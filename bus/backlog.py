@@ -51,12 +51,8 @@ class Backlog(deque[tuple[memoryview, int]]):
 
         Each run must be what is left of a batch, to its end (`bus.batch`).
         """
-        stats, runs, messages = self._stats, list(self), list[bytes]()
-        self.clear()
-        stats.queued -= sum(count for _, count in runs)
-        stats.queued_bytes -= self.bytes
-        self.bytes = 0
-        for view, count in runs:
+        stats, messages = self._stats, list[bytes]()
+        for view, count in self._emptied():
             begun, waiting = _divide(view, lead)
             if begun is not None:
                 self.put(begun, 1)
@@ -68,13 +64,18 @@ class Backlog(deque[tuple[memoryview, int]]):
 
     def drop(self, reason: str) -> None:
         """Nothing of it will be sent."""
-        stats, count = self._stats, sum(count for _, count in self)
+        count = sum(count for _, count in self._emptied())
         if count:
-            stats.drop(reason, count)
-        stats.queued -= count
+            self._stats.drop(reason, count)
+
+    def _emptied(self) -> list[tuple[memoryview, int]]:
+        """All of it, no longer queued."""
+        stats, runs = self._stats, list(self)
+        stats.queued -= sum(count for _, count in runs)
         stats.queued_bytes -= self.bytes
         self.bytes = 0
         self.clear()
+        return runs
 
 
 def _divide(view: memoryview, lead: int) -> tuple[memoryview | None, list[bytes]]:
