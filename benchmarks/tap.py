@@ -240,8 +240,8 @@ One sender, three receivers: the load generator, the device and the tap's writer
 the tap is put on or taken off (its writer stands still then), and each such window is held against its
 neighbours; the loss is the median with its 95 % interval. *CPU* is what the device itself spends more on a
 message. *Recorded* is the share of what passed while the tap was on; the rest is counted, in gaps. With
-`yields: true`, the default, the writer runs in time that nobody else wants, and rests for {rest_s:g} s when the
-ring has filled while the device is busy.
+`yields: true`, the default, the writer runs in time that nobody else wants, and rests for {rest_s:g} s when
+the ring has filled while the device is busy.
 
 """
 FED = """
