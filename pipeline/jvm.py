@@ -14,12 +14,12 @@ import subprocess
 import sys
 import tempfile
 import time
-from importlib.util import find_spec
 from pathlib import Path
 from struct import unpack
 from typing import Final
 
 from pipeline.errors import PipelineError
+from pipeline.jars import cache_directory, class_path, needed, spark_home
 from pipeline.java import MODULE_OPTIONS, Java
 
 _START_S: Final = 120.0
@@ -27,32 +27,20 @@ _LOOK_S: Final = 0.02
 _LOG4J: Final = Path(__file__).parent / "conf" / "log4j2.properties"
 
 
-def cache_directory() -> Path:
-    """Where archives and logs are kept: $XDG_CACHE_HOME/buscoupler."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "buscoupler"
-
-
-def spark_home() -> Path:
-    """Of the installed pyspark, without importing it. Raises ModuleNotFoundError, which names the extra."""
-    spec = find_spec("pyspark")
-    if spec is None or spec.origin is None:
-        raise ModuleNotFoundError("no pyspark", name="pyspark")
-    return Path(spec.origin).parent
-
-
 def archive(java: Java) -> Path:
     """The class archive for this Java and this Spark; whether or not it has been made."""
-    jars = sorted(p.name for p in (spark_home() / "jars").glob("*.jar"))
-    text = "\n".join([str(java.home), java.version, str(spark_home()), *jars])
+    text = "\n".join([str(java.home), java.version, *map(str, needed())])
     return cache_directory() / f"spark-{hashlib.sha256(text.encode()).hexdigest()[:16]}.jsa"
 
 
 class Jvm:
     """A Spark gateway process. `connect()` waits for it and tells pyspark where it is."""
 
-    def __init__(self, java: Java, memory: str, quick: bool = False, record: Path | None = None) -> None:
+    def __init__(
+        self, java: Java, memory: str, quick: bool = False, record: Path | None = None, managed: bool = False
+    ) -> None:
         """`quick`: compile fast rather than well (for short jobs). `record`: write a class archive at
-        exit."""
+        exit. `managed`: see `pipeline.jars.needed`."""
         self._directory = tempfile.TemporaryDirectory(prefix="buscoupler-spark-")
         self._info = Path(self._directory.name) / "gateway"
         self.log = Path(self._directory.name) / "spark.log"
@@ -60,7 +48,7 @@ class Jvm:
         environment["SPARK_HOME"] = str(spark_home())
         with self.log.open("wb") as out:
             self.process = subprocess.Popen(
-                command(java, memory, quick, record),
+                command(java, options(memory, managed), quick, record),
                 stdin=subprocess.PIPE, stdout=out, stderr=out, env=environment,
                 preexec_fn=_ignore_interrupts,
             )  # fmt: skip
@@ -103,15 +91,15 @@ def _forget_gateway() -> None:
         setattr(context, name, None)
 
 
-def options(memory: str) -> list[str]:
+def options(memory: str, managed: bool = False) -> list[str]:
     """Class path, memory and modules: what each Java of ours is started with."""
-    words = ["-cp", f"{spark_home() / 'jars'}/*", f"-Xmx{memory}", *MODULE_OPTIONS]
+    words = ["-cp", class_path(managed), f"-Xmx{memory}", *MODULE_OPTIONS]
     return [*words, f"-Dlog4j2.configurationFile={_LOG4J.as_uri()}", "-XX:+UseParallelGC", "-Xshare:auto"]
 
 
-def command(java: Java, memory: str, quick: bool, record: Path | None) -> list[str]:
+def command(java: Java, options: list[str], quick: bool, record: Path | None) -> list[str]:
     """The words that start a gateway."""
-    words = [java.program, *options(memory)]
+    words = [java.program, *options]
     if quick:
         words.append("-XX:TieredStopAtLevel=1")
     if record is not None:

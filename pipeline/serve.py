@@ -13,7 +13,8 @@ from typing import Final
 
 from pipeline import java
 from pipeline.errors import PipelineError
-from pipeline.jvm import last_words, options, spark_home
+from pipeline.jars import spark_home
+from pipeline.jvm import last_words, options
 from pipeline.session import ALWAYS, LOCAL
 from pipeline.tables import Progress
 

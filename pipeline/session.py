@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 CONNECT_PORT: Final = 15002  # where a URL names none
 _REACH_S: Final = 5.0
+_MANAGED: Final = ("yarn", "k8s:")
 _SESSION_ID: Final = ";session_id="
 
 ALWAYS: Final = {
@@ -57,7 +58,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def start(options: argparse.Namespace, quick: bool = False) -> Jvm | None:
     """Start Java before it is needed, while the rest is prepared; None where another process has it."""
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ  # by spark-submit, which started us
-    return None if submitted or _remote(options) else Jvm(java.find(), options.memory, quick)
+    if submitted or _remote(options):
+        return None
+    managed = (options.master or "").startswith(_MANAGED)
+    return Jvm(java.find(), options.memory, quick, managed=managed)
 
 
 def _remote(options: argparse.Namespace) -> str:
@@ -71,6 +75,7 @@ def session(options: argparse.Namespace, jvm: Jvm | None = None) -> Iterator["Sp
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else workers take python3 from the PATH
     try:
         if jvm is not None:
+            _import()  # while Java starts
             jvm.connect()
         if remote := _remote(options):
             reach(remote)
@@ -88,6 +93,12 @@ def session(options: argparse.Namespace, jvm: Jvm | None = None) -> Iterator["Sp
     finally:
         if jvm is not None:
             jvm.close()
+
+
+def _import() -> None:
+    """What pyspark would import at its first call of Java otherwise, pandas too where there is one."""
+    import pyspark.sql.functions
+    import pyspark.testing.utils  # noqa: F401
 
 
 def _fault(error: Exception) -> str:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Final
 
 from pipeline import capture, commands, java, jobs, sample, session
 from pipeline.errors import PipelineError
-from pipeline.jvm import Jvm, archive, cache_directory
+from pipeline.jars import cache_directory, unsign
+from pipeline.jvm import Jvm, archive
 from pipeline.tables import Progress
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ def run(options: argparse.Namespace) -> int:
     found = java.find()
     target = archive(found)
     try:
-        cache_directory().mkdir(parents=True, exist_ok=True)
+        unsign()
     except OSError as error:
         raise PipelineError(f"{cache_directory()}: {error.strerror}") from None
     tell(f"Java {found.version} at {found.home}")

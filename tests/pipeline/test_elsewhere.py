@@ -23,7 +23,8 @@ pytest.importorskip("pyspark")
 
 from benchmarks import planted
 from pipeline import capture, java, jobs, serve
-from pipeline.jvm import options, spark_home
+from pipeline.jars import spark_home
+from pipeline.jvm import options
 from tests.pipeline.conftest import free_port
 from tests.pipeline.every_job import Answers, answers
 

@@ -1,0 +1,72 @@
+"""Spark's jars: where they are, which ones a session of ours needs, and copies that Java can archive.
+
+Java looks into each jar of the class path when it searches for services, which takes longer than to start: a
+third of the jars are for Hive, machine learning, Kubernetes and YARN. And it never archives classes of signed
+jars: those of the compiler of generated code would be read, checked and verified at each start.
+"""
+
+import os
+import zipfile
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path, PurePosixPath
+from typing import Final
+
+_MANAGERS: Final = ("kubernetes", "spark-kubernetes", "spark-yarn", "vertx", "volcano")
+_UNUSED: Final = (
+    "JTransforms", "algebra", "arpack", "blas", "breeze", "cats", "connect-repl", "datanucleus", "derby",
+    "hive-beeline", "hive-cli", "hive-common", "hive-exec", "hive-jdbc", "hive-metastore", "hive-serde",
+    "hive-service", "hive-shims", "hk2", "jersey", "lapack", "scala-compiler", "spark-graphx", "spark-hive",
+    "spark-mllib", "spark-repl", "spire",
+)  # fmt: skip
+_SIGNED: Final = ("janino", "commons-compiler")
+_SIGNATURES: Final = {".SF", ".RSA", ".DSA", ".EC"}
+
+
+def cache_directory() -> Path:
+    """Where archives and copies are kept: $XDG_CACHE_HOME/buscoupler."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "buscoupler"
+
+
+def spark_home() -> Path:
+    """Of the installed pyspark, without importing it. Raises ModuleNotFoundError, which names the extra."""
+    spec = find_spec("pyspark")
+    if spec is None or spec.origin is None:
+        raise ModuleNotFoundError("no pyspark", name="pyspark")
+    return Path(spec.origin).parent
+
+
+def needed(managed: bool = False) -> Iterator[Path]:
+    """The jars of a session, in order; `managed`: by YARN or Kubernetes, whose clients it then needs too."""
+    left_out = _UNUSED if managed else _UNUSED + _MANAGERS
+    for jar in sorted((spark_home() / "jars").glob("*.jar")):
+        if not jar.name.startswith(left_out):
+            yield jar
+
+
+def class_path(managed: bool = False) -> str:
+    """For `java -cp`: `needed`, with our copies of signed jars where they have been made (`unsign`)."""
+    copies = ((cache_directory() / "jars" / jar.name, jar) for jar in needed(managed))
+    return os.pathsep.join(str(copy if copy.exists() else jar) for copy, jar in copies)
+
+
+def unsign() -> None:
+    """Copy the signed jars into the cache without their signatures, once. Raises `OSError`."""
+    directory = cache_directory() / "jars"
+    directory.mkdir(parents=True, exist_ok=True)
+    for jar in needed():
+        if jar.name.startswith(_SIGNED) and not (directory / jar.name).exists():
+            aside = directory / f"{jar.name}.{os.getpid()}.tmp"
+            _copy(jar, aside)
+            aside.replace(directory / jar.name)
+
+
+def _copy(jar: Path, target: Path) -> None:
+    with zipfile.ZipFile(jar) as signed, zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as plain:
+        for entry in signed.infolist():
+            if not _is_signature(PurePosixPath(entry.filename)):
+                plain.writestr(entry, signed.read(entry))
+
+
+def _is_signature(path: PurePosixPath) -> bool:
+    return path.parent.name == "META-INF" and path.suffix in _SIGNATURES
