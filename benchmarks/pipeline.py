@@ -52,9 +52,9 @@ class Spark:
         self.rows = capture.read(self.spark, capture.root(str(directory)))
 
     def audit(self) -> Answer:
-        from pipeline import audit
+        from pipeline import audit, survey
 
-        at = audit.learn_places(self.rows)
+        at = survey.places(self.rows)
         found = audit.signatures(audit.sums(audit.keyed(self.rows, at), at), at).collect()
         return [tuple(row) for row in found]
 
@@ -84,8 +84,8 @@ class DuckDb:
 
     def audit(self) -> Answer:
         places = self.db.execute(
-            "SELECT gateway, hub, bus, dir, count(*) AS n, count(origin) AS e "
-            "FROM rows WHERE kind = 0 GROUP BY ALL"
+            "SELECT gateway, hub, bus, dir, sum(contents.rows) AS n, sum(contents.enveloped) AS e "
+            "FROM rows WHERE kind = 3 AND contents.kind = 0 GROUP BY ALL"
         ).fetchall()
         bits = ", ".join(str(one) for one in numbered({place[2] for place in places}))
         whole = all(n == e for *_, n, e in places)
@@ -125,13 +125,16 @@ class Polars:
 
         self.pl = pl
         files = str(directory / "capture" / "*" / "*" / "*.parquet")
-        self.rows = pl.scan_parquet(files, hive_partitioning=True).filter(pl.col("kind") == 0)
+        self.every = pl.scan_parquet(files, hive_partitioning=True)
+        self.rows = self.every.filter(pl.col("kind") == 0)
 
     def audit(self) -> Answer:
         pl, rows = self.pl, self.rows
+        told = pl.col("contents").struct
         places = (
-            rows.group_by("gateway", "hub", "bus", "dir")
-            .agg(pl.len().alias("n"), pl.count("origin").alias("e"))
+            self.every.filter((pl.col("kind") == 3) & (told.field("kind") == 0))
+            .group_by("gateway", "hub", "bus", "dir")
+            .agg(told.field("rows").sum().alias("n"), told.field("enveloped").sum().alias("e"))
             .collect()
         )
         bits = pl.DataFrame(

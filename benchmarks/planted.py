@@ -23,13 +23,14 @@ from numpy.typing import NDArray
 
 from benchmarks import planted_names
 from bus.pattern import token
-from pipeline import schema
+from pipeline import contents, schema
 
 START_NS: Final = 1_780_000_000_000_000_000  # a round number, within a day for the sizes in use
 KINDS: Final = ("fridge", "oven", "motor", "door")
 ENVELOPES: Final = ("all", "trunk", "none")
 TRUNK: Final = "trunk"
 _CHUNK: Final = 200_000  # frames held at once
+_GROUP: Final = 250_000  # rows of a row group
 _PAYLOAD: Final = 14  # bytes: "021.57 0001234"
 Ints = NDArray[np.int64]
 Drops = Counter[tuple[int, str]]  # (place, reason)
@@ -254,11 +255,14 @@ class Maker:
         where = schema.segment_directory(self.directory, date, self.names[number])
         where.mkdir(parents=True, exist_ok=True)
         path = where / (schema.segment_name(START_NS, first) + schema.SEGMENT_SUFFIX)
-        pq.write_table(
-            table, path, compression="zstd", compression_level=3, row_group_size=250_000,
+        groups = (table.slice(n, _GROUP) for n in range(0, len(table), _GROUP))
+        with pq.ParquetWriter(
+            path, schema.segment_schema(table.schema), compression="zstd", compression_level=3,
             use_dictionary=["hub", "bus", "peer", "reason"],
             column_encoding={"ts_ns": "DELTA_BINARY_PACKED", "cap_seq": "DELTA_BINARY_PACKED"},
-        )  # fmt: skip
+        ) as writer:  # fmt: skip
+            for group in contents.told(groups):
+                writer.write_table(group)
 
     def _count_unknown(self, tokens: NDArray[np.uint32]) -> None:
         for one in self.sensor_tokens[self.plan.sensors - self.plan.unknown :]:

@@ -72,7 +72,8 @@ def _read_run(paths: list[Path]) -> Iterator[Packet]:
                 _check_version(path, file.schema_arrow.metadata or {})
                 for batch in file.iter_batches(_ROWS):
                     for row in batch.to_pylist():
-                        yield packet_of(gateway, row)
+                        if row["kind"] != Kind.CONTENTS:
+                            yield packet_of(gateway, row)
         except (OSError, ArrowException) as error:
             raise CaptureError(f"{path}: {error}") from error
 

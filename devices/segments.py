@@ -13,6 +13,7 @@ from pathlib import Path
 import pyarrow as pa
 from pyarrow import parquet
 
+from pipeline import contents
 from pipeline.schema import (
     GATEWAY,
     JOURNAL,
@@ -22,6 +23,7 @@ from pipeline.schema import (
     UNFINISHED_SUFFIX,
     segment_directory,
     segment_name,
+    segment_schema,
 )
 
 GROUP_ROWS = 1 << 17
@@ -187,8 +189,8 @@ def _target(root: Path, first: pa.RecordBatch, name: str) -> Path:
 
 def _write_parquet(path: Path, first: pa.RecordBatch, rest: Iterator[pa.RecordBatch]) -> None:
     with path.open("wb") as file:
-        with _writer(file, first.schema) as writer:
-            for table in _groups(first, rest):
+        with _writer(file, segment_schema(first.schema)) as writer:
+            for table in contents.told(_groups(first, rest)):
                 writer.write_table(table)
         file.flush()
         os.fsync(file.fileno())

@@ -81,11 +81,6 @@ class Way(NamedTuple):
     faults: list[Fault]
 
 
-def learn_places(rows: "DataFrame") -> Places:
-    """One pass over four columns, into a table that is collected."""
-    return survey.as_places(survey.places(rows).collect())
-
-
 def keyed(rows: "DataFrame", at: Places) -> "DataFrame":
     """Rows that tell of a frame entering, received by a bridge or put onto a segment by one, with its `key`
     and the number of its `segment`."""
@@ -309,7 +304,7 @@ def audit(rows: "DataFrame", window_ms: int = WINDOW_MS) -> Audit:
     """All of it. Small tables are collected on the way: the survey, the sums that frames have, and the ways
     to go wrong."""
     spark = rows.sparkSession
-    surveyed = survey.survey(rows).collect()
+    surveyed = survey.look(rows)
     at = survey.as_places(surveyed)
     frame_sums = kept(sums(keyed(rows, at), at))
     known = signatures(frame_sums, at).collect()

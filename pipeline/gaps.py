@@ -43,7 +43,7 @@ class Traffic:
 
 
 def traffic(surveyed: "Iterable[Row]") -> dict[str, Traffic]:
-    """From the rows of `pipeline.survey.survey`."""
+    """From the rows of `pipeline.survey.look`."""
     found: dict[str, Traffic] = defaultdict(Traffic)
     brought: dict[tuple[str, str, str], int] = defaultdict(int)
     for row in surveyed:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pyspark.sql import functions as F
 
-from pipeline import audit
+from pipeline import audit, survey
 from pipeline.expected import learn
 from pipeline.frames import kept, local_table, on_bridge, received, sent
 
@@ -39,7 +39,7 @@ class Latency(NamedTuple):
 
 def timed(rows: "DataFrame", sample: int = 1) -> "tuple[DataFrame, Places]":
     """Rows of faultless frames: `key`, gateway, hub, bus, `segment`, dir, ts_ns; of one key in `sample`."""
-    at = audit.learn_places(rows)
+    at = survey.places(rows)
     of_frames = audit.keyed(rows, at)
     if sample > 1:
         of_frames = of_frames.where(F.pmod(F.xxhash64("key"), F.lit(sample)) == 0)

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any, Final
 
-from pipeline import schema
+from pipeline import contents, schema
 
 START_NS: Final = 1_780_000_000_000_000_000
 FRAMES: Final = 80
@@ -28,7 +28,9 @@ def write(directory: Path, frames: int = FRAMES) -> None:
     where.mkdir(parents=True)
     table = pa.Table.from_pylist(rows, schema=schema.arrow_schema(metadata))
     pq.write_table(
-        table, where / (schema.segment_name(START_NS, 0) + schema.SEGMENT_SUFFIX), compression="zstd"
+        pa.concat_tables(contents.told([table])),
+        where / (schema.segment_name(START_NS, 0) + schema.SEGMENT_SUFFIX),
+        compression="zstd",
     )
 
 

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 if TYPE_CHECKING:
     import pyarrow
 
-VERSION: Final = 1
-"""Of this schema. A reader takes its own version and older ones, and refuses later ones by name."""
+VERSION: Final = 2
+"""Of this schema. A reader takes its own version and older ones, and refuses later ones by name. 2 added
+`contents`."""
 
 META_VERSION: Final = "buscoupler.capture.version"
 META_GATEWAY: Final = "buscoupler.capture.gateway"
@@ -41,6 +42,8 @@ class Kind(IntEnum):
     """`count` more messages since the row before, of one pipe and `reason`, as its own ledger has them."""
     GAP = 2
     """The tap could not keep up: `count` messages have no row. `cap_seq` has a hole as wide before it."""
+    CONTENTS = 3
+    """At the end of a segment: what it holds of one sort of rows. Nothing that was recorded."""
 
 
 class Direction(IntEnum):
@@ -114,7 +117,7 @@ COLUMNS: Final = (
     Column("ts_ns", "int64", "BIGINT", False, "when, in ns since 1970, by the gateway's clock"),
     Column("boot", "int64", "BIGINT", False, "which run of the recorder: when it started, in ns since 1970"),
     Column("cap_seq", "int64", "BIGINT", False, "number of the row: dense within gateway and boot, from 0"),
-    Column("kind", "int16", "SMALLINT", False, "0 frame, 1 ledger, 2 gap"),
+    Column("kind", "int16", "SMALLINT", False, "0 frame, 1 ledger, 2 gap, 3 contents"),
     Column("hub", "string", "STRING", False, "where it was seen: `bus NAME` or `bridge NAME`"),
     Column("bus", "string", "STRING", False, "the segment on whose side: a bus, a bridge's wire"),
     Column("peer", "string", "STRING", False, "the pipe: who brought it, or whom it was handed to"),
@@ -131,7 +134,17 @@ COLUMNS: Final = (
     Column("payload", "binary", "BINARY", True, "the frame's data; the whole message if it is no frame"),
 )
 
-DDL: Final = ", ".join(f"{column.name} {column.sql}" for column in COLUMNS)
+CONTENTS: Final = "contents"
+CONTENTS_FIELDS: Final = {
+    "kind": ("int16", "SMALLINT"), "rows": ("int64", "BIGINT"), "enveloped": ("int64", "BIGINT"),
+    "last_cap_seq": ("int64", "BIGINT"), "last_ns": ("int64", "BIGINT"),
+}  # fmt: skip
+"""A last column of segments, null but in rows of kind 3, with the types' names in Arrow and in Spark."""
+_CONTENTS_SQL: Final = ", ".join(f"{name}: {sql}" for name, (_, sql) in CONTENTS_FIELDS.items())
+
+DDL: Final = (
+    ", ".join(f"{column.name} {column.sql}" for column in COLUMNS) + f", {CONTENTS} STRUCT<{_CONTENTS_SQL}>"
+)
 """For `reader.schema(...)`, without the partition columns."""
 DDL_PARTITIONED: Final = f"{DDL}, {DATE} DATE, {GATEWAY} STRING"
 
@@ -145,6 +158,15 @@ def arrow_schema(metadata: Mapping[str, str] | None = None) -> "pyarrow.Schema":
 
     fields = [pa.field(c.name, type_of(c.arrow), c.nullable) for c in COLUMNS]
     return pa.schema(fields, metadata=dict(metadata) if metadata else None)
+
+
+def segment_schema(rows: "pyarrow.Schema") -> "pyarrow.Schema":
+    """Of a finished segment, from that of its rows: with `contents`, and of this version."""
+    import pyarrow as pa
+
+    fields = [pa.field(name, getattr(pa, arrow)()) for name, (arrow, _) in CONTENTS_FIELDS.items()]
+    metadata = {**(rows.metadata or {}), META_VERSION.encode(): str(VERSION).encode()}
+    return rows.append(pa.field(CONTENTS, pa.struct(fields))).with_metadata(metadata)
 
 
 def segment_name(boot: int, first_cap_seq: int) -> str:

@@ -34,14 +34,23 @@ ALWAYS: Final = {
     "spark.sql.optimizer.canChangeCachedPlanOutputPartitioning": "false",
     "spark.sql.requireAllClusterKeysForCoPartition": "false",
 }
-SMALL: Final = {"spark.sql.adaptive.enabled": "false", "spark.sql.shuffle.partitions": "2"}
-"""For captures of some hundred megabytes: planning again at each stage costs more than it brings."""
+SMALL: Final = {
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.codegen.aggregate.fastHashMap.capacityBit": "16",
+}
+"""For captures of some hundred megabytes: planning again at each stage, and large tables for each task, cost
+more than they bring."""
 LOCAL: Final = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.sql.codegen.cache.maxEntries": "2000",  # an audit alone has more than the default, 100
+    # A part for each core: with few parts, one more than cores takes half as long again.
+    "spark.sql.files.maxPartitionBytes": "256m",
+    "spark.sql.files.openCostInBytes": "512k",
+    "spark.sql.codegen.aggregate.fastHashMap.capacityBit": "20",  # most frames of a part, instead of 65,536
 }
 
 

@@ -98,9 +98,9 @@ class Reader(DataSourceReader):
 
 
 def row(packet: Packet) -> tuple[Any, ...]:
-    """A packet as a row of the capture's schema, with its partition columns."""
+    """A packet as a row of the capture's schema, with no `contents` and with the partition columns."""
     head = (packet.ts_ns, packet.boot, packet.cap_seq, packet.kind, packet.hub, packet.bus, packet.peer)
-    tail = (_day(packet.ts_ns), packet.gateway)
+    tail = (None, _day(packet.ts_ns), packet.gateway)
     if packet.kind != Kind.FRAME:
         reason = packet.message.decode(errors="replace")
         return (*head, packet.dir, packet.messages, packet.verdict, reason, *([None] * 7), *tail)

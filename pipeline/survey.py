@@ -1,23 +1,24 @@
-"""What is in a capture, in one pass over its narrow columns: who was where, what the ledgers and the
-recorders say.
+"""What is in a capture: who was where, what the ledgers and the recorders say.
 
-The sums of that pass do not grow with time (a few for each pipe), so they are collected, and the tables
-made of them here.
+Segments tell it at their end; where one does not (of version 1, or compacted without), it takes a pass over
+narrow columns of all rows. The sums do not grow with time (a few for each pipe), so they are collected, and
+the tables made of them here.
 """
 
 from collections import defaultdict
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pyspark.sql import functions as F
 
+from pipeline import schema
 from pipeline.expected import SEGMENTS_A_WORD
 from pipeline.explain import Ways
-from pipeline.frames import frames
 from pipeline.schema import BRIDGE, Direction, Kind, Verdict
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, Row
+    from pyspark.sql import Column, DataFrame, Row
 
 LEDGER: Final = {
     "gateway": str, "hub": str, "bus": str, "peer": str, "dir": int, "reason": str,
@@ -41,28 +42,56 @@ class Places(NamedTuple):
         return max(1, -(-len(self.segments) // SEGMENTS_A_WORD))
 
 
-def places(rows: "DataFrame") -> "DataFrame":
-    """Which gateway's hub sent onto or received from which segment, how often, how often with an envelope."""
-    return frames(rows).groupBy("gateway", "hub", "bus", "dir").agg(*_counts())
+_SORT: Final = ("gateway", "boot", "hub", "bus", "dir", "kind", "verdict", "reason", "peer")
+
+
+def look(rows: "DataFrame") -> "list[Row]":
+    """`told`, if that accounts for every row (a count that reads no column), else `survey`."""
+    with ThreadPoolExecutor(1) as beside:
+        every = beside.submit(rows.count)
+        found = told(rows).collect()
+    if sum(row.rows + row.tellers for row in found) == every.result():
+        return found
+    return survey(rows).collect()
+
+
+def told(rows: "DataFrame") -> "DataFrame":
+    """What segments say that they hold, as `survey` has it, by so many rows (`tellers`)."""
+    inner = {name: F.col(f"contents.{name}") for name in schema.CONTENTS_FIELDS}
+    telling = rows.where(F.col("kind") == Kind.CONTENTS.value).withColumns(
+        {"kind": inner["kind"], "peer": _peer(inner["kind"])}
+    )
+    return telling.groupBy(*_SORT).agg(
+        F.sum(inner["rows"]).alias("rows"), F.sum(inner["enveloped"]).alias("enveloped"),
+        F.sum("count").alias("count"), F.count(F.lit(1)).alias("tellers"),
+        F.min("cap_seq").alias("first"), F.max(inner["last_cap_seq"]).alias("last"),
+        F.min("ts_ns").alias("first_ns"), F.max(inner["last_ns"]).alias("last_ns"),
+    )  # fmt: skip
 
 
 def survey(rows: "DataFrame") -> "DataFrame":
-    """`places`, of all kinds of rows: by recorder, kind and verdict; a ledger's by pipe and reason."""
-    peer = F.when(F.col("kind") == Kind.LEDGER.value, F.col("peer")).alias("peer")
-    return rows.groupBy("gateway", "boot", "hub", "bus", "dir", "kind", "verdict", "reason", peer).agg(
-        *_counts(), F.sum("count").alias("count"),
+    """One row for each sort of rows, by recorder, place, kind and verdict; a ledger's by pipe and reason."""
+    recorded = rows.where(F.col("kind") != Kind.CONTENTS.value)
+    return recorded.withColumn("peer", _peer(F.col("kind"))).groupBy(*_SORT).agg(
+        F.count(F.lit(1)).alias("rows"), F.count("origin").alias("enveloped"),
+        F.sum("count").alias("count"), F.lit(0).alias("tellers"),
         F.min("cap_seq").alias("first"), F.max("cap_seq").alias("last"),
         F.min("ts_ns").alias("first_ns"), F.max("ts_ns").alias("last_ns"),
     )  # fmt: skip
 
 
-def _counts() -> "list[Any]":
-    return [F.count(F.lit(1)).alias("rows"), F.count("origin").alias("enveloped")]
+def _peer(kind: "Column") -> "Column":
+    return F.when(kind == Kind.LEDGER.value, F.col("peer"))
+
+
+def places(rows: "DataFrame") -> Places:
+    """Of the frames in `rows`."""
+    return as_places(look(rows))
 
 
 def as_places(found: "Iterable[Row]") -> Places:
-    """From the rows of `places` or `survey`."""
-    found = [row for row in found if getattr(row, "kind", Kind.FRAME) == Kind.FRAME]
+    """From the rows of `look`."""
+    found = [row for row in found if row.kind == Kind.FRAME]
     segments = tuple(sorted({row.bus for row in found}))
     hubs = tuple(sorted({(row.gateway, row.hub) for row in found}))
     bridges = [row for row in found if row.hub.startswith(BRIDGE)]

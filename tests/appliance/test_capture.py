@@ -135,7 +135,7 @@ def test_a_segment_of_a_later_version_is_refused_by_name(
     from pipeline.schema import META_VERSION, arrow_schema
 
     for name, metadata, text in (
-        ("later", {META_VERSION: "99"}, "schema version 99; this version reads up to 1"),
+        ("later", {META_VERSION: "99"}, "schema version 99; this version reads up to 2"),
         ("other", None, "not a capture of buscoupler"),
     ):
         path = tmp_path / name / "gateway=gw" / "1-0.parquet"

@@ -18,7 +18,7 @@ from devices.captures import message_of
 from devices.segments import batches_of, leftovers
 from devices.tap import Options, Recorder
 from devices.tap_process import settle
-from pipeline.schema import META_GATEWAY, META_VERSION, Kind
+from pipeline.schema import META_GATEWAY, META_VERSION, VERSION, Kind
 from tests.bridges.support import until
 from tests.devices.tap_support import joined, locate, numbered, rows_in, say, segments_in
 
@@ -70,7 +70,7 @@ async def test_all_that_passes_is_in_a_finished_segment(tmp_path: Path) -> None:
     assert segment.name == f"{recorder.boot:020d}-{0:015d}.parquet"
     metadata = parquet.ParquetFile(segment).schema_arrow.metadata
     assert metadata[META_GATEWAY.encode()] == b"gw"
-    assert metadata[META_VERSION.encode()] == b"1"
+    assert metadata[META_VERSION.encode()] == str(VERSION).encode()
     assert not leftovers(tmp_path, "gw")
     assert not hub.taps
 

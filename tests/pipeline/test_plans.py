@@ -57,10 +57,10 @@ def plan(frame: "DataFrame") -> str:
 
 
 def test_all_rows_are_summed_up_by_hash(rows: "DataFrame") -> None:
-    at = audit.learn_places(rows)
+    at = survey.places(rows)
     sums = audit.sums(audit.keyed(rows, at), at)
     frames = {
-        "places": survey.places(rows),
+        "told": survey.told(rows),
         "survey": survey.survey(rows),
         "sums": sums,
         "signatures": audit.signatures(sums, at),
@@ -94,7 +94,7 @@ def test_what_was_kept_is_let_go_of(rows: "DataFrame") -> None:
 
 
 def test_many_segments_are_summed_up_as_few_are(rows: "DataFrame") -> None:
-    few = audit.learn_places(rows)
+    few = survey.places(rows)
     before = tuple(f"a{n:02}" for n in range(40))  # sorted before "left" and "right"
     many = few._replace(segments=(*before, *few.segments))
     assert (few.words, many.words) == (1, 2)
