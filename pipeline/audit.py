@@ -319,7 +319,7 @@ def audit(rows: "DataFrame", window_ms: int = WINDOW_MS) -> Audit:
     with ThreadPoolExecutor(1) as beside:
         dead = beside.submit(gaps, rows, surveyed if wrong else [])
         explanations = explained(ways(told_rows).collect() if wrong else [], expected, at)
-        findings = in_gaps(named(told_rows, explanations), dead.result())
+        findings = kept(in_gaps(named(told_rows, explanations), dead.result()))
     return Audit(
         totals(rows, expected, explanations),
         summary(findings),
