@@ -28,7 +28,7 @@ def told(groups: Iterable[pa.Table]) -> Iterator[pa.Table]:
         parts.append(_sums(group))
         yield _widened(group)
     if parts:
-        yield _rows(_sums_again(pa.concat_tables(parts)), group.schema)
+        yield _rows(_by_sort(pa.concat_tables(parts), _AGAIN), group.schema)
 
 
 def _sums(group: pa.Table) -> pa.Table:
@@ -36,10 +36,6 @@ def _sums(group: pa.Table) -> pa.Table:
     ledger = pc.equal(group["kind"], Kind.LEDGER.value)
     peer = pc.if_else(ledger, group["peer"], pa.scalar(None, pa.string()))
     return _by_sort(group.set_column(group.schema.get_field_index("peer"), "peer", peer), _FIRST)
-
-
-def _sums_again(parts: pa.Table) -> pa.Table:
-    return _by_sort(parts, _AGAIN)
 
 
 def _by_sort(table: pa.Table, how: Mapping[str, tuple[object, str]]) -> pa.Table:

@@ -104,8 +104,8 @@ def command(java: Java, options: list[str], quick: bool, record: Path | None) ->
         words.append("-XX:TieredStopAtLevel=1")
     if record is not None:
         words.append(f"-XX:ArchiveClassesAtExit={record}")
-    elif archive(java).exists():
-        words.append(f"-XX:SharedArchiveFile={archive(java)}")
+    elif (made := archive(java)).exists():
+        words.append(f"-XX:SharedArchiveFile={made}")
     return [*words, "org.apache.spark.deploy.SparkSubmit", "pyspark-shell"]
 
 

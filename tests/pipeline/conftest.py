@@ -1,6 +1,8 @@
 """One Spark for all tests of this directory: it takes seconds to start, and a test a second."""
 
 import argparse
+import contextlib
+import io
 import os
 import socket
 from collections.abc import Iterator
@@ -14,7 +16,7 @@ from pipeline.errors import PipelineError
 from pipeline.jvm import Jvm
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 OPTIONS = argparse.Namespace(master="local[2]", remote=None, memory="2g")
 _JAVA_OPTIONS: Final = "JDK_JAVA_OPTIONS"  # what Java itself looks at
@@ -70,3 +72,11 @@ def started(connect_port: int) -> Jvm | None:
         os.environ.pop(_JAVA_OPTIONS, None)
         if before is not None:
             os.environ[_JAVA_OPTIONS] = before
+
+
+def plan(frame: "DataFrame") -> str:
+    """What Spark would do for it, in words."""
+    text = io.StringIO()
+    with contextlib.redirect_stdout(text):
+        frame.explain()
+    return text.getvalue()

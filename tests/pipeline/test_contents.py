@@ -15,9 +15,10 @@ from benchmarks.planted import Plan, generate
 from pipeline import capture, schema, survey
 from pipeline.contents import told
 from pipeline.schema import Kind
+from tests.pipeline.conftest import plan
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, Row, SparkSession
+    from pyspark.sql import Row, SparkSession
 
 Rows = list[dict[str, Any]]
 METADATA = {schema.META_VERSION: "1", schema.META_GATEWAY: "gw"}
@@ -116,14 +117,4 @@ def test_it_is_read_without_the_rows(spark: "SparkSession", planted: str) -> Non
         kinds = [pq.read_metadata(path).row_group(n).column(3).statistics for n in range(2)]
         assert [(one.min, one.max) for one in kinds[1:]] == [(Kind.CONTENTS, Kind.CONTENTS)]
         assert kinds[0].max < Kind.CONTENTS
-    assert "EqualTo(kind,3)" in plan_of(survey.told(capture.read(spark, planted)))
-
-
-def plan_of(frame: "DataFrame") -> str:
-    import contextlib
-    import io
-
-    text = io.StringIO()
-    with contextlib.redirect_stdout(text):
-        frame.explain("formatted")
-    return text.getvalue()
+    assert "EqualTo(kind,3)" in plan(survey.told(capture.read(spark, planted)))

@@ -1,8 +1,6 @@
 """How jobs are run: sums of numbers only, no Python for each row, nothing that a Connect server refuses."""
 
 import ast
-import contextlib
-import io
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +11,7 @@ pytest.importorskip("pyspark")
 from pipeline import audit, capture, failovers, last, latency, rates, survey
 from pipeline.frames import first_token, kept, release
 from pipeline.sample import write
+from tests.pipeline.conftest import plan
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -47,13 +46,6 @@ def rows(spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> "Da
     directory = tmp_path_factory.mktemp("sample")
     write(directory)
     return capture.read(spark, capture.root(str(directory)))
-
-
-def plan(frame: "DataFrame") -> str:
-    text = io.StringIO()
-    with contextlib.redirect_stdout(text):
-        frame.explain()
-    return text.getvalue()
 
 
 def test_all_rows_are_summed_up_by_hash(rows: "DataFrame") -> None:
