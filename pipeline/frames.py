@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark.sql import functions as F
 
 from pipeline.schema import BRIDGE, Direction, Kind
+from pipeline.session import CHECKPOINT
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -65,6 +66,8 @@ _kept: "Final[list[DataFrame]]" = []
 
 def kept(frame: "DataFrame") -> "DataFrame":
     """Persisted, until `release`: what a resident server keeps outlives the session that asked for it."""
+    if frame.sparkSession.conf.get(CHECKPOINT, "") == "true":
+        return frame.localCheckpoint()
     _kept.append(frame)
     return frame.persist()
 

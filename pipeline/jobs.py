@@ -5,12 +5,13 @@ import json
 import logging
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from pipeline import capture, session
+from pipeline import capture, sail, session
 from pipeline.errors import PipelineError
+from pipeline.jvm import Jvm
 from pipeline.tables import Progress, text
 
 if TYPE_CHECKING:
@@ -18,6 +19,11 @@ if TYPE_CHECKING:
 
 QUICK_BYTES: Final = 256 << 20
 """Below this much Parquet a job is over before thorough compilation would pay."""
+
+ON_SAIL: Final = ("audit", "rates", "last", "failovers", "tokens")
+"""Jobs that give the same there: it has no KLL sketches for `latency`."""
+
+_NO_ROOM: Final = "Failed to allocate"  # Sail's joins need all of one side in memory
 
 ROWS_MOST: Final = 1_000_000
 """Shown of a table. A sort with a bound needs no pass of its own to divide the range."""
@@ -64,17 +70,21 @@ def opened(options: argparse.Namespace) -> "Iterator[tuple[SparkSession, str, Pr
     starts."""
     tell = Progress(options.quiet)
     where = capture.root(options.directory)
-    jvm = session.start(options, quick=_is_small(where))
-    if jvm is not None:
+    on_sail = session.choose(options, able=options.job in ON_SAIL)
+    if on_sail:
+        tell("on Sail (on Spark: --master 'local[*]')")
+    local = session.start(options, quick=_is_small(where))
+    if isinstance(local, Jvm):
         tell("starting Spark on this machine")
     try:
         if not capture.is_remote(where):
             capture.check(capture.segments(where))
     except BaseException:
-        if jvm is not None:
-            jvm.close()
+        if local is not None:
+            local.close()
         raise
-    with session.session(options, jvm) as spark, _one_line():
+    at_ctrl_c = sail.ended_at_once() if on_sail else nullcontext()
+    with at_ctrl_c, session.session(options, local) as spark, _one_line(on_sail):
         for key, value in session.SMALL.items() if _is_small(where) else ():
             spark.conf.set(key, value)
         yield spark, where, tell
@@ -82,8 +92,8 @@ def opened(options: argparse.Namespace) -> "Iterator[tuple[SparkSession, str, Pr
 
 
 @contextmanager
-def _one_line() -> Iterator[None]:
-    """What Spark raises, as one line for the user: its stack goes on for pages. Our own errors stay as
+def _one_line(on_sail: bool) -> Iterator[None]:
+    """What the engine raises, as one line for the user: its stack goes on for pages. Our own errors stay as
     they are."""
     try:
         yield
@@ -91,7 +101,10 @@ def _one_line() -> Iterator[None]:
         if type(error).__module__.partition(".")[0] not in ("pyspark", "py4j", "grpc"):
             raise
         logging.getLogger("buscoupler").info("Spark's words in full", exc_info=error)
-        raise PipelineError(f"Spark: {_cause(str(error))}") from None
+        text = f"{'Sail' if on_sail else 'Spark'}: {_cause(str(error))}"
+        if on_sail and _NO_ROOM in text:
+            text += "; give it more (--memory), or take Spark (--master 'local[*]')"
+        raise PipelineError(text) from None
 
 
 def _cause(text: str) -> str:

@@ -53,8 +53,8 @@ class Jvm:
                 preexec_fn=_ignore_interrupts,
             )  # fmt: skip
 
-    def connect(self) -> None:
-        """Wait until it listens; pyspark finds it by its environment. Raises `PipelineError` with its
+    def connect(self) -> str:
+        """Wait until it listens; pyspark finds it by the environment. "". Raises `PipelineError` with its
         words."""
         deadline = time.monotonic() + _START_S
         while not (self._info.exists() and self._info.stat().st_size):
@@ -63,6 +63,7 @@ class Jvm:
             time.sleep(_LOOK_S)
         port, secret = _address(self._info.read_bytes())
         os.environ.update(PYSPARK_GATEWAY_PORT=str(port), PYSPARK_GATEWAY_SECRET=secret)
+        return ""
 
     def close(self) -> None:
         """Let it end, which it does when nobody writes to it any more. Idempotent."""

@@ -1,5 +1,5 @@
 """The Spark session, made in one place: on this machine by default, on a cluster or a Connect server on
-request.
+request. On this machine that is Spark, or Sail where it is installed (`choose`).
 
 Only `spark.sql.*` is set once a session runs, and no job touches the context, the JVM or an RDD: so each
 of `python`, `--master spark://...`, `spark-submit` and `--remote sc://host:port` runs the same lines.
@@ -11,15 +11,22 @@ import socket
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 from urllib.parse import urlsplit
 
-from pipeline import java
+from pipeline import java, sail
 from pipeline.errors import PipelineError
 from pipeline.jvm import Jvm
+from pipeline.sail import Sail
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+SAIL: Final = "sail"
+"""For --remote: a Sail of our own, for one command."""
+
+CHECKPOINT: Final = "buscoupler.checkpoint"
+"""Set where what is kept has to be written down, for nothing persists: on Sail."""
 
 CONNECT_PORT: Final = 15002  # where a URL names none
 _REACH_S: Final = 5.0
@@ -52,25 +59,70 @@ LOCAL: Final = {
     "spark.sql.files.openCostInBytes": "512k",
     "spark.sql.codegen.aggregate.fastHashMap.capacityBit": "20",  # most frames of a part, instead of 65,536
 }
+ASKED: Final = {
+    "spark.sql.session.localRelationCacheThreshold": "1048576",
+    "spark.sql.session.localRelationSizeLimit": "3221225472",
+    "spark.sql.session.localRelationChunkSizeRows": "10000",
+    "spark.sql.session.localRelationChunkSizeBytes": "16777216",
+    "spark.sql.session.localRelationBatchOfChunksSizeBytes": "1073741824",
+    "spark.sql.execution.pandas.inferPandasDictAsMap": "false",
+    "spark.sql.pyspark.legacy.inferMapTypeFromFirstPair.enabled": "false",
+}
+"""Spark's defaults that its 4.3 client asks a Connect server for, which Sail does not know."""
+
+
+class Local(Protocol):
+    """A process of ours that runs a session on this machine."""
+
+    def connect(self) -> str:
+        """Wait until it listens. Its URL; "" where pyspark finds it by the environment."""
+
+    def close(self) -> None: ...
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """The options that say where Spark runs."""
     where = parser.add_mutually_exclusive_group()
     where.add_argument(
-        "--master", metavar="URL", help="a cluster's master; local[*] is this machine (default)"
+        "--master", metavar="URL", help="a cluster's master; local[*] is Spark on this machine"
     )
-    where.add_argument("--remote", metavar="URL", help="a Spark Connect server: sc://HOST:PORT")
-    parser.add_argument("--memory", default="4g", metavar="SIZE", help="for a local Spark (4g)")
+    where.add_argument(
+        "--remote",
+        metavar="URL",
+        help="a Spark Connect server: sc://HOST:PORT; sail: one for this command, without Java",
+    )
+    parser.add_argument(
+        "--memory", default="4g", metavar="SIZE", help="for Spark or Sail on this machine (4g)"
+    )
 
 
-def start(options: argparse.Namespace, quick: bool = False) -> Jvm | None:
-    """Start Java before it is needed, while the rest is prepared; None where another process has it."""
-    submitted = "PYSPARK_GATEWAY_PORT" in os.environ  # by spark-submit, which started us
-    if submitted or _remote(options):
+def choose(options: argparse.Namespace, able: bool) -> bool:
+    """Whether Sail is taken: it is asked for; or installed, the job `able` to run there, and nothing else
+    asked for.
+
+    Raises `PipelineError` if it is asked for and the job is not.
+    """
+    asked = _remote(options)
+    if asked == SAIL and not able:
+        raise PipelineError(f"{options.job} does not run on Sail: it takes Spark")
+    if asked == SAIL or (able and sail.installed() and not (asked or options.master or _submitted())):
+        options.remote = SAIL
+    return str(options.remote) == SAIL
+
+
+def start(options: argparse.Namespace, quick: bool = False) -> Local | None:
+    """Start Java or Sail before it is needed, while the rest is prepared; None where another process has
+    it."""
+    if _remote(options) == SAIL:
+        return Sail(options.memory)
+    if _submitted() or _remote(options):
         return None
     managed = (options.master or "").startswith(_MANAGED)
     return Jvm(java.find(), options.memory, quick, managed=managed)
+
+
+def _submitted() -> bool:
+    return "PYSPARK_GATEWAY_PORT" in os.environ  # by spark-submit, which started us
 
 
 def _remote(options: argparse.Namespace) -> str:
@@ -79,29 +131,41 @@ def _remote(options: argparse.Namespace) -> str:
 
 
 @contextmanager
-def session(options: argparse.Namespace, jvm: Jvm | None = None) -> Iterator["SparkSession"]:
-    """A session by `options` (see `arguments`), stopped at the end, and `jvm` (from `start`) with it."""
+def session(options: argparse.Namespace, local: Local | None = None) -> Iterator["SparkSession"]:
+    """A session by `options` (see `arguments`), stopped at the end, and `local` (from `start`) with it."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else workers take python3 from the PATH
     try:
-        if jvm is not None:
-            _import()  # while Java starts
-            jvm.connect()
-        if remote := _remote(options):
-            reach(remote)
-        try:
-            spark = make(options.master, remote)
-        except Exception as error:  # py4j's and grpc's, which say where in Java, over pages
-            where = remote or options.master or "this machine"
-            raise PipelineError(f"no Spark session on {where}: {_fault(error)}") from error
-        try:
-            yield spark
-            if jvm is None:
-                _release(spark, remote)
-        finally:
-            spark.stop()
+        spark = _made(options, local)
+    except BaseException:
+        if isinstance(local, Jvm):
+            local.close()  # Sail ends with us: at exit the client would look for one that is gone for minutes
+        raise
+    try:
+        yield spark
+        if local is None:
+            _release(spark, _remote(options))
     finally:
-        if jvm is not None:
-            jvm.close()
+        spark.stop()
+        if local is not None:
+            local.close()
+
+
+def _made(options: argparse.Namespace, local: Local | None) -> "SparkSession":
+    if local is None:
+        remote = _remote(options)
+        reach(remote)
+    else:
+        if isinstance(local, Jvm):
+            _import()  # while Java starts
+        remote = local.connect()
+    try:
+        spark = make(options.master, remote)
+    except Exception as error:  # py4j's and grpc's, which say where in Java, over pages
+        where = remote or options.master or "this machine"
+        raise PipelineError(f"no Spark session on {where}: {_fault(error)}") from error
+    if isinstance(local, Sail):
+        spark.conf.set(CHECKPOINT, "true")
+    return spark
 
 
 def _import() -> None:
@@ -134,7 +198,7 @@ def make(master: str | None, remote: str | None) -> "SparkSession":
         builder = builder.master(master or "local[*]").config(map=dict(LOCAL))
     elif master:
         builder = builder.master(master)
-    for key, value in ALWAYS.items():
+    for key, value in (ALWAYS | ASKED if remote else ALWAYS).items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
 

@@ -1,4 +1,7 @@
-"""One Spark for all tests of this directory: it takes seconds to start, and a test a second."""
+"""One Spark for all tests of this directory: it takes seconds to start, and a test a second.
+
+BUSCOUPLER_ENGINE=sail: tests that ask for `spark` get Sail instead.
+"""
 
 import argparse
 import contextlib
@@ -11,13 +14,14 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from pipeline import java, session
+from pipeline import session
 from pipeline.errors import PipelineError
-from pipeline.jvm import Jvm
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+ENGINE: Final = "BUSCOUPLER_ENGINE"
+ON_SAIL = argparse.Namespace(master=None, remote=session.SAIL, memory="2g")
 OPTIONS = argparse.Namespace(master="local[2]", remote=None, memory="2g")
 _JAVA_OPTIONS: Final = "JDK_JAVA_OPTIONS"  # what Java itself looks at
 
@@ -46,17 +50,21 @@ def connect_port() -> int:
 def spark(connect_port: int) -> Iterator["SparkSession"]:
     if find_spec("pyspark") is None:
         pytest.skip("pyspark is not installed: pip install -e '.[pipeline]'")
+    on_sail = os.environ.get(ENGINE) == session.SAIL
     try:
-        java.find()
+        local = session.start(ON_SAIL) if on_sail else started(connect_port)
     except PipelineError as error:
         pytest.skip(str(error))
-    with session.session(OPTIONS, started(connect_port)) as made:
+    with session.session(ON_SAIL if on_sail else OPTIONS, local) as made:
         made.conf.set("spark.sql.shuffle.partitions", "2")
         yield made
 
 
-def started(connect_port: int) -> Jvm | None:
-    """The session's Java, which serves Connect as a second door if there is a port for it."""
+def started(connect_port: int) -> session.Local | None:
+    """The session's Java, which serves Connect as a second door if there is a port for it.
+
+    Raises `PipelineError` if there is no Java.
+    """
     before = os.environ.get(_JAVA_OPTIONS)
     settings = {
         "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",

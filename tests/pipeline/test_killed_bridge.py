@@ -103,17 +103,20 @@ def capture(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int]:
     return plant.directory / "capture", heard
 
 
-def audited(directory: Path) -> dict[str, Any]:
-    words = [*COMMAND, "audit", str(directory), "--json", "--quiet"]
+def audited(directory: Path, *where: str) -> dict[str, Any]:
+    words = [*COMMAND, "audit", str(directory), "--json", "--quiet", *where]
     alone = {name: value for name, value in os.environ.items() if not name.startswith("PYSPARK_GATEWAY")}
     done = subprocess.run(words, capture_output=True, text=True, timeout=200, env=alone)
     found: dict[str, Any] = json.loads(done.stdout)
     return found | {"status": done.returncode}
 
 
-def test_the_audit_finds_what_a_killed_bridge_did_not_carry(capture: tuple[Path, int]) -> None:
+@pytest.mark.parametrize("where", [(), ("--master", "local[2]")], ids=["sail, if there is one", "spark"])
+def test_the_audit_finds_what_a_killed_bridge_did_not_carry(
+    capture: tuple[Path, int], where: tuple[str, ...]
+) -> None:
     directory, heard = capture
-    found = audited(directory)
+    found = audited(directory, *where)
     assert 0 < heard < SENT
     assert found["status"] == 1
     [fault] = found["summary"]

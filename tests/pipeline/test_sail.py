@@ -1,0 +1,153 @@
+"""A Sail of our own: when a command takes it, that it ends with us, and what it finds."""
+
+import argparse
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("pyarrow")
+pytest.importorskip("pyspark")
+pytest.importorskip("pysail")
+
+from pipeline import commands, sail, sample, session
+from pipeline.errors import PipelineError
+from pipeline.sail import Sail, size_bytes
+from tests.pipeline.conftest import ENGINE
+
+ROOT = Path(__file__).parents[2]
+LIMIT_S = 20.0
+
+
+def options(*words: str) -> argparse.Namespace:
+    parser = argparse.ArgumentParser()
+    commands.arguments(parser, "audit")
+    return parser.parse_args(["/nowhere", *words])
+
+
+@pytest.fixture(autouse=True)
+def _nothing_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("PYSPARK_GATEWAY_PORT", "SPARK_REMOTE"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def test_a_command_takes_sail_where_it_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert session.choose(options(), able=True)
+    monkeypatch.setattr(sail, "find_spec", lambda name: None)
+    assert not session.choose(options(), able=True)
+
+
+def test_a_job_that_cannot_run_there_takes_spark() -> None:
+    assert not session.choose(options(), able=False)
+
+
+@pytest.mark.parametrize("words", [("--master", "local[*]"), ("--remote", "sc://127.0.0.1:1")])
+def test_another_place_that_is_asked_for_is_taken(words: tuple[str, str]) -> None:
+    asked = options(*words)
+    assert not session.choose(asked, able=True)
+    assert vars(asked) == vars(options(*words))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("SPARK_REMOTE", "sc://127.0.0.1:1"), ("PYSPARK_GATEWAY_PORT", "1")]
+)
+def test_the_environment_asks_too(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
+    monkeypatch.setenv(name, value)
+    assert not session.choose(options(), able=True)
+
+
+def test_to_ask_for_sail_where_a_job_cannot_run_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SPARK_REMOTE", session.SAIL)
+    with pytest.raises(PipelineError, match="audit does not run on Sail"):
+        session.choose(options(), able=False)
+    assert session.choose(options(), able=True)
+
+
+def test_sail_that_is_not_there_is_one_clear_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sail, "find_spec", lambda name: None)
+    with pytest.raises(PipelineError, match=re.escape("pip install 'buscoupler[sail]'")):
+        session.start(options("--remote", session.SAIL))
+
+
+@pytest.mark.parametrize(("text", "size"), [("512m", 512 << 20), ("4g", 4 << 30), ("2G", 2 << 30), ("9", 9)])
+def test_memory_is_given_as_to_java(text: str, size: int) -> None:
+    assert size_bytes(text) == size
+
+
+@pytest.mark.parametrize("text", ["", "g", "4x", "-1g", "1.5g"])
+def test_memory_that_is_no_size(text: str) -> None:
+    with pytest.raises(PipelineError, match="give a size such as"):
+        size_bytes(text)
+
+
+def test_it_ends_with_who_started_it_and_leaves_nothing(tmp_path: Path) -> None:
+    one = "from pipeline.sail import Sail; s = Sail('1g'); print(s.connect(), flush=True); input()"
+    command = subprocess.Popen(
+        [sys.executable, "-c", one], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT,
+        env=os.environ | {"TMPDIR": str(tmp_path)},
+    )  # fmt: skip
+    assert command.stdout
+    url = command.stdout.readline()
+    assert list(tmp_path.iterdir())
+    command.kill()
+    command.communicate()
+    until = time.monotonic() + LIMIT_S
+    while (listens(url) or list(tmp_path.iterdir())) and time.monotonic() < until:
+        pass
+    assert not listens(url)
+    assert not list(tmp_path.iterdir())
+
+
+def listens(url: str) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", int(url.rpartition(":")[2]))) == 0
+
+
+def test_closed_it_leaves_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    made = Sail("1g")
+    url = made.connect()
+    assert list(tmp_path.iterdir())
+    made.close()
+    made.close()
+    assert not listens(url)
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_does_not_start_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sail, "environment", lambda *_: {**os.environ, "SAIL_EXECUTION__BATCH_SIZE": "many"})
+    made = Sail("1g")
+    try:
+        with pytest.raises(PipelineError, match=r"Sail did not start: .*many"):
+            made.connect()
+    finally:
+        made.close()
+
+
+def test_ctrl_c_ends_command_and_sail(tmp_path: Path) -> None:
+    sample.write(tmp_path)
+    words = [sys.executable, "-m", "appliance.cli", "audit", str(tmp_path), "--remote", "sail"]
+    command = subprocess.Popen(words, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT)
+    assert command.stderr
+    assert "on Sail" in command.stderr.readline()
+    assert "segments" in command.stderr.readline()
+    command.send_signal(signal.SIGINT)
+    out, said = command.communicate(timeout=LIMIT_S)
+    assert (command.returncode, out) == (-signal.SIGINT, "")
+    assert "Traceback" not in said
+
+
+def test_each_job_finds_there_exactly_what_was_planted() -> None:
+    """All of test_planted, with Sail instead of Spark."""
+    words = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "tests/pipeline/test_planted.py"]
+    done = subprocess.run(
+        words, capture_output=True, text=True, cwd=ROOT, timeout=300, env=os.environ | {ENGINE: session.SAIL}
+    )
+    assert done.returncode == 0, done.stdout[-3000:]
+    assert re.search(r"[1-9]\d+ passed, 1 skipped", done.stdout), done.stdout[-300:]
