@@ -114,9 +114,10 @@ def measure(millions: Sequence[int], envelope: str, where: Path) -> list[dict[st
             answers = {engine: one[engine]["answers"][job] for engine in ENGINES}
             if len(set(answers.values())) > 1:
                 raise SystemExit(f"benchmarks: {job} at {size} M rows differs: {answers}")
+        one["commands"] = whole(directory) | others(directory)
         print(json.dumps(one), flush=True)
         results.append(one)
-        if size not in (millions[0], millions[-1]):
+        if size != millions[0]:
             shutil.rmtree(directory)
     return results
 
@@ -140,12 +141,10 @@ def with_server(directory: Path) -> dict[str, float]:
             serve.stop(server)
 
 
-Commands = dict[str, float]
-
-
-def markdown(results: list[dict[str, Any]], commands: Commands, largest: Commands, envelope: str) -> str:
+def markdown(results: list[dict[str, Any]], connect: dict[str, float], envelope: str) -> str:
     """The page."""
     names = " | ".join(("Spark", "Sail", "DuckDB", "Polars"))
+    sizes = [one["millions"] for one in results]
     lines = [
         "# What the pipeline costs", "",
         f"`python -m benchmarks.pipeline` on {platform.machine()}, {os.cpu_count()} cores, "
@@ -159,13 +158,19 @@ def markdown(results: list[dict[str, Any]], commands: Commands, largest: Command
         f"|{'---:|' * (2 + 2 * (len(ENGINES) + 1) + len(ENGINES))}",
         *map(_row, results), "",
         "## A command from start to end, seconds", "",
-        f"| command | {results[0]['millions']} M rows | {results[-1]['millions']} M rows |",
-        "|---|---:|---:|",
+        f"| command | {' | '.join(f'{size} M rows' for size in sizes)} |",
+        f"|---|{'---:|' * len(results)}",
     ]  # fmt: skip
-    for name, value in commands.items():
-        lines.append(f"| {name} | {value:.1f} | {f'{largest[name]:.1f}' if name in largest else ''} |")
+    for name in results[0]["commands"]:
+        lines.append(f"| {name} | {' | '.join(f'{value:.1f}' for value in _across(results, name))} |")
+    for name, value in connect.items():
+        lines.append(f"| {name} | {value:.1f} |{' |' * (len(results) - 1)}")
     lines += ["", *_WORDS]
     return "\n".join(lines) + "\n"
+
+
+def _across(results: list[dict[str, Any]], command: str) -> list[float]:
+    return [one["commands"][command] for one in results]
 
 
 def _row(one: dict[str, Any]) -> str:
@@ -203,10 +208,8 @@ def main() -> None:
     millions = [int(word) for word in options.millions.split(",")]
     with tempfile.TemporaryDirectory(prefix="buscoupler-bench-") as name:
         results = measure(millions, options.envelope, Path(name))
-        small, large = (Path(name) / f"{size}m" for size in (millions[0], millions[-1]))
-        commands = whole(small) | with_server(small) | others(small)
-        largest = whole(large) | others(large)
-    text = markdown(results, commands, largest, options.envelope)
+        connect = with_server(Path(name) / f"{millions[0]}m")
+    text = markdown(results, connect, options.envelope)
     output = options.output or (DOCS if tuple(millions) == MILLIONS else None)
     if output:
         output.write_text(text)
