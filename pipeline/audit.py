@@ -19,7 +19,7 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F
 
 from pipeline import survey
-from pipeline.expected import SEGMENTS_A_WORD, Expected, Signature, learn
+from pipeline.expected import ENVELOPED_UNIT, SEGMENTS_A_WORD, SENT_UNIT, Expected, learn
 from pipeline.explain import AT_SENDER, IN_BRIDGE, LOST, NO_BRIDGE, ON_THE_WAY, Fault, Seen, explain
 from pipeline.frames import (
     content,
@@ -42,8 +42,6 @@ WINDOW_MS: Final = 2000
 BROADCAST_MOST: Final = 2_000_000
 """Suspects of which a hash table in each worker is small."""
 
-_SENT_UNIT: Final = 1 << 20  # in a frame's sum of rows: received + sent << 20 + enveloped << 40
-_ENVELOPED_UNIT: Final = 1 << 40
 _LATE: Final = 1 << 60
 _WAY: Final = ("way", "first", "token")
 _FAULT: Final = {
@@ -108,9 +106,9 @@ def with_key(rows: "DataFrame", at: Places) -> "DataFrame":
 
 def sums(keyed_rows: "DataFrame", at: Places) -> "DataFrame":
     """One row for each key: `words`, `rows`, `token` (see `pipeline.expected`)."""
-    unit = F.when(sent(), F.lit(_SENT_UNIT)).otherwise(F.lit(1)) + F.when(
+    unit = F.when(sent(), F.lit(SENT_UNIT)).otherwise(F.lit(1)) + F.when(
         F.col("origin").isNull(), F.lit(0)
-    ).otherwise(F.lit(_ENVELOPED_UNIT))
+    ).otherwise(F.lit(ENVELOPED_UNIT))
     masks = [F.bit_or(_in_word(n, at.words)).alias(f"word{n}") for n in range(at.words)]
     return keyed_rows.groupBy("key").agg(
         *masks,
@@ -333,15 +331,11 @@ def totals(rows: "DataFrame", expected: Expected, explanations: list[Way]) -> "D
     """Frames that entered: those without fault, by what they add up to, and the suspects counted one by
     one."""
     clean = sum(one.frames for one in expected.typical)
-    enveloped = sum(one.frames for one in expected.typical if _is_enveloped(one))
-    none = sum(one.frames for one in expected.typical if not one.rows // _ENVELOPED_UNIT)
+    enveloped = sum(one.frames for one in expected.typical if one.is_enveloped())
+    none = sum(one.frames for one in expected.typical if not one.rows // ENVELOPED_UNIT)
     looked_at = sum(way.episodes * way.entered for way in explanations)
     table = {
         "frames": looked_at + clean, "typical": clean, "looked_at": looked_at,
         "by_envelope": enveloped, "by_content": none, "by_both": clean - enveloped - none,
     }  # fmt: skip
     return local_table(rows.sparkSession, dict.fromkeys(table, int), [list(table.values())])
-
-
-def _is_enveloped(one: Signature) -> bool:
-    return one.rows // _ENVELOPED_UNIT == one.rows % _SENT_UNIT + one.rows // _SENT_UNIT % _SENT_UNIT

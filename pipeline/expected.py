@@ -9,6 +9,8 @@ from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 SEGMENTS_A_WORD: Final = 31  # each has two bits: received from, put onto
+SENT_UNIT: Final = 1 << 20  # in a sum of rows: received + sent << 20 + enveloped << 40
+ENVELOPED_UNIT: Final = 1 << 40
 
 
 class Signature(NamedTuple):
@@ -31,6 +33,20 @@ class Signature(NamedTuple):
         one."""
         homes = self.received() - self.sent()
         return homes.pop() if len(homes) == 1 else -1
+
+    def is_enveloped(self) -> bool:
+        """Whether all of its rows have an envelope."""
+        return self.rows // ENVELOPED_UNIT == self._puts() + self.rows % SENT_UNIT
+
+    def is_single(self) -> bool:
+        """Whether it is one frame. Several equal ones without envelopes are put as often onto each
+        segment; where nobody puts any, nothing tells."""
+        reached = len(self.sent())
+        times, more = divmod(self._puts(), reached) if reached else (0, 0)
+        return self.is_enveloped() or times == 1 or more > 0
+
+    def _puts(self) -> int:
+        return self.rows % ENVELOPED_UNIT // SENT_UNIT
 
 
 class Expected(NamedTuple):
@@ -55,25 +71,23 @@ def learn(signatures: Iterable[Sequence[int]], words: int) -> Expected:
     usual = _usual(known, reached)
     typical = [
         one for one in known
-        if one.home() >= 0 and one.sent() == reached[one.home(), one.token]
-        and one.rows in usual[one.home(), one.token]
+        if one.home() >= 0 and one.rows == usual.get((one.home(), one.token))
+        and one.sent() == reached[one.home(), one.token]
     ]  # fmt: skip
     return Expected({key: frozenset(value) for key, value in reached.items()}, typical)
 
 
-def _usual(
-    known: list[Signature], reached: dict[tuple[int, int], set[int]]
-) -> dict[tuple[int, int], set[int]]:
+def _usual(known: list[Signature], reached: dict[tuple[int, int], set[int]]) -> dict[tuple[int, int], int]:
     """The most frequent sum of rows among those that reached all, for each home and token.
 
-    It is the smallest one where several differ by whole multiples only because frames were equal.
+    Equal frames are not usual, however many there are: in their sum a loss may hide beside a double.
     """
     counts: dict[tuple[int, int], Counter[int]] = defaultdict(Counter)
     for one in known:
         key = one.home(), one.token
-        if one.home() >= 0 and one.sent() == reached[key]:
+        if one.home() >= 0 and one.sent() == reached[key] and one.is_single():
             counts[key][one.rows] += one.frames
-    return {key: {counter.most_common(1)[0][0]} for key, counter in counts.items()}
+    return {key: counter.most_common(1)[0][0] for key, counter in counts.items()}
 
 
 def _bits(words: tuple[int, ...], shift: int) -> set[int]:

@@ -1,44 +1,64 @@
 """What is learned of frames from most of them: hand-made sums."""
 
-from pipeline.expected import SEGMENTS_A_WORD, learn
+from pipeline.expected import ENVELOPED_UNIT, SEGMENTS_A_WORD, SENT_UNIT, learn
 
 
 def word(received: list[int], sent: list[int]) -> int:
     return sum(1 << n for n in received) + sum(1 << SEGMENTS_A_WORD + n for n in sent)
 
 
-FINE = [word([0, 1], [1, 2]), 5, 7, 100]
+def rows(received: int, sent: int, enveloped: int = 0) -> int:
+    return received + sent * SENT_UNIT + enveloped * ENVELOPED_UNIT
+
+
+FINE = [word([0, 1], [1, 2]), rows(3, 2), 7, 100]
 
 
 def test_what_most_frames_reach_is_expected_of_all() -> None:
-    lost = [word([0], [1]), 2, 7, 3]
+    lost = [word([0], [1]), rows(1, 1), 7, 3]
     found = learn([FINE, lost], 1)
     assert found.routes == {(0, 7): frozenset({1, 2})}
     assert [one.frames for one in found.typical] == [100]
 
 
 def test_one_frame_that_arrived_is_proof_of_a_route_though_most_are_lost() -> None:
-    lost = [word([0], []), 1, 7, 1000]
+    lost = [word([0], []), rows(1, 0), 7, 1000]
     found = learn([[*FINE[:3], 1], lost], 1)
     assert found.routes == {(0, 7): frozenset({1, 2})}
     assert [one.frames for one in found.typical] == [1]
 
 
 def test_a_filter_is_no_loss() -> None:
-    filtered = [word([0, 1], [1]), 3, 8, 50]
+    filtered = [word([0, 1], [1]), rows(2, 1), 8, 50]
     found = learn([FINE, filtered], 1)
     assert found.routes[0, 8] == frozenset({1})
     assert len(found.typical) == 2
 
 
 def test_an_echo_and_a_double_are_not_typical() -> None:
-    echo = [word([0, 1], [0, 1, 2]), 6, 7, 2]
-    double = [FINE[0], 6, 7, 4]
+    echo = [word([0, 1], [0, 1, 2]), rows(3, 3), 7, 2]
+    double = [FINE[0], rows(3, 3), 7, 4]
     assert [one.frames for one in learn([FINE, echo, double], 1).typical] == [100]
 
 
 def test_more_segments_than_a_word_holds() -> None:
     far = SEGMENTS_A_WORD + 3
-    two = [word([0], []), word([3], [3]), 3, 7, 10]
+    two = [word([0], []), word([3], [3]), rows(2, 1), 7, 10]
     found = learn([two], 2)
     assert found.routes == {(0, 7): frozenset({far})}
+
+
+def test_equal_frames_are_looked_at_however_many_there_are() -> None:
+    three = [FINE[0], rows(9, 6), 7, 1000]
+    found = learn([FINE, three], 1)
+    assert [one.frames for one in found.typical] == [100]
+    assert not learn([three], 1).typical
+
+
+def test_equal_frames_on_a_bus_that_nobody_joined_are_looked_at() -> None:
+    assert not learn([[word([0], []), rows(12, 0), 7, 1]], 1).typical
+
+
+def test_two_ways_round_are_usual_where_envelopes_tell_frames_apart() -> None:
+    round_both = [FINE[0], rows(6, 4, enveloped=10), 7, 100]
+    assert [one.frames for one in learn([round_both], 1).typical] == [100]
