@@ -26,13 +26,13 @@ from pipeline.frames import (
     envelope,
     first_token,
     frames,
-    kept,
     local_table,
     on_bridge,
     received,
     sent,
 )
 from pipeline.gaps import Pause, gaps
+from pipeline.kept import kept
 from pipeline.survey import Places
 
 if TYPE_CHECKING:

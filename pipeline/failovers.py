@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
-from pipeline.frames import first_token, frames, kept, on_bridge, received, sent
+from pipeline.frames import first_token, frames, on_bridge, received, sent
+from pipeline.kept import kept
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

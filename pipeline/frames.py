@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark.sql import functions as F
 
 from pipeline.schema import BRIDGE, Direction, Kind
-from pipeline.session import CHECKPOINT
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -59,20 +58,3 @@ def local_table(
     types = [getattr(pa, _TYPES[kind])() for kind in columns.values()]
     arrays = [pa.array([row[n] for row in rows], types[n]) for n in range(len(columns))]
     return spark.createDataFrame(pa.Table.from_arrays(arrays, names=list(columns)))
-
-
-_kept: "Final[list[DataFrame]]" = []
-
-
-def kept(frame: "DataFrame") -> "DataFrame":
-    """Persisted, until `release`: what a resident server keeps outlives the session that asked for it."""
-    if frame.sparkSession.conf.get(CHECKPOINT, "") == "true":
-        return frame.localCheckpoint()
-    _kept.append(frame)
-    return frame.persist()
-
-
-def release() -> None:
-    """Let go of all that is `kept`."""
-    while _kept:
-        _kept.pop().unpersist()

@@ -186,7 +186,7 @@ def _audit(options: argparse.Namespace, spark: "SparkSession", where: str) -> Ta
 
 def _rates(options: argparse.Namespace, spark: "SparkSession", where: str) -> Tables:
     from pipeline import rates
-    from pipeline.frames import kept
+    from pipeline.kept import kept
 
     rows = capture.read(spark, where)
     windows = kept(rates.rates(rows, options.seconds, options.depth))

@@ -13,7 +13,8 @@ from pyspark.sql import functions as F
 
 from pipeline import audit, survey
 from pipeline.expected import learn
-from pipeline.frames import kept, local_table, on_bridge, received, sent
+from pipeline.frames import local_table, on_bridge, received, sent
+from pipeline.kept import kept
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

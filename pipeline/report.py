@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pipeline import audit, capture, failovers, last, latency, rates, svg
 from pipeline.errors import PipelineError
-from pipeline.frames import kept
+from pipeline.kept import kept
 from pipeline.tables import cell, head
 
 if TYPE_CHECKING:

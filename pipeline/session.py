@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, Protocol
 from urllib.parse import urlsplit
 
-from pipeline import java, sail
+from pipeline import java, kept, sail
 from pipeline.errors import PipelineError
 from pipeline.jvm import Jvm
 from pipeline.sail import Sail
@@ -24,9 +24,6 @@ if TYPE_CHECKING:
 
 SAIL: Final = "sail"
 """For --remote: a Sail of our own, for one command."""
-
-CHECKPOINT: Final = "buscoupler.checkpoint"
-"""Set where what is kept has to be written down, for nothing persists: on Sail."""
 
 CONNECT_PORT: Final = 15002  # where a URL names none
 _REACH_S: Final = 5.0
@@ -164,7 +161,7 @@ def _made(options: argparse.Namespace, local: Local | None) -> "SparkSession":
         where = remote or options.master or "this machine"
         raise PipelineError(f"no Spark session on {where}: {_fault(error)}") from error
     if isinstance(local, Sail):
-        spark.conf.set(CHECKPOINT, "true")
+        kept.write_down(spark)
     return spark
 
 
@@ -182,9 +179,7 @@ def _fault(error: Exception) -> str:
 
 def _release(spark: Any, remote: str) -> None:
     """Leave nothing on the server, but the session itself where the URL names one: that one goes on."""
-    from pipeline import frames
-
-    frames.release()
+    kept.release()
     spark.release_session_on_close = _SESSION_ID not in remote
 
 

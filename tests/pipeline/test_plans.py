@@ -9,7 +9,8 @@ import pytest
 pytest.importorskip("pyspark")
 
 from pipeline import audit, capture, failovers, last, latency, rates, survey
-from pipeline.frames import first_token, kept, release
+from pipeline.frames import first_token
+from pipeline.kept import kept, release
 from pipeline.sample import write
 from tests.pipeline.conftest import plan
 
