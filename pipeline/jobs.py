@@ -70,7 +70,7 @@ def opened(options: argparse.Namespace) -> "Iterator[tuple[SparkSession, str, Pr
     starts."""
     tell = Progress(options.quiet)
     where = capture.root(options.directory)
-    on_sail = session.choose(options, able=options.job in ON_SAIL)
+    on_sail = session.choose(options, options.job in ON_SAIL, here=not capture.is_remote(where))
     if on_sail:
         tell("on Sail (on Spark: --master 'local[*]')")
     local = session.start(options, quick=_is_small(where))

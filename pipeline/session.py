@@ -93,16 +93,17 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def choose(options: argparse.Namespace, able: bool) -> bool:
-    """Whether Sail is taken: it is asked for; or installed, the job `able` to run there, and nothing else
-    asked for.
+def choose(options: argparse.Namespace, able: bool, here: bool) -> bool:
+    """Whether Sail is taken: it is asked for; or installed, the job `able` to run there, the capture `here`
+    on this machine, and nothing else asked for.
 
-    Raises `PipelineError` if it is asked for and the job is not.
+    Raises `PipelineError` if it is asked for and the job is not able to.
     """
     asked = _remote(options)
     if asked == SAIL and not able:
         raise PipelineError(f"{options.job} does not run on Sail: it takes Spark")
-    if asked == SAIL or (able and sail.installed() and not (asked or options.master or _submitted())):
+    free = not (asked or options.master or _submitted())
+    if asked == SAIL or (able and here and free and sail.installed()):
         options.remote = SAIL
     return str(options.remote) == SAIL
 

@@ -38,19 +38,24 @@ def _nothing_runs(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_command_takes_sail_where_it_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert session.choose(options(), able=True)
+    assert session.choose(options(), able=True, here=True)
     monkeypatch.setattr(sail, "find_spec", lambda name: None)
-    assert not session.choose(options(), able=True)
+    assert not session.choose(options(), able=True, here=True)
 
 
 def test_a_job_that_cannot_run_there_takes_spark() -> None:
-    assert not session.choose(options(), able=False)
+    assert not session.choose(options(), able=False, here=True)
+
+
+def test_a_capture_elsewhere_takes_spark_unless_sail_is_asked_for() -> None:
+    assert not session.choose(options(), able=True, here=False)
+    assert session.choose(options("--remote", session.SAIL), able=True, here=False)
 
 
 @pytest.mark.parametrize("words", [("--master", "local[*]"), ("--remote", "sc://127.0.0.1:1")])
 def test_another_place_that_is_asked_for_is_taken(words: tuple[str, str]) -> None:
     asked = options(*words)
-    assert not session.choose(asked, able=True)
+    assert not session.choose(asked, able=True, here=True)
     assert vars(asked) == vars(options(*words))
 
 
@@ -59,14 +64,14 @@ def test_another_place_that_is_asked_for_is_taken(words: tuple[str, str]) -> Non
 )
 def test_the_environment_asks_too(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
     monkeypatch.setenv(name, value)
-    assert not session.choose(options(), able=True)
+    assert not session.choose(options(), able=True, here=True)
 
 
 def test_to_ask_for_sail_where_a_job_cannot_run_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SPARK_REMOTE", session.SAIL)
     with pytest.raises(PipelineError, match="audit does not run on Sail"):
-        session.choose(options(), able=False)
-    assert session.choose(options(), able=True)
+        session.choose(options(), able=False, here=True)
+    assert session.choose(options(), able=True, here=True)
 
 
 def test_sail_that_is_not_there_is_one_clear_line(monkeypatch: pytest.MonkeyPatch) -> None:
