@@ -11,9 +11,10 @@ import signal
 import subprocess
 import sys
 import venv
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 from uuid import uuid4
 
@@ -36,6 +37,15 @@ pytestmark = pytest.mark.timeout(900)
 ROOT: Final = Path(__file__).parents[2]
 GATEWAY: Final = "PYSPARK_GATEWAY"  # begins the names by which a session is found that already runs
 SAIL: Final = ("pysail==0.7.2", "pyspark-client==4.2.0", "pandas<3", "pyarrow", "numpy", "PyYAML", "pynng")
+MOTO: Final = ("moto[server,s3]", "boto3")
+UPLOAD: Final = """
+import os, pathlib, sys, boto3
+client = boto3.client("s3", endpoint_url=os.environ["AWS_ENDPOINT_URL"], region_name=os.environ["AWS_REGION"])
+client.create_bucket(Bucket="plant")
+root = pathlib.Path(sys.argv[1])
+for path in root.rglob("*.parquet"):
+    client.upload_file(str(path), "plant", f"capture/{path.relative_to(root)}")
+"""
 SAIL_LACKS: Final = "latency"  # has no KLL sketches
 ALWAYS: Final = ("audit", "rates", "last", "tokens")
 
@@ -63,10 +73,13 @@ def here(spark: "SparkSession", directory: Path) -> Answers:
     return found
 
 
-def run(*words: str, python: str = sys.executable) -> str:
-    """What a process of its own says, which knows nothing of the session that runs here."""
+def run(*words: str, python: str = sys.executable, more: Mapping[str, str] = MappingProxyType({})) -> str:
+    """What a process of its own says, which knows nothing of the session that runs here; `more`: of its
+    environment."""
     alone = {name: value for name, value in os.environ.items() if not name.startswith(GATEWAY)}
-    done = subprocess.run([python, *words], capture_output=True, text=True, timeout=600, cwd=ROOT, env=alone)
+    done = subprocess.run(
+        [python, *words], capture_output=True, text=True, timeout=600, cwd=ROOT, env=alone | dict(more)
+    )
     assert done.stdout, done.stderr
     return done.stdout
 
@@ -177,19 +190,18 @@ def test_a_cluster_of_two_workers_gives_the_same(directory: Path, here: Answers,
         assert len(list(tmp_path.glob("app-*/[0-9]*"))) == 2  # each worker had an executor
 
 
-@pytest.fixture(scope="module")
-def sail(pytestconfig: pytest.Config) -> Path:
-    """The programs of an environment with Sail and a client for it, made once: without pyspark's jars."""
-    assert pytestconfig.cache is not None
-    home = pytestconfig.cache.mkdir("sail")
-    programs = home / "bin"
+def programs(config: pytest.Config, name: str, packages: tuple[str, ...]) -> Path:
+    """Of an environment of its own, made once."""
+    assert config.cache is not None
+    home = config.cache.mkdir(name)
     if not (home / "complete").exists():
         venv.create(home, with_pip=True, clear=True)
-        done = subprocess.run([programs / "pip", "install", "-q", *SAIL], capture_output=True, text=True)
+        words = [str(home / "bin" / "pip"), "install", "-q", *packages]
+        done = subprocess.run(words, capture_output=True, text=True)
         if done.returncode:
-            pytest.skip(f"Sail cannot be installed here: {done.stderr[-300:]}")
+            pytest.skip(f"{name} cannot be installed here: {done.stderr[-300:]}")
         (home / "complete").touch()
-    return programs
+    return home / "bin"
 
 
 def on_sail(directory: Path, python: str = sys.executable) -> Answers:
@@ -202,5 +214,43 @@ def test_sail_gives_the_same(spark: "SparkSession", directory: Path) -> None:
 
 
 @slow
-def test_sail_gives_the_same_beside_a_client_alone(directory: Path, here: Answers, sail: Path) -> None:
-    assert on_sail(directory, str(sail / "python")) == {job: here[job] for job in jobs.ON_SAIL}
+def test_sail_gives_the_same_beside_a_client_alone(
+    directory: Path, here: Answers, pytestconfig: pytest.Config
+) -> None:
+    python = programs(pytestconfig, "sail", SAIL) / "python"
+    assert on_sail(directory, str(python)) == {job: here[job] for job in jobs.ON_SAIL}
+
+
+@contextmanager
+def object_store(directory: Path, programs: Path, log: Path) -> Iterator[dict[str, str]]:
+    """A server of S3's protocol with the capture in bucket `plant`; what to tell clients of it."""
+    port = free_port()
+    store = {
+        "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}",
+        "AWS_REGION": "us-east-1",
+        "AWS_ALLOW_HTTP": "true",
+    }
+    store |= {"AWS_ACCESS_KEY_ID": "any", "AWS_SECRET_ACCESS_KEY": "any"}
+    with log.open("wb") as out:
+        words = [str(programs / "moto_server"), "-H", "127.0.0.1", "-p", str(port)]
+        server = subprocess.Popen(words, stdout=out, stderr=out)
+    try:
+        assert serve.listening(port, 60.0, server)
+        words = [str(programs / "python"), "-c", UPLOAD, str(directory / "capture")]
+        subprocess.run(words, check=True, env=os.environ | store, timeout=60)
+        yield store
+    finally:
+        server.terminate()
+        server.wait(20)
+
+
+@slow
+@pytest.mark.parametrize("job", ["audit", "rates", "last", "failovers"])
+def test_sail_gives_the_same_from_an_object_store(
+    directory: Path, job: str, tmp_path: Path, pytestconfig: pytest.Config
+) -> None:
+    pytest.importorskip("pysail")
+    words = ["-m", "appliance.cli", job, "--json", "--quiet", "--remote", session.SAIL]
+    with object_store(directory, programs(pytestconfig, "moto", MOTO), tmp_path / "log") as store:
+        found = json.loads(run(*words, "s3a://plant/capture", more=store))
+    assert found == json.loads(run(*words, str(directory)))
