@@ -12,6 +12,8 @@ from importlib.util import find_spec
 from pathlib import Path, PurePosixPath
 from typing import Final
 
+from pipeline.errors import PipelineError
+
 _MANAGERS: Final = ("kubernetes", "spark-kubernetes", "spark-yarn", "vertx", "volcano")
 _UNUSED: Final = (
     "JTransforms", "algebra", "arpack", "blas", "breeze", "cats", "connect-repl", "datanucleus", "derby",
@@ -45,8 +47,15 @@ def needed(managed: bool = False) -> Iterator[Path]:
 
 
 def class_path(managed: bool = False) -> str:
-    """For `java -cp`: `needed`, with our copies of signed jars where they have been made (`unsign`)."""
-    copies = ((cache_directory() / "jars" / jar.name, jar) for jar in needed(managed))
+    """For `java -cp`: `needed`, with our copies of signed jars where they have been made (`unsign`).
+
+    Raises `PipelineError` where pyspark is a client alone.
+    """
+    copies = [(cache_directory() / "jars" / jar.name, jar) for jar in needed(managed)]
+    if not copies:
+        raise PipelineError(
+            "pyspark is a client alone here, without Spark: pip install 'buscoupler[pipeline]'"
+        )
     return os.pathsep.join(str(copy if copy.exists() else jar) for copy, jar in copies)
 
 

@@ -40,7 +40,8 @@ class Jvm:
         self, java: Java, memory: str, quick: bool = False, record: Path | None = None, managed: bool = False
     ) -> None:
         """`quick`: compile fast rather than well (for short jobs). `record`: write a class archive at
-        exit. `managed`: see `pipeline.jars.needed`."""
+        exit. `managed`: see `pipeline.jars.needed`. Raises `PipelineError` where there is no Spark."""
+        words = command(java, options(memory, managed), quick, record)
         self._directory = tempfile.TemporaryDirectory(prefix="buscoupler-spark-")
         self._info = Path(self._directory.name) / "gateway"
         self.log = Path(self._directory.name) / "spark.log"
@@ -48,7 +49,7 @@ class Jvm:
         environment["SPARK_HOME"] = str(spark_home())
         with self.log.open("wb") as out:
             self.process = subprocess.Popen(
-                command(java, options(memory, managed), quick, record),
+                words,
                 stdin=subprocess.PIPE, stdout=out, stderr=out, env=environment,
                 preexec_fn=_ignore_interrupts,
             )  # fmt: skip

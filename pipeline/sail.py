@@ -33,16 +33,18 @@ class Sail:
     """A server on loopback. `connect()` waits for it and gives its URL."""
 
     def __init__(self, memory: str) -> None:
-        """`memory`: as for Java, for example 4g. Raises `PipelineError` where Sail is not installed."""
+        """`memory`: as for Java, for example 4g. Raises `PipelineError` if it is no size, and where Sail is
+        not installed."""
         if not installed():
             raise PipelineError("Sail is not installed: pip install 'buscoupler[sail]'")
+        most = size_bytes(memory)
         self._directory = tempfile.TemporaryDirectory(prefix="buscoupler-sail-")
         self._log = Path(self._directory.name) / "log"
         with self._log.open("wb") as log:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "pipeline.sail", self._directory.name],
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log,
-                env=environment(memory, self._directory.name),
+                env=environment(most, self._directory.name),
                 start_new_session=True,  # Ctrl-C is ours
             )  # fmt: skip
 
@@ -62,11 +64,11 @@ class Sail:
         self._directory.cleanup()
 
 
-def environment(memory: str, directory: str) -> dict[str, str]:
+def environment(memory_bytes: int, directory: str) -> dict[str, str]:
     """Of the server: what queries may take before they spill or fail, where they write, errors only."""
     settings = {
         "SAIL_RUNTIME__MEMORY_POOL__TYPE": "greedy",
-        "SAIL_RUNTIME__MEMORY_POOL__GREEDY__MAX_SIZE": str(size_bytes(memory)),
+        "SAIL_RUNTIME__MEMORY_POOL__GREEDY__MAX_SIZE": str(memory_bytes),
         "SAIL_EXECUTION__CHECKPOINT__PATH": Path(directory).as_uri(),
     }
     return {**os.environ, **settings, "TMPDIR": directory, "RUST_LOG": "error"}

@@ -11,7 +11,7 @@ pytest.importorskip("pyspark")
 import pyarrow.parquet as pq
 
 from appliance.cli import main
-from pipeline import java, sail, sample, schema
+from pipeline import jars, java, sail, sample, schema
 from pipeline.errors import PipelineError
 
 
@@ -87,6 +87,14 @@ def test_no_java(
     assert "audit" in told  # what runs without
     monkeypatch.setattr(sail, "find_spec", lambda name: None)
     assert "needs Java" in complaint(capsys, "audit", str(tmp_path))
+
+
+def test_a_client_without_spark(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, segment: Path
+) -> None:
+    monkeypatch.delenv("PYSPARK_GATEWAY_PORT", raising=False)
+    monkeypatch.setattr(jars, "spark_home", lambda: tmp_path)
+    assert "without Spark: pip install" in complaint(capsys, "latency", str(tmp_path))
 
 
 def test_an_old_java_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -88,7 +88,7 @@ def test_memory_is_given_as_to_java(text: str, size: int) -> None:
 @pytest.mark.parametrize("text", ["", "g", "4x", "-1g", "1.5g"])
 def test_memory_that_is_no_size(text: str) -> None:
     with pytest.raises(PipelineError, match="give a size such as"):
-        size_bytes(text)
+        Sail(text)
 
 
 def test_it_ends_with_who_started_it_and_leaves_nothing(tmp_path: Path) -> None:
