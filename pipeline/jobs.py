@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from pipeline import capture, sail, session
 from pipeline.errors import PipelineError
 from pipeline.jvm import Jvm
+from pipeline.sail import Sail
 from pipeline.tables import Progress, text
 
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ def opened(options: argparse.Namespace) -> "Iterator[tuple[SparkSession, str, Pr
             local.close()
         raise
     at_ctrl_c = sail.ended_at_once() if on_sail else nullcontext()
-    with at_ctrl_c, session.session(options, local) as spark, _one_line(on_sail):
+    with at_ctrl_c, session.session(options, local) as spark, _one_line(local):
         for key, value in session.SMALL.items() if _is_small(where) else ():
             spark.conf.set(key, value)
         yield spark, where, tell
@@ -92,7 +93,7 @@ def opened(options: argparse.Namespace) -> "Iterator[tuple[SparkSession, str, Pr
 
 
 @contextmanager
-def _one_line(on_sail: bool) -> Iterator[None]:
+def _one_line(local: session.Local | None) -> Iterator[None]:
     """What the engine raises, as one line for the user: its stack goes on for pages. Our own errors stay as
     they are."""
     try:
@@ -101,10 +102,16 @@ def _one_line(on_sail: bool) -> Iterator[None]:
         if type(error).__module__.partition(".")[0] not in ("pyspark", "py4j", "grpc"):
             raise
         logging.getLogger("buscoupler").info("Spark's words in full", exc_info=error)
-        text = f"{'Sail' if on_sail else 'Spark'}: {_cause(str(error))}"
-        if on_sail and _NO_ROOM in text:
-            text += "; give it more (--memory), or take Spark (--master 'local[*]')"
-        raise PipelineError(text) from None
+        words = _of_sail(local, error) if isinstance(local, Sail) else f"Spark: {_cause(str(error))}"
+        raise PipelineError(words) from None
+
+
+def _of_sail(local: Sail, error: Exception) -> str:
+    spark, words = "or take Spark (--master 'local[*]')", _cause(str(error))
+    if local.process.poll() is not None:
+        return f"Sail has been killed, as a rule for want of memory; let it hold less (--memory), {spark}"
+    more = f"; give it more (--memory), {spark}" if _NO_ROOM in words else ""
+    return f"Sail: {words}{more}"
 
 
 def _cause(text: str) -> str:

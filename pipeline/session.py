@@ -143,9 +143,11 @@ def session(options: argparse.Namespace, local: Local | None = None) -> Iterator
         if local is None:
             _release(spark, _remote(options))
     finally:
-        spark.stop()
-        if local is not None:
-            local.close()
+        try:
+            spark.stop()
+        finally:
+            if local is not None:
+                local.close()
 
 
 def _made(options: argparse.Namespace, local: Local | None) -> "SparkSession":
@@ -163,6 +165,7 @@ def _made(options: argparse.Namespace, local: Local | None) -> "SparkSession":
         raise PipelineError(f"no Spark session on {where}: {_fault(error)}") from error
     if isinstance(local, Sail):
         kept.write_down(spark)
+        spark.client.set_retry_policies([])  # else it would look for minutes for one that has been killed
     return spark
 
 

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Final
 
 import pytest
 
@@ -146,6 +147,27 @@ def test_ctrl_c_ends_command_and_sail(tmp_path: Path) -> None:
     out, said = command.communicate(timeout=LIMIT_S)
     assert (command.returncode, out) == (-signal.SIGINT, "")
     assert "Traceback" not in said
+
+
+KILLED: Final = """
+import sys
+from appliance.cli import main
+from pipeline import audit, sail
+
+made, connect, work = [], sail.Sail.connect, audit.audit
+sail.Sail.connect = lambda self: made.append(self) or connect(self)
+audit.audit = lambda *words: (made[0].process.kill(), work(*words))
+sys.exit(main(["audit", sys.argv[1], "--remote", "sail", "-q"]))
+"""
+
+
+def test_sail_that_is_killed_is_one_clear_line_at_once(tmp_path: Path) -> None:
+    sample.write(tmp_path)
+    words = [sys.executable, "-c", KILLED, str(tmp_path)]
+    done = subprocess.run(words, capture_output=True, text=True, cwd=ROOT, timeout=LIMIT_S)
+    assert done.returncode == 1
+    assert done.stderr.count("\n") == 1
+    assert done.stderr.startswith("buscoupler: Sail has been killed")
 
 
 def test_each_job_finds_there_exactly_what_was_planted() -> None:
