@@ -19,7 +19,7 @@ import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from benchmarks.pipeline_engines import ENGINES, KINDS, OTHERS, Answer
 from benchmarks.planted import Plan, generate
@@ -60,21 +60,32 @@ def child(engine: str, directory: Path, repeats: int = REPEATS) -> dict[str, Any
     return dict(json.loads(done.stdout.splitlines()[-1]))
 
 
-def cold_s(words: Sequence[str]) -> float:
-    """A command from start to end."""
+class Cold(NamedTuple):
+    """A command from start to end: how long, and the most memory that one of its processes held."""
+
+    s: float
+    peak_mb: float
+
+    def __str__(self) -> str:
+        return f"{self.s:.1f} ({self.peak_mb:.0f})"
+
+
+def cold(words: Sequence[str]) -> Cold:
     begin = time.perf_counter()
-    subprocess.run(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
-    return time.perf_counter() - begin
+    process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    return Cold(time.perf_counter() - begin, usage.ru_maxrss / 1024)
 
 
 _COMMAND: Final = (sys.executable, "-m", "appliance.cli")
 _WHERE: Final = {"spark": ("--master", "local[*]"), "sail": ("--remote", "sail")}
 
 
-def whole(directory: Path) -> dict[str, float]:
+def whole(directory: Path) -> dict[str, Cold]:
     """Our commands as users give them, the better of two."""
     return {
-        f"{engine} {job}": min(cold_s([*_COMMAND, job, str(directory), "-q", *where]) for _ in range(2))
+        f"{engine} {job}": min(cold([*_COMMAND, job, str(directory), "-q", *where]) for _ in range(2))
         for job in JOBS
         for engine, where in _WHERE.items()
     }
@@ -89,17 +100,17 @@ def resident(directory: Path, port: int) -> dict[str, float]:
         warming.wait()
     for job in JOBS:
         words = [*_COMMAND, job, str(directory), "-q", "--remote", serve.url(port)]
-        times = [cold_s(words) for _ in range(RESIDENT)]
+        times = [cold(words).s for _ in range(RESIDENT)]
         found[f"connect {job}, first"] = times[0]
         found[f"connect {job}, median of the last five of {RESIDENT}"] = statistics.median(times[-5:])
     return found
 
 
-def others(directory: Path) -> dict[str, float]:
+def others(directory: Path) -> dict[str, Cold]:
     """Both queries in one process."""
     ours = [sys.executable, "-m", "benchmarks.pipeline"]
     rest = ["--directory", str(directory), "--repeats", "0"]
-    return {f"{engine} both": cold_s([*ours, "--inside", engine, *rest]) for engine in OTHERS}
+    return {f"{engine} both": cold([*ours, "--inside", engine, *rest]) for engine in OTHERS}
 
 
 def measure(millions: Sequence[int], envelope: str, where: Path) -> list[dict[str, Any]]:
@@ -157,19 +168,19 @@ def markdown(results: list[dict[str, Any]], connect: dict[str, float], envelope:
         f"rates: {names} | Spark / faster | MB: {names} |",
         f"|{'---:|' * (2 + 2 * (len(ENGINES) + 1) + len(ENGINES))}",
         *map(_row, results), "",
-        "## A command from start to end, seconds", "",
+        "## A command from start to end, seconds, and peak memory of its largest process (MB)", "",
         f"| command | {' | '.join(f'{size} M rows' for size in sizes)} |",
         f"|---|{'---:|' * len(results)}",
     ]  # fmt: skip
     for name in results[0]["commands"]:
-        lines.append(f"| {name} | {' | '.join(f'{value:.1f}' for value in _across(results, name))} |")
+        lines.append(f"| {name} | {' | '.join(map(str, _across(results, name)))} |")
     for name, value in connect.items():
         lines.append(f"| {name} | {value:.1f} |{' |' * (len(results) - 1)}")
     lines += ["", *_WORDS]
     return "\n".join(lines) + "\n"
 
 
-def _across(results: list[dict[str, Any]], command: str) -> list[float]:
+def _across(results: list[dict[str, Any]], command: str) -> list[Cold]:
     return [one["commands"][command] for one in results]
 
 
