@@ -4,14 +4,14 @@ import secrets
 from asyncio import AbstractEventLoop
 
 from appliance.lease import Candidacy
-from bridges.failover import HEARTBEATS, Candidate
 from bus.errors import LinkError
 from bus.hub import Hub, Link
-from bus.pattern import Pattern
+from bus.leases.candidate import HEARTBEATS, Candidate
+from bus.leases.table import Leases, LeaseTable
 from bus.tmq.address import endpoint
-from bus.tmq.codec import Address
-from devices.broker import Broker
-from devices.leases import Leases, LeaseTable
+from bus.tmq.broker.service import Broker
+from bus.tmq.wire import Address
+from bus.wire.pattern import Pattern
 from topologies.model import BridgeSpec, Topology
 from topologies.model import Broker as BrokerSpec
 from topologies.urls import is_wildcard, split_url, with_host

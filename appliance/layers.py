@@ -30,11 +30,11 @@ from scapy.fields import (
 from scapy.layers.can import CAN, CANFD
 from scapy.packet import Packet, Raw, bind_layers
 
-from bridges.codecs.can import NODE_MAX, SUBJECT_DEFAULT, Reassembler
-from bus.envelope import ENVELOPE_BYTES, MAGIC
-from bus.frame import FRAME_BYTES_MIN
-from bus.sp import HANDSHAKE
-from pipeline.pcapng import LINKTYPE_USER0
+from bridges.media.can.codec import NODE_MAX, SUBJECT_DEFAULT, Reassembler
+from bus.wire.envelope import ENVELOPE_BYTES, MAGIC
+from bus.wire.frame import FRAME_BYTES_MIN
+from bus.wire.sp import HANDSHAKE
+from capture.pcapng import LINKTYPE_USER0
 
 __all__ = ["BuscouplerCapture", "SpBus", "SpMessage", "TmqDatagram", "TmqEnvelope", "TmqFrame", "transfers"]
 

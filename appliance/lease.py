@@ -9,13 +9,13 @@ import socket
 from asyncio import AbstractEventLoop, Task, TimerHandle
 from collections.abc import Callable, Sequence
 
-from appliance.wakeful import WakefulLoop
-from bridges.failover import Candidate, State
-from bridges.gate import Gate
+from bridges.handover.gate import Gate
 from bus.errors import FrameError
-from bus.tmq.codec import Address, Hello, pack_hello
+from bus.leases.candidate import Candidate, State
+from bus.leases.wake_hook import WakefulLoop
+from bus.leases.wire import pack_claim, unpack_grant
 from bus.tmq.connection import Connection
-from bus.tmq.lease import pack_claim, unpack_grant
+from bus.tmq.wire import Address, Hello, pack_hello
 
 log = logging.getLogger("buscoupler.failover")
 

@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from typing import Any
 
-from bridges.shedding import Shed
+from bridges.media.shedding import Shed
 from bus.hub import Link
-from bus.links import make_link
+from bus.transports.links import make_link
 from topologies import media, model
 
 
@@ -19,7 +19,7 @@ def bus_link(url: str, mode: Any, queue_bytes: int | None, message_bytes: int | 
 
 
 def _tls(spec: media.Tls) -> Any:
-    from bus.nng_socket import Tls
+    from bus.transports.nng_socket import Tls
 
     return Tls(
         ca_file=spec.ca_file or "",
@@ -39,7 +39,7 @@ def _staged(link: Link, shed: Shed | None) -> Link:
     """A link that queues in batches, with its shedding in front."""
     if shed is None:
         return link
-    from bridges.shed_pipe import ShedLink
+    from bridges.media.shed_pipe import ShedLink
 
     return ShedLink(link, shed)
 
@@ -51,19 +51,19 @@ def _uart(spec: media.Uart, _: model.Gateway, shed: Shed | None) -> Link:
     line: dict[str, Any] = {name: getattr(spec, name) for name in _LINE}
     line |= {"shed": shed, "echo": spec.echo}
     if spec.rs485 is not None:
-        from bridges.uart import Rs485Link
+        from bridges.media.uart import Rs485Link
 
         shared = spec.rs485
         return Rs485Link(
             nodes=shared.nodes, answer_ms=shared.answer_ms, turnaround_ms=shared.turnaround_ms, **line
         )
-    from bridges.uart import UartLink
+    from bridges.media.uart import UartLink
 
     return UartLink(**line)
 
 
 def _can(spec: media.Can, gateway: model.Gateway, shed: Shed | None) -> Link:
-    from bridges.can import CanLink
+    from bridges.media.can import CanLink
 
     return CanLink(
         spec.interface,
@@ -82,7 +82,7 @@ def _can(spec: media.Can, gateway: model.Gateway, shed: Shed | None) -> Link:
 
 
 def _i2c(spec: media.I2c, _: model.Gateway, shed: Shed | None) -> Link:
-    from bridges.i2c import I2cLink
+    from bridges.media.i2c import I2cLink
 
     return I2cLink(
         spec.bus,
@@ -95,7 +95,7 @@ def _i2c(spec: media.I2c, _: model.Gateway, shed: Shed | None) -> Link:
 
 
 def _multicast(spec: media.Multicast, _: model.Gateway, shed: Shed | None) -> Link:
-    from bridges.multicast import MulticastLink
+    from bridges.media.multicast import MulticastLink
 
     return MulticastLink(
         spec.group,
@@ -109,7 +109,7 @@ def _multicast(spec: media.Multicast, _: model.Gateway, shed: Shed | None) -> Li
 
 
 def _tcp(spec: media.Tcp, _: model.Gateway, shed: Shed | None) -> Link:
-    from bridges.tcp import TcpFramesLink
+    from bridges.media.tcp.link import TcpFramesLink
 
     link = TcpFramesLink(
         spec.host, spec.port, mode=spec.mode, framing=spec.framing, queue_bytes=spec.queue_bytes

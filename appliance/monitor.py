@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Protocol
 
 from bridges.ledger import behind
-from bus.batch import from_payloads
 from bus.events import Event, Kind
 from bus.hub import Hub, Link, Stats
 from bus.watched import WatchedHub
+from bus.wire.batch import from_payloads
 
 log = logging.getLogger("buscoupler.events")
 

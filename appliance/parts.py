@@ -11,9 +11,9 @@ from appliance.brokers import candidacy_of
 from appliance.lease import Candidacy
 from appliance.media import bus_link, medium_link
 from bridges.bridge import Bridge, Side
-from bridges.gate import Gate
+from bridges.handover.gate import Gate
+from bridges.handover.window import AGE_S
 from bridges.holdoff import STEP_S
-from bridges.window import AGE_S
 from bus.errors import LinkError
 from bus.hub import Hub, Link, Pipe
 from bus.patch import join

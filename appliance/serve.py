@@ -6,8 +6,8 @@ import signal
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
-from appliance.wakeful import WakefulLoop
 from bus.hub import Hub
+from bus.leases.wake_hook import WakefulLoop
 
 DRAIN_S = 1.0
 _DRAIN_LOOK_S = 0.01

@@ -8,8 +8,8 @@ from bridges.bridge import Bridge, Port
 from bus.hub import Hub, Link, Pipe, Tap
 from bus.patch import is_patch
 from bus.tapped import TappedPipe
-from devices.tap import Locate, Options, Recorder
-from pipeline.schema import Direction
+from capture.schema import Direction
+from devices.tap.recorder import Locate, Options, Recorder
 from topologies.model import DeviceSpec, Topology
 from topologies.segments import Joint, Segments
 

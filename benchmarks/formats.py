@@ -6,12 +6,16 @@ from random import Random
 from statistics import median
 from typing import NamedTuple
 
-from bridges.codecs import can, datagram, frames, mailbox, uart
 from bridges.crossing import Entry, admit_stamped
+from bridges.media.can import codec as can
+from bridges.media.i2c import mailbox
+from bridges.media.multicast import datagram
+from bridges.media.tcp import frames
+from bridges.media.uart import codec as uart
 from bridges.rules import Rules
-from bus.batch import Batch, from_payloads
-from bus.frame import pack
 from bus.hub import Stats
+from bus.wire.batch import Batch, from_payloads
+from bus.wire.frame import pack
 
 SIZES = (20, 200, 2048)
 _BATCH = 256

@@ -16,12 +16,13 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from benchmarks.formats import frame_of
-from bridges.codecs import can, uart
-from bridges.multicast import MulticastLink
+from bridges.media.can import codec as can
+from bridges.media.multicast import MulticastLink
+from bridges.media.uart import UartLink
+from bridges.media.uart import codec as uart
 from bridges.simulate import CanWire, SerialLine, run
-from bridges.uart import UartLink
-from bus.batch import Batch, from_payloads
 from bus.hub import Hub, Link, Stats
+from bus.wire.batch import Batch, from_payloads
 
 SIZES = (64, 1024)
 BAUD = 3_000_000

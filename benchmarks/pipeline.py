@@ -93,7 +93,7 @@ def whole(directory: Path) -> dict[str, Cold]:
 
 def resident(directory: Path, port: int) -> dict[str, float]:
     """Against a resident server."""
-    from pipeline import serve
+    from pipeline.engine import serve
 
     found = {}
     with serve.warm_up(port) as warming:
@@ -137,7 +137,7 @@ def with_server(directory: Path) -> dict[str, float]:
     """`resident`, on a server of our own."""
     import socket
 
-    from pipeline import serve
+    from pipeline.engine import serve
 
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))

@@ -23,8 +23,9 @@ class Spark:
     """Our jobs, in a local session with two threads."""
 
     def __init__(self, directory: Path) -> None:
-        from pipeline import capture, java, session
-        from pipeline.jvm import Jvm
+        from pipeline import read as capture
+        from pipeline.engine import java, session
+        from pipeline.engine.jvm import Jvm
 
         self.jvm = Jvm(java.find(), "4g")
         self.jvm.connect()
@@ -32,14 +33,15 @@ class Spark:
         self.rows = capture.read(self.spark, capture.root(str(directory)))
 
     def audit(self) -> Answer:
-        from pipeline import audit, survey
+        from pipeline import survey
+        from pipeline.jobs import audit
 
         at = survey.places(self.rows)
         found = audit.signatures(audit.sums(audit.keyed(self.rows, at), at), at).collect()
         return [tuple(row) for row in found]
 
     def rates(self) -> Answer:
-        from pipeline import rates
+        from pipeline.jobs import rates
 
         seen = rates.seen(self.rows, WINDOW_NS / 1e9, 1)
         return [(row.w, row.dir, row.token1, row.n, row.bytes) for row in seen.collect()]
@@ -52,8 +54,9 @@ class OnSail(Spark):
     """The same lines on a Sail of our own."""
 
     def __init__(self, directory: Path) -> None:
-        from pipeline import capture, session
-        from pipeline.sail import Sail
+        from pipeline import read as capture
+        from pipeline.engine import session
+        from pipeline.engine.sail import Sail
 
         self.sail = Sail("4g")
         self.spark = session.make(None, self.sail.connect())

@@ -22,8 +22,8 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from benchmarks import planted_names
-from bus.pattern import token
-from pipeline import contents, schema
+from bus.wire.pattern import token
+from capture import contents, schema
 
 START_NS: Final = 1_780_000_000_000_000_000  # a round number, within a day for the sizes in use
 KINDS: Final = ("fridge", "oven", "motor", "door")

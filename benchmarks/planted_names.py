@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bus.pattern import token
+from bus.wire.pattern import token
 
 FILE: Final = "names.txt"
 _POOL: Final = 400_000
@@ -50,7 +50,7 @@ def tag(number: int) -> str:
 
 
 def tag_tokens(numbers: NDArray[np.int64]) -> NDArray[np.uint32]:
-    """The tokens of tags: `bus.pattern.token`, a column of characters at a time."""
+    """The tokens of tags: `bus.wire.pattern.token`, a column of characters at a time."""
     h = np.zeros(len(numbers), np.uint64)
     for place in _PLACES:
         letter = (numbers // 26**place % 26 + ord("a")).astype(np.uint64)

@@ -20,14 +20,14 @@ from pathlib import Path
 from struct import Struct
 
 from benchmarks.takeover_rig import Program, Rig, until
-from bridges.can import CanLink
-from bridges.uart import UartLink
-from bus.batch import Batch, from_payloads, payloads
-from bus.envelope import Envelope, split, wrap
-from bus.frame import PUB, pack
+from bridges.media.can import CanLink
+from bridges.media.uart import UartLink
 from bus.hub import Hub, Link, Stats
-from bus.links import make_link
-from bus.pattern import Pattern
+from bus.transports.links import make_link
+from bus.wire.batch import Batch, from_payloads, payloads
+from bus.wire.envelope import Envelope, split, wrap
+from bus.wire.frame import PUB, pack
+from bus.wire.pattern import Pattern
 
 FAULTS = (
     "stop",

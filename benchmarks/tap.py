@@ -25,14 +25,14 @@ from typing import Any, NamedTuple
 
 from benchmarks.run import generate
 from benchmarks.systems import CACHE, BenchError, free_port
-from bus.batch import from_payloads
-from bus.frame import PUB, pack
 from bus.hub import Hub, Pipe
+from bus.wire.batch import from_payloads
+from bus.wire.frame import PUB, pack
+from capture.schema import Direction
 from devices.raw import RawDevice
-from devices.tap import Options, Recorder
-from devices.tap_process import settle
-from devices.tap_rest import REST_S
-from pipeline.schema import Direction
+from devices.tap.process import settle
+from devices.tap.recorder import Options, Recorder
+from devices.tap.rest import REST_S
 
 PAGE = Path(__file__).parent.parent / "docs" / "performance-tap.md"
 LOADS = (("64 B, batched", "64", "batched"), ("1 KiB, batched", "1024", "batched"),

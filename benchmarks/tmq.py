@@ -14,8 +14,8 @@ from collections.abc import Callable
 from multiprocessing.connection import Connection as End
 
 from bus.tmq import Client, tmq_bind, tmq_broker, tmq_init, tmq_publish, tmq_send, tmq_socket
-from bus.tmq.codec import SUBSCRIBE, pack_address
-from devices.broker import Broker
+from bus.tmq.broker.service import Broker
+from bus.tmq.wire import SUBSCRIBE, pack_address
 
 PATTERN = (1, 2)
 DATA = bytes(64)
@@ -42,7 +42,7 @@ def ours(broker: tuple[str, int], end: End) -> None:
 
 def reference(broker: tuple[str, int], end: End) -> None:
     """As the reference: accept, read once, close."""
-    from bus.frame import pack
+    from bus.wire.frame import pack
 
     with socket.create_server(("127.0.0.1", 0), backlog=128) as listener:
         with socket.create_connection(broker) as sock:

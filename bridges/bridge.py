@@ -9,16 +9,16 @@ import time
 from collections.abc import Callable, Iterable
 
 from bridges.crossing import Crossing, Entry, admit_stamped, unspent
-from bridges.gate import Gate
+from bridges.handover.gate import Gate
 from bridges.holdoff import HoldOff
 from bridges.plain import admit, only_frames, select
 from bridges.rules import Patterns, Rule, Rules, Seen
-from bus.batch import Batch
-from bus.envelope import ENVELOPE_BYTES
 from bus.hub import Hub, Pipe, Stats, Tap
-from bus.pattern import Pattern
 from bus.tapped import TappedPipe
 from bus.watched import WatchedHub
+from bus.wire.batch import Batch
+from bus.wire.envelope import ENVELOPE_BYTES
+from bus.wire.pattern import Pattern
 
 _U32 = 0xFFFFFFFF
 

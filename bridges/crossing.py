@@ -10,10 +10,10 @@ from struct import Struct
 
 from bridges.rules import Rules
 from bridges.runs import WALK, Run, column, cut, cut_admitted, find, numbers, stamp, verdicts
-from bus.batch import LENGTH, LENGTH_BYTES, Batch
-from bus.envelope import ENVELOPE_BYTES, HOPS_DEFAULT, LAYOUT, MAGIC
-from bus.frame import DATA_BYTES_MAX, FRAME_BYTES_MIN
 from bus.hub import Stats
+from bus.wire.batch import LENGTH, LENGTH_BYTES, Batch
+from bus.wire.envelope import ENVELOPE_BYTES, HOPS_DEFAULT, LAYOUT, MAGIC
+from bus.wire.frame import DATA_BYTES_MAX, FRAME_BYTES_MIN
 
 U32 = 0xFFFFFFFF
 HOPS_MAX = 15

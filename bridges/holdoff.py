@@ -8,9 +8,9 @@ from asyncio import TimerHandle
 from collections.abc import Callable
 from typing import Protocol
 
-from bus.batch import Batch, from_payloads, payloads
-from bus.envelope import ENVELOPE_BYTES, LAYOUT, MAGIC
 from bus.hub import Pipe, Stats
+from bus.wire.batch import Batch, from_payloads, payloads
+from bus.wire.envelope import ENVELOPE_BYTES, LAYOUT, MAGIC
 
 STEP_S = 0.04
 COUNT = 8192  # held at a time; more are sent at once

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 
 from bridges.bridge import Port
-from bridges.shed_pipe import ShedPipe
+from bridges.media.shed_pipe import ShedPipe
 from bus.hub import Hub, Pipe
 from bus.tapped import TappedPipe
 

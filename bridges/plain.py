@@ -8,10 +8,10 @@ from struct import Struct
 from bridges.crossing import Entry, enveloped
 from bridges.rules import Rules
 from bridges.runs import WALK, Run, cut_admitted, find, verdicts
-from bus.batch import LENGTH, LENGTH_BYTES, Batch
-from bus.envelope import ENVELOPE_BYTES
-from bus.frame import DATA_BYTES_MAX, FRAME_BYTES_MIN, frame_bytes
 from bus.hub import Stats
+from bus.wire.batch import LENGTH, LENGTH_BYTES, Batch
+from bus.wire.envelope import ENVELOPE_BYTES
+from bus.wire.frame import DATA_BYTES_MAX, FRAME_BYTES_MIN, frame_bytes
 
 _SIZES = Struct(">BH")  # of a frame: tokens, data bytes
 

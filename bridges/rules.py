@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from struct import Struct
 
-from bus.frame import FRAME_BYTES_MIN
-from bus.pattern import Pattern
+from bus.wire.frame import FRAME_BYTES_MIN
+from bus.wire.pattern import Pattern
 
 Patterns = Iterable[Iterable[int | str]]
 

@@ -12,9 +12,9 @@ from struct import Struct
 from typing import NamedTuple
 
 from bridges.rules import Rules
-from bus.batch import LENGTH, LENGTH_BYTES
-from bus.envelope import ENVELOPE_BYTES, HOPS_DEFAULT, MAGIC
-from bus.frame import FRAME_BYTES_MIN, frame_bytes
+from bus.wire.batch import LENGTH, LENGTH_BYTES
+from bus.wire.envelope import ENVELOPE_BYTES, HOPS_DEFAULT, MAGIC
+from bus.wire.frame import FRAME_BYTES_MIN, frame_bytes
 
 RUN_MIN = 16  # equal messages in a row before looking at columns pays
 WALK = 256  # other messages between two attempts to find a run
@@ -72,7 +72,7 @@ def find(data: bytes, start: int, left: int) -> Run | None:
 
 
 def _equal(data: bytes, run: Run, offsets: tuple[int, ...]) -> int:
-    """How many messages have the first one's bytes there. Exact by induction, as `bus.sp.equal_run`."""
+    """How many messages have the first one's bytes there. Exact by induction, as `bus.wire.sp.equal_run`."""
     for offset in offsets:
         found = column(data, run, offset)
         run = run._replace(messages=run.messages - len(found.lstrip(found[:1])))

@@ -4,8 +4,8 @@ import json
 from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple, get_args
 
-from bus.frame import DATA_BYTES_MAX, PUB, Frame, pack
-from bus.pattern import Pattern
+from bus.wire.frame import DATA_BYTES_MAX, PUB, Frame, pack
+from bus.wire.pattern import Pattern
 
 Kind = Literal["link", "loop", "lease", "takeover", "shed"]
 PATTERN = Pattern("buscoupler", "event")

@@ -8,7 +8,7 @@ from asyncio import AbstractEventLoop
 from collections.abc import Callable
 from typing import Protocol, runtime_checkable
 
-from bus.batch import Batch
+from bus.wire.batch import Batch
 
 _COUNTS = ("received", "received_bytes", "offered", "sent", "sent_bytes", "queued", "queued_bytes")
 

@@ -10,9 +10,9 @@ import zlib
 from collections.abc import Callable
 from random import uniform
 
-from bus.batch import Buffer
-from bus.frame import PUB, TOKENS_MAX, is_frame, pack, unpack
-from bus.pattern import token
+from bus.wire.batch import Buffer
+from bus.wire.frame import PUB, TOKENS_MAX, is_frame, pack, unpack
+from bus.wire.pattern import token
 
 RETURNS = 32  # of one content in a second, by two ways: suspicious
 REPEATS = 5000  # batches by one way: equal readings come often, and a loop may turn one way only

@@ -1,7 +1,7 @@
 """A patch: the pair of pipes that joins two hubs of one process. Nothing waits in it."""
 
-from bus.batch import Batch
 from bus.hub import Hub, Pipe, Stats
+from bus.wire.batch import Batch
 
 
 class _Half:

@@ -1,7 +1,7 @@
 """A pipe that shows its taps what it is handed."""
 
-from bus.batch import Batch
 from bus.hub import Pipe, Tap, purge
+from bus.wire.batch import Batch
 
 
 class TappedPipe:

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from random import uniform
 
-from bus.batch import LENGTH, LENGTH_BYTES, Batch, Buffer, from_payloads, payloads
-from bus.envelope import ENVELOPE_BYTES, MAGIC
 from bus.hub import Hub, Pipe
 from bus.loops import CANARY_S, LoopWatch
+from bus.wire.batch import LENGTH, LENGTH_BYTES, Batch, Buffer, from_payloads, payloads
+from bus.wire.envelope import ENVELOPE_BYTES, MAGIC
 
 log = logging.getLogger("buscoupler.bus")
 

@@ -4,7 +4,7 @@ from asyncio import AbstractEventLoop
 from collections.abc import Iterable
 
 from bus.hub import Hub, Link
-from bus.links import make_link
+from bus.transports.links import make_link
 from bus.watched import WatchedHub
 
 

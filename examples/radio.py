@@ -8,11 +8,11 @@ from asyncio import AbstractEventLoop, TimerHandle
 from collections.abc import Callable
 from typing import Any
 
-from bridges.codecs.uart import MESSAGE_BYTES_MAX, Decoder, encode
-from bridges.device import DeviceLink, DevicePipe, OpenPipe, cancel
-from bridges.shedding import Shed, ShedQueue, checked
-from bus.batch import Batch, from_payloads, payloads
+from bridges.media.device import DeviceLink, DevicePipe, OpenPipe, cancel
+from bridges.media.shedding import Shed, ShedQueue, checked
+from bridges.media.uart.codec import MESSAGE_BYTES_MAX, Decoder, encode
 from bus.hub import Hub
+from bus.wire.batch import Batch, from_payloads, payloads
 
 _READ_BYTES = 65536
 

@@ -1,1 +1,1 @@
-"""PySpark over captures: the schema, the session, one module a job."""
+"""PySpark over captures: engines, jobs, and what the jobs share."""

@@ -3,7 +3,7 @@
 import argparse
 from typing import Final
 
-from pipeline import session
+from pipeline.engine import session
 
 JOBS: Final = {
     "audit": "of every frame: did each other segment get it exactly once, and its own not at all",
@@ -114,6 +114,6 @@ _OF_JOB: Final = {
 
 def run(options: argparse.Namespace) -> int:
     """Run the job that was chosen. 0; 1 where it found something wrong."""
-    from pipeline import jobs
+    from pipeline.jobs import run as jobs
 
     return jobs.run(options)

@@ -1,14 +1,15 @@
 """Whose fault it is: a frame that did not add up, from how often each hub saw it. Pure Python.
 
 Thousands of frames go wrong in a few dozen ways: frames whose hubs counted the same have the same
-explanation, so it is worked out once for each way (`pipeline.audit` finds them and joins the answer back).
+explanation, so it is worked out once for each way (`pipeline.jobs.audit` finds them and joins the answer
+back).
 """
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
-from pipeline.schema import BRIDGE, Direction
+from capture.schema import BRIDGE, Direction
 
 IN_BRIDGE: Final = "in bridge"
 AT_SENDER: Final = "at the sender"

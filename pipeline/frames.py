@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import functions as F
 
-from pipeline.schema import BRIDGE, Direction, Kind
+from capture.schema import BRIDGE, Direction, Kind
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

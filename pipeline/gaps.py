@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
-from pipeline.failovers import BIN_MS, ECHOES_MOST, GAP_MS, MISSED_LEAST
+from capture.schema import BRIDGE, Direction, Kind
 from pipeline.frames import frames, local_table, on_bridge, received, sent
-from pipeline.schema import BRIDGE, Direction, Kind
+from pipeline.jobs.failovers import BIN_MS, ECHOES_MOST, GAP_MS, MISSED_LEAST
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, Row

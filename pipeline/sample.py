@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any, Final
 
-from pipeline import contents, schema
+from capture import contents, schema
 
 START_NS: Final = 1_780_000_000_000_000_000
 FRAMES: Final = 80

@@ -26,11 +26,11 @@ from pyspark.sql.datasource import (
     WriterCommitMessage,
 )
 
-from bus.envelope import split
-from bus.frame import unpack
+from bus.wire.envelope import split
+from bus.wire.frame import unpack
+from capture.pcapng import Packet, packets
+from capture.schema import DDL_PARTITIONED, Kind
 from pipeline.errors import PipelineError
-from pipeline.pcapng import Packet, packets
-from pipeline.schema import DDL_PARTITIONED, Kind
 
 if TYPE_CHECKING:
     from pyspark.sql.types import Row, StructType
@@ -158,8 +158,8 @@ class _Sending:
 
     def send(self, messages: "list[WriterCommitMessage | None]") -> None:
         """Raises `LinkError` if the bus cannot be reached: the batch is then tried again."""
+        from bus.client.socket import Bus
         from bus.errors import LinkError
-        from bus.socket import Bus
 
         frames = [frame for message in messages if isinstance(message, Frames) for frame in message.frames]
         if not frames:

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pyspark.sql import functions as F
 
-from pipeline import schema
+from capture import schema
+from capture.schema import BRIDGE, Direction, Kind, Verdict
 from pipeline.expected import SEGMENTS_A_WORD
 from pipeline.explain import Ways
-from pipeline.schema import BRIDGE, Direction, Kind, Verdict
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, Row

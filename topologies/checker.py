@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 from typing import Any
 
-from bus.pattern import collisions
+from bus.wire.pattern import collisions
 from topologies.budgets import find_overloads
 from topologies.claims import can_node, find_conflicts
 from topologies.cycles import find_cycles

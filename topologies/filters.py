@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from functools import lru_cache
 
-from bus.pattern import Pattern
+from bus.wire.pattern import Pattern
 from topologies.model import BridgeSpec, Filter, Side, Topology
 
 Tokens = tuple[int, ...]

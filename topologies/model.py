@@ -1,7 +1,7 @@
 """The whole topology file as values: frozen dataclasses, one for each kind of mapping in it.
 
 The annotations are the schema (DESIGN section 7): the loader, the checker and the reference page all
-read them here. Patterns stay as written, text or numbers; `bus.pattern.Pattern(*names)` makes tokens.
+read them here. Patterns stay as written, text or numbers; `bus.wire.pattern.Pattern(*names)` makes tokens.
 """
 
 from collections.abc import Mapping

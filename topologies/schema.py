@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Annotated, Any, NamedTuple
 
-from bus.frame import TOKENS_MAX
+from bus.wire.frame import TOKENS_MAX
 from topologies.findings import Where
 from topologies.urls import check_dial, check_listen
 

@@ -9,12 +9,12 @@ import shutil
 from collections import Counter
 from collections.abc import Iterator
 
-from bus.batch import Batch, from_payloads, payloads
+from bus.client.socket import Bus
 from bus.errors import FrameError
-from bus.frame import PUB, frame_bytes, pack, unpack
 from bus.hub import Hub, Link, Stats
-from bus.pattern import Pattern, token
-from bus.socket import Bus
+from bus.wire.batch import Batch, from_payloads, payloads
+from bus.wire.frame import PUB, frame_bytes, pack, unpack
+from bus.wire.pattern import Pattern, token
 
 DEMO = token("demo")
 GREETING = "hello"

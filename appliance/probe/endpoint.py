@@ -18,7 +18,7 @@ from appliance.probe.media import KINDS, MEDIA, RETRY_MAX_S, Medium, Reader, who
 from appliance.probe.words import argument
 from bus.errors import LinkError
 from bus.hub import Link
-from bus.links import SCHEMES, make_link
+from bus.transports.links import SCHEMES, make_link
 
 _STREAMS = ("tcp", "ipc")
 
@@ -125,7 +125,7 @@ def _bus_link(endpoint: Endpoint, listen: bool, tls: dict[str, str]) -> Link:
     if tls:
         if not endpoint.target.startswith(("wss://", "tls+tcp://")):
             raise LinkError(f"{endpoint.word}: --tls-... are for wss:// and tls+tcp://")
-        from bus.nng_socket import Tls
+        from bus.transports.nng_socket import Tls
 
         options["tls"] = Tls(tls.get("ca_file", ""), tls.get("cert_file", ""), tls.get("key_file", ""))
     return make_link(endpoint.target, "listen" if listen else "dial", **options)

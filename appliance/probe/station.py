@@ -12,9 +12,9 @@ from types import TracebackType
 from typing import Any
 
 from appliance.serve import DRAIN_S
-from bus.batch import Batch, from_payloads, payloads
+from bus.client.waiting import UNTOLD_S
 from bus.hub import Hub, Link, Pipe, Stats
-from bus.waiting import UNTOLD_S
+from bus.wire.batch import Batch, from_payloads, payloads
 
 _LOOK_S = 0.002
 _AHEAD_BYTES = 1 << 20  # waiting for a bus; a device says itself how much it takes

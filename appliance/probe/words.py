@@ -11,11 +11,11 @@ from math import inf
 from pathlib import Path
 from typing import Any, TypeVar
 
-from bus import frame
-from bus.envelope import split
 from bus.errors import BusError, FrameError, TokenError
-from bus.frame import Frame, unpack
-from bus.pattern import Pattern, check_tokens, token
+from bus.wire import frame
+from bus.wire.envelope import split
+from bus.wire.frame import Frame, unpack
+from bus.wire.pattern import Pattern, check_tokens, token
 
 T = TypeVar("T")
 

@@ -6,12 +6,12 @@ from asyncio import AbstractEventLoop
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from bridges.codecs.mailbox import Target
-from bridges.i2c.link import I2cLink, Opened
-from bridges.i2c.memory import MemoryAdapter
+from bridges.media.i2c.link import I2cLink, Opened
+from bridges.media.i2c.mailbox import Target
+from bridges.media.i2c.memory import MemoryAdapter
 from bridges.simulate.wire import Faults, Wire, flip_bits
-from bus.batch import Batch, from_payloads, payloads
 from bus.hub import Hub, Stats
+from bus.wire.batch import Batch, from_payloads, payloads
 
 
 class I2cWire(Wire):

@@ -9,10 +9,10 @@ from ipaddress import IPv4Address
 from random import Random
 from typing import Any
 
-from bridges.codecs.rtnetlink import MULTICAST, RUNNING, UP, LinkNews, News
-from bridges.multicast import MulticastLink
-from bridges.multicast.interfaces import Interface
-from bridges.multicast.sockets import Sockets
+from bridges.media.multicast import MulticastLink
+from bridges.media.multicast.interfaces import Interface
+from bridges.media.multicast.rtnetlink import MULTICAST, RUNNING, UP, LinkNews, News
+from bridges.media.multicast.sockets import Sockets
 from bridges.simulate.loop import socket_pair
 from bridges.simulate.wire import End, Faults, Path, Wire, flip_one_bit
 
@@ -72,7 +72,7 @@ class MulticastEnd(End):
         self._path = Path["_Letter"](wire, name, self._arrive, lambda letter: letter[0], self._bend)
 
     def open(self, loop: AbstractEventLoop) -> Sockets:
-        """What `bridges.multicast.sockets.open_sockets` returns. Raises `OSError` without a carrier."""
+        """What `bridges.media.multicast.sockets.open_sockets` returns. Raises `OSError` without a carrier."""
         if not self.plugged:
             raise OSError(errno.ENETDOWN, f"{self.name} has no carrier")
         address = (str(self.interface.address), _PORT)
@@ -217,7 +217,7 @@ class _Sender:
 
 
 class _Watch(_Bell):
-    """Stands in for `bridges.multicast.interfaces.Watch`."""
+    """Stands in for `bridges.media.multicast.interfaces.Watch`."""
 
     def __init__(self, loop: AbstractEventLoop) -> None:
         super().__init__(loop)

@@ -5,15 +5,15 @@ from collections import deque
 from math import inf
 from typing import Any
 
-from bridges.codecs.poll import DONE, Node, control
-from bridges.codecs.uart import encode
-from bridges.device import OpenPipe, cancel
-from bridges.shedding import fitting
+from bridges.media.device import OpenPipe, cancel
+from bridges.media.shedding import fitting
+from bridges.media.uart import Rs485Link
+from bridges.media.uart.codec import encode
+from bridges.media.uart.poll import DONE, Node, control
+from bridges.media.uart.port import Port
 from bridges.simulate.uart import SerialEnd, SerialPort
-from bridges.uart import Rs485Link
-from bridges.uart.port import Port
-from bus.batch import Batch, from_payloads, payloads
 from bus.hub import Hub, Stats
+from bus.wire.batch import Batch, from_payloads, payloads
 
 _QUEUE_BYTES = 64 * 1024
 
@@ -33,8 +33,8 @@ class SimulatedRs485(Rs485Link):
 class Rs485Node(OpenPipe):
     """A node of a shared pair as the one pipe of `hub`: what the hub has for it waits for the master's poll.
 
-    `port` is a `SerialPort`, or anything with the methods of `bridges.uart.port.Port`. `polled` counts the
-    polls that were for it.
+    `port` is a `SerialPort`, or anything with the methods of `bridges.media.uart.port.Port`. `polled` counts
+    the polls that were for it.
     """
 
     def __init__(

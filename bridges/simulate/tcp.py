@@ -10,14 +10,14 @@ from typing import Any
 from bridges.simulate.loop import SimulatedLoop, socket_pair
 from bridges.simulate.wire import End, Faults, Order, Wire
 from bus.hub import Hub
-from bus.tcp import DialLink, ListenLink
+from bus.transports.tcp import DialLink, ListenLink
 
 _READ_BYTES = 65536
 _SEGMENT_BYTES = 1460
 _BUFFER_BYTES = 65536  # of a socket, as a small device has
 _RETRANSMIT_S = 0.2  # the least that Linux waits
 _CONNECT_S = 5.0
-_KEEPALIVE_S = 25.0  # 10 s idle and 3 probes 5 s apart, as `bus.tcp` sets them
+_KEEPALIVE_S = 25.0  # 10 s idle and 3 probes 5 s apart, as `bus.transports.tcp` sets them
 
 
 class TcpWire(Wire):
@@ -40,11 +40,11 @@ class TcpWire(Wire):
         self._stuck = False
 
     def listen(self, **options: Any) -> "SimulatedListen":
-        """The listening link of a bus; `options` are those of `bus.tcp.ListenLink`."""
+        """The listening link of a bus; `options` are those of `bus.transports.tcp.ListenLink`."""
         return SimulatedListen(self, **options)
 
     def dial(self, name: str = "", **options: Any) -> "SimulatedDial":
-        """A dialling link of a bus on an end of its own; `options` are those of `bus.tcp.DialLink`."""
+        """A dialling link of a bus on an end of its own; `options` are those of `DialLink`."""
         return SimulatedDial(self.client(name), **options)
 
     def client(self, name: str = "") -> "TcpEnd":
@@ -225,7 +225,7 @@ class _Way:
 
 
 class SimulatedListen(ListenLink):
-    """A `bus.tcp.ListenLink` that listens on a simulated network; all else is the real link."""
+    """A `bus.transports.tcp.ListenLink` that listens on a simulated network; all else is the real link."""
 
     def __init__(self, wire: TcpWire, **options: Any) -> None:
         super().__init__("tcp://server:1", **options)
@@ -246,7 +246,7 @@ class SimulatedListen(ListenLink):
 
 
 class SimulatedDial(DialLink):
-    """A `bus.tcp.DialLink` that dials on a simulated network; all else is the real link."""
+    """A `bus.transports.tcp.DialLink` that dials on a simulated network; all else is the real link."""
 
     def __init__(self, end: TcpEnd, **options: Any) -> None:
         super().__init__("tcp://server:1", **options)

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from bridges.media.uart import UartLink
 from bridges.simulate.loop import socket_pair
 from bridges.simulate.wire import End, Faults, Order, Wire, bend_bytes
-from bridges.uart import UartLink
 
 _CHUNK_BYTES = 256  # heard as one piece at the end of its time
 _CHUNK_S = 1e-3  # the same for a shared pair, where others wait to hear that somebody has begun
@@ -201,7 +201,7 @@ class SerialEnd(End):
 
 
 class SerialPort:
-    """An open end as a link wants it: see `bridges.uart.port.Port`."""
+    """An open end as a link wants it: see `bridges.media.uart.port.Port`."""
 
     def __init__(self, end: SerialEnd, loop: AbstractEventLoop) -> None:
         self._end, self._socket = end, end.open(loop)

@@ -1,0 +1,1 @@
+"""The node for microcontrollers, and loading it onto one (docs/microcontroller.md)."""

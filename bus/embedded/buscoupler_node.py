@@ -51,7 +51,7 @@ except ImportError:  # by nibbles and in halves: a 32-bit port keeps numbers fro
 
 
 def token(name):
-    """The token of a name, as `bus.pattern.token`: a number is itself, text is hashed.
+    """The token of a name, as `bus.wire.pattern.token`: a number is itself, text is hashed.
 
     Raises ValueError for what is neither text nor a whole number from 0 to 4294967295.
     """

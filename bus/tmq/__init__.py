@@ -3,13 +3,6 @@
 `from bus.tmq import *` is the classic face; `Client` is the same on asyncio.
 """
 
-from bus.frame import CACHE as TMQ_CACHE
-from bus.frame import PUB as TMQ_PUB
-from bus.frame import REMOVE as TMQ_REMOVE
-from bus.frame import SUB as TMQ_SUB
-from bus.pattern import Pattern as pattern
-from bus.pattern import check_tokens
-from bus.pattern import token as tmq_hash
 from bus.tmq.classic import (
     TMQ_BRIDGE,
     TMQ_BROKER,
@@ -28,8 +21,15 @@ from bus.tmq.classic import (
     tmq_unpublish,
     tmq_unsubscribe,
 )
-from bus.tmq.client import Client
+from bus.tmq.client.client import Client
 from bus.tmq.options import Options
+from bus.wire.frame import CACHE as TMQ_CACHE
+from bus.wire.frame import PUB as TMQ_PUB
+from bus.wire.frame import REMOVE as TMQ_REMOVE
+from bus.wire.frame import SUB as TMQ_SUB
+from bus.wire.pattern import Pattern as pattern
+from bus.wire.pattern import check_tokens
+from bus.wire.pattern import token as tmq_hash
 
 __all__ = [
     "TMQ_BRIDGE",

@@ -13,16 +13,16 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from bus.errors import LinkError, TokenError
-from bus.frame import BRIDGE, BROKER, SUB, pack
 from bus.hub import Stats
-from bus.pattern import Pattern
 from bus.tmq.address import endpoint
-from bus.tmq.broker import BrokerNode
-from bus.tmq.client import Names, pattern_of
-from bus.tmq.codec import Address
-from bus.tmq.inbox import Inbox, Item
-from bus.tmq.node import Node
+from bus.tmq.broker.node import BrokerNode
+from bus.tmq.client.client import Names, pattern_of
+from bus.tmq.client.inbox import Inbox, Item
+from bus.tmq.client.node import Node
 from bus.tmq.options import Options
+from bus.tmq.wire import Address
+from bus.wire.frame import BRIDGE, BROKER, SUB, pack
+from bus.wire.pattern import Pattern
 
 TMQ_CLIENT, TMQ_BROKER, TMQ_BRIDGE = 0x00, BROKER, BRIDGE
 _CALL_S = 10.0

@@ -4,10 +4,10 @@ import socket
 from asyncio import AbstractEventLoop
 from collections.abc import Callable
 
-from bus.backlog import Backlog
 from bus.hub import Stats
-from bus.tcp import tune
-from bus.tmq.codec import Address, Cutter
+from bus.tmq.wire import Address, Cutter
+from bus.transports.backlog import Backlog
+from bus.transports.tcp import tune
 
 READ_BYTES = 256 * 1024
 

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator
 
 from bus.errors import LinkError
 from bus.hub import Stats
-from bus.tmq.codec import ANSWER, ANSWERED, Address, Hello, data_of, pack_hello, unpack_hello
 from bus.tmq.connection import Connection, OnFrames, reason_of
 from bus.tmq.options import Options, Rejections
+from bus.tmq.wire import ANSWER, ANSWERED, Address, Hello, data_of, pack_hello, unpack_hello
 
 log = logging.getLogger("buscoupler.tmq")
 

@@ -15,11 +15,11 @@ from collections.abc import Callable, Sequence
 from typing import Literal
 
 from bus.hub import Stats
-from bus.tcp import tune
-from bus.tmq.codec import HELLO, HELLO_MASK, Address, Hello, data_of, pack_hello, unpack_hello
 from bus.tmq.connection import Connection, reason_of
 from bus.tmq.listener import keep_alive
 from bus.tmq.options import Options
+from bus.tmq.wire import HELLO, HELLO_MASK, Address, Hello, data_of, pack_hello, unpack_hello
+from bus.transports.tcp import tune
 
 log = logging.getLogger("buscoupler.tmq")
 

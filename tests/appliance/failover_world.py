@@ -7,12 +7,12 @@ from heapq import heappop, heappush
 from typing import cast
 
 from appliance.lease import SILENT_LEASES, Broker, Candidacy
-from bridges.failover import Candidate
-from bridges.gate import Gate
+from bridges.handover.gate import Gate
 from bus.hub import Stats
-from bus.tmq.codec import Address
-from bus.tmq.lease import pack_claim, unpack_grant
-from devices.leases import LeaseTable
+from bus.leases.candidate import Candidate
+from bus.leases.table import LeaseTable
+from bus.leases.wire import pack_claim, unpack_grant
+from bus.tmq.wire import Address
 
 Call = Callable[[], object]
 _TICK_S = 0.01

@@ -3,10 +3,10 @@
 import asyncio
 
 from appliance.compose import Appliance
-from bus.frame import PUB, pack
 from bus.hub import Hub
-from bus.links import make_link
-from tests.appliance.probe_support import free_port
+from bus.transports.links import make_link
+from bus.wire.frame import PUB, pack
+from tests.appliance.probe.support import free_port
 from tests.helpers.peers import Ear, until
 from topologies.loader import loads
 

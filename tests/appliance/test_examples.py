@@ -10,21 +10,22 @@ import pytest
 
 from appliance.compose import Appliance
 from appliance.demo.nullmodem import NullModem
-from bridges.can import CanLink
-from bridges.multicast import MulticastLink
-from bridges.tcp import TcpFramesLink
-from bridges.uart import UartLink
-from bus.frame import PUB, pack
+from bridges.media.can import CanLink
+from bridges.media.multicast import MulticastLink
+from bridges.media.tcp.link import TcpFramesLink
+from bridges.media.uart import UartLink
 from bus.hub import Hub, Link
-from bus.links import make_link
-from bus.pattern import Pattern
-from tests.appliance.probe_support import free_port
+from bus.transports.links import make_link
+from bus.wire.frame import PUB, pack
+from bus.wire.pattern import Pattern
+from tests.appliance.probe.support import free_port
+from tests.helpers import ROOT
 from tests.helpers.peers import Ear, until
 from topologies.checker import check, unsupported
 from topologies.loader import loads
 from topologies.model import Can, Multicast, Tcp, Topology, Uart
 
-EXAMPLES = sorted((Path(__file__).parents[2] / "topologies").glob("*.yaml"))
+EXAMPLES = sorted((ROOT / "topologies").glob("*.yaml"))
 OWN_TEST = ("browser", "slow-line")  # they do not let everything through
 RUNNABLE = [path for path in EXAMPLES if path.stem != "cold-chain"]
 

@@ -10,12 +10,12 @@ from appliance.compose import Appliance
 from appliance.lease import Candidacy
 from appliance.parts import BridgePart
 from benchmarks.takeovers import trial
-from bus.frame import PUB, pack
 from bus.hub import Hub
-from bus.links import make_link
-from bus.pattern import Pattern
-from devices.leases import LeaseTable
-from tests.appliance.probe_support import free_port
+from bus.leases.table import LeaseTable
+from bus.transports.links import make_link
+from bus.wire.frame import PUB, pack
+from bus.wire.pattern import Pattern
+from tests.appliance.probe.support import free_port
 from tests.helpers.peers import Ear, until
 from topologies.loader import loads
 

@@ -18,13 +18,13 @@ from appliance.layers import (
     TmqFrame,
     transfers,
 )
-from bridges.codecs.can import can_id, segment
-from bridges.codecs.datagram import Decoder, Encoder
-from bus.batch import from_payloads, payloads
-from bus.envelope import Envelope, wrap
-from bus.frame import PUB, pack
-from bus.sp import HANDSHAKE
-from pipeline.pcapng import Packet, Writer
+from bridges.media.can.codec import can_id, segment
+from bridges.media.multicast.datagram import Decoder, Encoder
+from bus.wire.batch import from_payloads, payloads
+from bus.wire.envelope import Envelope, wrap
+from bus.wire.frame import PUB, pack
+from bus.wire.sp import HANDSHAKE
+from capture.pcapng import Packet, Writer
 from tests.bridges.support import ENVELOPE, FRAME, MESSAGE
 
 LONG = pack(PUB, (7, 8), bytes(range(256)))

@@ -9,10 +9,10 @@ from typing import cast
 import pytest
 
 from appliance.lease import Candidacy
-from appliance.wakeful import WakefulLoop
-from bridges.failover import Candidate
-from bridges.gate import Gate
-from bus.tmq.lease import Grant
+from bridges.handover.gate import Gate
+from bus.leases.candidate import Candidate
+from bus.leases.wake_hook import WakefulLoop
+from bus.leases.wire import Grant
 from tests.appliance.failover_world import World
 from tests.bridges.support import until
 

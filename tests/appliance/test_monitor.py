@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
+from appliance.commands.top import look, page
 from appliance.compose import Appliance
 from appliance.monitor import Monitor
 from appliance.status import StatusServer, ask, snapshot, status_socket
-from appliance.top import look, page
 from bridges.bridge import Bridge
 from bus.events import PATTERN, Event, event_of
-from bus.frame import DATA_BYTES_MAX, pack, unpack
 from bus.hub import Hub, Stats
 from bus.watched import WatchedHub
+from bus.wire.frame import DATA_BYTES_MAX, pack, unpack
 from tests.helpers.peers import Ear
 from topologies.loader import loads
 

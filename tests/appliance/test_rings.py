@@ -7,12 +7,12 @@ from contextlib import AsyncExitStack, asynccontextmanager
 import pytest
 
 from appliance.compose import Appliance
-from bus.frame import PUB, pack
 from bus.hub import Hub
-from bus.links import make_link
+from bus.transports.links import make_link
 from bus.watched import WatchedHub
+from bus.wire.frame import PUB, pack
 from devices.raw import RawDevice
-from tests.appliance.probe_support import free_port
+from tests.appliance.probe.support import free_port
 from tests.helpers.peers import Ear, until
 from topologies.checker import check
 from topologies.loader import loads

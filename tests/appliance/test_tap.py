@@ -5,16 +5,16 @@ from collections import Counter
 from pathlib import Path
 
 from appliance.compose import Appliance
-from bus.batch import from_payloads
-from bus.frame import PUB, pack
-from bus.pattern import Pattern
-from devices.captures import read
-from devices.tap_process import settle
-from pipeline.pcapng import Packet
-from pipeline.schema import Direction, Kind
-from tests.appliance.probe_support import free_port
+from bus.wire.batch import from_payloads
+from bus.wire.frame import PUB, pack
+from bus.wire.pattern import Pattern
+from capture.pcapng import Packet
+from capture.reader import read
+from capture.schema import Direction, Kind
+from devices.tap.process import settle
+from tests.appliance.probe.support import free_port
 from tests.bridges.support import until
-from tests.devices.tap_support import member
+from tests.devices.tap.tap_support import member
 from topologies.checker import check
 from topologies.loader import loads
 

@@ -16,7 +16,7 @@ from benchmarks.bridges import LOADS, generating, measure
 from benchmarks.report import Results
 from benchmarks.run import Sample
 from benchmarks.systems import BenchError
-from bus.envelope import Envelope, wrap
+from bus.wire.envelope import Envelope, wrap
 from topologies.checker import check
 from topologies.loader import loads
 

@@ -8,9 +8,9 @@ import tty
 from collections.abc import Callable
 from pathlib import Path
 
-from bus.batch import Batch, from_payloads, payloads
-from bus.frame import pack
 from bus.hub import Hub, Pipe, Stats
+from bus.wire.batch import Batch, from_payloads, payloads
+from bus.wire.frame import pack
 
 FRAME = bytes.fromhex("0202000511223344556677886" + "8656c6c6f")
 ENVELOPE = bytes.fromhex("e108f011a1b2c3d400000007")

@@ -8,15 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bridges.bridge import Bridge, Side
-from bridges.can import CanLink
-from bridges.codecs.uart import Decoder, encode
+from bridges.media.can import CanLink
+from bridges.media.uart import UartLink
+from bridges.media.uart.codec import Decoder, encode
 from bridges.plain import only_frames
-from bridges.uart import UartLink
-from bus.batch import from_payloads
-from bus.envelope import Envelope, split, wrap
-from bus.frame import is_frame, pack
 from bus.hub import Hub
 from bus.patch import join
+from bus.wire.batch import from_payloads
+from bus.wire.envelope import Envelope, split, wrap
+from bus.wire.frame import is_frame, pack
 from tests.bridges.support import FRAME, PtyPair, RecordingPipe, frame, recorder, say, until
 
 FRIDGE, OVEN = pack(1, (7, 1), b"4.5"), pack(1, (8, 1), b"180")

@@ -3,8 +3,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bridges.rules import Rule, Seen
-from bus.frame import pack
-from bus.pattern import Pattern
+from bus.wire.frame import pack
+from bus.wire.pattern import Pattern
 
 tokens = st.lists(st.integers(0, 3), max_size=3).map(tuple)
 

@@ -12,10 +12,10 @@ from bridges.crossing import Crossing, Entry, admit_stamped, strip
 from bridges.plain import admit, only_frames, select
 from bridges.rules import VERDICTS, Rule, Rules, Seen, Verdicts
 from bridges.runs import RUN_MIN, Run, cut, find, numbers, verdicts
-from bus.batch import LENGTH_BYTES, Batch, from_payloads, payloads
-from bus.envelope import ENVELOPE_BYTES, Envelope, wrap
-from bus.frame import pack
 from bus.hub import Stats
+from bus.wire.batch import LENGTH_BYTES, Batch, from_payloads, payloads
+from bus.wire.envelope import ENVELOPE_BYTES, Envelope, wrap
+from bus.wire.frame import pack
 
 OWN = 0xB
 RULES = (

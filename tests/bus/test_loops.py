@@ -4,12 +4,12 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 
-from bus.batch import Batch, from_payloads, payloads
-from bus.envelope import Envelope, wrap
-from bus.frame import pack, unpack
 from bus.hub import Hub, Stats
 from bus.loops import CANARY_S, DELAY_S, PAUSE_S, QUARANTINE, RETURNS, TOKEN, LoopWatch
 from bus.watched import HOLD_DOWN_S, WatchedHub
+from bus.wire.batch import Batch, from_payloads, payloads
+from bus.wire.envelope import Envelope, wrap
+from bus.wire.frame import pack, unpack
 from devices.raw import RawDevice
 from tests.helpers.peers import Ear, until
 

@@ -5,11 +5,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from bridges.can import CanLink
-from bridges.codecs.can import can_id, segment
-from bridges.codecs.datagram import Encoder
-from bridges.multicast import MulticastLink
-from bus.batch import from_payloads
+from bridges.media.can import CanLink
+from bridges.media.can.codec import can_id, segment
+from bridges.media.multicast import MulticastLink
+from bridges.media.multicast.datagram import Encoder
+from bus.wire.batch import from_payloads
 from tests.bridges.support import frame, until
 from tests.conformance.pair import Maker, Pair, Side, free_port, noise
 from tests.conformance.serial_lines import Server, served

@@ -6,10 +6,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from bridges.codecs.mailbox import Target
-from bridges.i2c import I2cLink
-from bridges.i2c.adapter import open_adapter
-from bridges.i2c.memory import MemoryAdapter
+from bridges.media.i2c import I2cLink
+from bridges.media.i2c.adapter import open_adapter
+from bridges.media.i2c.mailbox import Target
+from bridges.media.i2c.memory import MemoryAdapter
 from bridges.simulate import I2cTarget
 from tests.bridges.support import frame, until
 from tests.conformance.pair import Maker, Pair, Side
@@ -144,9 +144,7 @@ def no_stub() -> str:
     return "" if stub() is not None else "no i2c-stub: tests/kernel starts a machine that has it"
 
 
-I2C_LEFT_OUT = {
-    _GARBAGE: "a target's 64 bytes hold no stream; flipped bits: tests/bridges/test_codec_mailbox_faults.py"
-}
+I2C_LEFT_OUT = {_GARBAGE: "a target's 64 bytes hold no stream; flipped bits: tests/bridges/media/i2c"}
 MAKERS = [
     Maker("i2c", 30 - 4, i2c, partial(i2c, clogged=True), left_out=I2C_LEFT_OUT),
     Maker(

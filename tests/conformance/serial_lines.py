@@ -8,9 +8,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from bridges.codecs.uart import encode
+from bridges.media.uart import Rs485Link, UartLink
+from bridges.media.uart.codec import encode
 from bridges.simulate import Rs485Node
-from bridges.uart import Rs485Link, UartLink
 from bus.hub import Link
 from examples.radio import RadioLink
 from tests.bridges.support import PtyPair, frame, until

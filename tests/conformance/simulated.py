@@ -5,8 +5,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from bridges.codecs.can import can_id, segment
-from bridges.codecs.datagram import Encoder
+from bridges.media.can.codec import can_id, segment
+from bridges.media.multicast.datagram import Encoder
 from bridges.simulate import (
     CanWire,
     I2cWire,
@@ -20,8 +20,8 @@ from bridges.simulate import (
     TcpWire,
     rs485_node,
 )
-from bus.batch import from_payloads
-from bus.sp import HANDSHAKE, SCRATCH_BYTES
+from bus.wire.batch import from_payloads
+from bus.wire.sp import HANDSHAKE, SCRATCH_BYTES
 from tests.bridges.support import frame, until
 from tests.conformance.i2c_buses import I2C_LEFT_OUT, i2c_pair
 from tests.conformance.pair import Maker, Pair, Side, noise

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from bridges.codecs.uart import encode
-from bridges.tcp import TcpFramesLink
-from bus.batch import from_payloads
-from bus.links import make_link
-from bus.sp import HANDSHAKE, LEAD_IPC, SCRATCH_BYTES, add_lead
+from bridges.media.tcp.link import TcpFramesLink
+from bridges.media.uart.codec import encode
+from bus.transports.links import make_link
+from bus.wire.batch import from_payloads
+from bus.wire.sp import HANDSHAKE, LEAD_IPC, SCRATCH_BYTES, add_lead
 from tests.bridges.support import frame, until
 from tests.conformance.pair import Maker, Pair, Side, free_port, noise
 
@@ -178,9 +178,9 @@ def any_bytes(size: int) -> bytes:
 
 _SCRATCH = SCRATCH_BYTES - 8
 _NNG = {
-    _GARBAGE: "NNG reads the stream itself; tests/bus/test_nng.py has its bad peers",
-    _CUT: "NNG hands over whole messages only; tests/bus/test_nng.py kills its peers",
-    _CLOGGED: "NNG drops for a slow peer and does not say so: see bus/nng.py",
+    _GARBAGE: "NNG reads the stream itself; tests/bus/transports/test_nng.py has its bad peers",
+    _CUT: "NNG hands over whole messages only; tests/bus/transports/test_nng.py kills its peers",
+    _CLOGGED: "NNG drops for a slow peer and does not say so: see bus/transports/nng.py",
 }
 MAKERS = [
     Maker("tcp", _SCRATCH, partial(sp, scheme="tcp"), partial(sp_clogged, scheme="tcp"), sizes=any_bytes),

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from bridges import simulate
-from bus.frame import TOKENS_MAX, pack
+from bus.wire.frame import TOKENS_MAX, pack
 from tests.bridges.support import frame, until
 from tests.conformance.makers import MAKERS
 from tests.conformance.pair import Maker, Pair, Side

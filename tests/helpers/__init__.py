@@ -1,0 +1,5 @@
+"""What tests of several packages share."""
+
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]

@@ -4,9 +4,9 @@ import asyncio
 import socket
 from collections.abc import Callable
 
-from bus.batch import Batch, from_payloads, payloads
 from bus.hub import Hub, Stats
-from bus.sp import HANDSHAKE
+from bus.wire.batch import Batch, from_payloads, payloads
+from bus.wire.sp import HANDSHAKE
 
 
 class Ear:

@@ -13,7 +13,9 @@ from dataclasses import dataclass
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
 
-REPOSITORY = Path(__file__).resolve().parents[2]
+from tests.helpers import ROOT
+
+REPOSITORY = ROOT
 DISTRIBUTIONS = (
     *("pytest", "pytest-asyncio", "pytest-timeout", "python-can", "smbus2"),
     *("pycyphal2", "pynng", "msgpack", "PyYAML", "psutil"),

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from pipeline import session
+from pipeline.engine import session
 from pipeline.errors import PipelineError
 
 if TYPE_CHECKING:

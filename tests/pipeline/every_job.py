@@ -10,7 +10,8 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.planted_names import FILE
-from pipeline import commands, jobs
+from pipeline import commands
+from pipeline.jobs import run as jobs
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -20,13 +20,17 @@ from uuid import uuid4
 
 import pytest
 
+from tests.helpers import ROOT
+
 pytest.importorskip("pyarrow")
 pytest.importorskip("pyspark")
 
 from benchmarks import planted
-from pipeline import capture, java, jobs, serve, session
-from pipeline.jars import spark_home
-from pipeline.jvm import options
+from pipeline import read as capture
+from pipeline.engine import java, serve, session
+from pipeline.engine.jars import spark_home
+from pipeline.engine.jvm import options
+from pipeline.jobs import run as jobs
 from tests.pipeline.conftest import free_port
 from tests.pipeline.every_job import Answers, answers
 
@@ -34,7 +38,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.timeout(900)
-ROOT: Final = Path(__file__).parents[2]
 GATEWAY: Final = "PYSPARK_GATEWAY"  # begins the names by which a session is found that already runs
 SAIL: Final = ("pysail==0.7.2", "pyspark-client==4.2.0", "pandas<3", "pyarrow", "numpy", "PyYAML", "pynng")
 MOTO: Final = ("moto[server,s3]", "boto3")

@@ -11,7 +11,9 @@ pytest.importorskip("pyspark")
 import pyarrow.parquet as pq
 
 from appliance.cli import main
-from pipeline import jars, java, sail, sample, schema
+from capture import schema
+from pipeline import sample
+from pipeline.engine import jars, java, sail
 from pipeline.errors import PipelineError
 
 
@@ -118,7 +120,7 @@ def test_java_comes_with_the_package_set_where_the_machine_has_none(
 
 
 def test_a_capacity_that_is_no_number(capsys: pytest.CaptureFixture[str]) -> None:
-    from pipeline import jobs
+    from pipeline.jobs import run as jobs
 
     with pytest.raises(PipelineError, match="give SEGMENT=BYTES_PER_S"):
         jobs.capacities(["can0=fast"])

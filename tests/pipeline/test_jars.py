@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from pipeline import jars
+from pipeline.engine import jars
 
 
 @pytest.fixture(autouse=True)

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from bus.pattern import Pattern
-from tests.appliance.probe_support import free_port
+from bus.wire.pattern import Pattern
+from tests.appliance.probe.support import free_port
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 

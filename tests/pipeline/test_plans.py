@@ -8,9 +8,11 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from pipeline import audit, capture, failovers, last, latency, rates, survey
+from pipeline import read as capture
+from pipeline import survey
+from pipeline.engine.kept import kept, release
 from pipeline.frames import first_token
-from pipeline.kept import kept, release
+from pipeline.jobs import audit, failovers, last, latency, rates
 from pipeline.sample import write
 from tests.pipeline.conftest import plan
 

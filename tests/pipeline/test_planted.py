@@ -13,9 +13,10 @@ pytest.importorskip("pyspark")
 
 from benchmarks.planted import KINDS, Plan, Truth, generate
 from benchmarks.planted_names import FILE
-from bus.pattern import token
-from pipeline import audit, capture, failovers, last, latency, rates, tokens
+from bus.wire.pattern import token
+from pipeline import read as capture
 from pipeline.expected import SEGMENTS_A_WORD
+from pipeline.jobs import audit, failovers, last, latency, rates, tokens
 from tests.pipeline.conftest import ENGINE
 
 if TYPE_CHECKING:

@@ -13,16 +13,18 @@ from typing import Final
 
 import pytest
 
+from tests.helpers import ROOT
+
 pytest.importorskip("pyarrow")
 pytest.importorskip("pyspark")
 pytest.importorskip("pysail")
 
-from pipeline import commands, sail, sample, session
+from pipeline import commands, sample
+from pipeline.engine import sail, session
+from pipeline.engine.sail import Sail, size_bytes
 from pipeline.errors import PipelineError
-from pipeline.sail import Sail, size_bytes
 from tests.pipeline.conftest import ENGINE
 
-ROOT = Path(__file__).parents[2]
 LIMIT_S = 20.0
 
 
@@ -93,7 +95,7 @@ def test_memory_that_is_no_size(text: str) -> None:
 
 
 def test_it_ends_with_who_started_it_and_leaves_nothing(tmp_path: Path) -> None:
-    one = "from pipeline.sail import Sail; s = Sail('1g'); print(s.connect(), flush=True); input()"
+    one = "from pipeline.engine.sail import Sail; s = Sail('1g'); print(s.connect(), flush=True); input()"
     command = subprocess.Popen(
         [sys.executable, "-c", one], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT,
         env=os.environ | {"TMPDIR": str(tmp_path)},

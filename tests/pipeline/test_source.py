@@ -11,11 +11,11 @@ pytest.importorskip("pyspark")
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
-from bus.envelope import Envelope, wrap
-from bus.frame import pack
-from bus.pattern import Pattern
-from bus.socket import Bus
-from pipeline import pcapng
+from bus.client.socket import Bus
+from bus.wire.envelope import Envelope, wrap
+from bus.wire.frame import pack
+from bus.wire.pattern import Pattern
+from capture import pcapng
 from pipeline.source import Buscoupler
 
 if TYPE_CHECKING:

@@ -21,9 +21,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks import planted
-from bus.socket import Bus
-from pipeline import capture, last, rates, sample, schema, watch
+from bus.client.socket import Bus
+from capture import schema
+from pipeline import read as capture
+from pipeline import sample
 from pipeline.errors import PipelineError
+from pipeline.jobs import last, rates, watch
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

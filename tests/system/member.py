@@ -9,9 +9,9 @@ import json
 import sys
 from typing import Any
 
-from bridges.multicast import MulticastLink
-from bus.batch import Batch, from_payloads, payloads
+from bridges.media.multicast import MulticastLink
 from bus.hub import Hub, Stats
+from bus.wire.batch import Batch, from_payloads, payloads
 
 
 def tell(**told: Any) -> None:

@@ -4,11 +4,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.helpers import ROOT
 from tests.topologies.support import GATEWAY, PAIR, errors, warnings
 from topologies.checker import UNSUPPORTED, check, unsupported
 from topologies.loader import load, loads
 
-EXAMPLES = sorted(Path(__file__).parents[2].glob("topologies/*.yaml"))
+EXAMPLES = sorted(ROOT.glob("topologies/*.yaml"))
 TWO = (
     GATEWAY
     + "buses: {left: {on: gw, listen: 'tcp://127.0.0.1:1'}, right: {on: gw, listen: 'tcp://127.0.0.1:2'}}\n"

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bus.errors import TopologyError
+from tests.helpers import ROOT
 from tests.topologies.support import GATEWAY, findings, said
 from topologies.checker import check, unsupported
 from topologies.document import CHARACTERS_MAX
@@ -14,7 +15,7 @@ from topologies.loader import load, loads
 from topologies.model import Can, Dial, Filter, I2c, Listen, Shed, Uart
 from topologies.show import show
 
-EXAMPLES = sorted(Path(__file__).parents[2].glob("topologies/*.yaml"))
+EXAMPLES = sorted(ROOT.glob("topologies/*.yaml"))
 BUS = GATEWAY + "buses: {plant: {on: gw}}\n"
 
 

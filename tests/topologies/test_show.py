@@ -5,11 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.helpers import ROOT
 from topologies.loader import load, loads
 from topologies.reference import PAGE, page
 from topologies.show import show
 
-EXAMPLES = sorted(Path(__file__).parents[2].glob("topologies/*.yaml"))
+EXAMPLES = sorted(ROOT.glob("topologies/*.yaml"))
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)

@@ -8,8 +8,8 @@ import pytest
 from appliance.cli import main
 from appliance.probe.endpoint import parse_endpoint
 from bus.errors import LinkError
-from bus.frame import PUB, pack
-from bus.pattern import Pattern
+from bus.wire.frame import PUB, pack
+from bus.wire.pattern import Pattern
 
 Out = pytest.CaptureFixture[str]
 FRIDGE = Pattern("fridge", "temp")

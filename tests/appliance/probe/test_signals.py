@@ -11,12 +11,9 @@ import pytest
 
 from appliance.probe.words import Names
 from appliance.probe.words import line as line_of
-from bus.frame import PUB, pack
-from bus.pattern import Pattern
-from tests.appliance.probe_support import (
-    BUSCOUPLER,
-    parsed,
-)
+from bus.wire.frame import PUB, pack
+from bus.wire.pattern import Pattern
+from tests.appliance.probe.support import BUSCOUPLER, parsed
 from tests.helpers.peers import SpPeer
 
 Out = pytest.CaptureFixture[str]

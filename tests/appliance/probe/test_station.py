@@ -7,13 +7,11 @@ from pathlib import Path
 import pytest
 
 from appliance.probe.station import Leaf
-from bus.batch import from_payloads
-from bus.frame import PUB, pack
 from bus.hub import Stats
-from bus.pattern import Pattern
-from tests.appliance.probe_support import (
-    command,
-)
+from bus.wire.batch import from_payloads
+from bus.wire.frame import PUB, pack
+from bus.wire.pattern import Pattern
+from tests.appliance.probe.support import command
 from tests.helpers.peers import SpPeer, until
 
 Out = pytest.CaptureFixture[str]

@@ -3,8 +3,8 @@
 import asyncio
 import sys
 
-from bus.batch import Batch, from_payloads, payloads
 from bus.hub import Hub, Stats
+from bus.wire.batch import Batch, from_payloads, payloads
 from tests.bridges.support import until
 from tests.kernel.guest.support import PATIENCE_S, can_link
 

@@ -8,8 +8,8 @@ import contextlib
 import sys
 import time
 
-from bridges.codecs.mailbox import Target
-from bridges.i2c.adapter import Adapter
+from bridges.media.i2c.adapter import Adapter
+from bridges.media.i2c.mailbox import Target
 from tests.kernel.guest.support import open_blocks, open_bytes
 
 _CTL = 0x1F  # what the controller writes last

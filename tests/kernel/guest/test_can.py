@@ -8,7 +8,7 @@ from pycyphal2 import Instant
 from pycyphal2.can._reassembly import Endpoint, Reassembler
 from pycyphal2.can._wire import TransferKind, parse_frame
 
-from bridges.codecs.can import TID, can_id, segment
+from bridges.media.can.codec import TID, can_id, segment
 from bus.hub import Hub
 from tests.bridges.support import MESSAGE, SIZES, frame, recorder, say, until
 from tests.kernel.guest.support import PATIENCE_S, can_link, candump, cansend, dumped, python

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from bridges.codecs.can import can_id
+from bridges.media.can.codec import can_id
 from bus.hub import Hub
 from tests.bridges.support import MESSAGE, SIZES, frame, recorder, say, until
 from tests.kernel.guest.support import PATIENCE_S, attach_pair, can_link, ip, python

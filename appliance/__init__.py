@@ -1,0 +1,1 @@
+"""The program: composes a gateway's parts, and has the commands."""

@@ -1,0 +1,208 @@
+"""`buscoupler capture`: record any endpoint, turn captures into pcapng, put them back on a link.
+
+capture ENDPOINT... --directory DIR     Parquet segments, as a tap of a topology writes them
+capture ENDPOINT... --pcapng FILE       for Wireshark; - is the standard output
+capture export DIRECTORY FILE           a directory's segments as one pcapng file; - is the standard output
+capture replay FILE|DIRECTORY ENDPOINT  the messages of a capture, with the pauses that were between them
+"""
+
+import argparse
+import asyncio
+import contextlib
+import signal
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from itertools import chain, islice
+from math import inf
+from pathlib import Path
+from typing import BinaryIO
+
+from appliance.probe.endpoint import parse_endpoint
+from appliance.probe.replay import replay
+from bus.hub import Hub, Link, Pipe
+from bus.wire.batch import Batch, payloads
+from capture.pcapng import Packet, Writer
+from capture.reader import CaptureError, read
+from capture.schema import Direction, Kind
+from devices.tap.process import settle
+from devices.tap.recorder import Locate, Options, Recorder
+
+_LOOK_S = 0.1
+_END_S = 60.0
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = (__doc__ or "").partition("\n\n")[2]
+    parser.set_defaults(fail=parser.error)
+    parser.add_argument(
+        "words", nargs="+", metavar="WORD", help="endpoints, as `send` and `recv` take them; or as below"
+    )
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument("--directory", type=Path, metavar="DIR", help="write Parquet segments under DIR")
+    where.add_argument("--pcapng", metavar="FILE", help="write pcapng; - is the standard output")
+    parser.add_argument("--gateway", default="here", metavar="NAME", help="our name in the capture (here)")
+    parser.add_argument("--seconds", type=float, default=inf, metavar="S", help="stop after S seconds")
+    parser.add_argument("--count", type=int, default=sys.maxsize, metavar="N", help="stop after N messages")
+    parser.add_argument("--hub", metavar="NAME", help="replay only what was seen there, like 'bus plant'")
+    parser.add_argument("--bus", metavar="NAME", help="replay only this segment, like 'bus plant'")
+    parser.add_argument("--dir", choices=("rx", "tx"), help="replay only what was received, or sent")
+    parser.add_argument("--envelopes", action="store_true", help="replay envelopes too, not just frames")
+    speed = parser.add_mutually_exclusive_group()
+    speed.add_argument("--speed", type=float, default=1.0, metavar="N", help="replay N times as fast (1)")
+    speed.add_argument("--fast", action="store_true", help="replay as fast as the link takes it")
+
+
+def run(options: argparse.Namespace) -> int:
+    first, *rest = options.words
+    if first in ("export", "replay"):
+        if len(rest) != 2:
+            options.fail(f"{first} takes two words, see below")
+        return (
+            export(Path(rest[0]), rest[1]) if first == "export" else replay(Path(rest[0]), rest[1], options)
+        )
+    if not options.directory and not options.pcapng:
+        options.fail("say where to: --directory DIR or --pcapng FILE")
+    return asyncio.run(capture(options))
+
+
+def export(source: Path, target: str) -> int:
+    """Prints what there was; 0, or an error for a capture that cannot be read."""
+    writer, counts, rows = Writer(), Counter[tuple[str, str, str]](), read(source)
+    first = list(islice(rows, 1))  # what cannot be read must not cost the target
+    with opened(target) as file:
+        file.write(writer.head())
+        for packet in chain(first, rows):
+            file.write(writer.blocks(packet))
+            counts[packet.gateway, packet.hub, packet.bus] += 1
+    for (gateway, hub, bus), count in sorted(counts.items()):
+        print(f"{gateway}, {hub or 'everywhere'}, {bus or 'all'}: {count} rows", file=sys.stderr)
+    return 0
+
+
+@contextlib.contextmanager
+def opened(target: str) -> Iterator[BinaryIO]:
+    """A file to write, or the standard output. Raises `CaptureError`."""
+    try:
+        if target == "-":
+            yield sys.stdout.buffer
+            sys.stdout.buffer.flush()
+            return
+        with Path(target).open("wb") as file:
+            yield file
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise CaptureError(f"{target}: {error.strerror}") from error
+
+
+class Ear(Hub):
+    """A hub that forwards nothing: what peers bring is counted and shown to the taps."""
+
+    __slots__ = ("heard",)
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.heard = 0
+
+    def publish(self, batch: Batch, origin: Pipe | None = None) -> None:
+        if origin is None:
+            return
+        origin.stats.received += batch.count
+        origin.stats.received_bytes += len(batch.data)
+        self.heard += batch.count
+        for tap in self.taps:
+            tap(batch, origin)
+
+
+async def capture(options: argparse.Namespace) -> int:
+    """Until time is up, enough has come, or a signal; 1 if nothing was captured or some was lost."""
+    loop, stop = asyncio.get_running_loop(), asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop.set)
+    links = [(parse_endpoint(word).link(), Ear(word)) for word in options.words]
+    ears = [ear for _, ear in links]
+    with contextlib.ExitStack() as stack:
+        recorder = _record(options, ears, stack, loop)
+        for link, ear in links:
+            link.open(ear, loop)
+            stack.callback(link.close)
+        end_s = loop.time() + options.seconds
+        while not stop.is_set() and loop.time() < end_s and sum(e.heard for e in ears) < options.count:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(stop.wait(), min(_LOOK_S, max(0.0, end_s - loop.time())))
+    if recorder is not None and not settle(_END_S):
+        return 1
+    return _conclude(links, recorder)
+
+
+def _record(
+    options: argparse.Namespace, ears: list[Ear], stack: contextlib.ExitStack, loop: asyncio.AbstractEventLoop
+) -> Recorder | None:
+    if options.pcapng:
+        file = stack.enter_context(opened(options.pcapng))
+        sheet = Sheet(options.gateway, file)
+        stack.callback(sheet.flush)
+        for ear in ears:
+            ear.taps = (sheet.tap(ear.name),)
+        loop.call_soon(sheet.tick, loop)
+        return None
+    recorder = Recorder("capture", options.gateway, options.directory, Options(idle=False))
+    recorder.open(loop)
+    stack.callback(recorder.close)
+    for ear in ears:
+        recorder.watch(ear, f"link {ear.name}", _on(ear.name))
+    return recorder
+
+
+def _on(name: str) -> Locate:
+    return lambda pipe: (name, pipe.name if pipe else "", Direction.RX)
+
+
+class Sheet:
+    """Writes what taps see into a pcapng file; a few times a second so that a reader sees it live."""
+
+    def __init__(self, gateway: str, file: BinaryIO) -> None:
+        self._gateway, self._file = gateway, file
+        self._writer, self._boot, self._cap_seq = Writer(), time.time_ns(), 0
+        file.write(self._writer.head())
+
+    def tap(self, name: str) -> "_SheetTap":
+        return _SheetTap(self, name)
+
+    def put(self, name: str, batch: Batch, pipe: Pipe | None) -> None:
+        now_ns, peer = time.time_ns(), pipe.name if pipe else ""
+        for message in payloads(batch):
+            row = now_ns, self._gateway, f"link {name}", name, peer, int(Direction.RX), int(Kind.FRAME)
+            packet = Packet(*row, 0, self._boot, self._cap_seq, 1, message)
+            self._file.write(self._writer.blocks(packet))
+            self._cap_seq += 1
+
+    def flush(self) -> None:
+        with contextlib.suppress(BrokenPipeError):
+            self._file.flush()
+
+    def tick(self, loop: asyncio.AbstractEventLoop) -> None:
+        if not self._file.closed:
+            self.flush()
+            loop.call_later(_LOOK_S, self.tick, loop)
+
+
+class _SheetTap:
+    def __init__(self, sheet: Sheet, name: str) -> None:
+        self._sheet, self._name = sheet, name
+
+    def __call__(self, batch: Batch, pipe: Pipe | None) -> None:
+        self._sheet.put(self._name, batch, pipe)
+
+
+def _conclude(links: list[tuple[Link, Ear]], recorder: Recorder | None) -> int:
+    for link, ear in links:
+        fault = "" if ear.heard else getattr(link, "fault", "")
+        print(f"{ear.name}: {ear.heard} messages{f' ({fault})' if fault else ''}", file=sys.stderr)
+    if recorder is not None and recorder.lost:
+        print(f"buscoupler capture: {recorder.lost} messages came too fast: not captured", file=sys.stderr)
+    lost = recorder is not None and recorder.lost > 0
+    return int(lost or not any(ear.heard for _, ear in links))

@@ -1,0 +1,29 @@
+"""`buscoupler device URL...`: the raw device."""
+
+import argparse
+import sys
+
+from appliance.serve import serve
+from bus.transports.links import SCHEMES
+from devices.raw import RawDevice
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    schemes = ", ".join(f"{scheme}://" for scheme in SCHEMES)
+    parser.add_argument("listen", nargs="*", metavar="URL", help=f"listen here: {schemes}")
+    parser.add_argument(
+        "--dial", action="append", default=[], metavar="URL", help="connect to another bus (repeatable)"
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    if not options.listen and not options.dial:
+        print("buscoupler device: give at least one URL to listen on, or --dial URL", file=sys.stderr)
+        return 2
+    device = RawDevice(options.listen, options.dial)
+
+    def announce() -> None:
+        for link in device.links:
+            print(f"bus on {getattr(link, 'url', link.name)}", flush=True)
+
+    return serve(device, announce)

@@ -1,0 +1,130 @@
+"""`buscoupler recv ENDPOINT`: what comes from a bus, a serial line or a CAN bus, one message a line."""
+
+import argparse
+import asyncio
+import json
+import logging
+import sys
+import time
+from collections.abc import Callable
+from functools import partial
+from math import inf
+
+from appliance.commands.traffic import Sequences
+from appliance.probe.endpoint import arguments as endpoint_arguments
+from appliance.probe.endpoint import link_of
+from appliance.probe.station import Station, put, put_bytes, reasons
+from appliance.probe.words import Names, above_zero, argument, frame_in, line, names_in, read_names, record
+from bus.wire.pattern import Pattern
+
+log = logging.getLogger("buscoupler")
+
+_AT_ONCE = 256  # messages printed in one write
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    endpoint_arguments(parser)
+    parser.add_argument(
+        "--pattern", action="append", default=[], type=argument(names_in), metavar="PATTERN",
+        help="only frames that start with it, like fridge/temp (repeatable)",
+    )  # fmt: skip
+    parser.add_argument("--count", type=int, metavar="N", help="stop after N messages")
+    parser.add_argument(
+        "--timeout",
+        type=above_zero,
+        metavar="S",
+        help="stop after S seconds; 1 if --count is not reached by then",
+    )
+    parser.add_argument("--names", type=argument(read_names), default=[], metavar="FILE|A,B,C",
+                        help="names to show instead of tokens: a file, one a line, or a list")  # fmt: skip
+    parser.add_argument("--gaps", action="store_true", help="check the sequence numbers of `traffic`")
+    how = parser.add_mutually_exclusive_group()
+    how.add_argument("--json", action="store_true", help="one object a line")
+    how.add_argument(
+        "--raw", action="store_true", help="the messages' bytes as they are, a newline after each"
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    return asyncio.run(recv(options))
+
+
+async def recv(options: argparse.Namespace) -> int:
+    """0, or 1 if the time was up before `count` messages (or any at all), or `--gaps` found some."""
+    wanted = _wanted(options)
+    show, sequences = _show(options), Sequences()
+    async with Station(link_of(options), announce=options.listen) as station:
+        got = await _hear(station, options, wanted, show, sequences)
+    rejected = station.leaf.totals().rejected
+    if rejected:
+        log.info("%s: not messages: %s", station.link.name, reasons(rejected))
+    gaps = _report(sequences) if options.gaps else 0
+    if not station.stops and got < (options.count or 1):
+        fault = getattr(station.link, "fault", "")
+        text = f"{station.link.name}: {got} messages within {options.timeout:g} s"
+        print(f"buscoupler recv: {text}{f' ({fault})' if fault else ''}", file=sys.stderr)
+        return 1
+    return gaps
+
+
+async def _hear(
+    station: Station,
+    options: argparse.Namespace,
+    wanted: Callable[[bytes], bool],
+    show: Callable[[list[bytes]], None],
+    sequences: Sequences,
+) -> int:
+    """Shows what comes until it is enough; how many messages that were."""
+    heard, got = station.leaf.heard, 0
+    loop = asyncio.get_running_loop()
+    end_s = loop.time() + (inf if options.timeout is None else options.timeout)
+    while (left := (options.count or sys.maxsize) - got) > 0:
+        if not await station.until(lambda: heard, end_s - loop.time()):
+            break
+        taken = [heard.popleft() for _ in range(len(heard))]
+        messages = [message for message in taken if wanted(message)][:left]
+        got += len(messages)
+        for start in range(0, len(messages), _AT_ONCE):
+            show(messages[start : start + _AT_ONCE])
+        if options.gaps:
+            _follow(sequences, messages)
+    return got
+
+
+def _wanted(options: argparse.Namespace) -> Callable[[bytes], bool]:
+    if options.count is not None and options.count < 1:
+        options.fail("--count must be at least 1")
+    patterns = [Pattern(*names) for names in options.pattern]
+
+    def wanted(message: bytes) -> bool:
+        frame = frame_in(message)
+        return frame is not None and any(pattern.matches(frame.tokens) for pattern in patterns)
+
+    return wanted if patterns else lambda message: True
+
+
+def _show(options: argparse.Namespace) -> Callable[[list[bytes]], None]:
+    names = Names([*options.names, *(name for names in options.pattern for name in names)])
+    if options.raw:
+        return lambda messages: put_bytes(b"".join(message + b"\n" for message in messages))
+    if options.json:
+        return partial(_show_lines, lambda message, now_s: json.dumps(record(message, names, now_s)))
+    return partial(_show_lines, lambda message, now_s: line(message, names, now_s))
+
+
+def _show_lines(render: Callable[[bytes, float], str], messages: list[bytes]) -> None:
+    now_s = time.time()
+    put("\n".join(render(message, now_s) for message in messages))
+
+
+def _follow(sequences: Sequences, messages: list[bytes]) -> None:
+    for message in messages:
+        frame = frame_in(message)
+        if frame is not None:
+            sequences.note(frame.data)
+
+
+def _report(sequences: Sequences) -> int:
+    for text in sequences.report():
+        print(text, file=sys.stderr)
+    return int(sequences.broken())

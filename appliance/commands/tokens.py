@@ -1,0 +1,49 @@
+"""`buscoupler tokens NAME...`: the token of each name, and names that share one."""
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+from appliance.probe.station import put
+from appliance.probe.words import argument, name_of, names_from, written
+from bus.wire.pattern import collisions, token
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.set_defaults(fail=parser.error)
+    parser.add_argument(
+        "names", nargs="*", type=argument(name_of), metavar="NAME",
+        help='a name; digits, or 0x and hex digits, are a token itself, and "7" in quotes is a name',
+    )  # fmt: skip
+    parser.add_argument("--file", type=argument(_names_in), default=[], metavar="FILE",
+                        help="one name a line, # begins a comment; - is standard input")  # fmt: skip
+    parser.add_argument("--json", action="store_true", help="one object, for programs")
+
+
+def _names_in(file: str) -> list[int | str]:
+    text = sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8")
+    return names_from(text.splitlines())
+
+
+def run(options: argparse.Namespace) -> int:
+    """0, or 1 if two different names have one token."""
+    names: list[int | str] = list(dict.fromkeys([*options.names, *options.file]))
+    if not names:
+        options.fail("give at least one NAME, or --file FILE")
+    found = collisions(names)
+    put(_as_json(names, found) if options.json else _as_text(names))
+    for number, shared in found.items():
+        text = " and ".join(map(written, shared))
+        print(f"buscoupler tokens: {text} are all token {number}", file=sys.stderr)
+    return int(bool(found))
+
+
+def _as_text(names: list[int | str]) -> str:
+    return "\n".join(f"{token(name):10} 0x{token(name):08x} {written(name)}" for name in names)
+
+
+def _as_json(names: list[int | str], found: dict[int, list[int | str]]) -> str:
+    rows = [{"name": name, "token": token(name), "hex": f"{token(name):08x}"} for name in names]
+    shared = [{"token": number, "names": those} for number, those in found.items()]
+    return json.dumps({"tokens": rows, "collisions": shared})

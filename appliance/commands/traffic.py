@@ -1,0 +1,235 @@
+"""`buscoupler traffic ENDPOINT --rate N`: paced, numbered test traffic to any link."""
+
+import argparse
+import asyncio
+import json
+import random
+import sys
+from collections.abc import Callable, Iterator
+from math import inf
+from struct import Struct
+from typing import Any
+
+from appliance.probe.endpoint import arguments as endpoint_arguments
+from appliance.probe.endpoint import link_of
+from appliance.probe.pacing import Pacer
+from appliance.probe.station import MESSAGE_COST_BYTES, Station, account, put, reasons
+from appliance.probe.words import above_zero, argument, pattern_of
+from bus.errors import FrameError
+from bus.wire.frame import DATA_BYTES_MAX, FRAME_BYTES_MAX, PUB, pack
+
+HEAD = Struct(">II")  # run, sequence: then noise
+_BATCH_MESSAGES = 512
+_BATCH_BYTES = 48 * 1024
+_TICK_S = 0.001
+_RUNS_MAX = 64
+_MISSING_MAX = 65536
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    endpoint_arguments(parser)
+    parser.add_argument("--rate", type=argument(rate_of), default=100.0, metavar="N[/s]",
+                        help="messages a second; 0: as fast as the slowest peer takes it (100)")  # fmt: skip
+    parser.add_argument("--size", type=argument(size_of), default=(64, 64), metavar="BYTES[:BYTES]",
+                        help=f"bytes of data, {HEAD.size} to {DATA_BYTES_MAX}, or a range (64)")  # fmt: skip
+    parser.add_argument("--count", type=int, metavar="N", help="stop after N messages")
+    parser.add_argument("--seconds", type=float, metavar="S", help="stop after S seconds")
+    parser.add_argument("--pattern", type=argument(pattern_of), default=pattern_of("traffic"),
+                        metavar="PATTERN", help="like fridge/temp (traffic)")  # fmt: skip
+    parser.add_argument("--seed", type=int, metavar="N", help="the same sizes, noise and run number again")
+    parser.add_argument(
+        "--timeout", type=above_zero, default=10.0, metavar="S", help="wait so long for a peer or device (10)"
+    )
+    parser.add_argument("--json", action="store_true", help="the summary for programs")
+
+
+def rate_of(word: str) -> float:
+    """Messages a second, of `100` or `100/s`. Raises `FrameError`."""
+    try:
+        rate = float(word.removesuffix("/s"))
+    except ValueError:
+        rate = -1.0
+    if not 0 <= rate < inf:
+        raise FrameError(f"{word!r} is no rate: write 100 or 100/s, or 0 for as fast as it goes")
+    return rate
+
+
+def size_of(word: str) -> tuple[int, int]:
+    """Smallest and largest data, in bytes. Raises `FrameError`."""
+    low, _, high = word.partition(":")
+    try:
+        sizes = int(low), int(high or low)
+    except ValueError:
+        sizes = 0, 0
+    if not HEAD.size <= sizes[0] <= sizes[1] <= DATA_BYTES_MAX:
+        raise FrameError(f"{word!r} is no size: write BYTES or BYTES:BYTES, {HEAD.size} to {DATA_BYTES_MAX}")
+    return sizes
+
+
+class Source:
+    """An endless iterator of frames: data is run u32, sequence u32 from 0 on, then noise.
+
+    `run` tells two sources on one bus apart. The same seed gives the same frames.
+    """
+
+    def __init__(self, pattern: tuple[int, ...], sizes: tuple[int, int], seed: int | None = None) -> None:
+        self._random = random.Random(seed)
+        self.run = self._random.getrandbits(32)
+        self.made = 0
+        self._pattern, self._sizes = pattern, sizes
+        self._noise = self._random.randbytes(2 * DATA_BYTES_MAX)
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self
+
+    def __next__(self) -> bytes:
+        size = self._random.randint(*self._sizes)
+        start = self.made % DATA_BYTES_MAX
+        head = HEAD.pack(self.run, self.made & 0xFFFFFFFF)
+        self.made += 1
+        return pack(PUB, self._pattern, head + self._noise[start : start + size - HEAD.size])
+
+    def batch(self, messages_max: int, bytes_max: int = _BATCH_BYTES) -> list[bytes]:
+        """So many frames, or fewer where more would not fit in a device's queue at once."""
+        batch: list[bytes] = []
+        left = bytes_max
+        while len(batch) < min(messages_max, _BATCH_MESSAGES) and left >= FRAME_BYTES_MAX:
+            batch.append(next(self))
+            left -= len(batch[-1]) + MESSAGE_COST_BYTES
+        return batch
+
+
+class Sequences:
+    """Follows the sequence numbers of up to 64 runs: what is missing, doubled, or out of order.
+
+    Counting starts at the first number that is heard. Bounded: numbers missing for 65536 others stay so.
+    """
+
+    def __init__(self) -> None:
+        self._runs: dict[int, _Run] = {}
+
+    def note(self, data: bytes) -> None:
+        """Take the data of one frame; what is too short to be ours is passed over."""
+        if len(data) < HEAD.size:
+            return
+        run, sequence = HEAD.unpack_from(data)
+        if run not in self._runs and len(self._runs) < _RUNS_MAX:
+            self._runs[run] = _Run(sequence)
+        if run in self._runs:
+            self._runs[run].note(sequence)
+
+    def broken(self) -> bool:
+        return any(run.missing or run.doubled for run in self._runs.values())
+
+    def report(self) -> list[str]:
+        return [f"run {number:08x}: {run}" for number, run in self._runs.items()]
+
+
+class _Run:
+    def __init__(self, first: int) -> None:
+        self.first = self._next = first
+        self.heard = self.missing = self.doubled = self.reordered = 0
+        self._holes: dict[int, None] = {}
+
+    def note(self, sequence: int) -> None:
+        self.heard += 1
+        ahead = (sequence - self._next + (1 << 31)) % (1 << 32) - (1 << 31)
+        if ahead >= 0:
+            self._skip(ahead)
+            self._next = (sequence + 1) & 0xFFFFFFFF
+        elif sequence in self._holes:
+            del self._holes[sequence]
+            self.missing -= 1
+            self.reordered += 1
+        else:
+            self.doubled += 1
+
+    def _skip(self, ahead: int) -> None:
+        self.missing += ahead
+        for number in range(max(0, ahead - _MISSING_MAX), ahead):
+            self._holes[(self._next + number) & 0xFFFFFFFF] = None
+        while len(self._holes) > _MISSING_MAX:
+            del self._holes[next(iter(self._holes))]
+
+    def __str__(self) -> str:
+        return (
+            f"{self.heard} heard from {self.first} on, {self.missing} missing, {self.doubled} doubled, "
+            f"{self.reordered} out of order"
+        )
+
+
+def run(options: argparse.Namespace) -> int:
+    return asyncio.run(traffic(options))
+
+
+async def traffic(options: argparse.Namespace) -> int:
+    """0, or 1 if nobody was there in time or a message was dropped."""
+    if any(limit is not None and limit <= 0 for limit in (options.count, options.seconds)):
+        options.fail("--count and --seconds must be above 0")
+    source = Source(options.pattern, options.size, options.seed)
+    station = Station(link_of(options), options.endpoint.untold, options.listen)
+    async with station:
+        if not await station.peer(options.timeout):
+            if station.stops:
+                return 0
+            because = f" ({fault})" if (fault := getattr(station.link, "fault", "")) else ""
+            text = f"nobody there within {options.timeout:g} s{because}"
+            print(f"buscoupler traffic: {station.link.name}: {text}", file=sys.stderr)
+            return 1
+        seconds, late = await _speak(station, source, options)
+        await station.drain(options.timeout)
+    summary = _summary(station, source, seconds, late)
+    put(json.dumps(summary) if options.json else _text(summary))
+    return int(bool(summary["dropped"]))
+
+
+async def _speak(station: Station, source: Source, options: argparse.Namespace) -> tuple[float, int]:
+    """Send until it is enough; the seconds that took, and the messages that came too late to be sent."""
+    loop = asyncio.get_running_loop()
+    start_s = loop.time()
+    end_s = start_s + (options.seconds or inf)
+    pacer = Pacer(options.rate, start_s)
+    batch_bytes = min(_BATCH_BYTES, station.ahead_bytes)
+    wait = _paced(station, pacer, loop.time) if options.rate else _pushed(station, batch_bytes)
+    left = options.count or sys.maxsize
+    while left and not station.stops and loop.time() < end_s:
+        batch = source.batch(min(left, await wait(end_s - loop.time())), batch_bytes)
+        if batch:
+            station.say(batch)
+            left -= len(batch)
+            await asyncio.sleep(0)
+    return loop.time() - start_s, pacer.late
+
+
+def _paced(station: Station, pacer: Pacer, clock: Callable[[], float]) -> Callable[[float], Any]:
+    async def due(limit_s: float) -> int:
+        """Waits for the next message's moment; how many may go now. What has no room is dropped there."""
+        pause_s = pacer.next_s() - clock()
+        if pause_s > 0:
+            await station.until(lambda: False, min(limit_s, max(pause_s, _TICK_S)))
+        return pacer.take(clock(), _BATCH_MESSAGES)
+
+    return due
+
+
+def _pushed(station: Station, batch_bytes: int) -> Callable[[float], Any]:
+    async def room(limit_s: float) -> int:
+        has_room = await station.room(batch_bytes, limit_s)
+        return _BATCH_MESSAGES if has_room else 0
+
+    return room
+
+
+def _summary(station: Station, source: Source, seconds: float, late: int) -> dict[str, Any]:
+    rate = source.made / seconds if seconds > 0 else 0.0
+    made = {"run": source.run, "made": source.made, "seconds": round(seconds, 6), "rate": round(rate, 3)}
+    return made | account(station.leaf.totals()) | {"late": late}
+
+
+def _text(summary: dict[str, Any]) -> str:
+    dropped, late = reasons(summary["dropped"]) or "0", summary["late"]
+    text = (
+        f"run {summary['run']:08x}: {summary['made']} messages in {summary['seconds']:.3f} s, "
+        f"{summary['rate']:.1f}/s; sent {summary['sent']} ({summary['sent_bytes']} bytes), dropped {dropped}"
+    )
+    return text + (f"; this program was late for {late} more" if late else "")

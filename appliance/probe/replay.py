@@ -1,0 +1,115 @@
+"""Puts the messages of a capture back on a link, with the pauses that were between them, or faster."""
+
+import argparse
+import asyncio
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from math import inf
+from pathlib import Path
+
+from appliance.probe.endpoint import parse_endpoint
+from appliance.probe.station import MESSAGE_COST_BYTES, Station, reasons
+from bus.wire.envelope import split
+from capture.pcapng import Packet
+from capture.reader import CaptureError, read
+from capture.schema import Direction, Kind
+
+PEER_S = 10.0
+DRAIN_S = 10.0
+_AT_ONCE = 256
+_AT_ONCE_BYTES = 32 * 1024
+_NEAR_NS = 1_000_000  # what is due within this goes together
+
+
+def replay(source: Path, word: str, options: argparse.Namespace) -> int:
+    """1 if no peer came, or some messages were not sent."""
+    if options.speed <= 0:
+        options.fail("--speed must be above 0")
+    wanted = selection(options)
+    _check_choice(source, wanted)
+    frames = (packet for packet in read(source) if wanted(packet))
+    return asyncio.run(_replay(frames, word, inf if options.fast else options.speed, options.envelopes))
+
+
+def selection(options: argparse.Namespace) -> Callable[[Packet], bool]:
+    """Whether a row is to be replayed: frames only, of the place that was asked for."""
+    direction = {"rx": Direction.RX, "tx": Direction.TX, None: None}[options.dir]
+
+    def wanted(packet: Packet) -> bool:
+        return (
+            packet.kind == Kind.FRAME
+            and options.hub in (None, packet.hub)
+            and options.bus in (None, packet.bus)
+            and direction in (None, packet.dir)
+        )
+
+    return wanted
+
+
+def _check_choice(source: Path, wanted: Callable[[Packet], bool]) -> None:
+    """One place only, or the same frame would be sent once for each place where it was seen."""
+    places = Counter((packet.hub, packet.bus) for packet in read(source) if wanted(packet))
+    if not places:
+        raise CaptureError(f"{source}: no such messages in it")
+    if len(places) > 1:
+        lines = [f"  --hub '{hub}' --bus '{bus}': {n} messages" for (hub, bus), n in sorted(places.items())]
+        raise CaptureError("\n".join([f"{source}: seen at several places; say which:", *lines]))
+
+
+async def _replay(frames: Iterator[Packet], word: str, speed: float, envelopes: bool) -> int:
+    endpoint = parse_endpoint(word)
+    async with Station(endpoint.link(), endpoint.untold) as station:
+        if not await station.peer(PEER_S):
+            fault = getattr(station.link, "fault", "")
+            print(
+                f"buscoupler capture: {word}: nobody there{f' ({fault})' if fault else ''}", file=sys.stderr
+            )
+            return 1
+        await _play(station, frames, speed, envelopes)
+        await station.drain(DRAIN_S)
+    total = station.leaf.totals()
+    print(f"{word}: {total.sent} messages sent", file=sys.stderr)
+    if total.dropped:
+        print(f"buscoupler capture: dropped: {reasons(total.dropped)}", file=sys.stderr)
+    return int(bool(total.dropped) or total.sent < total.offered)
+
+
+async def _play(station: Station, frames: Iterator[Packet], speed: float, envelopes: bool) -> None:
+    loop = asyncio.get_running_loop()
+    began_s, first_ns = loop.time(), None
+    for due_ns, messages in together(frames, speed, envelopes):
+        first_ns = due_ns if first_ns is None else first_ns
+        wait_s = began_s + (due_ns - first_ns) / 1e9 / speed - loop.time()
+        cost_bytes = sum(len(message) + MESSAGE_COST_BYTES for message in messages)
+        if wait_s > 0:
+            await station.until(lambda: False, wait_s)
+        if station.stops or not await station.room(cost_bytes):
+            return
+        station.say(messages)
+
+
+def together(
+    frames: Iterator[Packet], speed: float, envelopes: bool = True
+) -> Iterator[tuple[int, list[bytes]]]:
+    """Messages that are due at about the same time, with that time in ns of the capture's clock."""
+    near_ns = _NEAR_NS * speed
+    held: list[bytes] = []
+    held_ns = held_bytes = 0
+    for packet in frames:
+        message = packet.message if envelopes else bare(packet.message)
+        full = len(held) >= _AT_ONCE or held_bytes + len(message) > _AT_ONCE_BYTES
+        if held and (full or packet.ts_ns - held_ns > near_ns):
+            yield held_ns, held
+            held, held_bytes = [], 0
+        held_ns = held_ns if held else packet.ts_ns
+        held.append(message)
+        held_bytes += len(message)
+    if held:
+        yield held_ns, held
+
+
+def bare(message: bytes) -> bytes:
+    """The frame without its envelope; what is no frame stays as it is."""
+    parts = split(message)
+    return message if parts is None else parts[1]

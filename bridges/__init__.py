@@ -1,0 +1,1 @@
+"""Bridges: translate TMQ frames between media, with policies, and stand in for each other."""

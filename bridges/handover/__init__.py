@@ -1,0 +1,1 @@
+"""Failover of one bridge: the gate in front of it, a standby's window, and stamps that all put on alike."""

@@ -1,0 +1,75 @@
+"""Stamps that all candidates for a bridge put on alike: by content and its count (docs/failover.md)."""
+
+import zlib
+
+from bus.wire.batch import Buffer
+
+_U32 = 0xFFFFFFFF
+LIFE_S = 20.0  # twice as long as a receiver remembers a key, at most (`bridges.rules.Seen`)
+YOUNG_S = 10.0  # what was stamped before we listened may be remembered for so long
+CAP = 1 << 17
+_JUMP = 1 << 20
+
+
+class Stamps:
+    """Sequence numbers for frames without envelopes: CRC-32 of the frame, then the next that is free.
+
+    A content's numbers are remembered for 20 to 40 s after it last came, which is longer than anyone
+    remembers the key, so that equal readings are told apart at every spacing. Bounded by `cap` numbers.
+    """
+
+    __slots__ = ("_born_s", "_half", "_life_s", "_now", "_old", "_turned_s", "_young")
+
+    def __init__(self, life_s: float = LIFE_S, cap: int = CAP) -> None:
+        self._young: dict[int, int] = {}  # a number in use, and where to look for a free one
+        self._old: dict[int, int] = {}
+        self._life_s, self._half = life_s, cap // 2
+        self._turned_s = float("-inf")
+        self._born_s: float | None = None
+        self._now = 0.0
+
+    def __len__(self) -> int:
+        return len(self._young) + len(self._old)
+
+    def forget(self) -> None:
+        """We have not listened for a while: begin anew."""
+        self._young, self._old, self._born_s = {}, {}, None
+
+    def advance(self, now: float) -> None:
+        """Let time pass; once a batch will do."""
+        self._now = now
+        if self._born_s is None:
+            self._born_s = now
+        if now - self._turned_s >= 2 * self._life_s:
+            self._young, self._old = {}, {}
+            self._turned_s = now
+        elif now - self._turned_s >= self._life_s or len(self._young) >= self._half:
+            self._old, self._young = self._young, {}
+            self._turned_s = now
+
+    def next(self, frame: Buffer) -> int | None:
+        """The number for this frame, in use from now on; None if another may just have used it.
+
+        That is so for 10 s from the beginning, for contents that nobody was heard to stamp since.
+        """
+        first = zlib.crc32(frame)
+        number = self._after(first)
+        if number == first and self._born_s is not None and self._now - self._born_s < YOUNG_S:
+            return None
+        while (further := self._after(number)) != number:
+            number = further
+        self._use(first, number)
+        return number
+
+    def heard(self, frame: Buffer, number: int) -> None:
+        """Another candidate has stamped this frame so: go on behind it."""
+        first = zlib.crc32(frame)
+        if (number - self._after(first)) & _U32 < _JUMP:
+            self._use(first, number)
+
+    def _after(self, number: int) -> int:
+        found = self._young.get(number)
+        return self._old.get(number, number) if found is None else found
+
+    def _use(self, first: int, number: int) -> None:
+        self._young[first] = self._young[number] = (number + 1) & _U32

@@ -1,0 +1,178 @@
+"""CAN framing: Cyphal/CAN v1 message transfers, classic and FD (docs/wire/can.md; wire spec section 5).
+
+Byte-identical with the Cyphal specification, section 4.2. Frames in, messages out; time is an argument.
+"""
+
+from binascii import crc_hqx
+
+from bus.wire.extent import message_bytes
+
+PRIORITY_NOMINAL = 4
+SUBJECT_DEFAULT = 0x1234
+SUBJECT_MAX = 0x1FFF
+NODE_MAX = 127
+MESSAGE_BYTES_MAX = 3084
+
+SOT, EOT, TOGGLE, TID = 0x80, 0x40, 0x20, 0x1F
+
+GAP_S = 1.0
+"""Longest silence inside a transfer."""
+REPEAT_S = 2.0
+"""A transfer with the last accepted transfer-id and its content, within this time, is its duplicate.
+
+The transfer-id alone does not tell: a node that was started again may come to the same one, 1 time in 32.
+"""
+
+SERVICE, ANONYMOUS, RESERVED = 1 << 25, 1 << 24, 1 << 23 | 1 << 7
+_FIXED = 0b11 << 21
+_CRC_START = 0xFFFF
+_CRC_BYTES = 2
+_BUFFER_BYTES_MAX = MESSAGE_BYTES_MAX + _CRC_BYTES + 63
+
+FD_LENGTHS = (*range(9), 12, 16, 20, 24, 32, 48, 64)
+_FD_ROUNDED = tuple(next(legal for legal in FD_LENGTHS if legal >= size) for size in range(65))
+
+
+def can_id(subject: int, node: int, priority: int = PRIORITY_NOMINAL) -> int:
+    """The 29-bit identifier of a message frame; `subject` 0..8191, `node` 0..127, `priority` 0..7."""
+    return priority << 26 | _FIXED | subject << 8 | node
+
+
+def segment(payload: bytes, transfer_id: int, fd: bool = False) -> list[bytes]:
+    """`payload` as the data fields of one transfer; `transfer_id` is taken modulo 32."""
+    width, tid = (63 if fd else 7), transfer_id & TID
+    if len(payload) <= width:
+        padding = bytes(_FD_ROUNDED[len(payload) + 1] - len(payload) - 1) if fd else b""
+        return [payload + padding + bytes((SOT | EOT | TOGGLE | tid,))]
+    return _cut(_sealed(payload, width, fd), width, tid)
+
+
+def _sealed(payload: bytes, width: int, fd: bool) -> bytes:
+    """Payload, padding to a legal last frame, CRC-16 over both: the padding goes before the CRC."""
+    if fd:
+        rest = (len(payload) + _CRC_BYTES) % width
+        payload += bytes(_FD_ROUNDED[rest + 1] - rest - 1 if rest else 0)
+    return payload + crc_hqx(payload, _CRC_START).to_bytes(_CRC_BYTES, "big")
+
+
+_TAILS = tuple(bytes((tail,)) for tail in range(256))
+
+
+def _cut(sealed: bytes, width: int, tid: int) -> list[bytes]:
+    tails = (_TAILS[TOGGLE | tid], _TAILS[tid])
+    starts = range(0, len(sealed), width)
+    frames = [sealed[start : start + width] + tails[index & 1] for index, start in enumerate(starts)]
+    frames[0] = frames[0][:-1] + _TAILS[SOT | TOGGLE | tid]
+    frames[-1] = frames[-1][:-1] + _TAILS[frames[-1][-1] | EOT]
+    return frames
+
+
+class _Slot:
+    """One source node: the transfer being collected, and the last one accepted."""
+
+    __slots__ = ("accepted", "accepted_s", "buffer", "frames", "heard_s", "message", "open", "tid", "toggle")
+
+    def __init__(self) -> None:
+        self.buffer = bytearray()
+        self.open = False
+        self.tid = self.toggle = self.frames = 0
+        self.heard_s = 0.0
+        self.accepted = -1
+        self.accepted_s = 0.0
+        self.message = b""
+
+
+class Reassembler:
+    """Collects transfers of one subject, a slot for each of 128 source nodes, 6233 bytes a slot at most.
+
+    `rejected` counts, by reason, frames that began or continued no message:
+    `foreign` (another subject, a service), `anonymous`, `empty`, `toggle`, `repeat` (a doubled frame),
+    `duplicate` (a doubled transfer), `unfinished`, `orphan`, `gap`, `order`, `width`, `oversize`, `crc`,
+    `malformed` (a sound transfer without a message in it).
+    """
+
+    __slots__ = ("_slots", "rejected", "subject")
+
+    def __init__(self, subject: int = SUBJECT_DEFAULT, rejected: dict[str, int] | None = None) -> None:
+        self.subject = subject
+        self.rejected: dict[str, int] = {} if rejected is None else rejected
+        self._slots: dict[int, _Slot] = {}
+
+    def feed(self, now: float, identifier: int, data: bytes | bytearray) -> bytes | None:
+        """The message that this frame completes; None if there is none. `now` in seconds, monotonic."""
+        if identifier & (SERVICE | RESERVED) or identifier >> 8 & SUBJECT_MAX != self.subject:
+            return self._reject("foreign")
+        if identifier & ANONYMOUS:
+            return self._reject("anonymous")
+        if not data:
+            return self._reject("empty")
+        slot = self._slots.get(identifier & NODE_MAX)
+        if slot is None:
+            slot = self._slots[identifier & NODE_MAX] = _Slot()
+        return self._start(slot, now, data) if data[-1] & SOT else self._go_on(slot, now, data)
+
+    def _start(self, slot: _Slot, now: float, data: bytes | bytearray) -> bytes | None:
+        tail = data[-1]
+        if not tail & TOGGLE:  # UAVCAN v0 starts so: another protocol on the same bus
+            return self._reject("toggle")
+        if slot.open:
+            if slot.frames == 1 and slot.tid == tail & TID and slot.buffer == data[:-1]:
+                return self._reject("repeat")
+            self._abandon(slot, "unfinished")
+        if not tail & EOT and len(data) < 8:
+            return self._reject("width")
+        slot.tid = tail & TID
+        if tail & EOT:
+            return self._accept(slot, now, data[:-1])
+        slot.buffer[:] = data[:-1]
+        slot.open, slot.frames, slot.toggle, slot.heard_s = True, 1, TOGGLE, now
+        return None
+
+    def _go_on(self, slot: _Slot, now: float, data: bytes | bytearray) -> bytes | None:
+        tail = data[-1]
+        if not slot.open:
+            return self._reject("orphan")
+        if now - slot.heard_s > GAP_S:
+            return self._abandon(slot, "gap")
+        if tail & TID != slot.tid:
+            return self._abandon(slot, "order")
+        if tail & TOGGLE == slot.toggle:
+            return self._reject("repeat")
+        return self._take(slot, now, data, tail)
+
+    def _take(self, slot: _Slot, now: float, data: bytes | bytearray, tail: int) -> bytes | None:
+        if not tail & EOT and len(data) < 8:
+            return self._abandon(slot, "width")
+        buffer = slot.buffer
+        buffer += data[:-1]
+        if len(buffer) > _BUFFER_BYTES_MAX:
+            return self._abandon(slot, "oversize")
+        slot.toggle ^= TOGGLE
+        slot.frames += 1
+        slot.heard_s = now
+        if not tail & EOT:
+            return None
+        if crc_hqx(buffer, _CRC_START):
+            return self._abandon(slot, "crc")
+        slot.open = False
+        return self._accept(slot, now, buffer[:-_CRC_BYTES])
+
+    def _accept(self, slot: _Slot, now: float, payload: bytes | bytearray) -> bytes | None:
+        """The padding is cut off by the length that the message itself tells."""
+        size = message_bytes(payload)
+        if not size:
+            return self._reject("malformed")
+        message = bytes(payload[:size])
+        if slot.tid == slot.accepted and now - slot.accepted_s <= REPEAT_S and message == slot.message:
+            return self._reject("duplicate")
+        slot.accepted, slot.accepted_s, slot.message = slot.tid, now, message
+        return message
+
+    def _abandon(self, slot: _Slot, reason: str) -> bytes | None:
+        slot.open = False
+        slot.buffer.clear()
+        return self._reject(reason)
+
+    def _reject(self, reason: str) -> bytes | None:
+        self.rejected[reason] = self.rejected.get(reason, 0) + 1
+        return None

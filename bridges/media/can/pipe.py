@@ -1,0 +1,156 @@
+"""The pipe of an open CAN bus: frames in and out, and what the controller's state does to them."""
+
+import logging
+from asyncio import AbstractEventLoop, Handle
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from bridges.media.can.port import BusPort, Port
+from bridges.media.can.receive import Inbound, Reader
+from bridges.media.can.send import DirectSender, Outbound, ThreadSender
+from bridges.media.can.socketcan import Frame
+from bridges.media.can.state import State
+from bridges.media.device import OpenPipe, cancel
+from bus.hub import Hub
+from bus.wire.batch import Batch, from_payloads, payloads
+
+if TYPE_CHECKING:
+    from bridges.media.can import CanLink
+
+log = logging.getLogger("buscoupler.bridges")
+
+# whose send(timeout=0) returns at once; all others send from a worker thread
+_NEVER_BLOCKS = ("socketcan", "udp_multicast", "virtual")
+_STATE_S = 1.0
+
+
+class CanPipe(OpenPipe):
+    """The one peer of a CAN bus: everybody on it."""
+
+    def __init__(
+        self,
+        link: "CanLink",
+        port: Port,
+        hub: Hub,
+        loop: AbstractEventLoop,
+        on_close: Callable[[str], None],
+    ) -> None:
+        super().__init__(link.name, link.stats, hub, loop, on_close)
+        self._link, self._port = link, port
+        self._fd = port.fileno()
+        self._reader: Reader | None = None
+        self._again: Handle | None = None
+        self._asking: Handle | None = None
+        self._restarter = link.make_restarter(loop)
+        sender = DirectSender if link.interface in _NEVER_BLOCKS else ThreadSender
+        self._outbound: Outbound = sender(link, port, loop, self._gone)
+        self._inbound = Inbound(
+            link.name,
+            link.identifier,
+            link.fd,
+            link.stats,
+            link.own,
+            self._outbound.confirm,
+            self._on_error,
+        )
+
+    def start(self) -> None:
+        if self._fd is not None:
+            self._loop.add_reader(self._fd, self._on_readable)
+        elif isinstance(self._port, BusPort):
+            self._reader = Reader(self._port, self._loop, self._on_arrivals, self._gone)
+        self._hub.attach(self)
+        self._link.bus.state = "unknown"
+        self._ask_state()
+
+    def _on_readable(self) -> None:
+        """Comes back by itself while frames are left: some drivers hold them where no descriptor tells."""
+        if self._again is not None:
+            self._again.cancel()
+            self._again = None
+        frames, more, fault = self._port.read(self._inbound.note_fault)
+        self._publish(frames)
+        if fault:
+            self._gone(fault)
+        elif more and not self._closed:
+            self._again = self._loop.call_soon(self._on_readable)
+
+    def _on_arrivals(self, frames: list[Frame], lost: int, unreadable: int) -> None:
+        self._port.overruns += lost
+        if unreadable:
+            self.stats.reject("unreadable", unreadable)
+        if not self._closed:
+            self._publish(frames)
+
+    def _publish(self, frames: list[Frame]) -> None:
+        if self._port.overruns:
+            self.stats.reject("overrun", self._port.overruns)
+            self._port.overruns = 0
+        if not frames:
+            return
+        messages = self._inbound.messages(self._loop.time(), frames)
+        if messages:
+            self._hub.publish(from_payloads(messages), self)
+        if self._port.confirms:
+            self._outbound.pump()
+
+    def _on_error(self, classes: int, data: bytes | bytearray) -> None:
+        """Only SocketCAN's error frames have a meaning that is laid down; others are counted."""
+        bus = self._link.bus
+        if not self._port.confirms:
+            bus.errors["error frame"] = bus.errors.get("error frame", 0) + 1
+            return
+        overflows, before = bus.rx_overflows, bus.state
+        changed = bus.feed(classes, data)
+        if bus.rx_overflows > overflows:
+            self.stats.reject("overrun")
+        if changed:
+            self._changed(before)
+
+    def _ask_state(self) -> None:
+        """Asked now and then: an error frame may be lost, and some interfaces only tell when asked."""
+        state, before = self._port.state(), self._link.bus_state
+        # the carrier tells bus-off from not bus-off, and error frames tell more
+        known = self._port.confirms and "bus-off" not in (state, before) and before != "unknown"
+        if state != "unknown" and not known and self._link.bus.enter(state):
+            self._changed(before)
+        if not self._closed and (state != "unknown" or self._port.confirms):
+            self._asking = self._loop.call_later(_STATE_S, self._ask_state)
+
+    def _changed(self, before: State) -> None:
+        state = self._link.bus_state
+        if before == "unknown" and state == "error-active":
+            return
+        level = logging.INFO if state == "error-active" else logging.WARNING
+        log.log(level, "%s: the controller is %s, was %s", self.name, state, before)
+        if state == "bus-off":
+            self._on_bus_off()
+        elif before == "bus-off":
+            self._restarter.recovered()
+            self._outbound.resume()
+
+    def _on_bus_off(self) -> None:
+        """SocketCAN's controllers are restarted; elsewhere opening the bus anew does."""
+        if not self._port.confirms:
+            return self._gone("bus-off")
+        self._restarter.bus_off()
+        return self._outbound.hold("bus off")
+
+    def _put(self, batch: Batch) -> None:
+        self._outbound.put(payloads(batch))
+
+    def purge(self, reason: str) -> list[bytes]:
+        """Drop what waits, a transfer that has begun too; those messages. The driver's frames come out."""
+        return self._outbound.purge(reason)
+
+    def _end(self, why: str) -> None:
+        if self._fd is not None:
+            self._loop.remove_reader(self._fd)
+        cancel(self._again, self._asking)
+        self._restarter.close()
+        self._outbound.close("bus off" if why == "bus-off" else "closed")
+        if self._reader is not None:
+            self._reader.stop()
+        self._port.close()
+        if why != "bus-off":
+            self._link.bus.state = "unknown"

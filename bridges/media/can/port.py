@@ -1,0 +1,256 @@
+"""An open CAN bus, two ways: SocketCAN's own socket, or any interface of python-can."""
+
+import contextlib
+import errno
+import os
+import socket
+from collections.abc import Callable
+from pathlib import Path
+from struct import Struct
+from typing import TYPE_CHECKING, Any, Protocol
+
+from bridges.media.can.slcan import BufferedLine
+from bridges.media.can.socketcan import (
+    ERROR,
+    EXTENDED,
+    FD,
+    FD_BYTES,
+    OWN,
+    REMOTE,
+    Frame,
+    pack_frame,
+    unpack_frame,
+)
+from bridges.media.can.state import FILTER, State
+
+if TYPE_CHECKING:
+    from can import BusABC, Message
+
+FRAMES = 256  # read in one wake-up
+_RECEIVE_BYTES = 1 << 20
+_SO_RCVBUFFORCE, _SO_RXQ_OVFL, _SO_TIMESTAMPNS = 33, 40, 35  # asm-generic/socket.h; Python has no names
+_SOL_CAN_RAW, _CAN_RAW_ERR_FILTER, _CAN_RAW_RECV_OWN_MSGS, _CAN_RAW_FD_FRAMES = 101, 2, 4, 5
+_COUNTER = Struct("=I")
+_NET = Path("/sys/class/net")
+
+Arrivals = tuple[list[Frame], bool, str]
+"""Frames; whether more may be there already; why the bus is lost, or ""."""
+
+
+class Port(Protocol):
+    """An open bus. `confirms`: it reads our own frames, marked `OWN`, once they were on the wire."""
+
+    confirms: bool
+    overruns: int  # frames lost since it was last set to 0
+
+    def fileno(self) -> int | None:
+        """What to wait on; None where there is nothing."""
+
+    def read(self, unreadable: Callable[[], bool]) -> Arrivals:
+        """What is there, up to 256 frames. `unreadable()` counts rubbish; True if it was too much."""
+
+    def write(self, data: bytes) -> None:
+        """Send one frame. Raises `OSError` with its number; EAGAIN where the driver told none."""
+
+    def state(self) -> State:
+        """What the interface itself tells of its state; `unknown` where it does not."""
+
+    def close(self) -> None: ...
+
+
+class SocketPort:
+    """A raw socket of SocketCAN, opened by python-can and used without it: it costs 3 us a frame."""
+
+    confirms = True
+
+    def __init__(self, bus: Any, identifier: int, fd: bool, switch: bool) -> None:
+        self._bus, self._socket = bus, bus.socket
+        self._interface = str(getattr(bus, "channel", ""))
+        self._identifier, self._fd, self._switch = identifier, fd, switch
+        self._dropped = self.overruns = 0
+
+    def fileno(self) -> int:
+        return int(self._socket.fileno())
+
+    def read(self, unreadable: Callable[[], bool]) -> Arrivals:
+        frames: list[Frame] = []
+        receive, confirm = self._socket.recvmsg, socket.MSG_CONFIRM
+        for _ in range(FRAMES):
+            try:
+                raw, notes, flags, _ = receive(FD_BYTES, 64, socket.MSG_DONTWAIT)
+            except (BlockingIOError, InterruptedError):
+                return frames, False, ""
+            except OSError as error:
+                return frames, False, f"lost: {error.strerror or error}"
+            if notes:
+                self._note(notes)
+            frame = unpack_frame(raw, OWN if flags & confirm else 0)
+            if frame is not None:
+                frames.append(frame)
+            elif unreadable():
+                return frames, False, "lost: unreadable"
+        return frames, True, ""
+
+    def _note(self, notes: list[tuple[int, int, bytes]]) -> None:
+        """The kernel tells with each frame how many it has dropped in all for want of room."""
+        for level, kind, value in notes:
+            if level == socket.SOL_SOCKET and kind == _SO_RXQ_OVFL and len(value) == _COUNTER.size:
+                dropped = int(_COUNTER.unpack(value)[0])
+                self.overruns += (dropped - self._dropped) & 0xFFFFFFFF
+                self._dropped = dropped
+
+    def write(self, data: bytes) -> None:
+        self._socket.send(pack_frame(self._identifier, data, self._fd, self._switch), socket.MSG_DONTWAIT)
+
+    def state(self) -> State:
+        """An interface that is up and has no carrier is off the bus: can_bus_off() takes it away."""
+        with contextlib.suppress(OSError):
+            carrier = (_NET / self._interface / "carrier").read_text().strip()
+            return "error-active" if carrier == "1" else "bus-off"
+        return "unknown"
+
+    def close(self) -> None:
+        shut_down(self._bus)
+
+
+def prepare(sock: socket.socket) -> None:
+    """Room for bursts, its overruns told, error frames in, our own frames back, FD frames seen.
+
+    Raises `OSError` if the interface is down: binding to it does not tell.
+    """
+    number = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+    if number:
+        raise OSError(number, os.strerror(number))
+    widen(sock)
+    for level, option, value in (
+        (socket.SOL_SOCKET, _SO_RXQ_OVFL, 1),
+        (socket.SOL_SOCKET, _SO_TIMESTAMPNS, 0),
+        (_SOL_CAN_RAW, _CAN_RAW_ERR_FILTER, FILTER),
+        (_SOL_CAN_RAW, _CAN_RAW_RECV_OWN_MSGS, 1),
+        (_SOL_CAN_RAW, _CAN_RAW_FD_FRAMES, 1),
+    ):
+        sock.setsockopt(level, option, value)
+
+
+def widen(sock: socket.socket) -> None:
+    """The default receive buffer holds fewer frames than one long classic transfer."""
+    for option in (_SO_RCVBUFFORCE, socket.SO_RCVBUF):
+        with contextlib.suppress(OSError):
+            return sock.setsockopt(socket.SOL_SOCKET, option, _RECEIVE_BYTES)
+
+
+class BusPort:
+    """Any interface of python-can. It does not tell when a frame has left."""
+
+    confirms = False
+
+    def __init__(self, bus: "BusABC", identifier: int, fd: bool, switch: bool) -> None:
+        from can import BusABC, Message
+        from can import BusState as Told
+
+        self._bus, self._message = bus, Message
+        self._identifier, self._fd, self._switch = identifier, fd, switch
+        self._tells = getattr(type(bus), "state", None) not in (None, BusABC.state)
+        self._states: dict[Any, State] = {
+            Told.ACTIVE: "error-active",
+            Told.PASSIVE: "error-passive",
+            Told.ERROR: "bus-off",
+        }
+        line = getattr(bus, "serialPortOrig", None)
+        self._line = line if isinstance(line, BufferedLine) else None
+        self.overruns = 0
+        if (number := self.fileno()) is not None:
+            with contextlib.suppress(OSError), socket.socket(fileno=socket.dup(number)) as sock:
+                widen(sock)
+
+    def fileno(self) -> int | None:
+        try:
+            number = self._bus.fileno()
+        except Exception:  # how an interface says that it has none is its own affair
+            return None
+        return number if number >= 0 else None
+
+    def receive(self, timeout_s: float) -> Frame | None:
+        """The next frame, waited for. Raises whatever the driver raises."""
+        message = self._bus.recv(timeout_s)
+        return None if message is None else frame_of(message)
+
+    def read(self, unreadable: Callable[[], bool]) -> Arrivals:
+        frames: list[Frame] = []
+        for _ in range(FRAMES):
+            try:
+                frame = self.receive(0)
+            except Exception as error:  # an interface may raise anything on a line it cannot read
+                if unreadable() or is_loss(error):
+                    return frames, False, f"lost: {error.__cause__ or error}"
+                continue
+            if frame is not None:
+                frames.append(frame)
+            elif not (self._line and self._line.left):  # None is also a line that is no frame
+                return frames, False, ""
+        return frames, True, ""
+
+    def message(self, data: bytes) -> "Message":
+        return self._message(
+            arbitration_id=self._identifier,
+            is_extended_id=True,
+            is_fd=self._fd,
+            bitrate_switch=self._switch,
+            data=data,
+        )
+
+    def write(self, data: bytes) -> None:
+        self.deliver(data, 0)
+
+    def deliver(self, data: bytes, timeout_s: float) -> None:
+        """Send one frame, for at most `timeout_s`. Raises as `write` does."""
+        try:
+            self._bus.send(self.message(data), timeout_s)
+        except Exception as error:  # a driver may raise anything
+            raise OSError(error_number(error) or errno.EAGAIN, str(error)) from error
+
+    def state(self) -> State:
+        if not self._tells:
+            return "unknown"
+        with contextlib.suppress(Exception):
+            return self._states.get(self._bus.state, "unknown")
+        return "unknown"
+
+    def close(self) -> None:
+        if self._line is not None:
+            self._line.hurry()
+        shut_down(self._bus)
+
+
+def frame_of(message: "Message") -> Frame:
+    """A message of python-can as SocketCAN would have it."""
+    kind = EXTENDED if message.is_extended_id else 0
+    if message.is_remote_frame:
+        kind |= REMOTE
+    if message.is_error_frame:
+        kind |= ERROR
+    return message.arbitration_id | kind, message.data, FD if message.is_fd else 0
+
+
+def error_number(error: BaseException) -> int | None:
+    """The errno behind an error of python-can, where there is one."""
+    for fault in (error, error.__cause__):
+        number = getattr(fault, "error_code", None) or getattr(fault, "errno", None)
+        if isinstance(number, int):
+            return number
+    return None
+
+
+def is_loss(error: BaseException) -> bool:
+    """Whether the device is gone; else it is only input that is no CAN frame."""
+    return (
+        isinstance(error, OSError) or isinstance(error.__cause__, OSError) or error_number(error) is not None
+    )
+
+
+def shut_down(bus: Any) -> None:
+    """Let go of a bus. Never raises: a driver may raise anything, and it is gone anyway."""
+    with contextlib.suppress(Exception):
+        bus.shutdown()
+    with contextlib.suppress(Exception):  # slcan does not come to it where the adapter has gone
+        bus.serialPortOrig.close()

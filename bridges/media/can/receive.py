@@ -1,0 +1,160 @@
+"""Frames of a CAN bus to messages: own frames out, a thread where an interface has no descriptor."""
+
+import contextlib
+import logging
+from asyncio import AbstractEventLoop
+from collections import deque
+from collections.abc import Callable
+from threading import Thread
+
+from bridges.media.can.codec import ANONYMOUS, NODE_MAX, RESERVED, SERVICE, SUBJECT_MAX, Reassembler
+from bridges.media.can.port import FRAMES, BusPort, is_loss
+from bridges.media.can.socketcan import ERROR, EXTENDED, FD, IDENTIFIER, KINDS, OWN, Frame
+from bus.hub import Stats
+
+log = logging.getLogger("buscoupler.bridges")
+
+_ARRIVALS = 65536  # frames that a reader thread may be ahead of the loop
+_FAULTS_MAX = 1000  # unreadable inputs in a row before the bus is made anew
+_READ_S = 0.05
+_SAME = SERVICE | ANONYMOUS | RESERVED | SUBJECT_MAX << 8 | NODE_MAX  # what two nodes may not share
+
+
+class Inbound:
+    """Frames of the bus to messages: own frames out, foreign frames counted, transfers put together.
+
+    Never trusts `is_rx`: udp_multicast sets it on frames that we sent ourselves, and SocketCAN clears it
+    on those of other programs of this machine. The node id in the CAN id tells, with the mark `OWN` where
+    the port confirms, else with `own`, what was sent.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        identifier: int,
+        fd: bool,
+        stats: Stats,
+        own: deque[bytes],
+        on_confirmed: Callable[[bytes | bytearray], None],
+        on_error: Callable[[int, bytes | bytearray], None],
+    ) -> None:
+        self._name, self._identifier, self._fd, self._stats = name, identifier, fd, stats
+        self._own, self._on_confirmed, self._on_error = own, on_confirmed, on_error
+        self._reassembler = Reassembler(identifier >> 8 & SUBJECT_MAX, stats.rejected)
+        self._faults = 0
+        self._warned = False
+
+    def note_fault(self) -> bool:
+        """Count input that could not be read; whether it was too much of it."""
+        self._stats.reject("unreadable")
+        self._faults += 1
+        return self._faults > _FAULTS_MAX
+
+    def messages(self, now: float, frames: list[Frame]) -> list[bytes]:
+        """The messages that `frames` complete, in order."""
+        self._faults = 0
+        ours, fd, feed = self._identifier, self._fd, self._reassembler.feed
+        found = []
+        for identifier, data, marks in frames:
+            if identifier & KINDS != EXTENDED:
+                self._no_data_frame(identifier, data)
+            elif not (identifier ^ ours) & _SAME:
+                self._hear_own(identifier, data, marks)
+            elif marks & FD and not fd:
+                self._stats.reject("fd on classic")
+            elif (message := feed(now, identifier, data)) is not None:
+                found.append(message)
+        return found
+
+    def _no_data_frame(self, identifier: int, data: bytes | bytearray) -> None:
+        if identifier & ERROR:
+            self._on_error(identifier & IDENTIFIER, data)
+        else:
+            self._stats.reject("foreign")
+
+    def _hear_own(self, identifier: int, data: bytes | bytearray, marks: int) -> None:
+        if marks & OWN:
+            return self._on_confirmed(data)
+        if identifier & IDENTIFIER == self._identifier and take_echo(self._own, data):
+            return self._stats.reject("echo")
+        self._stats.reject("conflict")
+        if not self._warned:
+            self._warned = True
+            node = self._identifier & NODE_MAX
+            log.error("%s: node-ID conflict: another node sends as %d", self._name, node)
+        return None
+
+
+def take_echo(own: deque[bytes], data: bytes | bytearray) -> bool:
+    """Whether `data` is among the frames sent; if so, it and all before it are forgotten."""
+    if own and own[0] == data:
+        own.popleft()
+        return True
+    if data not in own:
+        return False
+    while own.popleft() != data:
+        pass
+    return True
+
+
+class Reader:
+    """The thread of an interface without a descriptor: hands frames to the loop, a bounded run at a time."""
+
+    def __init__(
+        self,
+        port: BusPort,
+        loop: AbstractEventLoop,
+        on_frames: Callable[[list[Frame], int, int], None],
+        on_lost: Callable[[str], None],
+    ) -> None:
+        self._port, self._loop = port, loop
+        self._on_frames, self._on_lost = on_frames, on_lost
+        self._arrived: deque[Frame] = deque()
+        self._lost = self._unreadable = 0
+        self._called = self._stopped = False
+        self._thread = Thread(target=self._run, name="can read", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        faults = 0
+        while not self._stopped:
+            try:
+                frame = self._port.receive(_READ_S)
+            except Exception as error:  # a driver may raise anything
+                faults += 1
+                if faults > _FAULTS_MAX or is_loss(error):
+                    return self._call(self._on_lost, f"lost: {error}")
+                self._unreadable += 1
+                continue
+            faults = 0
+            if frame is not None:
+                self._take(frame)
+        return None
+
+    def _take(self, frame: Frame) -> None:
+        if len(self._arrived) >= _ARRIVALS:
+            self._lost += 1
+            return
+        self._arrived.append(frame)
+        if not self._called:
+            self._called = True
+            self._call(self._deliver)
+
+    def _call(self, function: Callable[..., None], *arguments: str) -> None:
+        with contextlib.suppress(RuntimeError):  # the loop has closed: nobody is there to be told
+            self._loop.call_soon_threadsafe(function, *arguments)
+
+    def _deliver(self) -> None:
+        # cleared first: a frame that comes in between calls once too often, never once too few
+        self._called = False
+        frames = [self._arrived.popleft() for _ in range(min(len(self._arrived), FRAMES))]
+        lost, self._lost = self._lost, 0
+        unreadable, self._unreadable = self._unreadable, 0
+        self._on_frames(frames, lost, unreadable)
+        if self._arrived and not self._called:
+            self._called = True
+            self._loop.call_soon(self._deliver)
+
+    def stop(self) -> None:
+        self._stopped = True
+        self._thread.join(1.0)

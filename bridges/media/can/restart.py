@@ -1,0 +1,88 @@
+"""Restarts a SocketCAN controller that went bus-off, after growing, jittered pauses, where we may."""
+
+import errno
+import logging
+import os
+import socket
+from asyncio import AbstractEventLoop, Future, TimerHandle
+from collections.abc import Callable
+
+from bridges.media.can.netlink import restart_request, result
+
+log = logging.getLogger("buscoupler.bridges")
+
+_ANSWER_S = 1.0
+_PURGE_S = 1.0  # by then the kernel has emptied the device's queue: nothing old comes out
+_REFUSED = (errno.EPERM, errno.EACCES, errno.EOPNOTSUPP)
+
+
+def restart(interface: str) -> int:
+    """Ask the kernel to restart the controller of `interface`; the errno it answers, 0 for success.
+
+    EBUSY: it is not bus-off, or restarts by itself (`restart-ms`). EPERM: it takes CAP_NET_ADMIN.
+    """
+    try:
+        with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE) as sock:
+            sock.settimeout(_ANSWER_S)
+            sock.send(restart_request(socket.if_nametoindex(interface)))
+            number = result(sock.recv(4096))
+    except TimeoutError:
+        return errno.ETIMEDOUT
+    except OSError as error:
+        return error.errno or errno.ENODEV
+    return errno.EPROTO if number is None else number
+
+
+class Restarter:
+    """One interface's recoveries. A controller that soon goes off again is restarted later each time."""
+
+    def __init__(
+        self,
+        interface: str,
+        loop: AbstractEventLoop,
+        retry_min_s: float,
+        retry_max_s: float,
+        jitter: Callable[[float, float], float],
+    ) -> None:
+        self._interface, self._loop, self._jitter = interface, loop, jitter
+        self._min_s, self._max_s = retry_min_s, retry_max_s
+        self._pause_s, self._recovered_s = retry_min_s, loop.time()
+        self._timer: TimerHandle | None = None
+        self._off = self._refused = False
+
+    def bus_off(self) -> None:
+        """The controller is off the bus; it is restarted until `recovered` is called."""
+        if self._off:
+            return
+        self._off = True
+        if self._loop.time() - self._recovered_s > _PURGE_S + self._pause_s:
+            self._pause_s = self._min_s
+        self._later()
+
+    def recovered(self) -> None:
+        self._off, self._recovered_s = False, self._loop.time()
+        self.close()
+
+    def close(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _later(self) -> None:
+        self._timer = self._loop.call_later(_PURGE_S + self._pause_s * self._jitter(0.5, 1.0), self._try)
+        self._pause_s = min(2 * self._pause_s, self._max_s)
+
+    def _try(self) -> None:
+        self._timer = None
+        self._loop.run_in_executor(None, restart, self._interface).add_done_callback(self._tried)
+
+    def _tried(self, future: "Future[int]") -> None:
+        if future.cancelled() or not self._off:
+            return
+        number = future.result()
+        if number in _REFUSED and not self._refused:
+            self._refused = True
+            why, name = os.strerror(number), self._interface
+            log.warning("%s is bus-off and we may not restart it (%s): set its restart-ms", name, why)
+        if number not in _REFUSED:
+            self._later()

@@ -1,0 +1,284 @@
+"""Messages to frames of a CAN bus, two ways: from the loop, or from a thread where a driver may block."""
+
+import errno
+from asyncio import AbstractEventLoop, Future, Handle
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+from bridges.media.can.codec import segment
+from bridges.media.can.port import BusPort, Port
+from bridges.media.shedding import ShedQueue
+from bus.wire.extent import message_bytes
+
+if TYPE_CHECKING:
+    from bridges.media.can import CanLink
+
+_FRAMES = 256  # sent in one turn of the loop
+_RETRY_MIN_S, _RETRY_MAX_S = 0.001, 0.05
+_STALL_S = 5.0
+_CONFIRM_S = 1.0
+_BLOCKED_S = 1.0  # for one frame, in a driver that waits
+_TRANSIENT = (errno.EAGAIN, errno.ENOBUFS, errno.ENOMEM, errno.EBUSY, errno.EINTR)
+
+
+class Outbound:
+    """What both ways share: the queue, and its tending while nothing moves."""
+
+    def __init__(
+        self, link: "CanLink", port: Port, loop: AbstractEventLoop, on_lost: Callable[[str], None]
+    ) -> None:
+        self._link, self._port, self._loop, self._on_lost = link, port, loop, on_lost
+        self._queue = ShedQueue(link.stats, link.shed)
+        self._closed = self.held = False
+        self._tending: Handle | None = None
+        self._pacing: Handle | None = None
+
+    def put(self, messages: list[bytes]) -> None:
+        """Queue what fits and can be cut out of padding at the other end; drop the rest, counted."""
+        whole = [message for message in messages if message and message_bytes(message) == len(message)]
+        if len(whole) < len(messages):
+            self._link.stats.drop("malformed", len(messages) - len(whole))
+        self._queue.put(self._loop.time(), whole)
+        self.pump()
+        self._tend_later()
+
+    def _take(self) -> tuple[float, bytes] | None:
+        """The next message; where only the rate forbids one, come back when it does not."""
+        taken = self._queue.take(self._loop.time())
+        if taken is None and self._queue and self._pacing is None:
+            self._pacing = self._loop.call_at(self._queue.ready_s(), self._paced)
+        return taken
+
+    def _paced(self) -> None:
+        self._pacing = None
+        self.pump()
+
+    def pump(self) -> None:
+        """Send what can be sent now."""
+        raise NotImplementedError
+
+    def confirm(self, data: bytes | bytearray) -> None:
+        """One of our frames was on the wire."""
+
+    def hold(self, reason: str) -> None:
+        """Stop sending; what the driver has of ours is given up. What waits grows stale in time."""
+        self.held = True
+
+    def resume(self) -> None:
+        self.held = False
+        self.pump()
+
+    def _segments(self, message: bytes) -> list[bytes]:
+        return segment(message, self._link.next_transfer_id(), self._link.sends_fd)
+
+    def _tend_later(self) -> None:
+        if self._tending is None and not self._closed and self._link.stats.queued:
+            self._tending = self._loop.call_later(min(self._link.age_s, _CONFIRM_S) / 2, self._tend_now)
+
+    def _tend_now(self) -> None:
+        self._tending = None
+        self._queue.expire(self._loop.time())
+        self._tend()
+        self._tend_later()
+
+    def _tend(self) -> None:
+        pass
+
+    def purge(self, reason: str) -> list[bytes]:
+        """Drop what waits; those messages."""
+        return self._queue.clear(reason)
+
+    def close(self, reason: str) -> None:
+        self._closed = True
+        for handle in (self._tending, self._pacing):
+            if handle is not None:
+                handle.cancel()
+        self._queue.clear(reason)
+
+
+class DirectSender(Outbound):
+    """Sends from the loop. Where the port confirms, few frames at a time are the driver's.
+
+    What a driver has cannot be taken back: the fewer, the less comes out late, after a bus-off.
+    """
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self._pending: deque[bytes] = deque()  # frames of one message that are still to be written
+        self._message = b""  # that one
+        self._taken: tuple[float, bytes] | None = None  # that message, while none of it is written
+        self._flight: deque[tuple[bytes, int]] = deque()  # written; with a message's size at its last frame
+        self._handle: Handle | None = None
+        self._pause_s = _RETRY_MIN_S
+        self._fresh_s = self._moved_s = self._loop.time()
+        self._blocked_s: float | None = None
+
+    def pump(self) -> None:
+        if self._handle is not None or self.held or self._closed:
+            return
+        self._refuse_stale()
+        for _ in range(_FRAMES):
+            if len(self._flight) >= self._link.in_flight or not (self._pending or self._next()):
+                return
+            try:
+                self._port.write(self._pending[0])
+            except OSError as error:
+                return self._blocked(error)
+            self._written()
+        self._handle = self._loop.call_soon(self._again)
+
+    def _again(self) -> None:
+        self._handle = None
+        self.pump()
+
+    def _next(self) -> bool:
+        self._taken = taken = self._take()
+        if taken is None:
+            return False
+        self._fresh_s, message = taken
+        self._message = message
+        self._pending.extend(self._segments(message))
+        return True
+
+    def _refuse_stale(self) -> None:
+        """A transfer that has waited too long for its first frame to be written, or for its next one."""
+        if self._pending and self._loop.time() - self._fresh_s > self._link.age_s:
+            self._give_up_pending("stale")
+
+    def _written(self) -> None:
+        self._fresh_s = self._moved_s = self._loop.time()
+        self._blocked_s, self._pause_s, self._taken = None, _RETRY_MIN_S, None
+        data = self._pending.popleft()
+        size = 0 if self._pending else len(self._message)
+        if self._port.confirms:
+            self._flight.append((data, size))
+            return
+        self._link.own.append(data)
+        if size:
+            self._queue.settle(size)
+
+    def confirm(self, data: bytes | bytearray) -> None:
+        """Frames leave in order: what was written before this one has left too."""
+        flight = self._flight
+        if not flight or (flight[0][0] != data and all(data != written for written, _ in flight)):
+            return  # of a transfer that was given up
+        self._moved_s = self._loop.time()
+        if self._handle is not None:  # there is room now
+            self._handle.cancel()
+            self._handle = None
+        while self._flight:
+            written, size = self._flight.popleft()
+            if size:
+                self._queue.settle(size)
+            if written == data:
+                return
+
+    def _blocked(self, error: OSError) -> None:
+        now = self._loop.time()
+        if self._blocked_s is None:
+            self._blocked_s = now
+        # SocketCAN says when it is lost, and opened anew it would take more frames to come out late
+        stalled = not self._port.confirms and now - self._blocked_s > _STALL_S
+        if error.errno not in _TRANSIENT or stalled:
+            return self._on_lost(f"cannot send: {error.strerror or error}")
+        self._give_back()
+        self._handle = self._loop.call_later(self._pause_s, self._again)
+        self._pause_s = min(2 * self._pause_s, _RETRY_MAX_S)
+        return None
+
+    def _give_back(self) -> None:
+        """What has not begun waits on, to grow old or be replaced."""
+        if self._taken is not None:
+            self._queue.untake(*self._taken)
+            self._link.take_back_transfer_id()
+            self._taken = None
+            self._pending.clear()
+
+    def _tend(self) -> None:
+        still_s = self._loop.time() - self._moved_s
+        controller_works = self._link.bus_state in ("error-active", "unknown")
+        if self._flight and still_s > max(_CONFIRM_S, self._link.age_s) and controller_works:
+            self.forget("unconfirmed")
+        self._refuse_stale()
+        self.pump()
+
+    def forget(self, reason: str) -> None:
+        """Confirmations are lost: count no more on those that are due."""
+        self._link.own.extend(data for data, _ in self._flight)  # they may come back yet, to the next socket
+        for _, size in self._flight:
+            if size:
+                self._queue.settle(size, reason)
+        self._flight.clear()
+
+    def _give_up_pending(self, reason: str) -> None:
+        if self._pending:
+            self._pending.clear()
+            self._taken = None
+            self._queue.settle(len(self._message), reason)
+
+    def hold(self, reason: str) -> None:
+        super().hold(reason)
+        self._give_up_pending(reason)
+        self.forget(reason)
+
+    def purge(self, reason: str) -> list[bytes]:
+        self._give_back()
+        begun = [self._message] if self._pending else []
+        self._give_up_pending(reason)
+        return begun + super().purge(reason)
+
+    def close(self, reason: str) -> None:
+        if self._handle is not None:
+            self._handle.cancel()
+        self._give_up_pending(reason)
+        self.forget(reason)
+        super().close(reason)
+
+
+class ThreadSender(Outbound):
+    """For drivers that may block: one transfer at a time, in one worker thread."""
+
+    _port: BusPort
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self._worker = ThreadPoolExecutor(1, thread_name_prefix="can send")
+        self._size = 0  # of the message that the thread has
+
+    def pump(self) -> None:
+        if self._size or self.held or self._closed:
+            return
+        taken = self._take()
+        if taken is None:
+            return
+        self._size = len(taken[1])
+        segments = self._segments(taken[1])
+        self._link.own.extend(segments)
+        future = self._loop.run_in_executor(self._worker, _send_all, self._port, segments)
+        future.add_done_callback(self._done)
+
+    def _done(self, future: "Future[None]") -> None:
+        if self._closed or future.cancelled():
+            return
+        error = future.exception()
+        self._settle("" if error is None else "stalled")
+        if error is not None and getattr(error, "errno", errno.EAGAIN) not in _TRANSIENT:
+            return self._on_lost(f"cannot send: {error}")
+        return self.pump()
+
+    def _settle(self, reason: str) -> None:
+        if self._size:
+            self._queue.settle(self._size, reason)
+            self._size = 0
+
+    def close(self, reason: str) -> None:
+        self._worker.shutdown(wait=False, cancel_futures=True)
+        self._settle(reason)
+        super().close(reason)
+
+
+def _send_all(port: BusPort, segments: list[bytes]) -> None:
+    for data in segments:
+        port.deliver(data, _BLOCKED_S)

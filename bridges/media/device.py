@@ -1,0 +1,206 @@
+"""What links that open one device have in common: opening off the loop, losing it, opening it again."""
+
+import logging
+import random
+import re
+from asyncio import AbstractEventLoop, Future, Handle, TimerHandle
+from collections.abc import Callable
+from functools import partial
+from typing import Generic, Literal, Protocol, TypeVar
+
+from bus.errors import LinkError
+from bus.hub import Hub, Pipe, Stats
+from bus.wire.batch import Batch
+
+log = logging.getLogger("buscoupler.bridges")
+
+State = Literal["closed", "opening", "up", "waiting"]
+D = TypeVar("D")
+
+
+class DevicePipe(Pipe, Protocol):
+    """A pipe on an open device; `start` attaches it to the hub."""
+
+    def start(self) -> None: ...
+
+
+class OpenPipe:
+    """What pipes that own one open device have in common: the ledger of what comes too late, and one end.
+
+    `start`, `_put` and `_end` are the medium's own; it calls `_gone(why)` when the device is lost.
+    """
+
+    def __init__(
+        self, name: str, stats: Stats, hub: Hub, loop: AbstractEventLoop, on_close: Callable[[str], None]
+    ) -> None:
+        self.name, self.stats = name, stats
+        self._hub, self._loop, self._on_close = hub, loop, on_close
+        self._closed = False
+
+    def start(self) -> None:
+        """Begin to read, and attach to the hub. May raise `OSError`: the device is of no use."""
+        raise NotImplementedError
+
+    def _put(self, batch: Batch) -> None:
+        """Send, queue or drop each message of `batch`, already counted as offered; never blocks or raises."""
+        raise NotImplementedError
+
+    def _end(self, why: str) -> None:
+        """Stop timers, readers and writers; settle what is queued as `closed`; close the device."""
+        raise NotImplementedError
+
+    def send(self, batch: Batch) -> None:
+        self.stats.offered += batch.count
+        if self._closed:
+            return self.stats.drop("closed", batch.count)
+        return self._put(batch)
+
+    def close(self) -> None:
+        self._gone("closed")
+
+    def _gone(self, why: str) -> None:
+        """The end, whoever brings it about; `why` goes to the link. Idempotent."""
+        if self._closed:
+            return
+        self._closed = True
+        self._hub.detach(self)
+        self._end(why)
+        self._on_close(why)
+
+
+def cancel(*timers: Handle | None) -> None:
+    """Cancel those that there are."""
+    for timer in timers:
+        if timer is not None:
+            timer.cancel()
+
+
+class DeviceLink(Generic[D]):
+    """Opens one device and keeps it open: a lost device is tried again after growing, jittered pauses.
+
+    `state` is `closed`, `opening`, `up` or `waiting`; `fault` is the last trouble in words; `losses`
+    counts how often an open device was lost. `stats` goes on counting from one opening to the next.
+    """
+
+    _hub: Hub
+    _loop: AbstractEventLoop
+
+    def __init__(
+        self,
+        name: str,
+        retry_min_s: float = 0.1,
+        retry_max_s: float = 10.0,
+        jitter: Callable[[float, float], float] = random.uniform,
+    ) -> None:
+        if not 0 < retry_min_s <= retry_max_s:
+            raise LinkError(f"{name}: retry_min_s must be above 0 and at most retry_max_s")
+        self.name = name
+        self.state: State = "closed"
+        self.fault = ""
+        self.losses = 0
+        self.stats = Stats()
+        self.pipe: DevicePipe | None = None
+        self._retry_min_s, self._retry_max_s, self._jitter = retry_min_s, retry_max_s, jitter
+        self._pause_s = retry_min_s
+        self._up_s = 0.0
+        self._generation = 0
+        self._timer: TimerHandle | None = None
+
+    def _open_device(self) -> D:
+        """The device, open; may block and may raise anything: it runs in a worker thread."""
+        raise NotImplementedError
+
+    def _release(self, device: D) -> None:
+        """Let go of a device that is open; never raises."""
+        raise NotImplementedError
+
+    def _make_pipe(self, device: D, on_close: Callable[[str], None]) -> DevicePipe:
+        """A pipe that owns `device` and calls `on_close(why)` once, when it is gone."""
+        raise NotImplementedError
+
+    def open(self, hub: Hub, loop: AbstractEventLoop) -> None:
+        """Start opening the device; returns at once."""
+        self._hub, self._loop = hub, loop
+        if self.state == "closed":
+            self._generation += 1
+            self._begin()
+
+    def _begin(self) -> None:
+        self._timer = None
+        self.state = "opening"
+        generation = self._generation
+        future = self._loop.run_in_executor(None, self._open_current, generation)
+        future.add_done_callback(partial(self._begun, generation))
+
+    def _open_current(self, generation: int) -> D | None:
+        device = self._open_device()
+        if generation == self._generation:
+            return device
+        self._release(device)
+        return None
+
+    def _begun(self, generation: int, future: "Future[D | None]") -> None:
+        if future.cancelled():
+            return
+        error = future.exception()
+        if generation != self._generation:
+            if error is None and (device := future.result()) is not None:
+                self._release(device)
+        elif error is not None:
+            self._wait(_words(error))
+        elif (device := future.result()) is not None:
+            self._go_up(device)
+
+    def _go_up(self, device: D) -> None:
+        try:
+            self.pipe = self._make_pipe(device, partial(self._lost, self._generation))
+        except OSError as error:
+            self._release(device)
+            return self._wait(_words(error))
+        self.state, self._up_s = "up", self._loop.time()
+        try:
+            self.pipe.start()
+        except OSError as error:
+            self._cannot_start(_words(error))
+        else:
+            log.info("%s: up", self.name)
+
+    def _cannot_start(self, why: str) -> None:
+        """What opens is no device yet: a regular file, or one pulled out meanwhile."""
+        self._generation += 1  # what its pipe says of the end is no news
+        if self.pipe is not None:
+            self.pipe.close()
+        self.state = "opening"
+        self._wait(why)
+
+    def _lost(self, generation: int, why: str) -> None:
+        self.pipe = None
+        if generation != self._generation:
+            return
+        self.losses += 1
+        if self._loop.time() - self._up_s > self._pause_s:  # one that opens but never stays still backs off
+            self._pause_s = self._retry_min_s
+        self._wait(why)
+
+    def _wait(self, why: str) -> None:
+        if self.fault != why or self.state == "up":
+            log.warning("%s: %s; will go on trying", self.name, why)
+        self.state, self.fault = "waiting", why
+        self._timer = self._loop.call_later(self._pause_s * self._jitter(0.5, 1.0), self._begin)
+        self._pause_s = min(2 * self._pause_s, self._retry_max_s)
+
+    def close(self) -> None:
+        """Stop and let go of the device. Idempotent."""
+        self._generation += 1
+        self.state = "closed"
+        self._pause_s = self._retry_min_s
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self.pipe is not None:
+            self.pipe.close()
+
+
+def _words(error: BaseException) -> str:
+    """What is wrong, for people: drivers quote the system's errors with their numbers, some twice."""
+    return re.sub(r"\[Errno -?\d+\] ", "", str(error)) or type(error).__name__

@@ -1,0 +1,196 @@
+"""The loop's side of an I2C bus: a pipe for each target, and the bus that they are on."""
+
+from asyncio import AbstractEventLoop, TimerHandle
+from collections.abc import Callable
+from itertools import groupby
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from bridges.media.i2c.poll import Lane, Report, TargetState
+from bridges.media.shedding import Shed, fitting
+from bus.hub import Hub, Stats
+from bus.wire.batch import Batch, from_payloads, payloads
+
+if TYPE_CHECKING:
+    from bridges.media.i2c.run import Runner
+
+_AWAY_S = 0.1  # until a target joins again whose pipe was closed
+
+
+class TargetPipe:
+    """One target. `stats` goes on counting from one opening of the bus to the next.
+
+    `state` is `closed` (the bus is), `linking`, `up`, `stalled` (it answers, but nobody serves its mailbox),
+    `absent` (it does not answer) or `stuck` (no target of the bus does); `fault` is its last error in words.
+    `resets` counts new beginnings after the first, `failures` accesses that failed.
+    """
+
+    def __init__(self, name: str, address: int, shed: Shed) -> None:
+        self.name, self.address, self.shed = name, address, shed
+        self.stats = Stats()
+        self._hub: Hub | None = None
+        self._lane: Lane | None = None
+        self._wake: Callable[[], None] = lambda: None
+        self._on_close: Callable[[TargetPipe], None] = lambda _: None
+        self._clock: Callable[[], float] = monotonic
+        self._resets = self._failures = 0
+
+    @property
+    def state(self) -> TargetState:
+        return self._lane.state if self._lane is not None else "closed"
+
+    @property
+    def fault(self) -> str:
+        return self._lane.fault if self._lane is not None else ""
+
+    @property
+    def resets(self) -> int:
+        return self._resets + (self._lane.controller.resets if self._lane is not None else 0)
+
+    @property
+    def failures(self) -> int:
+        return self._failures + (self._lane.controller.nacks if self._lane is not None else 0)
+
+    def open(
+        self,
+        hub: Hub,
+        lane: Lane,
+        wake: Callable[[], None],
+        clock: Callable[[], float],
+        on_close: Callable[["TargetPipe"], None],
+    ) -> None:
+        """The bus is open: join `hub`. `clock` is the poller's; `on_close` is told when it leaves."""
+        self._hub, self._lane, self._wake, self._clock = hub, lane, wake, clock
+        self._on_close = on_close
+        hub.attach(self)
+
+    def send(self, batch: Batch) -> None:
+        self.stats.offered += batch.count
+        lane = self._lane
+        if lane is None:
+            return self.stats.drop("closed", batch.count)
+        if reason := lane.refused:
+            return self.stats.drop(reason, batch.count)
+        fit = fitting(payloads(batch), self.stats)
+        with lane.lock:
+            lane.queue.put(self._clock(), fit)
+        return self._wake()
+
+    def take(self, reports: list[Report]) -> None:
+        """What the poller says of this target, in order."""
+        for report in reports:
+            if report.outcome:
+                self._settle(report)
+            for reason, number in (report.rejected or {}).items():
+                self.stats.reject(reason, number)
+        messages = [report.message for report in reports if report.message is not None]
+        if messages and self._hub is not None:
+            self._hub.publish(from_payloads(messages), self)
+
+    def _settle(self, report: Report) -> None:
+        stats = self.stats
+        stats.queued -= report.number
+        stats.queued_bytes -= report.size
+        if report.outcome == "sent":
+            stats.sent += report.number
+            stats.sent_bytes += report.size
+        else:
+            stats.drop(report.outcome, report.number)
+
+    def close(self) -> None:
+        """Leave the hub; what is queued is dropped. Idempotent; the bus and the other targets go on.
+
+        While the bus is open it joins again soon, as any link opens a pipe that was closed.
+        """
+        hub, lane, self._hub, self._lane = self._hub, self._lane, None, None
+        if hub is None or lane is None:
+            return
+        hub.detach(self)
+        self._resets += lane.controller.resets
+        self._failures += lane.controller.nacks
+        self._wake = lambda: None
+        if self.stats.queued:
+            self.stats.drop("closed", self.stats.queued)
+            self.stats.queued = self.stats.queued_bytes = 0
+        lane.closed = True
+        self._on_close(self)
+
+    def holds(self, lane: Lane) -> bool:
+        """Whether it is open on `lane`: reports of an opening before are of no use."""
+        return self._lane is lane
+
+
+class I2cBus:
+    """An open bus, with all its targets; what `DeviceLink` takes for its one pipe."""
+
+    def __init__(
+        self,
+        name: str,
+        targets: dict[int, TargetPipe],
+        make_lane: Callable[[TargetPipe], Lane],
+        hub: Hub,
+        loop: AbstractEventLoop,
+        on_close: Callable[[str], None],
+    ) -> None:
+        self.name, self.stats = name, Stats()
+        self._targets, self._make_lane, self._hub = targets, make_lane, hub
+        self.lanes = {address: make_lane(target) for address, target in targets.items()}
+        self._loop, self._on_close = loop, on_close
+        self._joining: dict[int, TimerHandle] = {}
+        self.runner: Runner | None = None
+        self._closed = False
+
+    @property
+    def stuck(self) -> bool:
+        return self.runner is not None and self.runner.poller.stuck
+
+    def start(self) -> None:
+        assert self.runner is not None
+        for target in self._targets.values():
+            self._open(target)
+        self.runner.start()
+
+    def _open(self, target: TargetPipe) -> None:
+        assert self.runner is not None
+        lane = self.lanes[target.address]
+        target.open(self._hub, lane, self.runner.wake, self._loop.time, self._left)
+
+    def _left(self, target: TargetPipe) -> None:
+        """Somebody closed this one alone."""
+        if not self._closed:
+            self._joining[target.address] = self._loop.call_later(_AWAY_S, self._join, target)
+
+    def _join(self, target: TargetPipe) -> None:
+        assert self.runner is not None
+        del self._joining[target.address]
+        lane = self.lanes[target.address] = self._make_lane(target)
+        self.runner.poller.join(lane)
+        self._open(target)
+        self.runner.wake()
+
+    def send(self, batch: Batch) -> None:
+        """To every target."""
+        for target in self._targets.values():
+            target.send(batch)
+
+    def on_reports(self, reports: list[Report]) -> None:
+        """On the loop. Neighbours of one target make one batch."""
+        for lane, some in groupby(reports, key=lambda report: report.lane):
+            target = self._targets[lane.address]
+            if target.holds(lane):
+                target.take(list(some))
+
+    def close(self) -> None:
+        self.gone("closed")
+
+    def gone(self, why: str) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        for timer in self._joining.values():
+            timer.cancel()
+        if self.runner is not None:
+            self.runner.stop()
+        for target in self._targets.values():
+            target.close()
+        self._on_close(why)

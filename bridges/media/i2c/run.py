@@ -1,0 +1,190 @@
+"""What drives a poller: a thread for an adapter that blocks, the event loop for one that does not."""
+
+import contextlib
+import os
+import select
+from asyncio import AbstractEventLoop, TimerHandle
+from collections import deque
+from collections.abc import Callable
+from threading import Lock, Thread
+from typing import Protocol
+
+from bridges.media.i2c.alert import Alert
+from bridges.media.i2c.poll import AdapterGoneError, Poller, Report
+
+_REPORTS_MAX = 1024  # the thread may be ahead of the loop
+_DELIVER = 256
+_LATE_S = 0.05
+
+
+class Runner(Protocol):
+    """`start` begins, `wake`: there is something to send, `stop` ends; it lets go of the adapter itself."""
+
+    poller: Poller
+
+    def start(self) -> None: ...
+    def wake(self) -> None: ...
+    def stop(self) -> None: ...
+    def report(self, report: Report) -> None: ...
+
+
+class LoopRunner:
+    """For adapters in memory: on the loop, by its clock."""
+
+    poller: Poller
+
+    def __init__(
+        self,
+        loop: AbstractEventLoop,
+        alert: Alert | None,
+        on_reports: Callable[[list[Report]], None],
+        on_gone: Callable[[str], None],
+        release: Callable[[], None],
+    ) -> None:
+        self._loop, self._alert = loop, alert
+        self._on_reports, self._on_gone, self._release = on_reports, on_gone, release
+        self._reports: list[Report] = []
+        self._timer: TimerHandle | None = None
+        self._stopped = False
+
+    def start(self) -> None:
+        if self._alert is not None:
+            self._loop.add_reader(self._alert.fileno(), self._on_alert)
+        self.wake()
+
+    def wake(self) -> None:
+        if not self._stopped:
+            self._at(self._loop.time())
+
+    def _at(self, when: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self._loop.call_at(when, self._run)
+
+    def _on_alert(self) -> None:
+        if self.poller.watches_alert:
+            self._run()
+        elif self._alert is not None:
+            with contextlib.suppress(OSError):
+                self._alert.is_asserted()
+
+    def _run(self) -> None:
+        try:
+            due_s = self.poller.round()
+        except AdapterGoneError as error:
+            return self._on_gone(f"lost: {error}")
+        self._at(due_s)
+        reports, self._reports = self._reports, []
+        self._on_reports(reports)
+        return None
+
+    def report(self, report: Report) -> None:
+        self._reports.append(report)
+
+    def stop(self) -> None:
+        if self._stopped:
+            return
+        self._stopped = True
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._alert is not None:
+            self._loop.remove_reader(self._alert.fileno())
+        self._release()
+
+
+class ThreadRunner:
+    """For adapters that block: one thread for the bus, which makes all calls and lets go of it at the end.
+
+    `bus_lock` keeps the thread of the opening before from the adapter: it may still be inside a call.
+    """
+
+    poller: Poller
+
+    def __init__(
+        self,
+        loop: AbstractEventLoop,
+        alert: Alert | None,
+        on_reports: Callable[[list[Report]], None],
+        on_gone: Callable[[str], None],
+        release: Callable[[], None],
+        bus_lock: Lock,
+    ) -> None:
+        self._loop, self._alert = loop, alert
+        self._on_reports, self._on_gone, self._release = on_reports, on_gone, release
+        self._bus_lock = bus_lock
+        self._reports: deque[Report] = deque()
+        self._called = self._stopped = False
+        self._bell, self._bell_lock = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC), Lock()
+        self._thread = Thread(target=self._run, name="i2c", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def wake(self) -> None:
+        with self._bell_lock:
+            if self._bell >= 0:
+                os.eventfd_write(self._bell, 1)
+
+    def stop(self) -> None:
+        self._stopped = True
+        self.wake()
+
+    def _run(self) -> None:
+        try:
+            self._rounds()
+        except AdapterGoneError as error:
+            self._call(self._gone, f"lost: {error}")
+        finally:
+            self._end()
+
+    def _rounds(self) -> None:
+        while not self._stopped:
+            if len(self._reports) > _REPORTS_MAX:
+                self._wait(_LATE_S)
+                continue
+            with self._bus_lock:
+                if self._stopped:
+                    return
+                due_s = self.poller.round()
+            if self._reports and not self._called:
+                self._called = True
+                self._call(self._deliver)
+            self._wait(due_s - self._loop.time())
+
+    def _wait(self, seconds: float) -> None:
+        if seconds <= 0:
+            return
+        waiting = select.poll()
+        waiting.register(self._bell, select.POLLIN)
+        if self._alert is not None and self.poller.watches_alert:
+            waiting.register(self._alert.fileno(), select.POLLIN)
+        waiting.poll(max(1, round(seconds * 1000)))
+        with contextlib.suppress(BlockingIOError):
+            os.eventfd_read(self._bell)
+
+    def _end(self) -> None:
+        with self._bell_lock:
+            os.close(self._bell)
+            self._bell = -1
+        self._release()
+
+    def _gone(self, why: str) -> None:
+        while self._reports:
+            self._deliver()
+        self._on_gone(why)
+
+    def _call(self, function: Callable[..., None], *arguments: str) -> None:
+        with contextlib.suppress(RuntimeError):  # the loop has closed: nobody is there to be told
+            self._loop.call_soon_threadsafe(function, *arguments)
+
+    def report(self, report: Report) -> None:
+        self._reports.append(report)
+
+    def _deliver(self) -> None:
+        # cleared first: a report that comes in between calls once too often, never once too few
+        self._called = False
+        reports = [self._reports.popleft() for _ in range(min(len(self._reports), _DELIVER))]
+        self._on_reports(reports)
+        if self._reports and not self._called:
+            self._called = True
+            self._loop.call_soon(self._deliver)

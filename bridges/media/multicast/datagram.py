@@ -1,0 +1,224 @@
+"""Datagrams of multicast: whole messages back to back and a CRC-32, or a fragment of one.
+
+Layout and reasons: docs/wire/multicast.md. Messages of one size in a row, the common load, are cut and
+joined by `struct` without a step of Python for each.
+"""
+
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from functools import lru_cache
+from struct import Struct
+from zlib import crc32
+
+from bridges.media.multicast.fragments import (
+    CRC,
+    DATAGRAM_BYTES_MIN,
+    HOPS_MAX,
+    Reassembly,
+    cut,
+    is_fragment,
+    link_envelope,
+)
+from bus.wire.batch import LENGTH, LENGTH_BYTES, Batch, payloads
+from bus.wire.envelope import ENVELOPE_BYTES, MAGIC
+from bus.wire.frame import FRAME_BYTES_MIN, frame_bytes
+
+RESIDUE = 0x2144DF1C
+"""CRC-32/ISO-HDLC over any data followed by its own CRC, little-endian."""
+_RUN_MIN = 4  # shorter runs are not worth looking for
+_RUN_MAX = 512  # messages in one layout; bounds what the caches hold
+_FRAME_HEADER = (1, 2, 3)
+_ENVELOPE_HEADER = (0, 2, 3, ENVELOPE_BYTES + 1, ENVELOPE_BYTES + 2, ENVELOPE_BYTES + 3)
+
+Datagram = tuple[bytes, int]
+"""Its bytes, and the number of messages that are sent in full with it: 0 for all but the last fragment."""
+
+
+class Encoder:
+    """Batches in, datagrams of at most `datagram_bytes` out.
+
+    `origin` (u32) and `sequence` (u32) go into the envelopes of bare frames that must be fragmented.
+    What is not one legal message is counted in `refused` as `malformed`. ValueError below 19 bytes.
+    """
+
+    def __init__(
+        self, datagram_bytes: int, origin: int, sequence: int, refused: dict[str, int] | None = None
+    ) -> None:
+        if datagram_bytes < DATAGRAM_BYTES_MIN:
+            raise ValueError(f"datagram_bytes must be at least {DATAGRAM_BYTES_MIN}, not {datagram_bytes}")
+        self.datagram_bytes = datagram_bytes
+        self.refused: dict[str, int] = {} if refused is None else refused
+        self._origin, self._sequence = origin, sequence
+
+    def encode(self, batch: Batch) -> list[Datagram]:
+        """As few datagrams as hold the batch's messages, in order."""
+        size = run_bytes(batch)
+        if size and size + CRC.size <= self.datagram_bytes:
+            per_datagram = min((self.datagram_bytes - CRC.size) // size, _RUN_MAX)
+            return pack_run(batch.keep(), size, batch.count, per_datagram)
+        return self.pack(payloads(batch))
+
+    def pack(self, messages: Iterable[bytes]) -> list[Datagram]:
+        """The same, of messages."""
+        room = self.datagram_bytes - CRC.size
+        made: list[Datagram] = []
+        parts: list[bytes] = []
+        total = 0
+        for message in messages:
+            size = len(message)
+            if not size or size_at(message, 0, size) != size:
+                self.refused["malformed"] = self.refused.get("malformed", 0) + 1
+                continue
+            if total + size > room and parts:
+                made.append(_seal(parts))
+                parts, total = [], 0
+            if size > room:
+                made += self._fragments(message)
+            else:
+                parts.append(message)
+                total += size
+        if parts:
+            made.append(_seal(parts))
+        return made
+
+    def _fragments(self, message: bytes) -> list[Datagram]:
+        if not _is_enveloped(message, 0):
+            self._sequence = (self._sequence + 1) & 0xFFFFFFFF
+            message = link_envelope(message, self._origin, self._sequence) + message
+        *most, last = cut(message, self.datagram_bytes)
+        return [*((piece, 0) for piece in most), (last, 1)]
+
+
+class Decoder:
+    """Datagrams in, one batch out. Never raises; `rejected` counts by reason what was no message."""
+
+    def __init__(self, rejected: dict[str, int] | None = None) -> None:
+        self.rejected: dict[str, int] = {} if rejected is None else rejected
+        self.reassembly = Reassembly(self.rejected)
+
+    def feed(self, datagrams: Iterable[tuple[bytes, Hashable]], now_s: float) -> Batch | None:
+        """All messages of `datagrams`, each with its sender; None if there are none."""
+        parts: list[bytes] = []
+        total = 0
+        for datagram, sender in datagrams:
+            if crc32(datagram) != RESIDUE or len(datagram) < FRAME_BYTES_MIN + CRC.size:
+                self._reject("crc" if len(datagram) >= FRAME_BYTES_MIN + CRC.size else "short")
+            elif is_fragment(datagram):
+                message = self.reassembly.add(datagram, sender, now_s)
+                if message is not None:
+                    parts += LENGTH.pack(len(message)), message
+                    total += 1
+            else:
+                count = unpack(datagram[: -CRC.size], parts)
+                total += count
+                if not count:
+                    self._reject("malformed")
+        return Batch(b"".join(parts), total) if total else None
+
+    def _reject(self, reason: str) -> None:
+        self.rejected[reason] = self.rejected.get(reason, 0) + 1
+
+
+def _seal(parts: Sequence[bytes]) -> Datagram:
+    body = b"".join(parts)
+    return body + CRC.pack(crc32(body)), len(parts)
+
+
+def _is_enveloped(data: bytes, start: int) -> bool:
+    return data[start] == MAGIC and data[start + 2] >= 0xF0
+
+
+def size_at(data: bytes, start: int, end: int) -> int:
+    """Length of the message at `start`; 0 if there is none, it has flags, or does not end by `end`."""
+    if end - start < FRAME_BYTES_MIN:
+        return 0
+    inner = 0
+    if _is_enveloped(data, start):
+        inner = ENVELOPE_BYTES
+        announced = int.from_bytes(data[start + 2 : start + 4], "big") & 0x0FFF
+        if announced != frame_bytes(data, start + inner) or data[start + 1] > HOPS_MAX:
+            return 0
+    size = frame_bytes(data, start + inner)
+    return inner + size if size and start + inner + size <= end else 0
+
+
+def _is_even(data: bytes, starts: Iterable[int], stride: int, count: int) -> bool:
+    """Whether the bytes at each of `starts`, and at every stride from there, are equal."""
+    for start in starts:
+        column = data[start::stride]
+        if column.count(column[0]) != count:
+            return False
+    return True
+
+
+def _is_run(data: bytes, start: int, stride: int, count: int) -> bool:
+    """Whether all `count` messages have the header sizes of the first; their envelopes carry no flags."""
+    if not _is_enveloped(data, start):
+        return _is_even(data, [start + i for i in _FRAME_HEADER], stride, count)
+    if max(data[start + 1 :: stride]) > HOPS_MAX:
+        return False
+    return _is_even(data, [start + i for i in _ENVELOPE_HEADER], stride, count)
+
+
+def run_bytes(batch: Batch) -> int:
+    """The size of a batch's messages, if all are legal and of one size; else 0."""
+    stride, rest = divmod(len(batch.data), batch.count or 1)
+    if rest or batch.count < _RUN_MIN or stride < LENGTH_BYTES + FRAME_BYTES_MIN:
+        return 0
+    data, size = batch.keep(), stride - LENGTH_BYTES
+    if LENGTH.unpack_from(data)[0] != size or size_at(data, LENGTH_BYTES, stride) != size:
+        return 0
+    even = _is_even(data, range(LENGTH_BYTES), stride, batch.count)
+    return size if even and _is_run(data, LENGTH_BYTES, stride, batch.count) else 0
+
+
+@lru_cache(maxsize=64)
+def _bodies(size: int, count: int) -> Struct:
+    """Picks the bodies out of `count` messages of a batch."""
+    return Struct(f"{LENGTH_BYTES}x{size}s" * count)
+
+
+@lru_cache(maxsize=64)
+def _pieces(size: int, count: int) -> Callable[[bytes], tuple[bytes, ...]]:
+    return Struct(f"{size}s" * count).unpack
+
+
+def pack_run(data: bytes, size: int, count: int, per_datagram: int) -> list[Datagram]:
+    """Datagrams of the `count` messages in a batch's `data`, all of `size`."""
+    made: list[Datagram] = []
+    pack, join, full = CRC.pack, b"".join, count // per_datagram
+    end = full * per_datagram * (LENGTH_BYTES + size)
+    if full:
+        for parts in _bodies(size, per_datagram).iter_unpack(memoryview(data)[:end]):
+            body = join(parts)
+            made.append((body + pack(crc32(body)), per_datagram))
+    left = count - full * per_datagram
+    if left:
+        made.append(_seal(_bodies(size, left).unpack_from(data, end)))
+    return made
+
+
+def unpack(body: bytes, parts: list[bytes]) -> int:
+    """Append the messages of `body` to `parts` as a batch carries them; their number, 0 if malformed."""
+    end = len(body)
+    size = size_at(body, 0, end)
+    if not size:
+        return 0
+    count, rest = divmod(end, size)
+    if rest or count > _RUN_MAX or not _is_run(body, 0, size, count):
+        return unpack_mixed(body, parts)
+    parts.append(LENGTH.pack(size).join((b"", *_pieces(size, count)(body))))
+    return count
+
+
+def unpack_mixed(body: bytes, parts: list[bytes]) -> int:
+    """The same, one message after the other."""
+    found: list[bytes] = []
+    start, end = 0, len(body)
+    while start < end:
+        size = size_at(body, start, end)
+        if not size:
+            return 0
+        found += LENGTH.pack(size), body[start : start + size]
+        start += size
+    parts += found
+    return len(found) // 2

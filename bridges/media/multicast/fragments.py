@@ -1,0 +1,121 @@
+"""Fragments of a message that no datagram holds: cut, and put together again (docs/wire/multicast.md)."""
+
+from collections import OrderedDict
+from collections.abc import Hashable
+from struct import Struct
+from zlib import crc32
+
+from bus.wire.envelope import ENVELOPE_BYTES, FLAG_FRAGMENT, HOPS_DEFAULT, LAYOUT, MAGIC
+from bus.wire.frame import FRAME_BYTES_MAX, FRAME_BYTES_MIN, frame_bytes
+
+CRC = Struct("<I")
+OFFSET = Struct(">H")
+FRAGMENT = FLAG_FRAGMENT << 4
+BARE = 0x20
+"""In a fragment: the envelope is the link's own, for a message that came without one; taken off again."""
+HEAD_BYTES = ENVELOPE_BYTES + OFFSET.size
+DATAGRAM_BYTES_MIN = HEAD_BYTES + 1 + CRC.size
+TIMEOUT_S = 1.0
+OPEN_MAX = 64
+HOPS_MAX = 0x0F
+"""Of an envelope's second byte; above it are flags, and only fragments have any."""
+
+Key = tuple[Hashable, bytes]
+
+
+def is_fragment(datagram: bytes) -> bool:
+    """Whether a datagram of at least 4 bytes is a fragment, by its first bytes."""
+    return datagram[0] == MAGIC and datagram[2] >= 0xF0 and bool(datagram[1] & FRAGMENT)
+
+
+def link_envelope(frame: bytes, origin: int, sequence: int) -> bytes:
+    """The envelope that the link itself puts before a bare frame; the receiver takes it off again."""
+    return LAYOUT.pack(MAGIC, BARE | HOPS_DEFAULT, 0xF000 | len(frame), origin, sequence)
+
+
+def cut(message: bytes, datagram_bytes: int) -> list[bytes]:
+    """Envelope and frame as datagrams of at most `datagram_bytes`. ValueError below 19 bytes a datagram."""
+    if datagram_bytes < DATAGRAM_BYTES_MIN:
+        raise ValueError(f"a fragment takes at least {DATAGRAM_BYTES_MIN} bytes, not {datagram_bytes}")
+    head = bytes((MAGIC, message[1] | FRAGMENT)) + message[2:ENVELOPE_BYTES]
+    frame, step = message[ENVELOPE_BYTES:], datagram_bytes - HEAD_BYTES - CRC.size
+    made = []
+    for offset in range(0, len(frame), step):
+        body = head + OFFSET.pack(offset) + frame[offset : offset + step]
+        made.append(body + CRC.pack(crc32(body)))
+    return made
+
+
+class _Slot:
+    __slots__ = ("began_s", "frame", "missing")
+
+    def __init__(self, size: int, began_s: float) -> None:
+        self.frame = bytearray(size)
+        self.missing = bytearray(b"\1" * size)
+        self.began_s = began_s
+
+
+class Reassembly:
+    """Puts fragments together. `rejected` counts, by reason, what never became a message.
+
+    Holds at most 64 unfinished messages (the oldest makes room), each for at most 1 s from its first
+    fragment: under 400 KB in all.
+    """
+
+    def __init__(self, rejected: dict[str, int]) -> None:
+        self.rejected = rejected
+        self._slots: OrderedDict[Key, _Slot] = OrderedDict()
+        self._done: OrderedDict[Key, None] = OrderedDict()
+
+    @property
+    def unfinished(self) -> int:
+        return len(self._slots)
+
+    def add(self, datagram: bytes, sender: Hashable, now_s: float) -> bytes | None:
+        """The whole message, if this fragment (with a right CRC) completes one."""
+        self.expire(now_s)
+        chunk = datagram[HEAD_BYTES : -CRC.size]
+        size = int.from_bytes(datagram[2:4], "big") & 0xFFF
+        start = int.from_bytes(datagram[ENVELOPE_BYTES:HEAD_BYTES], "big")
+        end = start + len(chunk)
+        if not chunk or end > size or not FRAME_BYTES_MIN <= size <= FRAME_BYTES_MAX:
+            self._reject("fragment length")
+            return None
+        key = (sender, datagram[1:ENVELOPE_BYTES])
+        slot = self._slots.get(key) or self._open(key, size, now_s)
+        slot.frame[start:end] = chunk
+        slot.missing[start:end] = bytes(len(chunk))
+        return None if 1 in slot.missing else self._complete(key)
+
+    def _open(self, key: Key, size: int, now_s: float) -> _Slot:
+        if len(self._slots) >= OPEN_MAX:
+            self._give_up(next(iter(self._slots)), "fragment overflow")
+        slot = self._slots[key] = _Slot(size, now_s)
+        return slot
+
+    def _complete(self, key: Key) -> bytes | None:
+        frame = bytes(self._slots.pop(key).frame)
+        self._done[key] = None
+        if len(self._done) > OPEN_MAX:
+            self._done.popitem(last=False)
+        flags = key[1][0] & ~FRAGMENT
+        if frame_bytes(frame) != len(frame) or flags & ~BARE > HOPS_MAX:
+            self._reject("malformed")
+            return None
+        return frame if flags & BARE else bytes((MAGIC, flags)) + key[1][1:] + frame
+
+    def expire(self, now_s: float) -> None:
+        """Give up what has waited for longer than 1 s."""
+        while self._slots:
+            key, slot = next(iter(self._slots.items()))
+            if now_s - slot.began_s <= TIMEOUT_S:
+                return
+            self._give_up(key, "fragment timeout")
+
+    def _give_up(self, key: Key, reason: str) -> None:
+        """A late copy of a fragment whose message was complete is no message lost."""
+        del self._slots[key]
+        self._reject("fragment repeated" if key in self._done else reason)
+
+    def _reject(self, reason: str) -> None:
+        self.rejected[reason] = self.rejected.get(reason, 0) + 1

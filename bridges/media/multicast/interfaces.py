@@ -1,0 +1,151 @@
+"""Network interfaces of this machine: found by name or by address, checked, and watched (rtnetlink(7))."""
+
+import os
+import socket
+from collections.abc import Iterable
+from dataclasses import dataclass
+from ipaddress import ip_address
+
+from bridges.media.multicast.rtnetlink import (
+    FAILED,
+    GET_ADDRESS,
+    GET_LINK,
+    GROUPS,
+    LOOPBACK,
+    MULTICAST,
+    RUNNING,
+    TENTATIVE,
+    UP,
+    Address,
+    AddressNews,
+    End,
+    LinkNews,
+    News,
+    parse,
+    request,
+)
+
+_READ_BYTES = 65536
+_ANSWER_S = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Interface:
+    """One that is up and can multicast, with the address to send from."""
+
+    index: int
+    name: str
+    mtu: int
+    address: Address
+
+
+def find(wanted: str, group: Address) -> Interface:
+    """The interface with this name or address, fit for `group`. Raises OSError that says what is wrong."""
+    links = [news for news in _dump(GET_LINK) if isinstance(news, LinkNews)]
+    addresses = [news for news in _dump(GET_ADDRESS) if isinstance(news, AddressNews)]
+    link, named = _chosen(wanted, links, addresses)
+    trouble = fault(link)
+    if trouble:
+        raise OSError(trouble)
+    fit = [news for news in addresses if news.ifindex == link.ifindex and _is_usable(news, group)]
+    if named is not None and named.version == group.version:
+        fit = [news for news in fit if news.address == named]
+    if not fit:
+        raise OSError(f"{link.name} has no IPv{group.version} address that is ready")
+    best = min(fit, key=lambda news: news.address.is_link_local != _prefers_link_local(group))
+    return Interface(link.ifindex, link.name, link.mtu, best.address)
+
+
+def fault(link: LinkNews) -> str:
+    """Why multicast cannot use this interface now, in words; empty if it can."""
+    if link.gone:
+        return f"{link.name} is gone"
+    if not link.flags & UP:
+        return f"{link.name} is down"
+    if not link.flags & RUNNING:
+        return f"{link.name} has no carrier"
+    if not link.flags & (MULTICAST | LOOPBACK):
+        return f"{link.name} cannot multicast"
+    return ""
+
+
+def parse_address(text: str) -> Address | None:
+    """The address that `text` is, its zone left off; None if it is a name."""
+    try:
+        return ip_address(text.partition("%")[0])
+    except ValueError:
+        return None
+
+
+def _chosen(
+    wanted: str, links: Iterable[LinkNews], addresses: Iterable[AddressNews]
+) -> tuple[LinkNews, Address | None]:
+    address, zone = parse_address(wanted), wanted.partition("%")[2]
+    owners = {news.ifindex for news in addresses if news.address == address}
+    for link in links:
+        if link.name == wanted or (link.ifindex in owners and zone in ("", link.name)):
+            return link, address
+    raise OSError(
+        f"no interface has the address {wanted}" if address is not None else f"no interface {wanted}"
+    )
+
+
+def _is_usable(news: AddressNews, group: Address) -> bool:
+    return news.address.version == group.version and not news.flags & (TENTATIVE | FAILED)
+
+
+def _prefers_link_local(group: Address) -> bool:
+    """Routers do not pass on what comes from a link-local address: only a group that stays here."""
+    return group.version == 6 and group.packed[1] & 0x0F <= 2
+
+
+def _dump(kind: int) -> list[News]:
+    found: list[News] = []
+    with _netlink() as sock:
+        sock.settimeout(_ANSWER_S)
+        sock.send(request(kind))
+        while True:
+            for news in parse(sock.recv(_READ_BYTES)):
+                if not isinstance(news, End):
+                    found.append(news)
+                elif news.errno:
+                    raise OSError(news.errno, os.strerror(news.errno))
+                else:
+                    return found
+
+
+def _netlink() -> socket.socket:
+    return socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, socket.NETLINK_ROUTE)
+
+
+class Watch:
+    """Tells when an interface that was found is no longer what it was. Open it before `find`."""
+
+    def __init__(self) -> None:
+        self._socket = _netlink()
+        self._socket.setblocking(False)
+        self._socket.bind((0, GROUPS))
+
+    def fileno(self) -> int:
+        return self._socket.fileno()
+
+    def close(self) -> None:
+        self._socket.close()
+
+    def news(self) -> list[News]:
+        """What has happened; never blocks. Raises OSError where news was lost: look again."""
+        try:
+            return list(parse(self._socket.recv(_READ_BYTES)))
+        except (BlockingIOError, InterruptedError):
+            return []
+
+
+def lost(interface: Interface, news: News) -> str:
+    """Why `interface` can no longer be used, in words; empty if it can, or the news is of another."""
+    if isinstance(news, End) or news.ifindex != interface.index:
+        return ""
+    if isinstance(news, LinkNews):
+        return fault(news)
+    if news.gone and news.address == interface.address:
+        return f"{interface.name} has lost its address {news.address}"
+    return ""

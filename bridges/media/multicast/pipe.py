@@ -1,0 +1,216 @@
+"""The pipe of a multicast group: draining the receiver, filling the sender, watching the interface."""
+
+import errno
+import math
+import os
+import socket
+from asyncio import AbstractEventLoop, TimerHandle
+from collections.abc import Callable
+from typing import Any
+
+from bridges.media.device import OpenPipe, cancel
+from bridges.media.multicast.datagram import Decoder, Encoder
+from bridges.media.multicast.fragments import TIMEOUT_S
+from bridges.media.multicast.interfaces import lost
+from bridges.media.multicast.rtnetlink import LinkNews
+from bridges.media.multicast.send import Outbox
+from bridges.media.multicast.shed import ShedOutbox
+from bridges.media.multicast.sockets import HEADER_BYTES, Sockets
+from bridges.media.shedding import Shed
+from bus.hub import Hub, Stats
+from bus.wire.batch import Batch, payloads
+
+DATAGRAM_BYTES_MIN = 64
+_READ_BYTES = 65536
+_READ_DATAGRAMS = 128  # in one wake-up
+_FULL_INTERFACE_S = 0.002  # nothing tells when the interface's own queue has room again
+
+# The interface is no longer what it was; any other error concerns one datagram.
+_LOST = {
+    errno.ENETDOWN,
+    errno.ENETUNREACH,
+    errno.EHOSTUNREACH,
+    errno.ENODEV,
+    errno.ENXIO,
+    errno.EADDRNOTAVAIL,
+    errno.EINVAL,
+}
+
+
+def drain(sock: socket.socket, view: memoryview, own: tuple[Any, ...]) -> tuple[list[tuple[bytes, Any]], int]:
+    """What waits at `sock`, up to a bound, with its senders; and how many datagrams were our own."""
+    read, found, echoes = sock.recvfrom_into, list[tuple[bytes, Any]](), 0
+    append = found.append
+    try:
+        for _ in range(_READ_DATAGRAMS):
+            size, sender = read(view)
+            if sender == own:
+                echoes += 1
+            else:
+                append((bytes(view[:size]), sender))
+    except (BlockingIOError, InterruptedError):
+        pass
+    return found, echoes
+
+
+class MulticastPipe(OpenPipe):
+    """All other members of the group, as one peer. `limits`: bytes of a datagram, and of the queue.
+
+    `shed`: a policy for what waits, instead of dropping the newest.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        sockets: Sockets,
+        stats: Stats,
+        hub: Hub,
+        loop: AbstractEventLoop,
+        limits: tuple[int, int],
+        on_close: Callable[[str], None],
+        shed: Shed | None = None,
+    ) -> None:
+        super().__init__(name, stats, hub, loop, on_close)
+        self._sockets = sockets
+        self._datagram_bytes, queue_bytes = limits
+        self._encoder = Encoder(self._fit(sockets.interface.mtu), *sockets.stamp(), stats.dropped)
+        self._outbox = (
+            Outbox(self._encoder, stats, queue_bytes)
+            if shed is None
+            else ShedOutbox(self._encoder, stats, shed, loop.time)
+        )
+        self._decoder = Decoder(stats.rejected)
+        self._view = memoryview(bytearray(_READ_BYTES))
+        self._overflowed = 0
+        self._expiry: TimerHandle | None = None
+        self._retry: TimerHandle | None = None
+        self._pacing: TimerHandle | None = None
+        self._waiting = False
+        self._repeat = False  # the first datagram was heard on this host, but the interface did not take it
+
+    def _fit(self, mtu: int) -> int:
+        """What a datagram may hold where `mtu` holds it with its IP and UDP headers."""
+        room = mtu - HEADER_BYTES[self._sockets.interface.address.version]
+        return max(DATAGRAM_BYTES_MIN, min(self._datagram_bytes, room))
+
+    def start(self) -> None:
+        self._loop.add_reader(self._sockets.watch, self._on_news)
+        self._loop.add_reader(self._sockets.receiver, self._on_readable)
+        self._hub.attach(self)
+
+    def _on_readable(self) -> None:
+        try:
+            datagrams, echoes = drain(self._sockets.receiver, self._view, self._sockets.own)
+        except OSError as error:
+            return self._gone(f"lost: {error.strerror}")
+        if echoes:
+            self.stats.reject("echo", echoes)
+        self._count_overflow()
+        batch = self._decoder.feed(datagrams, self._loop.time())
+        if self._expiry is None and self._decoder.reassembly.unfinished:
+            self._expiry = self._loop.call_later(TIMEOUT_S, self._expire)
+        if batch is not None:
+            self._hub.publish(batch, self)
+
+    def _count_overflow(self) -> None:
+        overflowed = self._sockets.overflowed()
+        if overflowed != self._overflowed:
+            self.stats.reject("kernel buffer full", (overflowed - self._overflowed) & 0xFFFFFFFF)
+            self._overflowed = overflowed
+
+    def _expire(self) -> None:
+        reassembly, self._expiry = self._decoder.reassembly, None
+        reassembly.expire(self._loop.time())
+        if reassembly.unfinished:
+            self._expiry = self._loop.call_later(TIMEOUT_S, self._expire)
+
+    def _on_news(self) -> None:
+        try:
+            told = self._sockets.watch.news()
+        except OSError as error:
+            return self._gone(f"lost: the watch over the interface: {error.strerror}")
+        for news in told:
+            trouble = lost(self._sockets.interface, news)
+            if trouble:
+                return self._gone(trouble)
+            if isinstance(news, LinkNews) and news.ifindex == self._sockets.interface.index:
+                self._encoder.datagram_bytes = self._fit(news.mtu)
+
+    def _put(self, batch: Batch) -> None:
+        """Send at once; queue what the kernel does not take, and what comes while it does not."""
+        if self._waiting:
+            return self._outbox.add_later(payloads(batch))
+        self._outbox.add(batch)
+        self._flush()
+        self._outbox.trim()
+        self._repeat = self._repeat and self._outbox.has_ready
+
+    def _flush(self) -> None:
+        self._retry = None
+        while True:
+            try:
+                if self._repeat:
+                    self._repeat_first()
+                self._outbox.transmit(self._sockets.sender.send)
+            except OSError as error:
+                if not self._may_go_on(error):
+                    return
+            else:
+                self._wait(False)
+                return self._pace()
+
+    def _pace(self) -> None:
+        """Come back when the rate allows what waits, if it is that which waits."""
+        if self._pacing is None and (ready_s := self._outbox.ready_s()) < math.inf:
+            self._pacing = self._loop.call_at(ready_s, self._paced)
+
+    def _paced(self) -> None:
+        self._pacing = None
+        if not self._waiting:
+            self._flush()
+
+    def _repeat_first(self) -> None:
+        with self._sockets.unheard_here():
+            self._outbox.transmit_first(self._sockets.sender.send)
+        self._repeat = False
+
+    def _may_go_on(self, error: OSError) -> bool:
+        """Whether to go on sending after this error; if not, that is seen to."""
+        if error.errno in _LOST:
+            self._gone(f"lost: {error.strerror}")
+        elif isinstance(error, BlockingIOError | InterruptedError):
+            if not self._repeat:
+                self._outbox.give_back()
+            self._wait(True)
+        elif error.errno == errno.ENOBUFS:
+            self._wait(False)
+            self._waiting = self._repeat = True
+            self._retry = self._loop.call_later(_FULL_INTERFACE_S, self._flush)
+        else:
+            self._repeat = False
+            self._outbox.refuse_first(os.strerror(error.errno or 0).lower())
+            return True
+        return False
+
+    def _wait(self, for_room: bool) -> None:
+        """Be called when the socket has room again, or no longer."""
+        if for_room:
+            self._loop.add_writer(self._sockets.sender, self._flush)
+        elif self._waiting:
+            self._loop.remove_writer(self._sockets.sender)
+        self._waiting = for_room
+
+    def purge(self, reason: str) -> list[bytes]:
+        """Drop what waits; those messages."""
+        self._repeat = False
+        return self._outbox.purge(reason)
+
+    def _end(self, why: str) -> None:
+        sockets, loop = self._sockets, self._loop
+        loop.remove_reader(sockets.watch)
+        loop.remove_reader(sockets.receiver)
+        loop.remove_writer(sockets.sender)
+        cancel(self._expiry, self._retry, self._pacing)
+        self._outbox.purge("closed")
+        self._decoder.reassembly.expire(math.inf)
+        sockets.close()

@@ -1,0 +1,184 @@
+"""The sockets of one multicast group on one interface: opened, checked, and closed together."""
+
+import contextlib
+import errno
+import secrets
+import socket
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from ipaddress import IPv4Address
+from pathlib import Path
+
+from bridges.media.multicast.interfaces import Interface, Watch, find
+from bridges.media.multicast.rtnetlink import Address
+
+HEADER_BYTES = {4: 20 + 8, 6: 40 + 8}
+"""IP and UDP."""
+_RECEIVE_BYTES = 4 * 1024 * 1024
+_SEND_BYTES = 1024 * 1024
+# Linux's names that `socket` does not have (in.h, in6.h, socket.h); the numbers are the kernel's interface.
+_IP_MULTICAST_ALL = 49
+_IP_RECVERR = 11
+_IPV6_RECVERR = 25
+_SO_RCVBUFFORCE = 33
+_SO_MEMINFO = 55
+_MEMINFO_WORDS, _MEMINFO_DROPS = 9, 8
+
+
+@dataclass(slots=True)
+class Sockets:
+    """One socket that hears the group, one that sends to it, and the watch over the interface.
+
+    They differ, so that what we send has an address and port that nobody else on earth sends from.
+    """
+
+    interface: Interface
+    watch: Watch
+    receiver: socket.socket
+    sender: socket.socket
+    own: tuple[object, ...] = field(init=False)
+    """The sender's address, as the receiver is told it."""
+
+    def __post_init__(self) -> None:
+        self.own = self.sender.getsockname()
+
+    def overflowed(self) -> int:
+        """Datagrams that the kernel has dropped at the receiver since it was opened, modulo 2^32."""
+        try:
+            raw = self.receiver.getsockopt(socket.SOL_SOCKET, _SO_MEMINFO, 4 * _MEMINFO_WORDS)
+        except OSError:  # Linux before 4.12
+            return 0
+        return int(struct.unpack_from("=I", raw, 4 * _MEMINFO_DROPS)[0])
+
+    @contextlib.contextmanager
+    def unheard_here(self) -> Iterator[None]:
+        """What is sent meanwhile goes out by the interface, but not to the programs of this host."""
+        v4 = self.sender.family == socket.AF_INET
+        level = socket.IPPROTO_IP if v4 else socket.IPPROTO_IPV6
+        option = socket.IP_MULTICAST_LOOP if v4 else socket.IPV6_MULTICAST_LOOP
+        before = self.sender.getsockopt(level, option)
+        self.sender.setsockopt(level, option, 0)
+        try:
+            yield
+        finally:
+            self.sender.setsockopt(level, option, before)
+
+    def stamp(self) -> tuple[int, int]:
+        """Origin and first sequence number of the envelopes that fragments need."""
+        return secrets.randbits(32), secrets.randbits(32)
+
+    def close(self) -> None:
+        for part in (self.receiver, self.sender, self.watch):
+            part.close()
+
+
+def open_sockets(wanted: str, group: Address, port: int, hops: int, loopback: bool) -> Sockets:
+    """All three, on the interface of that name or address. Raises OSError that says what is wrong."""
+    with contextlib.ExitStack() as undo:
+        watch = Watch()  # first: what happens from here on is not missed
+        undo.callback(watch.close)
+        interface = find(wanted, group)
+        receiver = _udp(group, undo)
+        _join(receiver, group, port, interface)
+        sender = _udp(group, undo)
+        _aim(sender, group, port, interface, hops, loopback)
+        _verify(group, interface)
+        undo.pop_all()
+        return Sockets(interface, watch, receiver, sender)
+
+
+def _udp(group: Address, undo: contextlib.ExitStack) -> socket.socket:
+    family = socket.AF_INET if group.version == 4 else socket.AF_INET6
+    sock = socket.socket(family, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC | socket.SOCK_NONBLOCK)
+    undo.callback(sock.close)
+    return sock
+
+
+def _join(sock: socket.socket, group: Address, port: int, interface: Interface) -> None:
+    """Hear this group on this interface and nothing else: bound to the group, and not `MULTICAST_ALL`."""
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    _receive_buffer(sock)
+    if isinstance(group, IPv4Address):
+        sock.setsockopt(socket.IPPROTO_IP, _IP_MULTICAST_ALL, 0)
+        sock.bind((str(group), port))
+        request = struct.pack("=4s4si", group.packed, bytes(4), interface.index)
+        return sock.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, request)
+    # IPv6 takes what any interface brings for a group that the socket joined on one: bind to that one.
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, interface.name.encode())
+    sock.bind((str(group), port, 0, interface.index))
+    sock.setsockopt(
+        socket.IPPROTO_IPV6, socket.IPV6_JOIN_GROUP, struct.pack("=16sI", group.packed, interface.index)
+    )
+
+
+def _receive_buffer(sock: socket.socket) -> None:
+    """As large as we may: a burst waits there while the program is busy."""
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVE_BYTES)
+    with contextlib.suppress(OSError):  # goes above net.core.rmem_max, but needs CAP_NET_ADMIN
+        sock.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, _RECEIVE_BYTES)
+
+
+def _aim(
+    sock: socket.socket, group: Address, port: int, interface: Interface, hops: int, loopback: bool
+) -> None:
+    """Send to the group by this interface. Connected: a missing route shows now, and sending costs less.
+
+    RECVERR: without it Linux is silent about datagrams that the interface's queue has dropped.
+    """
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BYTES)
+    try:
+        _aim_by_family(sock, group, port, interface, hops, loopback)
+    except OSError as error:
+        if error.errno == errno.ENETUNREACH:
+            raise OSError(f"no route to {group} by {interface.name}") from error
+        raise
+
+
+def _aim_by_family(
+    sock: socket.socket, group: Address, port: int, interface: Interface, hops: int, loopback: bool
+) -> None:
+    if isinstance(group, IPv4Address):
+        level, peer, own = socket.IPPROTO_IP, (str(group), port), (str(interface.address), 0)
+        request = struct.pack("=4s4si", bytes(4), interface.address.packed, interface.index)
+        sock.setsockopt(level, socket.IP_MULTICAST_IF, request)
+        sock.setsockopt(level, socket.IP_MULTICAST_TTL, hops)
+        sock.setsockopt(level, socket.IP_MULTICAST_LOOP, loopback)
+        sock.setsockopt(level, _IP_RECVERR, 1)
+        sock.bind(own)
+        return sock.connect(peer)
+    level = socket.IPPROTO_IPV6
+    sock.setsockopt(level, socket.IPV6_MULTICAST_IF, interface.index)
+    sock.setsockopt(level, socket.IPV6_MULTICAST_HOPS, hops)
+    sock.setsockopt(level, socket.IPV6_MULTICAST_LOOP, loopback)
+    sock.setsockopt(level, _IPV6_RECVERR, 1)
+    sock.bind((str(interface.address), 0, 0, interface.index))
+    sock.connect((str(group), port, 0, interface.index))
+
+
+def _verify(group: Address, interface: Interface) -> None:
+    """The kernel must list the group at this interface, where it lists groups at all."""
+    with contextlib.suppress(FileNotFoundError):
+        if not is_member(group, interface.name):
+            raise OSError(f"{interface.name} did not join {group}")
+
+
+def is_member(group: Address, name: str) -> bool:
+    """Whether the kernel lists `group` at the interface `name`. OSError where there is no such list."""
+    if group.version == 4:
+        return _is_in_igmp(Path("/proc/net/igmp").read_text(), group, name)
+    wanted = [name, group.packed.hex()]
+    return any(line.split()[1:3] == wanted for line in Path("/proc/net/igmp6").read_text().splitlines())
+
+
+def _is_in_igmp(listing: str, group: Address, name: str) -> bool:
+    """Sections begin with a number and the interface's name; groups are indented, in the CPU's byte order."""
+    word = f"{struct.unpack('=I', group.packed)[0]:08X}"
+    current = ""
+    for line in listing.splitlines():
+        fields = line.split()
+        if not line[:1].isspace() and len(fields) > 1:
+            current = fields[1].rstrip(":")
+        elif current == name and fields[:1] == [word]:
+            return True
+    return False

@@ -1,0 +1,115 @@
+"""Shedding in front of links that queue in batches, TCP and every URL of a bus, where it is asked for.
+
+The link takes a `ShedHub` for its hub; what it attaches there gets a stage with a `ShedQueue` in front. The
+stage hands on while the pipe has nothing queued, so that what waits is in reach of the policy; what the
+kernel has taken is beyond it.
+"""
+
+from asyncio import AbstractEventLoop, TimerHandle
+from typing import Any
+
+from bridges.media.shedding import Shed, ShedQueue, checked
+from bridges.media.tcp.frames import MESSAGE_BYTES_MAX
+from bus.hub import Hub, Link, Pipe, Stats, purge
+from bus.wire.batch import Batch, from_payloads, payloads
+
+_CHUNK_BYTES = 16 * 1024  # handed on at a time: as much as is beyond the policy if the peer stops now
+_LOOK_S = 0.002  # nothing tells when a pipe has drained
+
+
+class ShedPipe:
+    """A pipe that waits, sheds and paces for another. Its own ledger: sent is what the other was given."""
+
+    def __init__(self, pipe: Pipe, shed: Shed, loop: AbstractEventLoop) -> None:
+        self.name, self.pipe, self.stats = pipe.name, pipe, Stats()
+        self._queue, self._loop = ShedQueue(self.stats, shed), loop
+        self._timer: TimerHandle | None = None
+        self._closed = False
+
+    def send(self, batch: Batch) -> None:
+        self.stats.offered += batch.count
+        if self._closed:
+            return self.stats.drop("closed", batch.count)
+        self._queue.put(self._loop.time(), payloads(batch))
+        if self._timer is None:
+            self._pump()
+        return None
+
+    def _pump(self) -> None:
+        self._timer = None
+        self._queue.expire(self._loop.time())
+        while not self._closed and not self.pipe.stats.queued and (messages := self._take()):
+            self.pipe.send(from_payloads(messages))
+        if self._queue and not self._closed:
+            at_s = max(self._queue.ready_s(), self._loop.time() + _LOOK_S)
+            self._timer = self._loop.call_at(at_s, self._pump)
+
+    def _take(self) -> list[bytes]:
+        messages, size, now = list[bytes](), 0, self._loop.time()
+        while size < _CHUNK_BYTES and (taken := self._queue.take(now)):
+            messages.append(taken[1])
+            size += len(taken[1])
+            self._queue.settle(len(taken[1]))
+        return messages
+
+    def purge(self, reason: str) -> list[bytes]:
+        """Drop what waits here, and in the pipe; those messages."""
+        return purge(self.pipe, reason) + self._queue.clear(reason)
+
+    def gone(self) -> None:
+        """The pipe has left; what waited for it is dropped. Idempotent."""
+        self._closed = True
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._queue.clear("closed")
+
+    def close(self) -> None:
+        self.pipe.close()
+
+
+class ShedHub(Hub):
+    """What a link takes for `hub`: each of its pipes is on that with a `ShedPipe` in front."""
+
+    __slots__ = ("_hub", "_loop", "_shed", "_stages")
+
+    def __init__(self, hub: Hub, shed: Shed, loop: AbstractEventLoop) -> None:
+        super().__init__(hub.name)
+        self._hub, self._shed, self._loop = hub, shed, loop
+        self._stages: dict[int, ShedPipe] = {}
+
+    def attach(self, pipe: Pipe) -> None:
+        super().attach(pipe)
+        stage = self._stages[id(pipe)] = ShedPipe(pipe, self._shed, self._loop)
+        self._hub.attach(stage)
+
+    def detach(self, pipe: Pipe) -> None:
+        """Forget a pipe; no error if it is not attached."""
+        super().detach(pipe)
+        stage = self._stages.pop(id(pipe), None)
+        if stage is not None:
+            self._hub.detach(stage)
+            stage.gone()
+
+    def publish(self, batch: Batch, origin: Pipe | None = None) -> None:
+        if origin is not None:
+            origin.stats.received += batch.count
+            origin.stats.received_bytes += len(batch.data)
+        self._hub.publish(batch, self._stages.get(id(origin)))
+
+
+class ShedLink:
+    """A link whose pipes shed by `shed`. All else is the link's: its state, its faults, its address."""
+
+    def __init__(self, link: Link, shed: Shed) -> None:
+        self.name, self._link = link.name, link
+        self.shed = checked(link.name, shed, shed.queue_bytes, None, MESSAGE_BYTES_MAX)
+
+    def open(self, hub: Hub, loop: AbstractEventLoop) -> None:
+        self._link.open(ShedHub(hub, self.shed, loop), loop)
+
+    def close(self) -> None:
+        self._link.close()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._link, name)

@@ -1,0 +1,182 @@
+"""What waits for a slow medium, and what of it is given up: a queue with a stated policy (DESIGN section 5).
+
+Pure: time is an argument, in seconds. docs/policies.md tells users of it.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Sequence
+from math import inf
+from typing import Literal, NamedTuple, get_args
+
+from bridges.media.tcp.frames import MESSAGE_BYTES_MAX
+from bus.errors import LinkError
+from bus.hub import Stats
+from bus.wire.envelope import ENVELOPE_BYTES, MAGIC
+from bus.wire.frame import FRAME_BYTES_MIN
+
+_LATE_S = 0.01  # a timer that comes late by no more than this costs nothing of the rate
+Policy = Literal["newest", "oldest", "conflate"]
+Settle = Callable[[int, str], None]
+
+
+class Shed(NamedTuple):
+    """How a queue sheds. `policy` is what goes when more than `queue_bytes` would wait: the newest, or the
+    oldest; `conflate` also keeps just the latest frame of each type and pattern. What has waited longer than
+    `age_s` is dropped; at most `rate` frames a second leave.
+    """
+
+    policy: Policy = "newest"
+    queue_bytes: int = 64 * 1024
+    age_s: float | None = None
+    rate: float | None = None
+
+
+def checked(
+    name: str, shed: Shed | None, queue_bytes: int, age_s: float | None, queue_bytes_min: int
+) -> Shed:
+    """What link `name` sheds by: `shed`, or else the newest above `queue_bytes`.
+
+    The link's own `age_s` holds where `shed` states none. Raises `LinkError` for what can never work.
+    """
+    made = Shed("newest", queue_bytes, age_s) if shed is None else shed
+    if made.age_s is None:
+        made = made._replace(age_s=age_s)
+    if made.policy not in get_args(Policy):
+        raise LinkError(f"{name}: no shed policy {made.policy!r}: {', '.join(get_args(Policy))}")
+    if made.queue_bytes < queue_bytes_min:
+        raise LinkError(
+            f"{name}: queue_bytes must be at least {queue_bytes_min}, else the longest frame never fits"
+        )
+    if made.age_s is not None and made.age_s <= 0:
+        raise LinkError(f"{name}: age_ms must be above 0, not {made.age_s * 1000:g}")
+    if made.rate is not None and made.rate <= 0:
+        raise LinkError(f"{name}: rate must be above 0, not {made.rate:g}")
+    return made
+
+
+def fitting(messages: Sequence[bytes], stats: Stats) -> list[bytes]:
+    """Those of a size that every medium carries; the others are dropped: `oversize`, `short` or `empty`."""
+    fit = []
+    for message in messages:
+        if FRAME_BYTES_MIN <= len(message) <= MESSAGE_BYTES_MAX:
+            fit.append(message)
+        elif not message:
+            stats.drop("empty")
+        elif len(message) < FRAME_BYTES_MIN:
+            stats.drop("short")
+        else:
+            stats.drop("oversize")
+    return fit
+
+
+def topic(message: bytes) -> bytes:
+    """Type and tokens of a message, with an envelope or without: what makes two frames one topic."""
+    enveloped = len(message) > ENVELOPE_BYTES and message[0] == MAGIC and message[2] >= 0xF0
+    start = ENVELOPE_BYTES if enveloped else 0
+    tokens = start + FRAME_BYTES_MIN
+    count = message[start + 1] if len(message) > start + 1 else 0
+    return message[start : start + 1] + message[tokens : tokens + 4 * count]
+
+
+class ShedQueue:
+    """First in, first out, by a policy; keeps the pipe's ledger.
+
+    What was taken counts as queued, and towards `queue_bytes`, until it is settled. A conflated frame takes
+    the place of the older one, so that a busy pattern starves no other.
+    """
+
+    def __init__(self, stats: Stats, shed: Shed) -> None:
+        self.shed = shed
+        self._stats = stats
+        self._conflate = shed.policy == "conflate"
+        self._waiting: OrderedDict[Hashable, tuple[float, bytes]] = OrderedDict()
+        self._last = self._first = 0  # numbers of what is put behind, and back in front
+        self._next_s = -inf
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def put(self, now: float, messages: Sequence[bytes]) -> None:
+        """Queue what the policy lets wait; count the rest, and what makes room for it, as dropped."""
+        self.expire(now)
+        for message in messages:
+            self._put(now, message)
+
+    def _put(self, now: float, message: bytes) -> None:
+        size, bound = len(message), self.shed.queue_bytes
+        if not size:
+            return self._stats.drop("empty")
+        if size > bound or (self.shed.policy == "newest" and self._stats.queued_bytes + size > bound):
+            return self._stats.drop("queue full")
+        self._last += 1
+        key: Hashable = topic(message) if self._conflate else self._last
+        if (forerunner := self._waiting.get(key)) is not None:
+            self.settle(len(forerunner[1]), "conflated")
+        self._waiting[key] = now, message
+        self._stats.queued += 1
+        self._stats.queued_bytes += size
+        while self._stats.queued_bytes > bound and len(self._waiting) > 1:  # what comes is never lost for it
+            oldest = next(other for other in self._waiting if other != key)
+            self.settle(len(self._waiting.pop(oldest)[1]), "queue full")
+        return None
+
+    def expire(self, now: float, settle: Settle | None = None) -> None:
+        """Drop what has waited too long, from the front on; `settle` is told instead of the ledger."""
+        if self.shed.age_s is None:
+            return
+        oldest = now - self.shed.age_s
+        while self._waiting and next(iter(self._waiting.values()))[0] < oldest:
+            (settle or self.settle)(len(self._waiting.popitem(last=False)[1][1]), "stale")
+
+    def take(
+        self, now: float, ahead_s: float = 0.0, settle: Settle | None = None
+    ) -> tuple[float, bytes] | None:
+        """The next message that is not stale, if the rate allows one, and when it came; settle it after.
+
+        `ahead_s`: what still lies before it, in a driver say; it counts to its age. `settle`: see `expire`.
+        """
+        self.expire(now + ahead_s, settle)
+        if not self.ready(now):
+            return None
+        if self.shed.rate is not None:
+            self._next_s = (self._next_s if now - self._next_s <= _LATE_S else now) + 1 / self.shed.rate
+        return self._waiting.popitem(last=False)[1]
+
+    def untake(self, came: float, message: bytes) -> None:
+        """Put back in front what was taken and not sent after all."""
+        if self.shed.rate is not None:
+            self._next_s -= 1 / self.shed.rate
+        self._first -= 1
+        key: Hashable = topic(message) if self._conflate else self._first
+        if key in self._waiting:
+            return self.settle(len(message), "conflated")
+        self._waiting[key] = came, message
+        self._waiting.move_to_end(key, last=False)
+        return None
+
+    def ready(self, now: float) -> bool:
+        """Whether something waits, and the rate allows it."""
+        return bool(self._waiting) and now >= self._next_s
+
+    def ready_s(self) -> float:
+        """From when on `take` may give something; infinite while nothing waits."""
+        return self._next_s if self._waiting else inf
+
+    def settle(self, size: int, dropped: str = "") -> None:
+        """A message of `size` bytes left for good: sent, or dropped for a reason."""
+        stats = self._stats
+        stats.queued -= 1
+        stats.queued_bytes -= size
+        if dropped:
+            return stats.drop(dropped)
+        stats.sent += 1
+        stats.sent_bytes += size
+        return None
+
+    def clear(self, reason: str, settle: Settle | None = None) -> list[bytes]:
+        """Drop all that waits; those messages, in order."""
+        messages = [message for _, message in self._waiting.values()]
+        self._waiting.clear()
+        for message in messages:
+            (settle or self.settle)(len(message), reason)
+        return messages

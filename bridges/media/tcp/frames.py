@@ -1,0 +1,204 @@
+"""Frames back to back on a reliable stream, each with its envelope or without (docs/wire/tcp.md).
+
+Free functions over batches. Messages of one layout in a row, as sensors send them, are found by strided
+slices, so that C compares hundreds of headers at once; mixed ones cost one look at a header each.
+"""
+
+from struct import Struct
+
+from bridges.media.uart import codec as uart
+from bus.wire.batch import LENGTH, LENGTH_BYTES, Batch, from_payloads, payloads
+from bus.wire.envelope import ENVELOPE_BYTES, MAGIC
+from bus.wire.frame import DATA_BYTES_MAX, FRAME_BYTES_MAX, FRAME_BYTES_MIN
+
+MESSAGE_BYTES_MAX = ENVELOPE_BYTES + FRAME_BYTES_MAX
+_HEAD = Struct(">BBH")  # type, tokens, data length: a frame's, or an envelope's magic, hops, F000 | length
+_PREFIXES = tuple(LENGTH.pack(size) for size in range(MESSAGE_BYTES_MAX + 1))
+_PLAIN_LAYOUT = (1, 2, 3)  # the bytes that make a frame as long as it is
+_ENVELOPED_LAYOUT = (0, 2, 3, ENVELOPE_BYTES + 1, ENVELOPE_BYTES + 2, ENVELOPE_BYTES + 3)
+_RUN_MIN = 16  # equal layouts in a row before the strided look at the whole buffer pays
+_WALK = 256  # frames of mixed sizes between two such attempts
+
+ILLEGAL = -1
+
+
+def extent(data: bytes, start: int, stop: int) -> int:
+    """Length of the message at `start`; 0 if `data[:stop]` does not show it yet, `ILLEGAL` if there is none.
+
+    May be more than what is there.
+    """
+    if stop - start < FRAME_BYTES_MIN:
+        return 0
+    kind: int
+    tokens: int
+    size: int
+    kind, tokens, size = _HEAD.unpack_from(data, start)
+    if size <= DATA_BYTES_MAX:
+        return FRAME_BYTES_MIN + 4 * tokens + size
+    if kind != MAGIC or size < 0xF000:
+        return ILLEGAL
+    return _enveloped(data, start + ENVELOPE_BYTES, stop, size & 0x0FFF)
+
+
+def _enveloped(data: bytes, start: int, stop: int, announced: int) -> int:
+    if stop - start < FRAME_BYTES_MIN:
+        return 0
+    _, tokens, size = _HEAD.unpack_from(data, start)
+    legal = size <= DATA_BYTES_MAX and FRAME_BYTES_MIN + 4 * tokens + size == announced
+    return ENVELOPE_BYTES + announced if legal else ILLEGAL
+
+
+def cut(data: bytes) -> tuple[Batch | None, int, bool]:
+    """The whole messages `data` starts with, how many bytes they take, and whether what follows is legal."""
+    parts: list[bytes] = []
+    position, total, size, stop = 0, 0, 0, len(data)
+    while True:
+        count, position, run = _equal_run(data, position, stop, parts)
+        total += count
+        if run:
+            continue
+        count, position, size = _walk(data, position, stop, parts)
+        total += count
+        if count < _WALK:
+            break
+    batch = Batch(b"".join(parts), total) if total else None
+    return batch, position, size != ILLEGAL
+
+
+def _equal_run(data: bytes, start: int, stop: int, parts: list[bytes]) -> tuple[int, int, bool]:
+    """Take messages as long as their layouts are equal. Exact by induction, as `bus.wire.sp.equal_run`."""
+    stride = extent(data, start, stop)
+    most = (stop - start) // stride if stride > 0 else 0
+    if most < _RUN_MIN or _equal(data, start, stride, _RUN_MIN) < _RUN_MIN:
+        return 0, start, False
+    run = _equal(data, start, stride, most)
+    end, prefix = start + run * stride, _PREFIXES[stride]
+    parts.append(prefix)
+    parts.append(prefix.join([data[at : at + stride] for at in range(start, end, stride)]))
+    return run, end, True
+
+
+def _equal(data: bytes, start: int, stride: int, most: int) -> int:
+    """How many messages have the first one's layout, of the `most` that lie in `data` at this stride."""
+    run = most
+    for offset in _layout(data, start):
+        column = data[start + offset : start + offset + (run - 1) * stride + 1 : stride]
+        run -= len(column.lstrip(column[:1]))
+    return run
+
+
+def _layout(data: bytes, start: int) -> tuple[int, ...]:
+    return _PLAIN_LAYOUT if data[start + 2] < 0xF0 else _ENVELOPED_LAYOUT
+
+
+def _walk(data: bytes, start: int, stop: int, parts: list[bytes]) -> tuple[int, int, int]:
+    """Take up to `_WALK` messages one by one; count, where the next begins, and its extent."""
+    unpack, prefixes, count, size = _HEAD.unpack_from, _PREFIXES, 0, 0
+    last = stop - FRAME_BYTES_MIN
+    while start <= last and count < _WALK:
+        _, tokens, size = unpack(data, start)
+        size = FRAME_BYTES_MIN + 4 * tokens + size if size <= DATA_BYTES_MAX else extent(data, start, stop)
+        end = start + size
+        if size <= 0 or end > stop:
+            break
+        parts += (prefixes[size], data[start:end])
+        start = end
+        count += 1
+    return count, start, size
+
+
+def join(batch: Batch) -> tuple[bytes, int]:
+    """A batch's messages back to back, and how many they are.
+
+    What is neither frame nor envelope and frame is left out: it would cost the receiver its place.
+    """
+    data = batch.keep()
+    whole = _join_equal(data, batch.count)
+    return (whole, batch.count) if whole is not None else _join_each(data, batch.count)
+
+
+def _join_equal(data: bytes, count: int) -> bytes | None:
+    """For a batch of messages of one layout; None for any other."""
+    if count < _RUN_MIN or len(data) % count:
+        return None
+    stride = len(data) // count
+    length = stride - LENGTH_BYTES
+    if length < FRAME_BYTES_MIN or LENGTH.unpack_from(data)[0] != length:
+        return None
+    if not _is_message(data, LENGTH_BYTES, stride):
+        return None
+    inner = [LENGTH_BYTES + offset for offset in _layout(data, LENGTH_BYTES)]
+    for offset in (*range(LENGTH_BYTES), *inner):
+        column = data[offset::stride]
+        if column.lstrip(column[:1]):
+            return None
+    return b"".join([data[at + LENGTH_BYTES : at + stride] for at in range(0, len(data), stride)])
+
+
+def _join_each(data: bytes, count: int) -> tuple[bytes, int]:
+    unpack, parts, position = LENGTH.unpack_from, [], 0
+    for _ in range(count):
+        start = position + LENGTH_BYTES
+        position = start + unpack(data, position)[0]
+        if _is_message(data, start, position):
+            parts.append(data[start:position])
+    return b"".join(parts), len(parts)
+
+
+def _is_message(data: bytes, start: int, stop: int) -> bool:
+    return extent(data, start, stop) == stop - start > 0
+
+
+class FramesDecoder:
+    """Cuts one peer's stream into batches; lends a buffer as `sp.Decoder`: `buffer()`, then `feed(n)`.
+
+    The scratch buffer is shared by all decoders of a link, so nothing may come between the two calls.
+    `fault` says what is wrong once the stream has lost its framing; messages before that are returned.
+    """
+
+    __slots__ = ("_rest", "_scratch", "fault")
+
+    def __init__(self, scratch: bytearray) -> None:
+        self._scratch = scratch
+        self._rest = b""
+        self.fault: str | None = None
+
+    def buffer(self) -> memoryview:
+        """Where to read into; never empty."""
+        return memoryview(self._scratch)
+
+    def feed(self, read_bytes: int) -> Batch | None:
+        """The whole messages now there, if any."""
+        data = self._rest + self._scratch[:read_bytes]
+        batch, position, legal = cut(data)
+        self._rest = data[position:]
+        if not legal:
+            self.fault = f"not a frame: {data[position : position + FRAME_BYTES_MIN].hex(' ')}"
+        return batch
+
+
+def join_cobs(batch: Batch) -> tuple[bytes, int]:
+    """As `join`, each message framed as on a serial line; what is too short or too long is left out."""
+    low, high = uart.MESSAGE_BYTES_MIN, uart.MESSAGE_BYTES_MAX
+    parts = [uart.encode(message) for message in payloads(batch) if low <= len(message) <= high]
+    return b"".join(parts), len(parts)
+
+
+class CobsDecoder:
+    """As `FramesDecoder`, for messages framed as on a serial line; never at fault: it finds its way back."""
+
+    __slots__ = ("_decoder", "_scratch", "fault")
+
+    def __init__(self, scratch: bytearray, rejected: dict[str, int]) -> None:
+        self._scratch = scratch
+        self._decoder = uart.Decoder(rejected)
+        self.fault: str | None = None
+
+    def buffer(self) -> memoryview:
+        """Where to read into; never empty."""
+        return memoryview(self._scratch)
+
+    def feed(self, read_bytes: int) -> Batch | None:
+        """The whole messages now there, if any."""
+        messages = self._decoder.feed(bytes(memoryview(self._scratch)[:read_bytes]))
+        return from_payloads(messages) if messages else None

@@ -1,0 +1,107 @@
+"""What links over a serial port have in common: the settings, the port, reading it and letting go of it."""
+
+from asyncio import AbstractEventLoop, TimerHandle
+from collections.abc import Callable
+from typing import Any
+
+from bridges.media.device import DeviceLink, OpenPipe, cancel
+from bridges.media.shedding import Shed, checked
+from bridges.media.uart.codec import MESSAGE_BYTES_MAX
+from bridges.media.uart.outbox import Outbox
+from bridges.media.uart.port import Port, Settings, check_port, need_pyserial, open_port
+from bus.hub import Hub
+from bus.wire.batch import from_payloads
+
+
+class SerialLink(DeviceLink[Port]):
+    """Opens a serial port with its settings, and makes the queues of its pipes."""
+
+    def __init__(
+        self,
+        name: str,
+        port: str,
+        settings: Settings,
+        queue_bytes: int,
+        age_ms: float | None,
+        shed: Shed | None,
+        **retry: Any,
+    ) -> None:
+        super().__init__(name, **retry)
+        check_port(name, port, settings)
+        self.port, self.settings = port, settings
+        age_s = None if age_ms is None else age_ms / 1000
+        self.shed = checked(name, shed, queue_bytes, age_s, MESSAGE_BYTES_MAX)
+
+    def open(self, hub: Hub, loop: AbstractEventLoop) -> None:
+        """Start opening the port. Raises `LinkError` where pyserial is missing."""
+        need_pyserial(self.name)
+        super().open(hub, loop)
+
+    def _open_device(self) -> Port:
+        return open_port(self.port, self.settings)
+
+    def _release(self, device: Port) -> None:
+        device.close()
+
+    def outbox(self) -> Outbox:
+        """An empty queue with this link's policy, counting into its stats."""
+        return Outbox(self.stats, self.shed)
+
+
+class SerialPipe(OpenPipe):
+    """Reads the port, waits for room in its driver, lets go of it; `_hear` and `_put` are the protocol's."""
+
+    def __init__(
+        self,
+        link: SerialLink,
+        port: Port,
+        hub: Hub,
+        loop: AbstractEventLoop,
+        on_close: Callable[[str], None],
+    ) -> None:
+        super().__init__(link.name, link.stats, hub, loop, on_close)
+        self._port, self._fd = port, port.fileno()
+        self._outbox = link.outbox()
+        self._timer: TimerHandle | None = None
+        self._waiting = False
+
+    def start(self) -> None:
+        self._loop.add_reader(self._fd, self._on_readable)
+        self._hub.attach(self)
+
+    def _hear(self, data: bytes) -> list[bytes]:
+        """The messages that `data`, possibly empty, completes; never raises."""
+        raise NotImplementedError
+
+    def _on_readable(self) -> None:
+        try:
+            data = self._port.read()
+        except OSError as error:
+            return self._gone(lost(error))
+        messages = self._hear(data)
+        if messages:
+            self._hub.publish(from_payloads(messages), self)
+        return None
+
+    def _wait(self, go_on: Callable[[], None]) -> None:
+        """Have `go_on` called when the driver has room."""
+        if not self._waiting:
+            self._waiting = True
+            self._loop.add_writer(self._fd, go_on)
+
+    def _rest(self) -> None:
+        if self._waiting:
+            self._waiting = False
+            self._loop.remove_writer(self._fd)
+
+    def _end(self, why: str) -> None:
+        cancel(self._timer)
+        self._loop.remove_reader(self._fd)
+        self._loop.remove_writer(self._fd)
+        self._outbox.purge("closed")
+        self._port.close()
+
+
+def lost(error: OSError) -> str:
+    """A device's last words, for the link's `fault`."""
+    return f"lost: {error.strerror or error}"

@@ -1,0 +1,171 @@
+"""A link over a serial line: one device, one pipe (docs/wire/uart.md)."""
+
+from asyncio import AbstractEventLoop, TimerHandle
+from collections.abc import Callable, Mapping
+from math import inf
+from typing import Any
+
+from bridges.media.device import DevicePipe, cancel
+from bridges.media.shedding import Shed
+from bridges.media.uart.codec import Decoder
+from bridges.media.uart.echo import EchoCanceller
+from bridges.media.uart.line import SerialLink, SerialPipe, lost
+from bridges.media.uart.port import Port, Settings
+from bus.errors import LinkError
+from bus.hub import Hub, Stats
+from bus.wire.batch import Batch, payloads
+
+_AHEAD_BYTES_MIN = 64  # what may be in the driver however slow the line: an adapter's FIFO
+_PAUSE_MIN_S = 0.001
+ECHO_S = 0.25  # beyond its time on the line, an echo is there by then or never: adapters wait up to 16 ms
+
+
+class UartLink(SerialLink):
+    """A serial port as a link.
+
+    `port`: a device path, `hwgrep://EXPRESSION` (searched in path, description and USB identity
+    `USB VID:PID=0403:6001 SER=A50285BI`; found again under another number), or a serial server:
+    `socket://host:port`, `rfc2217://host:port`.
+    `queue_bytes` bounds what waits for the line; more is dropped and counted `queue full`.
+    `age_ms`: what would come to the line after that is dropped as `stale`. `shed`, a whole policy, stands in
+    for both. `ahead_ms` of the line's time, and half the age at most, may wait in the driver, where no policy
+    reaches it; a longer buffer is not filled.
+    `echo`: the line gives back what we send (a two-wire adapter); it is taken out again and counted in
+    `stats.rejected["echo"]`, and what never came back whole in `echoes_lost`.
+    `rs485`: settings for a driver that switches the transceiver (pyserial's RS485Settings by name; `{}` for
+    its defaults); most adapters do it in hardware.
+    `retry_min_s`, `retry_max_s`, `jitter`: see `DeviceLink`.
+    Raises `LinkError` for what can never work: an unknown scheme, a baud rate of 0.
+    """
+
+    def __init__(
+        self,
+        port: str,
+        baud: int = 115200,
+        exclusive: bool = True,
+        parity: str = "N",
+        stopbits: float = 1,
+        rtscts: bool = False,
+        queue_bytes: int = 64 * 1024,
+        age_ms: float | None = None,
+        ahead_ms: float = 40,
+        echo: bool = False,
+        rs485: Mapping[str, Any] | None = None,
+        shed: Shed | None = None,
+        **retry: Any,
+    ) -> None:
+        settings = Settings(baud, exclusive, parity, stopbits, rtscts, rs485)
+        super().__init__(f"uart:{port}", port, settings, queue_bytes, age_ms, shed, **retry)
+        if ahead_ms <= 0:
+            raise LinkError(f"{self.name}: ahead_ms must be above 0, not {ahead_ms}")
+        ahead_s = min(ahead_ms / 1000, (self.shed.age_s or inf) / 2)
+        self.ahead_bytes = max(_AHEAD_BYTES_MIN, int(ahead_s / settings.byte_s))
+        self.echoes = EchoCanceller() if echo else None
+
+    @property
+    def echoes_lost(self) -> int:
+        """Messages that were sent and not heard back whole, where `echo` is set."""
+        return 0 if self.echoes is None else self.echoes.lost
+
+    def _make_pipe(self, device: Port, on_close: Callable[[str], None]) -> DevicePipe:
+        return UartPipe(self, device, self._hub, self._loop, on_close)
+
+
+class UartPipe(SerialPipe):
+    """The one peer of a serial line: everything at its far end."""
+
+    def __init__(
+        self,
+        link: UartLink,
+        port: Port,
+        hub: Hub,
+        loop: AbstractEventLoop,
+        on_close: Callable[[str], None],
+    ) -> None:
+        super().__init__(link, port, hub, loop, on_close)
+        self._decoder = Decoder(link.stats.rejected)
+        self._byte_s, self._ahead_bytes, self._echoes = link.settings.byte_s, link.ahead_bytes, link.echoes
+        self._age_s = link.shed.age_s
+        self._tending: TimerHandle | None = None
+
+    def _hear(self, data: bytes) -> list[bytes]:
+        if self._echoes is None:
+            return self._decoder.feed(data)
+        return without_echo(self._decoder, data, self._echoes, self.stats, self._loop.time())
+
+    def _put(self, batch: Batch) -> None:
+        self._outbox.put(payloads(batch), self._loop.time())
+        if not self._waiting and self._timer is None:
+            self._flush()
+
+    def purge(self, reason: str) -> list[bytes]:
+        """Drop what waits; those messages. What the driver has comes out."""
+        return self._outbox.purge(reason)
+
+    def _flush(self) -> None:
+        self._timer = None
+        self._outbox.expire(self._loop.time())
+        while True:
+            ahead_bytes, now = self._port.waiting(), self._loop.time()
+            if ahead_bytes >= self._ahead_bytes:
+                return self._pause()
+            chunk = self._outbox.head(self._ahead_bytes - ahead_bytes, now, ahead_bytes, self._byte_s)
+            if not chunk:
+                return self._idle()
+            try:
+                count = self._port.write(chunk)
+            except OSError as error:
+                return self._gone(lost(error))
+            self._written(count)
+            if count < len(chunk):
+                self._outbox.give_back()
+                self._wait(self._flush)
+                return self._tend_later()
+
+    def _idle(self) -> None:
+        """Nothing may go now: nothing waits, or the rate forbids it."""
+        self._rest()
+        if self._outbox:
+            self._timer = self._loop.call_at(self._outbox.ready_s(), self._flush)
+
+    def _written(self, count: int) -> None:
+        sent = self._outbox.settle(count)
+        if self._echoes is not None and sent:
+            on_line = max(self._port.waiting(), count)
+            expires = self._loop.time() + on_line * self._byte_s + ECHO_S
+            for message in sent:
+                self._echoes.sent(message, expires)
+
+    def _pause(self) -> None:
+        """The driver holds enough: come back when half of it has left. (Some count in whole buffers.)"""
+        self._rest()
+        half_s = self._ahead_bytes / 2 * self._byte_s
+        self._timer = self._loop.call_later(max(_PAUSE_MIN_S, half_s), self._flush)
+
+    def _tend_later(self) -> None:
+        if self._age_s is not None and self._tending is None and self._outbox:
+            self._tending = self._loop.call_later(self._age_s, self._tend)
+
+    def _tend(self) -> None:
+        """The line stands still: what grows stale is counted so, though nobody asks for it."""
+        self._tending = None
+        if self._waiting:
+            self._outbox.expire(self._loop.time())
+            self._tend_later()
+
+    def _end(self, why: str) -> None:
+        cancel(self._tending)
+        super()._end(why)
+
+
+def without_echo(
+    decoder: Decoder, data: bytes, echoes: EchoCanceller, stats: Stats, now: float
+) -> list[bytes]:
+    """The messages that `data` completes and that are not our own."""
+    garbled = sum(decoder.rejected.values())
+    messages = decoder.feed(data)
+    echoes.garbled(sum(decoder.rejected.values()) - garbled)
+    foreign = [message for message in messages if not echoes.heard(message, now)]
+    if len(foreign) < len(messages):
+        stats.reject("echo", len(messages) - len(foreign))
+    return foreign

@@ -1,0 +1,83 @@
+"""What waits for a serial line: messages by policy, encoded as the line takes them, each drop counted."""
+
+from collections import deque
+from collections.abc import Sequence
+
+from bridges.media.shedding import Shed, ShedQueue, fitting
+from bridges.media.uart.codec import encode
+from bus.hub import Stats
+
+
+class Outbox:
+    """A queue whose head may be on the line in part: what has begun is finished, and never stale."""
+
+    __slots__ = ("_begun", "_queue", "_stats", "_taken")
+
+    def __init__(self, stats: Stats, shed: Shed) -> None:
+        self._stats, self._queue = stats, ShedQueue(stats, shed)
+        self._taken: deque[tuple[bytes, float, bytes]] = deque()  # as encoded, when it came, the message
+        self._begun = 0  # bytes of the first that the line has already
+
+    def __len__(self) -> int:
+        return len(self._taken) + len(self._queue)
+
+    def put(self, messages: Sequence[bytes], now: float) -> None:
+        """Queue what the policy lets wait; drop what no line carries: `oversize`, `short` or `empty`."""
+        self._queue.put(now, fitting(messages, self._stats))
+
+    def expire(self, now: float) -> None:
+        """Drop what has grown stale."""
+        self._queue.expire(now)
+
+    def ready(self, now: float) -> bool:
+        """Whether there is something for the line that the rate allows."""
+        return bool(self._taken) or self._queue.ready(now)
+
+    def ready_s(self) -> float:
+        """From when on the rate allows what waits; infinite while nothing does."""
+        return self._queue.ready_s()
+
+    def head(self, room: int, now: float, ahead_bytes: int, byte_s: float) -> bytes:
+        """The next bytes for the line, at most `room`; ends within or behind a message.
+
+        `ahead_bytes` lie before them: what comes to the line after its time is not taken.
+        """
+        size = sum(len(coded) for coded, _, _ in self._taken) - self._begun
+        while size < room and (taken := self._queue.take(now, (ahead_bytes + size) * byte_s)):
+            coded = encode(taken[1])
+            self._taken.append((coded, *taken))
+            size += len(coded)
+        return b"".join([coded for coded, _, _ in self._taken])[self._begun : self._begun + room]
+
+    def claim(self, now: float) -> bytes:
+        """The first message, as encoded; b"" if none is ready. From now on it counts as begun."""
+        taken = self._queue.take(now)
+        if taken is None:
+            return b""
+        self._taken.append((encode(taken[1]), *taken))
+        return self._taken[0][0]
+
+    def settle(self, written: int) -> list[bytes]:
+        """The line took so many more bytes; the messages that this completes."""
+        done, written = [], written + self._begun
+        while self._taken and written >= len(self._taken[0][0]):
+            coded, _, message = self._taken.popleft()
+            written -= len(coded)
+            self._queue.settle(len(message))
+            done.append(message)
+        self._begun = written
+        return done
+
+    def give_back(self) -> None:
+        """The line takes no more for now: what has not begun waits again, to grow old or be replaced."""
+        while len(self._taken) > (self._begun > 0):
+            self._queue.untake(*self._taken.pop()[1:])
+
+    def purge(self, reason: str) -> list[bytes]:
+        """Drop everything, also what has begun: the zero before the next message ends it. The messages."""
+        begun = [message for _, _, message in self._taken]
+        for message in begun:
+            self._queue.settle(len(message), reason)
+        self._taken.clear()
+        self._begun = 0
+        return begun + self._queue.clear(reason)

@@ -1,0 +1,247 @@
+"""A shared pair (RS-485) that one master polls, without I/O and without a clock (docs/wire/uart.md).
+
+Control message `E2 dst FF op`, framed as any other: POLL `dst` gives the turn to that node, DONE `dst` gives
+it back. Its data length would be FFxx, so it is neither frame nor envelope. `now` is in seconds.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
+from math import inf
+from typing import Literal
+
+from bridges.media.uart.codec import WIRE_BYTES_MAX, Decoder, encode
+from bridges.media.uart.echo import EchoCanceller
+
+POLL, DONE = 0, 1
+ADDRESS_MIN, ADDRESS_MAX = 1, 254
+SILENT_POLLS = 3
+SLOW_S = 1.0
+_IDLE_GROWTH = 10
+ECHO_S = 0.25
+"""An echo that is not there so long after its time on the line does not come."""
+
+
+def control(address: int, op: int) -> bytes:
+    """POLL or DONE as a message, not yet framed."""
+    return bytes((0xE2, address, 0xFF, op))
+
+
+def parse_control(message: bytes) -> tuple[int, int] | None:
+    """Address and op of a control message; None for any other."""
+    if len(message) == 4 and message[0] == 0xE2 and message[2] == 0xFF:
+        return message[1], message[3]
+    return None
+
+
+class Own(Enum):
+    """What `Master.step` returns when the line is free for a message of the master's own."""
+
+    TURN = "turn"
+
+
+@dataclass(slots=True)
+class NodeHealth:
+    """A node as its master sees it. `silent` after three unanswered polls in a row: polled once a second."""
+
+    state: Literal["unknown", "up", "silent"] = "unknown"
+    polls: int = 0
+    messages: int = 0  # answers that were a message
+    done: int = 0  # answers that there is none
+    missed: int = 0
+    missed_in_a_row: int = 0
+
+
+class Master:
+    """Whose turn it is. The loop around it: `hear` what arrives, `step`, write what that returns, `wrote`.
+
+    Own messages and polls alternate, and the nodes take turns, so that nobody starves. A node answers
+    within `answer_s` of the end of its poll, with one message or DONE; `turnaround_s` of silence lies between
+    senders.
+    A node with nothing to say is asked again after `idle_s`, then after longer, up to ten times that: polling
+    an idle pair costs the processor more than it gives. `byte_s`: the time of a byte on the line.
+    `deadline`: when `step` wants to be called, if nothing else happens before.
+    """
+
+    def __init__(
+        self,
+        nodes: dict[int, NodeHealth],
+        byte_s: float,
+        answer_s: float = 0.02,
+        turnaround_s: float = 0.001,
+        idle_s: float = 0.005,
+        echo: bool = False,
+        rejected: dict[str, int] | None = None,
+    ) -> None:
+        self.nodes = nodes
+        self.deadline = inf
+        self.echoes = EchoCanceller() if echo else None
+        self._byte_s, self._answer_s, self._turnaround_s, self._idle_s = (
+            byte_s,
+            answer_s,
+            turnaround_s,
+            idle_s,
+        )
+        self._decoder = Decoder(rejected)
+        self._order = list(nodes)
+        self._due = dict.fromkeys(nodes, -inf)
+        self._pause_s = dict.fromkeys(nodes, idle_s)
+        self._asked: int | None = None
+        self._until = self._latest = -inf  # when to give up waiting: as heard so far, and at last
+        self._line_free = self._quiet = -inf  # when what we wrote is out; when others have been silent enough
+        self._own_turn = False
+
+    def step(self, now: float, own: bool, waiting: int = 0) -> bytes | Own | None:
+        """A poll to write, `Own.TURN` if `own` messages wait and may go, or nothing until `deadline`.
+
+        `waiting`: bytes that the driver still holds, where it says so.
+        """
+        if waiting:
+            self._line_free = max(self._line_free, now + waiting * self._byte_s)
+        if self._asked is not None:
+            until = max(self._until, self._line_free + self._answer_s)
+            if now < until:
+                self.deadline = until
+                return None
+            self._missed(self._asked, now)
+        ready = max(self._line_free, self._quiet)
+        if now < ready:
+            self.deadline = ready
+            return None
+        return self._next(now, own)
+
+    def _next(self, now: float, own: bool) -> bytes | Own | None:
+        address = next((a for a in self._order if self._due[a] <= now), None)
+        if own and (self._own_turn or address is None):
+            self._own_turn = False
+            return Own.TURN
+        if address is None:
+            self.deadline = min(self._due.values(), default=inf)
+            return None
+        self._own_turn = True
+        return self._poll(address)
+
+    def _poll(self, address: int) -> bytes:
+        self._order.remove(address)
+        self._order.append(address)
+        self._asked, self._until, self._latest = address, inf, inf
+        self.nodes[address].polls += 1
+        return encode(control(address, POLL))
+
+    def wrote(self, size: int, now: float, message: bytes | None = None) -> None:
+        """The driver has taken what was to be written, `size` bytes: our own `message`, or the poll."""
+        self._line_free = max(self._line_free, now) + size * self._byte_s
+        self._latest = self._line_free + self._answer_s + 2 * WIRE_BYTES_MAX * self._byte_s
+        self._until = self._line_free + self._answer_s
+        if self.echoes is not None:
+            last_polled = self._order[-1]
+            self.echoes.sent(message or control(last_polled, POLL), self._line_free + ECHO_S)
+
+    def hear(self, data: bytes, now: float) -> list[bytes]:
+        """What others said in `data`: their messages, in order.
+
+        Who has begun may end, and bytes on the line keep us silent, but neither for longer than two messages
+        take: a receiver that delivers noise without end must not stop the polling.
+        """
+        if data:
+            self._until = min(max(self._until, now + self._answer_s), self._latest)
+            self._quiet = min(now + self._turnaround_s, self._latest)
+        garbled = sum(self._decoder.rejected.values())
+        messages = self._decoder.feed(data)
+        if self.echoes is not None:
+            self.echoes.garbled(sum(self._decoder.rejected.values()) - garbled)
+        return [message for message in messages if self._is_for_us(message, now)]
+
+    def _is_for_us(self, message: bytes, now: float) -> bool:
+        if self.echoes is not None and self.echoes.heard(message, now):
+            self._decoder.rejected["echo"] = self._decoder.rejected.get("echo", 0) + 1
+            return False
+        said = parse_control(message)
+        if said is None:
+            self._answered(now, message=True)
+        elif said == (self._asked, DONE):
+            self._answered(now, message=False)
+        return said is None
+
+    def _answered(self, now: float, message: bool) -> None:
+        if self._asked is None:
+            return
+        health = self.nodes[self._asked]
+        health.state, health.missed_in_a_row = "up", 0
+        health.messages += message
+        health.done += not message
+        self._rest(self._asked, now, message)
+        self._asked = None
+
+    def _rest(self, address: int, now: float, message: bool) -> None:
+        pause_s = 0 if message else self._pause_s[address]
+        self._due[address] = now + pause_s
+        self._pause_s[address] = min(max(2 * pause_s, self._idle_s), _IDLE_GROWTH * self._idle_s)
+
+    def _missed(self, address: int, now: float) -> None:
+        health = self.nodes[address]
+        health.missed += 1
+        health.missed_in_a_row += 1
+        if health.missed_in_a_row >= SILENT_POLLS:
+            health.state = "silent"
+        self._due[address] = now + (SLOW_S if health.state == "silent" else 0)
+        self._asked = None
+
+
+class Node:
+    """The node's side: hears everything, and speaks when it is polled: one message, or DONE.
+
+    `queue_messages` bounds what waits for a turn. A turn that was not taken within `answer_s` is gone.
+    `deadline`: when `step` wants to be called, if nothing else happens before.
+    """
+
+    def __init__(
+        self,
+        address: int,
+        answer_s: float = 0.02,
+        turnaround_s: float = 0.001,
+        queue_messages: int = 16,
+        echo: bool = False,
+    ) -> None:
+        self.address = address
+        self.deadline = inf
+        self.rejected: dict[str, int] = {}
+        self._answer_s, self._turnaround_s, self._queue_messages = answer_s, turnaround_s, queue_messages
+        self._decoder = Decoder(self.rejected)
+        self._queue: list[bytes] = []
+        self._echoes = EchoCanceller() if echo else None
+        self._polled: float | None = None
+
+    def put(self, messages: Iterable[bytes]) -> int:
+        """Queue `messages`; how many of them found room."""
+        room = self._queue_messages - len(self._queue)
+        taken = list(messages)[: max(0, room)]
+        self._queue += taken
+        return len(taken)
+
+    def hear(self, data: bytes, now: float) -> list[bytes]:
+        """What others said in `data`, in order; our own poll among it sets `deadline`."""
+        messages = []
+        for message in self._decoder.feed(data):
+            if self._echoes is not None and self._echoes.heard(message, now):
+                continue
+            said = parse_control(message)
+            mine = said == (self.address, POLL)
+            self._polled = now if mine else None
+            self.deadline = now + self._turnaround_s if mine else inf
+            if said is None:
+                messages.append(message)
+        return messages
+
+    def step(self, now: float) -> bytes:
+        """What to write now; nothing before `deadline`."""
+        if self._polled is None or now < self.deadline:
+            return b""
+        late = now > self._polled + self._answer_s
+        self._polled, self.deadline = None, inf
+        if late:
+            return b""
+        message = self._queue.pop(0) if self._queue else control(self.address, DONE)
+        if self._echoes is not None:
+            self._echoes.sent(message, now + ECHO_S + 1)
+        return encode(message)

@@ -1,0 +1,289 @@
+"""Serial ports by name, open and not blocking: device paths, hwgrep://, socket:// and rfc2217://.
+
+pyserial opens what is a device. The two on TCP are our own sockets: pyserial's wait in close(), leak where
+the far end has gone, and its rfc2217:// has no descriptor and an unbounded queue of single bytes.
+"""
+
+import contextlib
+import fcntl
+import os
+import re
+import socket
+import termios
+from array import array
+from collections.abc import Mapping
+from dataclasses import dataclass
+from threading import Thread
+from time import monotonic
+from typing import Any, Protocol
+from urllib.parse import urlsplit
+
+from bridges.media.uart.rfc2217 import IAC, Client, escape
+from bus.errors import LinkError
+
+_READ_BYTES = 65536
+_CONNECT_S = 5.0
+_SEND_BUFFER_BYTES = 8192  # of a socket: the serial server's line is slow, so what waits should wait with us
+_SUSPENDED_BYTES = 1 << 20
+_SCHEMES = ("", "socket", "rfc2217", "hwgrep")
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How a port is opened. `rs485`: pyserial's RS485Settings by name; None leaves the driver as it is."""
+
+    baud: int = 115200
+    exclusive: bool = True
+    parity: str = "N"
+    stopbits: float = 1
+    rtscts: bool = False
+    rs485: Mapping[str, Any] | None = None
+
+    @property
+    def byte_s(self) -> float:
+        """How long one byte takes on the line: start, 8 data, parity and stop bits."""
+        return (9 + (self.parity != "N") + self.stopbits) / self.baud
+
+
+class Port(Protocol):
+    """An open port. `read` and `write` return at once and raise `OSError` when the port is gone."""
+
+    def fileno(self) -> int: ...
+    def read(self) -> bytes:
+        """What has arrived, once the descriptor is readable; may be empty."""
+
+    def write(self, data: bytes) -> int:
+        """How many bytes were taken; 0 when the driver is full."""
+
+    def waiting(self) -> int:
+        """Bytes that the driver has taken and the line has yet to carry; 0 where that is not known."""
+
+    def close(self) -> None:
+        """Let go, at once; never raises."""
+
+
+def check_port(name: str, port: str, settings: Settings) -> None:
+    """Raises `LinkError` that starts with `name` for what can never be opened."""
+    scheme = urlsplit(port).scheme if "://" in port else ""
+    if scheme not in _SCHEMES:
+        raise LinkError(
+            f"{name}: {scheme}:// has no descriptor to wait on: use a device path or {_SCHEMES[1:]}"
+        )
+    if scheme in ("socket", "rfc2217"):
+        _address(name, port)
+    if scheme == "hwgrep":
+        _check_expression(name, port)
+    if settings.baud <= 0:
+        raise LinkError(f"{name}: baud must be above 0, not {settings.baud}")
+    if settings.parity not in ("N", "E", "O", "M", "S") or settings.stopbits not in (1, 1.5, 2):
+        raise LinkError(f"{name}: parity is one of N E O M S, stopbits one of 1 1.5 2")
+    if settings.rs485 is not None and scheme in ("socket", "rfc2217"):
+        raise LinkError(f"{name}: rs485 is for a device of this machine: set it at the serial server")
+
+
+def _check_expression(name: str, port: str) -> None:
+    try:
+        re.compile(port.removeprefix("hwgrep://").split("&")[0])
+    except re.error as error:
+        raise LinkError(f"{name}: not a regular expression: {error}") from error
+
+
+def _address(name: str, url: str) -> tuple[str, int]:
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port
+    except ValueError as error:
+        raise LinkError(f"{name}: {error}") from error
+    if not host or not port or parts.query or parts.path.strip("/"):
+        raise LinkError(f"{name}: write it as {parts.scheme}://host:port")
+    return host, port
+
+
+def need_pyserial(name: str) -> None:
+    """Raises `LinkError` where it is missing."""
+    try:
+        import serial  # noqa: F401
+    except ImportError as error:
+        raise LinkError(f"{name}: needs pyserial: install buscoupler[uart]") from error
+
+
+def open_port(port: str, settings: Settings) -> Port:
+    """Open it; blocks, and raises whatever went wrong. `hwgrep://` looks for its device anew each time."""
+    if port.startswith("socket://"):
+        return SocketPort(_connect(port))
+    if port.startswith("rfc2217://"):
+        return _open_rfc2217(port, settings)
+    return DevicePort(_open_device(port, settings))
+
+
+def _open_device(port: str, settings: Settings) -> Any:
+    import serial
+    import serial.rs485
+
+    device = serial.serial_for_url(
+        port,
+        settings.baud,
+        exclusive=settings.exclusive,
+        parity=settings.parity,
+        stopbits=settings.stopbits,
+        rtscts=settings.rtscts,
+        timeout=0,
+        write_timeout=0,
+    )
+    if settings.rs485 is not None:
+        try:
+            device.rs485_mode = serial.rs485.RS485Settings(**settings.rs485)
+        except BaseException as error:
+            device.close()
+            raise OSError(f"the driver does not switch an RS-485 transceiver: {error}") from error
+    return device
+
+
+class DevicePort:
+    """A tty that pyserial opened."""
+
+    def __init__(self, device: Any) -> None:
+        self._device, self._fd = device, device.fileno()
+        self._waiting = array("i", [0])
+
+    def fileno(self) -> int:
+        return int(self._fd)
+
+    def read(self) -> bytes:
+        try:
+            data = os.read(self._fd, _READ_BYTES)
+        except (BlockingIOError, InterruptedError):
+            return b""
+        if not data:
+            raise OSError("end of file")
+        return data
+
+    def write(self, data: bytes) -> int:
+        try:
+            return os.write(self._fd, data)
+        except (BlockingIOError, InterruptedError):
+            return 0
+
+    def waiting(self) -> int:
+        try:
+            fcntl.ioctl(self._fd, termios.TIOCOUTQ, self._waiting)
+        except OSError:
+            return 0  # a driver that does not say; a device that is gone shows it when written to
+        return self._waiting[0]
+
+    def close(self) -> None:
+        """Closing a tty waits for what it still has to send, up to 30 s: not here."""
+        if self.waiting():
+            Thread(target=self._close, daemon=True, name="uart close").start()
+        else:
+            self._close()
+
+    def _close(self) -> None:
+        with contextlib.suppress(OSError):
+            self._device.close()
+
+
+class SocketPort:
+    """A serial server that passes bytes on as they are."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self._socket = sock
+        sock.setblocking(False)
+
+    def fileno(self) -> int:
+        return self._socket.fileno()
+
+    def read(self) -> bytes:
+        try:
+            data = self._socket.recv(_READ_BYTES)
+        except (BlockingIOError, InterruptedError):
+            return b""
+        if not data:
+            raise OSError("end of file")
+        return data
+
+    def write(self, data: bytes) -> int:
+        try:
+            return self._socket.send(data)
+        except (BlockingIOError, InterruptedError):
+            return 0
+
+    def waiting(self) -> int:
+        return 0
+
+    def close(self) -> None:
+        self._socket.close()
+
+
+class Rfc2217Port(SocketPort):
+    """A serial server that speaks RFC 2217; `client` has negotiated the port's settings."""
+
+    def __init__(self, sock: socket.socket, client: Client) -> None:
+        super().__init__(sock)
+        self._client = client
+        self._half = b""  # the second byte of an escape that the socket did not take
+
+    def read(self) -> bytes:
+        data = self._client.feed(super().read())
+        if self._client.refused:
+            raise OSError(self._client.refused)
+        self._answer()
+        return data
+
+    def _answer(self) -> None:
+        replies = self._client.replies
+        if replies and not self._half:
+            del replies[: super().write(bytes(replies))]
+
+    def write(self, data: bytes) -> int:
+        self._answer()
+        if self._client.replies or self._client.suspended:
+            return 0
+        coded = self._half + escape(data)
+        taken = coded[: super().write(coded)]
+        if self._half and not taken:
+            return 0
+        whole = taken[len(self._half) :]
+        escapes = whole.count(IAC)
+        self._half = IAC if escapes % 2 else b""
+        return len(whole) - escapes // 2
+
+    def waiting(self) -> int:
+        return _SUSPENDED_BYTES if self._client.suspended else 0
+
+
+def _connect(url: str) -> socket.socket:
+    sock = socket.create_connection(_address(url, url), timeout=_CONNECT_S)
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER_BYTES)
+    return sock
+
+
+def _open_rfc2217(url: str, settings: Settings) -> Rfc2217Port:
+    client = Client(settings.baud, settings.parity, settings.stopbits, settings.rtscts)
+    sock = _connect(url)
+    try:
+        _negotiate(sock, client)
+        return Rfc2217Port(sock, client)
+    except BaseException:
+        sock.close()
+        raise
+
+
+def _negotiate(sock: socket.socket, client: Client) -> None:
+    """Bring the port's settings to what is wanted; what the line sends meanwhile is passed over."""
+    end_s = monotonic() + _CONNECT_S
+    while not client.ready:
+        if client.refused:
+            raise OSError(client.refused)
+        sock.sendall(bytes(client.replies))
+        client.replies.clear()
+        sock.settimeout(max(0.001, end_s - monotonic()))
+        try:
+            data = sock.recv(_READ_BYTES)
+        except TimeoutError as error:
+            raise OSError(f"no agreement on the port's settings within {_CONNECT_S:g} s") from error
+        if not data:
+            raise OSError("closed while the port's settings were negotiated")
+        client.feed(data)

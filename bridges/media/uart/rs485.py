@@ -1,0 +1,172 @@
+"""A link over a shared RS-485 pair: one device, one pipe, and a poll for each node (docs/wire/uart.md).
+
+The pair is one segment, all hear each other, so it is one pipe: nothing is relayed between nodes.
+"""
+
+from asyncio import AbstractEventLoop
+from collections.abc import Callable, Collection, Mapping
+from math import inf
+from typing import Any
+
+from bridges.media.device import DevicePipe, cancel
+from bridges.media.shedding import Shed
+from bridges.media.uart.line import SerialLink, SerialPipe, lost
+from bridges.media.uart.poll import ADDRESS_MAX, ADDRESS_MIN, Master, NodeHealth, Own, parse_control
+from bridges.media.uart.port import Port, Settings
+from bus.errors import LinkError
+from bus.hub import Hub
+from bus.wire.batch import Batch, payloads
+
+
+class Rs485Link(SerialLink):
+    """The master of a shared pair, as a link.
+
+    `port`, `baud`, `exclusive`, `parity`, `stopbits`, `rtscts`, `rs485`, `echo`, `queue_bytes`, `age_ms`,
+    `shed` as `UartLink`.
+    `nodes`: their addresses, 1 to 254; polled in turn. A node begins its answer within `answer_ms` of the end
+    of its poll: add what the adapter delays (16 ms for some on USB). `turnaround_ms` of silence lie between
+    senders. A node that has nothing to say is asked again after `idle_ms`, and up to ten times that
+    while it goes on so.
+    `nodes` of the link tells each one's health; it goes on counting from one opening to the next.
+    """
+
+    def __init__(
+        self,
+        port: str,
+        baud: int = 115200,
+        nodes: Collection[int] = (1, 2),
+        answer_ms: float = 20,
+        turnaround_ms: float = 1,
+        idle_ms: float = 5,
+        exclusive: bool = True,
+        parity: str = "N",
+        stopbits: float = 1,
+        rtscts: bool = False,
+        queue_bytes: int = 64 * 1024,
+        age_ms: float | None = None,
+        echo: bool = False,
+        rs485: Mapping[str, Any] | None = None,
+        shed: Shed | None = None,
+        **retry: Any,
+    ) -> None:
+        settings = Settings(baud, exclusive, parity, stopbits, rtscts, rs485)
+        super().__init__(f"rs485:{port}", port, settings, queue_bytes, age_ms, shed, **retry)
+        _check(self.name, nodes, answer_ms, turnaround_ms, idle_ms)
+        self.nodes = {address: NodeHealth() for address in nodes}
+        self.answer_s, self.turnaround_s, self.idle_s = answer_ms / 1000, turnaround_ms / 1000, idle_ms / 1000
+        self.echo = echo
+        self._echoes_lost = 0
+
+    @property
+    def echoes_lost(self) -> int:
+        """Messages that were sent and not heard back whole, where `echo` is set."""
+        pipe = self.pipe
+        return self._echoes_lost + (pipe.echoes_lost if isinstance(pipe, Rs485Pipe) else 0)
+
+    def master(self) -> Master:
+        """A master with this link's settings that knows nothing yet, counting into its stats."""
+        return Master(
+            self.nodes,
+            self.settings.byte_s,
+            self.answer_s,
+            self.turnaround_s,
+            self.idle_s,
+            self.echo,
+            self.stats.rejected,
+        )
+
+    def _make_pipe(self, device: Port, on_close: Callable[[str], None]) -> DevicePipe:
+        def closed(why: str) -> None:
+            self._echoes_lost += pipe.echoes_lost
+            on_close(why)
+
+        pipe = Rs485Pipe(self, device, self._hub, self._loop, closed)
+        return pipe
+
+
+def _check(name: str, nodes: Collection[int], answer_ms: float, turnaround_ms: float, idle_ms: float) -> None:
+    if not nodes or not all(ADDRESS_MIN <= address <= ADDRESS_MAX for address in nodes):
+        raise LinkError(f"{name}: nodes are addresses, {ADDRESS_MIN} to {ADDRESS_MAX}, not {tuple(nodes)}")
+    if len(set(nodes)) != len(nodes):
+        raise LinkError(f"{name}: a node is listed twice: {tuple(nodes)}")
+    if answer_ms <= 0 or turnaround_ms < 0 or idle_ms < 0:
+        raise LinkError(f"{name}: answer_ms must be above 0, turnaround_ms and idle_ms not below")
+
+
+class Rs485Pipe(SerialPipe):
+    """All that is on the pair. Writes one thing at a time: a poll, or a message of ours."""
+
+    def __init__(
+        self, link: Rs485Link, port: Port, hub: Hub, loop: AbstractEventLoop, on_close: Callable[[str], None]
+    ) -> None:
+        super().__init__(link, port, hub, loop, on_close)
+        self._master = link.master()
+        self._left = b""  # of what is being written: what the driver has yet to take
+        self._size, self._own = 0, False  # how long all of it is, and whether it is a message of ours
+
+    @property
+    def echoes_lost(self) -> int:
+        return 0 if self._master.echoes is None else self._master.echoes.lost
+
+    def start(self) -> None:
+        super().start()
+        self._run()
+
+    def _hear(self, data: bytes) -> list[bytes]:
+        return self._master.hear(data, self._loop.time())
+
+    def _on_readable(self) -> None:
+        super()._on_readable()
+        self._run()
+
+    def _put(self, batch: Batch) -> None:
+        messages = payloads(batch)
+        polls = sum(parse_control(message) is not None for message in messages)
+        if polls:
+            self.stats.drop("control", polls)
+            messages = [message for message in messages if parse_control(message) is None]
+        self._outbox.put(messages, self._loop.time())
+        self._run()
+
+    def _run(self) -> None:
+        """Write whatever the line is free for; then wait for the driver, or for the next deadline."""
+        self._disarm()
+        while not self._closed:
+            if self._left and not self._write():
+                return
+            now = self._loop.time()
+            self._outbox.expire(now)
+            turn = self._master.step(now, self._outbox.ready(now), self._port.waiting())
+            if turn is None:
+                return self._arm(self._deadline(now))
+            self._own = isinstance(turn, Own)
+            self._left = self._outbox.claim(now) if isinstance(turn, Own) else turn
+            self._size = len(self._left)
+
+    def _deadline(self, now: float) -> float:
+        ready_s = self._outbox.ready_s()
+        return min(self._master.deadline, ready_s) if ready_s > now else self._master.deadline
+
+    def _write(self) -> bool:
+        """Whether all that was left has gone to the driver."""
+        try:
+            count = self._port.write(self._left)
+        except OSError as error:
+            self._gone(lost(error))
+            return False
+        self._left = self._left[count:]
+        sent = self._outbox.settle(count) if self._own else []
+        if self._left:
+            self._wait(self._run)
+            return False
+        self._rest()
+        self._master.wrote(self._size, self._loop.time(), sent[0] if sent else None)
+        return True
+
+    def _arm(self, deadline: float) -> None:
+        if deadline < inf:
+            self._timer = self._loop.call_at(deadline, self._run)
+
+    def _disarm(self) -> None:
+        cancel(self._timer)
+        self._timer = None

@@ -1,5 +1,0 @@
-"""A UDP multicast group as a link (docs/wire/multicast.md)."""
-
-from bridges.multicast.link import MulticastLink
-
-__all__ = ["MulticastLink"]

@@ -1,0 +1,1 @@
+"""The application's socket on a bus."""

@@ -1,0 +1,331 @@
+"""The application's socket: `Bus` for frames, `RawBus` for who builds a device of their own.
+
+Both dial and listen on any number of addresses, so a full mesh needs no device. Sending never blocks
+and never waits for a peer; receiving waits with a time limit, in a thread or on an asyncio loop.
+"""
+
+import asyncio
+import threading
+import time
+import warnings
+from collections.abc import AsyncIterator, Iterable, Iterator
+from functools import lru_cache
+from types import TracebackType
+from typing import Any, NewType
+
+from bus.client.waiting import Readable, flush
+from bus.errors import LinkError, TokenError
+from bus.transports.nng_socket import NOBODY, ClosedError, Limits, NngSocket, Tls
+from bus.wire.batch import Buffer
+from bus.wire.envelope import split
+from bus.wire.frame import PUB, Frame, pack, unpack
+from bus.wire.pattern import Pattern
+
+__all__ = ["Bus", "ClosedError", "Peer", "RawBus", "Tls"]
+
+Peer = NewType("Peer", int)
+"""One connection of a `RawBus`: opaque, hashable, never used again for another in this process."""
+
+CONNECT_S = 1.0
+LINGER_S = 1.0
+_SLICE_S = 0.2  # so that a thread which waits notices that another one closed the socket
+_BURY_S = 1.0
+_READY_MAX = 64  # messages that `areceive` takes before it lets other tasks run
+
+Addresses = str | Iterable[str]
+Names = Iterable[int | str]
+
+
+class _Socket:
+    """What both kinds share: addresses, life and waiting. Receive from one thread or one loop."""
+
+    _raw = False
+
+    def __init__(
+        self,
+        dial: Addresses = (),
+        listen: Addresses = (),
+        *,
+        tls: Tls | None = None,
+        connect_s: float = CONNECT_S,
+        linger_s: float = LINGER_S,
+        **limits: Any,
+    ) -> None:
+        self._closed = True
+        dials, listens = _addresses(dial), _addresses(listen)
+        self._dials, self._connect_s, self._linger_s = len(dials), connect_s, linger_s
+        self._changed = threading.Condition()
+        self._owed: dict[int, int] = {}
+        self._sent_at = self._buried_at = 0.0
+        self._taken = 0
+        self._nng = NngSocket(Limits(**limits), raw=self._raw, on_join=self._joined, on_leave=self._left)
+        self._readable = Readable(self._nng.recv_fd)
+        self._closed = False
+        try:
+            self.urls = self._start(dials, listens, tls)
+        except BaseException:
+            self._linger_s = 0
+            self.close()
+            raise
+
+    def _start(self, dials: tuple[str, ...], listens: tuple[str, ...], tls: Tls | None) -> tuple[str, ...]:
+        urls = tuple(self._nng.listen(url, tls) for url in listens)
+        for url in dials:
+            if url in urls:
+                raise LinkError(f"{url}: dials its own listener, and would hear itself")
+            self._nng.dial(url, tls)
+        return urls
+
+    def _joined(self, peer: int, address: str) -> None:
+        with self._changed:
+            self._changed.notify_all()
+
+    def _left(self, peer: int) -> None:
+        self._owed.pop(peer, None)
+
+    @property
+    def peers(self) -> dict[Peer, str]:
+        """The live peers and their addresses."""
+        return {Peer(peer): address for peer, address in self._nng.peers.copy().items()}
+
+    def wait_peers(self, count: int, timeout: float | None = None) -> bool:
+        """Wait until at least `count` peers are connected; whether they are."""
+        with self._changed:
+            return self._changed.wait_for(lambda: len(self._nng.peers) >= count, timeout)
+
+    async def await_peers(self, count: int, timeout: float | None = None) -> bool:  # noqa: ASYNC109
+        """`wait_peers` for asyncio."""
+        return await asyncio.to_thread(self.wait_peers, count, timeout)
+
+    def _wait_dialed(self) -> None:
+        with self._changed:
+            self._changed.wait_for(lambda: self._nng.dialed >= self._dials, self._connect_s)
+
+    def _transmit(self, message: Buffer, exclude: int = NOBODY) -> None:
+        self._nng.send(message, exclude)
+        for peer in tuple(self._nng.peers):
+            if peer != exclude:
+                self._owed[peer] = self._owed.get(peer, 0) + 1
+        self._sent_at = time.monotonic()
+        self._bury()
+
+    def _bury(self) -> None:
+        now = time.monotonic()
+        if now - self._buried_at >= _BURY_S:
+            self._buried_at = now
+            self._nng.bury()
+
+    def _receive(self, deadline: float | None) -> tuple[bytes, int]:
+        while (message := self._nng.receive()) is None:
+            left_s = _SLICE_S if deadline is None else min(_SLICE_S, deadline - time.monotonic())
+            if left_s <= 0:
+                raise TimeoutError("no message came in time")
+            self._readable.wait(left_s)
+            self._bury()
+        return message
+
+    async def _areceive(self) -> tuple[bytes, int]:
+        self._taken += 1
+        if self._taken % _READY_MAX == 0:
+            await asyncio.sleep(0)
+        while (message := self._nng.receive()) is None:
+            await self._readable.await_one(_BURY_S)
+            self._bury()
+        return message
+
+    def close(self) -> None:
+        """Close, after what was sent has left, but within `linger_s`. Idempotent.
+
+        A socket that is used on an asyncio loop is closed on that loop (`aclose` does not block it).
+        """
+        if not self._closed:
+            self._closed = True
+            flush(self._nng, self._owed, self._sent_at, self._linger_s)
+            self._shut()
+
+    async def aclose(self) -> None:
+        """`close`, without blocking the loop. Idempotent."""
+        if not self._closed:
+            self._closed = True
+            try:
+                await asyncio.to_thread(flush, self._nng, self._owed, self._sent_at, self._linger_s)
+            finally:
+                self._shut()
+
+    def _shut(self) -> None:
+        self._readable.close()
+        self._nng.close()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    def __del__(self) -> None:
+        if not self._closed:
+            warnings.warn(f"unclosed {self!r}", ResourceWarning, stacklevel=1, source=self)
+            self._closed = True
+            self._nng.close()
+
+
+class Bus(_Socket):
+    """A socket of a bus that carries frames.
+
+    `with Bus(dial="tcp://10.0.0.11:5555") as bus: bus.send(("fridge", "temp"), b"21.5")`.
+    Entering waits at most `connect_s` seconds until every dialed address is connected; dialing goes on
+    after that, and whenever a connection is lost. Options: `message_bytes` (a longer message closes the
+    peer it came from), `queue_messages`, `retry_min_s`, `retry_max_s`, `tls` for wss and tls+tcp.
+    Raises `LinkError` for an address that cannot work. `urls` are the addresses it listens on, with
+    their ports. `rejected` counts messages that were no frames; `recv` skips them.
+    """
+
+    rejected = 0
+
+    def send(self, pattern: Names, data: Buffer = b"", type: int = PUB) -> None:
+        """Send a frame to all peers. Raises `TokenError`, `FrameError` for what does not fit one."""
+        self._transmit(pack(type, _tokens(pattern), data))
+
+    def send_bytes(self, message: Buffer) -> None:
+        """Send a message as it is, frame or not."""
+        self._transmit(message)
+
+    async def asend(self, pattern: Names, data: Buffer = b"", type: int = PUB) -> None:
+        """`send`, and let other tasks run."""
+        self.send(pattern, data, type)
+        await asyncio.sleep(0)
+
+    async def asend_bytes(self, message: Buffer) -> None:
+        """`send_bytes`, and let other tasks run."""
+        self._transmit(message)
+        await asyncio.sleep(0)
+
+    def recv(self, timeout: float | None = None) -> Frame:
+        """The next frame, its envelope taken off. Raises `TimeoutError`, and `ClosedError` once closed."""
+        deadline = _deadline(timeout)
+        while (frame := self._frame(self._receive(deadline)[0])) is None:
+            pass
+        return frame
+
+    def recv_bytes(self, timeout: float | None = None) -> bytes:
+        """The next message, whatever it is. Raises as `recv` does."""
+        return self._receive(_deadline(timeout))[0]
+
+    async def arecv(self, timeout: float | None = None) -> Frame:  # noqa: ASYNC109
+        """`recv` for asyncio. Cancelling it loses no message."""
+        async with asyncio.timeout(timeout):
+            while (frame := self._frame((await self._areceive())[0])) is None:
+                pass
+            return frame
+
+    async def arecv_bytes(self, timeout: float | None = None) -> bytes:  # noqa: ASYNC109
+        """`recv_bytes` for asyncio."""
+        async with asyncio.timeout(timeout):
+            return (await self._areceive())[0]
+
+    def _frame(self, message: bytes) -> Frame | None:
+        parts = split(message)
+        if parts is None:
+            self.rejected += 1
+            return None
+        return unpack(parts[1])
+
+    def __iter__(self) -> Iterator[Frame]:
+        """Frames as they come; ends when the socket is closed."""
+        try:
+            while True:
+                yield self.recv()
+        except ClosedError:
+            return
+
+    async def __aiter__(self) -> AsyncIterator[Frame]:
+        """Frames as they come; ends when the socket is closed."""
+        try:
+            while True:
+                yield await self.arecv()
+        except ClosedError:
+            return
+
+    def __enter__(self) -> "Bus":
+        self._wait_dialed()
+        return self
+
+    async def __aenter__(self) -> "Bus":
+        await asyncio.to_thread(self._wait_dialed)
+        return self
+
+
+class RawBus(_Socket):
+    """A socket of a bus that tells who sent a message, and sends past a peer.
+
+    Arguments as for `Bus`. A reflector is `for message, peer in bus: bus.send(message, exclude=peer)`.
+    """
+
+    _raw = True
+
+    def send(self, message: Buffer, exclude: Peer | None = None) -> None:
+        """Send to all peers, or to all but `exclude`; one that is gone excludes nobody."""
+        self._transmit(message, NOBODY if exclude is None else exclude)
+
+    async def asend(self, message: Buffer, exclude: Peer | None = None) -> None:
+        """`send`, and let other tasks run."""
+        self.send(message, exclude)
+        await asyncio.sleep(0)
+
+    def recv(self, timeout: float | None = None) -> tuple[bytes, Peer]:
+        """The next message and who sent it. Raises `TimeoutError`, and `ClosedError` once closed."""
+        message, peer = self._receive(_deadline(timeout))
+        return message, Peer(peer)
+
+    async def arecv(self, timeout: float | None = None) -> tuple[bytes, Peer]:  # noqa: ASYNC109
+        """`recv` for asyncio. Cancelling it loses no message."""
+        async with asyncio.timeout(timeout):
+            message, peer = await self._areceive()
+            return message, Peer(peer)
+
+    def __iter__(self) -> Iterator[tuple[bytes, Peer]]:
+        """Messages and senders as they come; ends when the socket is closed."""
+        try:
+            while True:
+                yield self.recv()
+        except ClosedError:
+            return
+
+    async def __aiter__(self) -> AsyncIterator[tuple[bytes, Peer]]:
+        """Messages and senders as they come; ends when the socket is closed."""
+        try:
+            while True:
+                yield await self.arecv()
+        except ClosedError:
+            return
+
+    def __enter__(self) -> "RawBus":
+        self._wait_dialed()
+        return self
+
+    async def __aenter__(self) -> "RawBus":
+        await asyncio.to_thread(self._wait_dialed)
+        return self
+
+
+def _addresses(given: Addresses) -> tuple[str, ...]:
+    return (given,) if isinstance(given, str) else tuple(given)
+
+
+def _deadline(timeout: float | None) -> float | None:
+    return None if timeout is None else time.monotonic() + timeout
+
+
+def _tokens(pattern: Names) -> tuple[int, ...]:
+    if isinstance(pattern, str):
+        raise TokenError(f"{pattern!r}: a pattern is a tuple of names; write ({pattern!r},)")
+    return pattern if isinstance(pattern, Pattern) else _hashed(tuple(pattern))
+
+
+@lru_cache(maxsize=4096)
+def _hashed(names: tuple[int | str, ...]) -> Pattern:
+    return Pattern(*names)

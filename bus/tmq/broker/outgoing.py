@@ -1,0 +1,122 @@
+"""Packets to many addresses, with a bounded number of connections being made at a time."""
+
+from asyncio import AbstractEventLoop
+from collections import deque
+from collections.abc import Callable
+
+from bus.hub import Stats
+from bus.tmq.connection import Connection
+from bus.tmq.options import Options
+from bus.tmq.peer import Peer, PeerOwner
+from bus.tmq.wire import Address, Hello
+
+_WAITING = 65536
+_IDLE_S = 10.0
+
+
+class Outgoing(PeerOwner):
+    """Sends packets to listeners of clients. `on_failed(address, reason)` when one takes no connection.
+
+    What cannot be begun yet waits, at most 65,536 packets; `stats` is the ledger.
+    """
+
+    def __init__(
+        self,
+        loop: AbstractEventLoop,
+        options: Options,
+        hello: Callable[[int], Hello],
+        on_frames: Callable[[Connection, list[bytes]], None],
+        on_failed: Callable[[Address, str], None],
+    ) -> None:
+        self.stats = Stats()
+        self._loop, self._options, self._hello = loop, options, hello
+        self._hand_on, self._failed = on_frames, on_failed
+        self._peers: dict[Address, Peer] = {}
+        self._used_s: dict[Address, float] = {}
+        self._waiting: deque[tuple[Address, bytes]] = deque()
+        self._starting = False
+
+    def __len__(self) -> int:
+        return len(self._peers)
+
+    def send(self, address: Address, frame: bytes) -> None:
+        """Never waits, never raises."""
+        self.stats.offered += 1
+        if len(self._waiting) >= _WAITING:
+            return self.stats.drop("queue full")
+        self._waiting.append((address, frame))
+        self.stats.queued += 1
+        self.stats.queued_bytes += len(frame)
+        self._start_soon()
+
+    def _start_soon(self) -> None:
+        if not self._starting:
+            self._starting = True
+            self._loop.call_soon(self._start)
+
+    def _start(self) -> None:
+        self._starting = False
+        while self._waiting and (peer := self._peer(self._waiting[0][0])) is not None:
+            _, frame = self._waiting.popleft()
+            self.stats.queued -= 1
+            self.stats.queued_bytes -= len(frame)
+            self.stats.offered -= 1  # the peer offers it again
+            peer.retry_now()
+            peer.send(frame)
+
+    def _peer(self, address: Address) -> Peer | None:
+        self._used_s[address] = self._loop.time()
+        peer = self._peers.get(address)
+        if peer is None and (len(self._peers) < self._options.dials or self._forget_idle(0.0)):
+            peer = self._peers[address] = Peer(
+                self._loop, address, self._options, self._hello, self.stats, self
+            )
+        if peer is None:
+            del self._used_s[address]
+        return peer
+
+    def _forget_idle(self, idle_s: float) -> bool:
+        before_s = self._loop.time() - idle_s
+        idle = [
+            address
+            for address, peer in self._peers.items()
+            if not peer.busy and not peer.queued_bytes and self._used_s[address] <= before_s
+        ]
+        for address in idle:
+            del self._used_s[address]
+            self._peers.pop(address).close()
+        return bool(idle)
+
+    def forget(self, address: Address) -> None:
+        """Drop what is queued for it."""
+        peer = self._peers.pop(address, None)
+        if peer is not None:
+            del self._used_s[address]
+            peer.close()
+
+    def on_frames(self, connection: Connection, frames: list[bytes]) -> None:
+        self._hand_on(connection, frames)
+
+    def peer_done(self, peer: Peer) -> None:
+        if self._waiting:
+            self._start_soon()
+
+    def peer_failed(self, peer: Peer, reason: str) -> None:
+        self._failed(peer.address, reason)
+
+    def tick(self, now_s: float) -> None:
+        """Once a heartbeat."""
+        self._forget_idle(_IDLE_S)
+        for peer in list(self._peers.values()):
+            peer.tick(now_s)
+        self._start_soon()
+
+    def close(self) -> None:
+        """Let all go. Idempotent."""
+        for address in list(self._peers):
+            self.forget(address)
+        if self._waiting:
+            self.stats.drop("closed", len(self._waiting))
+            self.stats.queued -= len(self._waiting)
+            self.stats.queued_bytes -= sum(len(frame) for _, frame in self._waiting)
+            self._waiting.clear()

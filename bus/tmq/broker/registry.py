@@ -1,0 +1,239 @@
+"""Who subscribes and who publishes what: the broker's memory, without sockets or clocks.
+
+A registration is (role, pattern, address). It is *own* once a client said it here, and stays until it is
+taken back or the address is found dead (a reference client never repeats itself). What other brokers said is
+*shared* and expires unless they repeat it. Every change returns what publishers must be told.
+"""
+
+from bisect import bisect_left, insort
+from collections.abc import Iterable, Iterator
+from typing import Literal, NamedTuple
+
+from bus.tmq.wire import Address, Tokens, prefixes
+from bus.wire.frame import PUB, SUB
+
+Role = int  # SUB or PUB
+Key = tuple[Role, Tokens, Address]
+
+
+class Tell(NamedTuple):
+    """Tell `publisher` that `subscribers` are to be added to (or taken from) those of its pattern."""
+
+    publisher: Address
+    tokens: Tokens
+    change: Literal["add", "remove"]
+    subscribers: tuple[Address, ...]
+
+
+class _Entry:
+    __slots__ = ("exact", "host", "shared")
+
+    def __init__(self) -> None:
+        self.host = ""  # whose client said it here; "" where only other brokers did
+        self.exact = False
+        self.shared: dict[int, float] = {}
+
+
+class Registry:
+    """At most `limit` registrations in all, `per_address` for one client, `per_host` said by one host, and
+    `tokens` in all patterns together: a long pattern takes a hundred times the memory of a short one."""
+
+    def __init__(
+        self, limit: int = 65536, per_address: int = 1024, per_host: int = 16384, tokens: int = 1 << 20
+    ) -> None:
+        self.limit, self.per_address, self.per_host, self.tokens = limit, per_address, per_host, tokens
+        self._tokens = 0
+        self._entries: dict[Key, _Entry] = {}
+        self._by_address: dict[Address, dict[tuple[Role, Tokens], None]] = {}
+        self._hosts: dict[str, int] = {}
+        self._subscribers: dict[Tokens, dict[Address, None]] = {}
+        self._lengths: dict[int, int] = {}
+        self._publishers: dict[Tokens, dict[Address, None]] = {}
+        self._published: list[Tokens] = []  # sorted: those that start with a pattern are a run
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def knows(self, address: Address) -> bool:
+        return address in self._by_address
+
+    def of(self, address: Address) -> list[tuple[Role, Tokens]]:
+        """What `address` is registered for."""
+        return list(self._by_address.get(address, ()))
+
+    def addresses(self, role: Role, tokens: Tokens) -> list[Address]:
+        """Who is registered for exactly this."""
+        table = self._subscribers if role == SUB else self._publishers
+        return list(table.get(tokens, ()))
+
+    def own(self) -> Iterator[Key]:
+        """What clients said here: what other brokers are told."""
+        return (key for key, entry in self._entries.items() if entry.host)
+
+    def is_own(self, address: Address) -> bool:
+        return any(self._entries[(*what, address)].host for what in self._by_address.get(address, ()))
+
+    def subscribers(self, tokens: Tokens) -> list[Address]:
+        """All whose pattern `tokens` start with, each once, shortest pattern first."""
+        found: dict[Address, None] = {}
+        for pattern in prefixes(tokens, sorted(self._lengths)):
+            for address in self._subscribers.get(pattern, ()):
+                if pattern == tokens or not self._entries[SUB, pattern, address].exact:
+                    found[address] = None
+        return list(found)
+
+    def add(
+        self, role: Role, tokens: Tokens, address: Address, host: str, exact: bool = False, again: bool = True
+    ) -> tuple[list[Tell], str]:
+        """What a client at `host` said. Again is no error.
+
+        `exact`: this subscriber can take nothing but the pattern itself. `again`: publishers are told of a
+        subscriber that they know. Returns what to tell, and "" or the bound that refused it.
+        """
+        key = role, tokens, address
+        known = key in self._entries
+        fault = self._refusal(key, host)
+        if fault:
+            return [], fault
+        entry = self._entry(key)
+        self._own(entry, host)
+        entry.exact = exact
+        return ([] if known and not again else self._told_of(key)), ""
+
+    def share(
+        self, role: Role, tokens: Tokens, address: Address, node: int, until_s: float
+    ) -> tuple[list[Tell], str]:
+        """What broker `node` said, good until `until_s`. Only what is new is told."""
+        key = role, tokens, address
+        known = self._entries.get(key)
+        if known is not None:
+            known.shared[node] = until_s
+            return [], ""
+        fault = self._refusal(key, "")
+        if fault:
+            return [], fault
+        self._entry(key).shared[node] = until_s
+        return (self._told_of(key) if role == SUB else []), ""
+
+    def remove(self, role: Role, tokens: Tokens, address: Address) -> list[Tell]:
+        """Taken back by its client, whoever passed that on; no error if it is not there."""
+        key = role, tokens, address
+        entry = self._entries.pop(key, None)
+        if entry is None:
+            return []
+        self._disown(entry)
+        self._tokens -= len(tokens)
+        del self._by_address[address][role, tokens]
+        if not self._by_address[address]:
+            del self._by_address[address]
+        if role == PUB:
+            self._drop_publisher(tokens, address)
+            return []
+        self._drop_subscriber(tokens, address)
+        return list(self._tell_publishers(tokens, address, "remove"))
+
+    def remove_address(self, address: Address) -> list[Tell]:
+        """A client that is dead: everything it was registered for."""
+        told: list[Tell] = []
+        for role, tokens in sorted(self.of(address)):  # PUB first: the dead are told nothing
+            told += self.remove(role, tokens, address)
+        return told
+
+    def expire(self, now_s: float) -> list[Tell]:
+        """Forget what other brokers have not repeated in time."""
+        told: list[Tell] = []
+        for key, entry in list(self._entries.items()):
+            if entry.shared:
+                entry.shared = {node: until_s for node, until_s in entry.shared.items() if until_s > now_s}
+                if not entry.shared and not entry.host:
+                    told += self.remove(*key)
+        return told
+
+    def _refusal(self, key: Key, host: str) -> str:
+        if key in self._entries:
+            return ""
+        if len(self._entries) >= self.limit or self._tokens + len(key[1]) > self.tokens:
+            return "registrations full"
+        if len(self._by_address.get(key[2], ())) >= self.per_address:
+            return "registrations of one address"
+        return "registrations of one host" if self._hosts.get(host, 0) >= self.per_host else ""
+
+    def _entry(self, key: Key) -> _Entry:
+        entry = self._entries.get(key)
+        if entry is None:
+            role, tokens, address = key
+            entry = self._entries[key] = _Entry()
+            self._tokens += len(tokens)
+            self._by_address.setdefault(address, {})[role, tokens] = None
+            self._index(role, tokens, address)
+        return entry
+
+    def _index(self, role: Role, tokens: Tokens, address: Address) -> None:
+        table = self._subscribers if role == SUB else self._publishers
+        if tokens not in table:
+            table[tokens] = {}
+            if role == PUB:
+                insort(self._published, tokens)
+            else:
+                self._lengths[len(tokens)] = self._lengths.get(len(tokens), 0) + 1
+        table[tokens][address] = None
+
+    def _own(self, entry: _Entry, host: str) -> None:
+        if entry.host != host:
+            self._disown(entry)
+            entry.host = host
+            self._hosts[host] = self._hosts.get(host, 0) + 1
+
+    def _disown(self, entry: _Entry) -> None:
+        if entry.host:
+            self._hosts[entry.host] -= 1
+            if not self._hosts[entry.host]:
+                del self._hosts[entry.host]
+            entry.host = ""
+
+    def _drop_subscriber(self, tokens: Tokens, address: Address) -> None:
+        del self._subscribers[tokens][address]
+        if not self._subscribers[tokens]:
+            del self._subscribers[tokens]
+            self._lengths[len(tokens)] -= 1
+            if not self._lengths[len(tokens)]:
+                del self._lengths[len(tokens)]
+
+    def _drop_publisher(self, tokens: Tokens, address: Address) -> None:
+        del self._publishers[tokens][address]
+        if not self._publishers[tokens]:
+            del self._publishers[tokens]
+            del self._published[bisect_left(self._published, tokens)]
+
+    def _told_of(self, key: Key) -> list[Tell]:
+        role, tokens, address = key
+        if role == SUB:
+            return list(self._tell_publishers(tokens, address, "add"))
+        found = self.subscribers(tokens)
+        return [Tell(address, tokens, "add", tuple(found))] if found else []
+
+    def _tell_publishers(
+        self, tokens: Tokens, subscriber: Address, change: Literal["add", "remove"]
+    ) -> Iterator[Tell]:
+        """Our own publishers of all that starts with `tokens`; other brokers tell theirs."""
+        for published in self._starting_with(tokens):
+            hears = self._hears(subscriber, published)
+            if hears == (change == "add"):
+                for address in self._publishers[published]:
+                    if self._entries[PUB, published, address].host:
+                        yield Tell(address, published, change, (subscriber,))
+
+    def _hears(self, subscriber: Address, tokens: Tokens) -> bool:
+        """Whether any subscription of it covers `tokens`: one taken back may leave another."""
+        for pattern in prefixes(tokens, sorted(self._lengths)):
+            entry = self._entries.get((SUB, pattern, subscriber))
+            if entry is not None and (pattern == tokens or not entry.exact):
+                return True
+        return False
+
+    def _starting_with(self, tokens: Tokens) -> Iterable[Tokens]:
+        begin = end = bisect_left(self._published, tokens)
+        size = len(tokens)
+        while end < len(self._published) and self._published[end][:size] == tokens:
+            end += 1
+        return self._published[begin:end]

@@ -1,0 +1,1 @@
+"""A client of the TMQ system, and how it finds its brokers."""

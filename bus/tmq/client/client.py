@@ -1,0 +1,178 @@
+"""The modern face: a client of the TMQ system on asyncio."""
+
+import asyncio
+from asyncio import Future
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from bus.errors import LinkError
+from bus.hub import Stats
+from bus.tmq.address import endpoint
+from bus.tmq.client.inbox import Inbox, Item
+from bus.tmq.client.node import Node
+from bus.tmq.connection import Connection
+from bus.tmq.options import Options
+from bus.tmq.wire import Address, Tokens
+from bus.wire.frame import SUB, pack
+from bus.wire.pattern import Pattern
+
+Names = str | int | Iterable[str | int]
+_YIELD = 64  # messages published in a row: then the loop gets to write them
+
+
+def pattern_of(names: Names) -> Pattern:
+    """A pattern from one name or several. Raises `TokenError`."""
+    if isinstance(names, Pattern):
+        return names
+    return Pattern(*((names,) if isinstance(names, (str, int)) else names))
+
+
+class Client:
+    """Publishes and subscribes by pattern; needs to know no address but those of the brokers.
+
+    ```
+    async with Client(brokers=["gw-a:9942", "gw-b:9942"]) as client:
+        await client.subscribe(("fridge", "temp"))
+        await client.publish(("fridge", "alert"), b"open")
+        async for pattern, data in client: ...
+    ```
+    `listen`: where publishers reach us. `queue_messages` received ones wait; beyond, the oldest are dropped.
+    `wait_s` bounds how long `subscribe` and `publish` wait for a broker; without one they go on, and the
+    client registers as soon as one answers. `options` are fields of `Options`. `on_bridge(frame, connection)`
+    gets packets with the type bit BRIDGE. Raises `LinkError` for addresses that cannot be.
+    """
+
+    def __init__(
+        self,
+        brokers: Iterable[str | Address],
+        listen: str | Address = ("", 0),
+        queue_messages: int = 4096,
+        wait_s: float = 2.0,
+        on_bridge: Callable[[bytes, Connection], object] | None = None,
+        **options: Any,
+    ) -> None:
+        self._brokers = [endpoint(broker) for broker in brokers]
+        self._listen, self._wait_s, self._on_bridge = endpoint(listen), wait_s, on_bridge
+        self._options = Options(**options)
+        self._inbox = Inbox(queue_messages, self._wake)
+        self._waiter: Future[None] | None = None
+        self._node: Node | None = None
+        self._closed = False
+        self._sent = 0
+        self._unopened = Stats()
+
+    async def __aenter__(self) -> "Client":
+        self.open(asyncio.get_running_loop())
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.close()
+
+    def open(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Listen, and begin to reach a broker; never blocks. Raises `LinkError` if it cannot listen."""
+        self._node = Node(loop, self._listen, self._brokers, self._options, self._on_bridge)
+        self._node.open()
+
+    @property
+    def node(self) -> Node:
+        if self._node is None or self._closed:
+            raise LinkError("the client is not open: use it within `async with`")
+        return self._node
+
+    @property
+    def address(self) -> Address:
+        """Where it listens."""
+        return self.node.address
+
+    @property
+    def broker(self) -> Address | None:
+        """The broker in use; None while none answers."""
+        return self._node.uplink.broker if self._node is not None else None
+
+    @property
+    def stats(self) -> Stats:
+        """What was sent, a copy a subscriber; `received` and `rejected` count what came in."""
+        return self._node.stats if self._node is not None else self._unopened
+
+    @property
+    def inbox(self) -> Stats:
+        """What was received: offered = taken (`sent`) + dropped + queued."""
+        return self._inbox.stats
+
+    async def subscribe(self, pattern: Names) -> bool:
+        """Receive all that starts with `pattern`; `()` is everything. Whether a broker knows by now."""
+        self.node.subscribe(pattern_of(pattern), self._inbox)
+        return await self._settled()
+
+    async def unsubscribe(self, pattern: Names) -> bool:
+        """Take it back; no error if it was not subscribed to."""
+        self.node.unsubscribe(pattern_of(pattern))
+        return await self._settled()
+
+    async def publish(self, pattern: Names, data: bytes | None = None) -> bool:
+        """Declare `pattern`, if it is new, and send `data` to its subscribers, if given.
+
+        Once declared, the subscribers of the moment are known, so the first message reaches them. True: sent
+        or queued for all there are; False: no broker has answered yet. Raises `TokenError`, `FrameError`.
+        """
+        tokens, known = pattern_of(pattern), True
+        if tokens not in self.node.published:
+            self.node.publish(tokens)
+            known = await self._settled()
+        if data is not None:
+            self.send(tokens, data)
+            self._sent += 1
+            if not self._sent % _YIELD:
+                await asyncio.sleep(0)
+        return known
+
+    def send(self, tokens: Tokens, data: bytes) -> None:
+        """To the subscribers of a declared pattern, without waiting: sent, queued, or counted as dropped."""
+        self.node.send(tokens, (pack(SUB, tokens, data),))
+
+    async def unpublish(self, pattern: Names) -> bool:
+        """Take a declaration back; no error if there is none."""
+        self.node.unpublish(pattern_of(pattern))
+        return await self._settled()
+
+    async def _settled(self) -> bool:
+        done, _ = await asyncio.wait([self.node.settled()], timeout=self._wait_s)
+        return bool(done)
+
+    def subscribers(self, pattern: Names) -> list[Address]:
+        """Who is sent what we publish under exactly this pattern."""
+        return list(self.node.published.get(pattern_of(pattern), ()))
+
+    async def receive(self) -> Item:
+        """The next message; cancelling loses nothing. Raises `LinkError` once closed and empty."""
+        while (item := self._inbox.take()) is None:
+            if self._closed:
+                raise LinkError("the client is closed")
+            if self._waiter is None or self._waiter.done():
+                self._waiter = asyncio.get_running_loop().create_future()
+            await asyncio.wait([self._waiter])
+        return item
+
+    def receive_nowait(self) -> Item | None:
+        """The next message, None if there is none."""
+        return self._inbox.take()
+
+    def __aiter__(self) -> "Client":
+        return self
+
+    async def __anext__(self) -> Item:
+        try:
+            return await self.receive()
+        except LinkError:
+            raise StopAsyncIteration from None
+
+    def _wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    def close(self) -> None:
+        """Take all registrations back and let go; iterating ends after what was received. Idempotent."""
+        if self._node is not None and not self._closed:
+            self._node.close()
+        self._closed = True
+        self._wake()

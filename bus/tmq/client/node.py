@@ -1,0 +1,246 @@
+"""The client as it lives on one event loop: the classic and the modern face are both put on this."""
+
+import logging
+import random
+from asyncio import AbstractEventLoop, Future, TimerHandle
+from collections.abc import Callable, Sequence
+
+from bus.errors import TokenError
+from bus.hub import Stats
+from bus.tmq.client.inbox import Inbox, Item
+from bus.tmq.client.uplink import Uplink, host_towards
+from bus.tmq.connection import Connection
+from bus.tmq.listener import Listener, bind
+from bus.tmq.options import Options, Rejections
+from bus.tmq.peer import Peer, PeerOwner
+from bus.tmq.wire import (
+    ADD,
+    DEAD,
+    FORGET,
+    HELLO,
+    HELLO_MASK,
+    PUBLISH,
+    SUBSCRIBE,
+    UNPUBLISH,
+    UNSUBSCRIBE,
+    Address,
+    Hello,
+    Tokens,
+    address_frames,
+    data_of,
+    prefixes,
+    tokens_of,
+    unpack_addresses,
+)
+from bus.wire.frame import BRIDGE, SUB
+from bus.wire.pattern import Pattern
+
+log = logging.getLogger("buscoupler.tmq")
+
+_ROUTES = 4096  # patterns whose inboxes are remembered
+_SUBSCRIBERS = 4096  # addresses that brokers may make us send to
+ANY = "0.0.0.0"
+Route = tuple[Pattern, tuple[Inbox, ...]]
+
+
+class Node(PeerOwner):
+    """Listens at `listen`, registers with the first of `brokers` that answers, sends to subscribers directly.
+
+    Not thread-safe: all on `loop`. `stats` is the ledger of what it sends, a copy a subscriber; its
+    `rejected` counts bad input by reason, `received` the messages that came in.
+    """
+
+    def __init__(
+        self,
+        loop: AbstractEventLoop,
+        listen: Address,
+        brokers: Sequence[Address],
+        options: Options,
+        on_bridge: Callable[[bytes, Connection], object] | None = None,
+    ) -> None:
+        self.node = random.getrandbits(32)
+        self.stats = Stats()
+        self.subscriptions: dict[Tokens, Inbox] = {}
+        self.published: dict[Tokens, dict[Address, Peer]] = {}
+        self.peers: dict[Address, Peer] = {}
+        self.reported = 0
+        self._loop, self._options, self._on_bridge = loop, options, on_bridge
+        self._reject = Rejections("tmq client", self.stats.rejected, loop.time)
+        self._routes: dict[bytes, Route] = {}
+        self._timer: TimerHandle | None = None
+        self._socket = bind(listen)
+        self.address: Address = self._socket.getsockname()[:2]
+        self._listener = Listener(
+            loop, options, self._hello, self.on_frames, lambda connection: None, self._reject
+        )
+        self.uplink = Uplink(loop, brokers, options, self._hello_to, self._registrations, self.on_frames)
+
+    @property
+    def accepted(self) -> int:
+        """How many connections were made to us."""
+        return self._listener.accepted
+
+    def open(self) -> None:
+        self._listener.open(self._socket)
+        self._tick()
+
+    def address_for(self, broker: Address) -> Address:
+        """Where that broker is told to find us."""
+        host, port = self.address
+        return (host_towards(broker) or host if host == ANY else host), port
+
+    def _hello(self, flags: int) -> Hello:
+        return Hello(self.node, self._options.silence_ms, flags)
+
+    def _hello_to(self, flags: int, broker: Address) -> Hello:
+        return Hello(self.node, self._options.silence_ms, flags, self.address_for(broker))
+
+    def _registrations(self, broker: Address) -> list[bytes]:
+        own = [self.address_for(broker)]
+        frames = [f for tokens in self.published for f in address_frames(PUBLISH, tokens, own)]
+        return frames + [f for tokens in self.subscriptions for f in address_frames(SUBSCRIBE, tokens, own)]
+
+    def subscribe(self, tokens: Tokens, inbox: Inbox) -> None:
+        """Put what starts with `tokens` into `inbox` from now on."""
+        self.subscriptions[tokens] = inbox
+        self._routes.clear()
+        self._register(SUBSCRIBE, tokens)
+
+    def unsubscribe(self, tokens: Tokens) -> None:
+        """No error if it is not subscribed to."""
+        if self.subscriptions.pop(tokens, None) is not None:
+            self._routes.clear()
+            self._register(UNSUBSCRIBE, tokens)
+
+    def publish(self, tokens: Tokens) -> None:
+        """Declare a pattern: the broker says who subscribes. Raises `TokenError` for the empty one."""
+        if not tokens:
+            raise TokenError("the empty pattern cannot be published: it would reach nobody in particular")
+        self.published.setdefault(tokens, {})
+        self._register(PUBLISH, tokens)
+
+    def unpublish(self, tokens: Tokens) -> None:
+        """No error if it was not published."""
+        if self.published.pop(tokens, None) is not None:
+            self._drop_unused()
+            self._register(UNPUBLISH, tokens)
+
+    def _register(self, type: int, tokens: Tokens) -> None:
+        broker = self.uplink.broker or (self.uplink.brokers[0] if self.uplink.brokers else None)
+        if broker is not None:
+            for frame in address_frames(type, tokens, [self.address_for(broker)]):
+                self.uplink.say(frame)
+
+    def settled(self) -> "Future[None]":
+        """Done when a broker knows all that was said so far and has answered; see `Uplink.settled`."""
+        return self.uplink.settled()
+
+    def send(self, tokens: Tokens, frames: Sequence[bytes]) -> None:
+        """Packets of one published pattern to each of its subscribers."""
+        peers = self.published.get(tokens)
+        if not peers:
+            self.stats.offered += len(frames)
+            return self.stats.drop("no subscriber", len(frames))
+        for peer in peers.values():
+            peer.send_all(frames)
+
+    def on_frames(self, connection: Connection, frames: list[bytes]) -> None:
+        """Whatever came in, on any connection."""
+        routes, taken = self._routes, dict[Inbox, list[Item]]()
+        received = 0
+        for frame in frames:
+            if frame[0] != SUB:
+                self._control(connection, frame)
+                continue
+            size = 4 + 4 * frame[1]
+            route = routes.get(frame[4:size]) or self._route(frame)
+            received += 1
+            for inbox in route[1]:
+                taken.setdefault(inbox, []).append(Item(route[0], frame[size:]))
+            if not route[1]:
+                self._reject("not subscribed", connection.host)
+        self.stats.received += received
+        for inbox, items in taken.items():
+            inbox.put(items)
+
+    def _route(self, frame: bytes) -> Route:
+        tokens = Pattern(*tokens_of(frame))
+        lengths = sorted({len(pattern) for pattern in self.subscriptions})
+        found = (self.subscriptions.get(pattern) for pattern in prefixes(tokens, lengths))
+        route = tokens, tuple(dict.fromkeys(inbox for inbox in found if inbox is not None))
+        if len(self._routes) >= _ROUTES:
+            self._routes.clear()
+        self._routes[frame[4 : 4 + 4 * frame[1]]] = route
+        return route
+
+    def _control(self, connection: Connection, frame: bytes) -> None:
+        kind = frame[0]
+        if kind & HELLO_MASK == HELLO:
+            self._listener.greeting(connection, frame)
+        elif kind & BRIDGE and self._on_bridge is not None:
+            self._on_bridge(frame, connection)
+        elif kind in (ADD, FORGET):
+            self._subscribers(connection, frame)
+        else:
+            self._reject(f"type 0x{kind:02x}", connection.host)
+
+    def _subscribers(self, connection: Connection, frame: bytes) -> None:
+        tokens = tokens_of(frame)
+        addresses, fault = unpack_addresses(data_of(frame))
+        peers = self.published.get(tokens)
+        if fault or peers is None:
+            return self._reject(fault or "not published", connection.host)
+        for address in addresses:
+            if frame[0] == FORGET:
+                peers.pop(address, None)
+            elif (peer := self._peer(address)) is not None:
+                peers[address] = peer
+            else:
+                self._reject("subscribers full", connection.host)
+        if frame[0] == FORGET:
+            self._drop_unused()
+
+    def _peer(self, address: Address) -> Peer | None:
+        peer = self.peers.get(address)
+        if peer is None and len(self.peers) < _SUBSCRIBERS and address[1] > 0:
+            peer = Peer(self._loop, address, self._options, self._hello, self.stats, self)
+            self.peers[address] = peer
+        elif peer is not None:
+            peer.retry_now()
+        return peer
+
+    def _drop_unused(self) -> None:
+        used = {address for peers in self.published.values() for address in peers}
+        for address in [address for address in self.peers if address not in used]:
+            self.peers.pop(address).close()
+
+    def peer_failed(self, peer: Peer, reason: str) -> None:
+        """Report it: the broker looks for itself, and tells everybody if it is so."""
+        self.reported += 1
+        self._reject(f"subscriber gone: {reason}", peer.name)
+        for frame in address_frames(DEAD, (), [peer.address]):
+            self.uplink.say(frame)
+
+    def _tick(self) -> None:
+        now_s = self._loop.time()
+        for peer in list(self.peers.values()):
+            peer.tick(now_s)
+        self.uplink.tick(now_s)
+        self._timer = self._loop.call_later(self._options.heartbeat_s, self._tick)
+
+    def close(self) -> None:
+        """Take the registrations back, if the broker can be told at once, and let all go. Idempotent."""
+        connection = self.uplink.connection
+        if connection is not None:
+            own = [self.address_for(self.uplink.broker or self.address)]
+            for type_, all_ in ((UNPUBLISH, self.published), (UNSUBSCRIBE, self.subscriptions)):
+                for tokens in all_:
+                    for frame in address_frames(type_, tokens, own):
+                        connection.say(frame)
+        if self._timer is not None:
+            self._timer.cancel()
+        self.uplink.close()
+        for peer in self.peers.values():
+            peer.close()
+        self._listener.close()
+        self._socket.close()

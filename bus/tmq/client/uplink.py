@@ -1,0 +1,242 @@
+"""A client's way to its brokers: the first of its list that answers, and back to an earlier one later."""
+
+import logging
+import random
+import socket
+from asyncio import AbstractEventLoop, Future, TimerHandle
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from bus.hub import Stats
+from bus.tmq.connection import Connection
+from bus.tmq.options import Options
+from bus.tmq.peer import Peer, PeerOwner
+from bus.tmq.wire import ANSWER, ANSWERED, Address, Hello, pack_hello
+
+_QUEUE_BYTES = 4 << 20  # every registration that a broker takes from one client
+log = logging.getLogger("buscoupler.tmq")
+
+
+def host_towards(address: Address) -> str:
+    """Our address as a machine at `address` sees it; no packet is sent. "" where there is no way."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        try:
+            sock.connect(address)
+            return str(sock.getsockname()[0])
+        except OSError:
+            return ""
+
+
+class Uplink(PeerOwner):
+    """Says this client's registrations to one broker at a time.
+
+    `registrations(broker)` gives them all, as packets. They are said anew to each broker that it moves to,
+    and every `refresh_s`. `broker` is the address in use, None while none answers; `moves` counts changes.
+    """
+
+    def __init__(
+        self,
+        loop: AbstractEventLoop,
+        brokers: Sequence[Address],
+        options: Options,
+        hello: Callable[[int, Address], Hello],
+        registrations: Callable[[Address], list[bytes]],
+        on_frames: Callable[[Connection, list[bytes]], None],
+    ) -> None:
+        self.brokers = tuple(brokers)
+        self.stats = Stats()
+        self.moves = 0
+        self.up = False
+        self._loop, self._hello = loop, hello
+        self._options = replace(options, queue_bytes=max(options.queue_bytes, _QUEUE_BYTES))
+        self._registrations, self._hand_on = registrations, on_frames
+        self._peer: Peer | None = None
+        self._trial: Peer | None = None
+        self._pause_s = options.retry_min_s
+        self._failures = 0
+        self._timer: TimerHandle | None = None
+        self._refresh_s = self._return_s = 0.0
+        self._unasked: list[Future[None]] = []
+        self._asked: deque[list[Future[None]]] = deque()
+        self._closed = False
+
+    @property
+    def broker(self) -> Address | None:
+        return self._peer.address if self._peer is not None and self.up else None
+
+    @property
+    def connection(self) -> Connection | None:
+        """The connection to a broker of ours, while there is one."""
+        return self._peer.connection if self._peer is not None and self._peer.state == "streaming" else None
+
+    def say(self, frame: bytes) -> None:
+        """A change, said now if a broker listens; what it changed is in `registrations` anyway."""
+        if self._peer is not None:
+            self._peer.send(frame)
+        elif self.brokers and not self._closed and self._timer is None:
+            self._begin(self.brokers[0])
+
+    def settled(self) -> "Future[None]":
+        """Done when a broker has taken what was said, and its answer has been worked through."""
+        future: Future[None] = self._loop.create_future()
+        if self.brokers and not self._closed:
+            self._unasked.append(future)
+            self._loop.call_soon(self._ask)  # after what was said has left
+        else:
+            future.set_result(None)
+        return future
+
+    def _ask(self) -> None:
+        self._unasked = [future for future in self._unasked if not future.done()]
+        peer = self._peer
+        if not self._unasked or peer is None:
+            return
+        if self.connection is not None:
+            self.connection.say(pack_hello(self._hello(ANSWER, peer.address)))
+            self._asked.append(self._unasked)
+            self._unasked = []
+        elif self.up and peer.each and not peer.busy:
+            _finish(self._unasked)
+            self._unasked = []
+
+    def _make(self, address: Address) -> Peer:
+        peer = Peer(
+            self._loop,
+            address,
+            self._options,
+            lambda flags: self._hello(flags, address),
+            self.stats,
+            self,
+        )
+        for frame in self._registrations(address):
+            peer.send(frame)
+        return peer
+
+    def _begin(self, address: Address) -> None:
+        self._timer = None
+        self._peer = self._make(address)
+        self._refresh_s = self._loop.time() + self._options.refresh_s
+
+    def on_frames(self, connection: Connection, frames: list[bytes]) -> None:
+        self._hand_on(connection, frames)
+
+    def peer_hello(self, peer: Peer, hello: Hello) -> None:
+        if peer is self._trial:
+            return self._return_to(peer)
+        if peer is not self._peer:
+            return
+        if hello.flags & ANSWERED and self._asked:
+            _finish(self._asked.popleft())
+        if not self.up:
+            self._is_up(peer)
+            for frame in self._registrations(peer.address):  # now that it knows whom to answer here
+                peer.send(frame)
+            self._loop.call_soon(self._ask)
+
+    def peer_done(self, peer: Peer) -> None:
+        if peer is self._trial and peer.each:
+            self._return_to(peer)
+        elif peer is self._peer and peer.each and peer.state == "idle":
+            self._is_up(peer)
+            self._ask()
+
+    def _is_up(self, peer: Peer) -> None:
+        self._failures, self._pause_s = 0, self._options.retry_min_s
+        if not self.up:
+            self.up = True
+            log.info("broker %s answers", peer.name)
+
+    def peer_failed(self, peer: Peer, reason: str) -> None:
+        if peer is self._trial:
+            self._trial = None
+            peer.close()
+        elif peer is self._peer:
+            self._move(f"{peer.name}: {reason}")
+
+    def peer_lost(self, peer: Peer) -> None:
+        if peer is self._peer:
+            self._move(f"{peer.name}: connection lost")
+        elif peer is self._trial:
+            self._trial = None
+
+    def _move(self, why: str) -> None:
+        peer = self._peer
+        if peer is None or self._closed:
+            return
+        self._unasked = [future for asked in self._asked for future in asked] + self._unasked
+        self._asked.clear()
+        if self.up or not self._failures:
+            log.warning("broker %s", why)
+        self.up, self._peer = False, None
+        peer.close()
+        self.moves += 1
+        self._failures += 1
+        following = self.brokers[(self.brokers.index(peer.address) + 1) % len(self.brokers)]
+        self._timer = self._loop.call_later(self._pause(), self._begin, following)
+
+    def _pause(self) -> float:
+        """None before the next of the list; one that grows after each round without an answer."""
+        if self._failures % len(self.brokers):
+            return 0.0
+        pause_s = self._pause_s * random.uniform(0.5, 1.0)
+        self._pause_s = min(2 * self._pause_s, self._options.retry_max_s)
+        return pause_s
+
+    def tick(self, now_s: float) -> None:
+        """Once a heartbeat: signs of life, registrations again, and a look at the better brokers."""
+        peer = self._peer
+        for each in (peer, self._trial):
+            if each is not None:
+                each.tick(now_s)
+        if peer is None or peer is not self._peer or not self.up:
+            return
+        if now_s >= self._refresh_s:
+            self._refresh_s = now_s + self._options.refresh_s
+            peer.each = False  # the broker may be another program by now
+            for frame in self._registrations(peer.address):
+                peer.send(frame)
+        self._look_back(peer, now_s)
+
+    def _look_back(self, peer: Peer, now_s: float) -> None:
+        index = self.brokers.index(peer.address)
+        if not index or self._trial is not None or now_s < self._return_s:
+            return
+        rounds = int(now_s / self._options.return_s)
+        self._return_s = now_s + self._options.return_s * random.uniform(0.5, 1.0)
+        self._trial = self._make(self.brokers[rounds % index])
+
+    def _return_to(self, trial: Peer) -> None:
+        """An earlier broker has taken all we said: let the later one go."""
+        old, self._trial = self._peer, None
+        if old is None:
+            return trial.close()
+        self._unasked = [future for asked in self._asked for future in asked] + self._unasked
+        self._asked.clear()
+        self._peer = trial
+        self.moves += 1
+        log.info("back to broker %s", trial.name)
+        old.close()
+        for frame in self._registrations(trial.address):
+            trial.send(frame)
+        self._loop.call_soon(self._ask)
+
+    def close(self) -> None:
+        """Idempotent. What waits for an answer is cancelled."""
+        self._closed, self.up = True, False
+        if self._timer is not None:
+            self._timer.cancel()
+        for peer in (self._peer, self._trial):
+            if peer is not None:
+                peer.close()
+        self._peer = self._trial = None
+        for future in [*self._unasked, *(future for asked in self._asked for future in asked)]:
+            future.cancel()
+        self._asked.clear()
+        self._unasked = []
+
+
+def _finish(futures: "list[Future[None]]") -> None:
+    for future in futures:
+        if not future.done():
+            future.set_result(None)

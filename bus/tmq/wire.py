@@ -1,0 +1,164 @@
+"""What the TMQ system says on the wire: the types, addresses, and the greeting (docs/tmq.md).
+
+Types are bits (2015 reference, `tmq/define.py`). 0x10 and 0x20 are bits that the reference leaves unnamed; a
+reference client is never sent a frame that has one of them, and a reference broker ignores such a frame.
+An address is family u16, port u16, then as many bytes as the family has: 4 for IPv4 (2). The length of other
+families is not known, so a list that names one cannot be read further and is refused whole.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from struct import Struct
+from typing import NamedTuple
+
+from bus.errors import FrameError
+from bus.wire.frame import BROKER, CACHE, PUB, REMOVE, SUB, pack
+
+HELLO, SHARED = 0x10, 0x20
+MESSAGE = SUB
+SUBSCRIBE, PUBLISH = SUB | CACHE | BROKER, PUB | CACHE | BROKER
+UNSUBSCRIBE, UNPUBLISH = SUBSCRIBE | REMOVE, PUBLISH | REMOVE
+ADD, FORGET = PUB | CACHE, PUB | CACHE | REMOVE
+DEAD = SUB | PUB | CACHE | REMOVE | BROKER
+
+IPV4 = 2
+PACKET_BYTES = 2056  # what a reference peer reads of a packet, once
+ADDRESS = Struct(">HH4B")
+ADDRESS_BYTES = ADDRESS.size
+_HELLO = Struct(">BBHI")
+_LIFETIME = Struct(">H")
+_VERSION = 1
+ANSWER, ANSWERED = 0x01, 0x02  # flags of the greeting: say when you have done what came before; done
+HELLO_MASK = 0x3F  # the role bits beside it do not matter
+
+Address = tuple[str, int]
+Tokens = tuple[int, ...]
+
+
+def pack_address(address: Address) -> bytes:
+    """8 bytes: family, port, IPv4 address. Raises `FrameError` for what is not dotted IPv4 and a port."""
+    host, port = address
+    try:
+        parts = [int(part) for part in host.split(".")]
+        if len(parts) == 4 and all(0 <= part <= 255 for part in parts) and 0 <= port <= 65535:
+            return ADDRESS.pack(IPV4, port, *parts)
+    except (AttributeError, TypeError, ValueError):
+        pass
+    raise FrameError(f"{address!r} is not an IPv4 address and a port from 0 to 65535")
+
+
+def pack_addresses(addresses: Iterable[Address]) -> bytes:
+    return b"".join(map(pack_address, addresses))
+
+
+def unpack_addresses(data: bytes) -> tuple[list[Address], str]:
+    """The addresses in `data`, and "" or why it was refused: `family` or `address cut short`."""
+    if len(data) % ADDRESS_BYTES:
+        family = data[:2]
+        return [], "family" if len(family) == 2 and family != b"\0\2" else "address cut short"
+    found = []
+    for family_, port, a, b, c, d in ADDRESS.iter_unpack(data):
+        if family_ != IPV4:
+            return [], "family"
+        found.append((f"{a}.{b}.{c}.{d}", port))
+    return found, ""
+
+
+def tokens_of(frame: bytes) -> Tokens:
+    """The tokens of a whole frame."""
+    count = frame[1]
+    return Struct(f">{count}I").unpack_from(frame, 4)
+
+
+def data_of(frame: bytes) -> bytes:
+    return frame[4 + 4 * frame[1] :]
+
+
+def address_frames(type: int, tokens: Tokens, addresses: Sequence[Address], head: bytes = b"") -> list[bytes]:
+    """Frames that carry `addresses`, each short enough for a reference peer's one read."""
+    room = (PACKET_BYTES - 4 - 4 * len(tokens) - len(head)) // ADDRESS_BYTES
+    parts = [addresses[i : i + room] for i in range(0, len(addresses), room)] or [addresses]
+    return [pack(type, tokens, head + pack_addresses(part)) for part in parts]
+
+
+class Hello(NamedTuple):
+    """A greeting: `node` (u32) says who, `silence_ms` after what silence the sender is to be given up,
+    `address` where it listens (None: nowhere)."""
+
+    node: int
+    silence_ms: int
+    flags: int = 0
+    address: Address | None = None
+
+
+def pack_hello(hello: Hello) -> bytes:
+    data = _HELLO.pack(_VERSION, hello.flags, min(hello.silence_ms, 0xFFFF), hello.node)
+    return pack(HELLO, (), data + (pack_address(hello.address) if hello.address else b""))
+
+
+def unpack_hello(data: bytes) -> Hello | None:
+    """The greeting in a frame's data; None where it is none. What a later version appends is skipped."""
+    if len(data) < _HELLO.size or not data[0]:
+        return None
+    _, flags, silence_ms, node = _HELLO.unpack_from(data)
+    silence_ms = silence_ms or 0xFFFF  # nobody may be silent for ever
+    found, _ = unpack_addresses(data[_HELLO.size : _HELLO.size + ADDRESS_BYTES])
+    return Hello(node, silence_ms, flags, found[0] if found else None)
+
+
+def pack_shared(type: int, tokens: Tokens, addresses: Sequence[Address], lifetime_s: int) -> list[bytes]:
+    """What a broker tells another: a registration's type, tokens, lifetime u16 in seconds, addresses."""
+    return address_frames(type | SHARED, tokens, addresses, _LIFETIME.pack(min(lifetime_s, 0xFFFF)))
+
+
+def unpack_shared(data: bytes) -> tuple[int, list[Address], str]:
+    """Lifetime in seconds, addresses, and "" or why it was refused."""
+    if len(data) < _LIFETIME.size:
+        return 0, [], "address cut short"
+    found, fault = unpack_addresses(data[_LIFETIME.size :])
+    return _LIFETIME.unpack_from(data)[0], found, fault
+
+
+class Cutter:
+    """Cuts a stream into frames. `feed` returns whole ones; an illegal header sets `fault`, for good."""
+
+    __slots__ = ("_rest", "fault")
+
+    def __init__(self) -> None:
+        self._rest = b""
+        self.fault = ""
+
+    @property
+    def waiting(self) -> int:
+        """Bytes of a frame that is not whole yet: less than 3072."""
+        return len(self._rest)
+
+    def feed(self, data: bytes) -> list[bytes]:
+        if self.fault:
+            return []
+        if self._rest:
+            data = self._rest + data
+        frames: list[bytes] = []
+        position = self._cut(data, frames)
+        self._rest = b"" if self.fault else data[position:]
+        return frames
+
+    def _cut(self, data: bytes, frames: list[bytes]) -> int:
+        position, end = 0, len(data)
+        while end - position >= 4:
+            if data[position + 2] >= 8 and (data[position + 2] > 8 or data[position + 3]):
+                self.fault = f"data length {data[position + 2] << 8 | data[position + 3]} of at most 2048"
+                break
+            after = position + 4 + 4 * data[position + 1] + (data[position + 2] << 8 | data[position + 3])
+            if after > end:
+                break
+            frames.append(data[position:after])
+            position = after
+        return position
+
+
+def prefixes(tokens: Tokens, lengths: Iterable[int]) -> Iterator[Tokens]:
+    """The patterns of the given lengths (ascending) that `tokens` start with."""
+    for length in lengths:
+        if length > len(tokens):
+            return
+        yield tokens[:length]

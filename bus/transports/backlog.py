@@ -1,0 +1,93 @@
+"""What waits for a stream socket that takes no more for now."""
+
+import socket
+from collections import deque
+from itertools import islice
+
+from bus.hub import Stats
+from bus.wire.batch import LENGTH, LENGTH_BYTES
+
+_VECTORS = 64  # items in one sendmsg
+
+
+class Backlog(deque[tuple[memoryview, int]]):
+    """Runs of whole messages with their number, in order; `bytes` in all. Counts into `stats`.
+
+    Derives from `deque` so that asking whether anything waits, as each send does, runs no Python.
+    """
+
+    __slots__ = ("_stats", "bytes")
+
+    def __init__(self, stats: Stats) -> None:
+        super().__init__()
+        self._stats, self.bytes = stats, 0
+
+    def put(self, view: memoryview, count: int) -> None:
+        """Queue what is left of `count` messages; bounding it is the caller's."""
+        size, stats = len(view), self._stats
+        self.append((view, count))
+        self.bytes += size
+        stats.queued += count
+        stats.queued_bytes += size
+
+    def write(self, sock: socket.socket) -> None:
+        """Give `sock` what it takes. Raises its `OSError`: one that would block too."""
+        written = sock.sendmsg([view for view, _ in islice(self, _VECTORS)])
+        stats = self._stats
+        self.bytes -= written
+        stats.queued_bytes -= written
+        stats.sent_bytes += written
+        while self and written >= len(self[0][0]):
+            view, count = self.popleft()
+            written -= len(view)
+            stats.queued -= count
+            stats.sent += count
+        if written:
+            view, count = self[0]
+            self[0] = (view[written:], count)
+
+    def purge(self, reason: str, lead: int) -> list[bytes]:
+        """Drop the messages that have not begun, and return them; `lead` bytes stand before each length.
+
+        Each run must be what is left of a batch, to its end (`bus.wire.batch`).
+        """
+        stats, messages = self._stats, list[bytes]()
+        for view, count in self._emptied():
+            begun, waiting = _divide(view, lead)
+            if begun is not None:
+                self.put(begun, 1)
+            stats.sent += count - len(waiting) - (begun is not None)
+            messages += waiting
+        if messages:
+            stats.drop(reason, len(messages))
+        return messages
+
+    def drop(self, reason: str) -> None:
+        """Nothing of it will be sent."""
+        count = sum(count for _, count in self._emptied())
+        if count:
+            self._stats.drop(reason, count)
+
+    def _emptied(self) -> list[tuple[memoryview, int]]:
+        """All of it, no longer queued."""
+        stats, runs = self._stats, list(self)
+        stats.queued -= sum(count for _, count in runs)
+        stats.queued_bytes -= self.bytes
+        self.bytes = 0
+        self.clear()
+        return runs
+
+
+def _divide(view: memoryview, lead: int) -> tuple[memoryview | None, list[bytes]]:
+    """What is left of a batch: the rest of a message that has begun, if one has, and those that have not."""
+    whole, begun = memoryview(view.obj), None
+    written, position, waiting = len(whole) - len(view), 0, list[bytes]()
+    while position < len(whole):
+        start = position + lead + LENGTH_BYTES
+        end = start + LENGTH.unpack_from(whole, position + lead)[0]
+        if position >= written:
+            waiting.append(bytes(whole[start:end]))
+        elif end > written:
+            begun = memoryview(bytes(whole[position:end]))[written - position :]
+        position = end
+    return begun, waiting

@@ -1,0 +1,250 @@
+"""The transports that NNG carries for us, as a link: ws, wss, tls+tcp, inproc.
+
+One raw NNG socket, and one pipe of our hub for each of its peers. A raw BUS socket cannot send to one
+peer: it sends to all, or to all but one. So the first pipe that the hub offers a batch to carries it
+for its siblings, and these only count it; when the batch came from one of them, NNG leaves that one
+out. What a single pipe of a listening link is given therefore reaches all peers of that link.
+"""
+
+from asyncio import AbstractEventLoop, TimerHandle
+from collections import deque
+from itertools import groupby
+from operator import itemgetter
+from typing import Any, Literal
+
+from bus.errors import LinkError
+from bus.hub import Hub, Stats
+from bus.transports.nng_socket import NOBODY, Limits, NngSocket, Tls
+from bus.wire.batch import LENGTH, LENGTH_BYTES, Batch, from_payloads
+
+WAKE_MESSAGES_MAX = 512
+WAKE_BYTES_MAX = 1 << 20
+DEPARTED_MAX = 256
+BURY_S = 1.0
+
+
+class NngPipe:
+    """One peer of an `NngLink`. `sent` means handed to NNG, which drops silently when a peer is slow."""
+
+    __slots__ = ("_link", "name", "peer", "stats")
+
+    def __init__(self, link: "NngLink", peer: int, address: str) -> None:
+        self.name = f"{link.name}#{address}"
+        self.peer = peer
+        self.stats = Stats()
+        self._link = link
+
+    def send(self, batch: Batch) -> None:
+        self.stats.offered += batch.count
+        self._link.carry(self, batch)
+
+    def close(self) -> None:
+        self._link.release(self)
+
+
+class _Relay:
+    """What is offered to our pipes while a batch of our own peer `origin` goes round the hub.
+
+    The hub may offer the batch itself, a changed copy of it (also not for `origin`), or somebody's
+    prompt reply (for `origin` too). Only at the end is it known which; so all but the first wait.
+    """
+
+    __slots__ = ("batch", "for_origin", "later", "origin")
+
+    def __init__(self, origin: NngPipe, batch: Batch) -> None:
+        self.origin = origin
+        self.batch = batch
+        self.later: list[Batch] = []
+        self.for_origin: list[Batch] = []
+
+
+class NngLink:
+    """A link for `ws://`, `wss://`, `tls+tcp://` and `inproc://` (NNG's `tcp://` and `ipc://` work too).
+
+    `mode` is "listen" or "dial"; dialing repeats with NNG's randomised back-off. `url` gets the port
+    that was bound when it asked for port 0. wss and tls+tcp need `tls`; `limits` are `Limits`' fields.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        mode: Literal["listen", "dial"] = "listen",
+        *,
+        name: str = "",
+        tls: Tls | None = None,
+        **limits: Any,
+    ) -> None:
+        if mode not in ("listen", "dial"):
+            raise ValueError(f"mode {mode!r}: listen or dial")
+        self.url, self.mode, self.name = url, mode, name or url
+        self._tls = tls
+        self._limits = Limits(**limits)
+        self._socket: NngSocket | None = None
+        self._timer: TimerHandle
+        self._pipes: dict[int, NngPipe] = {}
+        self._departed: deque[int] = deque(maxlen=DEPARTED_MAX)
+        self._relay: _Relay | None = None
+
+    def open(self, hub: Hub, loop: AbstractEventLoop) -> None:
+        """Start. Raises `LinkError` for a bad address, a taken port or unusable TLS files."""
+        self._hub, self._loop = hub, loop
+        self._socket = socket = NngSocket(
+            self._limits, raw=True, on_join=self._hand_over_join, on_leave=self._hand_over_leave
+        )
+        try:
+            if self.mode == "dial":
+                socket.dial(self.url, self._tls)
+            else:
+                self.url = socket.listen(self.url, self._tls)
+        except LinkError:
+            self._socket = None
+            socket.close()
+            raise
+        loop.add_reader(socket.recv_fd, self._drain)
+        self._timer = loop.call_later(BURY_S, self._bury)
+
+    def _bury(self) -> None:
+        if self._socket is not None:
+            self._socket.bury()
+            self._timer = self._loop.call_later(BURY_S, self._bury)
+
+    @property
+    def pipes(self) -> tuple[NngPipe, ...]:
+        """The live peers."""
+        return tuple(self._pipes.values())
+
+    def close(self) -> None:
+        """Stop and let go of all peers at once. Idempotent."""
+        socket, self._socket = self._socket, None
+        if socket is None:
+            return
+        self._timer.cancel()
+        self._loop.remove_reader(socket.recv_fd)
+        socket.close()
+        for peer in tuple(self._pipes):
+            self._leave(peer)
+
+    def carry(self, pipe: NngPipe, batch: Batch) -> None:
+        """Take what the hub offers `pipe`: count it, and once for all siblings send it."""
+        stats, relay = pipe.stats, self._relay
+        if self._socket is None or pipe.peer not in self._pipes:
+            stats.drop("closed", batch.count)
+            return
+        stats.sent += batch.count
+        stats.sent_bytes += len(batch.data)
+        if relay is None:
+            if pipe is self._first(None):
+                self._transmit(batch, None)
+        elif pipe is relay.origin:
+            relay.for_origin.append(_own(batch))
+        elif pipe is self._first(relay.origin):
+            if batch is relay.batch:
+                self._transmit(batch, pipe_out=relay.origin)
+            else:
+                relay.later.append(_own(batch))
+
+    def release(self, pipe: NngPipe) -> None:
+        """Close one peer's connection and forget it. Idempotent."""
+        if self._socket is not None and pipe.peer in self._pipes:
+            self._socket.drop_peer(pipe.peer)
+            self._leave(pipe.peer)
+
+    def _first(self, other_than: NngPipe | None) -> NngPipe | None:
+        return next((pipe for pipe in self._pipes.values() if pipe is not other_than), None)
+
+    def _transmit(self, batch: Batch, pipe_out: NngPipe | None) -> None:
+        assert self._socket is not None
+        refused = _send_all(self._socket, batch, pipe_out.peer if pipe_out else NOBODY)
+        for pipe in self._pipes.values() if refused else ():
+            if pipe is not pipe_out:
+                pipe.stats.sent -= refused
+                pipe.stats.drop("refused", refused)
+
+    def _drain(self) -> None:
+        """On the loop, while messages wait: a bounded number, one batch for each run from one peer."""
+        if self._socket is None:
+            return
+        for peer, run in groupby(_take(self._socket), key=itemgetter(1)):
+            if self._socket is not None:
+                self._publish(self._pipe_of(peer), from_payloads(body for body, _ in run))
+
+    def _publish(self, origin: NngPipe, batch: Batch) -> None:
+        self._relay = relay = _Relay(origin, batch)
+        try:
+            self._hub.publish(batch, origin)
+        finally:
+            self._relay = None
+        if relay.later or relay.for_origin:
+            self._send_later(relay)
+
+    def _send_later(self, relay: _Relay) -> None:
+        """What was for `origin` too goes to all; what was not leaves it out; each once."""
+        to_all = [batch.data for batch in relay.for_origin]
+        if self._first(relay.origin) is None:
+            relay.later = relay.for_origin
+        for batch in relay.later if self._socket else ():
+            self._transmit(batch, None if batch.data in to_all else relay.origin)
+
+    def _pipe_of(self, peer: int) -> NngPipe:
+        """The pipe of a message's sender: a message may be here before its sender's arrival is,
+        and after its departure; then nothing must bring the dead back."""
+        if peer not in self._pipes:
+            if peer in self._departed:
+                return NngPipe(self, peer, "departed")
+            self._join(peer, self._socket.peers.get(peer, str(peer)) if self._socket else "")
+        return self._pipes[peer]
+
+    def _hand_over_join(self, peer: int, address: str) -> None:
+        self._call_on_loop(self._join, peer, address)
+
+    def _hand_over_leave(self, peer: int) -> None:
+        self._call_on_loop(self._leave, peer)
+
+    def _call_on_loop(self, function: object, *arguments: object) -> None:
+        try:
+            self._loop.call_soon_threadsafe(function, *arguments)  # type: ignore[arg-type]
+        except RuntimeError:
+            return  # the loop was closed first: nobody is left to tell
+
+    def _join(self, peer: int, address: str) -> None:
+        if self._socket is not None and peer not in self._pipes and peer not in self._departed:
+            self._pipes[peer] = pipe = NngPipe(self, peer, address)
+            self._hub.attach(pipe)
+
+    def _leave(self, peer: int) -> None:
+        pipe = self._pipes.pop(peer, None)
+        if pipe is not None:
+            self._departed.append(peer)
+            self._hub.detach(pipe)
+
+
+def _own(batch: Batch) -> Batch:
+    return Batch(batch.keep(), batch.count)
+
+
+def _take(socket: NngSocket) -> list[tuple[bytes, int]]:
+    taken: list[tuple[bytes, int]] = []
+    size = 0
+    while len(taken) < WAKE_MESSAGES_MAX and size < WAKE_BYTES_MAX:
+        try:
+            message = socket.receive()
+        except LinkError:
+            break
+        if message is None:
+            break
+        taken.append(message)
+        size += len(message[0])
+    return taken
+
+
+def _send_all(socket: NngSocket, batch: Batch, exclude: int) -> int:
+    """Hand each message of `batch` to NNG; how many it refused (out of memory, closing)."""
+    view, position, refused = memoryview(batch.data), 0, 0
+    for _ in range(batch.count):
+        start = position + LENGTH_BYTES
+        position = start + LENGTH.unpack_from(view, position)[0]
+        try:
+            socket.send(view[start:position], exclude)
+        except LinkError:
+            refused += 1
+    return refused

@@ -1,0 +1,1 @@
+"""Frames, patterns, envelopes, batches and SP framing: bytes in, values out, no I/O."""

@@ -1,0 +1,90 @@
+"""Tokens and patterns. A token is a u32; a pattern is a tuple of tokens that matches every frame
+whose tokens start with it. The empty pattern matches all."""
+
+from collections.abc import Iterable
+from typing import Generic, TypeVar
+
+from bus.errors import TokenError
+from bus.wire.frame import TOKENS_MAX
+
+V = TypeVar("V")
+
+
+def token(name: int | str) -> int:
+    """The token of a name: an int is itself; text is hashed as TMQ does.
+
+    `h = 65599 * h + code point` modulo 2**32 over the characters, then `h ^ (h >> 16)`
+    (docs/wire/frame.md). Raises `TokenError` for an int outside u32 and for any other type.
+    """
+    if isinstance(name, str):
+        h = 0
+        for character in name:
+            h = (65599 * h + ord(character)) & 0xFFFFFFFF
+        return h ^ (h >> 16)
+    if isinstance(name, int) and not isinstance(name, bool) and 0 <= name <= 0xFFFFFFFF:
+        return name
+    raise TokenError(f"{name!r} is not a token: give text, or a whole number from 0 to 4294967295")
+
+
+class Pattern(tuple[int, ...]):
+    """A tuple of tokens: `Pattern("fridge", "temp", 7)`. Raises `TokenError` above 255 tokens."""
+
+    __slots__ = ()
+
+    def __new__(cls, *names: int | str) -> "Pattern":
+        if len(names) > TOKENS_MAX:
+            raise TokenError(f"{len(names)} tokens: a pattern has at most {TOKENS_MAX}")
+        return super().__new__(cls, map(token, names))
+
+    def matches(self, tokens: tuple[int, ...]) -> bool:
+        """Whether `tokens` start with this pattern."""
+        return tokens[: len(self)] == self
+
+    def __repr__(self) -> str:
+        return f"Pattern({', '.join(map(str, self))})"
+
+
+class PatternTable(Generic[V]):
+    """Values by pattern: one look-up in a hash table for each pattern length in use."""
+
+    def __init__(self) -> None:
+        self._values: dict[tuple[int, ...], list[V]] = {}
+        self._lengths: list[int] = []
+
+    def add(self, pattern: tuple[int, ...], value: V) -> None:
+        self._values.setdefault(tuple(pattern), []).append(value)
+        self._lengths = sorted({len(p) for p in self._values})
+
+    def remove(self, pattern: tuple[int, ...], value: V) -> None:
+        """Forget one such value; no error if it is not there."""
+        values = self._values.get(tuple(pattern), [])
+        if value in values:
+            values.remove(value)
+        if not values:
+            self._values.pop(tuple(pattern), None)
+        self._lengths = sorted({len(p) for p in self._values})
+
+    def match(self, tokens: tuple[int, ...]) -> list[V]:
+        """The values of all patterns that `tokens` start with, shortest pattern first."""
+        found: list[V] = []
+        for length in self._lengths:
+            if length > len(tokens):
+                break
+            found += self._values.get(tokens[:length], ())
+        return found
+
+
+def collisions(names: Iterable[int | str]) -> dict[int, list[int | str]]:
+    """Token to names, for each token that two or more different names share."""
+    by_token: dict[int, list[int | str]] = {}
+    for name in dict.fromkeys(names):
+        by_token.setdefault(token(name), []).append(name)
+    return {t: shared for t, shared in by_token.items() if len(shared) > 1}
+
+
+def check_tokens(names: Iterable[int | str]) -> None:
+    """Raises `TokenError` that names every pair of different names with the same token."""
+    found = collisions(names)
+    if found:
+        lines = (f"{' and '.join(map(repr, shared))} are all token {t}" for t, shared in found.items())
+        raise TokenError("; ".join(lines))

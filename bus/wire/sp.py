@@ -1,0 +1,183 @@
+"""SP framing without I/O: the handshake, and a stream decoder that returns batches.
+
+Sources: SP TCP mapping (rfc/sp-tcp-mapping-01), SP IPC mapping; docs/wire/sp.md.
+Over IPC each message has one byte 0x01 before its length; here it is called the lead.
+"""
+
+from itertools import chain
+
+from bus.wire.batch import LENGTH, LENGTH_BYTES, Batch
+
+PROTOCOL_BUS = 0x70
+HANDSHAKE = bytes.fromhex("0053500000700000")
+LEAD_IPC = b"\x01"
+SCRATCH_BYTES = 512 * 1024
+
+_PEEK = 16  # equal sizes in a row before the strided look at the whole buffer pays
+_WALK = 256  # messages of mixed sizes between two such attempts
+
+
+def handshake_fault(received: bytes) -> str | None:
+    """What is wrong with the peer's first bytes (1 to 8 of them); None while they are right."""
+    if HANDSHAKE.startswith(received):
+        return None
+    if not HANDSHAKE.startswith(received[:4]):
+        return f"not an SP peer: it began with {received.hex(' ')}"
+    if not HANDSHAKE.startswith(received[:6]):
+        return f"wrong SP protocol: 0x{received[4:6].hex()}, a bus speaks 0x0070"
+    return f"bad SP handshake: {received.hex(' ')}"
+
+
+def equal_run(data: bytearray, start: int, stop: int, limit: int, lead: int = 0) -> tuple[int, int]:
+    """How many messages from `start` on have the first one's size, and the stride between them.
+
+    At most `limit`, all of them whole before `stop`. Looks at strided slices, one per length byte,
+    so that C compares hundreds of lengths at once; exact by induction: message k + 1 starts where
+    k equal strides say it does.
+    """
+    stride = LENGTH.unpack_from(data, start + lead)[0] + LENGTH_BYTES + lead
+    run = min((stop - start) // stride, limit)
+    for offset in range(start + LENGTH_BYTES + lead - 1, start + lead - 1, -1):
+        if run < 2:
+            break
+        column = data[offset : offset + (run - 1) * stride + 1 : stride]
+        run -= len(column.lstrip(column[:1]))
+    return run, stride
+
+
+def walk(data: bytearray, start: int, stop: int, limit: int, lead: int = 0) -> tuple[int, int]:
+    """Count of whole messages from `start` on (at most `limit`), and where the next one begins."""
+    unpack, head, count = LENGTH.unpack_from, LENGTH_BYTES + lead, 0
+    last = stop - head
+    while start <= last and count < limit:
+        following = start + unpack(data, start + lead)[0] + head
+        if following > stop:
+            break
+        start = following
+        count += 1
+    return count, start
+
+
+def scan(data: bytearray, stop: int, lead: int = 0) -> tuple[int, int]:
+    """Count of whole messages in `data[:stop]`, and where the first incomplete one begins."""
+    total = position = 0
+    while position + LENGTH_BYTES + lead <= stop:
+        run, stride = equal_run(data, position, stop, _PEEK, lead)
+        if run == _PEEK:
+            run, stride = equal_run(data, position, stop, stop, lead)
+            total += run
+            position += run * stride
+            continue
+        count, position = walk(data, position, stop, _WALK, lead)
+        total += count
+        if count < _WALK:
+            break
+    return total, position
+
+
+def strip_lead(data: bytearray, count: int) -> bytes | None:
+    """IPC messages as a batch's bytes: each without its lead; None if a lead is not 0x01."""
+    parts, position = [], 0
+    for _ in range(count):
+        if data[position] != LEAD_IPC[0]:
+            return None
+        end = position + 1 + LENGTH_BYTES + LENGTH.unpack_from(data, position + 1)[0]
+        parts.append(data[position + 1 : end])
+        position = end
+    return b"".join(parts)
+
+
+def add_lead(batch: Batch) -> bytes:
+    """A batch's bytes with 0x01 before each message, as IPC carries them."""
+    data, position, parts = batch.keep(), 0, []
+    for _ in range(batch.count):
+        end = position + LENGTH_BYTES + LENGTH.unpack_from(data, position)[0]
+        parts.append(data[position:end])
+        position = end
+    return b"".join(chain.from_iterable((LEAD_IPC, part) for part in parts))
+
+
+class Decoder:
+    """Cuts one peer's stream into batches; holds memory only for a message that is not yet whole.
+
+    `buffer()` lends where to read into, `feed(n)` takes what was read. The scratch buffer is shared
+    by all decoders of a link, so nothing may come between the two calls. A batch views the scratch:
+    it is valid until the next `buffer()` of any of them. The lent window is never larger than the
+    largest message, so a whole message in it is never too long; only announced lengths are checked.
+    """
+
+    __slots__ = ("_lead", "_message_bytes", "_rest", "_scratch", "_window", "fault")
+
+    def __init__(self, scratch: bytearray, message_bytes: int, lead: int = 0) -> None:
+        self._scratch = scratch
+        self._lead = lead
+        self._message_bytes = message_bytes
+        self._window = min(len(scratch), message_bytes + LENGTH_BYTES + lead)
+        self._rest: bytes | _Large = b""
+        self.fault: str | None = None
+
+    def buffer(self) -> memoryview:
+        """Where to read into; never empty."""
+        rest = self._rest
+        if isinstance(rest, _Large):
+            return rest.buffer()
+        self._scratch[: len(rest)] = rest
+        return memoryview(self._scratch)[len(rest) : self._window]
+
+    def feed(self, read_bytes: int) -> Batch | None:
+        """The whole messages now there, if any. Sets `fault` when the stream lost its framing."""
+        if isinstance(self._rest, _Large):
+            return self._feed_large(self._rest, read_bytes)
+        stop = len(self._rest) + read_bytes
+        count, position = scan(self._scratch, stop, self._lead)
+        self._keep_rest(position, stop)
+        return self._batch(self._scratch, position, count) if count else None
+
+    def _feed_large(self, large: "_Large", read_bytes: int) -> Batch | None:
+        if not large.feed(read_bytes):
+            return None
+        self._rest = b""
+        return self._batch(large.data, len(large.data), 1)
+
+    def _keep_rest(self, position: int, stop: int) -> None:
+        rest = bytes(memoryview(self._scratch)[position:stop])
+        self._rest = rest
+        head = self._lead + LENGTH_BYTES
+        if len(rest) < head:
+            return
+        size = LENGTH.unpack_from(rest, self._lead)[0]
+        if size > self._message_bytes:
+            self.fault = f"a message of {size} bytes: at most {self._message_bytes} are allowed"
+        elif 2 * (head + size) > self._window:
+            self._rest = _Large(rest, head + size)
+
+    def _batch(self, data: bytearray, stop: int, count: int) -> Batch | None:
+        if not self._lead:
+            return Batch(memoryview(data)[:stop], count)
+        stripped = strip_lead(data, count)
+        if stripped is None:
+            self.fault = "an IPC message that does not start with 0x01"
+            return None
+        return Batch(stripped, count)
+
+
+class _Large:
+    """One message too large for the scratch buffer: its own memory, grown as it arrives."""
+
+    __slots__ = ("data", "filled", "size")
+
+    def __init__(self, begun: bytes, size: int) -> None:
+        self.data = bytearray(begun)
+        self.filled = len(begun)
+        self.size = size
+
+    def buffer(self) -> memoryview:
+        if self.filled == len(self.data):
+            more = min(self.size - self.filled, max(self.filled, SCRATCH_BYTES))
+            self.data += bytes(more)
+        return memoryview(self.data)[self.filled :]
+
+    def feed(self, read_bytes: int) -> bool:
+        """Whether the message is whole now."""
+        self.filled += read_bytes
+        return self.filled == self.size

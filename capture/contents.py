@@ -1,0 +1,70 @@
+"""What a segment holds, told at its end: one row for each sort of rows (`schema.Kind.CONTENTS`).
+
+So that who was where, what the ledgers say and what recorders missed is known without a pass over all rows.
+The rows are a row group of their own, which Parquet's statistics of `kind` lead readers to.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from capture.schema import CONTENTS, Kind, segment_schema
+
+_SORT: Final = ["boot", "hub", "bus", "dir", "kind", "verdict", "reason", "peer"]
+_FIRST: Final = {
+    "rows": ([], "count_all"), "enveloped": ("origin", "count"), "count": ("count", "sum"),
+    "cap_seq": ("cap_seq", "min"), "ts_ns": ("ts_ns", "min"),
+    "last_cap_seq": ("cap_seq", "max"), "last_ns": ("ts_ns", "max"),
+}  # fmt: skip
+_AGAIN: Final = {name: (name, "sum" if how.startswith("count") else how) for name, (_, how) in _FIRST.items()}
+
+
+def told(groups: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """The row groups of a segment: those of its rows (`schema.arrow_schema`), and that of its contents."""
+    parts = []
+    for group in groups:
+        parts.append(_sums(group))
+        yield _widened(group)
+    if parts:
+        yield _rows(_by_sort(pa.concat_tables(parts), _AGAIN), group.schema)
+
+
+def _sums(group: pa.Table) -> pa.Table:
+    """By sort; of frames it is not told who their peers were, of which there may be many."""
+    ledger = pc.equal(group["kind"], Kind.LEDGER.value)
+    peer = pc.if_else(ledger, group["peer"], pa.scalar(None, pa.string()))
+    return _by_sort(group.set_column(group.schema.get_field_index("peer"), "peer", peer), _FIRST)
+
+
+def _by_sort(table: pa.Table, how: Mapping[str, tuple[object, str]]) -> pa.Table:
+    grouped = table.group_by(_SORT, use_threads=False).aggregate(list(how.values()))
+    return grouped.rename_columns([*_SORT, *how])
+
+
+def _widened(group: pa.Table) -> pa.Table:
+    schema = segment_schema(group.schema)
+    empty = pa.nulls(len(group), schema.field(CONTENTS).type)
+    return group.append_column(schema.field(CONTENTS), empty).cast(schema)
+
+
+def _rows(sums: pa.Table, of_rows: pa.Schema) -> pa.Table:
+    """Each sort as a row: `count` is the sum, `cap_seq` and `ts_ns` the first, `contents` has the rest."""
+    schema = segment_schema(of_rows)
+    inner = schema.field(CONTENTS).type
+    fields = [_array(sums, field) for field in inner]
+    columns = {
+        CONTENTS: pa.StructArray.from_arrays(fields, fields=list(inner)),
+        "kind": pa.array([Kind.CONTENTS.value] * len(sums), schema.field("kind").type),
+    }
+    filled = [*(name for name in _SORT if name != "kind"), "count", "cap_seq", "ts_ns"]
+    columns |= {name: _array(sums, schema.field(name)) for name in filled}
+    columns["peer"] = pc.fill_null(columns["peer"], "")  # it may not be null
+    return pa.table(
+        [columns.get(field.name, pa.nulls(len(sums), field.type)) for field in schema], schema=schema
+    )
+
+
+def _array(sums: pa.Table, field: pa.Field) -> pa.Array:
+    return sums[field.name].combine_chunks().cast(field.type)

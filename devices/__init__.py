@@ -1,0 +1,1 @@
+"""What sits on a bus and serves it: the raw device, and the tap that records it."""

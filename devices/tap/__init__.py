@@ -1,0 +1,1 @@
+"""The tap: copies what a hub moves into a capture, in a process of its own (docs/capture.md)."""

@@ -1,0 +1,87 @@
+"""What the ledgers of a hub's pipes gained since the last look: rows for the capture."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from bus.hub import Hub, Pipe, Stats
+from capture.schema import Direction
+
+_GONE = 1024  # accounts of pipes that have gone, kept because a device's goes on when it comes back
+
+Gain = tuple[Pipe, Direction, str, int]
+Counts = dict[tuple[Direction, str], int]
+
+
+def accounts(pipe: Pipe) -> list[tuple[Stats, bool, bool]]:
+    """The accounts of a pipe, each with whether its `received` and its `sent` count.
+
+    A bridge's port has one of its own before that of its pipe, and there may be more between them: the first
+    says what came in, the last what left, and each what it refused or dropped.
+    """
+    chain: list[Stats] = []
+    one: Any = pipe
+    while one is not None:
+        if not chain or one.stats is not chain[-1]:
+            chain.append(one.stats)
+        one = getattr(one, "pipe", None)
+    return [(stats, stats is chain[0], stats is chain[-1]) for stats in chain]
+
+
+def counts(stats: Stats, received: bool, sent: bool) -> Counts:
+    """In messages, by direction and the ledger's word; only what is not 0."""
+    found: Counts = {(Direction.TX, reason): count for reason, count in stats.dropped.items()}
+    found |= {(Direction.RX, reason): count for reason, count in stats.rejected.items()}
+    if received and stats.received:
+        found[Direction.RX, "received"] = stats.received
+    if sent and stats.sent:
+        found[Direction.TX, "sent"] = stats.sent
+    return found
+
+
+class Ledger:
+    """Follows the pipes of `hub`: what they had when it began is not counted."""
+
+    def __init__(self, hub: Hub) -> None:
+        self._hub = hub
+        self._pipes: dict[int, Pipe] = {}
+        self._seen: dict[int, tuple[Stats, Counts]] = {}
+        for pipe in hub.pipes:
+            self._pipes[id(pipe)] = pipe
+            list(self._gains(pipe))
+
+    def meet(self, pipes: Sequence[Pipe]) -> None:
+        """Know of new ones, which are last, before they can leave again."""
+        for pipe in reversed(pipes):
+            if id(pipe) in self._pipes:
+                return
+            self._pipes[id(pipe)] = pipe
+
+    def gains(self, part: int = 0, parts: int = 1) -> list[Gain]:
+        """Of one part of the pipes: (pipe, direction, word, messages more); part 0 has those that left."""
+        found: list[Gain] = []
+        if part == 0:
+            live = {id(pipe): pipe for pipe in self._hub.pipes}
+            for key, pipe in self._pipes.items():
+                if key not in live:
+                    found += self._gains(pipe)
+            self._pipes = live
+            self._forget()
+        for pipe in list(self._pipes.values())[part::parts]:
+            found += self._gains(pipe)
+        return found
+
+    def _gains(self, pipe: Pipe) -> Iterator[Gain]:
+        for stats, received, sent in accounts(pipe):
+            now = counts(stats, received, sent)
+            known = self._seen.pop(id(stats), None)
+            before = known[1] if known else {}
+            self._seen[id(stats)] = stats, now  # last in the order: it was seen last
+            if now != before:
+                for key, count in now.items():
+                    if gain := count - before.get(key, 0):
+                        yield pipe, *key, gain
+
+    def _forget(self) -> None:
+        excess = len(self._seen) - 2 * len(self._pipes) - _GONE
+        for key in list(self._seen)[: max(0, excess)]:
+            del self._seen[key]

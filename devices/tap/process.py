@@ -1,0 +1,143 @@
+"""The writer's process, as the gateway holds it: started, told how far the ring is, and started again."""
+
+import atexit
+import json
+import logging
+import os
+import subprocess
+import sys
+from asyncio import AbstractEventLoop, TimerHandle
+from collections.abc import Callable
+from importlib.util import find_spec
+from random import uniform
+from typing import Any
+
+from bus.errors import LinkError
+
+log = logging.getLogger("buscoupler.tap")
+
+_RETRY_MIN_S, _RETRY_MAX_S = 0.1, 10.0
+_END_S = 10.0
+_LINE_BYTES = 1 << 16
+_ending: set["subprocess.Popen[bytes]"] = set()
+
+
+class WriterProcess:
+    """Keeps one writer running. `on_line(state)` gets what it tells; `on_lost(why)` that it ended by itself.
+
+    `settings` are those of `devices.tap.writer.Settings`; its `descriptor` is inherited.
+    """
+
+    def __init__(
+        self,
+        settings: dict[str, Any],
+        on_line: Callable[[dict[str, Any]], None],
+        on_lost: Callable[[str], None],
+    ) -> None:
+        for library in ("pyarrow", "numpy"):
+            if find_spec(library) is None:
+                raise LinkError(f"a capture needs the package {library}: pip install 'buscoupler[capture]'")
+        self._settings, self._on_line, self._on_lost = settings, on_line, on_lost
+        self._process: subprocess.Popen[bytes] | None = None
+        self._retry_s = _RETRY_MIN_S
+        self._timer: TimerHandle | None = None
+        self._words = b""
+        self._head = 0
+
+    @property
+    def pid(self) -> int | None:
+        """Of the running writer."""
+        return None if self._process is None else self._process.pid
+
+    def open(self, loop: AbstractEventLoop) -> None:
+        self._loop = loop
+        self._start()
+
+    def _start(self) -> None:
+        self._timer = None
+        command = [sys.executable, "-m", "devices.tap.writer", json.dumps(self._settings)]
+        try:
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                pass_fds=[self._settings["descriptor"]],
+                process_group=0,  # Ctrl-C is for the gateway; in one session, or niceness would not count
+            )
+        except OSError as error:
+            return self._lost(str(error))
+        assert process.stdin is not None
+        assert process.stdout is not None
+        os.set_blocking(process.stdin.fileno(), False)
+        os.set_blocking(process.stdout.fileno(), False)
+        self._process = process
+        self._loop.add_reader(process.stdout, self._on_words)
+        return self.notice(self._head)
+
+    def _on_words(self) -> None:
+        assert self._process is not None
+        assert self._process.stdout is not None
+        try:
+            words = os.read(self._process.stdout.fileno(), _LINE_BYTES)
+        except BlockingIOError:
+            return
+        if not words:
+            return self._ended()
+        *lines, self._words = (self._words + words).split(b"\n")
+        for line in lines:
+            self._retry_s = _RETRY_MIN_S
+            self._on_line(json.loads(line))
+
+    def _ended(self) -> None:
+        process = self._release()
+        if process is not None:
+            _ending.add(process)  # it closed its output: its status comes at any moment
+            status = process.poll()
+            self._lost(f"the writer ended{'' if status is None else f' with status {status}'}")
+
+    def _lost(self, why: str) -> None:
+        self._on_lost(why)
+        self._timer = self._loop.call_later(self._retry_s * uniform(0.5, 1.0), self._start)
+        self._retry_s = min(2 * self._retry_s, _RETRY_MAX_S)
+
+    def notice(self, head: int) -> None:
+        """Tell how far the ring is filled; a writer that does not listen hears the next one."""
+        self._head = head
+        if self._process is not None and self._process.stdin is not None:
+            try:
+                os.write(self._process.stdin.fileno(), head.to_bytes(8, sys.byteorder))
+            except OSError:
+                return
+
+    def _release(self) -> "subprocess.Popen[bytes] | None":
+        process, self._process = self._process, None
+        if process is not None:
+            assert process.stdin is not None
+            assert process.stdout is not None
+            self._loop.remove_reader(process.stdout)
+            process.stdin.close()
+            process.stdout.close()
+        return process
+
+    def close(self) -> None:
+        """Let the writer end by itself, with all that is in the ring; the interpreter's end waits for it."""
+        if self._timer is not None:
+            self._timer.cancel()
+        process = self._release()
+        if process is not None:
+            _ending.add(process)
+
+
+def settle(limit_s: float = _END_S) -> bool:
+    """Wait for writers that were let go; whether all of them have ended."""
+    for process in list(_ending):
+        try:
+            process.wait(limit_s)
+        except subprocess.TimeoutExpired:
+            log.warning("the tap's writer %d goes on writing after the gateway's end", process.pid)
+            continue
+        _ending.discard(process)
+    return not _ending
+
+
+atexit.register(settle)

@@ -1,0 +1,274 @@
+"""The tap: shows a recorder what a hub moves. The gateway's side of it; docs/capture.md.
+
+What a hub publishes is copied into a ring in shared memory, once, and that is all that the data path does; a
+process of its own (`devices/tap/writer.py`) decodes and writes. A full ring drops, and says how much.
+"""
+
+import json
+import logging
+import time
+from asyncio import AbstractEventLoop, TimerHandle
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from bus.hub import Hub, Pipe
+from bus.wire.batch import Batch
+from bus.wire.pattern import Pattern
+from capture.schema import Direction, Kind
+from devices.tap.ledger import Ledger
+from devices.tap.process import WriterProcess
+from devices.tap.rest import Rest
+from devices.tap.ring import RING_BYTES, Place, Ring
+
+log = logging.getLogger("buscoupler.tap")
+
+NOTICE_S = 0.02  # the writer hears of new records this late
+LEDGER_S = 1.0
+_SLICES = 4  # of the pipes, one looked at each quarter of that
+_PLACES = 4096
+_FRAME, _LEDGER, _GAP = int(Kind.FRAME), int(Kind.LEDGER), int(Kind.GAP)
+_NOWHERE = Place("", "", "", 0).encode()
+_OWED = 4096  # ledger rows kept for later while the ring is full
+
+Locate = Callable[[Pipe | None], tuple[str, str, Direction]]
+"""For a pipe (None: the appliance itself): the segment on whose side it is, its name, which way it brings."""
+
+
+class Options(NamedTuple):
+    """Bounds of a recorder; sizes in bytes, `keep_s` 0 for no limit by age.
+
+    `idle`: write only in processor time that nothing else wants; and where that is not enough and the data
+    path is busy, leave it alone for some seconds.
+    """
+
+    ring_bytes: int = RING_BYTES
+    file_bytes: int = 64 << 20
+    file_s: float = 60.0
+    keep_bytes: int = 1 << 30
+    keep_s: float = 0.0
+    flush_s: float = 1.0
+    pattern: tuple[int | str, ...] = ()
+    idle: bool = True
+
+
+class Recorder:
+    """Records what `watch`ed hubs move under `directory`.
+
+    `state` is `closed`, `up` or `waiting` (no disk, no writer; it goes on trying), `fault` the last trouble,
+    `losses` how often the writing process was lost. In messages: `captured` into the ring, `lost` where that
+    was full. `told` is what the writer said last: rows `written`, `segments` finished, files `deleted`.
+    """
+
+    def __init__(self, name: str, gateway: str, directory: Path, options: Options | None = None) -> None:
+        self.name, self.gateway, self.directory = name, gateway, directory
+        self.options = options = options or Options()
+        self.state: Literal["closed", "up", "waiting"] = "closed"
+        self.fault = ""
+        self.losses = 0
+        self.captured = self.lost = 0
+        self.told: dict[str, Any] = {}
+        self.boot = time.time_ns()
+        self._watches: list[_Watch] = []
+        self._ring: Ring | None = None
+        self.writer: WriterProcess | None = None
+        self._number = self._noticed = self._gap = self._slice = 0
+        self._full = False
+        self._rest = Rest()
+        self._notice_bytes = options.ring_bytes // 8
+        self._notice_timer: TimerHandle | None = None
+        self._ledger_timer: TimerHandle | None = None
+
+    def open(self, loop: AbstractEventLoop) -> None:
+        """Start the writer. Raises `LinkError` where a package is missing."""
+        self._loop = loop
+        ring = Ring.create(self.options.ring_bytes)
+        try:
+            writer = WriterProcess(self._settings(ring), self._on_line, self._on_lost)
+        except BaseException:
+            ring.close()
+            raise
+        self._ring, self.writer, self.state = ring, writer, "up"
+        writer.open(loop)
+        self._ledger_timer = loop.call_later(LEDGER_S / _SLICES, self._on_ledger)
+
+    def _settings(self, ring: Ring) -> dict[str, Any]:
+        own: dict[str, Any] = {
+            "gateway": self.gateway,
+            "recorder": self.name,
+            "directory": str(self.directory),
+            "boot": self.boot,
+            "descriptor": ring.descriptor,
+        }
+        own |= {"ring_bytes": ring.size_bytes, "pattern": Pattern(*self.options.pattern)}
+        return self.options._asdict() | own
+
+    def tap(self, hub: str, locate: Locate) -> "_Watch":
+        """A tap to be put where batches pass; `hub` is what the capture calls the place."""
+        watch = _Watch(self, hub, locate)
+        self._watches.append(watch)
+        return watch
+
+    def watch(self, hub: Hub, name: str, locate: Locate) -> None:
+        """Record what `hub` publishes, and the ledgers of its pipes."""
+        watch = self.tap(name, locate)
+        watch.follow(hub)
+
+    def room(self, size_bytes: int) -> bool:
+        """Whether a batch of so many bytes would be recorded now."""
+        ring = self._ring
+        return ring is not None and not self._full and ring.has_room(size_bytes)
+
+    def record(self, place: bytes, batch: Batch) -> None:
+        """Copy `batch` into the ring; or count it as lost."""
+        ring, count = self._ring, batch.count
+        if ring is None:
+            return
+        if self._full:
+            self._gap += count
+            self.lost += count
+        elif ring.put(_FRAME, place, count, time.time_ns(), self._number, batch.data):
+            self._number += 1
+            self.captured += count
+            if ring.head - self._noticed > self._notice_bytes:
+                self._notice()
+            elif self._notice_timer is None:
+                self._notice_timer = self._loop.call_later(NOTICE_S, self._notice)
+        else:
+            self._gap += count
+            self.lost += count
+            self._full = True
+            if self.options.idle:
+                self._rest.begin(self._loop.time())
+            self._notice()
+
+    def _look(self, ring: Ring) -> None:
+        """Record again when the ring is half empty: a few wide gaps tell more, and cost less, than many."""
+        room = 2 * ring.waiting_bytes < ring.size_bytes and self._rest.over(self._loop.time())
+        if room and self._put_gap(ring):
+            self._full = False
+        else:
+            self._notice_timer = self._loop.call_later(NOTICE_S, self._notice)
+
+    def _put_gap(self, ring: Ring) -> bool:
+        """Tell the writer how many are missing before what comes next."""
+        if not ring.put(_GAP, _NOWHERE, self._gap, time.time_ns(), self._number, b""):
+            return False
+        self._number += 1
+        self._gap = 0
+        return True
+
+    def _notice(self) -> None:
+        if self._notice_timer is not None:
+            self._notice_timer.cancel()
+            self._notice_timer = None
+        if self._ring is not None and self.writer is not None:
+            self._noticed = self._ring.head
+            self.writer.notice(self._noticed)
+            if self._full:
+                self._look(self._ring)
+
+    def _on_ledger(self) -> None:
+        self._ledger_timer = self._loop.call_later(LEDGER_S / _SLICES, self._on_ledger)
+        self._slice = (self._slice + 1) % _SLICES
+        self._rest.look(self._loop.time(), time.process_time())
+        self._put_ledgers(self._slice, _SLICES)
+
+    def _put_ledgers(self, part: int, parts: int) -> None:
+        ring = self._ring
+        if ring is None or (self._gap and not self._put_gap(ring)):
+            return
+        for watch in self._watches:
+            self._put_ledger(ring, watch, part, parts)
+        self._notice()
+
+    def _put_ledger(self, ring: Ring, watch: "_Watch", part: int, parts: int) -> None:
+        """What a full ring does not take is told the next time."""
+        gains = watch.gains(part, parts)
+        if not gains:
+            return
+        data = json.dumps(gains).encode()
+        if ring.put(_LEDGER, watch.place_of_hub, len(gains), time.time_ns(), self._number, data):
+            self._number += 1
+            watch.owed = []
+        else:
+            watch.owed = gains[-_OWED:]
+
+    def _on_line(self, told: dict[str, Any]) -> None:
+        self.told = told
+        self._be(told["state"], told["fault"])
+
+    def _on_lost(self, why: str) -> None:
+        self.losses += 1
+        self._be("waiting", why)
+
+    def _be(self, state: Literal["up", "waiting"], fault: str) -> None:
+        if state == "waiting" and (self.state, self.fault) != (state, fault):
+            log.warning("%s: %s; will go on trying", self.name, fault)
+        self.state = state
+        self.fault = fault or self.fault
+
+    def close(self) -> None:
+        """Stop recording; the writer writes what it was given, and ends. Idempotent."""
+        for timer in (self._ledger_timer, self._notice_timer):
+            if timer is not None:
+                timer.cancel()
+        if self._ring is None or self.writer is None:
+            return
+        self._put_ledgers(0, 1)
+        for watch in self._watches:
+            watch.close()
+        self.writer.close()
+        self._ring.close()
+        self._ring, self.state = None, "closed"
+
+
+class _Watch:
+    """One tap of a recorder: finds the place of a pipe once, then only hands over."""
+
+    __slots__ = ("_hub", "_ledger", "_locate", "_met", "_name", "_places", "_record", "owed", "place_of_hub")
+
+    def __init__(self, recorder: Recorder, name: str, locate: Locate) -> None:
+        self._record, self._name, self._locate = recorder.record, name, locate
+        self._places: dict[int, tuple[Pipe | None, bytes]] = {}
+        self._hub: Hub | None = None
+        self._ledger: Ledger | None = None
+        self._met: tuple[Pipe, ...] = ()
+        self.place_of_hub = Place(name, "", "", 0).encode()
+        self.owed: list[tuple[str, str, int, str, int]] = []
+
+    def __call__(self, batch: Batch, pipe: Pipe | None) -> None:
+        if self._hub is not None and self._hub.pipes is not self._met:
+            self._meet(self._hub.pipes)
+        known = self._places.get(id(pipe))
+        place = known[1] if known is not None and known[0] is pipe else self._learn(pipe)
+        self._record(place, batch)
+
+    def _meet(self, pipes: tuple[Pipe, ...]) -> None:
+        self._met = pipes
+        if self._ledger is not None:
+            self._ledger.meet(pipes)
+
+    def _learn(self, pipe: Pipe | None) -> bytes:
+        if len(self._places) >= _PLACES:
+            self._places.clear()
+        bus, peer, direction = self._locate(pipe)
+        place = Place(self._name, bus, peer, int(direction)).encode()
+        self._places[id(pipe)] = pipe, place
+        return place
+
+    def follow(self, hub: Hub) -> None:
+        """See what `hub` publishes, and its ledgers."""
+        self._hub, self._ledger = hub, Ledger(hub)
+        hub.taps += (self,)
+
+    def gains(self, part: int, parts: int) -> list[tuple[str, str, int, str, int]]:
+        """(bus, peer, direction, word, messages more), and what could not be told before."""
+        gains = [] if self._ledger is None else self._ledger.gains(part, parts)
+        return self.owed + [
+            (*self._locate(pipe)[:2], int(direction), word, count) for pipe, direction, word, count in gains
+        ]
+
+    def close(self) -> None:
+        if self._hub is not None:
+            self._hub.taps = tuple(tap for tap in self._hub.taps if tap is not self)

@@ -1,0 +1,147 @@
+"""A ring of records in shared memory, from one process that must not wait to one that may.
+
+The memory is a `memfd` that the reader inherits: what was put into it outlives the process that did, and what
+was not taken outlives the one that takes. Layout: u64 head, u64 tail (bytes ever put and taken), then the
+records, each starting at a multiple of 8: u32 length of all of it, u8 kind, u8 zero, u16 length of the place,
+u32 count, u32 length of the data, u64 ns, u64 number of the record; the place; the data. Native byte order.
+Two more words are the reader's own, for the reader that comes after it.
+
+Only the writer stores the head and only the reader the tail, each as one aligned word after what it covers.
+"""
+
+import json
+import mmap
+import os
+from collections.abc import Iterator
+from functools import lru_cache
+from struct import Struct
+from typing import NamedTuple
+
+from bus.wire.batch import Buffer
+
+RING_BYTES = 32 << 20
+HEADER = Struct("=IBBHIIQQ")
+HEADER_BYTES = HEADER.size
+_START = Struct("=IB")
+_CONTROL_BYTES = 64
+_PLACE_BYTES = 1024  # a generous guess
+_RESERVE_BYTES = 1 << 16  # not for kind 0, frames: there is room to tell of a loss when they have filled it
+_HEAD, _TAIL, _NEXT_NUMBER, _NEXT_ROW = range(4)
+_SKIP = 0xFF  # kind of what fills the end of the memory where a record did not fit
+
+
+class Record(NamedTuple):
+    """`data` views the ring: it is valid until `release`. `number` counts records, from 0."""
+
+    kind: int
+    place: bytes
+    messages: int
+    ts_ns: int
+    number: int
+    data: memoryview
+
+
+class Place(NamedTuple):
+    """Where a record was seen: columns `hub`, `bus`, `peer`, `dir` of a capture."""
+
+    hub: str
+    bus: str
+    peer: str
+    dir: int
+
+    def encode(self) -> bytes:
+        return json.dumps(self).encode()
+
+
+@lru_cache(maxsize=65536)
+def place_of(encoded: bytes) -> Place:
+    return Place(*json.loads(encoded))
+
+
+class Ring:
+    """`size_bytes` (a multiple of 8) of shared memory: one process `put`s, another takes and `release`s."""
+
+    def __init__(self, descriptor: int, size_bytes: int) -> None:
+        self.descriptor, self.size_bytes = descriptor, size_bytes
+        self._frames_bytes = size_bytes - min(size_bytes // 16, _RESERVE_BYTES)
+        # All pages at once: else the first lap would take ten times as long.
+        self._map = mmap.mmap(descriptor, _CONTROL_BYTES + size_bytes, mmap.MAP_SHARED | mmap.MAP_POPULATE)
+        self._view = memoryview(self._map)
+        self._control = self._view[:32].cast("Q")
+        self._data = self._view[_CONTROL_BYTES:]
+        self._head, self._read = self._control[_HEAD], self._control[_TAIL]
+
+    @classmethod
+    def create(cls, size_bytes: int = RING_BYTES) -> "Ring":
+        """A fresh one. The descriptor is inherited only where `pass_fds` names it."""
+        size_bytes = -(-size_bytes // 8) * 8
+        descriptor = os.memfd_create("buscoupler-tap")
+        os.ftruncate(descriptor, _CONTROL_BYTES + size_bytes)
+        return cls(descriptor, size_bytes)
+
+    @property
+    def head(self) -> int:
+        return self._head
+
+    @property
+    def waiting_bytes(self) -> int:
+        """Put and not released yet."""
+        return self._control[_HEAD] - self._control[_TAIL]
+
+    def has_room(self, size_bytes: int) -> bool:
+        """Whether a record of frames with so much data fits, wherever the end of the memory is."""
+        return self.waiting_bytes + 2 * (size_bytes + HEADER_BYTES + _PLACE_BYTES) <= self._frames_bytes
+
+    def put(self, kind: int, place: bytes, count: int, ts_ns: int, number: int, data: Buffer) -> bool:
+        """Copy one record in; False, and nothing changed, where it does not fit now."""
+        size, start = len(data), HEADER_BYTES + len(place)
+        total = (start + size + 7) & ~7
+        head = self._head
+        at = head % self.size_bytes
+        left = self.size_bytes - at
+        skip = left if left < total else 0
+        if head + skip + total - self._control[_TAIL] > (self.size_bytes if kind else self._frames_bytes):
+            return False
+        memory = self._data
+        if skip:
+            _START.pack_into(memory, at, skip, _SKIP)
+            at = 0
+        HEADER.pack_into(memory, at, total, kind, 0, len(place), count, size, ts_ns, number)
+        memory[at + HEADER_BYTES : at + start] = place
+        memory[at + start : at + start + size] = data
+        self._head = self._control[_HEAD] = head + skip + total
+        return True
+
+    def written(self) -> int:
+        """The head as the memory has it: exact when the writer is gone."""
+        return self._control[_HEAD]
+
+    def records(self, head: int) -> Iterator[Record]:
+        """Those before `head` that were not yielded yet; `head` is what the writer has told."""
+        while self._read < head:
+            at = self._read % self.size_bytes
+            total, kind = _START.unpack_from(self._data, at)
+            self._read += total
+            if kind == _SKIP:
+                continue
+            _, _, _, place, count, size, ts_ns, number = HEADER.unpack_from(self._data, at)
+            start = at + HEADER_BYTES + place
+            name = bytes(self._data[at + HEADER_BYTES : start])
+            yield Record(kind, name, count, ts_ns, number, self._data[start : start + size])
+
+    @property
+    def resume(self) -> tuple[int, int]:
+        """What the last `release` left for whoever reads on."""
+        return self._control[_NEXT_NUMBER], self._control[_NEXT_ROW]
+
+    def release(self, next_number: int = 0, next_row: int = 0) -> None:
+        """Give the room of all records yielded so far back to the writer."""
+        self._control[_NEXT_NUMBER], self._control[_NEXT_ROW] = next_number, next_row
+        self._control[_TAIL] = self._read
+
+    def close(self) -> None:
+        """Let go of this process's view; the memory goes with the last descriptor."""
+        for view in (self._control, self._data, self._view):
+            view.release()
+        self._map.close()
+        os.close(self.descriptor)

@@ -1,0 +1,242 @@
+"""Ring records as rows of a capture: whole batches of frames at a time, by numpy and Arrow's own gathering.
+
+Needs pyarrow and numpy; only the tap's writer process imports it.
+"""
+
+import json
+from collections.abc import Sequence
+from itertools import groupby
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from bus.wire.batch import LENGTH, LENGTH_BYTES
+from bus.wire.envelope import ENVELOPE_BYTES, MAGIC
+from bus.wire.frame import DATA_BYTES_MAX, FRAME_BYTES_MIN
+from bus.wire.sp import equal_run
+from capture.schema import COLUMNS, Kind, Verdict, verdict_of
+from devices.tap.ring import Record, place_of
+
+Ints = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+_PAD = bytes(ENVELOPE_BYTES + FRAME_BYTES_MIN)  # so that looking at a header never leaves the buffer
+_RUN = 16  # equal sizes in a row before the strided look at the whole batch pays
+_WALK = 256  # messages of mixed sizes between two such attempts
+_MARK = 0xF0
+_CAP_SEQ = next(number for number, column in enumerate(COLUMNS) if column.name == "cap_seq")
+
+
+class Made(NamedTuple):
+    """`next_number`: of the record after those that made `batch`."""
+
+    batch: pa.RecordBatch
+    next_number: int
+
+
+class Rows:
+    """Makes Arrow batches of `schema`; `boot` (ns) and the next `cap_seq` are the recorder's.
+
+    Of frames only those that start with `pattern` become rows, and get a number.
+    """
+
+    def __init__(self, schema: pa.Schema, boot: int, cap_seq: int = 0, pattern: Sequence[int] = ()) -> None:
+        self.schema, self.boot, self.cap_seq, self.pattern = schema, boot, cap_seq, pattern
+
+    def of(self, records: Sequence[Record]) -> list[Made]:
+        """The rows of `records`, in order; frames that follow each other are one Arrow batch."""
+        made: list[Made] = []
+        for is_frame, run in groupby(records, lambda record: record.kind == Kind.FRAME):
+            if is_frame:
+                made += self._frames(list(run))
+            else:
+                made += (self._told(record) for record in run)
+        return made
+
+    def _frames(self, records: list[Record]) -> list[Made]:
+        counts = np.array([record.messages for record in records])
+        count = int(counts.sum())
+        columns, keep = _messages(records, self.pattern)
+        columns |= _spread(records, counts)
+        ones = np.ones(count, np.int64)
+        columns |= {"kind": ones * int(Kind.FRAME), "count": ones, "verdict": ones * int(Verdict.OK)}
+        columns["reason"] = pa.nulls(count, pa.string())
+        batch = self._batch(columns, count, keep)
+        return [Made(batch, records[-1].number + 1)] if batch.num_rows else []
+
+    def _told(self, record: Record) -> Made:
+        """A ledger's rows, or a gap's."""
+        if record.kind == Kind.GAP:
+            self.cap_seq += record.messages
+            told = [("", "", 0, "not captured", record.messages)]
+        else:
+            told = json.loads(bytes(record.data))
+        return Made(self._tell(record, told), record.number + 1)
+
+    def _tell(self, record: Record, told: Sequence[Sequence[Any]]) -> pa.RecordBatch:
+        """Rows of (bus, peer, direction, reason, count)."""
+        buses, peers, directions, reasons, counts = zip(*told, strict=True)
+        size, hub = len(told), place_of(record.place).hub
+        columns: dict[str, Any] = {
+            "ts_ns": np.full(size, record.ts_ns),
+            "kind": np.full(size, record.kind),
+            "hub": [hub] * size,
+            "bus": buses,
+            "peer": peers,
+            "dir": directions,
+            "count": counts,
+            "verdict": [int(verdict_of(reason)) for reason in reasons],
+            "reason": reasons,
+        }
+        for field in self.schema:
+            if field.nullable and field.name not in columns:
+                columns[field.name] = pa.nulls(size, field.type)
+        return self._batch(columns, size)
+
+    def _batch(self, columns: dict[str, Any], count: int, keep: Flags | None = None) -> pa.RecordBatch:
+        columns["boot"] = columns["cap_seq"] = np.full(count, self.boot)
+        arrays = [_array(columns[column.name], self.schema.field(column.name).type) for column in COLUMNS]
+        if keep is not None and not keep.all():
+            mask, count = pa.array(keep), int(keep.sum())
+            arrays = [array.filter(mask) for array in arrays]
+        arrays[_CAP_SEQ] = pa.array(np.arange(self.cap_seq, self.cap_seq + count))
+        self.cap_seq += count
+        return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+
+
+def _array(values: Any, kind: pa.DataType) -> pa.Array:
+    if isinstance(values, pa.Array):
+        return values
+    if isinstance(values, np.ndarray):
+        return pa.array(values).cast(kind, safe=False)
+    return pa.array(values, kind)
+
+
+def _spread(records: list[Record], counts: Ints) -> dict[str, Any]:
+    """What all messages of a record share."""
+    names: dict[bytes, int] = {}
+    indices = np.array([names.setdefault(record.place, len(names)) for record in records])
+    index = pa.array(np.repeat(indices, counts))
+    places = [place_of(name) for name in names]
+    columns: dict[str, Any] = {
+        key: pa.array([getattr(place, key) for place in places], pa.string()).take(index)
+        for key in ("hub", "bus", "peer")
+    }
+    columns["dir"] = pa.array([place.dir for place in places], pa.int16()).take(index)
+    columns["ts_ns"] = np.repeat(np.array([record.ts_ns for record in records]), counts)
+    return columns
+
+
+def _messages(records: list[Record], pattern: Sequence[int]) -> tuple[dict[str, Any], Flags | None]:
+    """The columns of the messages themselves, and which of them fit the pattern."""
+    data = b"".join([*(record.data for record in records), _PAD])
+    start, size = _bounds(data, records)
+    octets = np.frombuffer(data, np.uint8)
+    enveloped = (size > ENVELOPE_BYTES) & (octets[start] == MAGIC) & (octets[start + 2] >= _MARK)
+    frame = start + enveloped * ENVELOPE_BYTES
+    tokens = octets[frame + 1].astype(np.int64)
+    data_bytes = _number(octets, frame + 2, 2)
+    expected = enveloped * ENVELOPE_BYTES + FRAME_BYTES_MIN + 4 * tokens + data_bytes
+    announced = (_number(octets, start + 2, 2) == 0xF000 + size - ENVELOPE_BYTES) & (octets[start + 1] <= 15)
+    legal = (
+        (size >= FRAME_BYTES_MIN)
+        & (announced | ~enveloped)
+        & (expected == size)
+        & (data_bytes <= DATA_BYTES_MAX)
+    )
+    enveloped &= legal
+    first = np.where(legal, frame + FRAME_BYTES_MIN, start)
+    last = np.where(legal, first + 4 * tokens, start)
+    keep = _fits(octets, first, tokens * legal, pattern) if pattern else None
+    return {
+        "message_bytes": size,
+        "origin": _known(_number(octets, start + 4, 4), enveloped),
+        "seq": _known(_number(octets, start + 8, 4), enveloped),
+        "hops": _known(octets[start + 1] & 15, enveloped, pa.int16()),
+        "type": _known(octets[frame], legal, pa.int16()),
+        "tokens": _tokens(data, first, last, legal),
+        "payload": _gather(data, last, start + size),
+    }, keep
+
+
+def _fits(octets: npt.NDArray[np.uint8], first: Ints, tokens: Ints, pattern: Sequence[int]) -> Flags:
+    """Which messages have the pattern's tokens first."""
+    keep = tokens >= len(pattern)
+    for number, token in enumerate(pattern):
+        at = np.where(keep, first + 4 * number, 0)
+        keep &= _number(octets, at, 4) == token
+    return keep
+
+
+def _known(values: npt.NDArray[Any], known: Flags, kind: Any = None) -> pa.Array:
+    return pa.array(values.astype(np.int64), mask=~known).cast(kind or pa.int64())
+
+
+def _number(octets: npt.NDArray[np.uint8], at: Ints, width: int) -> Ints:
+    """Big-endian numbers of `width` bytes."""
+    value = octets[at].astype(np.int64)
+    for offset in range(1, width):
+        value = value << 8 | octets[at + offset]
+    return value
+
+
+def _gather(data: bytes, start: Ints, stop: Ints) -> pa.Array:
+    """`data[start:stop]` for each pair, copied by Arrow: what lies between the pieces is left out."""
+    offsets = np.empty(2 * len(start), np.int32)
+    offsets[0::2], offsets[1::2] = start, stop
+    pieces = pa.Array.from_buffers(
+        pa.binary(), len(offsets) - 1, [None, pa.py_buffer(offsets), pa.py_buffer(data)]
+    )
+    return pieces.take(pa.array(np.arange(0, len(offsets), 2)))
+
+
+def _tokens(data: bytes, start: Ints, stop: Ints, legal: Flags) -> pa.Array:
+    """Lists of u32; null where there is no frame."""
+    pieces = _gather(data, start, stop)
+    ends = np.concatenate([[0], np.cumsum(stop - start)])
+    raw = pieces.buffers()[2]
+    words = np.frombuffer(raw, ">u4", int(ends[-1]) // 4) if ends[-1] else np.empty(0, ">u4")
+    offsets = pa.array((ends // 4).astype(np.int32))
+    values = pa.array(words.astype(np.uint32))
+    return pa.ListArray.from_arrays(offsets, values, mask=pa.array(~legal))
+
+
+def _bounds(data: bytes, records: list[Record]) -> tuple[Ints, Ints]:
+    """Where each message starts in the joined data, and its size."""
+    buffer = bytearray(data)
+    heads: list[Ints] = []
+    position, alone = 0, list[int]()
+    for record in records:
+        size = len(record.data)
+        if record.messages == 1:
+            alone.append(position)
+        else:
+            heads += np.array(alone, np.int64), _heads(buffer, position, position + size, record.messages)
+            alone = []
+        position += size
+    head = np.concatenate([*heads, np.array(alone, np.int64)])
+    start = head + LENGTH_BYTES
+    stop = np.append(head[1:], position)
+    return start, stop - start
+
+
+def _heads(buffer: bytearray, start: int, stop: int, count: int) -> Ints:
+    """Where the length of each of a batch's messages lies."""
+    found: list[Ints] = []
+    length_at = LENGTH.unpack_from
+    while count:
+        run, stride = equal_run(buffer, start, stop, min(_RUN, count))
+        if run == _RUN:
+            run, stride = equal_run(buffer, start, stop, count)
+            found.append(start + stride * np.arange(run))
+            start, count = start + run * stride, count - run
+            continue
+        walk = min(_WALK, count)
+        starts = []
+        for _ in range(walk):
+            starts.append(start)
+            start += LENGTH_BYTES + length_at(buffer, start)[0]
+        found.append(np.array(starts))
+        count -= walk
+    return np.concatenate(found) if found else np.empty(0, np.int64)

@@ -1,0 +1,279 @@
+"""The tap's other process: takes records off the ring and writes them, after everything else that runs.
+
+`python -m devices.tap.writer SETTINGS`, with the ring's descriptor inherited. On its input the recorder says
+how far the ring is filled, a u64 at a time; the end of the input asks it to write what is there, and to end.
+On its output it says how it goes, a JSON object a line. Signals meant for the gateway do not end it.
+"""
+
+import contextlib
+import json
+import os
+import select
+import signal
+import sys
+import threading
+import time
+from itertools import groupby
+from pathlib import Path
+from random import uniform
+from typing import NamedTuple
+
+from capture.schema import (
+    META_BOOT,
+    META_GATEWAY,
+    META_RECORDER,
+    META_VERSION,
+    VERSION,
+    arrow_schema,
+    segment_name,
+)
+from devices.tap.retention import Limits, retain
+from devices.tap.ring import Record, Ring
+from devices.tap.rows import Made, Rows
+from devices.tap.segments import DAY_NS, Journal, finish, journal_directory, leftovers, resume
+
+_RETRY_MIN_S, _RETRY_MAX_S = 0.1, 10.0
+_GIVE_UP_S = 5.0  # with rows that the disk does not take, after the gateway has ended
+_STATUS_S = 0.5
+_RETAIN_S = 60.0
+_MARK_BYTES = 8
+
+
+class Settings(NamedTuple):
+    """What the recorder asks for; times in seconds."""
+
+    gateway: str
+    recorder: str
+    directory: str
+    boot: int
+    descriptor: int
+    ring_bytes: int
+    file_bytes: int = 64 << 20
+    file_s: float = 60.0
+    keep_bytes: int = 1 << 30
+    keep_s: float = 0.0
+    flush_s: float = 1.0
+    flush_rows: int = 10_000
+    pattern: tuple[int, ...] = ()
+    idle: bool = True
+
+
+class Finisher(threading.Thread):
+    """Makes segments of journals that nobody writes any more; Arrow lets other threads run meanwhile."""
+
+    def __init__(self, settings: Settings) -> None:
+        super().__init__(daemon=True)
+        self.root, self.gateway = Path(settings.directory), settings.gateway
+        self.limits = Limits(settings.keep_bytes, settings.keep_s)
+        self.segments = self.deleted = 0
+        self.fault = ""
+        self.ending = False
+        self.wake = threading.Event()
+
+    def run(self) -> None:
+        pause_s = _RETAIN_S
+        while True:
+            self.wake.wait(pause_s)
+            ending = self.ending
+            self.wake.clear()
+            pause_s = 1.0 if self._work() else _RETAIN_S
+            if ending:
+                return
+
+    def _work(self) -> str:
+        """Once through all; what went wrong."""
+        fault = ""
+        try:
+            for path in leftovers(self.root, self.gateway):
+                self.segments += finish(self.root, path) is not None
+            self.deleted += retain(self.root, self.gateway, self.limits)
+        except (OSError, ValueError, KeyError) as error:
+            fault = str(error)
+        self.fault = fault
+        return fault
+
+
+class Writer:
+    """One run of the process: takes, decodes, writes, and releases what is safe in a file."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.root = Path(settings.directory)
+        self.ring = Ring(settings.descriptor, settings.ring_bytes)
+        self.head = 0
+        self.schema = arrow_schema(_metadata(settings))
+        found = resume(self.root, settings.gateway, settings.boot)
+        self.next_number, row = max(self.ring.resume, found)
+        self.rows = Rows(self.schema, settings.boot, row, settings.pattern)
+        self.pending: list[Record] = []
+        self.pending_rows = self.pending_bytes = 0
+        self.pending_s = 0.0
+        self.journal: Journal | None = None
+        self.day = -1
+        self.journal_s = 0.0
+        self.written = 0
+        self.fault = ""
+        self.ended = False
+        self.finisher = Finisher(settings)
+        self.told, self.told_s = "", 0.0
+
+    def run(self) -> int:
+        """Until the input ends; 0, or 1 where rows had to be given up."""
+        self.finisher.start()
+        self.finisher.wake.set()
+        while not self.ended:
+            self._listen(self._pause_s())
+            self.take()
+            self._tell()
+        self.take()
+        self.rotate()
+        self.finisher.ending = True
+        self.finisher.wake.set()
+        self.finisher.join()
+        self._tell(now=True)
+        return int(bool(self.pending))
+
+    def _pause_s(self) -> float:
+        """Until there is something to do though nothing comes."""
+        now_s, until = time.monotonic(), [_STATUS_S]
+        if self.pending:
+            until.append(self.pending_s + self.settings.flush_s - now_s)
+        if self.journal is not None:
+            until.append(self.journal_s + self.settings.file_s - now_s)
+        return max(0.0, min(until))
+
+    def _listen(self, timeout_s: float) -> None:
+        """Wait for the recorder's word of how far the ring is filled; its end ends us."""
+        if not select.select([0], [], [], timeout_s)[0]:
+            return
+        words = os.read(0, 1 << 16)
+        self.ended = not words
+        self.head = int.from_bytes(words[-_MARK_BYTES:], sys.byteorder) if words else self.ring.written()
+
+    def take(self) -> None:
+        """Take all that is there, and write whenever it is enough; the rest when its time has come."""
+        for record in self.ring.records(self.head):
+            if record.number >= self.next_number:
+                self._hold(record)
+            if self._enough():
+                self._flush()
+        if self.pending and (self.ended or time.monotonic() - self.pending_s >= self.settings.flush_s):
+            self._flush()
+        if self.journal is not None and time.monotonic() - self.journal_s >= self.settings.file_s:
+            self.rotate()
+
+    def _hold(self, record: Record) -> None:
+        if not self.pending:
+            self.pending_s = time.monotonic()
+        self.pending.append(record)
+        self.pending_rows += record.messages
+        self.pending_bytes += len(record.data)
+
+    def _enough(self) -> bool:
+        settings = self.settings
+        return self.pending_rows >= settings.flush_rows or self.pending_bytes >= settings.ring_bytes // 8
+
+    def _flush(self) -> None:
+        """Write what is held; a new file where the day changes. Held until the disk takes it."""
+        for day, records in groupby(self.pending, lambda record: record.ts_ns // DAY_NS):
+            if day != self.day:
+                self.rotate()
+            self.day = day
+            made = self.rows.of(list(records))
+            if made and not self._store(made):
+                return
+        self.next_number = self.pending[-1].number + 1
+        self.pending = []
+        self.pending_rows = self.pending_bytes = 0
+        self.ring.release(self.next_number, self.rows.cap_seq)
+        if self.journal is not None and self.journal.size_bytes >= self.settings.file_bytes:
+            self.rotate()
+
+    def _store(self, made: list[Made]) -> bool:
+        """Put batches into the journal, however long the disk is full; False where we must end before."""
+        added, pause_s, give_up_s = False, _RETRY_MIN_S, None
+        while True:
+            try:
+                journal = self._opened(made[0].batch["cap_seq"][0].as_py())
+                if not added:
+                    for one in made:
+                        journal.add(*one)
+                    added = True
+                journal.sync()
+            except OSError as error:
+                self.fault = str(error)
+                self._tell(now=True)
+                if self.ended:
+                    give_up_s = give_up_s or time.monotonic() + _GIVE_UP_S
+                    if time.monotonic() > give_up_s:
+                        return False
+                    time.sleep(pause_s)
+                else:
+                    self._listen_on(pause_s)
+                pause_s = min(2 * pause_s, _RETRY_MAX_S)
+            else:
+                self.fault = ""
+                self.written += sum(one.batch.num_rows for one in made)
+                return True
+
+    def _listen_on(self, pause_s: float) -> None:
+        """Listen for so long: nothing is taken meanwhile, only the end matters."""
+        end_s = time.monotonic() + pause_s * uniform(0.5, 1.0)
+        while not self.ended and (left_s := end_s - time.monotonic()) > 0:
+            self._listen(left_s)
+
+    def _opened(self, first_row: int) -> Journal:
+        if self.journal is None:
+            settings = self.settings
+            directory = journal_directory(self.root, settings.gateway)
+            self.journal = Journal(directory, segment_name(settings.boot, first_row), self.schema)
+            self.journal_s = time.monotonic()
+        return self.journal
+
+    def rotate(self) -> None:
+        """Close the open journal; it becomes a segment."""
+        if self.journal is not None:
+            self.journal.close()
+            self.journal = None
+            self.finisher.wake.set()
+
+    def _tell(self, now: bool = False) -> None:
+        """How it goes, as a line; where nobody reads, the next one will do."""
+        fault = self.fault or self.finisher.fault
+        state = {
+            "state": "waiting" if fault else "up",
+            "fault": fault,
+            "written": self.written,
+            "segments": self.finisher.segments,
+            "deleted": self.finisher.deleted,
+        }
+        words = json.dumps(state)
+        if words == self.told or (not now and time.monotonic() - self.told_s < _STATUS_S):
+            return
+        self.told, self.told_s = words, time.monotonic()
+        with contextlib.suppress(OSError):
+            os.write(1, words.encode() + b"\n")
+
+
+def _metadata(settings: Settings) -> dict[str, str]:
+    return {
+        META_VERSION: str(VERSION),
+        META_GATEWAY: settings.gateway,
+        META_BOOT: str(settings.boot),
+        META_RECORDER: settings.recorder,
+    }
+
+
+def main(words: list[str]) -> int:
+    """Serve one recorder; `words` is its settings as JSON."""
+    settings = Settings(**json.loads(words[0]))
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    if settings.idle:
+        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+    os.set_blocking(1, False)
+    return Writer(settings).run()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,113 @@
+"""Sail for one command: a Connect server without Java that starts at once, in a process of its own.
+
+That process does not see pyspark: no job of ours has Python functions, and Sail 0.7 opens no session beside
+a pyspark of 4.3.
+"""
+
+import os
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final
+
+from pipeline.engine.jvm import last_words
+from pipeline.errors import PipelineError
+
+_START_S: Final = 60.0
+_UNITS: Final = {"k": 10, "m": 20, "g": 30, "t": 40}
+
+
+def installed() -> bool:
+    """Whether Sail is, and a client for it."""
+    return all(find_spec(name) is not None for name in ("pysail", "pyspark", "grpc", "pandas"))
+
+
+class Sail:
+    """A server on loopback. `connect()` waits for it and gives its URL."""
+
+    def __init__(self, memory: str) -> None:
+        """`memory`: as for Java, for example 4g. Raises `PipelineError` if it is no size, and where Sail is
+        not installed."""
+        if not installed():
+            raise PipelineError("Sail is not installed: pip install 'buscoupler[sail]'")
+        most = size_bytes(memory)
+        self._directory = tempfile.TemporaryDirectory(prefix="buscoupler-sail-")
+        self._log = Path(self._directory.name) / "log"
+        with self._log.open("wb") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "pipeline.engine.sail", self._directory.name],
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log,
+                env=environment(most, self._directory.name),
+                start_new_session=True,  # Ctrl-C is ours
+            )  # fmt: skip
+
+    def connect(self) -> str:
+        """Raises `PipelineError` with its last words, if it does not start."""
+        out = self.process.stdout
+        assert out is not None
+        word = out.readline() if select.select([out], [], [], _START_S)[0] else b""
+        if not word.strip().isdigit():
+            raise PipelineError(f"Sail did not start: {last_words(self._log)}")
+        return f"sc://127.0.0.1:{int(word)}"
+
+    def close(self) -> None:
+        """End it; it holds nothing that is needed. Idempotent."""
+        self.process.kill()
+        self.process.communicate()
+        self._directory.cleanup()
+
+
+def environment(memory_bytes: int, directory: str) -> dict[str, str]:
+    """Of the server: what queries may take before they spill or fail, where they write, errors only."""
+    settings = {
+        "SAIL_RUNTIME__MEMORY_POOL__TYPE": "greedy",
+        "SAIL_RUNTIME__MEMORY_POOL__GREEDY__MAX_SIZE": str(memory_bytes),
+        "SAIL_EXECUTION__CHECKPOINT__PATH": Path(directory).as_uri(),
+    }
+    return {**os.environ, **settings, "TMPDIR": directory, "RUST_LOG": "error"}
+
+
+def size_bytes(memory: str) -> int:
+    """Of Java's notation: 512m, 4g. Raises `PipelineError`."""
+    number, unit = memory[:-1], memory[-1:].lower()
+    if number.isdigit() and unit in _UNITS:
+        return int(number) << _UNITS[unit]
+    if memory.isdigit():
+        return int(memory)
+    raise PipelineError(f"--memory {memory}: give a size such as 512m or 4g")
+
+
+@contextmanager
+def ended_at_once() -> Iterator[None]:
+    """Let Ctrl-C end this process, and Sail with it: the client's threads may wait for ever for one another
+    after a KeyboardInterrupt."""
+    before = signal.signal(signal.SIGINT, signal.SIG_DFL)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def serve(directory: str) -> None:
+    """Tell the port on standard output; end with standard input, that is, with who started us, and remove
+    `directory`."""
+    sys.modules["pyspark"] = None  # type: ignore[assignment]
+    from pysail.spark import SparkConnectServer
+
+    server = SparkConnectServer("127.0.0.1", 0)
+    server.start(background=True)
+    print(server.listening_address[1], flush=True)
+    sys.stdin.read()
+    shutil.rmtree(directory, ignore_errors=True)
+    os.kill(os.getpid(), signal.SIGKILL)  # its own end waits for sessions
+
+
+if __name__ == "__main__":
+    serve(sys.argv[1])

@@ -1,0 +1,111 @@
+"""`buscoupler pipeline serve`: a resident Spark Connect server on loopback, for jobs with `--remote sc://...`."""
+
+import argparse
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Final
+
+from pipeline.engine import java
+from pipeline.engine.jars import spark_home
+from pipeline.engine.jvm import last_words, options
+from pipeline.engine.session import ALWAYS, LOCAL
+from pipeline.errors import PipelineError
+from pipeline.tables import Progress
+
+_START_S: Final = 120.0
+_LOOK_S: Final = 0.05
+SESSION: Final = "c0b50c0b-50c0-4b50-8c0b-50c0b50c0b50"
+"""Jobs that come to one session find the code that was generated for those before them."""
+
+_CLASS: Final = "org.apache.spark.sql.connect.service.SparkConnectServer"
+
+
+def run(options: argparse.Namespace) -> int:
+    """Until SIGINT or SIGTERM. Raises `PipelineError` if it does not start."""
+    tell = Progress(quiet=False)
+    for number in (signal.SIGINT, signal.SIGTERM):  # neither may leave Java behind
+        signal.signal(number, signal.default_int_handler)
+    with tempfile.TemporaryDirectory(prefix="buscoupler-serve-") as name:
+        server = start(options.port, options.memory, Path(name) / "spark.log")
+        try:
+            wait(server, options.port, Path(name) / "spark.log")
+            tell(f"give jobs --remote '{url(options.port)}' (or set SPARK_REMOTE to it); Ctrl-C ends it")
+            with warm_up(options.port) as child:
+                try:
+                    server.wait()
+                finally:
+                    child.kill()
+        except KeyboardInterrupt:
+            pass
+        finally:
+            stop(server)
+    return 0
+
+
+def url(port: int) -> str:
+    return f"sc://127.0.0.1:{port}/;session_id={SESSION}"
+
+
+def warm_up(port: int) -> "subprocess.Popen[bytes]":
+    """A process that runs small jobs, so that the server's Java has compiled most of what jobs need."""
+    words = [sys.executable, "-m", "pipeline.engine.warm", url(port)]
+    return subprocess.Popen(words, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+def command(port: int, memory: str) -> list[str]:
+    """The words that start the server: the same Java and settings that a local session has."""
+    found = java.find()
+    settings = {
+        **LOCAL, **ALWAYS,
+        "spark.connect.session.manager.defaultSessionTimeout": "-1",
+        "spark.connect.grpc.binding.port": str(port), "spark.connect.grpc.binding.address": "127.0.0.1",
+    }  # fmt: skip
+    words = [found.program, *options(memory), "org.apache.spark.deploy.SparkSubmit", "--master", "local[*]"]
+    for key, value in settings.items():
+        words += ["--conf", f"{key}={value}"]
+    return [*words, "--class", _CLASS, "spark-internal"]
+
+
+def start(port: int, memory: str, log: Path) -> "subprocess.Popen[bytes]":
+    environment = dict(os.environ, SPARK_HOME=str(spark_home()), SPARK_CONNECT_MODE="0")
+    with log.open("wb") as out:
+        return subprocess.Popen(
+            command(port, memory),
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=out,
+            env=environment,
+            cwd=log.parent,
+        )
+
+
+def wait(server: "subprocess.Popen[bytes]", port: int, log: Path) -> None:
+    """Until it listens. Raises `PipelineError` if it ends instead."""
+    if not listening(port, _START_S, server):
+        raise PipelineError(f"the Connect server did not start: {last_words(log)}")
+
+
+def listening(port: int, limit_s: float, process: "subprocess.Popen[bytes] | None" = None) -> bool:
+    """Whether somebody came to listen on loopback in time; not so once `process` has ended."""
+    deadline = time.monotonic() + limit_s
+    while time.monotonic() < deadline and (process is None or process.poll() is None):
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                return True
+        time.sleep(_LOOK_S)
+    return False
+
+
+def stop(server: "subprocess.Popen[bytes]") -> None:
+    server.send_signal(signal.SIGTERM)
+    try:
+        server.wait(10)
+    except subprocess.TimeoutExpired:
+        server.kill()
+        server.wait()

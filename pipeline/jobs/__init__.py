@@ -1,0 +1,1 @@
+"""The jobs on captures, a module each."""

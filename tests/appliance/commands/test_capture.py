@@ -1,0 +1,157 @@
+"""`buscoupler capture` as a user runs it: record, export, replay."""
+
+import asyncio
+import io
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from appliance.cli import main
+from appliance.probe.replay import together
+from bus.wire.batch import from_payloads
+from bus.wire.envelope import Envelope, wrap
+from bus.wire.frame import PUB, pack
+from capture.pcapng import Packet, Writer, packets
+from capture.reader import read
+from devices.raw import RawDevice
+from tests.bridges.support import until
+from tests.devices.tap.tap_support import member
+
+FRAMES = [pack(PUB, (1, n), b"%d" % n) for n in range(30)]
+STAMPED = [wrap(frame, Envelope(9, n)) for n, frame in enumerate(FRAMES)]
+
+
+def row(number: int, message: bytes, hub: str = "bus p", kind: int = 0, ts_ns: int = 0) -> Packet:
+    return Packet(10**18 + ts_ns, "gw", hub, "bus p", "peer", 0, kind, 0, 3, number, 1, message)
+
+
+def pcapng(path: Path, rows: list[Packet]) -> Path:
+    writer = Writer()
+    path.write_bytes(writer.head() + b"".join(map(writer.blocks, rows)))
+    return path
+
+
+@asynccontextmanager
+async def bus() -> AsyncIterator[str]:
+    device = RawDevice(["tcp://127.0.0.1:0"])
+    device.open(asyncio.get_running_loop())
+    try:
+        yield str(device.links[0].url)  # type: ignore[attr-defined]
+    finally:
+        device.close()
+
+
+async def run(*words: str) -> tuple[int, str]:
+    """Exit status and what it said."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "appliance.cli", "capture", *words, stderr=asyncio.subprocess.PIPE
+    )
+    _, said = await process.communicate()
+    assert process.returncode is not None
+    return process.returncode, said.decode()
+
+
+@pytest.mark.parametrize("where", ["--directory", "--pcapng"])
+async def test_a_bus_is_recorded_exported_and_put_back(tmp_path: Path, where: str) -> None:
+    target = tmp_path / "capture"
+    async with bus() as url:
+        task = asyncio.create_task(
+            run(url, where, str(target), "--count", str(len(FRAMES)), "--seconds", "40")
+        )
+        async with member(url) as (hub, _):
+            while not task.done():
+                hub.publish(from_payloads(FRAMES))
+                await asyncio.sleep(0.05)
+        assert (await task)[0] == 0
+        frames = [packet.message for packet in read(target) if not packet.kind]
+        assert frames[: len(FRAMES)] == FRAMES
+        assert not {packet.message for packet in read(target) if not packet.kind} - set(FRAMES)
+        if where == "--directory":
+            exported = tmp_path / "x.pcapng"
+            assert (await run("export", str(target), str(exported)))[0] == 0
+            assert list(read(exported)) == list(read(target))
+            target = exported
+        async with member(url) as (_, ear):
+            assert (await run("replay", str(target), url, "--fast"))[0] == 0
+            await until(lambda: len(ear.messages) >= len(frames))
+            assert ear.messages == frames
+
+
+def test_pcapng_of_any_byte_order_and_with_a_torn_tail() -> None:
+    writer = Writer()
+    rows = [row(n, message) for n, message in enumerate([*STAMPED, b"", b"x"])]
+    data = writer.head() + b"".join(map(writer.blocks, rows))
+    assert list(packets(io.BytesIO(data))) == rows
+    for cut in (1, 5, 30):
+        assert list(packets(io.BytesIO(data[:-cut]))) == rows[:-1]
+
+
+def test_envelopes_are_taken_off_unless_they_are_wanted() -> None:
+    rows = [row(n, message) for n, message in enumerate(STAMPED)]
+    assert [m for _, messages in together(iter(rows), 1, False) for m in messages] == FRAMES
+    assert [m for _, messages in together(iter(rows), 1, True) for m in messages] == STAMPED
+
+
+def test_the_pauses_are_kept() -> None:
+    rows = [row(n, b"%d" % n, ts_ns=ts) for n, ts in enumerate([0, 900_000, 1_100_000, 50_000_000])]
+    found = list(together(iter(rows), 1.0))
+    assert [(ts - 10**18, messages) for ts, messages in found] == [
+        (0, [b"0", b"1"]),
+        (1_100_000, [b"2"]),
+        (50_000_000, [b"3"]),
+    ]
+    assert len(list(together(iter(rows), 100.0))) == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (["replay", "nowhere", "tcp://127.0.0.1:1"], "nowhere: there is no such file"),
+        (["export", "{tmp}/two.pcapng", "/nowhere/x"], "/nowhere/x: No such file"),
+        (["replay", "{tmp}/two.pcapng", "tcp://127.0.0.1:1"], "--hub 'bus q' --bus 'bus p': 1 messages"),
+        (["replay", "{tmp}/two.pcapng", "tcp://127.0.0.1:1", "--hub", "bus x"], "no such messages in it"),
+        (["export", "{tmp}", "-"], "no segments"),
+        (["replay", "{tmp}/text", "tcp://127.0.0.1:1"], "text: not a pcapng file"),
+    ],
+)
+def test_what_is_wrong_is_one_clear_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str], text: str
+) -> None:
+    pcapng(tmp_path / "two.pcapng", [row(0, FRAMES[0]), row(1, FRAMES[0], hub="bus q")])
+    (tmp_path / "text").write_text("hello, this is text")
+    assert main(["capture", *(word.format(tmp=tmp_path) for word in words)]) == 1
+    assert text in capsys.readouterr().err
+
+
+def test_a_segment_of_a_later_version_is_refused_by_name(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    from capture.schema import META_VERSION, arrow_schema
+
+    for name, metadata, text in (
+        ("later", {META_VERSION: "99"}, "schema version 99; this version reads up to 2"),
+        ("other", None, "not a capture of buscoupler"),
+    ):
+        path = tmp_path / name / "gateway=gw" / "1-0.parquet"
+        path.parent.mkdir(parents=True)
+        schema = pa.schema([pa.field("x", pa.int64())]) if metadata is None else arrow_schema(metadata)
+        parquet.write_table(schema.empty_table(), path)
+        assert main(["capture", "export", str(tmp_path / name), str(tmp_path / "x")]) == 1
+        assert text in capsys.readouterr().err
+    (tmp_path / "later" / "gateway=gw" / "1-0.parquet").write_bytes(b"torn")
+    assert main(["capture", "export", str(tmp_path / "later"), str(tmp_path / "x")]) == 1
+    assert "1-0.parquet" in capsys.readouterr().err
+
+
+async def test_ends_that_are_not_there(tmp_path: Path) -> None:
+    status, said = await run("tcp://127.0.0.1:1", "--pcapng", str(tmp_path / "x"), "--seconds", "0.3")
+    assert (status, "0 messages" in said) == (1, True)
+    assert list(read(tmp_path / "x")) == []
+    status, said = await run("tcp://127.0.0.1:1")
+    assert (status, "--directory DIR or --pcapng FILE" in said) == (2, True)

@@ -1,0 +1,179 @@
+"""The program as a user runs it: real processes, wrong inputs, Ctrl-C, and a file that changes."""
+
+import asyncio
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from appliance.cli import main
+from bus.hub import Hub
+from bus.transports.links import make_link
+from bus.wire.frame import PUB, pack
+from bus.wire.pattern import Pattern
+from tests.appliance.probe.support import free_port
+from tests.helpers.peers import Ear, until
+
+COMMAND = [sys.executable, "-m", "appliance.cli"]
+FRAME = pack(PUB, Pattern("a", "b"), b"1")
+TWO = """\
+name: two
+gateways: {{here: {{address: 127.0.0.1}}}}
+buses:
+  one: {{on: here, listen: ["tcp://127.0.0.1:{0}"]}}
+  two: {{on: here, listen: ["tcp://127.0.0.1:{1}"]}}
+bridges:
+  joint: {{on: here, join: [{{bus: one}}, {{bus: two}}]}}
+"""
+
+
+@asynccontextmanager
+async def process(*words: str) -> AsyncIterator[asyncio.subprocess.Process]:
+    """A running command that has said its first line."""
+    started = await asyncio.create_subprocess_exec(
+        *COMMAND, *words, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
+    )
+    assert started.stdout is not None
+    assert await started.stdout.readline()
+    try:
+        yield started
+    finally:
+        if started.returncode is None:
+            started.kill()
+        await started.communicate()
+
+
+def test_a_ledger_that_does_not_balance_is_a_problem_found(
+    two: tuple[Path, list[str]], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def serve(_: object, __: object, farewell: Callable[[], None]) -> int:
+        farewell()
+        return 0
+
+    monkeypatch.setattr("appliance.commands.run.serve", serve)
+    assert main(["run", str(two[0])]) == 0
+    monkeypatch.setattr("appliance.commands.run.imbalances", lambda _: ["joint | far: 1 of 1 offered"])
+    assert main(["run", str(two[0])]) == 1
+    assert "balanced" in capsys.readouterr().out
+
+
+@asynccontextmanager
+async def ear_on(url: str) -> AsyncIterator[Ear]:
+    hub, link = Hub(), make_link(url, "dial")
+    ear = Ear(hub)
+    link.open(hub, asyncio.get_running_loop())
+    await until(lambda: len(hub.pipes) == 2)
+    yield ear
+    link.close()
+
+
+async def hears(speaker: Ear, listener: Ear, frame: bytes = FRAME) -> None:
+    await until(lambda: (speaker.say(frame), frame in listener.heard)[1])  # type: ignore[func-returns-value]
+
+
+def finished(*words: str, timeout: float = 30) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([*COMMAND, *words], capture_output=True, text=True, timeout=timeout)
+
+
+@pytest.fixture
+def two(tmp_path: Path) -> tuple[Path, list[str]]:
+    ports = [free_port(), free_port()]
+    file = tmp_path / "two.yaml"
+    file.write_text(TWO.format(*ports))
+    return file, [f"tcp://127.0.0.1:{port}" for port in ports]
+
+
+async def test_ctrl_c_stops_cleanly_with_a_balanced_ledger(two: tuple[Path, list[str]]) -> None:
+    file, urls = two
+    async with process("run", str(file)) as program, ear_on(urls[0]) as one, ear_on(urls[1]) as other:
+        await hears(one, other)
+        await hears(other, one)
+        program.send_signal(signal.SIGINT)
+        output, errors = await program.communicate()
+        assert program.returncode == 0
+        assert b"live pipes: balanced" in output
+        assert errors == b""
+
+
+async def test_parts_in_processes_of_their_own_meet(two: tuple[Path, list[str]], tmp_path: Path) -> None:
+    file, urls = two
+    words = ("run", str(file), "--run-directory", str(tmp_path), "--only")
+    async with process(*words, "one"), process(*words, "two"), process(*words, "joint"):
+        async with ear_on(urls[0]) as one, ear_on(urls[1]) as other:
+            await hears(one, other)
+
+
+async def test_sighup_changes_only_what_differs(two: tuple[Path, list[str]]) -> None:
+    file, urls = two
+    new_url = f"tcp://127.0.0.1:{free_port()}"
+    async with process("run", str(file)) as program, ear_on(urls[0]) as stays:
+        file.write_text(file.read_text().replace(urls[1], new_url))
+        program.send_signal(signal.SIGHUP)
+        async with ear_on(new_url) as moved:
+            await hears(moved, stays)
+            await hears(stays, moved)
+        assert len(stays.hub.pipes) == 2  # its own connection was never touched
+        file.write_text("name: [")
+        program.send_signal(signal.SIGHUP)
+        assert program.stderr is not None
+        while b"going on as before" not in await program.stderr.readline():
+            pass
+        program.send_signal(signal.SIGTERM)
+        await program.communicate()
+        assert program.returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "said"),
+    [
+        (["run", "/nowhere.yaml"], 1, "/nowhere.yaml"),
+        (["device"], 2, "at least one URL"),
+        (["device", "udp://x:1"], 1, "unknown transport"),
+        (["device", "tcp://127.0.0.1:99999"], 1, "99999"),
+        (["nonsense"], 2, "nonsense"),
+        ([], 2, "COMMAND"),
+    ],
+)
+def test_wrong_use_gets_one_clear_line(words: list[str], status: int, said: str) -> None:
+    result = finished(*words)
+    assert result.returncode == status
+    assert said in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_run_refuses_what_check_refuses(two: tuple[Path, list[str]]) -> None:
+    file, _ = two
+    file.write_text(file.read_text().replace("gateways", "gatways"))
+    run, check = finished("run", str(file)), finished("check", str(file), "--json")
+    assert run.returncode == check.returncode == 1
+    assert 'did you mean "gateways"?' in run.stderr
+    assert 2 in [finding["line"] for finding in json.loads(check.stdout)]
+
+
+def test_a_part_that_is_not_there(two: tuple[Path, list[str]]) -> None:
+    file, _ = two
+    assert "runs no three" in finished("run", str(file), "--only", "three").stderr
+    assert "no gateway" in finished("run", str(file), "--gateway", "x").stderr
+
+
+def test_show_draws_both_ways(two: tuple[Path, list[str]]) -> None:
+    assert "bridge joint" in finished("show", str(two[0])).stdout
+    assert finished("show", str(two[0]), "--format", "mermaid").stdout.startswith("flowchart")
+
+
+def test_the_demo_balances() -> None:
+    result = finished("demo", "--seconds", "1", timeout=55)
+    assert result.returncode == 0, result.stdout
+    assert "The ledger balances" in result.stdout
+
+
+async def test_a_device_takes_all_the_descriptors_it_may_have() -> None:
+    async with process("device", "tcp://127.0.0.1:0") as program:
+        limits = Path(f"/proc/{program.pid}/limits").read_text()
+        soft, hard = next(line for line in limits.splitlines() if "open files" in line).split()[3:5]
+        assert soft == hard

@@ -1,0 +1,164 @@
+"""`send` against a device, foreign programs, a pseudo-terminal and CAN over multicast."""
+
+import asyncio
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+import trustme
+
+from bus.wire.frame import CACHE, PUB, Frame, pack, unpack
+from bus.wire.pattern import Pattern
+from tests.appliance.probe.support import BUSCOUPLER, UartEar, command, device, free_port, listening, opened
+from tests.bridges.support import PtyPair
+from tests.helpers.peers import SpPeer, until
+
+Out = pytest.CaptureFixture[str]
+FRIDGE = Pattern("fridge", "temp")
+READING = pack(PUB, FRIDGE, b"21.5")
+
+needs_nanocat = pytest.mark.skipif(not shutil.which("nanocat"), reason="Debian package nanomsg-utils")
+needs_nngcat = pytest.mark.skipif(not shutil.which("nngcat"), reason="Debian package nng-utils")
+
+
+@pytest.mark.parametrize(
+    ("words", "heard"),
+    [
+        (["fridge/temp", "--data", "21.5"], [READING]),
+        (["fridge/temp/7", "--data", "é"], [pack(PUB, [*FRIDGE, 7], "é".encode())]),
+        (["/", "--hex", "00ff 10"], [pack(PUB, [], b"\x00\xff\x10")]),
+        (["fridge/temp"], [pack(PUB, FRIDGE)]),
+        (["fridge/temp", "--data", "21.5", "--type", "pub+cache"], [pack(PUB | CACHE, FRIDGE, b"21.5")]),
+        (["fridge/temp", "--data", "21.5", "--count", "1500"], [READING] * 1500),
+        (["--raw", "--data", "not a frame"], [b"not a frame"]),
+    ],
+)
+async def test_what_send_sends_is_heard(words: list[str], heard: list[bytes]) -> None:
+    async with device() as (ear, url):
+        assert await command("send", url, *words) == 0
+        await until(lambda: len(ear.heard) >= len(heard))
+        assert ear.heard == heard
+
+
+async def test_each_line_of_a_file_is_a_message(tmp_path: Path) -> None:
+    file = tmp_path / "lines"
+    lines = [b"%d" % number * (number % 50) for number in range(5000)]
+    file.write_bytes(b"\r\n".join(lines))
+    async with device() as (ear, url):
+        assert await command("send", url, "--raw", "--file", str(file)) == 0
+        await until(lambda: len(ear.heard) == len(lines))
+        assert ear.heard == lines
+
+
+async def test_a_line_too_long_for_a_frame_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "lines"
+    file.write_bytes(b"short\n" + b"x" * 2049 + b"\n")
+    async with device() as (_, url):
+        with pytest.raises(ValueError, match="line 2: 2049 data bytes"):
+            await command("send", url, "a", "--file", str(file))
+
+
+async def test_all_of_a_file_can_be_one_message(tmp_path: Path) -> None:
+    file = tmp_path / "all"
+    file.write_bytes(b"a\nb\n\x00")
+    async with device() as (ear, url):
+        assert await command("send", url, "fridge/temp", "--binary", str(file)) == 0
+        await until(lambda: ear.heard)
+        assert unpack(ear.heard[0]) == Frame(PUB, FRIDGE, b"a\nb\n\x00")
+
+
+async def test_lines_go_out_as_they_come(socket_path: Path) -> None:
+    async with opened(listening(f"ipc://{socket_path}")) as (_, ear):
+        process = await asyncio.create_subprocess_exec(
+            *BUSCOUPLER, "send", f"ipc://{socket_path}", "fridge/temp", "--file", "-",
+            stdin=subprocess.PIPE, stderr=subprocess.PIPE,
+        )  # fmt: skip
+        assert process.stdin is not None
+        for text in (b"1", b"2", b"3"):
+            process.stdin.write(text + b"\n")
+            await until(lambda text=text: ear.heard[-1:] == [pack(PUB, FRIDGE, text)])  # type: ignore[misc]
+        process.stdin.write(b"last")
+        process.stdin.close()
+        _, err = await process.communicate()
+        await until(lambda: len(ear.heard) == 4)
+        assert ear.heard[3] == pack(PUB, FRIDGE, b"last")
+        assert (process.returncode, err) == (0, b"")
+
+
+async def test_send_waits_for_a_listener_that_comes_late(socket_path: Path) -> None:
+    url = f"ipc://{socket_path}"
+    sending = asyncio.create_task(command("send", url, "fridge/temp", "--data", "21.5"))
+    await asyncio.wait([sending], timeout=0.2)
+    assert not sending.done()
+    async with opened(listening(url)) as (_, ear):
+        assert await sending == 0
+        await until(lambda: ear.heard == [READING])
+
+
+async def test_nobody_there_is_a_problem(line: PtyPair, capsys: Out) -> None:
+    for word in (f"tcp://127.0.0.1:{free_port()}", f"uart:{line.path}.gone", "can:no-such-can?node=1"):
+        assert await command("send", word, "fridge", "--timeout", "0.1") == 1
+        assert "nobody there within 0.1 s" in capsys.readouterr().err
+
+
+async def test_a_peer_that_does_not_read_is_a_problem(socket_path: Path, capsys: Out, tmp_path: Path) -> None:
+    url = f"ipc://{socket_path}"
+    big = tmp_path / "big"
+    big.write_bytes(bytes(900_000))
+    words = ["--listen", "--raw", "--binary", str(big), "--count", "30", "--timeout", "0.3"]
+    sending = asyncio.create_task(command("send", url, *words))
+    await until(socket_path.exists)
+    stuck = await asyncio.to_thread(SpPeer, url)
+    assert await sending == 1
+    err = capsys.readouterr().err
+    assert "no room within 0.3 s" in err
+    assert re.search(r"dropped: \d closed", err)
+    stuck.close()
+
+
+@needs_nanocat
+async def test_a_foreign_listener_hears_send(tmp_path: Path) -> None:
+    url = f"ipc://{tmp_path}/nano"
+    cat = subprocess.Popen(["nanocat", "--bus", "--raw", "--bind", url], stdout=subprocess.PIPE)  # noqa: ASYNC220
+    try:
+        assert cat.stdout is not None
+        heard = asyncio.create_task(asyncio.to_thread(cat.stdout.read, len(READING)))
+        while not heard.done():  # nanomsg forgets what it has read from a peer that has gone meanwhile
+            assert await command("send", url, "fridge/temp", "--data", "21.5") == 0
+            await asyncio.wait([heard], timeout=0.2)
+        assert heard.result() == READING
+    finally:
+        cat.kill()
+        cat.communicate()
+
+
+async def test_send_to_a_serial_line(line: PtyPair) -> None:
+    far = UartEar(line)
+    sending = command("send", f"uart:{line.path}", "fridge/temp", "--data", "21.5", "--count", "300")
+    assert await far.beside(sending, 300) == 0
+    assert far.messages == [READING] * 300
+
+
+async def test_send_over_websocket_waits_until_it_has_left() -> None:
+    link = listening("ws://127.0.0.1:0/bus")
+    async with opened(link) as (_, ear):
+        url = str(getattr(link, "url", ""))
+        assert await command("send", url, "fridge/temp", "--data", "21.5", "--count", "100") == 0
+        await until(lambda: ear.heard == [READING] * 100)
+
+
+async def test_send_to_a_listener_whose_authority_is_given(tmp_path: Path, capsys: Out) -> None:
+    authority = trustme.CA()
+    authority.cert_pem.write_to_path(str(tmp_path / "ca"))
+    authority.issue_cert("127.0.0.1", "localhost").private_key_and_cert_chain_pem.write_to_path(
+        str(tmp_path / "cert")
+    )
+    url = f"tls+tcp://localhost:{free_port()}"
+    words = ["--listen", "--tls-cert", str(tmp_path / "cert"), "--count", "1", "--timeout", "20"]
+    hearing = asyncio.create_task(command("recv", url, *words))
+    words = ["--data", "21.5", "--tls-ca", str(tmp_path / "ca")]
+    assert await command("send", url, "fridge/temp", *words) == 0
+    assert await hearing == 0
+    assert "21.5" in capsys.readouterr().out

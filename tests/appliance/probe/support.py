@@ -1,0 +1,99 @@
+"""The commands that speak and hear, run on the test's own loop; and free addresses for them."""
+
+import argparse
+import asyncio
+import socket
+import sys
+from collections.abc import AsyncIterator, Awaitable, Coroutine
+from contextlib import asynccontextmanager
+from importlib import import_module
+from typing import Any
+
+from appliance.cli import parser
+from bridges.media.uart.codec import Decoder
+from bus.hub import Hub, Link
+from bus.transports.links import make_link
+from devices.raw import RawDevice
+from tests.bridges.support import PtyPair
+from tests.helpers.peers import Ear, until
+
+BUSCOUPLER = [sys.executable, "-c", "import sys; from appliance.cli import main; sys.exit(main())"]
+
+
+def parsed(*words: str) -> argparse.Namespace:
+    return parser(words[0]).parse_args(words)
+
+
+async def command(*words: str) -> int:
+    """The exit status of a command that runs on this loop, beside whatever else the test runs."""
+    work: Any = getattr(import_module(f"appliance.commands.{words[0]}"), words[0])
+    return int(await work(parsed(*words)))
+
+
+async def while_repeating(speak: Any, waiting: Awaitable[int]) -> int:
+    """Nobody says when a listener has joined a bus that remembers nothing: speak until it has heard."""
+    task = asyncio.ensure_future(waiting)
+    while not task.done():
+        speak()
+        await asyncio.wait([task], timeout=0.02)
+    return task.result()
+
+
+@asynccontextmanager
+async def device() -> AsyncIterator[tuple[Ear, str]]:
+    """A raw device on an address of its own, with an ear on its hub."""
+    raw = RawDevice(["tcp://127.0.0.1:0"])
+    raw.open(asyncio.get_running_loop())
+    try:
+        yield Ear(raw.hub), str(getattr(raw.links[0], "url", ""))
+    finally:
+        raw.close()
+
+
+@asynccontextmanager
+async def opened(link: Link) -> AsyncIterator[tuple[Hub, Ear]]:
+    """A link with an ear at its end."""
+    hub = Hub("far")
+    ear = Ear(hub)
+    link.open(hub, asyncio.get_running_loop())
+    try:
+        yield hub, ear
+    finally:
+        link.close()
+
+
+def listening(url: str) -> Link:
+    return make_link(url, "listen")
+
+
+def free_port(kind: socket.SocketKind = socket.SOCK_STREAM) -> int:
+    with socket.socket(socket.AF_INET, kind) as sock:
+        sock.bind(("127.0.0.1", 0))
+        return int(sock.getsockname()[1])
+
+
+def can_word(port: int, node: int, more: str = "") -> str:
+    return f"can:239.74.163.2?interface=udp_multicast&port={port}&hop_limit=0&node={node}{more}"
+
+
+class UartEar:
+    """The far end of a serial line: takes all that comes and puts messages together."""
+
+    def __init__(self, line: PtyPair) -> None:
+        self.messages: list[bytes] = []
+        self.rejected: dict[str, int] = {}
+        self._line, self._decoder = line, Decoder(self.rejected)
+
+    def _read(self) -> None:
+        self.messages += self._decoder.feed(self._line.read())
+
+    async def beside(self, work: Coroutine[Any, Any, int], count: int) -> int:
+        """Listen while `work` runs, and then until so many messages have come out of the line."""
+        loop = asyncio.get_running_loop()
+        loop.add_reader(self._line.master, self._read)
+        try:
+            status = await work
+            await until(lambda: len(self.messages) >= count)
+        finally:
+            loop.remove_reader(self._line.master)
+        return status

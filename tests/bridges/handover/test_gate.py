@@ -1,0 +1,447 @@
+"""Two copies of a bridge between media that both hear: one dies at any moment, every frame crosses once."""
+
+import random
+from collections import Counter, deque
+
+import pytest
+
+from bridges.bridge import Bridge, Side
+from bridges.handover.gate import Gate
+from bus.hub import Hub, Stats
+from bus.wire.batch import Batch, from_payloads, payloads
+from bus.wire.envelope import Envelope, split, wrap
+from bus.wire.frame import pack
+
+
+class Clock:
+    now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+class Medium:
+    """Everyone hears all others, in order, but each at its own time."""
+
+    def __init__(self) -> None:
+        self.ends: dict[str, End] = {}
+
+    def join(self, name: str, hub: Hub) -> "End":
+        end = self.ends[name] = End(name, hub, self)
+        hub.attach(end)
+        return end
+
+    def carry(self, message: bytes, sender: "End") -> None:
+        for end in self.ends.values():
+            if end is not sender:
+                end.coming.append(message)
+
+
+class End:
+    """A pipe on a medium; `hear` takes the next message in. A `slow` one sends when told to `move`."""
+
+    def __init__(self, name: str, hub: Hub, medium: Medium) -> None:
+        self.name, self.hub, self.medium, self.stats = name, hub, medium, Stats()
+        self.coming: deque[bytes] = deque()
+        self.waiting: deque[bytes] = deque()
+        self.slow = False
+
+    def send(self, batch: Batch) -> None:
+        self.stats.offered += batch.count
+        self.stats.queued += batch.count
+        self.waiting += payloads(batch)
+        if not self.slow:
+            self.move(batch.count)
+
+    def move(self, count: int) -> None:
+        for _ in range(min(count, len(self.waiting))):
+            self.stats.queued -= 1
+            self.stats.sent += 1
+            self.medium.carry(self.waiting.popleft(), self)
+
+    def purge(self, reason: str) -> list[bytes]:
+        messages = list(self.waiting)
+        self.waiting.clear()
+        self.stats.queued -= len(messages)
+        self.stats.drop(reason, len(messages))
+        return messages
+
+    def hear(self, count: int) -> None:
+        taken = [self.coming.popleft() for _ in range(min(count, len(self.coming)))]
+        if taken:
+            self.hub.publish(from_payloads(taken), self)
+
+    def close(self) -> None:
+        self.hub.detach(self)
+
+
+class Station(Hub):
+    """At the far end of a medium: says frames, and counts what it heard."""
+
+    def __init__(self, medium: Medium, trunk: bool, origin: int) -> None:
+        super().__init__("station")
+        self.trunk, self.origin = trunk, origin
+        self.said: Counter[bytes] = Counter()
+        self.heard: Counter[bytes] = Counter()
+        self.keys: list[tuple[int, int]] = []
+        self.end = medium.join("station", self)
+
+    def say(self, frame: bytes) -> None:
+        self.said[frame] += 1
+        envelope = Envelope(self.origin, sum(self.said.values()))
+        self.end.send(from_payloads([wrap(frame, envelope) if self.trunk else frame]))
+
+    def publish(self, batch: Batch, origin: object = None) -> None:
+        for message in payloads(batch):
+            found = split(message)
+            assert found is not None
+            assert (found[0] is not None) == self.trunk
+            if found[0] is not None:
+                self.keys.append(found[0][:2])
+            self.heard[found[1]] += 1
+
+
+class Copy:
+    """One gateway's copy of the bridge."""
+
+    def __init__(self, name: str, world: "World") -> None:
+        self.bridge = Bridge("x", 0xABCD, clock=world.clock, pattern=(7,))
+        self.sides: list[Side] = [
+            self.bridge.side(str(n), trunk=trunk) for n, trunk in enumerate(world.trunks)
+        ]
+        self.may = False
+        self.gate = self.bridge.gate = Gate(self.bridge, lambda _: self.may)
+        self.ends = [medium.join(name, side) for medium, side in zip(world.media, self.sides, strict=True)]
+
+    def promote(self) -> None:
+        self.may = True
+        self.gate.resume()
+
+    def balanced(self) -> bool:
+        ports = [port for side in self.sides for port in side.ports]
+        return self.gate.window.stats.balance() == 0 and all(
+            port.stats.balance() == 0
+            and port.pipe.stats.received == port.stats.received + sum(port.stats.rejected.values())
+            for port in ports
+        )
+
+
+class World:
+    def __init__(self, trunks: tuple[bool, bool], seed: int, equal: bool, known: bool) -> None:
+        self.clock, self.chance, self.trunks, self.equal = Clock(), random.Random(seed), trunks, equal
+        self.media = Medium(), Medium()
+        self.stations = [
+            Station(m, t, 77 + n) for n, (m, t) in enumerate(zip(self.media, trunks, strict=True))
+        ]
+        self.copies = {name: Copy(name, self) for name in "ab"}
+        if known:
+            self.clock.now += 11.0
+        self.number = 0
+
+    def frame(self, side: int) -> bytes:
+        self.number += 1
+        return pack(1, (7, side), str(self.chance.randrange(3) if self.equal else self.number).encode())
+
+    def ends(self, who: str) -> list[End]:
+        return [medium.ends[who] for medium in self.media if who in medium.ends]
+
+    def churn(self, steps: int) -> None:
+        """Frames are said, and some of what is under way arrives, somewhere."""
+        for _ in range(steps):
+            self.clock.now += self.chance.random() * 0.002
+            if self.chance.random() < 0.4:
+                side = self.chance.randrange(2)
+                self.stations[side].say(self.frame(side))
+            ends = [end for medium in self.media for end in medium.ends.values()]
+            self.chance.choice(ends).hear(self.chance.randint(1, 4))
+            assert all(copy.balanced() for copy in self.copies.values())
+
+    def drain(self, *names: str) -> None:
+        """What is under way to these arrives, in any order."""
+        while ends := [end for name in names for end in self.ends(name) if end.coming or end.waiting]:
+            end = self.chance.choice(ends)
+            end.hear(self.chance.randint(1, 3))
+            end.move(self.chance.randint(1, 3))
+
+    def die(self, who: str) -> None:
+        """What was under way to it is lost; what it sent is not."""
+        del self.copies[who]
+        for medium in self.media:
+            medium.ends.pop(who, None)
+
+    def check(self) -> None:
+        self.drain("station", *self.copies)
+        self.drain("station", *self.copies)
+        for here, there in ((0, 1), (1, 0)):
+            assert self.stations[there].heard == self.stations[here].said
+        for station in self.stations:
+            assert len(set(station.keys)) == len(station.keys)
+
+
+SETUPS = [(True, True), (False, False), (True, False)]
+
+
+@pytest.mark.parametrize("equal", [False, True], ids=["numbered", "equal readings"])
+@pytest.mark.parametrize("trunks", SETUPS, ids=["trunks", "plain", "mixed"])
+@pytest.mark.parametrize("known", [True, False], ids=["known", "young"])
+@pytest.mark.parametrize("seed", range(12))
+def test_whoever_dies_whenever_every_frame_crosses_once(
+    trunks: tuple[bool, bool], seed: int, equal: bool, known: bool
+) -> None:
+    world = World(trunks, seed, equal, known)
+    active, standby = "a", "b"
+    world.copies[active].promote()
+    for _ in range(3):
+        world.churn(150)
+        world.die(active)
+        world.churn(20)
+        world.drain(standby)  # the settling: what the dead one got out has come in
+        world.copies[standby].promote()
+        world.churn(30)
+        _join(world, active)
+        active, standby = standby, active
+    world.churn(100)
+    world.check()
+    assert sum(world.stations[0].said.values()) > 50
+
+
+def _join(world: World, name: str) -> None:
+    """Another copy begins to listen; what it hears first has no counterpart."""
+    world.copies[name] = Copy(name, world)
+    world.churn(20)
+    world.drain(*world.copies)
+    world.drain(*world.copies)
+    world.copies[name].gate.blind(world.clock.now)
+    world.clock.now += 0.3
+
+
+@pytest.mark.parametrize("trunks", SETUPS, ids=["trunks", "plain", "mixed"])
+@pytest.mark.parametrize("seed", range(8))
+def test_a_frozen_one_that_wakes_sends_nothing(trunks: tuple[bool, bool], seed: int) -> None:
+    world = World(trunks, seed, False, True)
+    a, b = world.copies["a"], world.copies["b"]
+    a.promote()
+    world.churn(100)
+    frozen = [medium.ends.pop("a") for medium in world.media]
+    backlog = [medium.ends["b"] for medium in world.media]
+    a.may = False  # its lease runs out meanwhile
+    world.churn(30)
+    world.drain("b")
+    b.promote()
+    world.churn(50)
+    for end, twin, medium in zip(frozen, backlog, world.media, strict=True):
+        medium.ends["a"] = end
+        end.coming.extend(twin.coming)
+    sent = [end.stats.sent for end in frozen]
+    while any(end.coming for end in frozen):
+        for end in frozen:
+            end.hear(2)
+    assert [end.stats.sent for end in frozen] == sent
+    world.churn(50)
+    world.check()
+
+
+def test_a_bridge_pauses_and_resumes_with_nothing_missing() -> None:
+    world = World((True, False), 5, False, True)
+    copy = world.copies["a"]
+    copy.promote()
+    world.churn(100)
+    copy.gate.pause()
+    world.churn(100)
+    copy.gate.resume()
+    world.churn(100)
+    world.check()
+
+
+def test_filters_hold_for_what_is_replayed() -> None:
+    clock = Clock()
+    bridge = Bridge("x", 1, clock=clock, pattern=(7,))
+    one, two = bridge.side("one"), bridge.side("two", deny_out=[(7, 9)])
+    gate = bridge.gate = Gate(bridge, lambda _: True)
+    media = Medium(), Medium()
+    ends = [m.join("b", s) for m, s in zip(media, (one, two), strict=True)]
+    far = Station(media[1], False, 5)
+    frames = [pack(1, (8,), b"other"), pack(1, (7, 9), b"denied"), pack(1, (7, 1), b"mine")]
+    one.publish(from_payloads(frames), ends[0])
+    assert one.ports[0].stats.rejected == {"pattern": 1, "standby": 2}
+    assert gate.resume() == 1
+    far.end.hear(9)
+    assert list(far.heard) == [frames[2]]
+
+
+def test_a_process_frozen_on_the_way_through_sends_nothing_late() -> None:
+    clock = Clock()
+    bridge = Bridge("x", 1, clock=clock, pattern=(7,))
+    one, two = bridge.side("one"), bridge.side("two")
+    may = False
+    gate = bridge.gate = Gate(bridge, lambda now: now < 1001.0 or may)
+    media = Medium(), Medium()
+    ends = [m.join("b", s) for m, s in zip(media, (one, two), strict=True)]
+    far = Station(media[1], False, 5)
+    gate.resume()
+    bridge.taps = (lambda *_: clock.sleep(2.0),)
+    one.publish(from_payloads([pack(1, (7, 1), b"late")]), ends[0])
+    far.end.hear(9)
+    assert not far.heard
+    (port,) = two.ports
+    assert port.stats.dropped == {"fenced": 1}
+    assert port.stats.balance() == 0
+    gate.pause()
+    may = True
+    assert gate.resume() == 1  # nobody else has had a turn
+    far.end.hear(9)
+    assert list(far.heard.values()) == [1]
+    assert gate.window.stats.balance() == 0
+
+
+def test_what_is_queued_when_the_lease_ends_goes_before_what_came_later() -> None:
+    clock, may = Clock(), True
+    bridge = Bridge("x", 1, clock=clock, pattern=(7,))
+    one, two = bridge.side("one"), bridge.side("two")
+    gate = bridge.gate = Gate(bridge, lambda _: may)
+    media = Medium(), Medium()
+    ends = [m.join("b", s) for m, s in zip(media, (one, two), strict=True)]
+    far = Station(media[1], False, 5)
+    ends[1].slow = True
+    gate.resume()
+    frames = [pack(1, (7, n), b"in order") for n in range(4)]
+    one.publish(from_payloads(frames[:2]), ends[0])
+
+    def lapse(*_: object) -> None:
+        nonlocal may
+        may = False
+
+    bridge.taps = (lapse,)
+    one.publish(from_payloads(frames[2:]), ends[0])
+    assert two.ports[0].pipe.stats.dropped == {"fenced": 2}
+    gate.pause()
+    may = True
+    assert gate.resume() == 4
+    ends[1].move(9)
+    assert list(far.end.coming) == frames
+    assert gate.window.stats.balance() == two.ports[0].stats.balance() == ends[1].stats.balance() == 0
+
+
+def test_what_a_standby_says_itself_goes_out() -> None:
+    bridge = Bridge("x", 1, pattern=(7,))
+    side = bridge.side("one")
+    bridge.gate = Gate(bridge, lambda _: False)
+    medium = Medium()
+    medium.join("b", side)
+    far = Station(medium, False, 5)
+    canary = pack(1, (7, 1), b"is there a loop?")
+    bridge.publish(from_payloads([canary]))
+    assert list(far.end.coming) == [canary]
+
+
+class Trio(World):
+    """Three copies; some of them frozen, and what comes to them waits."""
+
+    def __init__(self, trunks: tuple[bool, bool], seed: int, equal: bool, known: bool) -> None:
+        super().__init__(trunks, seed, equal, known)
+        self.copies["c"] = Copy("c", self)
+        self.frozen = set[str]()
+        self._slow_down()
+        self.clock.now += 11.0 * known
+
+    def _slow_down(self) -> None:
+        for copy in self.copies.values():
+            for end in copy.ends:
+                end.slow = True
+
+    def ends(self, who: str) -> list[End]:
+        return [] if who in self.frozen else super().ends(who)
+
+    def churn(self, steps: int) -> None:
+        for _ in range(steps):
+            self.clock.now += self.chance.random() * 0.002
+            if self.chance.random() < 0.25:
+                side = self.chance.randrange(2)
+                self.stations[side].say(self.frame(side))
+            for who in self.chance.choices(["station", *self.copies], k=3):
+                for end in self.ends(who):
+                    end.hear(self.chance.randint(1, 4))
+                    end.move(self.chance.randint(0, 3))
+            assert all(copy.balanced() for copy in self.copies.values())
+
+    def leave(self, who: str, fault: str) -> None:
+        """It forwards no more."""
+        if fault == "dies":
+            return self.die(who)
+        self.copies[who].may = False
+        if fault == "freezes":
+            self.frozen.add(who)
+        else:
+            self.copies[who].gate.pause()
+            self.copies[who].gate.purge()
+
+    def come_back(self, who: str, fault: str) -> None:
+        if fault == "dies":
+            _join(self, who)
+            return self._slow_down()
+        if fault == "freezes":
+            self.frozen.discard(who)
+            self.copies[who].gate.purge()
+            self.drain(who)
+            self.drain(*self.copies)
+            self.copies[who].gate.pause()
+            self.copies[who].gate.blind(self.clock.now)
+            self.clock.now += 0.3
+
+
+@pytest.mark.parametrize("equal", [False, True], ids=["numbered", "equal readings"])
+@pytest.mark.parametrize("trunks", SETUPS, ids=["trunks", "plain", "mixed"])
+@pytest.mark.parametrize("known", [True, False], ids=["known", "young"])
+@pytest.mark.parametrize("seed", range(6))
+def test_of_three_whichever_leaves_however_every_frame_crosses_once(
+    trunks: tuple[bool, bool], seed: int, equal: bool, known: bool
+) -> None:
+    world = Trio(trunks, seed, equal, known)
+    chance, active = world.chance, "a"
+    world.copies[active].promote()
+    for _ in range(4):
+        world.churn(chance.randint(5, 100))
+        fault = chance.choice(["dies", "freezes", "resigns"])
+        before, active = active, chance.choice([who for who in "abc" if who != active or fault == "resigns"])
+        world.leave(before, fault)
+        world.churn(chance.randint(0, 20))
+        world.drain(active)
+        world.copies[active].promote()
+        world.churn(chance.randint(5, 60))
+        world.come_back(before, fault)
+    world.churn(60)
+    world.check()
+
+
+@pytest.mark.parametrize("trunks", [(False, False), (True, False)], ids=["plain", "trunk, young"])
+def test_what_the_other_had_queued_and_comes_late_does_not_go_back_to_its_sender(
+    trunks: tuple[bool, bool],
+) -> None:
+    world = World(trunks, 1, False, False)
+    world.copies["a"].promote()
+    frame = world.frame(1)
+    world.stations[1].say(frame)
+    world.drain("a")  # it sends; what it sends is in no hurry
+    late, original = world.ends("b")
+    original.hear(1)
+    world.copies["a"].gate.pause()
+    world.copies["b"].promote()
+    world.stations[0].say(world.frame(0))
+    late.hear(9)
+    world.drain("station", "b")
+    assert world.stations[0].heard[frame] == 2  # that it came twice nobody can help
+    assert world.stations[1].heard == world.stations[0].said
+    rejected = [port.stats.rejected for side in world.copies["b"].sides for port in side.ports]
+    assert rejected[0] == {"late": 1}
+    assert world.copies["b"].balanced()
+    world.clock.now += 0.3
+    world.stations[0].say(frame)
+    world.drain("b", "station")
+    assert world.stations[1].heard[frame] == 1  # this one is new
+
+
+def test_one_candidate_costs_a_bridge_nothing() -> None:
+    assert Bridge("x", 1).gate is None

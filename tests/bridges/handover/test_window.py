@@ -1,0 +1,266 @@
+"""The window's bounds and filters, stamps at every spacing, and waiting for others on a shared trunk."""
+
+import asyncio
+
+import pytest
+
+from bridges.bridge import Bridge
+from bridges.handover.gate import Gate
+from bridges.handover.stamps import Stamps
+from bridges.handover.window import SideRules, Window
+from bridges.rules import Seen
+from bus.wire.batch import from_payloads
+from bus.wire.envelope import Envelope, wrap
+from bus.wire.frame import pack
+from tests.bridges.support import RecordingPipe, until
+
+READING = pack(1, (7, 1), b"4.5")
+OTHER = pack(1, (7, 1), b"4.6")
+
+
+def every(_: bytes) -> bool:
+    return True
+
+
+def none(_: bytes) -> bool:
+    return False
+
+
+def window(sides: int = 2, **options: float) -> Window:
+    return Window([SideRules(every, every)] * sides, 1, Seen(), **options)  # type: ignore[arg-type]
+
+
+def test_the_window_knows_how_long_frames_have_lately_taken() -> None:
+    heard, now = window(), 1000.0
+    assert heard.lag_s(now) == 0
+    heard.hear(0, READING, now)
+    heard.hear(1, READING, now + 0.03)
+    heard.hear(0, OTHER, now + 1)
+    heard.hear(1, OTHER, now + 1.001)
+    assert heard.lag_s(now + 1.5) == pytest.approx(0.03)
+    assert heard.lag_s(now + 3.5) == pytest.approx(0.03)
+    assert heard.lag_s(now + 5.6) == 0
+    heard.hear(0, READING, now + 10)  # nobody sends it: that is no lag
+    assert heard.lag_s(now + 10.5) == 0
+
+
+def test_what_is_held_back_on_a_trunk_is_no_lag() -> None:
+    heard = Window([SideRules(every, every), SideRules(every, every, trunk=True)], 1, Seen())
+    message = wrap(READING, Envelope(5, 1))
+    heard.hear(0, message, 1000.0)
+    heard.hear(1, message, 1000.05)
+    assert heard.stats.dropped == {"heard": 1}
+    assert heard.lag_s(1000.1) == 0
+
+
+@pytest.mark.parametrize("spacing_s", [0.001, 0.1, 1, 2, 4.9, 5, 7, 9.9, 10, 12, 19, 20, 21, 30, 39, 41, 100])
+def test_equal_readings_are_never_taken_for_duplicates_at_any_spacing(spacing_s: float) -> None:
+    """The receiver remembers keys as `Seen` does; what it lets through is what was said."""
+    stamps, seen, now = Stamps(), Seen(), 1000.0
+    stamps.advance(now - 11)
+    for _ in range(60):
+        now += spacing_s
+        stamps.advance(now)
+        seen.advance(now)
+        number = stamps.next(READING)
+        assert number is not None
+        assert seen.add(number), f"taken for a duplicate at {now}"
+
+
+@pytest.mark.parametrize("spacing_s", [0.01, 1, 3, 6, 9])
+def test_one_who_takes_over_uses_no_number_that_may_be_remembered(spacing_s: float) -> None:
+    first, second, seen, now = Stamps(), Stamps(), Seen(), 1000.0
+    first.advance(now - 11)
+    for turn in range(40):
+        now += spacing_s
+        for stamps in (first, second):
+            stamps.advance(now)
+        seen.advance(now)
+        number = (first if turn < 3 else second).next(READING)
+        if turn == 2:
+            second.advance(now)  # born now: it has heard nothing of what went before
+        assert number is None or seen.add(number)
+
+
+def test_two_who_hear_alike_stamp_alike_and_one_who_missed_some_catches_up() -> None:
+    one, two = Stamps(), Stamps()
+    for stamps in (one, two):
+        stamps.advance(0.0)
+        stamps.advance(11.0)
+    frames = [READING, OTHER, READING, READING, OTHER]
+    assert [one.next(frame) for frame in frames] == [two.next(frame) for frame in frames]
+    last = [one.next(READING) for _ in range(3)][-1]
+    assert last is not None
+    two.heard(READING, last)
+    assert two.next(READING) == one.next(READING)
+    two.heard(READING, 12345)  # no number of this content: of no account
+    assert two.next(READING) == one.next(READING)
+
+
+def test_contents_whose_numbers_meet_get_different_ones() -> None:
+    stamps = Stamps()
+    stamps.advance(0.0)
+    stamps.advance(11.0)
+    first = stamps.next(READING)
+    assert first is not None
+    stamps.heard(OTHER, 0)
+    stamps._use(first + 1, first + 1)  # noqa: SLF001 - another content's number, which no two short frames hit
+    assert stamps.next(READING) == first + 2
+
+
+def test_stamps_are_bounded() -> None:
+    stamps = Stamps(cap=100)
+    stamps.advance(0.0)
+    for number in range(1000):
+        stamps.advance(11.0)
+        stamps.next(pack(1, (number,)))
+    assert len(stamps) <= 200
+
+
+def test_what_came_out_is_not_sent_and_the_rest_is_in_order() -> None:
+    heard = window()
+    frames = [pack(1, (7, n)) for n in range(6)]
+    for frame in frames:
+        assert heard.hear(0, frame, 1.0) == "standby"
+    for frame in (frames[0], frames[3]):
+        heard.hear(1, frame, 1.1)
+    assert [due.message for due in heard.replay(1.2)] == [frames[n] for n in (1, 2, 4, 5)]
+    assert heard.stats.balance() == 0
+    assert heard.stats.dropped == {"heard": 2}
+    assert heard.replay(1.3) == []
+
+
+def test_the_order_of_hearing_does_not_matter_and_equal_readings_are_counted() -> None:
+    heard = window()
+    for side in (1, 0, 0, 1, 1, 0, 0):
+        heard.hear(side, READING, 1.0)
+    assert [(due.sides, due.message) for due in heard.replay(1.0)] == [(0b10, READING)]
+
+
+def test_with_three_sides_only_those_that_missed_it_get_it() -> None:
+    heard = window(3)
+    heard.hear(0, READING, 1.0)
+    heard.hear(2, READING, 1.0)
+    assert [due.sides for due in heard.replay(1.0)] == [0b010]
+
+
+def test_a_side_that_takes_nothing_in_still_tells_that_a_frame_came_out() -> None:
+    sides = [SideRules(every, every), SideRules(none, every)]
+    heard = Window(sides, 1, Seen())
+    assert heard.hear(1, READING, 1.0) == "pattern"  # heard there before its original
+    heard.hear(0, READING, 1.0)
+    assert heard.replay(1.0) == []
+    assert len(heard) == 0
+
+
+def test_nothing_is_kept_for_a_side_where_the_active_one_is_not_heard() -> None:
+    heard = Window([SideRules(every, every), SideRules(every, every, deaf=True)], 1, Seen())
+    heard.hear(0, READING, 1.0)
+    assert heard.replay(1.0) == []
+
+
+def test_the_window_is_bounded_in_number_bytes_and_age_and_counts_what_it_gives_up() -> None:
+    heard = window(count=10, size_bytes=200)
+    for number in range(50):
+        heard.hear(0, pack(1, (number,), b"x" * 12), 1.0)
+    assert len(heard) == 10
+    heard.advance(2.9)
+    assert heard.stats.dropped == {"full": 40}
+    heard.advance(3.1)
+    assert heard.stats.dropped == {"full": 40, "stale": 10}
+    assert len(heard) == heard.stats.balance() == heard.stats.queued == 0
+
+
+def test_what_is_no_frame_is_malformed() -> None:
+    heard = window()
+    for junk in (b"", b"x", READING[:-1], b"\xe1" * 20):
+        assert heard.hear(0, junk, 1.0) == "malformed"
+
+
+class Shared:
+    """Two bridges that both forward, between one bus and one shared trunk."""
+
+    def __init__(self) -> None:
+        self.bridges = [Bridge("x", 0xA, pattern=(7,)) for _ in range(2)]
+        self.wire: list[bytes] = []
+        self.near, self.far = [], []
+        for rank, bridge in enumerate(self.bridges):
+            bus, can = bridge.side("bus", trunk=True), bridge.side("can", trunk=True, hold_s=0.03 * rank)
+            bridge.gate = Gate(bridge, lambda _: True)
+            bridge.gate.resume()
+            self.near.append((bus, RecordingPipe("bus")))
+            self.far.append((can, Echo(self, rank)))
+            bus.attach(self.near[-1][1])
+            can.attach(self.far[-1][1])
+
+    def say(self, *messages: bytes, first: int = 0) -> None:
+        for bus, pipe in self.near if not first else reversed(self.near):
+            bus.publish(from_payloads(messages), pipe)
+
+    def balanced(self) -> bool:
+        return all(port.stats.balance() == 0 for b in self.bridges for s in b.sides for port in s.ports)
+
+
+class Echo(RecordingPipe):
+    """An end of the shared trunk: the other bridge hears what is sent here."""
+
+    def __init__(self, shared: Shared, rank: int) -> None:
+        super().__init__("can")
+        self.shared, self.rank = shared, rank
+
+    def send(self, batch) -> None:  # type: ignore[no-untyped-def]
+        super().send(batch)
+        self.shared.wire += self.messages
+        self.messages.clear()
+        side, pipe = self.shared.far[1 - self.rank]
+        side.publish(batch, pipe)
+
+
+async def test_two_that_forward_at_once_put_no_envelope_on_the_far_side_twice() -> None:
+    shared = Shared()
+    frames = [wrap(pack(1, (7, n)), Envelope(5, n)) for n in range(50)]
+    for start in range(0, 50, 5):
+        shared.say(*frames[start : start + 5], first=start % 2)
+        assert shared.balanced()
+        await asyncio.sleep(0)
+    hold = shared.bridges[1].sides[1].hold
+    assert hold is not None
+    await until(lambda: not len(hold))
+    assert sorted(m[4:12] for m in shared.wire) == sorted(m[4:12] for m in frames)
+    assert shared.bridges[1].sides[1].ports[0].stats.dropped == {"heard": 25}
+    assert shared.balanced()
+
+
+async def test_what_nobody_else_sends_comes_after_its_wait_in_order() -> None:
+    shared = Shared()
+    frames = [wrap(pack(1, (7, n)), Envelope(5, n)) for n in range(20)]
+    bus, pipe = shared.near[1]
+    for message in frames:
+        bus.publish(from_payloads([message]), pipe)
+    stats = shared.bridges[1].sides[1].ports[0].stats
+    assert stats.queued == 20
+    assert shared.wire == []
+    assert shared.balanced()
+    await until(lambda: len(shared.wire) == 20)
+    assert [m[4:12] for m in shared.wire] == [m[4:12] for m in frames]
+    assert shared.balanced()
+
+
+async def test_who_is_alone_does_not_wait_and_a_purge_is_counted() -> None:
+    shared = Shared()
+    hold = shared.bridges[1].sides[1].hold
+    assert hold is not None
+    alone = True
+    hold.needed = lambda: not alone
+    bus, pipe = shared.near[1]
+    bus.publish(from_payloads([wrap(READING, Envelope(5, 1))]), pipe)
+    assert len(shared.wire) == 1
+    alone = False
+    bus.publish(from_payloads([wrap(READING, Envelope(5, 2))]), pipe)
+    gate = shared.bridges[1].gate
+    assert gate is not None
+    assert gate.queued() == 1
+    gate.purge()
+    assert gate.queued() == 0
+    assert shared.bridges[1].sides[1].ports[0].stats.dropped == {"fenced": 1}
+    assert shared.balanced()

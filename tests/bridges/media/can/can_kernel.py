@@ -1,0 +1,167 @@
+"""A stand-in for the kernel's CAN sockets: raw frames, confirmations, a driver's queue, error frames."""
+
+import errno
+import os
+import socket
+from collections import deque
+from pathlib import Path
+from struct import Struct
+from typing import Any
+
+from bridges.media.can.codec import SOT, Reassembler
+from bridges.media.can.socketcan import ERROR, FD, unpack_frame
+from bridges.media.can.state import BUS_OFF, RESTARTED
+
+_NOTE = Struct("=BII")  # 1 a frame, 2 an error; flags or errno; frames dropped so far
+_RXQ_OVFL = 40
+
+
+class Kernel:
+    """One CAN interface. While `running` is False what is sent stays with the driver, until `transmit`."""
+
+    def __init__(self, net: Path) -> None:
+        self._carrier = net / "fake0" / "carrier"
+        self._carrier.parent.mkdir()
+        self.carrier(True)
+        self.sockets: list[Socket] = []
+        self.driver: deque[tuple[Socket, bytes]] = deque()
+        self.running = True
+        self.txqueuelen = 1000
+        self.down = 0  # an errno: what opening and binding then tell
+        self.gone = False
+        self.opened = 0
+        self.restart_result = errno.EBUSY
+        self.asked: list[str] = []
+        self.wire: list[bytes] = []
+        self.messages: list[bytes] = []
+        self._listener, self._now = Reassembler(), 0.0
+
+    def open(self, channel: str = "", **arguments: Any) -> "Bus":
+        """In the place of `can.Bus`."""
+        if self.gone:
+            raise OSError(errno.ENODEV, os.strerror(errno.ENODEV))
+        self.opened += 1
+        return Bus(self, channel, arguments)
+
+    def send(self, sender: "Socket", raw: bytes) -> None:
+        if len(self.driver) >= self.txqueuelen:
+            raise OSError(errno.ENOBUFS, "No buffer space available")
+        self.driver.append((sender, raw))
+        if self.running:
+            self.transmit()
+
+    def transmit(self, count: int = 1 << 20) -> None:
+        """Put what the driver has on the wire: all hear it, the sender as its confirmation."""
+        for _ in range(min(count, len(self.driver))):
+            sender, raw = self.driver.popleft()
+            self.put(raw, sender)
+
+    def put(self, raw: bytes, sender: "Socket | None" = None) -> None:
+        """A frame on the wire; of another program of this machine, if a foreign socket sent it."""
+        self.wire.append(raw)
+        frame = unpack_frame(raw)
+        assert frame is not None
+        self._now += 3.0 if frame[1][-1] & SOT else 0.0  # no transfer passes for the one 32 before it
+        found = self._listener.feed(self._now, frame[0], frame[1])
+        if found is not None:
+            self.messages.append(found)
+        for sock in list(self.sockets):
+            local = 0 if sender is None else socket.MSG_DONTROUTE
+            sock.deliver(raw, local | (socket.MSG_CONFIRM if sock is sender else 0))
+
+    def error_frame(self, classes: int, *data: int) -> None:
+        raw = (classes | ERROR).to_bytes(4, "little") + b"\x08\0\0\0" + bytes(data).ljust(8, b"\0")
+        for sock in list(self.sockets):
+            sock.deliver(raw, 0)
+
+    def carrier(self, there: bool) -> None:
+        self._carrier.write_text(f"{there:d}\n")
+
+    def bus_off(self) -> None:
+        """As can_bus_off() does; the queue of a device without carrier is emptied."""
+        self.carrier(False)
+        self.driver.clear()
+        self.error_frame(BUS_OFF)
+
+    def restart(self) -> None:
+        self.carrier(True)
+        self.error_frame(RESTARTED)
+
+    def asked_to_restart(self, interface: str) -> int:
+        """In the place of the netlink request; runs in a thread."""
+        self.asked.append(interface)
+        if not self.restart_result:
+            self.restart()
+        return self.restart_result
+
+    def fail(self, number: int) -> None:
+        """What a socket tells when its interface goes down or away."""
+        for sock in list(self.sockets):
+            sock.note(2, number, b"")
+
+
+class Socket:
+    """What the link uses of a raw CAN socket."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        self._kernel = kernel
+        self._ours, self._theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self._theirs.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
+        self._theirs.setblocking(False)
+        self.options: dict[tuple[int, int], int] = {}
+        self.dropped = 0
+        self.send_faults: deque[int] = deque()
+        kernel.sockets.append(self)
+
+    def note(self, kind: int, number: int, raw: bytes) -> None:
+        self._theirs.send(_NOTE.pack(kind, number, self.dropped) + raw)
+
+    def deliver(self, raw: bytes, flags: int) -> None:
+        self.note(1, flags, raw)
+
+    def recvmsg(self, size: int, room: int, flags: int) -> tuple[bytes, list[Any], int, None]:
+        raw = self._ours.recv(4096, flags)
+        kind, number, dropped = _NOTE.unpack_from(raw)
+        if kind == 2:
+            raise OSError(number, os.strerror(number))
+        notes = [(socket.SOL_SOCKET, _RXQ_OVFL, dropped.to_bytes(4, "little"))] if dropped else []
+        return raw[_NOTE.size :][:size], notes, number, None
+
+    def send(self, raw: bytes, flags: int) -> int:
+        if self.send_faults:
+            number = self.send_faults.popleft()
+            raise OSError(number, os.strerror(number))
+        self._kernel.send(self, raw)
+        return len(raw)
+
+    def setsockopt(self, level: int, option: int, value: int) -> None:
+        self.options[level, option] = value
+
+    def getsockopt(self, level: int, option: int) -> int:
+        return self._kernel.down
+
+    def fileno(self) -> int:
+        return self._ours.fileno()
+
+    def close(self) -> None:
+        if self in self._kernel.sockets:
+            self._kernel.sockets.remove(self)
+            self._ours.close()
+            self._theirs.close()
+
+
+class Bus:
+    """What the link uses of python-can's SocketcanBus."""
+
+    def __init__(self, kernel: Kernel, channel: str, arguments: dict[str, Any]) -> None:
+        self.channel, self.arguments = channel, arguments
+        self.socket = Socket(kernel)
+
+    def shutdown(self) -> None:
+        self.socket.close()
+
+
+def formats(kernel: Kernel) -> set[str]:
+    """Of the frames that were on the wire."""
+    frames = (unpack_frame(raw) for raw in kernel.wire)
+    return {"fd" if frame is not None and frame[2] & FD else "classic" for frame in frames}

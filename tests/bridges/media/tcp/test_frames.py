@@ -1,0 +1,176 @@
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bridges.media.tcp.frames import CobsDecoder, FramesDecoder, cut, extent, join, join_cobs
+from bridges.media.uart.codec import encode
+from bus.wire.batch import from_payloads, payloads
+from bus.wire.envelope import Envelope, wrap
+from bus.wire.frame import pack
+from tests.bridges.support import FRAME, MESSAGE, SIZES, frame
+
+frames = st.builds(
+    pack,
+    st.integers(0, 255),
+    st.lists(st.integers(0, 2**32 - 1), max_size=6),
+    st.binary(max_size=40),
+)
+u32 = st.integers(0, 2**32 - 1)
+envelopes = st.builds(wrap, frames, st.builds(Envelope, u32, u32, st.integers(0, 15), st.just(0)))
+messages = st.one_of(frames, envelopes)
+runs = st.tuples(messages, st.integers(1, 40)).map(lambda pair: [pair[0]] * pair[1])
+streams = st.lists(runs, max_size=6).map(lambda parts: [message for part in parts for message in part])
+
+
+def feed(decoder: FramesDecoder | CobsDecoder, data: bytes) -> list[bytes]:
+    """Through the lent buffer, as far as it reaches at a time."""
+    found = []
+    while data:
+        lent = decoder.buffer()
+        size = min(len(lent), len(data))
+        lent[:size] = data[:size]
+        batch = decoder.feed(size)
+        data = data[size:]
+        found += payloads(batch) if batch else []
+    return found
+
+
+def one_by_one(decoder: FramesDecoder | CobsDecoder, data: bytes) -> list[bytes]:
+    return [message for byte in data for message in feed(decoder, bytes((byte,)))]
+
+
+def decoder() -> FramesDecoder:
+    return FramesDecoder(bytearray(4096))
+
+
+def test_worked_example() -> None:
+    stream = FRAME + MESSAGE
+    assert feed(decoder(), stream) == [FRAME, MESSAGE]
+    assert one_by_one(decoder(), stream) == [FRAME, MESSAGE]
+    assert feed(decoder(), stream + MESSAGE[:20]) == [FRAME, MESSAGE]
+    assert join(from_payloads([FRAME, MESSAGE])) == (stream, 2)
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("count", [1, 15, 16, 17, 300])
+def test_equal_frames_in_a_row(size: int, count: int) -> None:
+    said = [frame(size, seed) for seed in range(count)]
+    batch = from_payloads(said)
+    stream, joined = join(batch)
+    assert (stream, joined) == (b"".join(said), count)
+    found, taken, legal = cut(stream + frame(3000)[:100])
+    assert found is not None
+    assert (bytes(found.data), found.count) == (bytes(batch.data), count)
+    assert (taken, legal) == (len(stream), True)
+
+
+def test_equal_envelopes_in_a_row() -> None:
+    said = [wrap(frame(64, n), Envelope(7, n)) for n in range(500)]
+    stream, joined = join(from_payloads(said))
+    assert (stream, joined) == (b"".join(said), 500)
+    assert feed(decoder(), stream) == said
+
+
+@settings(deadline=None, max_examples=50)
+@given(streams, st.data())
+def test_cuts_change_nothing(said: list[bytes], data: st.DataObject) -> None:
+    stream, joined = join(from_payloads(said))
+    assert (stream, joined) == (b"".join(said), len(said))
+    assert feed(decoder(), stream) == said
+    cutter, found, position = decoder(), list[bytes](), 0
+    while position < len(stream):
+        step = data.draw(st.integers(1, 2000))
+        found += feed(cutter, stream[position : position + step])
+        position += step
+    assert found == said
+    assert cutter.fault is None
+
+
+@pytest.mark.parametrize("spoil", [0, 2, 3, 13, 14, 15])
+def test_one_odd_layout_in_a_run_is_seen(spoil: int) -> None:
+    """A run is not taken on trust: an envelope whose inside disagrees ends the stream there."""
+    said = [wrap(frame(64, n), Envelope(7, n)) for n in range(100)]
+    odd = bytearray(said[60])
+    odd[spoil] ^= 0x20
+    stream = b"".join(said[:60]) + odd + b"".join(said[61:])
+    one_at_a_time = decoder()
+    expected = one_by_one(one_at_a_time, stream)
+    whole = decoder()
+    assert feed(whole, stream)[:60] == said[:60] == expected[:60]
+    assert (whole.fault is None) == (one_at_a_time.fault is None)
+
+
+@settings(deadline=None, max_examples=50)
+@given(streams, st.binary(max_size=300))
+def test_noise_never_raises_and_what_came_before_it_is_kept(said: list[bytes], noise: bytes) -> None:
+    whole, single = decoder(), decoder()
+    stream = b"".join(said) + noise
+    data, found = stream, list[bytes]()
+    while data and not single.fault:
+        found += feed(single, data[:1])
+        data = data[1:]
+    assert found[: len(said)] == said
+    batch, _, legal = cut(stream)
+    assert (payloads(batch) if batch else []) == found
+    assert legal == (single.fault is None)
+    assert feed(whole, b"".join(said)) == said
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        bytes.fromhex("01000801"),  # 2049 data bytes
+        bytes.fromhex("0100ffff"),
+        bytes.fromhex("e108e011"),
+        MESSAGE[:3] + b"\x12" + MESSAGE[4:],  # an envelope that announces another length than its frame
+    ],
+)
+def test_an_illegal_header_is_a_fault_with_its_bytes(head: bytes) -> None:
+    faulty = decoder()
+    assert feed(faulty, FRAME + head) == [FRAME]
+    assert faulty.fault == f"not a frame: {head[:4].hex(' ')}"
+
+
+def test_extent_tells_before_the_message_is_whole() -> None:
+    assert extent(MESSAGE, 0, 3) == 0
+    assert extent(MESSAGE, 0, 15) == 0
+    assert extent(MESSAGE, 0, 16) == len(MESSAGE)
+    assert extent(FRAME, 0, 4) == len(FRAME)
+
+
+@pytest.mark.parametrize("bad", [b"", b"abc", FRAME + b"x", FRAME[:-1], b"\xe2\x05\xff\x00", MESSAGE[:-1]])
+@pytest.mark.parametrize("count", [1, 40])
+def test_what_would_cost_the_receiver_its_place_is_left_out(bad: bytes, count: int) -> None:
+    assert join(from_payloads([bad] * count)) == (b"", 0)
+    said = [FRAME] * count
+    assert join(from_payloads([*said, bad, MESSAGE])) == (b"".join(said) + MESSAGE, count + 1)
+
+
+def test_an_odd_one_of_equal_size_is_left_out() -> None:
+    odd = bytearray(FRAME)
+    odd[3] += 1
+    said = [FRAME] * 30 + [bytes(odd)] + [FRAME] * 30
+    assert join(from_payloads(said)) == (FRAME * 60, 60)
+
+
+def test_mixed_and_equal_in_turn() -> None:
+    source = random.Random(1)
+    said = []
+    for _ in range(30):
+        said += [frame(source.choice(SIZES), source.randrange(99))] * source.choice((1, 3, 40, 400))
+    stream = join(from_payloads(said))[0]
+    batch, taken, legal = cut(stream)
+    assert batch is not None
+    assert (payloads(batch), taken, legal) == (said, len(stream), True)
+
+
+def test_cobs() -> None:
+    rejected: dict[str, int] = {}
+    said = [frame(size) for size in SIZES]
+    stream, count = join_cobs(from_payloads([*said, b"", bytes(4000)]))
+    assert (stream, count) == (b"".join(map(encode, said)), len(said))
+    assert feed(CobsDecoder(bytearray(4096), rejected), b"noise" + stream) == said
+    assert rejected == {"cobs": 1}
+    assert one_by_one(CobsDecoder(bytearray(1), rejected), stream) == said

@@ -1,0 +1,81 @@
+"""What opens and yet is of no use: a state with retries, as any other trouble; the example's link."""
+
+import asyncio
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from bridges.media.device import DevicePipe, OpenPipe
+from bus.hub import Hub, Stats
+from bus.wire.batch import Batch, from_payloads
+from examples.radio import RadioLink
+from tests.bridges.support import until
+
+
+async def test_what_cannot_be_waited_on_is_a_state_and_is_closed(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "radio0").write_bytes(b"")
+    hub, link = Hub(), RadioLink(str(tmp_path / "radio0"), retry_min_s=0.01, retry_max_s=0.02)
+    before = len(os.listdir("/proc/self/fd"))
+    link.open(hub, asyncio.get_running_loop())
+    await until(lambda: link.fault == "Operation not permitted")
+    os.remove(tmp_path / "radio0")
+    await until(lambda: "No such file" in link.fault)
+    assert hub.pipes == ()
+    assert link.losses == 0
+    assert [record.getMessage().count("not permitted") for record in caplog.records] == [1, 0]
+    link.close()
+    await until(lambda: len(os.listdir("/proc/self/fd")) <= before)
+
+
+class Unmakeable(RadioLink):
+    def _make_pipe(self, device: int, on_close: Callable[[str], None]) -> DevicePipe:
+        raise OSError(19, "No such device")
+
+
+async def test_a_device_that_is_gone_before_it_has_a_pipe_is_let_go_of(tmp_path: Path) -> None:
+    (tmp_path / "radio0").write_bytes(b"")
+    link = Unmakeable(str(tmp_path / "radio0"), retry_min_s=0.01, retry_max_s=0.02)
+    before = len(os.listdir("/proc/self/fd"))
+    link.open(Hub(), asyncio.get_running_loop())
+    await until(lambda: link.fault == "No such device")
+    assert link.state in ("waiting", "opening")
+    link.close()
+    await until(lambda: len(os.listdir("/proc/self/fd")) <= before)
+
+
+class Recorded(OpenPipe):
+    """Writes down what it is told to do, and is lost again while it ends, as when a device fails to close."""
+
+    def __init__(self, hub: Hub, told: list[str]) -> None:
+        super().__init__("recorded", Stats(), hub, asyncio.get_running_loop(), told.append)
+        self.told = told
+
+    def start(self) -> None:
+        self._hub.attach(self)
+
+    def _put(self, batch: Batch) -> None:
+        self.told.append(f"put {batch.count}")
+        self.stats.sent += batch.count
+
+    def _end(self, why: str) -> None:
+        self.told.append(f"end, {why}, {len(self._hub.pipes)} attached")
+        self._gone("lost again")
+
+    def lose(self) -> None:
+        self._gone("lost")
+
+
+async def test_an_open_pipe_ends_once_and_drops_what_comes_after() -> None:
+    hub, told = Hub(), list[str]()
+    pipe = Recorded(hub, told)
+    pipe.start()
+    hub.publish(from_payloads([b"one", b"two"]))
+    pipe.lose()
+    pipe.close()
+    pipe.send(from_payloads([b"late"]))
+    assert told == ["put 2", "end, lost, 0 attached", "lost"]
+    assert (pipe.stats.offered, pipe.stats.dropped, pipe.stats.balance()) == (3, {"closed": 1}, 0)

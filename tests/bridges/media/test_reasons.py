@@ -1,0 +1,15 @@
+"""Every reason by which a message is dropped or input rejected stands on a page."""
+
+import re
+
+from tests.helpers import ROOT
+
+COUNTED = re.compile(r"""\b_?(?:drop|reject|settle|forget|purge|clear)\([^()]*?"([a-z][a-z ]*)\"""")
+
+
+def test_every_reason_is_explained() -> None:
+    code = [*ROOT.glob("bridges/**/*.py"), ROOT / "bus" / "stream.py", ROOT / "bus" / "watched.py"]
+    reasons = {reason for path in code for reason in COUNTED.findall(path.read_text())}
+    assert {"empty", "queue full", "unconfirmed", "fragment length"} <= reasons
+    pages = "".join(path.read_text() for path in [*ROOT.glob("docs/*.md"), *ROOT.glob("docs/wire/*.md")])
+    assert reasons - set(re.findall(r"`([a-z][a-z ]*)`", pages)) == set()

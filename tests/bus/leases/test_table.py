@@ -1,0 +1,267 @@
+"""The broker's table of leases, in time that the tests make."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bus.leases.table import LeaseTable
+from bus.leases.wire import Claim, Grant, pack_claim, pack_grant, unpack_claim, unpack_grant
+from bus.wire.frame import BRIDGE, BROKER, pack
+
+FRIDGE = (0x11223344,)
+
+
+class Desk:
+    """A table, and candidates that say what they are told to."""
+
+    def __init__(self, **options: float) -> None:
+        self.table, self.now = LeaseTable(**options), 0.0  # type: ignore[arg-type]
+        self.heard: dict[object, Grant] = {}
+
+    def _take(self, answers: list[tuple[object, bytes]]) -> None:
+        for who, frame in answers:
+            grant = unpack_grant(frame)
+            assert grant is not None
+            self.heard[who] = grant
+
+    def say(self, name: str, order: int = 0, **fields: object) -> Grant:
+        claim = Claim(FRIDGE, "fridge", ord(name), order, name=name)._replace(**{"ready": True} | fields)  # type: ignore[arg-type]
+        self._take(self.table.heard(pack_claim(claim), name, self.now))
+        return self.heard[name]
+
+    def lose(self, name: str) -> None:
+        self._take(self.table.lost(name, self.now))
+
+    def wait(self, seconds: float) -> None:
+        self.now += seconds
+        self._take(self.table.tick(self.now))
+
+    def settle(self, holder: str = "a", other: str = "b") -> None:
+        """`holder` is chosen and acts, `other` stands by."""
+        self.say(holder, 0)
+        self.wait(0.2)
+        self.say(holder, 0)
+        self.wait(0.06)
+        assert self.say(holder, 0, holding=True, epoch=1).granted
+        assert not self.say(other, 1).granted
+
+
+def test_a_broker_without_memory_waits_one_lease_and_then_takes_the_best() -> None:
+    desk = Desk()
+    assert not desk.say("b", 1).granted
+    desk.wait(0.2)
+    assert not desk.say("a", 0).granted
+    assert not desk.say("b", 1).granted
+    desk.wait(0.06)
+    assert desk.heard["a"].granted
+    assert not desk.heard["b"].granted
+    assert desk.heard["b"].holder == ord("a")
+
+
+def test_one_who_says_that_it_forwards_is_believed_at_once_and_the_latest_epoch_wins() -> None:
+    desk = Desk()
+    desk.say("b", 1)
+    assert desk.say("a", 0, holding=True, epoch=7) == Grant(
+        FRIDGE, "fridge", True, False, True, True, ord("a"), 0, 7, 250, 0, "a"
+    )
+    assert desk.say("b", 1, holding=True, epoch=8).granted
+    assert not desk.say("a", 0, holding=True, epoch=7).granted
+    assert desk.heard["a"].epoch == 8
+
+
+def test_a_lost_connection_passes_the_lease_on_at_once_and_says_that_the_old_one_may_still_run() -> None:
+    desk = Desk()
+    desk.settle()
+    desk.lose("a")
+    assert desk.heard["b"].granted
+    assert desk.heard["b"].epoch == 2
+    assert not desk.heard["b"].alone
+    desk.wait(0.2)
+    assert not desk.say("b", 1, holding=True, epoch=2).alone
+    desk.wait(0.06)
+    assert desk.say("b", 1, holding=True, epoch=2).alone
+
+
+def test_silence_passes_the_lease_on_when_it_has_run_out() -> None:
+    desk = Desk()
+    desk.settle()
+    desk.wait(0.24)
+    assert not desk.say("b", 1).granted
+    desk.wait(0.02)
+    assert desk.heard["b"].granted
+    assert desk.heard["b"].alone
+
+
+def test_only_who_is_ready_is_chosen_and_who_was_silent_is_not() -> None:
+    desk = Desk()
+    desk.settle()
+    desk.say("b", 1, ready=False)
+    desk.lose("a")
+    assert desk.heard["b"].holder == 0
+    assert desk.say("b", 1).granted
+    desk.say("c", 2)
+    desk.wait(0.3)  # all of them silent
+    assert desk.heard["c"].holder == 0
+
+
+def test_who_held_it_last_goes_on_in_its_epoch() -> None:
+    desk = Desk()
+    desk.settle()
+    desk.say("b", 1, ready=False)
+    desk.wait(0.3)
+    assert desk.say("a", 0, epoch=1).granted
+    assert desk.heard["a"].epoch == 1
+
+
+def test_fail_back_waits_until_the_better_one_was_ready_without_a_break() -> None:
+    desk = Desk(hold_down_s=1.0)
+    desk.settle()
+    desk.lose("a")
+    for beat in range(25):
+        ready = beat != 8
+        desk.say("a", 0, ready=ready)
+        grant = desk.say("b", 1, holding=True, epoch=2)
+        assert grant.granted
+        assert grant.please_resign == (beat >= 19), beat
+        desk.wait(0.1)
+    desk.say("b", 1, resign=True, epoch=2)
+    assert desk.heard["a"].granted
+    assert desk.heard["a"].alone
+    assert desk.heard["a"].epoch == 3
+
+
+def test_a_holder_that_cannot_is_asked_to_resign_for_one_who_can() -> None:
+    desk = Desk()
+    desk.settle()
+    assert desk.say("a", 0, holding=True, epoch=1, ready=False).please_resign
+    desk.say("a", 0, resign=True, ready=False, epoch=1)
+    assert desk.heard["b"].granted
+
+
+def test_who_was_chosen_and_does_not_act_yields_to_one_who_does() -> None:
+    desk = Desk()
+    desk.settle()
+    desk.lose("a")
+    assert desk.heard["b"].granted
+    assert desk.say("a", 0, holding=True, epoch=1).granted  # another broker has granted it on
+    assert not desk.heard["b"].granted
+    assert desk.heard["a"].epoch == 3  # the epoch never goes back
+
+
+def test_who_was_chosen_and_cannot_begin_makes_way_for_a_better_one_when_its_lease_has_run_out() -> None:
+    desk = Desk()
+    desk.say("b", 1)
+    desk.wait(0.26)
+    assert desk.say("b", 1).granted
+    desk.say("a", 0)
+    desk.wait(0.1)
+    assert desk.say("b", 1).granted
+    desk.wait(0.16)
+    desk.say("a", 0)
+    assert not desk.say("b", 1).granted
+    assert not desk.say("a", 0).granted  # the lease that b had may still run
+    desk.wait(0.1)
+    assert desk.say("a", 0).granted
+
+
+def test_one_who_has_not_heard_of_the_later_epoch_of_the_holder_does_not_take_it_from_it() -> None:
+    desk = Desk()
+    desk.settle()
+    desk.lose("a")
+    assert desk.heard["b"].epoch == 2
+    assert desk.say("a", 0, holding=True, epoch=1).epoch == 3
+    assert not desk.say("b", 1, holding=True, epoch=2).granted  # said before it heard of 3
+    assert desk.say("a", 0, holding=True, epoch=3).granted
+    assert desk.say("b", 1, holding=True, epoch=4).granted  # another broker has gone further
+
+
+def test_one_whose_connection_ends_may_have_begun_with_what_it_was_just_granted() -> None:
+    desk = Desk()
+    desk.say("a", 0)
+    desk.say("b", 1)
+    desk.wait(0.24)
+    desk.say("a", 0)
+    desk.say("b", 1)
+    desk.wait(0.02)
+    assert desk.heard["a"].granted
+    desk.lose("a")
+    assert desk.heard["b"].granted
+    assert not desk.heard["b"].alone
+
+
+def test_tables_are_bounded_and_what_does_not_fit_is_counted() -> None:
+    table = LeaseTable(groups=3, candidates=2)
+    for number in range(5):
+        table.heard(pack_claim(Claim((number,), "x", 1, ready=True)), f"g{number}", 0.0)
+    for number in range(2, 5):
+        table.heard(pack_claim(Claim((0,), "x", number)), f"c{number}", 0.0)
+    assert len(table) == 3
+    assert table.rejected == {"groups full": 2, "candidates full": 2}
+    table.lost("g1", 1.0)
+    assert table.heard(pack_claim(Claim((9,), "x", 1)), "new", 1.0)
+
+
+def test_what_was_said_on_a_connection_that_has_been_given_up_since_is_late() -> None:
+    """Read after the new connection's claims, its end would take the lease from a holder that is well."""
+    table = LeaseTable()
+    claim = Claim(FRIDGE, "fridge", 1, ready=True, holding=True, epoch=1)
+    assert table.heard(pack_claim(claim._replace(number=3)), "new", 0.0)
+    assert table.heard(pack_claim(claim._replace(number=0xFFFF)), "old", 0.01) == []
+    assert table.rejected == {"late": 1}
+    assert table.lost("old", 0.02) == []
+    assert table.heard(pack_claim(claim._replace(number=0x7FFF)), "newest", 0.03)
+    assert table.heard(pack_claim(claim._replace(number=1)), "after a long while", 9.0)
+
+
+def test_whoever_falls_silent_makes_room_for_others() -> None:
+    table = LeaseTable(candidates=2)
+    for number in (1, 2):
+        table.heard(pack_claim(Claim(FRIDGE, "x", number, ready=True)), f"c{number}", 0.0)
+    assert table.heard(pack_claim(Claim(FRIDGE, "x", 3)), "c3", 0.1) == []
+    assert table.heard(pack_claim(Claim(FRIDGE, "x", 3)), "c3", 0.6)
+
+
+def test_an_epoch_stays_at_its_end() -> None:
+    desk = Desk()
+    desk.say("b", 1, epoch=0xFFFFFFFF)
+    desk.wait(0.26)
+    assert desk.say("b", 1).granted
+    assert desk.heard["b"].epoch == 0xFFFFFFFF
+
+
+@given(st.binary(max_size=60), st.sampled_from([BRIDGE | BROKER, BRIDGE]))
+def test_bytes_that_are_no_claim_are_counted_and_never_raise(data: bytes, kind: int) -> None:
+    table = LeaseTable()
+    for frame in (data, pack(kind, (1,), data)):
+        unpack_grant(frame)
+        if unpack_claim(frame) is None:
+            assert table.heard(frame, "x", 0.0) == []
+            assert table.rejected["not a claim"] >= 1
+
+
+@given(
+    st.lists(st.integers(0, 2**32 - 1), max_size=5),
+    st.text(max_size=20),
+    st.tuples(*[st.integers(0, 2**32 - 1)] * 2),
+    st.tuples(*[st.integers(1, 65535)] * 3),
+    st.tuples(*[st.booleans()] * 4),
+)
+def test_both_packets_survive_the_wire(
+    tokens: list[int], name: str, long: tuple[int, int], short: tuple[int, int, int], bits: tuple[bool, ...]
+) -> None:
+    claim = Claim(tuple(tokens), name, long[0] or 1, short[0], long[1], short[1], short[2], name=name)
+    claim = claim._replace(ready=bits[0], holding=bits[1], resign=bits[2])
+    assert unpack_claim(pack_claim(claim)) == claim
+    grant = Grant(tuple(tokens), name, bits[0], bits[1], bits[2], bits[3], long[0], short[0], long[1])
+    grant = grant._replace(lease_ms=short[1], number=short[2], name=name)
+    assert unpack_grant(pack_grant(grant)) == grant
+
+
+def test_the_worked_example_of_the_wire_page() -> None:
+    claim = Claim((0x11223344,), "fridge", 0xA1B2C3D4, 1, 7, 100, 42, True, False, False, "gw-b")
+    assert pack_claim(claim).hex() == (
+        "c001001b1122334401010001a1b2c3d4000000070064002a0666726964676567772d62"
+    )
+    grant = Grant((0x11223344,), "fridge", True, False, False, True, 0xA1B2C3D4, 1, 8, 250, 42, "gw-b")
+    assert pack_grant(grant).hex() == (
+        "8001001b1122334401090001a1b2c3d40000000800fa002a0666726964676567772d62"
+    )

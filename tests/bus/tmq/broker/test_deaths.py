@@ -1,0 +1,141 @@
+"""Peers of a broker that die, freeze, come again or are said to be dead."""
+
+import asyncio
+import socket
+
+from bus.tmq.wire import DEAD, HELLO, SUBSCRIBE, pack_address
+from bus.wire.frame import pack
+from tests.bus.tmq.broker.broker_house import House, delivered, kill
+from tests.helpers.peers import until
+from tests.helpers.tmq import ReferenceClient, say
+
+
+async def test_a_dead_subscriber_is_noticed_by_the_broker_and_its_publishers_told(house: House) -> None:
+    broker = house.broker()
+    pub, sub, dead = [await house.client(broker) for _ in range(3)]
+    for client in (sub, dead):
+        await client.subscribe((1,))
+    await pub.publish((1, 2))
+    kill(dead)
+    await until(lambda: pub.subscribers((1, 2)) == [sub.address])
+    assert broker.counts["deaths"] == 1
+    await delivered(pub, sub)
+
+
+async def test_a_dead_reference_client_is_reported_by_its_publisher(house: House) -> None:
+    broker = house.broker()
+    pub = await house.client(broker)
+    theirs = ReferenceClient(broker.addresses[0])
+    theirs.subscribe(1)
+    await until(lambda: len(broker.registry) == 1)
+    await pub.publish((1,))
+    assert pub.subscribers((1,)) == [theirs.address]
+    theirs.close()
+    assert broker.counts["probes"] == 0
+    await pub.publish((1,), b"into the void")
+    await until(lambda: not pub.subscribers((1,)))
+    assert (broker.counts["deaths"], len(broker.registry)) == (1, 1)
+    assert pub.stats.dropped == {"peer gone": 1}
+
+
+async def test_a_false_report_is_not_believed(house: House) -> None:
+    broker = house.broker()
+    pub, sub = await house.client(broker), await house.client(broker)
+    await sub.subscribe((1,))
+    await pub.publish((1,))
+    for _ in range(20):
+        say(broker.addresses[0], pack(DEAD, (), pack_address(sub.address)))
+    await until(lambda: broker.counts["accepted"] >= 22 and broker.counts["probes"] == 1)
+    say(broker.addresses[0], pack(DEAD, (), pack_address(("127.0.0.1", 1))))
+    await until(lambda: broker.stats.rejected.get("report of a stranger") == 1)
+    await delivered(pub, sub, (1,))
+    assert (broker.counts["deaths"], broker.counts["probes"]) == (0, 1)
+
+
+async def test_a_false_report_of_a_reference_client_costs_it_no_more_than_an_empty_message(
+    house: House,
+) -> None:
+    broker = house.broker()
+    sub, pub = (ReferenceClient(broker.addresses[0]) for _ in range(2))
+    sub.subscribe(1)
+    pub.publish(1)
+    await until(lambda: len(broker.registry) == 2)
+    for theirs in (sub, pub):
+        say(broker.addresses[0], pack(DEAD, (), pack_address(theirs.address)))
+    await until(lambda: broker.counts["probes"] == 2)
+    async with asyncio.timeout(20):
+        while not (sub.received[1,] and len(pub.heard) == 2):
+            await asyncio.to_thread(sub.process)
+            await asyncio.to_thread(pub.process)
+    assert sub.received[1,] == [b""]
+    assert pub.subscribers[1,] == {sub.address}
+    assert broker.counts["deaths"] == 0
+    sub.close()
+    pub.close()
+
+
+async def test_a_dead_subscriber_does_not_hold_up_the_others(house: House) -> None:
+    """One that accepts and never reads: its queue fills, the rest is dropped and counted."""
+    broker = house.broker()
+    pub, sub = await house.client(broker, queue_bytes=100_000, connect_s=60.0), await house.client(broker)
+    await sub.subscribe((1,))
+    with socket.create_server(("127.0.0.1", 0), backlog=0) as frozen:
+        say(broker.addresses[0], pack(SUBSCRIBE, (1,), pack_address(frozen.getsockname())))
+        await until(lambda: len(broker.registry) == 2)
+        await pub.publish((1,))
+        await until(lambda: len(pub.subscribers((1,))) == 2)
+        for _ in range(300):
+            await pub.publish((1,), bytes(1000))
+            async with asyncio.timeout(20):
+                await sub.receive()
+        assert set(pub.stats.dropped) <= {"queue full", "peer gone"}
+        assert sum(pub.stats.dropped.values()) >= 100
+        assert pub.stats.queued_bytes <= 100_000
+        assert pub.stats.balance() == 0
+
+
+async def test_a_subscriber_that_restarts_is_streamed_to_again(house: House) -> None:
+    broker = house.broker()
+    pub, sub = await house.client(broker), await house.client(broker)
+    await sub.subscribe((1,))
+    await delivered(pub, sub, (1,))
+    host, port = sub.address
+    kill(sub)
+    again = await house.client(broker, listen=f"{host}:{port}")
+    await again.subscribe((1,))
+    await delivered(pub, again, (1,))
+    before = again.node.accepted
+    for _ in range(500):
+        await pub.publish((1,), b"x")
+    await until(lambda: again.node.stats.received >= 500)
+    assert again.node.accepted <= before + 1
+
+
+async def test_connections_stay_while_both_sides_say_so(house: House) -> None:
+    broker = house.broker()
+    pub, sub = await house.client(broker), await house.client(broker)
+    await sub.subscribe((1,))
+    await pub.publish((1,), b"x")
+    await sub.receive()
+    uplink, stream = sub.node.uplink.connection, pub.node.peers[sub.address].connection
+    assert uplink is not None
+    assert stream is not None
+    await until(lambda: uplink.frames > 8 and stream.frames > 8)  # twice the silence that ends one
+    assert not uplink.closed
+    assert not stream.closed
+
+
+async def test_a_client_that_freezes_is_looked_at_and_kept(house: House) -> None:
+    """Its kernel still takes connections: it is not dead, but its silent connection is given up."""
+    broker = house.broker()
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        mine = pack_address(listener.getsockname())
+        with socket.create_connection(broker.addresses[0]) as sock:
+            sock.sendall(
+                pack(SUBSCRIBE, (1,), mine) + pack(HELLO, (), bytes.fromhex("0100006400000001") + mine)
+            )
+            await until(lambda: broker.counts["probes"] == 1 and not broker.counts["connections"])
+        assert len(broker.registry) == 1
+        listener.close()
+        say(broker.addresses[0], pack(DEAD, (), mine))
+        assert broker.counts["deaths"] == 0  # not looked at again so soon

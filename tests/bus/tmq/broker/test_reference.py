@@ -1,0 +1,194 @@
+"""Ours and the 2015 reference, both ways: sockets that send, read and fail exactly as its own do."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import ExitStack, closing
+from functools import partial
+
+import pytest
+
+from bus.tmq import Client
+from bus.tmq.broker.service import Broker
+from tests.helpers.peers import until
+from tests.helpers.tmq import ReferenceBroker, ReferenceClient, ReferenceSocket, packed, packet
+
+HERE = "127.0.0.1:0"
+
+
+@pytest.fixture
+def stack() -> Iterator[ExitStack]:
+    with ExitStack() as stack:
+        yield stack
+
+
+@pytest.fixture
+async def broker(stack: ExitStack) -> AsyncIterator[Broker]:
+    made = Broker("tcp://127.0.0.1:0", heartbeat_s=0.05, connect_s=5.0)
+    made.open(asyncio.get_running_loop())
+    yield made
+    made.close()
+    assert made.stats.balance() == 0
+
+
+def registered(broker: Broker, count: int) -> bool:
+    return len(broker.registry) == count
+
+
+def opened(stack: ExitStack, *sockets: ReferenceSocket) -> None:
+    for sock in sockets:
+        stack.enter_context(closing(sock))
+
+
+async def processed(condition: Callable[[], object], *sockets: ReferenceSocket) -> None:
+    """Let the reference run in a thread, as it does, until the condition holds: it blocks when it reads."""
+    async with asyncio.timeout(20):
+        while not condition():
+            for sock in sockets:
+                await asyncio.to_thread(sock.process)
+            await asyncio.sleep(0.001)
+
+
+@pytest.mark.parametrize("subscribe_first", [True, False])
+async def test_reference_clients_meet_at_our_broker(
+    broker: Broker, stack: ExitStack, subscribe_first: bool
+) -> None:
+    pub, sub = (ReferenceClient(broker.addresses[0]) for _ in range(2))
+    opened(stack, pub, sub)
+    steps = [sub.subscribe, pub.publish]
+    for step in steps if subscribe_first else steps[::-1]:
+        known = len(broker.registry)
+        step(1, 2)
+        await until(partial(registered, broker, known + 1))
+    await processed(lambda: pub.subscribers[1, 2], pub)
+    assert pub.subscribers[1, 2] == {sub.address}
+    # Byte for byte what the reference broker sends: nothing else ever comes to a reference client.
+    assert pub.heard == [packet(0x05, (1, 2), packed(sub.address))]
+    for number in range(3):
+        pub.send((1, 2), b"%d" % number)
+    await processed(lambda: len(sub.received[1, 2]) == 3, sub)
+    assert sub.received[1, 2] == [b"0", b"1", b"2"]
+
+
+async def test_our_broker_says_nothing_new_to_a_reference_client(broker: Broker, stack: ExitStack) -> None:
+    """What it hears is type PUB|CACHE with or without REMOVE, one packet a connection."""
+    pub, one, other = (ReferenceClient(broker.addresses[0]) for _ in range(3))
+    opened(stack, pub, one, other)
+    pub.publish(5)
+    one.subscribe(5)
+    other.subscribe(5)
+    await processed(lambda: len(pub.subscribers[5,]) == 2, pub)
+    one.close()
+    async with Client(brokers=broker.urls, listen=HERE, heartbeat_s=0.05) as ours:
+        await ours.publish((5,), b"hello")  # finds one of them gone, and reports it
+        await processed(lambda: len(pub.subscribers[5,]) == 1, pub, other)
+        await processed(lambda: other.received[5,], pub, other)
+    assert pub.subscribers[5,] == {other.address}
+    assert {wire[0] for wire in pub.heard} == {0x05, 0x0D}
+    assert other.received[5,] == [b"hello"]
+
+
+async def test_our_clients_and_the_reference_s_talk_through_our_broker(
+    broker: Broker, stack: ExitStack
+) -> None:
+    pub, sub = (ReferenceClient(broker.addresses[0]) for _ in range(2))
+    opened(stack, pub, sub)
+    sub.subscribe(1, 2)
+    async with Client(brokers=broker.urls, listen=HERE) as ours:
+        await ours.subscribe((1,))
+        pub.publish(1, 3)
+        await processed(lambda: pub.subscribers[1, 3], pub)
+        pub.send((1, 3), b"from the reference")
+        assert await ours.receive() == ((1, 3), b"from the reference")
+        await ours.publish((1, 2))
+        await until(lambda: len(ours.subscribers((1, 2))) == 2)
+        for number in range(5):
+            await ours.publish((1, 2), b"%d" % number)
+        await processed(lambda: len(sub.received[1, 2]) == 5, sub)
+        assert sub.received[1, 2] == [b"0", b"1", b"2", b"3", b"4"]
+        assert {len(wire) for wire in sub.heard} == {4 + 8 + 1}  # one packet a connection
+        assert [(await ours.receive()).data for _ in range(5)] == [b"0", b"1", b"2", b"3", b"4"]
+        assert ours.stats.balance() == 0
+
+
+async def test_our_clients_work_with_the_reference_s_broker(stack: ExitStack) -> None:
+    reference = ReferenceBroker()
+    opened(stack, reference)
+
+    async def beside(work: "asyncio.Future[bool]") -> bool:
+        await processed(work.done, reference)
+        return work.result()
+
+    async with (
+        Client(brokers=[reference.address], listen=HERE) as pub,
+        Client(brokers=[reference.address], listen=HERE) as sub,
+    ):
+        # Packets are exactly the reference's: its address unpacking fails on anything behind the address.
+        assert await beside(asyncio.ensure_future(sub.subscribe((1, 2))))
+        assert await beside(asyncio.ensure_future(sub.subscribe((7,))))
+        assert await beside(asyncio.ensure_future(pub.publish((1, 2))))
+        assert reference.heard == [
+            packet(0x46, (1, 2), packed(sub.address)),
+            packet(0x46, (7,), packed(sub.address)),
+            packet(0x45, (1, 2), packed(pub.address)),
+        ]
+        assert pub.broker == reference.address
+        await until(lambda: pub.subscribers((1, 2)))
+        await pub.publish((1, 2), b"hello")
+        assert await sub.receive() == ((1, 2), b"hello")
+
+
+async def test_a_reference_client_meets_ours_at_the_reference_s_broker(stack: ExitStack) -> None:
+    reference = ReferenceBroker()
+    theirs = ReferenceClient(reference.address)
+    opened(stack, reference, theirs)
+    async with Client(brokers=[reference.address], listen=HERE) as ours:
+        theirs.subscribe(4)
+        theirs.publish(9)
+        publishing = asyncio.ensure_future(ours.publish((4,)))
+        subscribing = asyncio.ensure_future(ours.subscribe((9,)))
+        await processed(lambda: ours.subscribers((4,)) and theirs.subscribers[9,], reference, theirs)
+        await processed(lambda: publishing.done() and subscribing.done(), reference, theirs)
+        await ours.publish((4,), b"to them")
+        theirs.send((9,), b"to us")
+        assert (await ours.receive()).data == b"to us"
+        await processed(lambda: theirs.received[4,] == [b"to them"], theirs)
+
+
+async def test_two_of_ours_send_many_packets_on_one_connection_whatever_the_broker(stack: ExitStack) -> None:
+    reference = ReferenceBroker()
+    opened(stack, reference)
+    async with (
+        Client(brokers=[reference.address], listen=HERE) as pub,
+        Client(brokers=[reference.address], listen=HERE, queue_messages=5000) as sub,
+    ):
+        work = [asyncio.ensure_future(sub.subscribe((1,)))]
+        await processed(work[0].done, reference)
+        work.append(asyncio.ensure_future(pub.publish((1,))))
+        await processed(lambda: work[1].done() and pub.subscribers((1,)), reference)
+        for number in range(2000):
+            await pub.publish((1,), number.to_bytes(4, "big"))
+        await until(lambda: sub.inbox.queued == 2000)
+        got = [int.from_bytes((await sub.receive()).data, "big") for _ in range(2000)]
+        assert got == list(range(2000))
+        assert sub.node.accepted <= 3  # the broker's, and one for all that was sent
+
+
+async def test_exact_patterns_for_clients_that_fail_on_longer_ones(stack: ExitStack) -> None:
+    careful = Broker("tcp://127.0.0.1:0", classic_prefixes=False)
+    careful.open(asyncio.get_running_loop())
+    try:
+        theirs = ReferenceClient(careful.addresses[0])
+        opened(stack, theirs)
+        theirs.subscribe(1)
+        await until(lambda: len(careful.registry) == 1)
+        async with (
+            Client(brokers=careful.urls, listen=HERE) as pub,
+            Client(brokers=careful.urls, listen=HERE) as sub,
+        ):
+            await sub.subscribe((1,))
+            await pub.publish((1, 2))
+            await pub.publish((1,))
+            assert pub.subscribers((1, 2)) == [sub.address]
+            assert set(pub.subscribers((1,))) == {sub.address, theirs.address}
+    finally:
+        careful.close()

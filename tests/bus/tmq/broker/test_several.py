@@ -1,0 +1,123 @@
+"""Several brokers: clients go to the next and come back, and what one knows the others learn."""
+
+import asyncio
+from contextlib import suppress
+
+import pytest
+
+from bus.tmq.wire import HELLO
+from bus.wire.frame import pack
+from tests.bus.tmq.broker.broker_house import House, delivered, free_urls, kill
+from tests.helpers.peers import until
+
+
+async def test_moving_to_the_next_broker_and_back(house: House) -> None:
+    first, second = house.broker(), house.broker()
+    pub, sub = await house.client(first, second), await house.client(first, second)
+    await sub.subscribe((1,))
+    await pub.publish((1, 2))
+    where = first.urls[0]
+    first.close()
+    await until(lambda: pub.broker == sub.broker == second.addresses[0])
+    await until(lambda: len(second.registry) == 2)
+    await delivered(pub, sub)
+    late = await house.client(first, second)  # who comes meanwhile is found too
+    await late.subscribe((1, 2))
+    await until(lambda: set(pub.subscribers((1, 2))) == {sub.address, late.address})
+    again = house.broker(where)
+    await until(lambda: pub.broker == sub.broker == late.broker == again.addresses[0])
+    await until(lambda: len(again.registry) == 3)
+    new = await house.client(again)
+    await new.publish((1, 9))
+    assert new.subscribers((1, 9)) == [sub.address]
+
+
+async def test_a_broker_that_freezes_is_left_for_the_next(house: House) -> None:
+    """As SIGSTOP does: it has greeted, and then says nothing more, though its kernel takes everything."""
+    frozen = await asyncio.start_server(greet_and_freeze, "127.0.0.1", 0)
+    where = f"tcp://127.0.0.1:{frozen.sockets[0].getsockname()[1]}"
+    second = house.broker()
+    client = await house.client(where, second, wait_s=20.0)
+    assert await client.subscribe((1,))
+    assert client.broker == second.addresses[0]
+    assert client.node.uplink.moves == 1
+    client.close()
+    frozen.close()
+
+
+async def greet_and_freeze(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    await reader.readexactly(16)
+    writer.write(pack(HELLO, (), bytes.fromhex("0100009600000001")))
+    with suppress(ConnectionError):
+        while await reader.read(1000):
+            pass
+    writer.close()
+
+
+async def test_without_any_broker_what_is_known_goes_on_and_a_restarted_one_learns_all(house: House) -> None:
+    broker = house.broker()
+    pub, sub = await house.client(broker), await house.client(broker)
+    await sub.subscribe((1,))
+    await pub.publish((1, 2))
+    where = broker.urls[0]
+    broker.close()
+    await until(lambda: pub.broker is None and sub.broker is None)
+    await delivered(pub, sub)
+    again = house.broker(where)
+    await until(lambda: len(again.registry) == 2)
+
+
+async def test_a_broker_that_comes_late(house: House) -> None:
+    [where] = free_urls(1)
+    pub, sub = await house.client(where, wait_s=0.05), await house.client(where, wait_s=0.05)
+    assert not await sub.subscribe((1,))
+    assert not await pub.publish((1,), b"nobody")
+    assert pub.stats.dropped == {"no subscriber": 1}
+    house.broker(where)
+    await delivered(pub, sub, (1,))
+
+
+@pytest.mark.parametrize("subscribe_first", [True, False])
+async def test_brokers_share(house: House, subscribe_first: bool) -> None:
+    one = house.broker(share_s=0.2)
+    two = house.broker(peers=one.urls, share_s=0.2)
+    one_again = house.broker(peers=[*two.urls, *one.urls], share_s=0.2)
+    pub, sub = await house.client(two), await house.client(one_again)
+    await until(lambda: two.counts["peers"] == 1 and one_again.counts["peers"] == 2)
+    steps = [sub.subscribe((1,)), pub.publish((1, 2))]
+    for step in steps if subscribe_first else steps[::-1]:
+        await step
+    await until(lambda: pub.subscribers((1, 2)) == [sub.address])
+    await delivered(pub, sub)
+    await sub.unsubscribe((1,))
+    await until(lambda: not pub.subscribers((1, 2)))
+
+
+async def test_what_is_shared_ends_with_the_broker_that_said_it_and_does_not_loop(house: House) -> None:
+    """Three brokers, each with all three in its list, itself included: each knows it once, none for ever."""
+    urls = free_urls(3)
+    one, two, three = [house.broker(url, peers=urls, share_s=0.1) for url in urls]
+    await until(lambda: all(broker.counts["peers"] == 2 for broker in (one, two, three)))
+    sub = await house.client(one)
+    await sub.subscribe((1,))
+    await until(lambda: [len(b.registry) for b in (one, two, three)] == [1, 1, 1])
+    assert list(two.registry.own()) == list(three.registry.own()) == []
+    one.close()
+    await until(lambda: two.counts["expired"] == three.counts["expired"] == 1)
+    assert len(two.registry) == len(three.registry) == 0
+
+
+async def test_a_death_is_told_to_the_other_brokers(house: House) -> None:
+    """The other looks for itself too: what one broker cannot reach may live."""
+    urls = free_urls(2)
+    one, two = [house.broker(url, peers=urls) for url in urls]
+    pub, dead, alive = await house.client(two), await house.client(one), await house.client(one)
+    await until(lambda: one.counts["peers"] == two.counts["peers"] == 1)
+    for client in (dead, alive):
+        await client.subscribe((1,))
+    await pub.publish((1,))
+    await until(lambda: set(pub.subscribers((1,))) == {dead.address, alive.address})
+    kill(dead)
+    await until(lambda: pub.subscribers((1,)) == [alive.address])
+    assert one.counts["deaths"] == two.counts["deaths"] == 1
+    assert pub.stats.sent == 0  # nobody sent to it, nobody reported it

@@ -1,0 +1,114 @@
+"""Addresses, greetings and the cutting of a stream, byte for byte."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bus.errors import FrameError
+from bus.tmq.wire import (
+    ADD,
+    PACKET_BYTES,
+    SUBSCRIBE,
+    Cutter,
+    Hello,
+    address_frames,
+    data_of,
+    pack_address,
+    pack_addresses,
+    pack_hello,
+    pack_shared,
+    tokens_of,
+    unpack_addresses,
+    unpack_hello,
+    unpack_shared,
+)
+from bus.wire.frame import pack
+
+ports = st.integers(0, 65535)
+hosts = st.ip_addresses(v=4).map(str)
+addresses = st.lists(st.tuples(hosts, ports), max_size=300)
+frames = st.builds(
+    pack, st.integers(0, 255), st.lists(st.integers(0, 2**32 - 1), max_size=5), st.binary(max_size=40)
+)
+
+
+def test_worked_examples() -> None:
+    assert pack_address(("127.0.0.1", 42)).hex() == "0002002a7f000001"
+    assert SUBSCRIBE == 0x46
+    hello = Hello(0xA1B2C3D4, 3000, 1, ("10.0.0.1", 9943))
+    assert pack_hello(hello).hex() == "10000010" + "01010bb8a1b2c3d4" + "000226d70a000001"
+    assert unpack_hello(data_of(pack_hello(hello))) == hello
+
+
+@given(addresses)
+def test_addresses_return(given: list[tuple[str, int]]) -> None:
+    assert unpack_addresses(pack_addresses(given)) == (given, "")
+
+
+@pytest.mark.parametrize(
+    "bad", [("1.2.3", 4), ("1.2.3.256", 4), ("::1", 4), ("1.2.3.4", 65536), ("host", 1), (None, 1)]
+)
+def test_what_is_no_address_says_so(bad: tuple[str, int]) -> None:
+    with pytest.raises(FrameError, match="not an IPv4 address"):
+        pack_address(bad)
+
+
+@pytest.mark.parametrize(
+    ("wire", "reason"),
+    [
+        ("0002002a7f0000", "address cut short"),
+        ("0002002a7f00000100", "address cut short"),
+        ("000a002a7f000001", "family"),
+        ("0002002a7f000001000a002a7f000001", "family"),
+        ("000a002a20010db8000000000000000000000001", "family"),
+        ("ff", "address cut short"),
+    ],
+)
+def test_addresses_that_are_refused(wire: str, reason: str) -> None:
+    assert unpack_addresses(bytes.fromhex(wire)) == ([], reason)
+
+
+@given(st.binary(max_size=100))
+def test_no_bytes_raise(wire: bytes) -> None:
+    unpack_addresses(wire)
+    unpack_hello(wire)
+    unpack_shared(wire)
+    Cutter().feed(wire)
+
+
+@given(addresses, st.lists(st.integers(0, 2**32 - 1), max_size=255))
+def test_lists_fit_into_what_a_reference_peer_reads(given: list[tuple[str, int]], tokens: list[int]) -> None:
+    made = address_frames(ADD, tuple(tokens), given)
+    assert made
+    assert all(len(frame) <= PACKET_BYTES for frame in made)
+    assert all(tokens_of(frame) == tuple(tokens) for frame in made)
+    assert [a for frame in made for a in unpack_addresses(data_of(frame))[0]] == given
+
+
+@given(addresses)
+def test_shared_registrations_return(given: list[tuple[str, int]]) -> None:
+    made = pack_shared(SUBSCRIBE, (1, 2), given, 30)
+    assert {frame[0] for frame in made} == {0x66}
+    found = [unpack_shared(data_of(frame)) for frame in made]
+    assert all(lifetime == 30 and not fault for lifetime, _, fault in found)
+    assert [a for _, some, _ in found for a in some] == given
+
+
+@given(st.lists(frames, max_size=20), st.lists(st.integers(0, 500), max_size=20))
+def test_a_stream_is_cut_wherever_it_was_split(sent: list[bytes], splits: list[int]) -> None:
+    wire, cutter, found, start = b"".join(sent), Cutter(), list[bytes](), 0
+    for end in [*sorted(splits), len(wire)]:
+        found += cutter.feed(wire[start:end])
+        start = max(start, min(end, len(wire)))
+    assert found == sent
+    assert not cutter.waiting
+    assert not cutter.fault
+
+
+def test_an_illegal_length_ends_a_stream() -> None:
+    cutter = Cutter()
+    whole = pack(2, (1,), b"x")
+    assert cutter.feed(whole + bytes.fromhex("02000801") + whole) == [whole]
+    assert cutter.fault == "data length 2049 of at most 2048"
+    assert cutter.feed(whole) == []
+    assert Cutter().feed(pack(2, (), bytes(2048))) == [pack(2, (), bytes(2048))]

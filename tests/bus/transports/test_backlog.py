@@ -1,0 +1,109 @@
+"""What waits for a stream socket: order, counts and bytes, through a real one that takes less than given."""
+
+import asyncio
+import contextlib
+import random
+import socket
+from collections.abc import Iterator
+
+import pytest
+
+from bus.hub import Stats
+from bus.tmq.connection import Connection
+from bus.transports.backlog import Backlog
+from bus.wire.batch import from_payloads
+from bus.wire.sp import add_lead
+
+Pair = tuple[socket.socket, socket.socket]
+
+
+@pytest.fixture
+def pair() -> Iterator[Pair]:
+    near, far = socket.socketpair()
+    near.setblocking(False)
+    near.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+    with near, far:
+        yield near, far
+
+
+def drained(backlog: Backlog, pair: Pair) -> bytes:
+    """All that came out, with the accounts looked at after each write."""
+    received = b""
+    while backlog:
+        try:
+            backlog.write(pair[0])
+        except BlockingIOError:
+            received += pair[1].recv(1000)
+        assert backlog.bytes == sum(len(view) for view, _ in backlog)
+    pair[0].close()
+    while data := pair[1].recv(65536):
+        received += data
+    return received
+
+
+def test_all_comes_out_once_and_in_order_however_little_the_socket_takes(pair: Pair) -> None:
+    stats = Stats()
+    stats.offered = 1000
+    backlog, parts = Backlog(stats), [bytes([i % 256]) * (1 + i * 7 % 5000) for i in range(200)]
+    for part in parts:
+        backlog.put(memoryview(part), 5)
+    assert (stats.queued, stats.queued_bytes) == (1000, sum(map(len, parts)))
+    assert drained(backlog, pair) == b"".join(parts)
+    assert (stats.sent, stats.sent_bytes) == (1000, sum(map(len, parts)))
+    assert stats.queued == stats.queued_bytes == backlog.bytes == stats.balance() == 0
+
+
+def test_what_is_dropped_leaves_the_accounts_of_others_alone(pair: Pair) -> None:
+    stats = Stats()
+    stats.offered = 7
+    ours, others = Backlog(stats), Backlog(stats)
+    ours.put(memoryview(b"unsaid"), 0)  # a frame that no ledger counts
+    ours.put(memoryview(b"three"), 3)
+    others.put(memoryview(b"four"), 4)
+    ours.drop("peer gone")
+    assert (stats.queued, stats.queued_bytes, stats.dropped) == (4, 4, {"peer gone": 3})
+    assert (len(ours), ours.bytes, stats.balance()) == (0, 0, 0)
+    ours.drop("peer gone")
+    assert stats.dropped == {"peer gone": 3}
+
+
+async def test_a_connection_counts_every_byte_that_the_socket_took(pair: Pair) -> None:
+    connection = Connection(
+        asyncio.get_running_loop(), pair[0], "peer", lambda _, __: None, lambda _: None, queue_bytes=1 << 20
+    )
+    connection.send(bytes(1 << 19))
+    stats = connection.stats
+    assert 0 < stats.sent_bytes < 1 << 19
+    assert stats.sent_bytes + stats.queued_bytes == 1 << 19
+    connection.close()
+
+
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("lead", [0, 1])
+def test_what_is_purged_has_not_begun_and_what_has_begun_is_finished(
+    pair: Pair, seed: int, lead: int
+) -> None:
+    chance, stats = random.Random(seed), Stats()
+    backlog, said = Backlog(stats), list[bytes]()
+    for _ in range(30):
+        some = [chance.randbytes(chance.choice((0, 1, 50, 3000))) for _ in range(chance.randint(1, 9))]
+        batch = from_payloads(some)
+        backlog.put(memoryview(add_lead(batch) if lead else batch.keep()), batch.count)
+        said += some
+    stats.offered = len(said)
+    wire = b""
+    for _ in range(chance.randrange(40)):
+        with contextlib.suppress(BlockingIOError):
+            backlog.write(pair[0])
+        wire += pair[1].recv(chance.randint(1, 2000))
+    purged = backlog.purge("fenced", lead)
+    with contextlib.suppress(BlockingIOError):
+        backlog.write(pair[0])
+    assert backlog.purge("fenced", lead) == []  # what has begun goes on
+    assert stats.dropped == ({"fenced": len(purged)} if purged else {})
+    assert stats.balance() == 0
+    wire += drained(backlog, pair)
+    sent = said[: len(said) - len(purged)]
+    assert said == sent + purged
+    assert wire == (add_lead(from_payloads(sent)) if lead else from_payloads(sent).keep())
+    assert (stats.sent, stats.queued, stats.queued_bytes) == (len(sent), 0, 0)

@@ -1,0 +1,277 @@
+"""Stream links against hand-made peers: what is forwarded, and what bad peers cannot do to others."""
+
+import asyncio
+import socket
+import struct
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bus.errors import LinkError
+from bus.hub import Hub
+from bus.transports.links import make_link
+from bus.transports.stream import StreamPipe
+from bus.transports.tcp import DialLink, ListenLink, parse
+from bus.wire.sp import HANDSHAKE
+from tests.helpers.peers import Ear, SpPeer, until
+
+to_thread = asyncio.to_thread
+
+
+@pytest.fixture(params=["tcp", "ipc"])
+async def listening(
+    request: pytest.FixtureRequest, socket_path: Path
+) -> AsyncIterator[tuple[Hub, ListenLink]]:
+    url = "tcp://127.0.0.1:0" if request.param == "tcp" else f"ipc://{socket_path}"
+    async with serving(url) as pair:
+        yield pair
+
+
+class serving:
+    """A hub that listens on `url`, for a block."""
+
+    def __init__(self, url: str, **options: Any) -> None:
+        self.hub, self.link = Hub(), ListenLink(url, **options)
+
+    async def __aenter__(self) -> tuple[Hub, ListenLink]:
+        self.link.open(self.hub, asyncio.get_running_loop())
+        return self.hub, self.link
+
+    async def __aexit__(self, *_: object) -> None:
+        self.link.close()
+
+
+@contextmanager
+def peers(url: str, count: int) -> Iterator[list[SpPeer]]:
+    made = [SpPeer(url) for _ in range(count)]
+    try:
+        yield made
+    finally:
+        for peer in made:
+            peer.close()
+
+
+async def test_all_but_the_sender_get_each_message_once(listening: tuple[Hub, ListenLink]) -> None:
+    hub, link = listening
+    with peers(link.url, 3) as (a, b, c):
+        await until(lambda: len(hub.pipes) == 3)
+        assert a.greeting() == HANDSHAKE
+        b.greeting(), c.greeting()
+        messages = [b"", b"x", bytes(300_000), b"end"]
+        await to_thread(a.send, *messages)
+        for peer in (b, c):
+            assert [await to_thread(peer.receive) for _ in messages] == messages
+        await to_thread(b.send, b"back")
+        assert await to_thread(a.receive) == b"back"
+        assert await to_thread(c.receive) == b"back"
+        assert all(pipe.stats.balance() == 0 for pipe in hub.pipes)
+
+
+async def test_tcp_and_ipc_are_one_bus(socket_path: Path) -> None:
+    hub = Hub()
+    links = [ListenLink("tcp://127.0.0.1:0"), ListenLink(f"ipc://{socket_path}")]
+    for link in links:
+        link.open(hub, asyncio.get_running_loop())
+    with peers(links[0].url, 1) as (a,), peers(links[1].url, 1) as (b,):
+        await until(lambda: len(hub.pipes) == 2)
+        a.greeting(), b.greeting()
+        await to_thread(a.send, b"one", b"", b"two")
+        assert [await to_thread(b.receive) for _ in range(3)] == [b"one", b"", b"two"]
+        await to_thread(b.send, b"three")
+        assert await to_thread(a.receive) == b"three"
+    for link in links:
+        link.close()
+
+
+@pytest.mark.parametrize(
+    "greeting",
+    [
+        b"GET / HTTP/1.1\r\n",
+        bytes.fromhex("0053500000100000"),
+        bytes.fromhex("0153500000700000"),
+        HANDSHAKE[:3],
+    ],
+)
+async def test_a_bad_handshake_closes_that_peer_and_names_it(
+    listening: tuple[Hub, ListenLink], greeting: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    hub, link = listening
+    with peers(link.url, 2) as (a, b):
+        await until(lambda: len(hub.pipes) == 2)
+        a.greeting(), b.greeting()
+        bad = SpPeer(link.url, greet=greeting)
+        if len(greeting) < 8:
+            bad.socket.shutdown(socket.SHUT_WR)
+        assert await to_thread(bad.at_end)
+        await until(lambda: len(link.pipes) == 2)
+        await to_thread(a.send, b"still here")
+        assert await to_thread(b.receive) == b"still here"
+        bad.close()
+    assert link.url in caplog.text
+
+
+async def test_a_silent_peer_is_closed_after_the_time_limit() -> None:
+    async with serving("tcp://127.0.0.1:0", handshake_s=0.01) as (hub, link):
+        silent = SpPeer(link.url, greet=b"")
+        await until(lambda: link.pipes)
+        assert await to_thread(silent.at_end)
+        assert not hub.pipes
+        silent.close()
+
+
+async def test_a_handshake_in_pieces(listening: tuple[Hub, ListenLink]) -> None:
+    hub, link = listening
+    peer = SpPeer(link.url, greet=b"")
+    for i in range(8):
+        peer.socket.sendall(HANDSHAKE[i : i + 1])
+        await asyncio.sleep(0)
+    await until(lambda: hub.pipes)
+    peer.close()
+
+
+@pytest.mark.parametrize("size", [1 << 63, (1 << 20) + 1])
+async def test_an_impossible_length_closes_that_peer_only(
+    listening: tuple[Hub, ListenLink], size: int
+) -> None:
+    hub, link = listening
+    with peers(link.url, 3) as (a, b, bad):
+        await until(lambda: len(hub.pipes) == 3)
+        for peer in (a, b, bad):
+            peer.greeting()
+        await to_thread(bad.socket.sendall, bad.lead + size.to_bytes(8, "big"))
+        assert await to_thread(bad.at_end)
+        await to_thread(a.send, b"on")
+        assert await to_thread(b.receive) == b"on"
+
+
+async def test_a_peer_reset_during_a_write_harms_nobody(listening: tuple[Hub, ListenLink]) -> None:
+    hub, link = listening
+    ear = Ear(hub)
+    with peers(link.url, 2) as (stays, dies):
+        await until(lambda: len(hub.pipes) == 3)
+        stays.greeting(), dies.greeting()
+        pipe = next(iter(link.pipes - {_pipe_of(link, stays)}))
+        dies.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        ear.say(bytes(2_000_000)[:900_000])
+        dies.close()
+        for _ in range(3):
+            ear.say(b"after")
+        await until(lambda: len(hub.pipes) == 2)
+        assert [len(await to_thread(stays.receive)) for _ in range(4)] == [900_000, 5, 5, 5]
+        assert pipe.stats.balance() == 0
+        assert pipe.stats.offered >= 1
+
+
+def _pipe_of(link: ListenLink, peer: SpPeer) -> StreamPipe:
+    """The link's pipe of a peer; over IPC peers have no names, so any one will do."""
+    name = peer.socket.getsockname()
+    wanted = f"{name[0]}:{name[1]}" if isinstance(name, tuple) else ""
+    return next(pipe for pipe in link.pipes if wanted in pipe.name)
+
+
+async def test_a_peer_that_stops_reading_loses_whole_messages_counted_one_by_one() -> None:
+    async with serving("tcp://127.0.0.1:0", queue_bytes=1 << 20, message_bytes=1 << 20) as (hub, link):
+        ear = Ear(hub)
+        with peers(link.url, 1) as (stuck,):
+            await until(lambda: len(hub.pipes) == 2)
+            (pipe,) = link.pipes
+            for _ in range(400):
+                ear.say(*[bytes(1000)] * 50)
+            stats = pipe.stats
+            assert stats.offered == 20_000
+            assert stats.dropped["queue full"] % 50 == 0
+            assert stats.dropped["queue full"] > 0
+            assert stats.queued_bytes <= 1 << 20
+            assert stats.balance() == 0
+            stuck.greeting()
+            arriving = stats.sent + stats.queued
+            got = [await to_thread(stuck.receive) for _ in range(arriving)]
+            assert set(map(len, got)) == {1000}
+            await until(lambda: not stats.queued)
+            assert stats.balance() == 0
+
+
+async def test_closing_with_a_queue_counts_it_as_dropped() -> None:
+    async with serving("tcp://127.0.0.1:0") as (hub, link):
+        ear = Ear(hub)
+        with peers(link.url, 1):
+            await until(lambda: len(hub.pipes) == 2)
+            (pipe,) = link.pipes
+            for _ in range(100):
+                ear.say(bytes(1 << 17))
+            pipe.close()
+            pipe.close()
+            assert pipe.stats.queued == 0
+            assert pipe.stats.dropped["closed"] > 0
+            assert pipe.stats.balance() == 0
+
+
+async def test_a_dialled_bus_comes_and_goes(socket_path: Path) -> None:
+    loop, url = asyncio.get_running_loop(), f"ipc://{socket_path}"
+    near, far = Hub("near"), Hub("far")
+    dial = DialLink(url, retry_min_s=0.001, retry_max_s=0.01)
+    dial.open(near, loop)
+    near_ear, far_ear = Ear(near), Ear(far)
+    for round_ in range(3):
+        listen = ListenLink(url)
+        listen.open(far, loop)
+        await until(lambda: len(near.pipes) == 2 and len(far.pipes) == 2)
+        near_ear.say(b"%d" % round_)
+        far_ear.say(b"back")
+        await until(lambda n=round_: len(far_ear.heard) > n and len(near_ear.heard) > n)  # type: ignore[misc]
+        listen.close()
+        listen.close()
+        await until(lambda: len(near.pipes) == 1)
+    assert far_ear.heard == [b"0", b"1", b"2"]
+    dial.close()
+    dial.close()
+
+
+async def test_a_taken_port_and_a_stale_socket_file(socket_path: Path) -> None:
+    loop = asyncio.get_running_loop()
+    async with serving("tcp://127.0.0.1:0") as (hub, link):
+        with pytest.raises(LinkError, match="in use"):
+            ListenLink(link.url).open(hub, loop)
+    stale = socket.socket(socket.AF_UNIX)
+    stale.bind(str(socket_path))
+    stale.close()
+    async with serving(f"ipc://{socket_path}") as (hub, _):
+        with pytest.raises(LinkError, match="in use"):
+            ListenLink(f"ipc://{socket_path}").open(hub, loop)
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["tcp://127.0.0.1", "tcp://:5", "tcp://h:99999", "udp://h:1", "ipc://", "ipc://" + "x" * 120, "5555"],
+)
+def test_bad_urls_are_refused_by_name(url: str) -> None:
+    with pytest.raises(LinkError) as info:
+        make_link(url, "listen")
+    assert url in str(info.value)
+
+
+def test_addresses() -> None:
+    assert parse("tcp://[::1]:80") == (0, ("::1", 80))
+    assert parse("tcp://*:80") == (0, ("", 80))
+    assert parse("ipc:///tmp/x") == (socket.AF_UNIX, "/tmp/x")
+
+
+async def test_more_peers_than_allowed_are_refused() -> None:
+    async with serving("tcp://127.0.0.1:0", peers=1) as (hub, link):
+        with peers(link.url, 1):
+            await until(lambda: hub.pipes)
+            refused = SpPeer(link.url)
+            assert await to_thread(refused.at_end)
+            refused.close()
+
+
+async def test_a_host_that_has_no_address_is_named_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unknown(*_: Any) -> None:
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    monkeypatch.setattr("bus.transports.tcp._listen", unknown)
+    with pytest.raises(LinkError, match="cannot listen: Name or service not known"):
+        ListenLink("tcp://nowhere.invalid:1").open(Hub(), asyncio.get_running_loop())

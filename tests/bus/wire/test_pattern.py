@@ -1,0 +1,62 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bus.errors import TokenError
+from bus.wire.pattern import Pattern, PatternTable, check_tokens, collisions, token
+
+tokens = st.lists(st.integers(0, 3), max_size=4).map(tuple)
+
+
+def test_hash_is_the_reference_one() -> None:
+    assert token("") == 0
+    assert token("a") == 97
+    h = 0
+    for character in "fridge":
+        h = (65599 * h + ord(character)) % 2**32
+    assert token("fridge") == h ^ (h >> 16)
+
+
+def test_prefix_matching() -> None:
+    assert Pattern("fridge", 7) == (token("fridge"), 7)
+    assert Pattern("fridge").matches(Pattern("fridge", "temp"))
+    assert not Pattern("fridge", "temp").matches(Pattern("fridge"))
+    assert Pattern().matches(())
+    assert Pattern().matches((1, 2))
+
+
+@pytest.mark.parametrize("bad", [-1, 1 << 32, True, 1.5, b"x", None])
+def test_what_is_no_token_is_refused(bad: object) -> None:
+    with pytest.raises(TokenError):
+        Pattern(bad)  # type: ignore[arg-type]
+
+
+def test_too_many_tokens() -> None:
+    with pytest.raises(TokenError, match="256"):
+        Pattern(*range(256))
+
+
+@given(st.lists(tokens), tokens)
+def test_table_finds_what_a_plain_search_finds(
+    patterns: list[tuple[int, ...]], frame: tuple[int, ...]
+) -> None:
+    table: PatternTable[int] = PatternTable()
+    for number, pattern in enumerate(patterns):
+        table.add(pattern, number)
+    expected = [n for n, p in enumerate(patterns) if Pattern(*p).matches(frame)]
+    assert sorted(table.match(frame)) == expected
+    for number, pattern in enumerate(patterns):
+        table.remove(pattern, number)
+    assert table.match(frame) == []
+
+
+def test_removing_what_is_not_there_is_no_error() -> None:
+    PatternTable[int]().remove((1,), 1)
+
+
+def test_collisions_name_both() -> None:
+    name = "fridge"
+    check_tokens([name, "temp", name])
+    assert collisions([name, token(name)]) == {token(name): [name, token(name)]}
+    with pytest.raises(TokenError, match="'fridge' and"):
+        check_tokens([name, token(name)])

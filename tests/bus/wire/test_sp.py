@@ -1,0 +1,110 @@
+"""The stream decoder: whole, one byte at a time, with a trailer, and over random splits."""
+
+import itertools
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bus.wire.batch import from_payloads, payloads
+from bus.wire.sp import HANDSHAKE, Decoder, add_lead, equal_run, handshake_fault, scan, walk
+
+SIZES = st.one_of(st.integers(0, 40), st.sampled_from([16, 16, 16, 64, 300, 3000]))
+bodies = st.lists(SIZES.map(lambda n: bytes(i & 0xFF for i in range(n))), max_size=60)
+
+
+def decode(
+    wire: bytes, cuts: list[int], message_bytes: int = 5000, lead: int = 0, scratch_bytes: int = 4096
+) -> tuple[list[bytes], Decoder]:
+    """All bodies out of `wire` cut at `cuts`, with a small scratch buffer so that every path is met."""
+    decoder, out = Decoder(bytearray(scratch_bytes), message_bytes, lead), []
+    edges = sorted({0, len(wire), *(c % (len(wire) + 1) for c in cuts)})
+    for start, stop in itertools.pairwise(edges):
+        while start < stop and not decoder.fault:
+            view = decoder.buffer()
+            assert len(view)
+            n = min(len(view), stop - start)
+            view[:n] = wire[start : start + n]
+            start += n
+            del view
+            batch = decoder.feed(n)
+            out += payloads(batch) if batch else []
+    return out, decoder
+
+
+@given(bodies, st.lists(st.integers(0, 1 << 20)), st.sampled_from([0, 1]))
+def test_any_split_gives_the_same_messages(messages: list[bytes], cuts: list[int], lead: int) -> None:
+    batch = from_payloads(messages)
+    wire = add_lead(batch) if lead else batch.keep()
+    out, decoder = decode(wire, cuts, lead=lead)
+    assert out == messages
+    assert decoder.fault is None
+
+
+@pytest.mark.parametrize("lead", [0, 1])
+def test_one_byte_at_a_time_and_with_a_trailer(lead: int) -> None:
+    messages = [b"", b"x", bytes(100), bytes(4999)]
+    batch = from_payloads(messages)
+    wire = add_lead(batch) if lead else batch.keep()
+    assert decode(wire, list(range(len(wire))), lead=lead)[0] == messages
+    out, decoder = decode(wire + bytes([1] * lead) + bytes(7) + b"\x05abc", [], lead=lead)
+    assert out == messages
+    assert decoder.fault is None
+
+
+def test_a_message_larger_than_the_read_buffer() -> None:
+    """A prototype read a full buffer as end of stream."""
+    large = [bytes([i]) * 900_000 for i in range(3)]
+    assert decode(from_payloads(large).keep(), [], 1_000_000)[0] == large
+
+
+@pytest.mark.parametrize("size", [1 << 63, 5001, (1 << 64) - 1])
+@pytest.mark.parametrize("before", [[], [b"good"] * 40])
+def test_an_announced_length_above_the_limit_is_a_fault(size: int, before: list[bytes]) -> None:
+    wire = from_payloads(before).keep() + size.to_bytes(8, "big") + bytes(100)
+    out, decoder = decode(wire, [])
+    assert out == before
+    assert decoder.fault is not None
+    assert str(size) in decoder.fault
+
+
+def test_the_limit_holds_for_whole_messages_too() -> None:
+    out, decoder = decode(from_payloads([bytes(100), bytes(101), bytes(5)]).keep(), [], 100)
+    assert out == [bytes(100)]
+    assert decoder.fault is not None
+
+
+def test_ipc_message_without_its_lead_is_a_fault() -> None:
+    wire = bytearray(add_lead(from_payloads([b"a", b"b"])))
+    wire[10] = 2
+    assert decode(bytes(wire), [], lead=1)[1].fault is not None
+
+
+def test_counts_are_messages_not_batches() -> None:
+    data = bytearray(from_payloads([bytes(64)] * 1000).keep())
+    assert scan(data, len(data)) == (1000, len(data))
+
+
+@given(bodies, st.integers(0, 50), st.sampled_from([0, 1]))
+def test_the_fast_scan_agrees_with_the_plain_one(messages: list[bytes], missing: int, lead: int) -> None:
+    batch = from_payloads(messages)
+    data = bytearray(add_lead(batch) if lead else batch.keep())
+    stop = max(0, len(data) - missing)
+    assert scan(data, stop, lead) == walk(data, 0, stop, len(data), lead)
+
+
+@given(st.lists(st.sampled_from([16, 17, 272, 16 + 65536]), min_size=1, max_size=40))
+def test_an_equal_run_ends_where_any_length_byte_differs(sizes: list[int]) -> None:
+    data = bytearray(from_payloads([bytes(n) for n in sizes]).keep())
+    run, _ = equal_run(data, 0, len(data), len(data))
+    expected = next((i for i, n in enumerate(sizes) if n != sizes[0]), len(sizes))
+    assert run == expected
+
+
+def test_handshake_in_pieces_or_wrong() -> None:
+    for n in range(1, 9):
+        assert handshake_fault(HANDSHAKE[:n]) is None
+    assert "not an SP peer" in str(handshake_fault(b"GET "))
+    assert "wrong SP protocol: 0x0010" in str(handshake_fault(bytes.fromhex("0053500000100000")))
+    assert "bad SP handshake" in str(handshake_fault(bytes.fromhex("0053500000700001")))
+    assert "not an SP peer" in str(handshake_fault(bytes.fromhex("00535001")))

@@ -1,0 +1,88 @@
+"""Wireshark itself, as tshark, with the dissector that ships."""
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+from struct import pack as pack_words
+from typing import Any
+
+import pytest
+
+from bus.wire.batch import from_payloads
+from bus.wire.envelope import Envelope, wrap
+from bus.wire.frame import PUB, pack
+from bus.wire.sp import HANDSHAKE
+from capture.pcapng import Packet, Writer
+from tests.helpers import ROOT
+
+pytestmark = pytest.mark.skipif(not shutil.which("tshark"), reason="Debian package tshark")
+
+SCRIPT = ROOT / "docs" / "wireshark" / "buscoupler.lua"
+FRAME = pack(PUB, (0xA1, 0xB2), b"21.5")
+STAMPED = wrap(FRAME, Envelope(0xC0FFEE, 77))
+ETHERNET = 1
+
+
+def dissected(path: Path) -> list[dict[str, Any]]:
+    """The layers of each packet, by tshark's names."""
+    command = ["tshark", "-X", f"lua_script:{SCRIPT}", "-r", str(path), "-T", "json", "--no-duplicate-keys"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=50, check=True)
+    assert "Lua" not in done.stderr, done.stderr
+    return [packet["_source"]["layers"] for packet in json.loads(done.stdout)]
+
+
+def row(number: int, message: bytes, kind: int = 0, direction: int = 0) -> Packet:
+    return Packet(10**18 + number, "gw", "bus p", "bus p", "peer", direction, kind, 0, 3, number, 1, message)
+
+
+def test_a_capture_of_ours(tmp_path: Path) -> None:
+    path, writer = tmp_path / "c.pcapng", Writer()
+    rows = [
+        row(0, FRAME),
+        row(1, STAMPED, direction=1),
+        row(2, b"queue full", kind=1),
+        row(3, b""),
+        row(4, b"junk"),
+    ]
+    path.write_bytes(writer.head() + b"".join(map(writer.blocks, rows)))
+    plain, stamped, ledger, empty, junk = dissected(path)
+    assert plain["buscoupler"]["buscoupler.peer"] == "peer"
+    assert plain["frame"]["frame.interface_id_tree"]["frame.interface_name"] == "gw | bus p | bus p"
+    assert plain["tmq"]["tmq.token"] == ["0x000000a1", "0x000000b2"]
+    assert plain["tmq"]["tmq.text"] == "21.5"
+    assert '"tmq.envelope.sequence": "77"' in json.dumps(stamped["tmq"])
+    assert ledger["buscoupler"]["buscoupler.reason"] == "queue full"
+    assert "tmq.type" not in json.dumps([empty, junk])
+
+
+def pcap(path: Path, protocol: int, payloads: list[bytes]) -> None:
+    """An Ethernet capture of IPv4 packets, loopback to loopback."""
+    blocks = [pack_words("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, ETHERNET)]
+    for payload in payloads:
+        address = bytes((127, 0, 0, 1))
+        ip = pack_words(">BBHHHBBH", 0x45, 0, 20 + len(payload), 0, 0, 64, protocol, 0) + 2 * address
+        packet = bytes(12) + b"\x08\x00" + ip + payload
+        blocks.append(pack_words("<IIII", 0, 0, len(packet), len(packet)) + packet)
+    path.write_bytes(b"".join(blocks))
+
+
+def test_multicast_datagrams_by_what_they_look_like(tmp_path: Path) -> None:
+    body = FRAME + STAMPED + b"CRC!"
+    pcap(tmp_path / "u.pcap", 17, [pack_words(">HHHH", 9943, 9943, 8 + len(body), 0) + body])
+    (layers,) = dissected(tmp_path / "u.pcap")
+    assert "udp" in layers
+    assert json.dumps(layers["tmqmc"]).count("0x000000b2") == 2
+
+
+def test_an_sp_stream_by_its_handshake_also_where_a_message_is_cut(tmp_path: Path) -> None:
+    stream = bytes(from_payloads([FRAME, STAMPED]).data)
+    segments, sequence = [], 1
+    for piece in (HANDSHAKE, stream[:20], stream[20:]):
+        segments.append(pack_words(">HHIIBBHHH", 5555, 40000, sequence, 0, 0x50, 0x10, 512, 0, 0) + piece)
+        sequence += len(piece)
+    pcap(tmp_path / "t.pcap", 6, segments)
+    handshake, _, last = dissected(tmp_path / "t.pcap")
+    assert "spbus" in handshake
+    assert json.dumps(last).count('"tmq.envelope.sequence": "77"') == 1
+    assert json.dumps(last["tmq"]).count("0x000000a1") >= 2

@@ -1,0 +1,245 @@
+"""The tap with its real writing process: what is killed, stopped or refused, and what the files hold then."""
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from pyarrow import parquet
+
+from bus.hub import Hub
+from capture.reader import message_of
+from capture.schema import META_GATEWAY, META_VERSION, VERSION, Kind
+from devices.tap.process import settle
+from devices.tap.recorder import Options, Recorder
+from devices.tap.segments import batches_of, leftovers
+from tests.bridges.support import until
+from tests.devices.tap.tap_support import joined, locate, numbered, rows_in, say, segments_in
+
+FAST = Options(ring_bytes=1 << 20, flush_s=0.05, idle=False)
+
+
+@asynccontextmanager
+async def recording(
+    directory: Path, options: Options = FAST, gateway: str = "gw"
+) -> AsyncIterator[tuple[Recorder, Hub]]:
+    """A recorder on a hub; at the end all is written."""
+    hub, recorder = Hub("plant"), Recorder("recorder", gateway, directory, options)
+    recorder.open(asyncio.get_running_loop())
+    recorder.watch(hub, "bus plant", locate)
+    try:
+        yield recorder, hub
+    finally:
+        recorder.close()
+        assert await asyncio.to_thread(settle, 20)
+
+
+def frames(directory: Path) -> list[bytes]:
+    return [message_of(row) for row in rows_in(directory) if row["kind"] == Kind.FRAME]
+
+
+def has(recorder: Recorder, what: str, count: int) -> bool:
+    return bool(recorder.told.get(what, 0) >= count)
+
+
+def lost_more_than(recorder: Recorder, losses: int) -> bool:
+    return recorder.losses > losses
+
+
+def writer_of(recorder: Recorder) -> int:
+    assert recorder.writer is not None
+    assert recorder.writer.pid is not None
+    return recorder.writer.pid
+
+
+async def test_all_that_passes_is_in_a_finished_segment(tmp_path: Path) -> None:
+    async with recording(tmp_path) as (recorder, hub):
+        a, b = joined(hub, "a"), joined(hub, "b")
+        say(hub, a, numbered(0, 300))
+        say(hub, b, numbered(300, 2))
+    assert frames(tmp_path) == numbered(0, 302)
+    assert (recorder.captured, recorder.lost, recorder.state) == (302, 0, "closed")
+    (segment,) = segments_in(tmp_path)
+    assert segment.parent.name == "gateway=gw"
+    assert segment.name == f"{recorder.boot:020d}-{0:015d}.parquet"
+    metadata = parquet.ParquetFile(segment).schema_arrow.metadata
+    assert metadata[META_GATEWAY.encode()] == b"gw"
+    assert metadata[META_VERSION.encode()] == str(VERSION).encode()
+    assert not leftovers(tmp_path, "gw")
+    assert not hub.taps
+
+
+async def test_ledgers_are_rows_also_of_a_pipe_that_left(tmp_path: Path) -> None:
+    async with recording(tmp_path) as (_, hub):
+        a, b = joined(hub, "a"), joined(hub, "b")
+        say(hub, a, numbered(0, 10))
+        b.stats.drop("queue full", 3)
+        a.stats.reject("malformed", 2)
+        hub.detach(b)
+        say(hub, a, numbered(10, 5))
+    told = {
+        (row["peer"], row["dir"], row["reason"]): row["count"] for row in rows_in(tmp_path) if row["kind"]
+    }
+    assert told == {
+        ("a", 0, "received"): 15,
+        ("a", 0, "malformed"): 2,
+        ("b", 1, "sent"): 10,
+        ("b", 1, "queue full"): 3,
+    }
+
+
+async def test_segments_rotate_and_the_oldest_go(tmp_path: Path) -> None:
+    options = FAST._replace(file_bytes=1, keep_bytes=1)
+    async with recording(tmp_path, options) as (recorder, hub):
+        a = joined(hub, "a")
+        for round in range(3):
+            say(hub, a, numbered(100 * round, 100))
+            await until(partial(has, recorder, "segments", round + 1))
+    assert len(segments_in(tmp_path)) == 1
+    assert recorder.told["deleted"] >= 1
+
+
+@pytest.mark.parametrize("file_bytes", [1, 1 << 30])
+async def test_a_killed_writer_is_replaced_and_nothing_is_lost_or_doubled(
+    tmp_path: Path, file_bytes: int
+) -> None:
+    async with recording(tmp_path, FAST._replace(file_bytes=file_bytes)) as (recorder, hub):
+        a, sent = joined(hub, "a"), 0
+        for losses in range(3):
+            say(hub, a, numbered(sent, 500))
+            await until(partial(has, recorder, "written", 1))
+            say(hub, a, numbered(sent + 500, 500))
+            sent += 1000
+            os.kill(writer_of(recorder), signal.SIGKILL)
+            await until(partial(lost_more_than, recorder, losses))
+            assert recorder.state == "waiting"
+            recorder.told = {}
+            await until(lambda: recorder.state == "up")
+    assert frames(tmp_path) == numbered(0, sent)
+    assert [row["cap_seq"] for row in rows_in(tmp_path)] == list(range(len(rows_in(tmp_path))))
+
+
+async def test_a_stopped_writer_costs_rows_and_the_capture_says_how_many(tmp_path: Path) -> None:
+    async with recording(tmp_path) as (recorder, hub):
+        a, sent = joined(hub, "a"), 0
+        await until(lambda: bool(recorder.told))
+        os.kill(writer_of(recorder), signal.SIGSTOP)
+        while recorder.lost < 1000:
+            say(hub, a, numbered(sent, 100))
+            sent += 100
+        os.kill(writer_of(recorder), signal.SIGCONT)
+        await until(lambda: recorder.told.get("written", 0) >= recorder.captured)
+        say(hub, a, numbered(sent, 1))
+    rows = rows_in(tmp_path)
+    gaps = [row for row in rows if row["kind"] == Kind.GAP]
+    assert sum(row["count"] for row in gaps) == recorder.lost >= 1000
+    assert recorder.captured + recorder.lost == sent + 1
+    assert len(frames(tmp_path)) == recorder.captured
+    holes = sum(b["cap_seq"] - a["cap_seq"] - 1 for a, b in pairwise(rows))
+    assert holes == recorder.lost
+    assert frames(tmp_path)[-1] == numbered(sent, 1)[0]
+
+
+async def test_no_place_to_write_is_a_state_with_retries(tmp_path: Path) -> None:
+    root = tmp_path / "capture"
+    root.write_text("a file where a directory should be")
+    async with recording(root) as (recorder, hub):
+        say(hub, joined(hub, "a"), numbered(0, 10))
+        await until(lambda: recorder.state == "waiting")
+        assert "capture" in recorder.fault
+        root.unlink()
+        await until(lambda: recorder.state == "up")
+    assert frames(root) == numbered(0, 10)
+
+
+GATEWAY = """
+import asyncio, os, signal, sys
+from pathlib import Path
+from bus.hub import Hub
+from devices.tap import Options, Recorder
+from tests.devices.tap.tap_support import joined, locate, numbered, say
+
+async def main():
+    options = Options(flush_s=float(sys.argv[2]), idle=False)
+    hub, recorder = Hub("plant"), Recorder("r", "gw", Path(sys.argv[1]), options)
+    recorder.open(asyncio.get_running_loop())
+    recorder.watch(hub, "bus plant", locate)
+    a = joined(hub, "a")
+    say(hub, a, numbered(0, 5000))
+    while recorder.told.get("written", 0) < 5000:
+        await asyncio.sleep(0.01)
+    say(hub, a, numbered(5000, 5000))
+    print(recorder.writer.pid, flush=True)
+    os.kill(os.getpid(), signal.SIGSTOP)
+
+asyncio.run(main())
+"""
+
+
+async def stopped_gateway(directory: Path, flush_s: float) -> tuple[asyncio.subprocess.Process, int]:
+    """A gateway that has captured 10,000 messages, 5,000 of them this instant; and its writer."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", GATEWAY, str(directory), str(flush_s), stdout=asyncio.subprocess.PIPE
+    )
+    assert process.stdout is not None
+    return process, int(await process.stdout.readline())
+
+
+def alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+async def test_a_killed_gateway_loses_nothing_that_it_moved(tmp_path: Path) -> None:
+    process, writer = await stopped_gateway(tmp_path, 0.05)
+    process.kill()
+    await process.wait()
+    await until(lambda: not alive(writer))
+    assert frames(tmp_path) == numbered(0, 10_000)
+
+
+async def test_killed_with_its_writer_it_loses_the_end_only_and_the_next_finishes_the_file(
+    tmp_path: Path,
+) -> None:
+    process, writer = await stopped_gateway(tmp_path, 0.5)
+    os.kill(writer, signal.SIGKILL)
+    process.kill()
+    await process.wait()
+    (journal,) = leftovers(tmp_path, "gw")
+    whole = sum(batch.num_rows for batch, _ in batches_of(journal))
+    assert whole >= 5000
+    with journal.open("ab") as file:
+        file.write(b"\xff\xff\xff\xff\x90\x00\x00\x00torn")
+    async with recording(tmp_path) as (recorder, _):
+        await until(lambda: recorder.told.get("segments", 0) == 1)
+    got = frames(tmp_path)
+    assert 5000 <= len(got) <= whole
+    assert got == numbered(0, len(got))
+    assert not leftovers(tmp_path, "gw")
+
+
+async def test_a_journal_that_somebody_writes_is_left_alone(tmp_path: Path) -> None:
+    async with recording(tmp_path) as (first, hub):
+        say(hub, joined(hub, "a"), numbered(0, 10))
+        await until(lambda: first.told.get("written", 0) >= 10)
+        async with recording(tmp_path) as (_, other):
+            say(other, joined(other, "b"), numbered(50, 5))
+        assert frames(tmp_path) == numbered(50, 5)
+    assert sorted(frames(tmp_path)) == numbered(0, 10) + numbered(50, 5)
+
+
+async def test_without_its_library_it_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("devices.tap.process.find_spec", lambda name: None)
+    recorder = Recorder("recorder", "gw", tmp_path)
+    with pytest.raises(OSError, match=r"pip install 'buscoupler\[capture\]'"):
+        recorder.open(asyncio.get_running_loop())

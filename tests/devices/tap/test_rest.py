@@ -1,0 +1,35 @@
+"""A recorder that cannot keep up rests only while the data path is busy."""
+
+from devices.tap.rest import REST_S, Rest
+
+
+def test_a_busy_data_path_is_left_alone_for_a_while() -> None:
+    rest = Rest()
+    rest.look(10.0, 5.0)
+    rest.look(10.25, 5.24)
+    rest.begin(10.3)
+    assert not rest.over(10.3 + REST_S - 0.01)
+    assert rest.over(10.3 + REST_S)
+
+
+def test_one_that_is_not_busy_goes_on_at_once() -> None:
+    rest = Rest()
+    assert rest.over(0.0)
+    rest.begin(1.0)  # nobody has looked yet
+    assert rest.over(1.0)
+    rest.look(10.0, 5.0)
+    rest.look(10.25, 5.1)
+    rest.begin(10.3)
+    assert rest.over(10.3)
+
+
+def test_a_look_too_soon_says_nothing() -> None:
+    rest = Rest()
+    rest.look(10.0, 5.0)
+    rest.look(10.25, 5.24)
+    rest.look(10.26, 5.24)  # still busy, as far as is known
+    rest.begin(10.3)
+    assert not rest.over(10.3)
+    rest.look(10.5, 5.3)
+    rest.begin(20.0)
+    assert rest.over(20.0)

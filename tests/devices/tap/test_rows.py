@@ -1,0 +1,111 @@
+"""From the ring to rows: every message comes back byte for byte, whatever it is."""
+
+import os
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bus.wire.batch import from_payloads
+from bus.wire.envelope import Envelope, wrap
+from bus.wire.frame import pack
+from capture.reader import message_of
+from capture.schema import Kind, Verdict, arrow_schema
+from devices.tap.ring import HEADER_BYTES, Place, Ring
+from devices.tap.rows import Rows
+
+PLACE = Place("bus plant", "bus plant", "peer", 0)
+u32 = st.integers(0, 0xFFFFFFFF)
+frames = st.builds(
+    pack, st.integers(0, 255), st.lists(u32, max_size=5), st.binary(max_size=20) | st.just(bytes(2048))
+)
+messages = (
+    frames
+    | st.builds(wrap, frames, st.builds(Envelope, u32, u32, st.integers(0, 15), st.sampled_from([0, 8])))
+    | st.binary(max_size=30)
+    | st.binary(max_size=20).map(lambda tail: b"\xe1\x08\xf0" + tail)
+)
+
+
+@pytest.fixture
+def ring() -> Iterator[Ring]:
+    made = Ring.create(1 << 16)
+    yield made
+    made.close()
+
+
+def put(ring: Ring, *batches: list[bytes]) -> None:
+    for number, batch in enumerate(batches):
+        made = from_payloads(batch)
+        assert ring.put(Kind.FRAME, PLACE.encode(), made.count, number, number, made.data)
+
+
+@settings(deadline=None)
+@given(st.lists(st.lists(messages, min_size=1, max_size=40), min_size=1, max_size=3), st.integers(1, 40))
+def test_every_message_comes_back(batches: list[list[bytes]], repeats: int) -> None:
+    ring = Ring.create(1 << 23)
+    batches = [batch + batch[-1:] * repeats for batch in batches]
+    put(ring, *batches)
+    made = Rows(arrow_schema(), 7).of(list(ring.records(ring.head)))
+    rows = [row for one in made for row in one.batch.to_pylist()]
+    del made
+    assert [message_of(row) for row in rows] == [message for batch in batches for message in batch]
+    assert [row["cap_seq"] for row in rows] == list(range(len(rows)))
+    assert [row["message_bytes"] for row in rows] == [len(m) for batch in batches for m in batch]
+    assert {row["ts_ns"] for row in rows} == set(range(len(batches)))
+    ring.close()
+
+
+def test_the_columns_of_a_frame_and_its_envelope(ring: Ring) -> None:
+    put(ring, [wrap(pack(1, (5, 0xFFFFFFFF), b"data"), Envelope(0xA1B2C3D4, 0xFFFFFFFE, 3))])
+    (made,) = Rows(arrow_schema(), 7, cap_seq=40).of(list(ring.records(ring.head)))
+    (row,) = made.batch.to_pylist()
+    assert row == {
+        "ts_ns": 0, "boot": 7, "cap_seq": 40, "kind": 0, "hub": "bus plant", "bus": "bus plant",
+        "peer": "peer", "dir": 0, "count": 1, "verdict": 0, "reason": None, "message_bytes": 28,
+        "origin": 0xA1B2C3D4, "seq": 0xFFFFFFFE, "hops": 3, "type": 1, "tokens": [5, 0xFFFFFFFF],
+        "payload": b"data",
+    }  # fmt: skip
+
+
+def test_a_gap_leaves_a_hole_as_wide(ring: Ring) -> None:
+    put(ring, [b"a", b"b"])
+    ring.put(Kind.GAP, Place("", "", "", 0).encode(), 5, 9, 1, b"")
+    made = Rows(arrow_schema(), 7).of(list(ring.records(ring.head)))
+    assert [one.next_number for one in made] == [1, 2]
+    gap = made[1].batch.to_pylist()[0]
+    assert (gap["cap_seq"], gap["count"], gap["verdict"]) == (7, 5, Verdict.NOT_CAPTURED)
+
+
+@settings(deadline=None)
+@given(st.lists(messages, min_size=1, max_size=20), st.lists(u32, min_size=1, max_size=2))
+def test_only_frames_of_the_pattern_are_numbered(noise: list[bytes], pattern: list[int]) -> None:
+    ring = Ring.create(1 << 20)
+    wanted = [pack(1, [*pattern, 3], b"x"), wrap(pack(1, pattern), Envelope(1, 2))]
+    put(ring, [*(message for message in noise if len(message) < 64), *wanted])
+    made = Rows(arrow_schema(), 7, pattern=pattern).of(list(ring.records(ring.head)))
+    rows = [row for one in made for row in one.batch.to_pylist()]
+    assert [message_of(row) for row in rows][-2:] == wanted
+    assert all(row["tokens"][: len(pattern)] == pattern for row in rows)
+    assert [row["cap_seq"] for row in rows] == list(range(len(rows)))
+    ring.close()
+
+
+def test_the_ring_refuses_what_does_not_fit_and_goes_round(ring: Ring) -> None:
+    reader = Ring(os.dup(ring.descriptor), ring.size_bytes)
+    taken = put_count = 0
+    for size in (1000, 20_000, 65_000, 3, 0, 40_000) * 50:
+        data = bytes([put_count & 255]) * size
+        if ring.put(Kind.FRAME, b"p", 1, 0, put_count, data):
+            put_count += 1
+            continue
+        assert ring.waiting_bytes + 2 * (size + HEADER_BYTES + 16) > ring.size_bytes
+        for record in reader.records(reader.written()):
+            assert (record.number, set(record.data)) == (taken, {taken & 255} if record.data else set())
+            taken += 1
+            del record
+        reader.release()
+    assert put_count > 100
+    assert ring.waiting_bytes <= ring.size_bytes
+    reader.close()

@@ -1,0 +1,175 @@
+"""Files of a capture, without a process of their own: days, full disks, torn journals, retention."""
+
+import errno
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bus.wire.batch import from_payloads
+from capture.schema import Kind
+from devices.tap.retention import Limits, Segment, expired, retain
+from devices.tap.ring import Place, Ring
+from devices.tap.segments import batches_of, finish, leftovers
+from devices.tap.writer import Settings, Writer
+from tests.devices.tap.tap_support import numbered, rows_in, segments_in
+
+DAY_NS = 86_400 * 10**9
+
+
+@pytest.fixture
+def ring() -> Iterator[Ring]:
+    made = Ring.create(1 << 20)
+    yield made
+    made.close()
+
+
+def writer(ring: Ring, root: Path, **options: Any) -> Writer:
+    """A writer in this process; nothing happens until it is told to."""
+    own = os.dup(ring.descriptor)
+    settings = {"flush_s": 0.0, "descriptor": own, "ring_bytes": ring.size_bytes, **options}
+    return Writer(Settings("gw", "recorder", str(root), boot=7, **settings))
+
+
+def put(ring: Ring, number: int, ts_ns: int, messages: list[bytes]) -> None:
+    batch = from_payloads(messages)
+    assert ring.put(
+        Kind.FRAME, Place("bus p", "bus p", "a", 0).encode(), batch.count, ts_ns, number, batch.data
+    )
+
+
+def take(made: Writer, ring: Ring) -> None:
+    made.head = ring.head
+    made.take()
+
+
+def finish_all(made: Writer, root: Path) -> None:
+    made.rotate()
+    for path in leftovers(root, "gw"):
+        finish(root, path)
+
+
+def test_a_row_is_in_its_own_day_s_directory(ring: Ring, tmp_path: Path) -> None:
+    made = writer(ring, tmp_path)
+    put(ring, 0, DAY_NS - 1, numbered(0, 3))
+    put(ring, 1, DAY_NS, numbered(3, 2))
+    put(ring, 2, DAY_NS - 5, numbered(5, 1))  # the clock was set back
+    take(made, ring)
+    finish_all(made, tmp_path)
+    days = [(path.parent.parent.name, path.name[-23:-8]) for path in segments_in(tmp_path)]
+    assert days == [
+        ("date=1970-01-01", "0" * 15),
+        ("date=1970-01-02", "0" * 14 + "3"),
+        ("date=1970-01-01", "0" * 14 + "5"),
+    ]
+    assert [row["payload"] for row in rows_in(tmp_path)] == numbered(0, 6)
+
+
+def test_a_disk_that_fills_up_in_the_middle_of_a_write_costs_nothing(
+    ring: Ring, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, pwrite = writer(ring, tmp_path), os.pwrite
+    refused: list[int] = []
+    faults: list[str] = []
+
+    def full(file: int, data: bytes, offset: int) -> int:
+        if offset and len(refused) < 6:
+            refused.append(offset)
+            if len(refused) % 2:
+                return pwrite(file, bytes(data)[:100], offset)
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return pwrite(file, data, offset)
+
+    put(ring, 0, 5, numbered(0, 10))
+    take(made, ring)
+    monkeypatch.setattr(os, "pwrite", full)
+    (journal,) = leftovers(tmp_path, "gw")
+    size_bytes = journal.stat().st_size
+
+    def see(_: float) -> None:
+        faults.append(made.fault)
+        assert journal.stat().st_size == size_bytes
+
+    monkeypatch.setattr(made, "_listen_on", see)
+    put(ring, 1, 6, numbered(10, 10))
+    take(made, ring)
+    assert len(refused) == 6
+    assert faults
+    assert all("No space left" in fault for fault in faults)
+    assert made.fault == ""
+    assert [batch.num_rows for batch, _ in batches_of(journal)] == [10, 10]
+    finish_all(made, tmp_path)
+    assert [row["payload"] for row in rows_in(tmp_path)] == numbered(0, 20)
+
+
+def test_a_segment_that_cannot_be_written_leaves_its_journal(
+    ring: Ring, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = writer(ring, tmp_path)
+    put(ring, 0, 5, numbered(0, 10))
+    take(made, ring)
+    made.rotate()
+    (journal,) = leftovers(tmp_path, "gw")
+
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", full)
+        with pytest.raises(OSError, match="No space left"):
+            finish(tmp_path, journal)
+    assert [path for path in (tmp_path / "capture").rglob("*") if path.is_file()] == []
+    finish(tmp_path, journal)
+    assert [row["payload"] for row in rows_in(tmp_path)] == numbered(0, 10)
+
+
+@pytest.mark.parametrize("cut", [1, 100, 10_000])
+def test_a_journal_torn_anywhere_gives_its_whole_batches(ring: Ring, tmp_path: Path, cut: int) -> None:
+    made = writer(ring, tmp_path)
+    for number in range(20):
+        put(ring, number, 5, numbered(10 * number, 10))
+        take(made, ring)
+    made.rotate()
+    (journal,) = leftovers(tmp_path, "gw")
+    os.truncate(journal, journal.stat().st_size - cut)
+    finish(tmp_path, journal)
+    got = [row["payload"] for row in rows_in(tmp_path)]
+    assert got == numbered(0, len(got))
+    assert 0 < len(got) < 200
+
+
+def test_an_empty_journal_leaves_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "journal" / "gateway=gw" / "1-0.arrows"
+    path.parent.mkdir(parents=True)
+    for content in (b"", b"no arrow"):
+        path.write_bytes(content)
+        assert finish(tmp_path, path) is None
+        assert not path.exists()
+
+
+def test_what_retention_lets_go(tmp_path: Path) -> None:
+    found = [Segment(tmp_path / str(n), 100, 1000.0 + n) for n in range(5)]
+    assert expired(found, Limits(), 9e9) == []
+    assert expired(found, Limits(keep_bytes=500), 1010) == []
+    assert expired(found, Limits(keep_bytes=301), 1010) == found[:2]
+    assert expired(found, Limits(keep_bytes=1), 1010) == found[:4]
+    assert expired(found, Limits(keep_s=7.5), 1010) == found[:3]
+    assert expired(found, Limits(keep_bytes=499, keep_s=8.5), 1010) == found[:2]
+
+
+def test_retention_takes_one_gateway_s_files_and_empty_days(tmp_path: Path) -> None:
+    paths = [
+        tmp_path / "capture" / f"date=2026-01-0{day}" / f"gateway={gateway}" / f"{day}-0.parquet"
+        for day in (1, 2)
+        for gateway in ("a", "b")
+    ]
+    for path in paths:
+        path.parent.mkdir(parents=True)
+        path.write_bytes(b"x" * 10)
+    assert retain(tmp_path, "a", Limits(keep_bytes=1)) == 1
+    assert [path.exists() for path in paths] == [False, True, True, True]
+    assert not paths[0].parent.exists()
+    assert retain(tmp_path, "b", Limits(keep_bytes=1)) == 1
+    assert not (tmp_path / "capture" / "date=2026-01-01").exists()
