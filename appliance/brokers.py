@@ -11,10 +11,10 @@ from bus.leases.table import Leases, LeaseTable
 from bus.tmq.address import endpoint
 from bus.tmq.broker.service import Broker
 from bus.tmq.wire import Address
+from bus.transports.urls import is_wildcard, split_url, with_host
 from bus.wire.pattern import Pattern
 from topologies.model import BridgeSpec, Topology
 from topologies.model import Broker as BrokerSpec
-from topologies.urls import is_wildcard, split_url, with_host
 
 HEARTBEAT_MS_MIN = 4
 

@@ -51,19 +51,19 @@ def _uart(spec: media.Uart, _: model.Gateway, shed: Shed | None) -> Link:
     line: dict[str, Any] = {name: getattr(spec, name) for name in _LINE}
     line |= {"shed": shed, "echo": spec.echo}
     if spec.rs485 is not None:
-        from bridges.media.uart import Rs485Link
+        from bridges.media.uart.rs485 import Rs485Link
 
         shared = spec.rs485
         return Rs485Link(
             nodes=shared.nodes, answer_ms=shared.answer_ms, turnaround_ms=shared.turnaround_ms, **line
         )
-    from bridges.media.uart import UartLink
+    from bridges.media.uart.link import UartLink
 
     return UartLink(**line)
 
 
 def _can(spec: media.Can, gateway: model.Gateway, shed: Shed | None) -> Link:
-    from bridges.media.can import CanLink
+    from bridges.media.can.link import CanLink
 
     return CanLink(
         spec.interface,
@@ -82,7 +82,7 @@ def _can(spec: media.Can, gateway: model.Gateway, shed: Shed | None) -> Link:
 
 
 def _i2c(spec: media.I2c, _: model.Gateway, shed: Shed | None) -> Link:
-    from bridges.media.i2c import I2cLink
+    from bridges.media.i2c.link import I2cLink
 
     return I2cLink(
         spec.bus,
@@ -95,7 +95,7 @@ def _i2c(spec: media.I2c, _: model.Gateway, shed: Shed | None) -> Link:
 
 
 def _multicast(spec: media.Multicast, _: model.Gateway, shed: Shed | None) -> Link:
-    from bridges.media.multicast import MulticastLink
+    from bridges.media.multicast.link import MulticastLink
 
     return MulticastLink(
         spec.group,

@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 
 from benchmarks.formats import frame_of
 from bridges.media.can import codec as can
-from bridges.media.multicast import MulticastLink
-from bridges.media.uart import UartLink
+from bridges.media.multicast.link import MulticastLink
 from bridges.media.uart import codec as uart
+from bridges.media.uart.link import UartLink
 from bridges.simulate import CanWire, SerialLine, run
 from bus.hub import Hub, Link, Stats
 from bus.wire.batch import Batch, from_payloads

@@ -20,8 +20,8 @@ from pathlib import Path
 from struct import Struct
 
 from benchmarks.takeover_rig import Program, Rig, until
-from bridges.media.can import CanLink
-from bridges.media.uart import UartLink
+from bridges.media.can.link import CanLink
+from bridges.media.uart.link import UartLink
 from bus.hub import Hub, Link, Stats
 from bus.transports.links import make_link
 from bus.wire.batch import Batch, from_payloads, payloads

@@ -1,22 +1,17 @@
-"""What a topology that reads well may still get wrong; `run` refuses what `check` calls an error."""
+"""Judges a topology that reads well; `run` refuses what `check` calls an error."""
 
 from collections.abc import Iterator
-from dataclasses import fields, is_dataclass
 from typing import Any
 
+from bus.transports.urls import split_url
 from bus.wire.pattern import collisions
 from topologies.budgets import find_overloads
-from topologies.claims import can_node, find_conflicts
 from topologies.cycles import find_cycles
+from topologies.exclusive import can_node, find_conflicts
 from topologies.filters import all_names
-from topologies.findings import Finding, Where, error, warning
+from topologies.findings import Finding, error, warning
 from topologies.model import BridgeSpec, BusSpec, Can, Topology
-from topologies.schema import Node
 from topologies.segments import Joint, Segments, address_of, is_trunk, joints
-from topologies.urls import split_url
-
-# What the schema has and this version does not run: where it stands in the file, and what to call it.
-UNSUPPORTED: dict[str, str] = {}
 
 
 def check(topology: Topology) -> list[Finding]:
@@ -37,23 +32,6 @@ def check(topology: Topology) -> list[Finding]:
     return sorted(found, key=lambda finding: (finding.line, finding.column, finding.text))
 
 
-def unsupported(topology: Topology, gateway: str | None = None) -> list[Finding]:
-    """An error for each thing that this version does not run: in one gateway's part, or in the whole file."""
-    found = [
-        error(where, f"{what} is not run by this version")
-        for path, where in _walk(topology, "", topology.where, gateway)
-        for pattern, what in UNSUPPORTED.items()
-        if _fits(path, pattern)
-    ]
-    return sorted(found, key=lambda finding: (finding.line, finding.column))
-
-
-def _fits(path: str, pattern: str) -> bool:
-    """Whether a path has the pattern's shape, `*` standing for one name or number."""
-    names, shapes = path.split("/"), pattern.split("/")
-    return len(names) == len(shapes) and all(s in ("*", n) for n, s in zip(names, shapes, strict=True))
-
-
 def parts(topology: Topology, gateway: str | None) -> set[tuple[str, str]]:
     """(section, name) of everything that `gateway` runs; of everything, without one."""
     sections: dict[str, Any] = {s: getattr(topology, s) for s in ("brokers", "buses", "bridges", "devices")}
@@ -63,23 +41,6 @@ def parts(topology: Topology, gateway: str | None) -> set[tuple[str, str]]:
         for name, entry in entries.items()
         if gateway is None or gateway in ((entry.on,) if isinstance(entry.on, str) else entry.on)
     }
-
-
-def _walk(value: Any, path: str, where: Where, gateway: str | None) -> Iterator[tuple[str, Where]]:
-    """Path and place of everything that is given, in the parts that `gateway` runs."""
-    if isinstance(value, Topology):
-        for section, name in sorted(parts(value, gateway)):
-            yield from _walk(getattr(value, section)[name], f"{section}/{name}", where, gateway)
-        return
-    where = value.where if isinstance(value, Node) else where
-    yield path, where
-    if is_dataclass(value):
-        given = ((f.name, getattr(value, f.name)) for f in fields(value) if f.name != "where")
-        children = [(name, child) for name, child in given if child is not None]
-    else:
-        children = [(str(i), child) for i, child in enumerate(value)] if isinstance(value, tuple) else []
-    for name, child in children:
-        yield from _walk(child, f"{path}/{name}", where, gateway)
 
 
 def _idle_gateways(topology: Topology) -> list[Finding]:

@@ -8,8 +8,9 @@ one of it forwards at a time.
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from bus.schema import Where
 from topologies.filters import Tokens, all_names, passes, tokens
-from topologies.findings import Finding, Where, error
+from topologies.findings import Finding, error
 from topologies.model import BridgeSpec, Side, Topology
 from topologies.segments import Segments, bus_at, is_trunk, joints
 

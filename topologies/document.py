@@ -13,7 +13,8 @@ from yaml.events import AliasEvent, Event
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 from yaml.reader import ReaderError
 
-from topologies.findings import Finding, Where, error
+from bus.schema import Where
+from topologies.findings import Finding, error
 
 CHARACTERS_MAX = 1 << 20
 NODES_MAX = 50_000  # aliases counted as what they stand for

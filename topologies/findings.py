@@ -5,17 +5,9 @@ from difflib import get_close_matches
 from typing import Literal, NamedTuple
 
 from bus.errors import TopologyError
+from bus.schema import Where
 
 Level = Literal["error", "warning"]
-
-
-class Where(NamedTuple):
-    """A place in a file: line and column from 1 (0 when there is no text behind it), path from the root."""
-
-    file: str = ""
-    line: int = 0
-    column: int = 0
-    path: str = ""
 
 
 class Finding(NamedTuple):

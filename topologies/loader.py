@@ -15,10 +15,10 @@ from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_ori
 from yaml.constructor import ConstructorError, SafeConstructor
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
+from bus.schema import Check, Length, Range, Ref, Single, Where
 from topologies.document import CHARACTERS_MAX, describe, parse, where
-from topologies.findings import Finding, InvalidTopology, Where, error, nearest
+from topologies.findings import Finding, InvalidTopology, error, nearest
 from topologies.model import Topology
-from topologies.schema import Check, Length, Range, Ref, Single
 
 _WORDS = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}
 _TAGS = {bool: ("bool",), int: ("int",), float: ("float", "int"), str: ("str",)}

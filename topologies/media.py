@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from ipaddress import ip_address
 from typing import Annotated, Literal
 
-from topologies.schema import (
+from bus.schema import (
     AnyUrl,
     Bytes,
     CanNode,
@@ -22,7 +22,7 @@ from topologies.schema import (
     Scalar,
     doc,
 )
-from topologies.urls import TLS_SCHEMES, check_dial, split_url
+from bus.transports.urls import TLS_SCHEMES, check_dial, split_url
 
 QUEUE_BYTES = 65_536
 

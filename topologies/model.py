@@ -8,8 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Literal, get_args
 
-from topologies.media import Can, I2c, Link, Multicast, Rs485, Tcp, Tls, Uart, check_tls, needs_certificate
-from topologies.schema import (
+from bus.schema import (
     BusName,
     Bytes,
     CanNode,
@@ -30,7 +29,8 @@ from topologies.schema import (
     TapName,
     doc,
 )
-from topologies.schema import Gateway as GatewayName
+from bus.schema import Gateway as GatewayName
+from topologies.media import Can, I2c, Link, Multicast, Rs485, Tcp, Tls, Uart, check_tls, needs_certificate
 
 __all__ = [
     "BridgeSpec", "Broker", "BusSpec", "Can", "DeviceSpec", "Dial", "Filter", "Gateway", "I2c", "Link",

@@ -9,9 +9,9 @@ from dataclasses import MISSING, Field, is_dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
+from bus.schema import Check, Length, Names, Patterns, Range, Ref, Single
 from topologies.loader import annotations, members, unwrap
 from topologies.model import Topology
-from topologies.schema import Check, Length, Names, Patterns, Range, Ref, Single
 
 PAGE = Path(__file__).parent.parent / "docs" / "topology.md"
 

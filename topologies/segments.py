@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from bus.transports.urls import HOSTED, Url, is_loopback, is_wildcard, overlap, split_url, with_host
 from topologies.model import (
     BridgeSpec,
     BusSpec,
@@ -17,7 +18,6 @@ from topologies.model import (
     Topology,
     Uart,
 )
-from topologies.urls import HOSTED, Url, is_loopback, is_wildcard, overlap, split_url, with_host
 
 
 class Joint(NamedTuple):

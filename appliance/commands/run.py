@@ -30,7 +30,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    topology = checked(options.file, options.gateway)
+    topology = checked(options.file)
     gateway = options.gateway or sole_gateway(topology)
     directory = sockets_directory(options.run_directory, topology.name, gateway)
     appliance = Appliance(topology, gateway, options.only, directory if options.only else None)
@@ -74,12 +74,12 @@ class Attended:
         self._appliance.close()
 
 
-def checked(file: str, gateway: str | None = None) -> Topology:
-    """A topology that `check` has no error for and this version runs. Raises `InvalidTopology`."""
-    from topologies.checker import check, unsupported
+def checked(file: str) -> Topology:
+    """A topology that `check` has no error for. Raises `InvalidTopology`."""
+    from topologies.checker import check
 
     topology = load(file)
-    findings: list[Finding] = [*check(topology), *unsupported(topology, gateway or sole_gateway(topology))]
+    findings: list[Finding] = check(topology)
     errors = [finding for finding in findings if finding.level == "error"]
     if errors:
         raise InvalidTopology(errors)
@@ -104,7 +104,7 @@ def sockets_directory(given: Path | None, name: str, gateway: str) -> Path:
 def reload(appliance: Appliance, file: str) -> None:
     """SIGHUP: go over to what the file says now; keep what runs if the file is wrong."""
     try:
-        changed = appliance.change(checked(file, appliance.gateway))
+        changed = appliance.change(checked(file))
     except TopologyError as error:
         log.error("not re-read, going on as before:\n%s", error)
     else:

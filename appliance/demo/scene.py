@@ -12,8 +12,8 @@ from typing import Any
 from appliance.demo.members import Application, Foreign, LinkMember, Member
 from appliance.demo.nullmodem import NullModem
 from appliance.demo.readings import can_sensor, serial_sensor
-from bridges.media.can import CanLink
-from bridges.media.uart import UartLink
+from bridges.media.can.link import CanLink
+from bridges.media.uart.link import UartLink
 
 PARTS = ("plant", "office", "coupler")
 STOP_S = 5.0

@@ -48,13 +48,13 @@ class Medium(NamedTuple):
 
 
 def _uart(port: str, settings: dict[str, Any]) -> Link:
-    from bridges.media.uart import UartLink
+    from bridges.media.uart.link import UartLink
 
     return UartLink(port, retry_max_s=RETRY_MAX_S, **settings)
 
 
 def _rs485(port: str, settings: dict[str, Any]) -> Link:
-    from bridges.media.uart import Rs485Link
+    from bridges.media.uart.rs485 import Rs485Link
 
     return Rs485Link(port, retry_max_s=RETRY_MAX_S, **settings)
 
@@ -64,20 +64,20 @@ _CAN_DEFAULTS: dict[str, Any] = {"interface": "socketcan", "age_ms": 10_000}
 
 
 def _can(channel: str, settings: dict[str, Any]) -> Link:
-    from bridges.media.can import CanLink
+    from bridges.media.can.link import CanLink
 
     return CanLink(channel=channel, retry_max_s=RETRY_MAX_S, **(_CAN_DEFAULTS | settings))
 
 
 def _multicast(target: str, settings: dict[str, Any]) -> Link:
-    from bridges.media.multicast import MulticastLink
+    from bridges.media.multicast.link import MulticastLink
 
     group, port = host_and_port(target)
     return MulticastLink(group, port, retry_max_s=RETRY_MAX_S, **settings)
 
 
 def _i2c(target: str, settings: dict[str, Any]) -> Link:
-    from bridges.media.i2c import I2cLink
+    from bridges.media.i2c.link import I2cLink
 
     try:
         bus = whole(target)

@@ -7,7 +7,7 @@ from asyncio import AbstractEventLoop
 from collections import deque
 from typing import TYPE_CHECKING, Any, Literal
 
-from bridges.media.can import CanLink
+from bridges.media.can.link import CanLink
 from bridges.simulate.loop import socket_pair
 from bridges.simulate.wire import End, Faults, Path, Wire
 

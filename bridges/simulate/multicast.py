@@ -9,8 +9,8 @@ from ipaddress import IPv4Address
 from random import Random
 from typing import Any
 
-from bridges.media.multicast import MulticastLink
 from bridges.media.multicast.interfaces import Interface
+from bridges.media.multicast.link import MulticastLink
 from bridges.media.multicast.rtnetlink import MULTICAST, RUNNING, UP, LinkNews, News
 from bridges.media.multicast.sockets import Sockets
 from bridges.simulate.loop import socket_pair

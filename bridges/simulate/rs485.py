@@ -7,10 +7,10 @@ from typing import Any
 
 from bridges.media.device import OpenPipe, cancel
 from bridges.media.shedding import fitting
-from bridges.media.uart import Rs485Link
 from bridges.media.uart.codec import encode
 from bridges.media.uart.poll import DONE, Node, control
 from bridges.media.uart.port import Port
+from bridges.media.uart.rs485 import Rs485Link
 from bridges.simulate.uart import SerialEnd, SerialPort
 from bus.hub import Hub, Stats
 from bus.wire.batch import Batch, from_payloads, payloads

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from bridges.media.uart import UartLink
+from bridges.media.uart.link import UartLink
 from bridges.simulate.loop import socket_pair
 from bridges.simulate.wire import End, Faults, Order, Wire, bend_bytes
 

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bridges.bridge import Bridge, Side
-from bridges.media.can import CanLink
-from bridges.media.uart import UartLink
+from bridges.media.can.link import CanLink
 from bridges.media.uart.codec import Decoder, encode
+from bridges.media.uart.link import UartLink
 from bridges.plain import only_frames
 from bus.hub import Hub
 from bus.patch import join

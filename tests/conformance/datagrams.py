@@ -5,10 +5,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from bridges.media.can import CanLink
 from bridges.media.can.codec import can_id, segment
-from bridges.media.multicast import MulticastLink
+from bridges.media.can.link import CanLink
 from bridges.media.multicast.datagram import Encoder
+from bridges.media.multicast.link import MulticastLink
 from bus.wire.batch import from_payloads
 from tests.bridges.support import frame, until
 from tests.conformance.pair import Maker, Pair, Side, free_port, noise

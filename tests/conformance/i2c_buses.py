@@ -6,8 +6,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from bridges.media.i2c import I2cLink
 from bridges.media.i2c.adapter import open_adapter
+from bridges.media.i2c.link import I2cLink
 from bridges.media.i2c.mailbox import Target
 from bridges.media.i2c.memory import MemoryAdapter
 from bridges.simulate import I2cTarget

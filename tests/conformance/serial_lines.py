@@ -8,8 +8,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from bridges.media.uart import Rs485Link, UartLink
 from bridges.media.uart.codec import encode
+from bridges.media.uart.link import UartLink
+from bridges.media.uart.rs485 import Rs485Link
 from bridges.simulate import Rs485Node
 from bus.hub import Link
 from examples.radio import RadioLink

@@ -9,7 +9,7 @@ import json
 import sys
 from typing import Any
 
-from bridges.media.multicast import MulticastLink
+from bridges.media.multicast.link import MulticastLink
 from bus.hub import Hub, Stats
 from bus.wire.batch import Batch, from_payloads, payloads
 

@@ -6,7 +6,7 @@ import pytest
 
 from tests.helpers import ROOT
 from tests.topologies.support import GATEWAY, PAIR, errors, warnings
-from topologies.checker import UNSUPPORTED, check, unsupported
+from topologies.checker import check
 from topologies.loader import load, loads
 
 EXAMPLES = sorted(ROOT.glob("topologies/*.yaml"))
@@ -27,11 +27,6 @@ def bridge(name: str, rest: str = "", left: str = "", right: str = "") -> str:
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_no_example_has_an_error(path: Path) -> None:
     assert [f for f in check(load(path)) if f.level == "error"] == []
-
-
-@pytest.mark.parametrize("name", ["two-buses", "field", "trunk", "browser"])
-def test_these_examples_run_in_this_version(name: str) -> None:
-    assert unsupported(load(next(path for path in EXAMPLES if path.stem == name))) == []
 
 
 # Shedding
@@ -233,16 +228,6 @@ def test_names_with_one_token_are_an_error() -> None:
     one, other = "B" + chr(0x41), "A" + chr(0x41 + 65599)
     text = TWO + "bridges:\n" + bridge("x", f", pattern: [{one}, {other}]")
     assert ["are one token" in error for error in errors(text)] == [True]
-
-
-def test_unsupported_names_what_a_gateway_cannot_run_and_where(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(UNSUPPORTED, "devices/*", "a tap")
-    cold = load(next(path for path in EXAMPLES if path.stem == "cold-chain"))
-    words = {gateway: {f.path: f.text for f in unsupported(cold, gateway)} for gateway in cold.gateways}
-    assert not any("broker" in text for text in words["gw-b"].values())
-    assert "a tap is not run by this version" not in words["gw-b"].values()
-    assert "devices.recorder" in words["gw-a"]
-    assert all("\n" not in text for found in words.values() for text in found.values())
 
 
 def test_findings_stand_where_the_trouble_is() -> None:

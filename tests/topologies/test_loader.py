@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from bus.errors import TopologyError
 from tests.helpers import ROOT
 from tests.topologies.support import GATEWAY, findings, said
-from topologies.checker import check, unsupported
+from topologies.checker import check
 from topologies.document import CHARACTERS_MAX
 from topologies.loader import load, loads
 from topologies.model import Can, Dial, Filter, I2c, Listen, Shed, Uart
@@ -162,7 +162,6 @@ def only_findings(text: str) -> None:
     if not findings(text):
         topology = loads(text)
         check(topology)
-        unsupported(topology)
         show(topology)
         show(topology, "mermaid")
 

@@ -1,5 +1,1 @@
 """A CAN bus as a link: any python-can interface, and SocketCAN's own socket (docs/wire/can.md)."""
-
-from bridges.media.can.link import CanLink
-
-__all__ = ["CanLink"]

@@ -15,7 +15,7 @@ from bus.hub import Hub
 from bus.wire.batch import Batch, from_payloads, payloads
 
 if TYPE_CHECKING:
-    from bridges.media.can import CanLink
+    from bridges.media.can.link import CanLink
 
 log = logging.getLogger("buscoupler.bridges")
 

@@ -13,7 +13,7 @@ from bridges.media.shedding import ShedQueue
 from bus.wire.extent import message_bytes
 
 if TYPE_CHECKING:
-    from bridges.media.can import CanLink
+    from bridges.media.can.link import CanLink
 
 _FRAMES = 256  # sent in one turn of the loop
 _RETRY_MIN_S, _RETRY_MAX_S = 0.001, 0.05

@@ -11,8 +11,8 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 import pytest
 
 from bridges.bridge import Bridge
-from bridges.media.uart import UartLink
 from bridges.media.uart.codec import encode
+from bridges.media.uart.link import UartLink
 from bus.client.socket import Bus
 from bus.embedded.load import Board, BoardError, install, load, open_port
 from bus.transports.tcp import ListenLink

@@ -7,7 +7,7 @@ from textwrap import dedent
 
 import pytest
 
-from bridges.media.uart import UartLink
+from bridges.media.uart.link import UartLink
 from bus.embedded.load import Board, load, open_port
 from bus.hub import Hub
 from bus.wire.frame import pack, unpack

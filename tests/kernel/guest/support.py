@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
-from bridges.media.can import CanLink
+from bridges.media.can.link import CanLink
 from bridges.media.i2c.adapter import ByteAdapter, KernelAdapter
 from bus.hub import Hub
 from tests.bridges.support import until

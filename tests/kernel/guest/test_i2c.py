@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from bridges.media.i2c import I2cLink
+from bridges.media.i2c.link import I2cLink
 from bus.hub import Hub
 from tests.bridges.support import MESSAGE, frame, recorder, say, until
 from tests.kernel.guest.support import PATIENCE_S, open_bytes, python

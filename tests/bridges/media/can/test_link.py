@@ -11,8 +11,8 @@ import can
 import pytest
 from can.interfaces.virtual import VirtualBus
 
-from bridges.media.can import CanLink
 from bridges.media.can.codec import can_id, segment
+from bridges.media.can.link import CanLink
 from bridges.media.can.port import shut_down
 from bridges.media.can.receive import take_echo
 from bus.errors import LinkError

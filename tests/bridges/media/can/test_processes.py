@@ -12,15 +12,15 @@ from typing import Any
 
 import pytest
 
-from bridges.media.can import CanLink
 from bridges.media.can.codec import can_id, segment
+from bridges.media.can.link import CanLink
 from bus.hub import Hub
 from tests.bridges.media.can.test_link import GROUP, free_port
 from tests.bridges.support import MESSAGE, SIZES, PtyPair, frame, recorder, say, until
 
 ECHO = """
 import asyncio, json, sys
-from bridges.media.can import CanLink
+from bridges.media.can.link import CanLink
 from bus.hub import Hub, Stats
 
 class Echo:

@@ -12,8 +12,8 @@ from typing import Any
 import can
 import pytest
 
-from bridges.media.can import CanLink
 from bridges.media.can.codec import can_id, segment
+from bridges.media.can.link import CanLink
 from bridges.media.can.netlink import restart_request, result
 from bridges.media.can.restart import restart
 from bridges.media.can.socketcan import pack_frame

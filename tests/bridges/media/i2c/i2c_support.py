@@ -5,7 +5,7 @@ from asyncio import get_running_loop
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from bridges.media.i2c import I2cLink
+from bridges.media.i2c.link import I2cLink
 from bridges.media.i2c.mailbox import Timing
 from bridges.media.i2c.memory import MemoryAdapter
 from bus.hub import Hub

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from bridges.bridge import Bridge
-from bridges.media.i2c import I2cLink
+from bridges.media.i2c.link import I2cLink
 from bridges.media.i2c.memory import MemoryAdapter
 from bus.errors import LinkError
 from bus.hub import Hub

@@ -15,9 +15,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bridges.media.multicast import MulticastLink
 from bridges.media.multicast.datagram import Decoder, Encoder
 from bridges.media.multicast.interfaces import Interface, fault, find, lost
+from bridges.media.multicast.link import MulticastLink
 from bridges.media.multicast.rtnetlink import LOOPBACK, MULTICAST, RUNNING, UP, AddressNews, LinkNews
 from bridges.media.multicast.send import Outbox
 from bridges.media.multicast.sockets import is_member
@@ -110,7 +110,7 @@ async def test_small_frames_share_datagrams_and_one_alone_is_not_held_back(port:
 
 PROGRAM = """
 import asyncio, sys
-from bridges.media.multicast import MulticastLink
+from bridges.media.multicast.link import MulticastLink
 from bus.batch import from_payloads, payloads
 from bus.hub import Hub, Stats
 

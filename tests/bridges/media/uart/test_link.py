@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from bridges.media.shedding import Shed
-from bridges.media.uart import UartLink
 from bridges.media.uart.codec import Decoder, encode
+from bridges.media.uart.link import UartLink
 from bus.errors import LinkError
 from bus.hub import Hub
 from bus.wire.frame import pack

@@ -15,8 +15,8 @@ import serial.rfc2217
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridges.media.uart import UartLink
 from bridges.media.uart.codec import Decoder, encode
+from bridges.media.uart.link import UartLink
 from bridges.media.uart.port import Rfc2217Port
 from bridges.media.uart.rfc2217 import Client, escape
 from bus.hub import Hub

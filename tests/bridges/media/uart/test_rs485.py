@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from bridges.media.uart import Rs485Link
 from bridges.media.uart.codec import encode
 from bridges.media.uart.poll import POLL, Node, control
+from bridges.media.uart.rs485 import Rs485Link
 from bus.errors import LinkError
 from bus.hub import Hub
 from tests.bridges.support import FRAME, MESSAGE, SIZES, PtyPair, frame, recorder, say, until

@@ -1,6 +1,6 @@
-"""The vocabulary of the model: what an annotation says about a value beyond its type.
+"""The vocabulary of records that a file configures: annotations that say more about a value than its type.
 
-The loader reads YAML by these, the reference page is written from these: nothing is said twice.
+The loader of topologies reads YAML by them and the reference page is written from them.
 """
 
 import re
@@ -8,12 +8,20 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Annotated, Any, NamedTuple
 
+from bus.transports.urls import check_dial, check_listen
 from bus.wire.frame import TOKENS_MAX
-from topologies.findings import Where
-from topologies.urls import check_dial, check_listen
 
 TOKEN_MAX = 0xFFFFFFFF
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,62}")
+
+
+class Where(NamedTuple):
+    """A place in a file: line and column from 1 (0 when there is no text behind it), path from the root."""
+
+    file: str = ""
+    line: int = 0
+    column: int = 0
+    path: str = ""
 
 
 class Range(NamedTuple):

@@ -6,10 +6,11 @@ from itertools import combinations
 from os.path import normpath
 from typing import NamedTuple
 
-from topologies.findings import Finding, Where, error
+from bus.schema import Where
+from bus.transports.urls import HOSTED, overlap, split_url
+from topologies.findings import Finding, error
 from topologies.model import Can, I2c, Link, Tcp, Topology, Uart
 from topologies.segments import Joint, Segments, joints, machine
-from topologies.urls import HOSTED, overlap, split_url
 
 
 class Claim(NamedTuple):
