@@ -21,6 +21,8 @@ MAY_IMPORT = {
 }
 IO = {"socket", "asyncio", "time", "logging", "select", "threading", "random", "secrets"}
 PURE = [
+    "bus/backoff.py",
+    "bus/errors.py",
     "bus/wire/*.py",
     "bus/tmq/wire.py",
     "bus/tmq/broker/registry.py",

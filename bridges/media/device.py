@@ -2,13 +2,13 @@
 
 import logging
 import random
-import re
 from asyncio import AbstractEventLoop, Future, Handle, TimerHandle
 from collections.abc import Callable
 from functools import partial
 from typing import Generic, Literal, Protocol, TypeVar
 
-from bus.errors import LinkError
+from bus.backoff import Backoff
+from bus.errors import LinkError, words_of
 from bus.hub import Hub, Pipe, Stats
 from bus.wire.batch import Batch
 
@@ -100,8 +100,7 @@ class DeviceLink(Generic[D]):
         self.losses = 0
         self.stats = Stats()
         self.pipe: DevicePipe | None = None
-        self._retry_min_s, self._retry_max_s, self._jitter = retry_min_s, retry_max_s, jitter
-        self._pause_s = retry_min_s
+        self._pauses = Backoff(retry_min_s, retry_max_s, jitter)
         self._up_s = 0.0
         self._generation = 0
         self._timer: TimerHandle | None = None
@@ -147,7 +146,7 @@ class DeviceLink(Generic[D]):
             if error is None and (device := future.result()) is not None:
                 self._release(device)
         elif error is not None:
-            self._wait(_words(error))
+            self._wait(words_of(error))
         elif (device := future.result()) is not None:
             self._go_up(device)
 
@@ -156,12 +155,12 @@ class DeviceLink(Generic[D]):
             self.pipe = self._make_pipe(device, partial(self._lost, self._generation))
         except OSError as error:
             self._release(device)
-            return self._wait(_words(error))
+            return self._wait(words_of(error))
         self.state, self._up_s = "up", self._loop.time()
         try:
             self.pipe.start()
         except OSError as error:
-            self._cannot_start(_words(error))
+            self._cannot_start(words_of(error))
         else:
             log.info("%s: up", self.name)
 
@@ -178,29 +177,23 @@ class DeviceLink(Generic[D]):
         if generation != self._generation:
             return
         self.losses += 1
-        if self._loop.time() - self._up_s > self._pause_s:  # one that opens but never stays still backs off
-            self._pause_s = self._retry_min_s
+        if self._loop.time() - self._up_s > self._pauses.pause_s:  # one that never stays still backs off
+            self._pauses.reset()
         self._wait(why)
 
     def _wait(self, why: str) -> None:
         if self.fault != why or self.state == "up":
             log.warning("%s: %s; will go on trying", self.name, why)
         self.state, self.fault = "waiting", why
-        self._timer = self._loop.call_later(self._pause_s * self._jitter(0.5, 1.0), self._begin)
-        self._pause_s = min(2 * self._pause_s, self._retry_max_s)
+        self._timer = self._loop.call_later(self._pauses.next_s(), self._begin)
 
     def close(self) -> None:
         """Stop and let go of the device. Idempotent."""
         self._generation += 1
         self.state = "closed"
-        self._pause_s = self._retry_min_s
+        self._pauses.reset()
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
         if self.pipe is not None:
             self.pipe.close()
-
-
-def _words(error: BaseException) -> str:
-    """What is wrong, for people: drivers quote the system's errors with their numbers, some twice."""
-    return re.sub(r"\[Errno -?\d+\] ", "", str(error)) or type(error).__name__

@@ -4,6 +4,7 @@ import socket
 from asyncio import AbstractEventLoop
 from collections.abc import Callable
 
+from bus.errors import words_of
 from bus.hub import Stats
 from bus.tmq.wire import Address, Cutter
 from bus.transports.backlog import Backlog
@@ -103,7 +104,7 @@ class Connection:
         except (BlockingIOError, InterruptedError):
             return
         except OSError as error:
-            return self.close(reason_of(error))
+            return self.close(words_of(error))
         if not data:
             return self.close("closed by the peer")
         frames = self._cutter.feed(data)
@@ -145,7 +146,7 @@ class Connection:
             written = 0
         except OSError as error:
             self.stats.drop("peer gone", count) if count else None
-            self.close(reason_of(error))
+            self.close(words_of(error))
             return False
         self.said_s = self._loop.time()
         self.stats.sent_bytes += written
@@ -169,7 +170,7 @@ class Connection:
         except (BlockingIOError, InterruptedError):
             return
         except OSError as error:
-            return self.close(reason_of(error))
+            return self.close(words_of(error))
         self.said_s = self._loop.time()
         if not self._queue:
             self._loop.remove_writer(self._socket)
@@ -187,7 +188,3 @@ class Connection:
         lost, self._lost = self._lost, []
         for callback in lost:
             callback(self)
-
-
-def reason_of(error: OSError) -> str:
-    return (error.strerror or str(error)).lower()

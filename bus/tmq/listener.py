@@ -7,9 +7,9 @@ from asyncio import AbstractEventLoop, TimerHandle
 from collections import Counter
 from collections.abc import Callable, Iterator
 
-from bus.errors import LinkError
+from bus.errors import LinkError, words_of
 from bus.hub import Stats
-from bus.tmq.connection import Connection, OnFrames, reason_of
+from bus.tmq.connection import Connection, OnFrames
 from bus.tmq.options import Options, Rejections
 from bus.tmq.wire import ANSWER, ANSWERED, Address, Hello, data_of, pack_hello, unpack_hello
 
@@ -29,7 +29,7 @@ def bind(address: Address) -> socket.socket:
         sock.setblocking(False)
     except OSError as error:
         sock.close()
-        raise LinkError(f"tcp://{address[0]}:{address[1]}: cannot listen: {reason_of(error)}") from error
+        raise LinkError(f"tcp://{address[0]}:{address[1]}: cannot listen: {words_of(error)}") from error
     return sock
 
 
@@ -78,7 +78,7 @@ class Listener:
             self._take(sock, f"{peer[0]}:{peer[1]}")
 
     def _pause(self, listener: socket.socket, error: OSError) -> None:
-        self._reject(f"cannot accept: {reason_of(error)}")
+        self._reject(f"cannot accept: {words_of(error)}")
         self._loop.remove_reader(listener)
         self._loop.call_later(_PAUSE_S, self._resume, listener)
 

@@ -14,8 +14,10 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Literal
 
+from bus.backoff import Backoff
+from bus.errors import words_of
 from bus.hub import Stats
-from bus.tmq.connection import Connection, reason_of
+from bus.tmq.connection import Connection
 from bus.tmq.listener import keep_alive
 from bus.tmq.options import Options
 from bus.tmq.wire import HELLO, HELLO_MASK, Address, Hello, data_of, pack_hello, unpack_hello
@@ -75,7 +77,7 @@ class Peer:
         self._flushing = False
         self._socket: socket.socket | None = None
         self._timer: TimerHandle | None = None
-        self._pause_s = options.retry_min_s
+        self._pauses = Backoff(options.retry_min_s, options.retry_max_s, random.uniform)
         self._retry_s = self._asked_s = 0.0
 
     @property
@@ -185,7 +187,8 @@ class Peer:
         self._connected(sock, sent)
 
     def _connected(self, sock: socket.socket, sent: int) -> None:
-        self.fault, self._pause_s = "", self._options.retry_min_s
+        self.fault = ""
+        self._pauses.reset()
         self._socket = None
         if sent:  # a fresh connection takes a whole packet
             self._sent_one(sent)
@@ -280,9 +283,8 @@ class Peer:
 
     def _fail(self, error: OSError) -> None:
         self._let_go()
-        self.state, self.fault, self.each = "down", reason_of(error), False
-        self._retry_s = self._loop.time() + self._pause_s * random.uniform(0.5, 1.0)
-        self._pause_s = min(2 * self._pause_s, self._options.retry_max_s)
+        self.state, self.fault, self.each = "down", words_of(error), False
+        self._retry_s = self._loop.time() + self._pauses.next_s()
         self._drop("peer gone")
         if error.errno not in LOCAL:
             self._owner.peer_failed(self, self.fault)

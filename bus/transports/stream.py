@@ -1,12 +1,12 @@
 """A pipe over a connected stream socket: SP framing, a bounded send queue, and no waiting for anyone."""
 
 import logging
-import os
 import socket
 from asyncio import AbstractEventLoop, TimerHandle
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from bus.errors import words_of
 from bus.hub import Hub, Stats
 from bus.transports.backlog import Backlog
 from bus.transports.gathering import Gathering
@@ -86,7 +86,7 @@ class StreamPipe:
         try:
             self._socket.send(HANDSHAKE)
         except OSError as error:
-            self._fail(_reason(error))
+            self._fail(words_of(error))
 
     def _on_greeting(self) -> None:
         try:
@@ -94,7 +94,7 @@ class StreamPipe:
         except (BlockingIOError, InterruptedError):
             return
         except OSError as error:
-            return self._fail(_reason(error))
+            return self._fail(words_of(error))
         self._greeting += received
         fault = handshake_fault(self._greeting) if received else "closed during the SP handshake"
         if fault:
@@ -117,7 +117,7 @@ class StreamPipe:
         except (BlockingIOError, InterruptedError):
             return
         except OSError as error:
-            return self._fail(_reason(error))
+            return self._fail(words_of(error))
         if not read_bytes:
             return self._fail("closed by the peer", expected=True)
         batch = decoder.feed(read_bytes)
@@ -143,7 +143,7 @@ class StreamPipe:
             written = 0
         except OSError as error:
             stats.drop("peer gone", batch.count)
-            return self._fail(_reason(error))
+            return self._fail(words_of(error))
         if written == len(data):
             stats.sent += batch.count
             stats.sent_bytes += written
@@ -167,7 +167,7 @@ class StreamPipe:
         except (BlockingIOError, InterruptedError):
             return
         except OSError as error:
-            return self._fail(_reason(error))
+            return self._fail(words_of(error))
         if not self._queue:
             self._loop.remove_writer(self._socket)
 
@@ -199,7 +199,3 @@ class StreamPipe:
         self._queue.drop("closed")
         self._hub.detach(self)
         self._on_close(self)
-
-
-def _reason(error: OSError) -> str:
-    return os.strerror(error.errno).lower() if error.errno else str(error)

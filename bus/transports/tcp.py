@@ -13,7 +13,8 @@ from collections.abc import Callable
 from typing import Any
 from urllib.parse import urlsplit
 
-from bus.errors import LinkError
+from bus.backoff import Backoff
+from bus.errors import LinkError, words_of
 from bus.hub import Hub
 from bus.transports.stream import StreamOptions, StreamPipe
 from bus.wire.sp import SCRATCH_BYTES
@@ -71,7 +72,7 @@ class ListenLink(_StreamLink):
         try:
             self._socket = _listen(*self.address)
         except OSError as error:
-            raise LinkError(f"{self.url}: cannot listen: {_trouble(error)}") from error
+            raise LinkError(f"{self.url}: cannot listen: {words_of(error)}") from error
         if self._socket.family != socket.AF_UNIX:
             self.url = _url(self._socket.getsockname())
         loop.add_reader(self._socket, self._on_acceptable)
@@ -96,7 +97,7 @@ class ListenLink(_StreamLink):
 
     def _pause(self, error: OSError) -> None:
         """Out of descriptors or memory: a state that passes, when others close."""
-        log.warning("%s: cannot accept, pausing: %s", self.name, error.strerror)
+        log.warning("%s: cannot accept, pausing: %s", self.name, words_of(error))
         self._loop.remove_reader(self._socket)  # type: ignore[arg-type]
         self._loop.call_later(_ACCEPT_PAUSE_S, self._resume)
 
@@ -127,22 +128,20 @@ class DialLink(_StreamLink):
         self._task = loop.create_task(self._keep_connected(), name=f"dial {self.url}")
 
     async def _keep_connected(self) -> None:
-        pause_s = self.options.retry_min_s
+        pauses = Backoff(self.options.retry_min_s, self.options.retry_max_s, random.uniform)
         complained = False
         while not self._closed:
             try:
                 sock = await self._connect()
             except OSError as error:
                 if not complained:
-                    log.warning(
-                        "%s: cannot connect, will go on trying: %s", self.url, error.strerror or error
-                    )
+                    log.warning("%s: cannot connect, will go on trying: %s", self.url, words_of(error))
                 complained = True
             else:
                 if await self._serve(sock):
-                    pause_s, complained = self.options.retry_min_s, False
-            await asyncio.sleep(pause_s * random.uniform(0.5, 1.0))
-            pause_s = min(2 * pause_s, self.options.retry_max_s)
+                    pauses.reset()
+                    complained = False
+            await asyncio.sleep(pauses.next_s())
 
     async def _connect(self) -> socket.socket:
         family, where = self.address
@@ -258,9 +257,3 @@ def _peer_name(peer: object) -> str:
 def _url(name: tuple[str, int]) -> str:
     host = f"[{name[0]}]" if ":" in name[0] else name[0]
     return f"tcp://{host}:{name[1]}"
-
-
-def _trouble(error: OSError) -> str:
-    """The system's words; a name that cannot be found has none, but those of the resolver."""
-    number = error.errno or 0
-    return os.strerror(number) if number > 0 else error.strerror or str(error)

@@ -12,7 +12,8 @@ from importlib.util import find_spec
 from random import uniform
 from typing import Any
 
-from bus.errors import LinkError
+from bus.backoff import Backoff
+from bus.errors import LinkError, words_of
 
 log = logging.getLogger("buscoupler.tap")
 
@@ -39,7 +40,7 @@ class WriterProcess:
                 raise LinkError(f"a capture needs the package {library}: pip install 'buscoupler[capture]'")
         self._settings, self._on_line, self._on_lost = settings, on_line, on_lost
         self._process: subprocess.Popen[bytes] | None = None
-        self._retry_s = _RETRY_MIN_S
+        self._pauses = Backoff(_RETRY_MIN_S, _RETRY_MAX_S, uniform)
         self._timer: TimerHandle | None = None
         self._words = b""
         self._head = 0
@@ -65,7 +66,7 @@ class WriterProcess:
                 process_group=0,  # Ctrl-C is for the gateway; in one session, or niceness would not count
             )
         except OSError as error:
-            return self._lost(str(error))
+            return self._lost(words_of(error))
         assert process.stdin is not None
         assert process.stdout is not None
         os.set_blocking(process.stdin.fileno(), False)
@@ -85,7 +86,7 @@ class WriterProcess:
             return self._ended()
         *lines, self._words = (self._words + words).split(b"\n")
         for line in lines:
-            self._retry_s = _RETRY_MIN_S
+            self._pauses.reset()
             self._on_line(json.loads(line))
 
     def _ended(self) -> None:
@@ -97,8 +98,7 @@ class WriterProcess:
 
     def _lost(self, why: str) -> None:
         self._on_lost(why)
-        self._timer = self._loop.call_later(self._retry_s * uniform(0.5, 1.0), self._start)
-        self._retry_s = min(2 * self._retry_s, _RETRY_MAX_S)
+        self._timer = self._loop.call_later(self._pauses.next_s(), self._start)
 
     def notice(self, head: int) -> None:
         """Tell how far the ring is filled; a writer that does not listen hears the next one."""

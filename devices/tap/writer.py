@@ -18,6 +18,8 @@ from pathlib import Path
 from random import uniform
 from typing import NamedTuple
 
+from bus.backoff import Backoff
+from bus.errors import words_of
 from capture.schema import (
     META_BOOT,
     META_GATEWAY,
@@ -88,7 +90,7 @@ class Finisher(threading.Thread):
                 self.segments += finish(self.root, path) is not None
             self.deleted += retain(self.root, self.gateway, self.limits)
         except (OSError, ValueError, KeyError) as error:
-            fault = str(error)
+            fault = words_of(error)
         self.fault = fault
         return fault
 
@@ -191,7 +193,7 @@ class Writer:
 
     def _store(self, made: list[Made]) -> bool:
         """Put batches into the journal, however long the disk is full; False where we must end before."""
-        added, pause_s, give_up_s = False, _RETRY_MIN_S, None
+        added, give_up_s, pauses = False, None, Backoff(_RETRY_MIN_S, _RETRY_MAX_S, uniform)
         while True:
             try:
                 journal = self._opened(made[0].batch["cap_seq"][0].as_py())
@@ -201,16 +203,15 @@ class Writer:
                     added = True
                 journal.sync()
             except OSError as error:
-                self.fault = str(error)
+                self.fault = words_of(error)
                 self._tell(now=True)
                 if self.ended:
                     give_up_s = give_up_s or time.monotonic() + _GIVE_UP_S
                     if time.monotonic() > give_up_s:
                         return False
-                    time.sleep(pause_s)
+                    time.sleep(pauses.next_s())
                 else:
-                    self._listen_on(pause_s)
-                pause_s = min(2 * pause_s, _RETRY_MAX_S)
+                    self._listen_on(pauses.next_s())
             else:
                 self.fault = ""
                 self.written += sum(one.batch.num_rows for one in made)
@@ -218,7 +219,7 @@ class Writer:
 
     def _listen_on(self, pause_s: float) -> None:
         """Listen for so long: nothing is taken meanwhile, only the end matters."""
-        end_s = time.monotonic() + pause_s * uniform(0.5, 1.0)
+        end_s = time.monotonic() + pause_s
         while not self.ended and (left_s := end_s - time.monotonic()) > 0:
             self._listen(left_s)
 

@@ -139,7 +139,7 @@ class CanLink(DeviceLink["BusABC"]):
         return CanPipe(self, port, self._hub, self._loop, on_close)
 
     def make_restarter(self, loop: AbstractEventLoop) -> Restarter:
-        return Restarter(self.channel, loop, self._retry_min_s, self._retry_max_s, self._jitter)
+        return Restarter(self.channel, loop, self._pauses.fresh())
 
     def next_transfer_id(self) -> int:
         """Counts on over re-openings: a transfer-id that starts again looks like a duplicate."""

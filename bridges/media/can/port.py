@@ -22,6 +22,7 @@ from bridges.media.can.socketcan import (
     unpack_frame,
 )
 from bridges.media.can.state import FILTER, State
+from bus.errors import words_of
 
 if TYPE_CHECKING:
     from can import BusABC, Message
@@ -81,7 +82,7 @@ class SocketPort:
             except (BlockingIOError, InterruptedError):
                 return frames, False, ""
             except OSError as error:
-                return frames, False, f"lost: {error.strerror or error}"
+                return frames, False, f"lost: {words_of(error)}"
             if notes:
                 self._note(notes)
             frame = unpack_frame(raw, OWN if flags & confirm else 0)

@@ -10,6 +10,7 @@ from threading import Thread
 from bridges.media.can.codec import ANONYMOUS, NODE_MAX, RESERVED, SERVICE, SUBJECT_MAX, Reassembler
 from bridges.media.can.port import FRAMES, BusPort, is_loss
 from bridges.media.can.socketcan import ERROR, EXTENDED, FD, IDENTIFIER, KINDS, OWN, Frame
+from bus.errors import words_of
 from bus.hub import Stats
 
 log = logging.getLogger("buscoupler.bridges")
@@ -123,7 +124,7 @@ class Reader:
             except Exception as error:  # a driver may raise anything
                 faults += 1
                 if faults > _FAULTS_MAX or is_loss(error):
-                    return self._call(self._on_lost, f"lost: {error}")
+                    return self._call(self._on_lost, f"lost: {words_of(error)}")
                 self._unreadable += 1
                 continue
             faults = 0

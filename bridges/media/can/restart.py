@@ -5,9 +5,9 @@ import logging
 import os
 import socket
 from asyncio import AbstractEventLoop, Future, TimerHandle
-from collections.abc import Callable
 
 from bridges.media.can.netlink import restart_request, result
+from bus.backoff import Backoff
 
 log = logging.getLogger("buscoupler.bridges")
 
@@ -40,13 +40,10 @@ class Restarter:
         self,
         interface: str,
         loop: AbstractEventLoop,
-        retry_min_s: float,
-        retry_max_s: float,
-        jitter: Callable[[float, float], float],
+        pauses: Backoff,
     ) -> None:
-        self._interface, self._loop, self._jitter = interface, loop, jitter
-        self._min_s, self._max_s = retry_min_s, retry_max_s
-        self._pause_s, self._recovered_s = retry_min_s, loop.time()
+        self._interface, self._loop, self._pauses = interface, loop, pauses
+        self._recovered_s = loop.time()
         self._timer: TimerHandle | None = None
         self._off = self._refused = False
 
@@ -55,8 +52,8 @@ class Restarter:
         if self._off:
             return
         self._off = True
-        if self._loop.time() - self._recovered_s > _PURGE_S + self._pause_s:
-            self._pause_s = self._min_s
+        if self._loop.time() - self._recovered_s > _PURGE_S + self._pauses.pause_s:
+            self._pauses.reset()
         self._later()
 
     def recovered(self) -> None:
@@ -69,8 +66,7 @@ class Restarter:
             self._timer = None
 
     def _later(self) -> None:
-        self._timer = self._loop.call_later(_PURGE_S + self._pause_s * self._jitter(0.5, 1.0), self._try)
-        self._pause_s = min(2 * self._pause_s, self._max_s)
+        self._timer = self._loop.call_later(_PURGE_S + self._pauses.next_s(), self._try)
 
     def _try(self) -> None:
         self._timer = None

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from bridges.media.can.codec import segment
 from bridges.media.can.port import BusPort, Port
 from bridges.media.shedding import ShedQueue
+from bus.errors import words_of
 from bus.wire.extent import message_bytes
 
 if TYPE_CHECKING:
@@ -182,7 +183,7 @@ class DirectSender(Outbound):
         # SocketCAN says when it is lost, and opened anew it would take more frames to come out late
         stalled = not self._port.confirms and now - self._blocked_s > _STALL_S
         if error.errno not in _TRANSIENT or stalled:
-            return self._on_lost(f"cannot send: {error.strerror or error}")
+            return self._on_lost(f"cannot send: {words_of(error)}")
         self._give_back()
         self._handle = self._loop.call_later(self._pause_s, self._again)
         self._pause_s = min(2 * self._pause_s, _RETRY_MAX_S)
@@ -265,7 +266,7 @@ class ThreadSender(Outbound):
         error = future.exception()
         self._settle("" if error is None else "stalled")
         if error is not None and getattr(error, "errno", errno.EAGAIN) not in _TRANSIENT:
-            return self._on_lost(f"cannot send: {error}")
+            return self._on_lost(f"cannot send: {words_of(error)}")
         return self.pump()
 
     def _settle(self, reason: str) -> None:

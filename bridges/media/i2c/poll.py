@@ -16,6 +16,7 @@ from bridges.media.i2c.adapter import Adapter, Trouble, trouble
 from bridges.media.i2c.alert import Alert
 from bridges.media.i2c.mailbox import Access, Controller, Timing
 from bridges.media.shedding import ShedQueue
+from bus.errors import words_of
 
 log = logging.getLogger("buscoupler.bridges")
 
@@ -84,7 +85,7 @@ class Lane:
         try:
             data = perform(adapter, self.address, access)
         except Exception as error:  # a driver may raise anything
-            self.fault = str(error) or type(error).__name__
+            self.fault = words_of(error)
             self.controller.failed(clock())
             return trouble(error, adapter), None
         return "", self.controller.done(clock(), data)

@@ -11,6 +11,7 @@ from typing import Protocol
 
 from bridges.media.i2c.alert import Alert
 from bridges.media.i2c.poll import AdapterGoneError, Poller, Report
+from bus.errors import words_of
 
 _REPORTS_MAX = 1024  # the thread may be ahead of the loop
 _DELIVER = 256
@@ -72,7 +73,7 @@ class LoopRunner:
         try:
             due_s = self.poller.round()
         except AdapterGoneError as error:
-            return self._on_gone(f"lost: {error}")
+            return self._on_gone(f"lost: {words_of(error)}")
         self._at(due_s)
         reports, self._reports = self._reports, []
         self._on_reports(reports)
@@ -133,7 +134,7 @@ class ThreadRunner:
         try:
             self._rounds()
         except AdapterGoneError as error:
-            self._call(self._gone, f"lost: {error}")
+            self._call(self._gone, f"lost: {words_of(error)}")
         finally:
             self._end()
 

@@ -48,10 +48,7 @@ class MulticastLink(DeviceLink[Sockets]):
         self.shed = shed and checked(self.name, shed, queue_bytes, None, MESSAGE_BYTES_MAX)
 
     def _open_device(self) -> Sockets:
-        try:
-            return open_sockets(self.interface, self.group, self.port, self.hops, self.loopback)
-        except OSError as error:
-            raise OSError(error.strerror or str(error)) from error
+        return open_sockets(self.interface, self.group, self.port, self.hops, self.loopback)
 
     def _release(self, device: Sockets) -> None:
         device.close()

@@ -2,7 +2,6 @@
 
 import errno
 import math
-import os
 import socket
 from asyncio import AbstractEventLoop, TimerHandle
 from collections.abc import Callable
@@ -17,6 +16,7 @@ from bridges.media.multicast.send import Outbox
 from bridges.media.multicast.shed import ShedOutbox
 from bridges.media.multicast.sockets import HEADER_BYTES, Sockets
 from bridges.media.shedding import Shed
+from bus.errors import words_of
 from bus.hub import Hub, Stats
 from bus.wire.batch import Batch, payloads
 
@@ -102,7 +102,7 @@ class MulticastPipe(OpenPipe):
         try:
             datagrams, echoes = drain(self._sockets.receiver, self._view, self._sockets.own)
         except OSError as error:
-            return self._gone(f"lost: {error.strerror}")
+            return self._gone(f"lost: {words_of(error)}")
         if echoes:
             self.stats.reject("echo", echoes)
         self._count_overflow()
@@ -128,7 +128,7 @@ class MulticastPipe(OpenPipe):
         try:
             told = self._sockets.watch.news()
         except OSError as error:
-            return self._gone(f"lost: the watch over the interface: {error.strerror}")
+            return self._gone(f"lost: the watch over the interface: {words_of(error)}")
         for news in told:
             trouble = lost(self._sockets.interface, news)
             if trouble:
@@ -177,7 +177,7 @@ class MulticastPipe(OpenPipe):
     def _may_go_on(self, error: OSError) -> bool:
         """Whether to go on sending after this error; if not, that is seen to."""
         if error.errno in _LOST:
-            self._gone(f"lost: {error.strerror}")
+            self._gone(f"lost: {words_of(error)}")
         elif isinstance(error, BlockingIOError | InterruptedError):
             if not self._repeat:
                 self._outbox.give_back()
@@ -188,7 +188,7 @@ class MulticastPipe(OpenPipe):
             self._retry = self._loop.call_later(_FULL_INTERFACE_S, self._flush)
         else:
             self._repeat = False
-            self._outbox.refuse_first(os.strerror(error.errno or 0).lower())
+            self._outbox.refuse_first(words_of(error).lower())
             return True
         return False
 

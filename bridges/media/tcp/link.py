@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from bridges.media.tcp.frames import CobsDecoder, FramesDecoder, join, join_cobs
 from bridges.media.uart.codec import WIRE_BYTES_MAX
-from bus.errors import LinkError
+from bus.errors import LinkError, words_of
 from bus.hub import Hub, Stats
 from bus.transports.stream import StreamOptions, StreamPipe
 from bus.transports.tcp import DialLink, ListenLink
@@ -135,7 +135,7 @@ class _Dial(_Framed, DialLink):
         try:
             return await super()._connect()
         except OSError as error:
-            self.fault = f"cannot connect: {error.strerror or error}"
+            self.fault = f"cannot connect: {words_of(error)}"
             raise
 
     async def _serve(self, sock: socket.socket) -> bool:

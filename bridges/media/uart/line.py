@@ -9,6 +9,7 @@ from bridges.media.shedding import Shed, checked
 from bridges.media.uart.codec import MESSAGE_BYTES_MAX
 from bridges.media.uart.outbox import Outbox
 from bridges.media.uart.port import Port, Settings, check_port, need_pyserial, open_port
+from bus.errors import words_of
 from bus.hub import Hub
 from bus.wire.batch import from_payloads
 
@@ -104,4 +105,4 @@ class SerialPipe(OpenPipe):
 
 def lost(error: OSError) -> str:
     """A device's last words, for the link's `fault`."""
-    return f"lost: {error.strerror or error}"
+    return f"lost: {words_of(error)}"

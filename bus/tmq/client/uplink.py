@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from bus.backoff import Backoff
 from bus.hub import Stats
 from bus.tmq.connection import Connection
 from bus.tmq.options import Options
@@ -53,7 +54,8 @@ class Uplink(PeerOwner):
         self._registrations, self._hand_on = registrations, on_frames
         self._peer: Peer | None = None
         self._trial: Peer | None = None
-        self._pause_s = options.retry_min_s
+        self._pauses = Backoff(options.retry_min_s, options.retry_max_s, random.uniform)
+        self._looks = Backoff(options.return_s, options.return_s, random.uniform)
         self._failures = 0
         self._timer: TimerHandle | None = None
         self._refresh_s = self._return_s = 0.0
@@ -142,7 +144,8 @@ class Uplink(PeerOwner):
             self._ask()
 
     def _is_up(self, peer: Peer) -> None:
-        self._failures, self._pause_s = 0, self._options.retry_min_s
+        self._failures = 0
+        self._pauses.reset()
         if not self.up:
             self.up = True
             log.info("broker %s answers", peer.name)
@@ -173,15 +176,9 @@ class Uplink(PeerOwner):
         self.moves += 1
         self._failures += 1
         following = self.brokers[(self.brokers.index(peer.address) + 1) % len(self.brokers)]
-        self._timer = self._loop.call_later(self._pause(), self._begin, following)
-
-    def _pause(self) -> float:
-        """None before the next of the list; one that grows after each round without an answer."""
-        if self._failures % len(self.brokers):
-            return 0.0
-        pause_s = self._pause_s * random.uniform(0.5, 1.0)
-        self._pause_s = min(2 * self._pause_s, self._options.retry_max_s)
-        return pause_s
+        # no pause before the next of the list, and a growing one after each round without an answer
+        pause_s = 0.0 if self._failures % len(self.brokers) else self._pauses.next_s()
+        self._timer = self._loop.call_later(pause_s, self._begin, following)
 
     def tick(self, now_s: float) -> None:
         """Once a heartbeat: signs of life, registrations again, and a look at the better brokers."""
@@ -203,7 +200,7 @@ class Uplink(PeerOwner):
         if not index or self._trial is not None or now_s < self._return_s:
             return
         rounds = int(now_s / self._options.return_s)
-        self._return_s = now_s + self._options.return_s * random.uniform(0.5, 1.0)
+        self._return_s = now_s + self._looks.next_s()
         self._trial = self._make(self.brokers[rounds % index])
 
     def _return_to(self, trial: Peer) -> None:

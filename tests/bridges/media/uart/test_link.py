@@ -127,7 +127,7 @@ async def test_pauses_grow_and_jitter_is_injected(tmp_path: Path) -> None:
     link = UartLink(str(tmp_path / "none"), retry_min_s=0.1, retry_max_s=0.5, jitter=jitter)
     link.open(Hub(), get_running_loop())
     await until(lambda: len(spans) >= 4)
-    assert link._pause_s == 0.5  # noqa: SLF001
+    assert link._pauses.pause_s == 0.5  # noqa: SLF001
     link.close()
 
 

@@ -1,0 +1,33 @@
+"""Growing pauses between attempts, with jitter. Pure: the caller brings the jitter and does the waiting."""
+
+from collections.abc import Callable
+
+SPREAD = 0.5, 1.0  # of the full pause: programs that lost one peer together do not all come back at once
+
+
+class Backoff:
+    """Pauses from `min_s` to `max_s`, each twice the one before, until `reset`.
+
+    `jitter(low, high)` returns a number in that range, as `random.uniform` does. `pause_s` is the full length
+    of the next pause, before jitter. With equal bounds the pauses do not grow.
+    """
+
+    __slots__ = ("_jitter", "max_s", "min_s", "pause_s")
+
+    def __init__(self, min_s: float, max_s: float, jitter: Callable[[float, float], float]) -> None:
+        self.min_s, self.max_s, self.pause_s = min_s, max_s, min_s
+        self._jitter = jitter
+
+    def next_s(self) -> float:
+        """Return the pause to make now, in seconds. The following one is twice as long."""
+        pause_s = self.pause_s * self._jitter(*SPREAD)
+        self.pause_s = min(2 * self.pause_s, self.max_s)
+        return pause_s
+
+    def reset(self) -> None:
+        """Start again with the shortest pause: the attempt succeeded."""
+        self.pause_s = self.min_s
+
+    def fresh(self) -> "Backoff":
+        """Return another with the same bounds, at its shortest pause."""
+        return Backoff(self.min_s, self.max_s, self._jitter)

@@ -1,0 +1,15 @@
+from random import Random
+
+from bus.backoff import Backoff
+
+
+def test_pauses_double_up_to_the_longest_and_start_again() -> None:
+    backoff = Backoff(0.1, 0.5, lambda low, high: high)
+    assert [backoff.next_s() for _ in range(5)] == [0.1, 0.2, 0.4, 0.5, 0.5]
+    backoff.reset()
+    assert (backoff.pause_s, backoff.next_s()) == (0.1, 0.1)
+
+
+def test_jitter_takes_away_at_most_half() -> None:
+    backoff = Backoff(2.0, 2.0, Random(7).uniform)
+    assert all(1.0 <= backoff.next_s() <= 2.0 for _ in range(100))

@@ -1,0 +1,37 @@
+import asyncio
+import errno
+import os
+import socket
+
+import pytest
+
+from bus.errors import LinkError, words_of
+
+SYSTEM = os.strerror(errno.ENODEV)
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (OSError(errno.ENODEV, SYSTEM), SYSTEM),
+        (OSError(errno.ENODEV, SYSTEM, "/dev/x"), f"{SYSTEM}: '/dev/x'"),
+        (OSError(errno.ENODEV, f"could not open x: [Errno 19] {SYSTEM}"), f"could not open x: {SYSTEM}"),
+        (OSError("no route"), "no route"),
+        (LinkError("x: cannot listen"), "x: cannot listen"),
+        (socket.gaierror(socket.EAI_NONAME, "Name or service not known"), "Name or service not known"),
+        (TimeoutError(), "TimeoutError"),
+        (ValueError("x"), "x"),
+    ],
+)
+def test_words(error: Exception, words: str) -> None:
+    assert words_of(error) == words
+
+
+async def test_a_refused_connection_of_asyncio_says_so() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = server.getsockname()
+    with socket.socket() as sock:
+        sock.setblocking(False)
+        with pytest.raises(ConnectionRefusedError) as info:
+            await asyncio.get_running_loop().sock_connect(sock, address)
+    assert words_of(info.value) == os.strerror(errno.ECONNREFUSED)
