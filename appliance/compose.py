@@ -11,7 +11,7 @@ from appliance.parts import BridgePart, BusPart
 from appliance.tap import TapPart
 from bus.errors import LinkError, TopologyError
 from bus.hub import Hub, Link
-from topologies.model import BridgeSpec, Broker, BusSpec, DeviceSpec, Topology
+from topologies.model import BridgeSpec, BrokerSpec, BusSpec, DeviceSpec, Topology
 
 log = logging.getLogger("buscoupler")
 
@@ -32,9 +32,8 @@ class Appliance:
         self._sockets = sockets if only else None
         self._loop: AbstractEventLoop | None = None
         self.topology = topology
-        self.parts = self._build(topology, {})
         self.monitor = Monitor(gateway, self)
-        self._introduce()
+        self.parts = self._build(topology, {})
         self._timer: TimerHandle | None = None
 
     def _build(self, topology: Topology, old: dict[str, Part]) -> dict[str, Part]:
@@ -79,7 +78,7 @@ class Appliance:
                 stays = stays and (len(spec.on) == 1 or topology.brokers == self.topology.brokers)
                 part = same(old, f"bridge {name}", spec) if stays else None
                 made[f"bridge {name}"] = part or BridgePart(
-                    name, spec, topology, self.gateway, here, self._sockets
+                    name, spec, topology, self.gateway, here, self._sockets, self.monitor.record
                 )
         return made
 
@@ -98,12 +97,6 @@ class Appliance:
                     name, spec, topology, self.gateway, taps, self._sockets
                 )
         return made
-
-    def _introduce(self) -> None:
-        """Takeovers and leases are events."""
-        for part in self.parts.values():
-            if isinstance(part, BridgePart) and part.candidacy is not None:
-                part.candidacy.record = self.monitor.record
 
     def _wants(self, name: str) -> bool:
         return not self.only or name in self.only
@@ -158,7 +151,6 @@ class Appliance:
             if key in changed:
                 old[key].close()
         self.parts, self.topology = new, topology
-        self._introduce()
         for key, part in new.items():
             if key in changed:
                 self._open_or_report(part)
@@ -174,7 +166,7 @@ class Appliance:
             part.close()
 
 
-def same(old: dict[str, Part], key: str, spec: BusSpec | BridgeSpec | Broker | DeviceSpec) -> Part | None:
+def same(old: dict[str, Part], key: str, spec: BusSpec | BridgeSpec | BrokerSpec | DeviceSpec) -> Part | None:
     """The running part of that name, if its words have not changed."""
     part = old.get(key)
     return part if part is not None and part.spec == spec else None

@@ -7,8 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from appliance.brokers import candidacy_of
-from appliance.lease import Candidacy
+from appliance.brokers import broker_addresses, candidate_of
 from appliance.media import bus_link, medium_link
 from bridges.bridge import Bridge, Side
 from bridges.handover.gate import Gate
@@ -16,6 +15,8 @@ from bridges.handover.window import AGE_S
 from bridges.holdoff import STEP_S
 from bus.errors import LinkError
 from bus.hub import Hub, Link, Pipe
+from bus.leases.candidacy import Candidacy, Record
+from bus.leases.candidate import Candidate
 from bus.patch import join
 from bus.watched import WatchedHub
 from topologies.model import BridgeSpec, BusSpec, Dial, Gateway, Listen, Topology
@@ -90,11 +91,11 @@ class BridgePart:
 
     def __init__(
         self, name: str, spec: BridgeSpec, topology: Topology, gateway: str, buses: dict[str, BusPart],
-        sockets: Path | None,
+        sockets: Path | None, record: Record,
     ) -> None:  # fmt: skip
         self.name, self.spec = name, spec
         self._topology, self._gateway, self._buses, self._sockets = topology, gateway, buses, sockets
-        self.candidacy = candidacy_of(name, spec, topology, gateway)
+        self._candidate = candidate_of(name, spec, topology, gateway)
         self.hub = Bridge(name, self._origin(), spec.pattern)
         self._patches: list[Pipe] = []
         self._links: list[tuple[Link, Hub]] = []
@@ -106,26 +107,27 @@ class BridgePart:
             if made.hold is not None and not rank.others:
                 made.hold.needed = self._not_alone
             self._join(side, made)
-        if self.candidacy is not None:
-            self._stand_by(self.candidacy)
+        self.candidacy = None if self._candidate is None else self._stand_by(self._candidate, record)
 
     def _origin(self) -> int:
-        if self.candidacy is not None:  # those who stand in for each other stamp alike
+        if self._candidate is not None:  # candidates for one bridge stamp alike
             return zlib.crc32(f"{self._topology.name}/bridge {self.name}".encode())
         return origin_of(self._topology.gateways[self._gateway], f"bridge {self.name}")
 
-    def _stand_by(self, candidacy: Candidacy) -> None:
+    def _stand_by(self, candidate: Candidate, record: Record) -> Candidacy:
         """Forward only while we hold the lease."""
         ages = [side.shed.age_ms / 1000 for side in self.spec.join if side.shed and side.shed.age_ms]
         deaf = [
             made.name for side, made in zip(self.spec.join, self.hub.sides, strict=True) if side.kind in _DEAF
         ]
-        candidacy.gate = self.hub.gate = Gate(
-            self.hub, candidacy.may_forward, candidacy.judge, deaf, min([AGE_S, *ages])
+        self.hub.gate = gate = Gate(
+            self.hub, candidate.may_forward, lambda: candidacy.judge(), deaf, min([AGE_S, *ages])
         )
+        candidacy = Candidacy(candidate, broker_addresses(self._topology), gate, self.links_up, record)
+        return candidacy
 
     def _not_alone(self) -> bool:
-        return self.candidacy is None or not self.candidacy.candidate.alone
+        return self._candidate is None or not self._candidate.alone
 
     def links_up(self) -> bool:
         """Whether frames can pass on every side: a candidate that cannot must not be chosen."""
@@ -169,7 +171,6 @@ class BridgePart:
         for link, hub in self._links:
             link.open(hub, loop)
         if self.candidacy is not None:
-            self.candidacy.links_up = self.links_up
             self.candidacy.open(loop)
 
     def close(self) -> None:

@@ -16,6 +16,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from bus.leases.wire import LEASE_MS
+
 COMMAND = [sys.executable, "-m", "appliance.cli", "run"]
 LIMIT_S = 30.0
 _OVERRUN_S = 0.5
@@ -264,7 +266,7 @@ bridges:
 class Rig:
     """A hub with a bus, two brokers, two gateways, which reach bus and brokers by relays of their own."""
 
-    def __init__(self, directory: Path, medium: str, envelopes: bool, lease_ms: int = 250) -> None:
+    def __init__(self, directory: Path, medium: str, envelopes: bool, lease_ms: int = LEASE_MS) -> None:
         self.directory, self.medium, self.envelopes, self.lease_ms = directory, medium, envelopes, lease_ms
         self.door, self.bus, self.brokers = free_port(), free_port(), [free_port(), free_port()]
         self.can_port = free_port()

@@ -23,6 +23,7 @@ from benchmarks.takeover_rig import Program, Rig, until
 from bridges.media.can.link import CanLink
 from bridges.media.uart.link import UartLink
 from bus.hub import Hub, Link, Stats
+from bus.leases.wire import LEASE_MS
 from bus.transports.links import make_link
 from bus.wire.batch import Batch, from_payloads, payloads
 from bus.wire.envelope import Envelope, split, wrap
@@ -311,7 +312,7 @@ async def trial(
     seed: int,
     rate: float,
     say: Callable[[str], None],
-    lease_ms: int = 250,
+    lease_ms: int = LEASE_MS,
 ) -> list[Outcome]:
     """Run `faults` one after the other on one rig."""
     outcomes: list[Outcome] = []
@@ -419,7 +420,7 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=200, help="how many faults in all")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--rate", type=float, default=200, help="frames a second each way")
-    parser.add_argument("--lease-ms", type=int, default=250)
+    parser.add_argument("--lease-ms", type=int, default=LEASE_MS)
     parser.add_argument("--short", action="store_true", help="eight faults")
     parser.add_argument(
         "--setup", action="append", default=[], help="can-envelopes, can-plain, uart-envelopes, uart-plain"

@@ -28,6 +28,7 @@ PURE = [
     "bus/tmq/broker/registry.py",
     "bus/leases/wire.py",
     "bus/leases/candidate.py",
+    "bus/leases/table.py",
     "bridges/rules.py",
     "bridges/runs.py",
     "bridges/handover/window.py",

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Literal, get_args
 
+from bus.leases.wire import HEARTBEATS, LEASE_MS
 from bus.schema import (
     BusName,
     Bytes,
@@ -33,7 +34,7 @@ from bus.schema import Gateway as GatewayName
 from topologies.media import Can, I2c, Link, Multicast, Rs485, Tcp, Tls, Uart, check_tls, needs_certificate
 
 __all__ = [
-    "BridgeSpec", "Broker", "BusSpec", "Can", "DeviceSpec", "Dial", "Filter", "Gateway", "I2c", "Link",
+    "BridgeSpec", "BrokerSpec", "BusSpec", "Can", "DeviceSpec", "Dial", "Filter", "Gateway", "I2c", "Link",
     "Listen",
     "Medium", "Multicast", "Rate", "Rs485", "Shed", "Side",
     "SideKind", "Tcp", "Tls", "Topology", "Uart",
@@ -95,15 +96,17 @@ class Dial(Node):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Broker(Node):
+class BrokerSpec(Node):
     """A TMQ broker; bridges and clients take them in the order of the file."""
 
     on: GatewayName = field(metadata=doc("the gateway that runs it"))
     listen: Annotated[tuple[Listen, ...], Length(1, 64), Single()] = field(metadata=doc("its addresses"))
     heartbeat_ms: Milliseconds = field(default=1000, metadata=doc("a peer silent for three of these is gone"))
     lease_ms: Milliseconds = field(
-        default=250,
-        metadata=doc("how long a bridge may forward on one lease; it renews it 2.5 times in that"),
+        default=LEASE_MS,
+        metadata=doc(
+            f"how long a bridge may forward on one lease; it renews it {HEARTBEATS:g} times in that"
+        ),
     )
 
 
@@ -275,7 +278,7 @@ class Topology(Node):
 
     name: Name = field(metadata=doc("what the system is called"))
     gateways: Annotated[Mapping[Name, Gateway], Length(1, 1024)] = field(metadata=doc("the machines"))
-    brokers: Mapping[Name, Broker] = field(default_factory=dict, metadata=doc("they choose who bridges"))
+    brokers: Mapping[Name, BrokerSpec] = field(default_factory=dict, metadata=doc("they choose who bridges"))
     buses: Mapping[Name, BusSpec] = field(default_factory=dict, metadata=doc("buses, by name"))
     bridges: Mapping[Name, BridgeSpec] = field(default_factory=dict, metadata=doc("bridges, by name"))
     devices: Mapping[Name, DeviceSpec] = field(default_factory=dict, metadata=doc("devices, by name"))

@@ -1,16 +1,11 @@
 """`buscoupler broker URL...`: a TMQ broker, which also leases bridges that stand in for each other."""
 
 import argparse
-from asyncio import AbstractEventLoop
-from collections.abc import Callable, Iterable
 
 from appliance.probe.words import whole_above_zero
 from appliance.serve import serve
-from bus.hub import Hub
-from bus.leases.table import Leases, LeaseTable
-from bus.tmq.broker.service import Broker
-
-LEASE_MS = 300
+from bus.leases.service import LeasingBroker
+from bus.leases.wire import LEASE_MS
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -28,25 +23,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-class BrokerService:
-    """A broker and the leases that it gives."""
-
-    def __init__(self, listen: Iterable[str], peers: Iterable[str], exact: bool, lease_ms: int) -> None:
-        self.leases = Leases(LeaseTable(lease_ms))
-        self.broker = Broker(listen, peers, self.leases.on_bridge, classic_prefixes=not exact)
-        self.hubs: Callable[[], Iterable[Hub]] = self.broker.hubs
-
-    def open(self, loop: AbstractEventLoop) -> None:
-        self.broker.open(loop)
-        self.leases.open(loop)
-
-    def close(self) -> None:
-        self.leases.close()
-        self.broker.close()
-
-
 def run(options: argparse.Namespace) -> int:
-    service = BrokerService(options.listen, options.peer, options.exact, options.lease_ms)
+    service = LeasingBroker(
+        options.listen, options.peer, options.lease_ms, classic_prefixes=not options.exact
+    )
 
     def announce() -> None:
         for url in service.broker.urls:

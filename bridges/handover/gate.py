@@ -176,6 +176,11 @@ class Gate:
             if side.hold is not None:
                 self._owe(side, side.hold.purge("fenced"), now)
 
+    @property
+    def stale(self) -> int:
+        """How many frames the window has given up because they were too old."""
+        return self.window.stats.dropped.get("stale", 0)
+
     def lag_s(self) -> float:
         """How long the other's frames have lately taken to come out."""
         return self.window.lag_s(self._bridge.clock())

@@ -1,1 +1,5 @@
-"""Which gateway may run a bridge: the words, a candidate's side, and the broker's table."""
+"""Leases: which gateway's copy of a bridge may forward (docs/failover.md).
+
+Pure: `wire` (claims and grants), `candidate` (a gateway's side), `table` (a broker's side). On an event loop:
+`candidacy` with a `link` to each broker on a gateway, `service` on a broker, `wake_hook` for the loop itself.
+"""

@@ -1,24 +1,22 @@
-"""Whether this gateway's copy of a bridge may forward: a candidate's side of the leases, sans I/O.
+"""A candidate: decides whether this gateway's copy of a bridge may forward. Pure (docs/failover.md).
 
-A candidate speaks to every broker of its list at once. It begins to forward when all that it can reach grant
-it, and goes on while one grants it and none says that another forwards (docs/failover.md).
+A candidate sends claims to every broker of its list. It begins to forward when all brokers within reach grant
+it the lease, and goes on while one grants it and none says that another forwards.
 """
 
 from collections.abc import Sequence
 from math import inf
 from typing import Literal
 
-from bus.leases.wire import Claim, Grant, Tokens
+from bus.leases.wire import LEASE_MS, Claim, Grant, Tokens, heartbeat_ms_of, lease_s_of
 
 State = Literal["standby", "active", "doubt", "orphan", "fenced"]
 Reach = Literal["unknown", "up", "refused", "unreachable"]
-HEARTBEAT_MS = 100
-HEARTBEATS = 2.5  # in a lease
-_NUMBERS = 64  # heartbeats of which we remember when they left
+_NUMBERS = 64  # claims whose time of sending is remembered
 
 
-class Voice:
-    """What one broker last said, and whether it can be reached."""
+class BrokerView:
+    """One broker as a candidate sees it: whether it can be reached, and its last grant."""
 
     __slots__ = ("grant", "heard_s", "reach", "sent", "since_s", "until_s")
 
@@ -30,9 +28,11 @@ class Voice:
         self.sent: dict[int, float] = {}
 
     def granted(self, now: float) -> bool:
+        """Whether this broker's lease to us still runs."""
         return self.grant is not None and self.grant.granted and now < self.until_s
 
     def enter(self, reach: Reach, now: float) -> None:
+        """Note whether the broker can be reached; if not, forget what it granted."""
         if reach != self.reach:
             self.reach, self.since_s = reach, now
         if reach != "up":
@@ -41,10 +41,11 @@ class Voice:
 
 
 class Candidate:
-    """Tell it what happens; after each, `state` and `until_s` say what it may do.
+    """State machine of one candidate: report each event to it, then act on the state that it returns.
 
-    `order`: 0 is first in the list of gateways. `brokers`: how many there are. `ready` is set by the owner:
-    all links up. `may_forward(now)` is the test before anything is sent. Times in seconds, monotonic.
+    `order`: place in the list of gateways, 0 is the best. `brokers`: how many there are. The owner sets
+    `ready` while all links of the bridge are up. Ask `may_forward(now)` before sending anything. Times are in
+    seconds, monotonic.
     """
 
     def __init__(
@@ -55,13 +56,13 @@ class Candidate:
         order: int,
         brokers: int,
         name: str = "",
-        heartbeat_ms: int = HEARTBEAT_MS,
+        lease_ms: int = LEASE_MS,
     ) -> None:
         self.tokens: Tokens = tuple(tokens)
         self.bridge, self.id, self.order, self.name = bridge, id, order, name
-        self.heartbeat_ms = heartbeat_ms
-        self.lease_s = HEARTBEATS * heartbeat_ms / 1000
-        self.voices = [Voice() for _ in range(brokers)]
+        self.heartbeat_ms = heartbeat_ms_of(lease_ms)
+        self.lease_s = lease_s_of(self.heartbeat_ms)
+        self.views = [BrokerView() for _ in range(brokers)]
         self.state: State = "standby"
         self.cause = "started"
         self.until_s = -inf
@@ -71,31 +72,31 @@ class Candidate:
         self._started_s: float | None = None
 
     def may_forward(self, now: float) -> bool:
-        """Whether a frame may leave now: asked per batch."""
+        """Whether a frame may leave now. Asked for each batch."""
         return now < self.until_s and self.state in ("active", "orphan")
 
     @property
     def holding(self) -> bool:
-        """Whether it says that the lease is its own: also while it waits to hear so again."""
+        """Whether it claims the lease as its own, also while it waits for a broker to confirm that."""
         return self.state in ("active", "doubt", "orphan")
 
     @property
     def other_holds(self) -> bool:
-        """Whether a broker says that the lease is another's."""
-        grants = [voice.grant for voice in self.voices if voice.grant is not None]
+        """Whether a broker says that another candidate has the lease."""
+        grants = [view.grant for view in self.views if view.grant is not None]
         return any(grant.holder not in (0, self.id) for grant in grants)
 
     @property
     def alone(self) -> bool:
-        """Whether nobody else can be forwarding, as far as can be known."""
+        """Whether no other candidate can be forwarding, as far as the brokers know."""
         return self.state == "active" and all(
-            voice.grant.alone for voice in self.voices if voice.grant is not None and voice.grant.granted
+            view.grant.alone for view in self.views if view.grant is not None and view.grant.granted
         )
 
     def claim(self, broker: int, now: float, resign: bool = False) -> Claim:
-        """The heartbeat to send to a broker now."""
+        """Make the heartbeat to send to a broker now."""
         self._number = (self._number + 1) & 0xFFFF
-        sent = self.voices[broker].sent
+        sent = self.views[broker].sent
         sent[self._number] = now
         if len(sent) > _NUMBERS:
             del sent[next(iter(sent))]
@@ -106,28 +107,28 @@ class Candidate:
         )  # fmt: skip
 
     def opened(self, broker: int, now: float) -> State:
-        """A connection to a broker stands."""
-        self.voices[broker].enter("up", now)
+        """Report that a connection to a broker is up."""
+        self.views[broker].enter("up", now)
         return self.judge(now)
 
     def refused(self, broker: int, now: float) -> State:
-        """Nobody listens there: that broker is dead."""
-        self.voices[broker].enter("refused", now)
+        """Report that nobody listens there: the broker is dead."""
+        self.views[broker].enter("refused", now)
         return self.judge(now)
 
     def unreachable(self, broker: int, now: float) -> State:
-        """No answer to our knocking, or a connection that ended: it may live, and promote another."""
-        self.voices[broker].enter("unreachable", now)
+        """Report a connection that ended or was not answered: the broker may live, and promote another."""
+        self.views[broker].enter("unreachable", now)
         return self.judge(now)
 
     def heard(self, broker: int, grant: Grant, now: float) -> State:
-        """A broker's word. A lease runs from when we sent the claim that it answers."""
-        voice = self.voices[broker]
-        if grant.tokens != self.tokens or grant.bridge != self.bridge or voice.reach != "up":
+        """Take in a broker's grant. Its lease runs from when we sent the claim that it answers."""
+        view = self.views[broker]
+        if grant.tokens != self.tokens or grant.bridge != self.bridge or view.reach != "up":
             return self.state
-        sent_s = voice.sent.get(grant.number)
-        voice.grant, voice.heard_s = grant, now
-        voice.until_s = -inf if sent_s is None or not grant.granted else sent_s + grant.lease_ms / 1000
+        sent_s = view.sent.get(grant.number)
+        view.grant, view.heard_s = grant, now
+        view.until_s = -inf if sent_s is None or not grant.granted else sent_s + grant.lease_ms / 1000
         self.epoch = max(self.epoch, grant.epoch)
         if self.state == "fenced":
             self._enter("standby", self.cause)
@@ -135,24 +136,24 @@ class Candidate:
 
     @property
     def asked_to_resign(self) -> bool:
-        """Whether a broker that grants us would rather have another."""
+        """Whether a broker that grants us the lease would rather give it to another."""
         return self.state == "active" and any(
-            voice.grant.please_resign for voice in self.voices if voice.grant is not None
+            view.grant.please_resign for view in self.views if view.grant is not None
         )
 
     def resign(self, now: float) -> State:
-        """Stop forwarding: somebody better takes over. Send claims with `resign` when all is drained."""
-        for voice in self.voices:
-            voice.until_s = -inf
-            voice.sent.clear()  # what answers earlier claims grants nothing any more
+        """Stop forwarding, for a better candidate. Drain the queues first; then send claims with `resign`."""
+        for view in self.views:
+            view.until_s = -inf
+            view.sent.clear()  # what answers earlier claims grants nothing any more
         self._enter("standby", "resigned")
         return self.state
 
     def judge(self, now: float) -> State:
-        """Let time pass, and think again."""
+        """Decide again, with the time that has passed."""
         if self._started_s is None:
             self._started_s = now
-        grants = [voice.until_s for voice in self.voices if voice.granted(now)]
+        grants = [view.until_s for view in self.views if view.granted(now)]
         if self.holding:
             self._judge_holder(grants, now)
         elif self.ready and grants and self._unanimous(now):
@@ -167,7 +168,7 @@ class Candidate:
         elif grants:
             if self.state != "active":
                 self._enter("active", "confirmed")
-        elif all(voice.reach == "refused" for voice in self.voices):
+        elif all(view.reach == "refused" for view in self.views):
             if self.state != "orphan":
                 self._enter("orphan", "no broker is left")
             self.until_s = inf  # also where one was back for a moment
@@ -176,42 +177,39 @@ class Candidate:
         elif now >= self.until_s:
             self._enter("fenced", "the lease ran out")
         elif self.state == "active":
-            # That this lease still runs is no ground: who gave it is gone, or has given it to another.
+            # A lease that still runs is not enough: the broker that gave it is gone, or gave it to another.
             self._enter("doubt", "no broker grants it now")
 
     def _judge_orphan(self, now: float) -> None:
-        """A broker is there again: it has one lease to say what it thinks."""
-        back_s = max(voice.since_s for voice in self.voices if voice.reach != "refused")
+        """Wait, for one lease, for the answer of a broker that is back."""
+        back_s = max(view.since_s for view in self.views if view.reach != "refused")
         self.until_s = back_s + self.lease_s
         if now >= self.until_s:
             self._enter("fenced", "a broker came back, and did not answer")
 
     def _usurped(self, now: float) -> bool:
-        """Whether a broker gave the lease to another who acts on it."""
+        """Whether a broker gave the lease to another candidate, which acts on it."""
         return any(
             grant.acting and not grant.granted and grant.holder != self.id
-            for voice in self.voices
-            if (grant := voice.grant) is not None and now - voice.heard_s < self.lease_s
+            for view in self.views
+            if (grant := view.grant) is not None and now - view.heard_s < self.lease_s
         )
 
     def _unanimous(self, now: float) -> bool:
-        """All brokers grant us, but those that are dead, or have been out of reach for a whole lease.
+        """Whether all brokers grant us the lease, except those that are dead or were silent for a lease.
 
-        One that is out of our reach may be within another's, and have granted it on: where the rest promote
-        us because a connection of that one's ended, its lease must have run out too.
+        A broker out of our reach may still grant the lease to another candidate. So the earlier leases must
+        have run out (`alone`) before the other brokers can promote us.
         """
-        silent = [voice for voice in self.voices if voice.reach != "refused" and not voice.granted(now)]
+        silent = [view for view in self.views if view.reach != "refused" and not view.granted(now)]
         if not silent:
             return True
-        alone = all(
-            voice.grant.alone for voice in self.voices if voice.grant is not None and voice.granted(now)
-        )
-        return alone and all(self._mute(voice, now) for voice in silent)
+        alone = all(view.grant.alone for view in self.views if view.grant is not None and view.granted(now))
+        return alone and all(self._mute(view, now) for view in silent)
 
-    def _mute(self, voice: Voice, now: float) -> bool:
-        """Whether a broker has said nothing for a lease: one that takes connections and drops them is no
-        better than one that takes none."""
-        said_s = max(voice.heard_s, now if self._started_s is None else self._started_s)
+    def _mute(self, view: BrokerView, now: float) -> bool:
+        """Whether a broker has granted nothing for a lease, even if it accepts connections and drops them."""
+        said_s = max(view.heard_s, now if self._started_s is None else self._started_s)
         return now - said_s > self.lease_s
 
     def _enter(self, state: State, cause: str) -> None:

@@ -1,27 +1,21 @@
-"""Who may bridge a pattern: the broker's table of leases, sans I/O, and the service that answers with it.
+"""The broker's table of leases: claims in, grants out. Pure.
 
-The rules, and why they keep two from forwarding at once, are in docs/failover.md.
+The rules, and why they keep two candidates from forwarding at once, are in docs/failover.md.
 """
 
-from asyncio import AbstractEventLoop, TimerHandle
 from collections.abc import Hashable, Iterator
 from typing import NamedTuple
 
-from bus.leases.wire import Claim, Grant, Tokens, pack_grant, unpack_claim
-from bus.tmq.connection import Connection
+from bus.leases.wire import LEASE_MS, LEASE_MS_MIN, Claim, Grant, Tokens, lease_s_of, pack_grant, unpack_claim
 
 Key = tuple[Tokens, str]
 Answer = tuple[Hashable, bytes]
-LEASE_MS = 250
-HEARTBEATS = 2.5  # in a lease: a frozen holder is replaced within three
 HOLD_DOWN_S = 10.0
-_LEASE_MS_MIN = 10
-_LOOK_S = 0.01
-_KEPT_S = 600.0  # an epoch that nobody asks for
+_KEPT_S = 600.0  # a group, with its epoch, that no candidate claims
 
 
 class _Candidate:
-    """One connection's standing for one group."""
+    """The last claim of one candidate for one group, and the connection that brought it."""
 
     __slots__ = ("claim", "heard_s", "lease_s", "ready_s", "resigned_s", "who")
 
@@ -57,8 +51,8 @@ class _Group:
     def __init__(self, now: float) -> None:
         self.candidates: dict[int, _Candidate] = {}
         self.holder: _Candidate | None = None
-        self.epoch = self.last_id = 0  # who held it last goes on in the same epoch
-        self.epoch_held = 0  # the holder's; others may claim a later one
+        self.epoch = self.last_id = 0  # the last holder may go on in the same epoch
+        self.epoch_held = 0  # the holder's; other candidates may claim a later one
         self.granted_s = self.expiry_s = float("-inf")
         self.free_s = now  # when no earlier lease can run any more
         self.grace_s: float | None = None
@@ -66,7 +60,7 @@ class _Group:
 
 
 class LeaseStatus(NamedTuple):
-    """For a status page: who holds what, among how many."""
+    """One group for a status page: its holder, epoch, and number of candidates."""
 
     bridge: str
     holder: str
@@ -76,11 +70,11 @@ class LeaseStatus(NamedTuple):
 
 
 class LeaseTable:
-    """Claims in, grants out. `who` is anything hashable that stands for a connection.
+    """Takes claims and returns grants. `who` is anything hashable that stands for a connection.
 
     `lease_ms` bounds every lease; a candidate with shorter heartbeats gets 2.5 of those. `hold_down_s`: a
-    better candidate gets its place back when it has been ready for so long without a break. Bounded by
-    `groups`, and `candidates` in each; what is refused is counted by reason in `rejected`.
+    better candidate gets the lease back when it has been ready for that long without a break. The table holds
+    at most `groups`, with `candidates` in each; `rejected` counts refused claims by reason.
     """
 
     def __init__(
@@ -93,7 +87,7 @@ class LeaseTable:
         self.rejected: dict[str, int] = {}
         self.grants = 0
         self.hold_down_s = hold_down_s
-        self._lease_s = lease_ms / 1000
+        self._lease_s = max(LEASE_MS_MIN, lease_ms) / 1000
         self._groups_max, self._candidates_max = groups, candidates
         self._groups: dict[Key, _Group] = {}
 
@@ -101,7 +95,7 @@ class LeaseTable:
         return len(self._groups)
 
     def heard(self, frame: bytes, who: Hashable, now: float) -> list[Answer]:
-        """A packet from `who`: the packets to send, to it and to those whose standing has changed."""
+        """Take in a frame from `who`. Returns the frames to send, to it and to others that are affected."""
         claim = unpack_claim(frame)
         if claim is None:
             return self._reject("not a claim")
@@ -135,7 +129,7 @@ class LeaseTable:
                 return None
             known = group.candidates[claim.id] = _Candidate(who, claim, now)
         known.who, known.claim, known.heard_s = who, claim, now
-        known.lease_s = max(_LEASE_MS_MIN / 1000, min(self._lease_s, HEARTBEATS * claim.heartbeat_ms / 1000))
+        known.lease_s = min(self._lease_s, lease_s_of(claim.heartbeat_ms))
         if not claim.ready:
             known.ready_s = None
         elif known.ready_s is None:
@@ -143,10 +137,10 @@ class LeaseTable:
         return known
 
     def _take(self, group: _Group, candidate: _Candidate, now: float) -> None:
-        """What a claim does to its group before anybody is chosen."""
+        """Apply a claim to its group, before a holder is chosen."""
         claim, holder = candidate.claim, group.holder
         if group.grace_s is None:
-            # We may have forgotten a holder that still forwards: it has one lease to say so.
+            # A holder that this broker does not know may still forward: it has one lease to say so.
             group.grace_s = now + candidate.lease_s
         group.epoch = max(group.epoch, claim.epoch)
         if claim.resign:
@@ -155,7 +149,7 @@ class LeaseTable:
                 group.holder, group.free_s = None, now
         elif candidate is holder:
             if not (claim.holding or claim.ready):
-                group.holder = None  # it was chosen, and cannot
+                group.holder = None  # it was chosen, but is not ready any more
             elif not claim.holding and self._outwaited(group, candidate, now):
                 group.holder, group.grace_s = None, group.expiry_s  # until then it may yet begin
             else:
@@ -175,17 +169,17 @@ class LeaseTable:
         self.grants += 1
 
     def _outwaited(self, group: _Group, holder: _Candidate, now: float) -> bool:
-        """Whether one who was chosen has not begun for a lease, and a better one could.
+        """Whether the chosen candidate has not begun within a lease, and a better one could.
 
-        Brokers that start, or hear of candidates in different order, choose differently: then nobody has all
-        of them, and all must come to the same.
+        Brokers that hear of the candidates in different order choose different ones. Then no candidate has
+        the grants of all brokers, until all choose the best.
         """
         return now - group.granted_s > holder.lease_s and any(
             _rank(other, now) < _rank(holder, now) for other in group.candidates.values() if other.fit(now)
         )
 
     def _settle(self, group: _Group, now: float) -> None:
-        """Take back a lease that ran out, and give a free one to the best who can."""
+        """Take back a lease that ran out, and give a free lease to the best candidate that is ready."""
         if group.holder is not None and now >= group.expiry_s:
             group.holder = None
         if group.holder is None and group.grace_s is not None and now >= group.grace_s:
@@ -194,14 +188,14 @@ class LeaseTable:
                 self._grant(group, min(able, key=lambda c: _rank(c, now)), now)
 
     def lost(self, who: Hashable, now: float) -> list[Answer]:
-        """A connection is gone: its candidates too, and the leases they held go on at once."""
+        """Forget the candidates of a connection that ended, and pass their leases on at once."""
         answers: list[Answer] = []
         for key, group in self._groups.items():
             gone = [c for c in group.candidates.values() if c.who == who]
             for candidate in gone:
                 del group.candidates[candidate.claim.id]
                 if candidate is group.holder:
-                    # Even if it has not said that it forwards: it may have begun since.
+                    # Its lease counts even if it has not said that it forwards: it may have begun since.
                     group.holder, group.free_s = None, max(group.free_s, group.expiry_s)
             if gone:
                 self._settle(group, now)
@@ -209,7 +203,7 @@ class LeaseTable:
         return answers
 
     def tick(self, now: float) -> list[Answer]:
-        """Let time pass: leases run out. Call about every 10 ms, or when `next_s` says."""
+        """Take back leases that ran out. Call about every 10 ms."""
         answers: list[Answer] = []
         for key, group in self._groups.items():
             before = _standing(group)
@@ -222,7 +216,7 @@ class LeaseTable:
         return answers
 
     def _forget(self, now: float) -> bool:
-        """Make room: a group that nobody stands for any more."""
+        """Remove one group that has no candidates any more. Returns whether there was one."""
         idle = [key for key, group in self._groups.items() if not group.candidates]
         idle = idle or [key for key, group in self._groups.items() if now - group.touched_s > _KEPT_S]
         for key in idle[:1]:
@@ -250,7 +244,7 @@ class LeaseTable:
         return candidate.who, pack_grant(grant)
 
     def _better(self, group: _Group, holder: _Candidate, now: float) -> bool:
-        """Whether another should have the lease: the holder cannot use it, or its better is back for good."""
+        """Whether another candidate should have the lease: the holder lost a link, or its better is back."""
         others = [c for c in group.candidates.values() if c is not holder and c.fit(now)]
         if holder.ready_s is None:
             return bool(others)
@@ -260,7 +254,7 @@ class LeaseTable:
         )
 
     def status(self) -> Iterator[LeaseStatus]:
-        """One record a group."""
+        """Yield one record for each group."""
         for (_, bridge), group in self._groups.items():
             holder = group.holder
             name = "" if holder is None else holder.claim.name
@@ -274,9 +268,10 @@ def _standing(group: _Group) -> tuple[int, int, bool]:
 
 
 def _outranks(candidate: _Candidate, holder: _Candidate, epoch_held: int) -> bool:
-    """Of two who say that they forward, the later epoch, then the better order; who does not act yields.
+    """Whether a candidate that says that it forwards takes the lease from its holder.
 
-    The holder's epoch is what it was granted, of which it may not have heard yet: or two whose claims and
+    It does if the holder does not act. Else the later epoch wins, then the better order. The holder's epoch
+    is the one that it was granted, even if it has not heard of it yet: else two candidates whose claims and
     grants cross would take the lease from each other for ever.
     """
     if not holder.claim.holding:
@@ -287,14 +282,14 @@ def _outranks(candidate: _Candidate, holder: _Candidate, epoch_held: int) -> boo
 
 
 def _late(known: _Candidate | None, claim: Claim, who: Hashable, now: float) -> bool:
-    """Whether this was said before what we know, on a connection that has been given up since."""
+    """Whether a claim is older than the last one, from a connection that was given up since."""
     if known is None or known.who == who or not known.live(now):
         return False
     return (claim.number - known.claim.number) & 0xFFFF >= 0x8000
 
 
 def _forget_silent(group: _Group, now: float) -> bool:
-    """Make room in a group: whoever has said nothing for a lease comes again when it speaks."""
+    """Remove the candidates that were silent for a lease; they return with their next claim."""
     silent = [id for id, c in group.candidates.items() if not c.live(now) and c is not group.holder]
     for id in silent:
         del group.candidates[id]
@@ -302,52 +297,6 @@ def _forget_silent(group: _Group, now: float) -> bool:
 
 
 def _rank(candidate: _Candidate, now: float) -> tuple[bool, int, int]:
-    """Who has just resigned comes last."""
+    """Sort key: the best candidate first, those that have just resigned last."""
     recently = now - candidate.resigned_s < 4 * candidate.lease_s
     return recently, candidate.claim.order, candidate.claim.id
-
-
-class Leases:
-    """A `LeaseTable` behind a broker: `bus.tmq.broker.service.Broker(on_bridge=leases.on_bridge)`."""
-
-    def __init__(self, table: LeaseTable | None = None) -> None:
-        self.table = table or LeaseTable()
-        self._connections: dict[Connection, None] = {}
-        self._loop: AbstractEventLoop | None = None
-        self._timer: TimerHandle | None = None
-
-    def open(self, loop: AbstractEventLoop) -> None:
-        """Start watching the time."""
-        self._loop = loop
-        self._tick()
-
-    def on_bridge(self, frame: bytes, connection: Connection) -> None:
-        """The broker's hook: a packet with the type bit BRIDGE."""
-        if self._loop is None:
-            return
-        if connection not in self._connections:
-            self._connections[connection] = None
-            connection.on_lost(self._on_lost)
-        self._send(self.table.heard(frame, connection, self._loop.time()))
-
-    def _on_lost(self, connection: Connection) -> None:
-        self._connections.pop(connection, None)
-        if self._loop is not None:
-            self._send(self.table.lost(connection, self._loop.time()))
-
-    def _tick(self) -> None:
-        if self._loop is not None:
-            self._send(self.table.tick(self._loop.time()))
-            self._timer = self._loop.call_later(_LOOK_S if len(self.table) else 10 * _LOOK_S, self._tick)
-
-    def _send(self, answers: list[Answer]) -> None:
-        for who, frame in answers:
-            if isinstance(who, Connection):
-                who.send(frame)
-
-    def close(self) -> None:
-        """Idempotent."""
-        self._loop = None
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None

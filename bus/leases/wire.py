@@ -1,27 +1,41 @@
-"""What a bridge and a broker say to each other about who forwards a pattern (docs/wire/lease.md). Pure."""
+"""Claims and grants, by which candidates and brokers agree who forwards (docs/wire/lease.md). Pure."""
 
 from struct import Struct
 from struct import error as StructError
 from typing import NamedTuple
 
-from bus.wire.frame import BRIDGE, BROKER, FRAME_BYTES_MIN, frame_bytes, pack
+from bus.errors import FrameError
+from bus.wire.frame import BRIDGE, BROKER, pack, unpack
 
 CLAIM_TYPE, GRANT_TYPE = BRIDGE | BROKER, BRIDGE
 VERSION = 1
 NAME_BYTES_MAX = 255
 READY, HOLDING, RESIGN = 0x01, 0x02, 0x04
 GRANTED, PLEASE_RESIGN, ACTING, ALONE = 0x01, 0x02, 0x04, 0x08
+LEASE_MS = 250  # by default, and at least:
+LEASE_MS_MIN = 10
+HEARTBEATS = 2.5  # in a lease, so that a frozen holder is replaced within three
 _CLAIM = Struct(">BBHIIHH")
 _GRANT = Struct(">BBHIIHH")
 
 Tokens = tuple[int, ...]
 
 
+def heartbeat_ms_of(lease_ms: int) -> int:
+    """Return the time between two claims, in ms, that renews a lease of `lease_ms` in time."""
+    return int(max(LEASE_MS_MIN, lease_ms) / HEARTBEATS)
+
+
+def lease_s_of(heartbeat_ms: int) -> float:
+    """Return the lease, in seconds, of a candidate that sends a claim every `heartbeat_ms`."""
+    return max(LEASE_MS_MIN, HEARTBEATS * heartbeat_ms) / 1000
+
+
 class Claim(NamedTuple):
     """A candidate's heartbeat. `order`: 0 is the best; `id` (u32, not 0) is new in every process.
 
-    `epoch`: the highest it has heard of, its own while it holds. `number` (u16) comes back in the answer.
-    `bridge` and the pattern say what it stands for, `name` who it is.
+    `epoch`: the highest that the candidate has heard of, or its own while it holds the lease. The answer
+    repeats `number` (u16). `tokens` (the pattern) and `bridge` name the lease, `name` the candidate.
     """
 
     tokens: Tokens
@@ -29,7 +43,7 @@ class Claim(NamedTuple):
     id: int
     order: int = 0
     epoch: int = 0
-    heartbeat_ms: int = 100
+    heartbeat_ms: int = heartbeat_ms_of(LEASE_MS)
     number: int = 0
     ready: bool = False
     holding: bool = False
@@ -38,10 +52,10 @@ class Claim(NamedTuple):
 
 
 class Grant(NamedTuple):
-    """A broker's word: `holder` (0: nobody) may forward, in `epoch`, for `lease_ms`.
+    """A broker's answer: candidate `holder` (0: nobody) may forward, in `epoch`, for `lease_ms`.
 
-    `granted`: that is who asked, and `number` is that of the last claim heard from it. `acting`: the holder
-    has said that it forwards. `alone`: nobody's earlier lease can still run.
+    `granted`: the receiver is the holder. `number` is that of the last claim from the receiver. `acting`: the
+    holder has said that it forwards. `alone`: no earlier lease can still run.
     """
 
     tokens: Tokens
@@ -59,7 +73,7 @@ class Grant(NamedTuple):
 
 
 def pack_claim(claim: Claim) -> bytes:
-    """Raises `FrameError` for a pattern or number that does not fit."""
+    """Pack a claim as a frame. Raises `FrameError` for a pattern or number that does not fit."""
     flags = READY * claim.ready | HOLDING * claim.holding | RESIGN * claim.resign
     fields = flags, claim.order, claim.id, claim.epoch, claim.heartbeat_ms, claim.number
     head = _CLAIM.pack(VERSION, *fields)
@@ -67,6 +81,7 @@ def pack_claim(claim: Claim) -> bytes:
 
 
 def pack_grant(grant: Grant) -> bytes:
+    """Pack a grant as a frame. Raises `FrameError` for a pattern or number that does not fit."""
     flags = GRANTED * grant.granted | PLEASE_RESIGN * grant.please_resign
     flags |= ACTING * grant.acting | ALONE * grant.alone
     fields = flags, grant.order, grant.holder, grant.epoch, grant.lease_ms, grant.number
@@ -75,7 +90,7 @@ def pack_grant(grant: Grant) -> bytes:
 
 
 def unpack_claim(frame: bytes) -> Claim | None:
-    """The claim in a frame, or None where it is none."""
+    """Return the claim in a frame, or None if it holds none."""
     found = _parts(frame, CLAIM_TYPE, _CLAIM)
     if found is None:
         return None
@@ -87,7 +102,7 @@ def unpack_claim(frame: bytes) -> Claim | None:
 
 
 def unpack_grant(frame: bytes) -> Grant | None:
-    """The grant in a frame, or None where it is none."""
+    """Return the grant in a frame, or None if it holds none."""
     found = _parts(frame, GRANT_TYPE, _GRANT)
     if found is None:
         return None
@@ -103,19 +118,13 @@ def _names(bridge: str, name: str) -> bytes:
 
 
 def _parts(frame: bytes, kind: int, layout: Struct) -> tuple[Tokens, tuple[int, ...], str, str] | None:
-    """Tokens, the numbers behind the version, both names; what later versions change makes it None."""
-    if frame_bytes(frame) != len(frame) or not frame or frame[0] != kind:
-        return None
-    start = FRAME_BYTES_MIN + 4 * frame[1]
-    data = frame[start:]
+    """Return the tokens, the numbers behind the version, and both names; None for another type or version."""
     try:
+        type, tokens, data = unpack(frame)
         version, *numbers = layout.unpack_from(data)
-        length = data[layout.size]
-        bridge = data[layout.size + 1 : layout.size + 1 + length]
-        name = data[layout.size + 1 + length :]
-        if version != VERSION or len(bridge) != length or len(name) > NAME_BYTES_MAX:
+        length, names = data[layout.size], data[layout.size + 1 :]
+        if type != kind or version != VERSION or not 0 <= len(names) - length <= NAME_BYTES_MAX:
             return None
-        tokens = Struct(f">{frame[1]}I").unpack_from(frame, FRAME_BYTES_MIN)
-        return tokens, tuple(numbers), bridge.decode(), name.decode()
-    except (StructError, IndexError, UnicodeDecodeError):
+        return tokens, tuple(numbers), names[:length].decode(), names[length:].decode()
+    except (FrameError, StructError, IndexError, UnicodeDecodeError):
         return None

@@ -7,10 +7,10 @@ import pytest
 
 from appliance.brokers import BrokerPart
 from appliance.compose import Appliance
-from appliance.lease import Candidacy
 from appliance.parts import BridgePart
 from benchmarks.takeovers import trial
 from bus.hub import Hub
+from bus.leases.candidacy import Candidacy
 from bus.leases.table import LeaseTable
 from bus.transports.links import make_link
 from bus.wire.frame import PUB, pack
@@ -81,14 +81,13 @@ class Pair:
         return part.candidacy
 
     def forwards(self, name: str) -> bool:
-        candidacy = self.candidacy(name)
-        return candidacy.gate is not None and candidacy.gate.open
+        return self.candidacy(name).gate.open
 
     @property
     def table(self) -> LeaseTable:
         part = self.hub.parts["broker main"]
         assert isinstance(part, BrokerPart)
-        return part.leases.table
+        return part.service.table
 
     async def cross(self, number: int) -> None:
         """A frame crosses, and once."""

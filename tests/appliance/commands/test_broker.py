@@ -5,12 +5,12 @@ import asyncio
 import pytest
 
 from appliance.cli import main
-from appliance.commands.broker import BrokerService
+from bus.leases.service import LeasingBroker
 from bus.tmq import Client
 
 
 async def test_clients_meet_through_it() -> None:
-    service = BrokerService(["tcp://127.0.0.1:0"], [], exact=False, lease_ms=300)
+    service = LeasingBroker(["tcp://127.0.0.1:0"])
     service.open(asyncio.get_running_loop())
     address = service.broker.urls[0].removeprefix("tcp://")
     try:

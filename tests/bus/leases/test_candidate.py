@@ -11,7 +11,7 @@ from bus.leases.table import LeaseTable
 from bus.leases.wire import Grant, pack_claim, unpack_grant
 
 STEP_S = 0.005
-SETTLE_S = 0.02  # as `appliance.lease` waits before it forwards
+SETTLE_S = 0.02  # as `bus.leases.candidacy` waits before it forwards
 
 
 class Wire:

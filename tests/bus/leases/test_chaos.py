@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from tests.appliance.failover_world import World
+from tests.bus.leases.failover_world import World
 
 HOLD_DOWN_S = 0.5
 FAULTS = (

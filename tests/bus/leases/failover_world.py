@@ -4,12 +4,10 @@ import random
 from collections import deque
 from collections.abc import Callable
 from heapq import heappop, heappush
-from typing import cast
 
-from appliance.lease import SILENT_LEASES, Broker, Candidacy
-from bridges.handover.gate import Gate
-from bus.hub import Stats
+from bus.leases.candidacy import Candidacy
 from bus.leases.candidate import Candidate
+from bus.leases.link import SILENT_LEASES, BrokerLink
 from bus.leases.table import LeaseTable
 from bus.leases.wire import pack_claim, unpack_grant
 from bus.tmq.wire import Address
@@ -148,20 +146,25 @@ class Desk:
                 line.answer(frame)
 
 
-class Dialer(Broker):
+class Dialer(BrokerLink):
     """A candidacy's connection to a broker, over a `Line` instead of a socket."""
 
     line: Line | None = None
     process: Process
 
+    def __init__(
+        self, candidate: Candidate, number: int, address: Address, judge: Call, gateway: "Gateway"
+    ) -> None:
+        super().__init__(candidate, number, address, judge)
+        self.gateway = gateway
+
     def open(self, loop: object) -> None:
         assert isinstance(loop, Process)
-        self.process, self.pause_s = loop, self._owner.candidate.heartbeat_ms / 1000
-        self.lease_s = self._owner.candidate.lease_s
+        self.process, self.pause_s = loop, self._candidate.heartbeat_ms / 1000
         self._dial()
 
     def _dial(self) -> None:
-        world, candidate = self.process.world, self._owner.candidate
+        world, candidate = self.process.world, self._candidate
         path = self._path()
         if path.stalled:
             self.process.call_later(candidate.lease_s, self._failed(candidate.unreachable))
@@ -169,7 +172,7 @@ class Dialer(Broker):
             self.process.call_later(2 * world.delay(), self._dialled)
 
     def _path(self) -> Path:
-        return self.process.world.path(self._owner, self._number)
+        return self.process.world.path(self.gateway.order, self._number)
 
     def _failed(self, tell: Callable[[int, float], object]) -> Call:
         def call() -> None:
@@ -179,12 +182,12 @@ class Dialer(Broker):
         return call
 
     def _again(self) -> None:
-        self._owner.judge()
+        self._judge()
         self.process.call_later(self.pause_s * random_of(self).uniform(0.5, 1.0), self._dial)
         self.pause_s = self._pause_after(self.pause_s)
 
     def _dialled(self) -> None:
-        desk, candidate = self.process.world.desks[self._number], self._owner.candidate
+        desk, candidate = self.process.world.desks[self._number], self._candidate
         if self._path().stalled:
             return self._dial()
         if desk.process.dead:
@@ -197,24 +200,27 @@ class Dialer(Broker):
         self.claim()
 
     def hear(self, frame: bytes | None) -> None:
-        now, candidate = self.process.time(), self._owner.candidate
+        now, candidate = self.process.time(), self._candidate
         if frame is None:
             self.line = None
             candidate.unreachable(self._number, now)
-            self._owner.judge()
+            self._judge()
             return self._again()
         self.heard_s = now
         grant = unpack_grant(frame)
         assert grant is not None
         candidate.heard(self._number, grant, now)
-        self._owner.judge()
+        self._judge()
 
     def claim(self, resign: bool = False) -> None:
-        if self.line is not None and self.process.time() - self.heard_s > SILENT_LEASES * self.lease_s:
+        if (
+            self.line is not None
+            and self.process.time() - self.heard_s > SILENT_LEASES * self._candidate.lease_s
+        ):
             self.close()
             self.hear(None)
         elif self.line is not None:
-            claim = self._owner.candidate.claim(self._number, self.process.time(), resign)
+            claim = self._candidate.claim(self._number, self.process.time(), resign)
             self.line.say(pack_claim(claim))
 
     def close(self) -> None:
@@ -233,8 +239,7 @@ class Door:
 
     def __init__(self, world: "World") -> None:
         self.open, self.busy_s, self.world = False, 0.0, world
-        self.window = self
-        self.stats = Stats()
+        self.stale = 0
 
     def lag_s(self) -> float:
         return 0.0
@@ -267,17 +272,14 @@ class Gateway:
         )
         self.dialers: list[Dialer] = []
         self.candidacy = Candidacy(
-            self.candidate, [("", n) for n in range(len(world.desks))], lambda: self.links, self._record,
-            self._dialer,
+            self.candidate, [("", n) for n in range(len(world.desks))], self.gate, lambda: self.links,
+            self._record, self._dialer,
         )  # fmt: skip
-        self.candidacy.gate = cast(Gate, self.gate)
         self.world = world
-        world.owners[id(self.candidacy)] = order
-        world.kept.append(self.candidacy)
         self.process.call_later(world.chance.random() * 0.1, self._open)
 
-    def _dialer(self, owner: Candidacy, number: int, address: Address) -> Dialer:
-        self.dialers.append(Dialer(owner, number, address))
+    def _dialer(self, candidate: Candidate, number: int, address: Address, judge: Call) -> Dialer:
+        self.dialers.append(Dialer(candidate, number, address, judge, self))
         return self.dialers[-1]
 
     def _open(self) -> None:
@@ -302,8 +304,6 @@ class World:
     ) -> None:
         self.now, self.chance = 100.0, random.Random(seed)
         self.delay_s, self.hold_down_s = delay_s, hold_down_s
-        self.owners: dict[int, int] = {}
-        self.kept: list[Candidacy] = []  # that no id comes twice
         self.log: list[tuple[float, str, str, str, int]] = []
         self._due: list[tuple[float, int, Call]] = []
         self._count = 0
@@ -318,8 +318,9 @@ class World:
     def delay(self) -> float:
         return self.chance.random() * self.delay_s
 
-    def path(self, owner: Candidacy, broker: int) -> Path:
-        return self.paths.setdefault((self.owners[id(owner)], broker), Path())
+    def path(self, order: int, broker: int) -> Path:
+        """The path between a gateway and a broker."""
+        return self.paths.setdefault((order, broker), Path())
 
     def at(self, when: float, call: Call) -> None:
         self._count += 1
@@ -393,10 +394,10 @@ class World:
             self.desks[broker] = Desk(self)
 
     def stall(self, order: int, broker: int) -> None:
-        self.paths.setdefault((order, broker), Path()).stalled = True
+        self.path(order, broker).stalled = True
 
     def flow(self, order: int, broker: int) -> None:
-        path = self.paths.setdefault((order, broker), Path())
+        path = self.path(order, broker)
         path.stalled, held, path.held = False, path.held, []
         for carry in held:
             self.at(self.now, carry)

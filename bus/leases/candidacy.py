@@ -1,0 +1,241 @@
+"""A candidacy: claims a bridge's lease at the brokers, and opens and closes its gate by their answers."""
+
+import logging
+from asyncio import AbstractEventLoop, TimerHandle
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from bus.leases.candidate import Candidate, State
+from bus.leases.link import BrokerLink
+from bus.leases.wake_hook import WakefulLoop
+from bus.tmq.wire import Address
+
+log = logging.getLogger("buscoupler.failover")
+
+SETTLE_S = 0.02  # from promotion to forwarding: the last frames of the other bridge arrive meanwhile,
+SETTLE_MAX_S = 0.06  # at most, where its frames have lately taken longer
+DRAIN_S = 1.0  # for what waits in pipes, before we resign
+BLIND_S = 0.1  # from all links up to ready: frames that came out before were not heard
+OVERSLEPT_S = 1.0  # a standby's sockets hold what arrives in a stall of this length
+_DRAIN_LOOK_S = 0.005
+Record = Callable[..., object]
+
+
+class Gate(Protocol):
+    """As much of a bridge's entrance as a candidacy uses; `bridges.handover.gate.Gate` describes it."""
+
+    open: bool
+
+    @property
+    def stale(self) -> int: ...
+    def pause(self) -> None: ...
+    def resume(self, since_s: float | None = None) -> int: ...
+    def purge(self) -> None: ...
+    def blind(self, before_s: float) -> None: ...
+    def lag_s(self) -> float: ...
+    def queued(self) -> int: ...
+
+
+class Candidacy:
+    """Runs a `Candidate` on the event loop, and opens and closes its bridge's `gate`.
+
+    It keeps a `link` to each of the `brokers`. `links_up()` says whether all links of the bridge are up.
+    `record(kind, source, cause, **counts)` gets each event. `takeovers` counts how often this candidate began
+    to forward, `replayed` the frames that it sent then.
+    """
+
+    def __init__(
+        self,
+        candidate: Candidate,
+        brokers: Sequence[Address],
+        gate: Gate,
+        links_up: Callable[[], bool],
+        record: Record,
+        link: Callable[[Candidate, int, Address, Callable[[], object]], BrokerLink] = BrokerLink,
+    ) -> None:
+        self.candidate, self.gate = candidate, gate
+        self.takeovers = self.replayed = 0
+        self._name = f"bridge {candidate.bridge}"
+        self._links_up, self._record = links_up, record
+        self._links = [link(candidate, number, address, self.judge) for number, address in enumerate(brokers)]
+        self._loop: AbstractEventLoop | None = None
+        self._timer: TimerHandle | None = None
+        self._settling: TimerHandle | None = None
+        self._granted_s = 0.0
+        self._began = False  # promoted, and nothing has been sent since
+        self._resigning_s: float | None = None
+        self._standing: State = "standby"
+        self._up_s: float | None = None
+        self._looked_s = 0.0
+        self._slept = False
+
+    def open(self, loop: AbstractEventLoop) -> None:
+        """Start to claim the lease."""
+        self._loop = loop
+        self._looked_s = loop.time()
+        if isinstance(loop, WakefulLoop):
+            loop.guard(self.on_wake)
+        for link in self._links:
+            link.open(loop)
+        self._beat()
+
+    def _now(self) -> float:
+        """Return the loop's time, which is also the gate's: seconds, monotonic."""
+        assert self._loop is not None
+        return self._loop.time()
+
+    def _beat(self) -> None:
+        """Look at the links, act on the state and claim the lease, once a heartbeat."""
+        assert self._loop is not None
+        # First of all: the next heartbeat comes whatever fails in this one.
+        self._timer = self._loop.call_later(self.candidate.heartbeat_ms / 1000, self._beat)
+        self._look_at_links()
+        self.judge()
+        self._claim()
+
+    def _claim(self, resign: bool = False) -> None:
+        for link in self._links:
+            link.claim(resign)
+
+    def _look_at_links(self) -> None:
+        now, up = self._now(), self._links_up()
+        if not up:
+            self._up_s = None
+        elif self._up_s is None:
+            self._up_s = now
+        self._look_at_time(now)
+        ready = self._up_s is not None and now - self._up_s >= BLIND_S
+        if ready and not self.candidate.ready and not self.candidate.holding:
+            self.gate.blind(now - BLIND_S / 2)
+        self._set_ready(ready, "all links up" if ready else "a link is down")
+
+    def _look_at_time(self, now: float) -> None:
+        """Notice that the process slept: a holder for a lease, a standby for a longer time."""
+        lease_s = self.candidate.lease_s
+        limit_s = lease_s if self.candidate.holding else max(lease_s, OVERSLEPT_S)
+        self._slept = self._slept or now - self._looked_s > limit_s
+        self._looked_s = now
+
+    def _set_ready(self, ready: bool, words: str) -> None:
+        if ready != self.candidate.ready:
+            self.candidate.ready = ready
+            self._record("lease", self._name, f"{self.candidate.state}: {words}", epoch=self.candidate.epoch)
+
+    def _look_back(self) -> None:
+        """Listen anew after a sleep in which sockets may have overflowed while another bridge forwarded."""
+        if self.candidate.holding:
+            self._slept = False
+        elif self.candidate.other_holds:
+            self._slept, self._up_s = False, self._now()
+            self._set_ready(False, "it slept")
+
+    @property
+    def resigning(self) -> bool:
+        """Whether it waits for its pipes to drain, before a better candidate takes over."""
+        return self._resigning_s is not None
+
+    def on_wake(self) -> None:
+        """Close the gate before anything leaves, if the loop slept through the end of the lease."""
+        now = self._now()
+        self._look_at_time(now)
+        if self.candidate.holding and now >= self.candidate.until_s:
+            self.judge()
+
+    def judge(self) -> None:
+        """Do what the candidate's state asks for."""
+        state = self.candidate.judge(self._now())
+        if self._slept:
+            self._look_back()
+        if state != self._standing:
+            was, self._standing = self._standing, state
+            self._changed(was, state)
+        if self.candidate.asked_to_resign and self._resigning_s is None and self._settling is None:
+            self._begin_to_resign()
+
+    def _changed(self, was: State, state: State) -> None:
+        log.info("%s: %s, was %s: %s", self._name, state, was, self.candidate.cause)
+        if state in ("standby", "fenced"):
+            self._stop(purge=was in ("active", "doubt", "orphan"))
+        elif state == "doubt":
+            self.gate.pause()
+        elif was in ("standby", "fenced"):
+            self._settle()
+        else:
+            self._forward()
+        self._record("lease", self._name, f"{state}: {self.candidate.cause}", epoch=self.candidate.epoch)
+        self._claim()
+
+    def _stop(self, purge: bool) -> None:
+        self._resigning_s, self._began = None, False
+        if self._settling is not None:
+            self._settling.cancel()
+            self._settling = None
+        self.gate.pause()
+        if purge:
+            self.gate.purge()
+
+    def _settle(self) -> None:
+        """Wait for the last frames of the other bridge before forwarding."""
+        assert self._loop is not None
+        self._granted_s, self._began = self._now(), True
+        wait_s = min(max(SETTLE_S, self.gate.lag_s()), SETTLE_MAX_S)
+        self._settling = self._loop.call_later(wait_s, self._settled)
+
+    def _settled(self) -> None:
+        self._settling = None
+        if self.candidate.may_forward(self._now()):
+            self._forward()
+        else:
+            self.judge()
+
+    def _forward(self) -> None:
+        if self._settling is not None or self.resigning or self.gate.open:
+            return
+        stale = self.gate.stale
+        count = self.gate.resume(self._granted_s if self._began else None)
+        self.replayed += count
+        if self._began:
+            self._began = False
+            self.takeovers += 1
+            self._record(
+                "takeover", self._name, self.candidate.cause,
+                epoch=self.candidate.epoch, replayed=count, stale=stale,
+            )  # fmt: skip
+
+    def _begin_to_resign(self) -> None:
+        """Stop forwarding for a better candidate: let the pipes drain, then resign."""
+        self._resigning_s = self._now()
+        self.gate.pause()
+        self._drain()
+
+    def _drain(self) -> None:
+        if self._loop is None or self._resigning_s is None:
+            return
+        if self.candidate.state == "active" and not self.candidate.asked_to_resign:
+            self._resigning_s = None  # the better candidate has gone again
+            return self._forward()
+        if self.gate.queued() and self._now() - self._resigning_s < DRAIN_S:
+            self._loop.call_later(_DRAIN_LOOK_S, self._drain)
+            return
+        self._standing = self.candidate.resign(self._now())
+        self._stop(purge=True)
+        self._claim(resign=True)
+        self._record("lease", self._name, "standby: resigned", epoch=self.candidate.epoch)
+
+    def close(self) -> None:
+        """Stop. A holder resigns, so that another candidate can begin at once. Idempotent."""
+        if self._loop is None:
+            return
+        if isinstance(self._loop, WakefulLoop):
+            self._loop.unguard(self.on_wake)
+        self.gate.pause()
+        if self.candidate.holding:
+            self.candidate.resign(self._now())
+            self._claim(resign=True)
+        for link in self._links:
+            link.close()
+        for handle in (self._timer, self._settling):
+            if handle is not None:
+                handle.cancel()
+        self.gate.pause()  # closing a connection may have opened it
+        self._loop = None

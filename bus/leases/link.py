@@ -1,0 +1,134 @@
+"""A candidate's connection to one broker: claims out, grants in."""
+
+import asyncio
+import contextlib
+import logging
+import random
+import secrets
+import socket
+from asyncio import AbstractEventLoop, Task
+from collections.abc import Callable
+
+from bus.errors import FrameError
+from bus.leases.candidate import Candidate
+from bus.leases.wire import pack_claim, unpack_grant
+from bus.tmq.connection import Connection
+from bus.tmq.wire import Address, Hello, pack_hello
+
+log = logging.getLogger("buscoupler.failover")
+
+RETRY_MAX_S = 1.0
+SILENT_LEASES = 4  # after which a broker that does not answer is dialled again
+_SILENCE_MS = 60_000  # the broker notices silence by the lease, not by this
+
+
+class BrokerLink:
+    """A candidate's connection to one broker, dialled again at once when it ends, then with growing pauses.
+
+    `number` is the broker's place in the candidate's list. `judge()` is called after each event that may have
+    changed the candidate's state.
+    """
+
+    def __init__(
+        self, candidate: Candidate, number: int, address: Address, judge: Callable[[], object]
+    ) -> None:
+        self._candidate, self._number, self._address, self._judge = candidate, number, address, judge
+        self._connection: Connection | None = None
+        self._task: Task[None] | None = None
+
+    def open(self, loop: AbstractEventLoop) -> None:
+        """Dial the broker, and stay connected."""
+        self._loop = loop
+        self._task = loop.create_task(self._keep_connected(), name=f"lease {self._address}")
+
+    async def _keep_connected(self) -> None:
+        candidate = self._candidate
+        pause_s = candidate.heartbeat_ms / 1000
+        while True:
+            try:
+                sock = await self._connect(candidate.lease_s)
+                pause_s = 0.0
+                await self._serve(sock)
+            except ConnectionRefusedError:
+                candidate.refused(self._number, self._loop.time())
+            except (OSError, UnicodeError):  # the latter for names that no resolver takes
+                candidate.unreachable(self._number, self._loop.time())
+            self._judge_safely()
+            await asyncio.sleep(pause_s * random.uniform(0.5, 1.0))
+            pause_s = self._pause_after(pause_s)
+
+    def _judge_safely(self) -> None:
+        """Log an error of `judge`: it must not end this connection for ever."""
+        try:
+            self._judge()
+        except Exception:
+            log.exception("bridge %s: after trouble with %s:%d", self._candidate.bridge, *self._address)
+
+    def _pause_after(self, pause_s: float) -> float:
+        """Choose the next pause: a holder must be first at a broker that is back, above all in doubt."""
+        candidate = self._candidate
+        beat_s = candidate.heartbeat_ms / 1000
+        if candidate.state == "doubt":
+            return beat_s / 10
+        return beat_s if candidate.holding or not pause_s else min(2 * pause_s, RETRY_MAX_S)
+
+    async def _connect(self, limit_s: float) -> socket.socket:
+        sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        try:
+            sock.setblocking(False)
+            async with asyncio.timeout(limit_s):
+                await self._loop.sock_connect(sock, self._address)
+        except BaseException:
+            sock.close()
+            raise
+        return sock
+
+    async def _serve(self, sock: socket.socket) -> None:
+        gone = self._loop.create_future()
+
+        def on_closed(_: Connection) -> None:
+            self._connection = None
+            self._candidate.unreachable(self._number, self._loop.time())
+            if not gone.done():
+                gone.set_result(None)
+            self._judge_safely()
+
+        name = f"{self._address[0]}:{self._address[1]}"
+        self._connection = Connection(self._loop, sock, name, self._on_frames, on_closed)
+        self._candidate.opened(self._number, self._loop.time())  # the next line may close it
+        self._connection.say(pack_hello(Hello(secrets.randbits(32), _SILENCE_MS)))
+        self.claim()
+        try:
+            await gone
+        finally:
+            if self._connection is not None:
+                self._connection.close()
+
+    def claim(self, resign: bool = False) -> None:
+        """Send a heartbeat, if a connection is up and has sent the last one."""
+        connection = self._connection
+        if connection is None or connection.closed:
+            return
+        if self._loop.time() - connection.heard_s > SILENT_LEASES * self._candidate.lease_s:
+            # TCP retransmits at ever longer intervals: after a long outage, a new connection is faster.
+            return connection.close("no answer")
+        if connection.queued_bytes:
+            return
+        claim = self._candidate.claim(self._number, self._loop.time(), resign)
+        with contextlib.suppress(FrameError):
+            connection.say(pack_claim(claim))
+
+    def _on_frames(self, _: Connection, frames: list[bytes]) -> None:
+        for frame in frames:
+            grant = unpack_grant(frame)
+            if grant is not None:
+                self._candidate.heard(self._number, grant, self._loop.time())
+        self._judge_safely()
+
+    def close(self) -> None:
+        """Disconnect. Idempotent."""
+        if self._task is not None:
+            self._task.cancel()
+            self._task = None
+        if self._connection is not None:
+            self._connection.close("closed")

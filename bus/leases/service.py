@@ -1,0 +1,74 @@
+"""The broker's side of the leases on an event loop: a TMQ broker with a table of leases behind it."""
+
+from asyncio import AbstractEventLoop, TimerHandle
+from collections.abc import Iterable
+from typing import Any
+
+from bus.hub import Hub
+from bus.leases.table import Answer, LeaseTable
+from bus.leases.wire import LEASE_MS
+from bus.tmq.broker.service import Broker
+from bus.tmq.connection import Connection
+from bus.tmq.wire import Address
+
+_TICK_S = 0.01
+
+
+class LeasingBroker:
+    """A TMQ broker that also leases bridges, for at most `lease_ms` (docs/failover.md).
+
+    `options` are further arguments of `Broker`.
+    """
+
+    def __init__(
+        self,
+        listen: Iterable[str],
+        peers: Iterable[str | Address] = (),
+        lease_ms: int = LEASE_MS,
+        **options: Any,
+    ) -> None:
+        self.table = LeaseTable(lease_ms)
+        self.broker = Broker(listen, peers, self._on_bridge, **options)
+        self._connections: set[Connection] = set()
+        self._loop: AbstractEventLoop | None = None
+        self._timer: TimerHandle | None = None
+
+    def open(self, loop: AbstractEventLoop) -> None:
+        """Listen, and watch the time. Raises `LinkError` with nothing left open."""
+        self.broker.open(loop)
+        self._loop = loop
+        self._tick()
+
+    def hubs(self) -> Iterable[Hub]:
+        """No hubs: no message passes through a broker."""
+        return ()
+
+    def _on_bridge(self, frame: bytes, connection: Connection) -> None:
+        if self._loop is None:
+            return
+        if connection not in self._connections:
+            self._connections.add(connection)
+            connection.on_lost(self._on_lost)
+        self._send(self.table.heard(frame, connection, self._loop.time()))
+
+    def _on_lost(self, connection: Connection) -> None:
+        self._connections.discard(connection)
+        if self._loop is not None:
+            self._send(self.table.lost(connection, self._loop.time()))
+
+    def _tick(self) -> None:
+        assert self._loop is not None
+        self._send(self.table.tick(self._loop.time()))
+        self._timer = self._loop.call_later(_TICK_S if len(self.table) else 10 * _TICK_S, self._tick)
+
+    def _send(self, answers: list[Answer]) -> None:
+        for who, frame in answers:
+            if isinstance(who, Connection):
+                who.send(frame)
+
+    def close(self) -> None:
+        """Stop, and close all connections. Idempotent."""
+        self._loop = None
+        if self._timer is not None:
+            self._timer.cancel()
+        self.broker.close()
