@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from benchmarks import planted_names
 from bus.wire.pattern import token
 from capture import contents, schema
+from capture.files import capture_file, name_of
 
 START_NS: Final = 1_780_000_000_000_000_000  # a round number, within a day for the sizes in use
 KINDS: Final = ("fridge", "oven", "motor", "door")
@@ -252,16 +253,15 @@ class Maker:
         self.cap_seq[number] += len(table)
         self.truth.rows += len(table)
         date = datetime.fromtimestamp(int(time_ns.min()) / 1e9, UTC).strftime("%Y-%m-%d")
-        where = schema.segment_directory(self.directory, date, self.names[number])
-        where.mkdir(parents=True, exist_ok=True)
-        path = where / (schema.segment_name(START_NS, first) + schema.SEGMENT_SUFFIX)
+        path = capture_file(self.directory, date, self.names[number], name_of(START_NS, first))
+        path.parent.mkdir(parents=True, exist_ok=True)
         groups = (table.slice(n, _GROUP) for n in range(0, len(table), _GROUP))
         with pq.ParquetWriter(
-            path, schema.segment_schema(table.schema), compression="zstd", compression_level=3,
+            path, schema.file_schema(table.schema), compression="zstd", compression_level=3,
             use_dictionary=["hub", "bus", "peer", "reason"],
             column_encoding={"ts_ns": "DELTA_BINARY_PACKED", "cap_seq": "DELTA_BINARY_PACKED"},
         ) as writer:  # fmt: skip
-            for group in contents.told(groups):
+            for group in contents.summarised(groups):
                 writer.write_table(group)
 
     def _count_unknown(self, tokens: NDArray[np.uint32]) -> None:

@@ -84,7 +84,7 @@ class Alternating:
         self.device.open(loop)
         self.recorder.open(loop)
         self.recorder.watch(self.device.hub, "bus device", locate)
-        while not self.recorder.told:
+        while not self.recorder.progress:
             await asyncio.sleep(0.01)
         self.taps, self.device.hub.taps = self.device.hub.taps, ()
         self._write(False)
@@ -183,7 +183,7 @@ async def feed(directory: Path, seconds: float, data_bytes: int, per_batch: int)
     recorder = Recorder("bench", "here", directory, Options(idle=False, keep_bytes=1 << 40))
     recorder.open(asyncio.get_running_loop())
     recorder.watch(hub, "bus bench", locate)
-    while not recorder.told:
+    while not recorder.progress:
         await asyncio.sleep(0.01)
     batches = itertools.cycle(
         from_payloads([pack(PUB, (1, 2, n), os.urandom(data_bytes)) for n in range(per_batch)])

@@ -1,1 +1,1 @@
-"""What a capture holds and how it is read back (docs/capture.md). Nothing here needs Spark."""
+"""Captures: their rows and files, how they are read back, and pcapng (docs/capture.md). Needs no Spark."""

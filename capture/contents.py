@@ -1,7 +1,7 @@
-"""What a segment holds, told at its end: one row for each sort of rows (`schema.Kind.CONTENTS`).
+"""The summary at the end of a capture file: one row for each sort of rows in it (`schema.Kind.CONTENTS`).
 
-So that who was where, what the ledgers say and what recorders missed is known without a pass over all rows.
-The rows are a row group of their own, which Parquet's statistics of `kind` lead readers to.
+With it, jobs know who was where, what the ledgers say and what the recorders missed without a pass over all
+rows. The summary is a row group of its own, which readers find by Parquet's statistics of `kind`.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -10,7 +10,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from capture.schema import CONTENTS, Kind, segment_schema
+from capture.schema import CONTENTS, Kind, file_schema
 
 _SORT: Final = ["boot", "hub", "bus", "dir", "kind", "verdict", "reason", "peer"]
 _FIRST: Final = {
@@ -21,8 +21,8 @@ _FIRST: Final = {
 _AGAIN: Final = {name: (name, "sum" if how.startswith("count") else how) for name, (_, how) in _FIRST.items()}
 
 
-def told(groups: Iterable[pa.Table]) -> Iterator[pa.Table]:
-    """The row groups of a segment: those of its rows (`schema.arrow_schema`), and that of its contents."""
+def summarised(groups: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """Yield the row groups of a capture file: its rows (`schema.arrow_schema`), then the summary."""
     parts = []
     for group in groups:
         parts.append(_sums(group))
@@ -32,7 +32,7 @@ def told(groups: Iterable[pa.Table]) -> Iterator[pa.Table]:
 
 
 def _sums(group: pa.Table) -> pa.Table:
-    """By sort; of frames it is not told who their peers were, of which there may be many."""
+    """Sum rows by sort. Peers are kept of ledgers only: frames may have many."""
     ledger = pc.equal(group["kind"], Kind.LEDGER.value)
     peer = pc.if_else(ledger, group["peer"], pa.scalar(None, pa.string()))
     return _by_sort(group.set_column(group.schema.get_field_index("peer"), "peer", peer), _FIRST)
@@ -44,14 +44,14 @@ def _by_sort(table: pa.Table, how: Mapping[str, tuple[object, str]]) -> pa.Table
 
 
 def _widened(group: pa.Table) -> pa.Table:
-    schema = segment_schema(group.schema)
+    schema = file_schema(group.schema)
     empty = pa.nulls(len(group), schema.field(CONTENTS).type)
     return group.append_column(schema.field(CONTENTS), empty).cast(schema)
 
 
 def _rows(sums: pa.Table, of_rows: pa.Schema) -> pa.Table:
     """Each sort as a row: `count` is the sum, `cap_seq` and `ts_ns` the first, `contents` has the rest."""
-    schema = segment_schema(of_rows)
+    schema = file_schema(of_rows)
     inner = schema.field(CONTENTS).type
     fields = [_array(sums, field) for field in inner]
     columns = {

@@ -1,4 +1,4 @@
-"""What a capture holds: columns, codes, metadata and places of files, in one place for writer and readers.
+"""The rows of a capture: columns, codes and metadata, in one place for its writer and its readers.
 
 Plain data. `pyarrow` is imported when an Arrow schema is asked for, `pyspark` never: it takes the DDL.
 docs/capture.md says the same in words.
@@ -6,7 +6,6 @@ docs/capture.md says the same in words.
 
 from collections.abc import Mapping
 from enum import IntEnum
-from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
@@ -20,15 +19,9 @@ META_VERSION: Final = "buscoupler.capture.version"
 META_GATEWAY: Final = "buscoupler.capture.gateway"
 META_BOOT: Final = "buscoupler.capture.boot"
 META_RECORDER: Final = "buscoupler.capture.recorder"
-META_SOFTWARE: Final = "buscoupler.version"
 
-CAPTURE: Final = "capture"  # under a recorder's directory: finished segments
-JOURNAL: Final = "journal"  # beside it: the open segment, as an Arrow IPC stream
 DATE: Final = "date"  # partitions of the path, so not in the file: date=YYYY-MM-DD, in UTC
 GATEWAY: Final = "gateway"  # gateway=NAME
-SEGMENT_SUFFIX: Final = ".parquet"
-UNFINISHED_SUFFIX: Final = ".parquet.tmp"  # with a leading dot: Spark and pyarrow pass by such names
-JOURNAL_SUFFIX: Final = ".arrows"
 BRIDGE: Final = "bridge "
 """How the names of hubs begin that carry frames from one segment to others."""
 
@@ -43,7 +36,7 @@ class Kind(IntEnum):
     GAP = 2
     """The tap could not keep up: `count` messages have no row. `cap_seq` has a hole as wide before it."""
     CONTENTS = 3
-    """At the end of a segment: what it holds of one sort of rows. Nothing that was recorded."""
+    """At the end of a capture file: how much it holds of one sort of rows. Nothing that was recorded."""
 
 
 class Direction(IntEnum):
@@ -139,7 +132,7 @@ CONTENTS_FIELDS: Final = {
     "kind": ("int16", "SMALLINT"), "rows": ("int64", "BIGINT"), "enveloped": ("int64", "BIGINT"),
     "last_cap_seq": ("int64", "BIGINT"), "last_ns": ("int64", "BIGINT"),
 }  # fmt: skip
-"""A last column of segments, null but in rows of kind 3, with the types' names in Arrow and in Spark."""
+"""The last column of capture files, null but in rows of kind 3; types as Arrow and as Spark name them."""
 _CONTENTS_SQL: Final = ", ".join(f"{name}: {sql}" for name, (_, sql) in CONTENTS_FIELDS.items())
 
 DDL: Final = (
@@ -160,20 +153,10 @@ def arrow_schema(metadata: Mapping[str, str] | None = None) -> "pyarrow.Schema":
     return pa.schema(fields, metadata=dict(metadata) if metadata else None)
 
 
-def segment_schema(rows: "pyarrow.Schema") -> "pyarrow.Schema":
-    """Of a finished segment, from that of its rows: with `contents`, and of this version."""
+def file_schema(rows: "pyarrow.Schema") -> "pyarrow.Schema":
+    """The schema of a capture file, from that of its rows: with `contents`, and of this version."""
     import pyarrow as pa
 
     fields = [pa.field(name, getattr(pa, arrow)()) for name, (arrow, _) in CONTENTS_FIELDS.items()]
     metadata = {**(rows.metadata or {}), META_VERSION.encode(): str(VERSION).encode()}
     return rows.append(pa.field(CONTENTS, pa.struct(fields))).with_metadata(metadata)
-
-
-def segment_name(boot: int, first_cap_seq: int) -> str:
-    """Without a suffix; sorts by time within a gateway, and by number within a boot."""
-    return f"{boot:020d}-{first_cap_seq:015d}"
-
-
-def segment_directory(root: Path, date: str, gateway: str) -> Path:
-    """Where finished segments of a day (`YYYY-MM-DD`, UTC) and gateway are, under a recorder's directory."""
-    return root / CAPTURE / f"{DATE}={date}" / f"{GATEWAY}={gateway}"

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from capture import contents, schema
+from capture.files import capture_file, name_of
 
 START_NS: Final = 1_780_000_000_000_000_000
 FRAMES: Final = 80
@@ -24,14 +25,10 @@ def write(directory: Path, frames: int = FRAMES) -> None:
         schema.META_GATEWAY: "gw",
         schema.META_BOOT: str(START_NS),
     }
-    where = schema.segment_directory(directory, "2026-05-28", "gw")
-    where.mkdir(parents=True)
+    path = capture_file(directory, "2026-05-28", "gw", name_of(START_NS, 0))
+    path.parent.mkdir(parents=True)
     table = pa.Table.from_pylist(rows, schema=schema.arrow_schema(metadata))
-    pq.write_table(
-        pa.concat_tables(contents.told([table])),
-        where / (schema.segment_name(START_NS, 0) + schema.SEGMENT_SUFFIX),
-        compression="zstd",
-    )
+    pq.write_table(pa.concat_tables(contents.summarised([table])), path, compression="zstd")
 
 
 def _rows(number: int, lost: bool) -> list[dict[str, Any]]:

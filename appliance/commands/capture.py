@@ -1,8 +1,8 @@
 """`buscoupler capture`: record any endpoint, turn captures into pcapng, put them back on a link.
 
-capture ENDPOINT... --directory DIR     Parquet segments, as a tap of a topology writes them
+capture ENDPOINT... --directory DIR     Parquet files, as a tap of a topology writes them
 capture ENDPOINT... --pcapng FILE       for Wireshark; - is the standard output
-capture export DIRECTORY FILE           a directory's segments as one pcapng file; - is the standard output
+capture export DIRECTORY FILE           a directory's files as one pcapng file; - is the standard output
 capture replay FILE|DIRECTORY ENDPOINT  the messages of a capture, with the pauses that were between them
 """
 
@@ -23,8 +23,9 @@ from appliance.probe.endpoint import parse_endpoint
 from appliance.probe.replay import replay
 from bus.hub import Hub, Link, Pipe
 from bus.wire.batch import Batch, payloads
+from capture.files import CaptureError
 from capture.pcapng import Packet, Writer
-from capture.reader import CaptureError, read
+from capture.reader import read
 from capture.schema import Direction, Kind
 from devices.tap.process import settle
 from devices.tap.recorder import Locate, Options, Recorder
@@ -41,7 +42,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "words", nargs="+", metavar="WORD", help="endpoints, as `send` and `recv` take them; or as below"
     )
     where = parser.add_mutually_exclusive_group()
-    where.add_argument("--directory", type=Path, metavar="DIR", help="write Parquet segments under DIR")
+    where.add_argument("--directory", type=Path, metavar="DIR", help="write Parquet files under DIR")
     where.add_argument("--pcapng", metavar="FILE", help="write pcapng; - is the standard output")
     parser.add_argument("--gateway", default="here", metavar="NAME", help="our name in the capture (here)")
     parser.add_argument("--seconds", type=float, default=inf, metavar="S", help="stop after S seconds")

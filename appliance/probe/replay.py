@@ -11,8 +11,9 @@ from pathlib import Path
 from appliance.probe.endpoint import parse_endpoint
 from appliance.probe.station import MESSAGE_COST_BYTES, Station, reasons
 from bus.wire.envelope import split
+from capture.files import CaptureError
 from capture.pcapng import Packet
-from capture.reader import CaptureError, read
+from capture.reader import read
 from capture.schema import Direction, Kind
 
 PEER_S = 10.0

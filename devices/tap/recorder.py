@@ -57,7 +57,7 @@ class Recorder:
 
     `state` is `closed`, `up` or `waiting` (no disk, no writer; it goes on trying), `fault` the last trouble,
     `losses` how often the writing process was lost. In messages: `captured` into the ring, `lost` where that
-    was full. `told` is what the writer said last: rows `written`, `segments` finished, files `deleted`.
+    was full. `progress` is the last that the writer reported: rows `written`, `files` finished and `deleted`.
     """
 
     def __init__(self, name: str, gateway: str, directory: Path, options: Options | None = None) -> None:
@@ -67,7 +67,7 @@ class Recorder:
         self.fault = ""
         self.losses = 0
         self.captured = self.lost = 0
-        self.told: dict[str, Any] = {}
+        self.progress: dict[str, Any] = {}
         self.boot = time.time_ns()
         self._watches: list[_Watch] = []
         self._ring: Ring | None = None
@@ -195,7 +195,7 @@ class Recorder:
             watch.owed = gains[-_OWED:]
 
     def _on_line(self, told: dict[str, Any]) -> None:
-        self.told = told
+        self.progress = told
         self._be(told["state"], told["fault"])
 
     def _on_lost(self, why: str) -> None:

@@ -1,56 +1,56 @@
-"""Which finished segments go: the oldest, by what all take together and by age."""
+"""Retention: choose the finished files to delete, the oldest first, until size and age are within bounds."""
 
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from capture.schema import CAPTURE, GATEWAY, SEGMENT_SUFFIX
+from capture.files import CAPTURE, gateway_of, listed
 
 
 class Limits(NamedTuple):
-    """`keep_bytes` of finished segments of one gateway; `keep_s` since the last row; 0: without limit."""
+    """Bounds for the finished files of a gateway: their size, and the age of each. 0 is no limit."""
 
     keep_bytes: int = 0
     keep_s: float = 0.0
 
 
-class Segment(NamedTuple):
+class Finished(NamedTuple):
+    """A finished file, and when it was, in s since 1970."""
+
     path: Path
     size_bytes: int
     finished_s: float
 
 
-def segments(root: Path, gateway: str) -> list[Segment]:
-    """The finished ones of a gateway, oldest first."""
+def measured(root: Path, gateway: str) -> list[Finished]:
+    """Measure the finished files of a gateway, oldest first."""
     found = []
-    for path in sorted(
-        (root / CAPTURE).glob(f"*/{GATEWAY}={gateway}/*{SEGMENT_SUFFIX}"), key=lambda path: path.name
-    ):
-        try:
-            status = path.stat()
-        except FileNotFoundError:
-            continue
-        found.append(Segment(path, status.st_size, status.st_mtime))
+    for path in listed(root / CAPTURE):
+        if gateway_of(path) == gateway:
+            with suppress(FileNotFoundError):
+                status = path.stat()
+                found.append(Finished(path, status.st_size, status.st_mtime))
     return found
 
 
-def expired(found: list[Segment], limits: Limits, now_s: float) -> list[Segment]:
-    """Those that must go; the newest stays, however large it is."""
-    excess = sum(segment.size_bytes for segment in found) - limits.keep_bytes if limits.keep_bytes else 0
+def expired(found: list[Finished], limits: Limits, now_s: float) -> list[Finished]:
+    """Choose those to delete. The newest stays, however large it is."""
+    excess = sum(file.size_bytes for file in found) - limits.keep_bytes if limits.keep_bytes else 0
     gone = []
-    for segment in found[:-1]:
-        if excess > 0 or (limits.keep_s and now_s - segment.finished_s > limits.keep_s):
-            gone.append(segment)
-            excess -= segment.size_bytes
+    for file in found[:-1]:
+        if excess > 0 or (limits.keep_s and now_s - file.finished_s > limits.keep_s):
+            gone.append(file)
+            excess -= file.size_bytes
     return gone
 
 
 def retain(root: Path, gateway: str, limits: Limits) -> int:
-    """Delete what must go, and day directories that are empty then. Returns how many files went."""
-    gone = expired(segments(root, gateway), limits, time.time())
-    for segment in gone:
-        segment.path.unlink(missing_ok=True)
-        for directory in (segment.path.parent, segment.path.parent.parent):
+    """Delete expired files, and directories of days that are empty then. Returns how many files went."""
+    gone = expired(measured(root, gateway), limits, time.time())
+    for file in gone:
+        file.path.unlink(missing_ok=True)
+        for directory in (file.path.parent, file.path.parent.parent):
             try:
                 directory.rmdir()
             except OSError:

@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 from bus.backoff import Backoff
 from bus.errors import words_of
+from capture.files import journal_directory, name_of
 from capture.schema import (
     META_BOOT,
     META_GATEWAY,
@@ -27,13 +28,14 @@ from capture.schema import (
     META_VERSION,
     VERSION,
     arrow_schema,
-    segment_name,
 )
+from devices.tap.finish import finish
+from devices.tap.journal import Journal, leftovers, resume
 from devices.tap.retention import Limits, retain
 from devices.tap.ring import Record, Ring
 from devices.tap.rows import Made, Rows
-from devices.tap.segments import DAY_NS, Journal, finish, journal_directory, leftovers, resume
 
+_DAY_NS = 86_400 * 10**9
 _RETRY_MIN_S, _RETRY_MAX_S = 0.1, 10.0
 _GIVE_UP_S = 5.0  # with rows that the disk does not take, after the gateway has ended
 _STATUS_S = 0.5
@@ -61,13 +63,13 @@ class Settings(NamedTuple):
 
 
 class Finisher(threading.Thread):
-    """Makes segments of journals that nobody writes any more; Arrow lets other threads run meanwhile."""
+    """Makes capture files of closed journals, in a thread: Arrow lets others run meanwhile."""
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(daemon=True)
         self.root, self.gateway = Path(settings.directory), settings.gateway
         self.limits = Limits(settings.keep_bytes, settings.keep_s)
-        self.segments = self.deleted = 0
+        self.files = self.deleted = 0
         self.fault = ""
         self.ending = False
         self.wake = threading.Event()
@@ -87,7 +89,7 @@ class Finisher(threading.Thread):
         fault = ""
         try:
             for path in leftovers(self.root, self.gateway):
-                self.segments += finish(self.root, path) is not None
+                self.files += finish(self.root, path) is not None
             self.deleted += retain(self.root, self.gateway, self.limits)
         except (OSError, ValueError, KeyError) as error:
             fault = words_of(error)
@@ -177,7 +179,7 @@ class Writer:
 
     def _flush(self) -> None:
         """Write what is held; a new file where the day changes. Held until the disk takes it."""
-        for day, records in groupby(self.pending, lambda record: record.ts_ns // DAY_NS):
+        for day, records in groupby(self.pending, lambda record: record.ts_ns // _DAY_NS):
             if day != self.day:
                 self.rotate()
             self.day = day
@@ -227,12 +229,12 @@ class Writer:
         if self.journal is None:
             settings = self.settings
             directory = journal_directory(self.root, settings.gateway)
-            self.journal = Journal(directory, segment_name(settings.boot, first_row), self.schema)
+            self.journal = Journal(directory, name_of(settings.boot, first_row), self.schema)
             self.journal_s = time.monotonic()
         return self.journal
 
     def rotate(self) -> None:
-        """Close the open journal; it becomes a segment."""
+        """Close the open journal; it becomes a capture file."""
         if self.journal is not None:
             self.journal.close()
             self.journal = None
@@ -245,7 +247,7 @@ class Writer:
             "state": "waiting" if fault else "up",
             "fault": fault,
             "written": self.written,
-            "segments": self.finisher.segments,
+            "files": self.finisher.files,
             "deleted": self.finisher.deleted,
         }
         words = json.dumps(state)

@@ -9,6 +9,7 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from capture.files import listed
 from pipeline import read as capture
 from pipeline.engine import sail, session
 from pipeline.engine.jvm import Jvm
@@ -80,7 +81,7 @@ def opened(options: argparse.Namespace) -> "Iterator[tuple[SparkSession, str, Pr
         tell("starting Spark on this machine")
     try:
         if not capture.is_remote(where):
-            capture.check(capture.segments(where))
+            capture.check(where)
     except BaseException:
         if local is not None:
             local.close()
@@ -123,16 +124,13 @@ def _cause(text: str) -> str:
 
 
 def _is_small(where: str) -> bool:
-    return (
-        not capture.is_remote(where) and sum(p.stat().st_size for p in capture.segments(where)) < QUICK_BYTES
-    )
+    return not capture.is_remote(where) and capture.size_bytes(where) < QUICK_BYTES
 
 
 def _size(where: str) -> str:
     if capture.is_remote(where):
         return where
-    paths = capture.segments(where)
-    return f"{len(paths)} segments, {sum(p.stat().st_size for p in paths) / 1e6:.1f} MB"
+    return f"{len(listed(Path(where)))} files, {capture.size_bytes(where) / 1e6:.1f} MB"
 
 
 def _show(options: argparse.Namespace, tables: Tables, tell: Progress) -> int:

@@ -1,26 +1,17 @@
-"""What segments tell of themselves, beside what a pass over all of their rows finds."""
+"""The summary at the end of a capture file, beside what its rows add up to."""
 
 from collections import defaultdict
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
-pytest.importorskip("pyspark")
+pytest.importorskip("pyarrow")
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from benchmarks.planted import Plan, generate
 from capture import schema
-from capture.contents import told
+from capture.contents import summarised
 from capture.schema import Kind
-from pipeline import read as capture
-from pipeline import survey
-from tests.pipeline.conftest import plan
-
-if TYPE_CHECKING:
-    from pyspark.sql import Row, SparkSession
 
 Rows = list[dict[str, Any]]
 METADATA = {schema.META_VERSION: "1", schema.META_GATEWAY: "gw"}
@@ -53,7 +44,7 @@ def by_hand(rows: Rows) -> dict[tuple[Any, ...], tuple[int, ...]]:
     }  # fmt: skip
 
 
-def as_told(rows: Rows) -> dict[tuple[Any, ...], tuple[int, ...]]:
+def as_summarised(rows: Rows) -> dict[tuple[Any, ...], tuple[int, ...]]:
     found: dict[tuple[Any, ...], tuple[int, ...]] = {}
     for row in rows:
         of = row["contents"]
@@ -65,58 +56,14 @@ def as_told(rows: Rows) -> dict[tuple[Any, ...], tuple[int, ...]]:
     return found
 
 
-def test_a_segment_tells_each_sort_of_its_rows() -> None:
+def test_a_file_ends_with_a_row_for_each_sort_of_its_rows() -> None:
     table = pa.Table.from_pylist(made(200), schema=schema.arrow_schema(METADATA))
-    *groups, last = told([table.slice(0, 120), table.slice(120)])
+    *groups, last = summarised([table.slice(0, 120), table.slice(120)])
     assert pa.concat_tables(groups).drop_columns([schema.CONTENTS]).to_pylist() == table.to_pylist()
     assert {row["kind"] for row in last.to_pylist()} == {Kind.CONTENTS}
-    assert as_told(last.to_pylist()) == by_hand(made(200))
+    assert as_summarised(last.to_pylist()) == by_hand(made(200))
     assert last.schema.metadata[schema.META_VERSION.encode()] == str(schema.VERSION).encode()
 
 
-def test_nothing_tells_nothing() -> None:
-    assert list(told([])) == []
-
-
-@pytest.fixture
-def planted(tmp_path: Path) -> str:
-    generate(tmp_path, Plan(rows=20_000))
-    return capture.root(str(tmp_path))
-
-
-def same(found: "list[Row]") -> set[tuple[Any, ...]]:
-    return {tuple(value for name, value in row.asDict().items() if name != "tellers") for row in found}
-
-
-def is_told(found: "list[Row]") -> bool:
-    return any(row.tellers for row in found)
-
-
-def test_it_is_what_a_pass_over_all_rows_finds(spark: "SparkSession", planted: str) -> None:
-    rows = capture.read(spark, planted)
-    found = survey.look(rows)
-    assert is_told(found)
-    assert same(found) == same(survey.survey(rows).collect())
-
-
-def without_contents(path: Path) -> None:
-    table = pq.read_table(path, partitioning=None)
-    kept = table.filter(pa.compute.not_equal(table["kind"], Kind.CONTENTS.value))
-    pq.write_table(kept.drop_columns([schema.CONTENTS]), path)
-
-
-def test_one_segment_of_an_earlier_version_makes_it_a_pass(spark: "SparkSession", planted: str) -> None:
-    before = same(survey.look(capture.read(spark, planted)))
-    without_contents(capture.segments(planted)[0])
-    found = survey.look(capture.read(spark, planted))
-    assert not is_told(found)
-    assert same(found) == before
-
-
-def test_it_is_read_without_the_rows(spark: "SparkSession", planted: str) -> None:
-    """The rows' group says that no contents are in it."""
-    for path in capture.segments(planted):
-        kinds = [pq.read_metadata(path).row_group(n).column(3).statistics for n in range(2)]
-        assert [(one.min, one.max) for one in kinds[1:]] == [(Kind.CONTENTS, Kind.CONTENTS)]
-        assert kinds[0].max < Kind.CONTENTS
-    assert "EqualTo(kind,3)" in plan(survey.told(capture.read(spark, planted)))
+def test_no_rows_have_no_summary() -> None:
+    assert list(summarised([])) == []

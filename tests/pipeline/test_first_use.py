@@ -28,21 +28,21 @@ def complaint(capsys: pytest.CaptureFixture[str], *words: str) -> str:
 
 
 @pytest.fixture
-def segment(tmp_path: Path) -> Path:
+def file(tmp_path: Path) -> Path:
     sample.write(tmp_path)
     return next(tmp_path.rglob("*.parquet"))
 
 
 @pytest.mark.parametrize("job", ["audit", "latency", "rates", "last", "failovers", "report"])
 def test_a_wrong_path(capsys: pytest.CaptureFixture[str], job: str) -> None:
-    assert complaint(capsys, job, "/nowhere") == "buscoupler: /nowhere: there is no such directory"
+    assert complaint(capsys, job, "/nowhere") == "buscoupler: /nowhere: there is no such file or directory"
 
 
-def test_a_connect_server_that_is_not_there(capsys: pytest.CaptureFixture[str], segment: Path) -> None:
+def test_a_connect_server_that_is_not_there(capsys: pytest.CaptureFixture[str], file: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # and nobody listens
         url = f"sc://127.0.0.1:{taken.getsockname()[1]}"
-        told = complaint(capsys, "audit", str(segment.parents[3]), "--remote", url)
+        told = complaint(capsys, "audit", str(file.parents[3]), "--remote", url)
     assert told == f"buscoupler: {url}: connection refused"
 
 
@@ -50,27 +50,25 @@ def test_a_directory_without_a_capture(capsys: pytest.CaptureFixture[str], tmp_p
     assert "no capture in it" in complaint(capsys, "audit", str(tmp_path))
 
 
-def test_an_unreadable_segment(capsys: pytest.CaptureFixture[str], tmp_path: Path, segment: Path) -> None:
-    segment.write_bytes(segment.read_bytes()[:-100])
+def test_an_unreadable_file(capsys: pytest.CaptureFixture[str], tmp_path: Path, file: Path) -> None:
+    file.write_bytes(file.read_bytes()[:-100])
     told = complaint(capsys, "audit", str(tmp_path))
-    assert told.startswith(f"buscoupler: {segment}: unreadable segment (")
+    assert told.startswith(f"buscoupler: {file}: unreadable (")
 
 
-def test_a_segment_of_a_later_version(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, segment: Path
-) -> None:
-    table = pq.read_table(segment, partitioning=None)
+def test_a_file_of_a_later_version(capsys: pytest.CaptureFixture[str], tmp_path: Path, file: Path) -> None:
+    table = pq.read_table(file, partitioning=None)
     later = {**(table.schema.metadata or {}), schema.META_VERSION.encode(): b"9"}
-    pq.write_table(table.replace_schema_metadata(later), segment)
+    pq.write_table(table.replace_schema_metadata(later), file)
     told = complaint(capsys, "audit", str(tmp_path))
-    assert f"capture schema 9, and this program knows up to {schema.VERSION}: update buscoupler" in told
+    assert f"capture schema 9, and this program reads up to {schema.VERSION}: update buscoupler" in told
 
 
 def test_a_parquet_file_of_somebody_else(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, segment: Path
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, file: Path
 ) -> None:
-    pq.write_table(pq.read_table(segment, partitioning=None).replace_schema_metadata(None), segment)
-    assert "no segment of a capture" in complaint(capsys, "audit", str(tmp_path))
+    pq.write_table(pq.read_table(file, partitioning=None).replace_schema_metadata(None), file)
+    assert "a Parquet file, but not of a capture" in complaint(capsys, "audit", str(tmp_path))
 
 
 def no_java(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -81,7 +79,7 @@ def no_java(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 def test_no_java(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, segment: Path
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, file: Path
 ) -> None:
     no_java(monkeypatch, tmp_path)
     told = complaint(capsys, "latency", str(tmp_path))
@@ -92,7 +90,7 @@ def test_no_java(
 
 
 def test_a_client_without_spark(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, segment: Path
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, file: Path
 ) -> None:
     monkeypatch.delenv("PYSPARK_GATEWAY_PORT", raising=False)
     monkeypatch.setattr(jars, "spark_home", lambda: tmp_path)

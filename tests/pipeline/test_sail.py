@@ -144,7 +144,7 @@ def test_ctrl_c_ends_command_and_sail(tmp_path: Path) -> None:
     command = subprocess.Popen(words, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT)
     assert command.stderr
     assert "on Sail" in command.stderr.readline()
-    assert "segments" in command.stderr.readline()
+    assert "files" in command.stderr.readline()
     command.send_signal(signal.SIGINT)
     out, said = command.communicate(timeout=LIMIT_S)
     assert (command.returncode, out) == (-signal.SIGINT, "")

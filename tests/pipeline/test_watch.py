@@ -23,6 +23,7 @@ import pyarrow.parquet as pq
 from benchmarks import planted
 from bus.client.socket import Bus
 from capture import schema
+from capture.files import capture_file, name_of
 from pipeline import read as capture
 from pipeline import sample
 from pipeline.errors import PipelineError
@@ -106,7 +107,7 @@ def test_a_rule_that_is_no_condition_is_one_clear_line(spark: "SparkSession", wh
 
 
 def segment(directory: Path, number: int, *values: tuple[float, float]) -> Path:
-    """A segment that lands: (seconds, value) for each frame that came onto a bus."""
+    """A file that lands: (seconds, value) for each frame that came onto a bus."""
     metadata = {schema.META_VERSION: "1", schema.META_GATEWAY: "gw", schema.META_BOOT: "0"}
     common = {"boot": 0, "kind": 0, "hub": "bus plant", "bus": "plant", "peer": "a", "dir": 0, "count": 1,
               "verdict": 0, "message_bytes": 24, "type": 1, "tokens": [1, 2]}  # fmt: skip
@@ -116,9 +117,8 @@ def segment(directory: Path, number: int, *values: tuple[float, float]) -> Path:
         for n, (seconds, value) in enumerate(values)
     ]  # fmt: skip
     day = datetime.fromtimestamp(sample.START_NS / 1e9, UTC).strftime("%Y-%m-%d")
-    where = schema.segment_directory(directory, day, "gw")
-    where.mkdir(parents=True, exist_ok=True)
-    path = where / (schema.segment_name(0, number) + schema.SEGMENT_SUFFIX)
+    path = capture_file(directory, day, "gw", name_of(0, number))
+    path.parent.mkdir(parents=True, exist_ok=True)
     pq.write_table(pa.Table.from_pylist(rows, schema=schema.arrow_schema(metadata)), path)
     return path
 

@@ -113,7 +113,7 @@ def test_the_pauses_are_kept() -> None:
         (["export", "{tmp}/two.pcapng", "/nowhere/x"], "/nowhere/x: No such file"),
         (["replay", "{tmp}/two.pcapng", "tcp://127.0.0.1:1"], "--hub 'bus q' --bus 'bus p': 1 messages"),
         (["replay", "{tmp}/two.pcapng", "tcp://127.0.0.1:1", "--hub", "bus x"], "no such messages in it"),
-        (["export", "{tmp}", "-"], "no segments"),
+        (["export", "{tmp}", "-"], "no capture in it"),
         (["replay", "{tmp}/text", "tcp://127.0.0.1:1"], "text: not a pcapng file"),
     ],
 )
@@ -126,7 +126,7 @@ def test_what_is_wrong_is_one_clear_line(
     assert text in capsys.readouterr().err
 
 
-def test_a_segment_of_a_later_version_is_refused_by_name(
+def test_a_file_of_a_later_version_is_refused_by_name(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     import pyarrow as pa
@@ -135,16 +135,20 @@ def test_a_segment_of_a_later_version_is_refused_by_name(
     from capture.schema import META_VERSION, arrow_schema
 
     for name, metadata, text in (
-        ("later", {META_VERSION: "99"}, "schema version 99; this version reads up to 2"),
-        ("other", None, "not a capture of buscoupler"),
+        (
+            "later",
+            {META_VERSION: "99"},
+            "capture schema 99, and this program reads up to 2: update buscoupler",
+        ),
+        ("other", None, "a Parquet file, but not of a capture"),
     ):
-        path = tmp_path / name / "gateway=gw" / "1-0.parquet"
+        path = tmp_path / name / "date=2026-01-01" / "gateway=gw" / "1-0.parquet"
         path.parent.mkdir(parents=True)
         schema = pa.schema([pa.field("x", pa.int64())]) if metadata is None else arrow_schema(metadata)
         parquet.write_table(schema.empty_table(), path)
         assert main(["capture", "export", str(tmp_path / name), str(tmp_path / "x")]) == 1
         assert text in capsys.readouterr().err
-    (tmp_path / "later" / "gateway=gw" / "1-0.parquet").write_bytes(b"torn")
+    (tmp_path / "later" / "date=2026-01-01" / "gateway=gw" / "1-0.parquet").write_bytes(b"torn")
     assert main(["capture", "export", str(tmp_path / "later"), str(tmp_path / "x")]) == 1
     assert "1-0.parquet" in capsys.readouterr().err
 

@@ -38,13 +38,13 @@ def locate(pipe: Pipe | None) -> tuple[str, str, Direction]:
     return "bus plant", pipe.name if pipe else "", Direction.RX
 
 
-def segments_in(root: Path) -> list[Path]:
+def files_in(root: Path) -> list[Path]:
     return sorted(root.rglob("*.parquet"), key=lambda path: path.name)
 
 
 def rows_in(root: Path) -> list[dict[str, Any]]:
-    """All rows of all finished segments, by number, without what segments tell of themselves."""
-    every = [row for path in segments_in(root) for row in parquet.ParquetFile(path).read().to_pylist()]
+    """All rows of all finished files, by number, without their contents' summaries."""
+    every = [row for path in files_in(root) for row in parquet.ParquetFile(path).read().to_pylist()]
     rows = [row for row in every if row["kind"] != Kind.CONTENTS]
     return sorted(rows, key=lambda row: (row["boot"], row["cap_seq"]))
 

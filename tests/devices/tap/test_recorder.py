@@ -16,11 +16,11 @@ from pyarrow import parquet
 from bus.hub import Hub
 from capture.reader import message_of
 from capture.schema import META_GATEWAY, META_VERSION, VERSION, Kind
+from devices.tap.journal import batches_of, leftovers
 from devices.tap.process import settle
 from devices.tap.recorder import Options, Recorder
-from devices.tap.segments import batches_of, leftovers
 from tests.bridges.support import until
-from tests.devices.tap.tap_support import joined, locate, numbered, rows_in, say, segments_in
+from tests.devices.tap.tap_support import files_in, joined, locate, numbered, rows_in, say
 
 FAST = Options(ring_bytes=1 << 20, flush_s=0.05, idle=False)
 
@@ -45,7 +45,7 @@ def frames(directory: Path) -> list[bytes]:
 
 
 def has(recorder: Recorder, what: str, count: int) -> bool:
-    return bool(recorder.told.get(what, 0) >= count)
+    return bool(recorder.progress.get(what, 0) >= count)
 
 
 def lost_more_than(recorder: Recorder, losses: int) -> bool:
@@ -58,17 +58,17 @@ def writer_of(recorder: Recorder) -> int:
     return recorder.writer.pid
 
 
-async def test_all_that_passes_is_in_a_finished_segment(tmp_path: Path) -> None:
+async def test_all_that_passes_is_in_a_finished_file(tmp_path: Path) -> None:
     async with recording(tmp_path) as (recorder, hub):
         a, b = joined(hub, "a"), joined(hub, "b")
         say(hub, a, numbered(0, 300))
         say(hub, b, numbered(300, 2))
     assert frames(tmp_path) == numbered(0, 302)
     assert (recorder.captured, recorder.lost, recorder.state) == (302, 0, "closed")
-    (segment,) = segments_in(tmp_path)
-    assert segment.parent.name == "gateway=gw"
-    assert segment.name == f"{recorder.boot:020d}-{0:015d}.parquet"
-    metadata = parquet.ParquetFile(segment).schema_arrow.metadata
+    (file,) = files_in(tmp_path)
+    assert file.parent.name == "gateway=gw"
+    assert file.name == f"{recorder.boot:020d}-{0:015d}.parquet"
+    metadata = parquet.ParquetFile(file).schema_arrow.metadata
     assert metadata[META_GATEWAY.encode()] == b"gw"
     assert metadata[META_VERSION.encode()] == str(VERSION).encode()
     assert not leftovers(tmp_path, "gw")
@@ -94,15 +94,15 @@ async def test_ledgers_are_rows_also_of_a_pipe_that_left(tmp_path: Path) -> None
     }
 
 
-async def test_segments_rotate_and_the_oldest_go(tmp_path: Path) -> None:
+async def test_files_rotate_and_the_oldest_go(tmp_path: Path) -> None:
     options = FAST._replace(file_bytes=1, keep_bytes=1)
     async with recording(tmp_path, options) as (recorder, hub):
         a = joined(hub, "a")
         for round in range(3):
             say(hub, a, numbered(100 * round, 100))
-            await until(partial(has, recorder, "segments", round + 1))
-    assert len(segments_in(tmp_path)) == 1
-    assert recorder.told["deleted"] >= 1
+            await until(partial(has, recorder, "files", round + 1))
+    assert len(files_in(tmp_path)) == 1
+    assert recorder.progress["deleted"] >= 1
 
 
 @pytest.mark.parametrize("file_bytes", [1, 1 << 30])
@@ -119,7 +119,7 @@ async def test_a_killed_writer_is_replaced_and_nothing_is_lost_or_doubled(
             os.kill(writer_of(recorder), signal.SIGKILL)
             await until(partial(lost_more_than, recorder, losses))
             assert recorder.state == "waiting"
-            recorder.told = {}
+            recorder.progress = {}
             await until(lambda: recorder.state == "up")
     assert frames(tmp_path) == numbered(0, sent)
     assert [row["cap_seq"] for row in rows_in(tmp_path)] == list(range(len(rows_in(tmp_path))))
@@ -128,13 +128,13 @@ async def test_a_killed_writer_is_replaced_and_nothing_is_lost_or_doubled(
 async def test_a_stopped_writer_costs_rows_and_the_capture_says_how_many(tmp_path: Path) -> None:
     async with recording(tmp_path) as (recorder, hub):
         a, sent = joined(hub, "a"), 0
-        await until(lambda: bool(recorder.told))
+        await until(lambda: bool(recorder.progress))
         os.kill(writer_of(recorder), signal.SIGSTOP)
         while recorder.lost < 1000:
             say(hub, a, numbered(sent, 100))
             sent += 100
         os.kill(writer_of(recorder), signal.SIGCONT)
-        await until(lambda: recorder.told.get("written", 0) >= recorder.captured)
+        await until(lambda: recorder.progress.get("written", 0) >= recorder.captured)
         say(hub, a, numbered(sent, 1))
     rows = rows_in(tmp_path)
     gaps = [row for row in rows if row["kind"] == Kind.GAP]
@@ -162,7 +162,7 @@ GATEWAY = """
 import asyncio, os, signal, sys
 from pathlib import Path
 from bus.hub import Hub
-from devices.tap import Options, Recorder
+from devices.tap.recorder import Options, Recorder
 from tests.devices.tap.tap_support import joined, locate, numbered, say
 
 async def main():
@@ -172,7 +172,7 @@ async def main():
     recorder.watch(hub, "bus plant", locate)
     a = joined(hub, "a")
     say(hub, a, numbered(0, 5000))
-    while recorder.told.get("written", 0) < 5000:
+    while recorder.progress.get("written", 0) < 5000:
         await asyncio.sleep(0.01)
     say(hub, a, numbered(5000, 5000))
     print(recorder.writer.pid, flush=True)
@@ -219,7 +219,7 @@ async def test_killed_with_its_writer_it_loses_the_end_only_and_the_next_finishe
     with journal.open("ab") as file:
         file.write(b"\xff\xff\xff\xff\x90\x00\x00\x00torn")
     async with recording(tmp_path) as (recorder, _):
-        await until(lambda: recorder.told.get("segments", 0) == 1)
+        await until(lambda: recorder.progress.get("files", 0) == 1)
     got = frames(tmp_path)
     assert 5000 <= len(got) <= whole
     assert got == numbered(0, len(got))
@@ -229,7 +229,7 @@ async def test_killed_with_its_writer_it_loses_the_end_only_and_the_next_finishe
 async def test_a_journal_that_somebody_writes_is_left_alone(tmp_path: Path) -> None:
     async with recording(tmp_path) as (first, hub):
         say(hub, joined(hub, "a"), numbered(0, 10))
-        await until(lambda: first.told.get("written", 0) >= 10)
+        await until(lambda: first.progress.get("written", 0) >= 10)
         async with recording(tmp_path) as (_, other):
             say(other, joined(other, "b"), numbered(50, 5))
         assert frames(tmp_path) == numbered(50, 5)

@@ -10,11 +10,12 @@ import pytest
 
 from bus.wire.batch import from_payloads
 from capture.schema import Kind
-from devices.tap.retention import Limits, Segment, expired, retain
+from devices.tap.finish import finish
+from devices.tap.journal import batches_of, leftovers
+from devices.tap.retention import Finished, Limits, expired, retain
 from devices.tap.ring import Place, Ring
-from devices.tap.segments import batches_of, finish, leftovers
 from devices.tap.writer import Settings, Writer
-from tests.devices.tap.tap_support import numbered, rows_in, segments_in
+from tests.devices.tap.tap_support import files_in, numbered, rows_in
 
 DAY_NS = 86_400 * 10**9
 
@@ -58,7 +59,7 @@ def test_a_row_is_in_its_own_day_s_directory(ring: Ring, tmp_path: Path) -> None
     put(ring, 2, DAY_NS - 5, numbered(5, 1))  # the clock was set back
     take(made, ring)
     finish_all(made, tmp_path)
-    days = [(path.parent.parent.name, path.name[-23:-8]) for path in segments_in(tmp_path)]
+    days = [(path.parent.parent.name, path.name[-23:-8]) for path in files_in(tmp_path)]
     assert days == [
         ("date=1970-01-01", "0" * 15),
         ("date=1970-01-02", "0" * 14 + "3"),
@@ -150,7 +151,7 @@ def test_an_empty_journal_leaves_nothing(tmp_path: Path) -> None:
 
 
 def test_what_retention_lets_go(tmp_path: Path) -> None:
-    found = [Segment(tmp_path / str(n), 100, 1000.0 + n) for n in range(5)]
+    found = [Finished(tmp_path / str(n), 100, 1000.0 + n) for n in range(5)]
     assert expired(found, Limits(), 9e9) == []
     assert expired(found, Limits(keep_bytes=500), 1010) == []
     assert expired(found, Limits(keep_bytes=301), 1010) == found[:2]

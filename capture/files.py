@@ -1,0 +1,107 @@
+"""Where the files of a capture are, how they are named, and whether they can be read.
+
+    DIRECTORY/capture/date=YYYY-MM-DD/gateway=NAME/BOOT-FIRST_CAP_SEQ.parquet    capture files: finished
+    DIRECTORY/journal/gateway=NAME/BOOT-FIRST_CAP_SEQ.arrows                     journals: being written
+
+Every writer takes its names from here, and every reader its files. `pyarrow` is imported when one is opened.
+"""
+
+import stat
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from bus.errors import BusError
+from capture.schema import DATE, GATEWAY, META_VERSION, VERSION
+
+if TYPE_CHECKING:
+    from pyarrow.parquet import ParquetFile
+
+CAPTURE: Final = "capture"
+JOURNAL: Final = "journal"
+FILE_SUFFIX: Final = ".parquet"
+UNFINISHED_SUFFIX: Final = ".parquet.tmp"  # with a leading dot: Spark and pyarrow pass by such names
+JOURNAL_SUFFIX: Final = ".arrows"
+
+
+class CaptureError(BusError, ValueError):
+    """A capture that cannot be read or written; the text says which file, and why."""
+
+
+def name_of(boot: int, first_cap_seq: int) -> str:
+    """Name a file, without suffix. Names sort by time within a gateway, and by number within a boot."""
+    return f"{boot:020d}-{first_cap_seq:015d}"
+
+
+def capture_file(root: Path, date: str, gateway: str, name: str) -> Path:
+    """The finished file `name` of a day (`YYYY-MM-DD`, UTC), under a recorder's directory `root`."""
+    return root / CAPTURE / f"{DATE}={date}" / f"{GATEWAY}={gateway}" / f"{name}{FILE_SUFFIX}"
+
+
+def journal_directory(root: Path, gateway: str) -> Path:
+    """Where a gateway's journals are, under a recorder's directory `root`."""
+    return root / JOURNAL / f"{GATEWAY}={gateway}"
+
+
+def gateway_of(path: Path) -> str:
+    """The gateway that a capture file's directory names."""
+    return path.absolute().parent.name.removeprefix(f"{GATEWAY}=")
+
+
+def boot_of(path: Path) -> str:
+    """The run of a recorder that a file's name begins with."""
+    return path.name.partition("-")[0]
+
+
+def listed(directory: Path) -> list[Path]:
+    """List the capture files below `directory`, which may be none: by gateway, each in the order of time."""
+    found = (path for path in directory.rglob(f"*{FILE_SUFFIX}") if _is_in_place(path))
+    return sorted(found, key=lambda path: (gateway_of(path), path.name))
+
+
+def _is_in_place(path: Path) -> bool:
+    *_, date, gateway, name = path.absolute().parts
+    return date.startswith(f"{DATE}=") and gateway.startswith(f"{GATEWAY}=") and name[0] not in "._"
+
+
+def finished(directory: Path) -> list[Path]:
+    """List as `listed` does. Raises `CaptureError` if there is no such directory, or no file in it."""
+    if not directory.exists():
+        raise CaptureError(f"{directory}: there is no such file or directory")
+    if not directory.is_dir():
+        raise CaptureError(f"{directory}: not a directory; give the recorder's, which holds {CAPTURE}/")
+    found = listed(directory)
+    if not found and any(directory.rglob(f"{GATEWAY}=*")):
+        raise CaptureError(
+            f"{directory}: no finished file yet; a recorder closes one a minute and at its end"
+        )
+    if not found:
+        raise CaptureError(f"{directory}: no capture in it (no {DATE}=*/{GATEWAY}=*/*{FILE_SUFFIX})")
+    return found
+
+
+@contextmanager
+def opened(path: Path) -> "Iterator[ParquetFile]":
+    """Open a capture file and check its version. Raises `CaptureError`, and so does reading in the block."""
+    from pyarrow import ArrowException
+    from pyarrow.parquet import ParquetFile
+
+    try:
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise CaptureError(f"{path}: not a file")
+        with ParquetFile(path) as file:
+            _check_version(path, file.metadata.metadata or {})
+            yield file
+    except (OSError, ArrowException) as error:
+        raise CaptureError(f"{path}: unreadable ({str(error).splitlines()[0][:120]})") from error
+
+
+def _check_version(path: Path, metadata: Mapping[bytes, bytes]) -> None:
+    version = metadata.get(META_VERSION.encode(), b"").decode()
+    if not version.isdigit():
+        raise CaptureError(f"{path}: a Parquet file, but not of a capture")
+    if int(version) > VERSION:
+        raise CaptureError(
+            f"{path}: capture schema {version}, and this program reads up to {VERSION}: update buscoupler"
+        )

@@ -1,0 +1,118 @@
+"""Journals: rows that are not in a capture file yet, in files that survive a torn tail. Needs pyarrow.
+
+A journal is an Arrow IPC stream (lz4): whole batches, appended and synced, locked by the process that writes.
+"""
+
+import fcntl
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+
+from capture.files import JOURNAL_SUFFIX, boot_of, journal_directory, name_of
+
+_NEXT = "next"
+
+
+class Journal:
+    """An open journal. `add` encodes a batch, `sync` writes what was added to the file, or tries it again."""
+
+    def __init__(self, directory: Path, name: str, schema: pa.Schema) -> None:
+        directory.mkdir(parents=True, exist_ok=True)
+        self._file = _create(directory / f"{name}{JOURNAL_SUFFIX}")
+        self._sink = _Sink()
+        options = pa.ipc.IpcWriteOptions(compression="lz4")
+        self._stream = pa.ipc.new_stream(self._sink, schema, options=options)
+        self.size_bytes = 0
+
+    def add(self, batch: pa.RecordBatch, next_number: int) -> None:
+        """Encode a batch; the ring's record `next_number` is the first that is not in it."""
+        self._stream.write_batch(batch, custom_metadata={_NEXT: str(next_number)})
+
+    def sync(self) -> None:
+        """Append and sync. Raises `OSError`; the file is then as it was, and what was added is kept."""
+        data = b"".join(self._sink.parts)
+        self._sink.parts = [data]
+        try:
+            self._append(data)
+        except OSError:
+            os.ftruncate(self._file, self.size_bytes)
+            raise
+        self._sink.parts = []
+        self.size_bytes += len(data)
+
+    def _append(self, data: bytes) -> None:
+        written, view = 0, memoryview(data)
+        while written < len(data):
+            written += os.pwrite(self._file, view[written:], self.size_bytes + written)
+        os.fsync(self._file)
+
+    def close(self) -> None:
+        """Release the lock, so that the file can be finished."""
+        os.close(self._file)
+
+
+class _Sink:
+    """A file for pyarrow that gathers what is written."""
+
+    closed = False
+
+    def __init__(self) -> None:
+        self.parts: list[bytes] = []
+
+    def write(self, data: bytes) -> int:
+        self.parts.append(bytes(data))
+        return len(data)
+
+    def flush(self) -> None: ...
+    def close(self) -> None: ...
+    def writable(self) -> bool:
+        return True
+
+    def readable(self) -> bool:
+        return False
+
+    def seekable(self) -> bool:
+        return False
+
+
+def _create(path: Path) -> int:
+    """Create an empty, locked file. Try again if another process took it for a leftover and deleted it.
+
+    A file that already has this name holds no whole batch: otherwise the next row would have another number.
+    """
+    while True:
+        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640)
+        fcntl.flock(file, fcntl.LOCK_EX)
+        if os.fstat(file).st_nlink:
+            os.ftruncate(file, 0)
+            return file
+        os.close(file)
+
+
+def leftovers(root: Path, gateway: str) -> list[Path]:
+    """List the journals of `gateway`, oldest first, those being written included."""
+    return sorted(journal_directory(root, gateway).glob(f"*{JOURNAL_SUFFIX}"))
+
+
+def batches_of(path: Path) -> Iterator[tuple[pa.RecordBatch, int]]:
+    """Read the whole batches of a journal, each with the next record's number. A torn tail is left out."""
+    with pa.OSFile(str(path)) as file:
+        try:
+            stream = pa.ipc.open_stream(file)
+            while True:
+                batch, metadata = stream.read_next_batch_with_custom_metadata()
+                yield batch, int(metadata[_NEXT.encode()])
+        except (StopIteration, pa.ArrowInvalid, OSError):
+            return
+
+
+def resume(root: Path, gateway: str, boot: int) -> tuple[int, int]:
+    """Find the numbers of the next record and the next row, after the journals of this run of a recorder."""
+    number = row = 0
+    for path in leftovers(root, gateway):
+        if boot_of(path) == name_of(boot, 0).partition("-")[0]:
+            for batch, next_number in batches_of(path):
+                number, row = next_number, batch["cap_seq"][-1].as_py() + 1
+    return number, row

@@ -1,0 +1,82 @@
+"""Which files are a capture's, in which order, and what is said of those that are not."""
+
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("pyarrow")
+
+from capture import files
+from capture.files import CaptureError
+from capture.reader import read
+from pipeline import read as pipeline
+
+DAYS = ("2026-01-01", "2026-01-02")
+
+
+@pytest.fixture
+def capture(tmp_path: Path) -> Path:
+    """Files of two gateways on two days, and some that belong to nobody."""
+    for day in DAYS:
+        for gateway in ("b", "a"):
+            path = files.capture_file(tmp_path, day, gateway, files.name_of(int(day[-1]), 0))
+            path.parent.mkdir(parents=True)
+            path.touch()
+            path.with_name(f".{path.name}.tmp").touch()
+            path.with_name(f"_{path.name}").touch()
+    (tmp_path / "copy.parquet").touch()
+    return tmp_path
+
+
+def test_files_are_listed_by_gateway_and_time(capture: Path) -> None:
+    found = [(files.gateway_of(path), int(files.boot_of(path))) for path in files.listed(capture)]
+    assert found == [("a", 1), ("a", 2), ("b", 1), ("b", 2)]
+    assert files.listed(capture / files.CAPTURE) == files.listed(capture)
+
+
+def test_a_day_is_a_directory_of_files_too(capture: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    day = capture / files.CAPTURE / f"date={DAYS[0]}"
+    assert [files.gateway_of(path) for path in files.listed(day)] == ["a", "b"]
+    monkeypatch.chdir(day / "gateway=a")
+    assert [files.gateway_of(path) for path in files.listed(Path())] == ["a"]
+
+
+def test_jobs_read_the_directory_of_the_days(capture: Path) -> None:
+    days = str(capture / files.CAPTURE)
+    assert pipeline.root(str(capture)) == pipeline.root(days) == days
+
+
+@pytest.mark.parametrize(
+    ("directory", "text"),
+    [
+        ("nowhere", "there is no such file or directory"),
+        ("empty", "no capture in it"),
+        ("begun", "no finished file yet"),
+    ],
+)
+def test_both_readers_complain_alike(tmp_path: Path, directory: str, text: str) -> None:
+    (tmp_path / "empty").mkdir()
+    files.journal_directory(tmp_path / "begun", "gw").mkdir(parents=True)
+    said = []
+    for reads in (lambda: list(read(tmp_path / directory)), lambda: pipeline.root(str(tmp_path / directory))):
+        with pytest.raises(CaptureError, match=text) as complaint:
+            reads()
+        said.append(str(complaint.value))
+    assert said[0] == said[1]
+
+
+def test_files_are_checked_alike(capture: Path) -> None:
+    said = []
+    for reads in (lambda: list(read(capture)), lambda: pipeline.check(str(capture))):
+        with pytest.raises(CaptureError, match="unreadable") as complaint:
+            reads()
+        said.append(str(complaint.value))
+    assert said[0] == said[1]
+
+
+def test_two_captures_are_not_one(capture: Path) -> None:
+    other = files.capture_file(capture / "more", DAYS[0], "a", files.name_of(1, 0))
+    other.parent.mkdir(parents=True)
+    other.touch()
+    with pytest.raises(Exception, match="several captures in it"):
+        pipeline.root(str(capture))

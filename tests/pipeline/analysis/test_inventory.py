@@ -1,0 +1,66 @@
+"""The summaries in capture files, beside what a pass over all of their rows finds."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+pytest.importorskip("pyspark")
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from benchmarks.planted import Plan, generate
+from capture import schema
+from capture.files import listed
+from capture.schema import Kind
+from pipeline import read as capture
+from pipeline import survey
+from tests.pipeline.conftest import plan
+
+if TYPE_CHECKING:
+    from pyspark.sql import Row, SparkSession
+
+
+@pytest.fixture
+def planted(tmp_path: Path) -> str:
+    generate(tmp_path, Plan(rows=20_000))
+    return capture.root(str(tmp_path))
+
+
+def same(found: "list[Row]") -> set[tuple[Any, ...]]:
+    return {tuple(value for name, value in row.asDict().items() if name != "tellers") for row in found}
+
+
+def is_told(found: "list[Row]") -> bool:
+    return any(row.tellers for row in found)
+
+
+def test_it_is_what_a_pass_over_all_rows_finds(spark: "SparkSession", planted: str) -> None:
+    rows = capture.read(spark, planted)
+    found = survey.look(rows)
+    assert is_told(found)
+    assert same(found) == same(survey.survey(rows).collect())
+
+
+def without_contents(path: Path) -> None:
+    table = pq.read_table(path, partitioning=None)
+    kept = table.filter(pa.compute.not_equal(table["kind"], Kind.CONTENTS.value))
+    pq.write_table(kept.drop_columns([schema.CONTENTS]), path)
+
+
+def test_one_file_of_an_earlier_version_makes_it_a_pass(spark: "SparkSession", planted: str) -> None:
+    before = same(survey.look(capture.read(spark, planted)))
+    without_contents(listed(Path(planted))[0])
+    found = survey.look(capture.read(spark, planted))
+    assert not is_told(found)
+    assert same(found) == before
+
+
+def test_it_is_read_without_the_rows(spark: "SparkSession", planted: str) -> None:
+    """The rows' group says that no contents are in it."""
+    for path in listed(Path(planted)):
+        kinds = [pq.read_metadata(path).row_group(n).column(3).statistics for n in range(2)]
+        assert [(one.min, one.max) for one in kinds[1:]] == [(Kind.CONTENTS, Kind.CONTENTS)]
+        assert kinds[0].max < Kind.CONTENTS
+    assert "EqualTo(kind,3)" in plan(survey.told(capture.read(spark, planted)))
