@@ -90,7 +90,3 @@ def main(arguments: list[str] | None = None) -> int:
     except BrokenPipeError:  # the reader of our output is gone: nobody is left to tell
         sys.stderr.close()
         return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -78,7 +78,7 @@ def cold(words: Sequence[str]) -> Cold:
     return Cold(time.perf_counter() - begin, usage.ru_maxrss / 1024)
 
 
-_COMMAND: Final = (sys.executable, "-m", "appliance.cli")
+_COMMAND: Final = (sys.executable, "-m", "buscoupler")
 _WHERE: Final = {"spark": ("--master", "local[*]"), "sail": ("--remote", "sail")}
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from bus.leases.wire import LEASE_MS
 
-COMMAND = [sys.executable, "-m", "appliance.cli", "run"]
+COMMAND = [sys.executable, "-m", "buscoupler", "run"]
 LIMIT_S = 30.0
 _OVERRUN_S = 0.5
 _BROKERS = ("br-1", "br-2")

@@ -18,6 +18,7 @@ MAY_IMPORT = {
     "topologies": {"bus"},
     "pipeline": {"bus", "capture"},
     "appliance": {"bus", "bridges", "capture", "devices", "pipeline", "topologies"},
+    "buscoupler": {"bus", "appliance"},
 }
 IO = {"socket", "asyncio", "time", "logging", "select", "threading", "random", "secrets"}
 PURE = [

@@ -101,7 +101,14 @@ class Scene:
         words = ["run", str(self.file), "--only", part, "--run-directory", str(self._directory)]
         with self.log.open("ab") as log:
             process = await asyncio.create_subprocess_exec(
-                sys.executable, "-m", "appliance.cli", *words, stdout=PIPE, stderr=log, start_new_session=True
+                sys.executable,
+                "-P",
+                "-m",
+                "buscoupler",
+                *words,
+                stdout=PIPE,
+                stderr=log,
+                start_new_session=True,
             )
         assert process.stdout is not None
         await process.stdout.readline()  # it says what it runs once it listens

@@ -9,9 +9,9 @@ from asyncio import AbstractEventLoop, TimerHandle
 from typing import Any
 
 from bridges.media.shedding import Shed, ShedQueue, checked
-from bridges.media.tcp.frames import MESSAGE_BYTES_MAX
 from bus.hub import Hub, Link, Pipe, Stats, purge
 from bus.wire.batch import Batch, from_payloads, payloads
+from bus.wire.envelope import MESSAGE_BYTES_MAX
 
 _CHUNK_BYTES = 16 * 1024  # handed on at a time: as much as is beyond the policy if the peer stops now
 _LOOK_S = 0.002  # nothing tells when a pipe has drained

@@ -8,10 +8,9 @@ from collections.abc import Callable, Hashable, Sequence
 from math import inf
 from typing import Literal, NamedTuple, get_args
 
-from bridges.media.tcp.frames import MESSAGE_BYTES_MAX
 from bus.errors import LinkError
 from bus.hub import Stats
-from bus.wire.envelope import ENVELOPE_BYTES, MAGIC
+from bus.wire.envelope import ENVELOPE_BYTES, MAGIC, MESSAGE_BYTES_MAX
 from bus.wire.frame import FRAME_BYTES_MIN
 
 _LATE_S = 0.01  # a timer that comes late by no more than this costs nothing of the rate

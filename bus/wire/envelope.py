@@ -10,11 +10,12 @@ from typing import NamedTuple
 
 from bus.errors import FrameError
 from bus.wire.batch import Buffer
-from bus.wire.frame import is_frame
+from bus.wire.frame import FRAME_BYTES_MAX, is_frame
 
 MAGIC = 0xE1
 LAYOUT = Struct(">BBHII")
 ENVELOPE_BYTES = LAYOUT.size
+MESSAGE_BYTES_MAX = ENVELOPE_BYTES + FRAME_BYTES_MAX  # a frame in its envelope
 HOPS_DEFAULT = 8
 FLAG_FRAGMENT = 0x8
 

@@ -22,8 +22,18 @@ DISTRIBUTIONS = (
 )
 """What runs in the guest, with what that requires; those not installed are left out."""
 _FOLDERS = (
-    *("appliance", "benchmarks", "bridges", "bus", "devices", "examples", "pipeline"),
-    *("tests", "topologies"),
+    *(
+        "appliance",
+        "benchmarks",
+        "bridges",
+        "bus",
+        "buscoupler",
+        "capture",
+        "devices",
+        "examples",
+        "pipeline",
+    ),
+    *("capture", "devices", "examples", "pipeline", "tests", "topologies"),
 )
 _UNUSED = re.compile(
     r"^(test|idlelib|lib2to3|ensurepip|tkinter|turtledemo|pydoc_data|site-packages|dist-packages|config-.*)$"

@@ -108,7 +108,7 @@ def test_a_session_that_somebody_has_closed_is_one_clear_line(
     url = f"sc://127.0.0.1:{connect_port}/;session_id={uuid4()}"
     one = f"from pyspark.sql import SparkSession as S; s = S.builder.remote({url!r}).getOrCreate(); "
     run("-c", one + "print(s.sql('SELECT 1').collect()); s.stop()")
-    words = [sys.executable, "-m", "appliance.cli", "last", str(directory), "--remote", url, "-q"]
+    words = [sys.executable, "-m", "buscoupler", "last", str(directory), "--remote", url, "-q"]
     done = subprocess.run(words, capture_output=True, text=True, timeout=60, cwd=ROOT)
     assert done.returncode == 1
     assert done.stderr.count("\n") == 1
@@ -120,7 +120,7 @@ def test_a_session_that_somebody_has_closed_is_one_clear_line(
 def test_a_server_that_is_ended_leaves_no_java(number: signal.Signals) -> None:
     pytest.importorskip("grpc")
     port = free_port()
-    words = ["-m", "appliance.cli", "pipeline", "serve", "--port", str(port), "--memory", "1g"]
+    words = ["-m", "buscoupler", "pipeline", "serve", "--port", str(port), "--memory", "1g"]
     process = subprocess.Popen([sys.executable, *words], cwd=ROOT)
     try:
         assert serve.listening(port, 120.0, process)
@@ -155,7 +155,7 @@ def test_spark_submit_runs_our_command_and_gives_the_same(directory: Path) -> No
         capture_output=True, text=True, timeout=600, env=alone,
     )  # fmt: skip
     assert done.stdout, done.stderr
-    assert json.loads(done.stdout) == json.loads(run("-m", "appliance.cli", *words))
+    assert json.loads(done.stdout) == json.loads(run("-m", "buscoupler", *words))
 
 
 @contextmanager
@@ -253,7 +253,7 @@ def test_sail_gives_the_same_from_an_object_store(
     directory: Path, job: str, tmp_path: Path, pytestconfig: pytest.Config
 ) -> None:
     pytest.importorskip("pysail")
-    words = ["-m", "appliance.cli", job, "--json", "--quiet", "--remote", session.SAIL]
+    words = ["-m", "buscoupler", job, "--json", "--quiet", "--remote", session.SAIL]
     with object_store(directory, programs(pytestconfig, "moto", MOTO), tmp_path / "log") as store:
         found = json.loads(run(*words, "s3a://plant/capture", more=store))
     assert found == json.loads(run(*words, str(directory)))

@@ -17,7 +17,7 @@ from tests.appliance.probe.support import free_port
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 
-COMMAND = [sys.executable, "-m", "appliance.cli"]
+COMMAND = [sys.executable, "-m", "buscoupler"]
 SENT, KILL_AFTER = 600, 100
 MOTOR = Pattern("motor", "speed")
 TRAFFIC = ["--rate", "300", "--count", str(SENT), "--pattern", "motor/speed", "--json"]

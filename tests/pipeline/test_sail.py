@@ -140,7 +140,7 @@ def test_what_does_not_start_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_ctrl_c_ends_command_and_sail(tmp_path: Path) -> None:
     sample.write(tmp_path)
-    words = [sys.executable, "-m", "appliance.cli", "audit", str(tmp_path), "--remote", "sail"]
+    words = [sys.executable, "-m", "buscoupler", "audit", str(tmp_path), "--remote", "sail"]
     command = subprocess.Popen(words, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT)
     assert command.stderr
     assert "on Sail" in command.stderr.readline()

@@ -170,7 +170,7 @@ def kill_within_a_batch(output: Path, where: str, rule: str) -> None:
     words = ["pipeline", "watch", where, "--output", str(output), "--seconds", str(SECONDS), "--alert", rule]
     alone = {name: value for name, value in os.environ.items() if not name.startswith("PYSPARK_GATEWAY")}
     process = subprocess.Popen(
-        [sys.executable, "-m", "appliance.cli", *words], env=alone, start_new_session=True
+        [sys.executable, "-m", "buscoupler", *words], env=alone, start_new_session=True
     )
     try:
         until((output / "rates/batch=0").exists, 100.0)

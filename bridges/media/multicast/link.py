@@ -9,8 +9,8 @@ from bridges.media.multicast.pipe import DATAGRAM_BYTES_MIN, MulticastPipe
 from bridges.media.multicast.rtnetlink import Address
 from bridges.media.multicast.sockets import Sockets, open_sockets
 from bridges.media.shedding import Shed, checked
-from bridges.media.tcp.frames import MESSAGE_BYTES_MAX
 from bus.errors import LinkError
+from bus.wire.envelope import MESSAGE_BYTES_MAX
 
 DATAGRAM_BYTES_MAX = 65507
 QUEUE_BYTES_MIN = 8192

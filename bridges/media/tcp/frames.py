@@ -8,10 +8,9 @@ from struct import Struct
 
 from bridges.media.uart import codec as uart
 from bus.wire.batch import LENGTH, LENGTH_BYTES, Batch, from_payloads, payloads
-from bus.wire.envelope import ENVELOPE_BYTES, MAGIC
-from bus.wire.frame import DATA_BYTES_MAX, FRAME_BYTES_MAX, FRAME_BYTES_MIN
+from bus.wire.envelope import ENVELOPE_BYTES, MAGIC, MESSAGE_BYTES_MAX
+from bus.wire.frame import DATA_BYTES_MAX, FRAME_BYTES_MIN
 
-MESSAGE_BYTES_MAX = ENVELOPE_BYTES + FRAME_BYTES_MAX
 _HEAD = Struct(">BBH")  # type, tokens, data length: a frame's, or an envelope's magic, hops, F000 | length
 _PREFIXES = tuple(LENGTH.pack(size) for size in range(MESSAGE_BYTES_MAX + 1))
 _PLAIN_LAYOUT = (1, 2, 3)  # the bytes that make a frame as long as it is

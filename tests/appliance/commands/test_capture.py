@@ -47,7 +47,7 @@ async def bus() -> AsyncIterator[str]:
 async def run(*words: str) -> tuple[int, str]:
     """Exit status and what it said."""
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "appliance.cli", "capture", *words, stderr=asyncio.subprocess.PIPE
+        sys.executable, "-m", "buscoupler", "capture", *words, stderr=asyncio.subprocess.PIPE
     )
     _, said = await process.communicate()
     assert process.returncode is not None

@@ -19,7 +19,7 @@ from bus.wire.pattern import Pattern
 from tests.appliance.probe.support import free_port
 from tests.helpers.peers import Ear, until
 
-COMMAND = [sys.executable, "-m", "appliance.cli"]
+COMMAND = [sys.executable, "-m", "buscoupler"]
 FRAME = pack(PUB, Pattern("a", "b"), b"1")
 TWO = """\
 name: two

@@ -17,7 +17,7 @@ from devices.raw import RawDevice
 from tests.bridges.support import PtyPair
 from tests.helpers.peers import Ear, until
 
-BUSCOUPLER = [sys.executable, "-c", "import sys; from appliance.cli import main; sys.exit(main())"]
+BUSCOUPLER = [sys.executable, "-c", "import sys; from buscoupler.__main__ import main; sys.exit(main())"]
 
 
 def parsed(*words: str) -> argparse.Namespace:

@@ -111,7 +111,7 @@ async def test_small_frames_share_datagrams_and_one_alone_is_not_held_back(port:
 PROGRAM = """
 import asyncio, sys
 from bridges.media.multicast.link import MulticastLink
-from bus.batch import from_payloads, payloads
+from bus.wire.batch import from_payloads, payloads
 from bus.hub import Hub, Stats
 
 class Answer:
@@ -186,8 +186,8 @@ async def test_another_group_at_the_same_port_is_not_heard(port: int) -> None:
 async def test_an_unfinished_message_is_counted_without_more_traffic(
     port: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in ("codecs.fragments", "multicast.pipe"):
-        monkeypatch.setattr(f"bridges.{module}.TIMEOUT_S", 0.01)
+    for module in ("fragments", "pipe"):
+        monkeypatch.setattr(f"bridges.media.multicast.{module}.TIMEOUT_S", 0.01)
     hub = Hub()
     first = Encoder(200, 1, 1).pack([frame(1000)])[0][0]
     with opened(port, hub) as link, stranger() as sock:

@@ -1,0 +1,61 @@
+"""The face of buscoupler: the names that a program imports.
+
+`Bus` and `RawBus` are the sockets of a program on a bus; `Frame`, `Pattern` and `token` are what they carry;
+`Tls` holds certificates; `BusError` is the root of all errors. Names are loaded when they are first used, so
+that the command starts fast. The packages beside this one are the rooms behind the face (README, "Where
+things are").
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from buscoupler.packages import check_packages
+
+if TYPE_CHECKING:
+    from bus.client.socket import Bus, ClosedError, Peer, RawBus, Tls
+    from bus.errors import BusError, FrameError, LinkError, TokenError, TopologyError
+    from bus.wire.frame import Frame
+    from bus.wire.pattern import Pattern, token
+
+    __version__: str
+
+__all__ = [
+    "Bus",
+    "BusError",
+    "ClosedError",
+    "Frame",
+    "FrameError",
+    "LinkError",
+    "Pattern",
+    "Peer",
+    "RawBus",
+    "Tls",
+    "TokenError",
+    "TopologyError",
+    "__version__",
+    "token",
+]
+
+_ROOMS = {
+    "bus.client.socket": ("Bus", "ClosedError", "Peer", "RawBus", "Tls"),
+    "bus.errors": ("BusError", "FrameError", "LinkError", "TokenError", "TopologyError"),
+    "bus.wire.frame": ("Frame",),
+    "bus.wire.pattern": ("Pattern", "token"),
+}
+_ROOM = {name: room for room, names in _ROOMS.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name. Raises `ImportError` if a foreign module hides one of our packages."""
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("buscoupler")
+    if name not in _ROOM:
+        raise AttributeError(f"module 'buscoupler' has no attribute {name!r}")
+    check_packages()
+    return getattr(import_module(_ROOM[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,21 @@
+"""The command: `buscoupler`, or `python -m buscoupler`."""
+
+import sys
+
+from buscoupler.packages import check_packages
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run one command (`appliance.cli`). Return its exit status, or 1 if a foreign module hides a package."""
+    try:
+        check_packages()
+    except ImportError as error:
+        print(f"buscoupler: {error}", file=sys.stderr)
+        return 1
+    from appliance.cli import main as command
+
+    return command(arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
