@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable
 
-from bridges.ledger import behind, imbalances
-from bus.hub import Hub, Stats
+from bridges.ledger import imbalances
+from bus.hub import Hub, Stats, chain
 
 __all__ = ["imbalances", "ledger", "line"]
 
@@ -14,7 +14,7 @@ def ledger(hubs: Iterable[Hub]) -> str:
     lines, faults = [], imbalances(hubs)
     for hub in hubs:
         for pipe in hub.pipes:
-            for depth, one in enumerate(behind(pipe)):
+            for depth, one in enumerate(chain(pipe)):
                 lines.append(f"  {'  ' * depth}{hub.name or 'bus'} | {one.name}: {line(one.stats)}")
     verdict = f"{len(faults)} accounts do NOT balance" if faults else "balanced"
     head = f"ledger of {sum(len(hub.pipes) for hub in hubs)} live pipes: {verdict}"

@@ -6,9 +6,8 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Protocol
 
-from bridges.ledger import behind
 from bus.events import Event, Kind
-from bus.hub import Hub, Link, Stats
+from bus.hub import Hub, Link, Stats, chain
 from bus.watched import WatchedHub
 from bus.wire.batch import from_payloads
 
@@ -62,7 +61,7 @@ class Monitor:
             self._scan_link(link)
         for hub in self._watched.hubs():
             self._scan_loops(hub)
-            for one in (one for pipe in hub.pipes for one in behind(pipe)):
+            for one in (one for pipe in hub.pipes for one in chain(pipe)):
                 self._scan_drops(f"{hub.name}/{one.name}", one.stats, now)
 
     def _scan_link(self, link: Link) -> None:

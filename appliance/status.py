@@ -7,14 +7,13 @@ import os
 import tempfile
 import time
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from appliance.compose import Appliance
 from appliance.monitor import Monitor
-from bridges.ledger import behind
-from bus.hub import Hub, Stats
+from bus.hub import Hub, Pipe, chain
 from bus.watched import WatchedHub
 
 
@@ -48,13 +47,12 @@ def _link(link: Any) -> dict[str, Any]:
 
 def _hub(hub: Hub) -> dict[str, Any]:
     cuts = [cut.pipe.name for cut in hub.cuts] if isinstance(hub, WatchedHub) else []
-    pipes = [_pipe(one.name, one.stats) for pipe in hub.pipes for one in behind(pipe)]
+    pipes = [_pipe(one) for pipe in hub.pipes for one in chain(pipe)]
     return {"name": hub.name, "cuts": cuts, "pipes": pipes}
 
 
-def _pipe(name: str, stats: Stats) -> dict[str, Any]:
-    counts = {field: getattr(stats, field) for field in Stats.__slots__}
-    return {"name": name, "balance": stats.balance(), **counts}
+def _pipe(pipe: Pipe) -> dict[str, Any]:
+    return {"name": pipe.name, "balance": pipe.stats.balance(), **asdict(pipe.stats)}
 
 
 @dataclass

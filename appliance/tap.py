@@ -99,7 +99,7 @@ def bus_locator(name: str, sockets: Path | None = None) -> Locate:
     def locate(pipe: Pipe | None) -> tuple[str, str, Direction]:
         if pipe is None:
             return f"bus {name}", "", Direction.TX
-        behind = pipe.pipe if isinstance(pipe, Port) else pipe
+        behind = pipe.inner if isinstance(pipe, Port) else pipe
         ours = is_patch(behind) or (bool(bridges) and behind.name.startswith(bridges))
         return f"bus {name}", behind.name, Direction.TX if ours else Direction.RX
 
@@ -112,7 +112,7 @@ def bridge_locator(wires: dict[str, str], direction: Direction) -> Locate:
     def locate(pipe: Pipe | None) -> tuple[str, str, Direction]:
         if not isinstance(pipe, Port):
             return "", "" if pipe is None else pipe.name, direction
-        return wires.get(pipe.side.name, pipe.side.name), pipe.pipe.name, direction
+        return wires.get(pipe.side.name, pipe.side.name), pipe.inner.name, direction
 
     return locate
 
@@ -129,5 +129,5 @@ def tap_sent(bridge: Bridge, tap: Tap) -> None:
     bridge.sent_taps = (tap,)
     for side in bridge.sides:
         for port in side.ports:
-            inner = port.pipe.pipe if isinstance(port.pipe, TappedPipe) else port.pipe
-            port.pipe = TappedPipe(inner, port, bridge.sent_taps)
+            inner = port.inner.inner if isinstance(port.inner, TappedPipe) else port.inner
+            port.inner = TappedPipe(inner, port, bridge.sent_taps)

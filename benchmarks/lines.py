@@ -21,7 +21,7 @@ from bridges.media.multicast.link import MulticastLink
 from bridges.media.uart import codec as uart
 from bridges.media.uart.link import UartLink
 from bridges.simulate import CanWire, SerialLine, run
-from bus.hub import Hub, Link, Stats
+from bus.hub import Hub, Link, Pipe, Stats
 from bus.wire.batch import Batch, from_payloads
 
 SIZES = (64, 1024)
@@ -47,7 +47,7 @@ class Carried(NamedTuple):
         return self.limit_fps * self.cpu_us / 1e6
 
 
-class Counter:
+class Counter(Pipe):
     """A pipe that counts what it hears, from the first on."""
 
     def __init__(self, hub: Hub) -> None:

@@ -22,7 +22,7 @@ from struct import Struct
 from benchmarks.takeover_rig import Program, Rig, until
 from bridges.media.can.link import CanLink
 from bridges.media.uart.link import UartLink
-from bus.hub import Hub, Link, Stats
+from bus.hub import Hub, Link, Pipe, Stats
 from bus.leases.wire import LEASE_MS
 from bus.transports.links import make_link
 from bus.wire.batch import Batch, from_payloads, payloads
@@ -46,7 +46,7 @@ _PATTERN = Pattern("motor")
 _CATCH_UP_S = 5.0
 
 
-class Station:
+class Station(Pipe):
     """An application at one end: says numbered frames, and notes when it heard each number."""
 
     def __init__(self, token: int, link: Link, envelopes: bool) -> None:

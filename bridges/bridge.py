@@ -133,8 +133,7 @@ class Side(Hub):
         For each port: received by its pipe = received by the port + rejected by it, in messages.
         """
         if origin is not None:
-            origin.stats.received += batch.count
-            origin.stats.received_bytes += len(batch.data)
+            origin.stats.receive(batch)
         port = self._ports.get(id(origin))
         stats = self.stats if port is None else port.stats
         if self.hold is not None:
@@ -162,19 +161,21 @@ class Side(Hub):
         return taken
 
 
-class Port:
+class Port(Pipe):
     """A pipe as the bridge sees it. Its ledger: offered by the bridge = handed to the pipe + dropped.
 
     `before`: what the pipe had received and been offered already: a device's ledger goes on from one opening
     to the next.
     """
 
-    __slots__ = ("_side", "before", "name", "pipe", "stats")
+    __slots__ = ("_side", "before", "inner", "name", "stats")
+
+    inner: Pipe
 
     def __init__(self, side: Side, pipe: Pipe) -> None:
         self.name = f"{side.bridge.name}/{side.name}/{pipe.name}"
         taps = side.bridge.sent_taps
-        self.pipe = TappedPipe(pipe, self, taps) if taps else pipe
+        self.inner = TappedPipe(pipe, self, taps) if taps else pipe
         self.stats = Stats()
         self.before = pipe.stats.received, pipe.stats.offered
         self._side = side
@@ -196,7 +197,7 @@ class Port:
             return self.stats.drop("fenced", out.count)
         self.stats.sent += out.count
         self.stats.sent_bytes += len(out.data)
-        self.pipe.send(out)
+        self.inner.send(out)
 
     def _translated(self, batch: Batch) -> Batch | None:
         side, stats = self._side, self.stats
@@ -209,4 +210,4 @@ class Port:
         return select(out, ENVELOPE_BYTES, side.outward, stats) if out and side.outward else out
 
     def close(self) -> None:
-        self.pipe.close()
+        self.inner.close()

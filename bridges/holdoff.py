@@ -20,7 +20,7 @@ class Holder(Protocol):
     """A port: where a frame goes when its time has come."""
 
     stats: Stats
-    pipe: Pipe
+    inner: Pipe
 
 
 class HoldOff:
@@ -95,7 +95,7 @@ class HoldOff:
         batch = from_payloads(messages)
         port.stats.sent += batch.count
         port.stats.sent_bytes += len(batch.data)
-        port.pipe.send(batch)
+        port.inner.send(batch)
 
     def purge(self, reason: str) -> list[bytes]:
         """Drop everything, counted by `reason`; those messages."""

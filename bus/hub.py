@@ -1,18 +1,17 @@
 """The hub: the raw bus. A batch in from one pipe goes out to all the others.
 
-The seams of DESIGN section 3: `Link.open/close`, `Pipe.send/close/stats`, `Hub.attach/detach/publish`.
-Nothing else crosses them.
+The seams of DESIGN section 3 are stated here in full: all that is asked of a pipe, and of a link.
 """
 
 from asyncio import AbstractEventLoop
-from collections.abc import Callable
-from typing import Protocol, runtime_checkable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Protocol
 
 from bus.wire.batch import Batch
 
-_COUNTS = ("received", "received_bytes", "offered", "sent", "sent_bytes", "queued", "queued_bytes")
 
-
+@dataclass(slots=True, eq=False)
 class Stats:
     """Plain integers of one pipe, in messages unless a name says bytes; read at scrape time.
 
@@ -20,25 +19,20 @@ class Stats:
     `rejected` counts what the wire brought that never became a message, by reason.
     """
 
-    __slots__ = (
-        "dropped",
-        "offered",
-        "queued",
-        "queued_bytes",
-        "received",
-        "received_bytes",
-        "rejected",
-        "sent",
-        "sent_bytes",
-    )
+    received: int = 0
+    received_bytes: int = 0
+    offered: int = 0
+    sent: int = 0
+    sent_bytes: int = 0
+    queued: int = 0
+    queued_bytes: int = 0
+    dropped: dict[str, int] = field(default_factory=dict)
+    rejected: dict[str, int] = field(default_factory=dict)
 
-    def __init__(self) -> None:
-        self.received = self.received_bytes = 0
-        self.offered = 0
-        self.sent = self.sent_bytes = 0
-        self.queued = self.queued_bytes = 0
-        self.dropped: dict[str, int] = {}
-        self.rejected: dict[str, int] = {}
+    def receive(self, batch: Batch) -> None:
+        """Count a batch that the peer sent us. Hubs call it, once for each batch that is published."""
+        self.received += batch.count
+        self.received_bytes += len(batch.data)
 
     def drop(self, reason: str, count: int = 1) -> None:
         """Count messages that were offered and will not be sent."""
@@ -50,56 +44,69 @@ class Stats:
 
     def add(self, part: "Stats") -> None:
         """Add the counts of another, so that these are the sum of both."""
-        for name in _COUNTS:
-            setattr(self, name, getattr(self, name) + getattr(part, name))
+        self.received += part.received
+        self.received_bytes += part.received_bytes
+        self.offered += part.offered
+        self.sent += part.sent
+        self.sent_bytes += part.sent_bytes
+        self.queued += part.queued
+        self.queued_bytes += part.queued_bytes
         for reason, count in part.dropped.items():
             self.drop(reason, count)
         for reason, count in part.rejected.items():
             self.reject(reason, count)
 
     def balance(self) -> int:
-        """0 when the ledger balances; else the messages unaccounted for."""
+        """Return 0 when the ledger balances; else the number of messages unaccounted for."""
         return self.offered - self.sent - self.queued - sum(self.dropped.values())
 
 
 class Pipe(Protocol):
-    """One live peer. `send` never blocks and never raises for a peer's trouble."""
+    """One live peer. `send` never blocks and never raises for a peer's trouble.
+
+    `inner` is the pipe that this one stands in front of, if any. Derive from this class: it has a default for
+    `inner` and for `purge`.
+    """
+
+    __slots__ = ()
 
     name: str
     stats: Stats
+    inner: "Pipe | None" = None
 
     def send(self, batch: Batch) -> None:
         """Count `batch` as offered; then send it, queue it (`batch.keep()`), or count the drop."""
+
+    def purge(self, reason: str) -> list[bytes]:
+        """Drop what waits and has not begun, counted by `reason`; return those messages, in order.
+
+        This default is for pipes that cannot take messages back: the pipe is closed if anything waits.
+        """
+        if self.stats.queued:
+            self.close()
+        return []
 
     def close(self) -> None:
         """Let go of the peer; what was queued becomes a counted drop. Idempotent."""
 
 
-@runtime_checkable
-class Purging(Protocol):
-    """A pipe that can let go of what waits, and stay."""
-
-    def purge(self, reason: str) -> list[bytes]:
-        """Drop what waits and has not begun, counted by `reason`; those messages, in order."""
-
-
-def purge(pipe: Pipe, reason: str) -> list[bytes]:
-    """As `Purging.purge`; a pipe that cannot, and has something queued, is closed."""
-    if isinstance(pipe, Purging):
-        return pipe.purge(reason)
-    if pipe.stats.queued:
-        pipe.close()
-    return []
+def chain(pipe: Pipe) -> Iterator[Pipe]:
+    """Yield a pipe and those behind it, the outermost first; of pipes that share a ledger, the last only."""
+    one: Pipe | None = pipe
+    while one is not None:
+        if one.inner is None or one.inner.stats is not one.stats:
+            yield one
+        one = one.inner
 
 
 Tap = Callable[[Batch, Pipe | None], None]
-"""Is shown a batch and the pipe it came from, or went to; copies what it wants to keep, and never raises."""
+"""Is called with a batch and the pipe it came from or goes to. Copies what it wants to keep; never raises."""
 
 
 class Hub:
     """All pipes that make one bus. Not thread-safe: everything happens on one event loop.
 
-    `taps` are shown all that is published, before it goes out.
+    `taps` are called with everything that is published, before it goes out.
     """
 
     __slots__ = ("name", "pipes", "taps")
@@ -119,8 +126,7 @@ class Hub:
     def publish(self, batch: Batch, origin: Pipe | None = None) -> None:
         """Hand `batch` to every pipe but `origin`, and count it as received from there."""
         if origin is not None:
-            origin.stats.received += batch.count
-            origin.stats.received_bytes += len(batch.data)
+            origin.stats.receive(batch)
         for tap in self.taps:
             tap(batch, origin)
         for pipe in self.pipes:

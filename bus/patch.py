@@ -4,7 +4,7 @@ from bus.hub import Hub, Pipe, Stats
 from bus.wire.batch import Batch
 
 
-class _Half:
+class _Half(Pipe):
     """Sits on one hub; what is sent into it is published on the other, as from its twin."""
 
     __slots__ = ("_hub", "_twin", "name", "stats")

@@ -1,25 +1,27 @@
-"""A pipe that shows its taps what it is handed."""
+"""A pipe that calls its taps with each batch that it is handed."""
 
-from bus.hub import Pipe, Tap, purge
+from bus.hub import Pipe, Tap
 from bus.wire.batch import Batch
 
 
-class TappedPipe:
-    """Stands before `pipe`; `taps` see each batch before it does, as going to `port`."""
+class TappedPipe(Pipe):
+    """Stands in front of `inner`, with the same ledger; `taps` see each batch first, as going to `port`."""
 
-    __slots__ = ("name", "pipe", "port", "stats", "taps")
+    __slots__ = ("inner", "name", "port", "stats", "taps")
 
-    def __init__(self, pipe: Pipe, port: Pipe, taps: tuple[Tap, ...]) -> None:
-        self.name, self.stats = pipe.name, pipe.stats
-        self.pipe, self.port, self.taps = pipe, port, taps
+    inner: Pipe
+
+    def __init__(self, inner: Pipe, port: Pipe, taps: tuple[Tap, ...]) -> None:
+        self.name, self.stats = inner.name, inner.stats
+        self.inner, self.port, self.taps = inner, port, taps
 
     def send(self, batch: Batch) -> None:
         for tap in self.taps:
             tap(batch, self.port)
-        self.pipe.send(batch)
+        self.inner.send(batch)
 
     def purge(self, reason: str) -> list[bytes]:
-        return purge(self.pipe, reason)
+        return self.inner.purge(reason)
 
     def close(self) -> None:
-        self.pipe.close()
+        self.inner.close()

@@ -111,8 +111,7 @@ class Ear(Hub):
     def publish(self, batch: Batch, origin: Pipe | None = None) -> None:
         if origin is None:
             return
-        origin.stats.received += batch.count
-        origin.stats.received_bytes += len(batch.data)
+        origin.stats.receive(batch)
         self.heard += batch.count
         for tap in self.taps:
             tap(batch, origin)

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from bus.client.socket import Bus
 from bus.errors import FrameError
-from bus.hub import Hub, Link, Stats
+from bus.hub import Hub, Link, Pipe, Stats
 from bus.wire.batch import Batch, from_payloads, payloads
 from bus.wire.frame import PUB, frame_bytes, pack, unpack
 from bus.wire.pattern import Pattern, token
@@ -74,7 +74,7 @@ class Member:
     async def stop(self) -> None: ...
 
 
-class LinkMember(Member):
+class LinkMember(Member, Pipe):
     """A node behind a link: it is the only pipe beside the link's own on a hub of its own."""
 
     def __init__(self, name: str, segment: str, link: Link, readings: Iterator[tuple[str, str]]) -> None:

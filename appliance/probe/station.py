@@ -50,8 +50,7 @@ class Leaf(Hub):
 
     def publish(self, batch: Batch, origin: Pipe | None = None) -> None:
         if origin is not None:
-            origin.stats.received += batch.count
-            origin.stats.received_bytes += len(batch.data)
+            origin.stats.receive(batch)
             self.heard.extend(payloads(batch))
             self.woken.set()
         elif self.pipes:

@@ -10,7 +10,7 @@ from bridges.crossing import Crossing, restamp
 from bridges.handover.stamps import Stamps
 from bridges.handover.window import AGE_S, Due, SideRules, Window
 from bridges.rules import Rules
-from bus.hub import Stats, purge
+from bus.hub import Stats
 from bus.wire.batch import Batch, from_payloads, payloads
 from bus.wire.envelope import split
 
@@ -172,7 +172,7 @@ class Gate:
         now = self._bridge.clock()
         for side in self._bridge.sides:
             for port in side.ports:
-                self._owe(side, purge(port.pipe, "fenced"), now)
+                self._owe(side, port.inner.purge("fenced"), now)
             if side.hold is not None:
                 self._owe(side, side.hold.purge("fenced"), now)
 
@@ -188,7 +188,7 @@ class Gate:
     def queued(self) -> int:
         """Messages that wait in the pipes, or are held back."""
         return sum(
-            port.pipe.stats.queued + port.stats.queued for side in self._bridge.sides for port in side.ports
+            port.inner.stats.queued + port.stats.queued for side in self._bridge.sides for port in side.ports
         )
 
     def blind(self, before_s: float) -> None:

@@ -24,7 +24,7 @@ class DevicePipe(Pipe, Protocol):
     def start(self) -> None: ...
 
 
-class OpenPipe:
+class OpenPipe(Pipe):
     """What pipes that own one open device have in common: the ledger of what comes too late, and one end.
 
     `start`, `_put` and `_end` are the medium's own; it calls `_gone(why)` when the device is lost.

@@ -9,7 +9,7 @@ from asyncio import AbstractEventLoop, TimerHandle
 from typing import Any
 
 from bridges.media.shedding import Shed, ShedQueue, checked
-from bus.hub import Hub, Link, Pipe, Stats, purge
+from bus.hub import Hub, Link, Pipe, Stats
 from bus.wire.batch import Batch, from_payloads, payloads
 from bus.wire.envelope import MESSAGE_BYTES_MAX
 
@@ -17,11 +17,13 @@ _CHUNK_BYTES = 16 * 1024  # handed on at a time: as much as is beyond the policy
 _LOOK_S = 0.002  # nothing tells when a pipe has drained
 
 
-class ShedPipe:
+class ShedPipe(Pipe):
     """A pipe that waits, sheds and paces for another. Its own ledger: sent is what the other was given."""
 
-    def __init__(self, pipe: Pipe, shed: Shed, loop: AbstractEventLoop) -> None:
-        self.name, self.pipe, self.stats = pipe.name, pipe, Stats()
+    inner: Pipe
+
+    def __init__(self, inner: Pipe, shed: Shed, loop: AbstractEventLoop) -> None:
+        self.name, self.inner, self.stats = inner.name, inner, Stats()
         self._queue, self._loop = ShedQueue(self.stats, shed), loop
         self._timer: TimerHandle | None = None
         self._closed = False
@@ -38,8 +40,8 @@ class ShedPipe:
     def _pump(self) -> None:
         self._timer = None
         self._queue.expire(self._loop.time())
-        while not self._closed and not self.pipe.stats.queued and (messages := self._take()):
-            self.pipe.send(from_payloads(messages))
+        while not self._closed and not self.inner.stats.queued and (messages := self._take()):
+            self.inner.send(from_payloads(messages))
         if self._queue and not self._closed:
             at_s = max(self._queue.ready_s(), self._loop.time() + _LOOK_S)
             self._timer = self._loop.call_at(at_s, self._pump)
@@ -54,7 +56,7 @@ class ShedPipe:
 
     def purge(self, reason: str) -> list[bytes]:
         """Drop what waits here, and in the pipe; those messages."""
-        return purge(self.pipe, reason) + self._queue.clear(reason)
+        return self.inner.purge(reason) + self._queue.clear(reason)
 
     def gone(self) -> None:
         """The pipe has left; what waited for it is dropped. Idempotent."""
@@ -65,7 +67,7 @@ class ShedPipe:
         self._queue.clear("closed")
 
     def close(self) -> None:
-        self.pipe.close()
+        self.inner.close()
 
 
 class ShedHub(Hub):
@@ -93,8 +95,7 @@ class ShedHub(Hub):
 
     def publish(self, batch: Batch, origin: Pipe | None = None) -> None:
         if origin is not None:
-            origin.stats.received += batch.count
-            origin.stats.received_bytes += len(batch.data)
+            origin.stats.receive(batch)
         self._hub.publish(batch, self._stages.get(id(origin)))
 
 

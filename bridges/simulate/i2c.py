@@ -10,7 +10,7 @@ from bridges.media.i2c.link import I2cLink, Opened
 from bridges.media.i2c.mailbox import Target
 from bridges.media.i2c.memory import MemoryAdapter
 from bridges.simulate.wire import Faults, Wire, flip_bits
-from bus.hub import Hub, Stats
+from bus.hub import Hub, Pipe, Stats
 from bus.wire.batch import Batch, from_payloads, payloads
 
 
@@ -72,7 +72,7 @@ class _Adapter(MemoryAdapter):
         return bent
 
 
-class I2cTarget:
+class I2cTarget(Pipe):
     """A target as the one pipe of a hub: `join` it; what the hub has for it waits for the controller's poll.
 
     `clogged = True`: nobody serves the mailbox. `reset()`: as after power-up. `unplug()`: it does not

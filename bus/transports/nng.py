@@ -13,7 +13,7 @@ from operator import itemgetter
 from typing import Any, Literal
 
 from bus.errors import LinkError
-from bus.hub import Hub, Stats
+from bus.hub import Hub, Pipe, Stats
 from bus.transports.nng_socket import NOBODY, Limits, NngSocket, Tls
 from bus.wire.batch import LENGTH, LENGTH_BYTES, Batch, from_payloads
 
@@ -23,7 +23,7 @@ DEPARTED_MAX = 256
 BURY_S = 1.0
 
 
-class NngPipe:
+class NngPipe(Pipe):
     """One peer of an `NngLink`. `sent` means handed to NNG, which drops silently when a peer is slow."""
 
     __slots__ = ("_link", "name", "peer", "stats")

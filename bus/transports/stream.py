@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from bus.errors import words_of
-from bus.hub import Hub, Stats
+from bus.hub import Hub, Pipe, Stats
 from bus.transports.backlog import Backlog
 from bus.transports.gathering import Gathering
 from bus.wire.batch import Batch
@@ -32,7 +32,7 @@ class StreamOptions:
             raise ValueError("queue_bytes must be at least message_bytes: else the largest never fits")
 
 
-class StreamPipe:
+class StreamPipe(Pipe):
     """One peer on a connected non-blocking socket. Attaches to the hub once its handshake is right.
 
     `on_close(pipe)` is called exactly once, when the pipe is gone for whatever reason.

@@ -1,9 +1,8 @@
-"""What the ledgers of a hub's pipes gained since the last look: rows for the capture."""
+"""Gains of the ledgers of a hub's pipes since the last look: rows for the capture."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
-from bus.hub import Hub, Pipe, Stats
+from bus.hub import Hub, Pipe, Stats, chain
 from capture.schema import Direction
 
 _GONE = 1024  # accounts of pipes that have gone, kept because a device's goes on when it comes back
@@ -12,23 +11,11 @@ Gain = tuple[Pipe, Direction, str, int]
 Counts = dict[tuple[Direction, str], int]
 
 
-def accounts(pipe: Pipe) -> list[tuple[Stats, bool, bool]]:
-    """The accounts of a pipe, each with whether its `received` and its `sent` count.
-
-    A bridge's port has one of its own before that of its pipe, and there may be more between them: the first
-    says what came in, the last what left, and each what it refused or dropped.
-    """
-    chain: list[Stats] = []
-    one: Any = pipe
-    while one is not None:
-        if not chain or one.stats is not chain[-1]:
-            chain.append(one.stats)
-        one = getattr(one, "pipe", None)
-    return [(stats, stats is chain[0], stats is chain[-1]) for stats in chain]
-
-
 def counts(stats: Stats, received: bool, sent: bool) -> Counts:
-    """In messages, by direction and the ledger's word; only what is not 0."""
+    """Counts in messages, by direction and the ledger's word; those that are 0 are left out.
+
+    `received` and `sent` tell whether these two are wanted.
+    """
     found: Counts = {(Direction.TX, reason): count for reason, count in stats.dropped.items()}
     found |= {(Direction.RX, reason): count for reason, count in stats.rejected.items()}
     if received and stats.received:
@@ -71,8 +58,10 @@ class Ledger:
         return found
 
     def _gains(self, pipe: Pipe) -> Iterator[Gain]:
-        for stats, received, sent in accounts(pipe):
-            now = counts(stats, received, sent)
+        """Of pipes in a chain the first says what came in, the last what left, and each what it dropped."""
+        ledgers = [one.stats for one in chain(pipe)]
+        for number, stats in enumerate(ledgers):
+            now = counts(stats, received=number == 0, sent=stats is ledgers[-1])
             known = self._seen.pop(id(stats), None)
             before = known[1] if known else {}
             self._seen[id(stats)] = stats, now  # last in the order: it was seen last

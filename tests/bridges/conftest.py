@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from bridges.ledger import behind, imbalances
-from bus.hub import Hub, Pipe
+from bridges.ledger import imbalances
+from bus.hub import Hub, Pipe, chain
 from tests.bridges.support import PtyPair
 
 
@@ -28,12 +28,11 @@ def ledgers(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     attach = Hub.attach
 
     def noted(hub: Hub, pipe: Pipe) -> None:
-        if hasattr(pipe, "stats"):  # the example of a page may do without
-            hubs[id(hub)], pipes[id(pipe)] = hub, pipe
+        hubs[id(hub)], pipes[id(pipe)] = hub, pipe
         attach(hub, pipe)
 
     monkeypatch.setattr(Hub, "attach", noted)
     yield
     assert imbalances(hub for hub in hubs.values() if {*map(id, hub.pipes)} <= {*pipes}) == []
-    every = [one for pipe in pipes.values() for one in behind(pipe)]
+    every = [one for pipe in pipes.values() for one in chain(pipe)]
     assert [one.name for one in every if one.stats.balance()] == []

@@ -18,7 +18,7 @@ MESSAGE = ENVELOPE + FRAME
 SIZES = (4, 5, 7, 8, 11, 12, 13, 20, 59, 60, 61, 62, 63, 64, 65, 120, 124, 200, 255, 508, 1024, 2048, 3072)
 
 
-class RecordingPipe:
+class RecordingPipe(Pipe):
     """A pipe that keeps what it is sent."""
 
     def __init__(self, name: str = "recorder") -> None:

@@ -38,8 +38,8 @@ def balanced(bridge: Bridge) -> bool:
     ports = [port for side in bridge.sides for port in side.ports]
     return all(
         port.stats.balance() == 0
-        and port.pipe.stats.offered == port.stats.sent
-        and port.pipe.stats.received == port.stats.received + sum(port.stats.rejected.values())
+        and port.inner.stats.offered == port.stats.sent
+        and port.inner.stats.received == port.stats.received + sum(port.stats.rejected.values())
         for port in ports
     )
 

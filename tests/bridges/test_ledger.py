@@ -3,8 +3,8 @@
 import pytest
 
 from bridges.bridge import Bridge
-from bridges.ledger import behind, imbalances
-from bus.hub import Hub, Stats
+from bridges.ledger import imbalances
+from bus.hub import Hub, Stats, chain
 from bus.patch import join
 from tests.bridges.support import FRAME, MESSAGE, RecordingPipe, recorder, say
 
@@ -48,7 +48,7 @@ def test_a_pipe_that_was_there_before_is_looked_at_from_then_on() -> None:
 def test_whatever_is_not_counted_is_found(field: str, whose: str, said: str) -> None:
     bus, bridge, far = plant()
     port = bridge.sides[1].ports[0]
-    stats: Stats = {"pipe": far, "port": port}[whose].stats  # type: ignore[attr-defined]
+    stats: Stats = {"pipe": far, "port": port}[whose].stats
     setattr(stats, field, getattr(stats, field) - 1)
     assert f"joint | {said}" in imbalances([bus, bridge])
     setattr(stats, field, getattr(stats, field) + 1)
@@ -57,4 +57,4 @@ def test_whatever_is_not_counted_is_found(field: str, whose: str, said: str) -> 
 def test_a_port_stands_for_the_pipe_behind_it() -> None:
     _, bridge, far = plant()
     port = bridge.sides[1].ports[0]
-    assert [*behind(port)] == [port, far]
+    assert [*chain(port)] == [port, far]

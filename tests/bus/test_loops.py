@@ -4,7 +4,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 
-from bus.hub import Hub, Stats
+from bus.hub import Hub, Pipe, Stats
 from bus.loops import CANARY_S, DELAY_S, PAUSE_S, QUARANTINE, RETURNS, TOKEN, LoopWatch
 from bus.watched import HOLD_DOWN_S, WatchedHub
 from bus.wire.batch import Batch, from_payloads, payloads
@@ -33,7 +33,7 @@ class Wire:
         self.ends[0].far, self.ends[1].far = self.ends[1], self.ends[0]
 
 
-class WireEnd:
+class WireEnd(Pipe):
     far: "WireEnd"
 
     def __init__(self, name: str, hub: Hub, under_way: "deque[Callable[[], None]]") -> None:

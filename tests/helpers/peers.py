@@ -4,12 +4,12 @@ import asyncio
 import socket
 from collections.abc import Callable
 
-from bus.hub import Hub, Stats
+from bus.hub import Hub, Pipe, Stats
 from bus.wire.batch import Batch, from_payloads, payloads
 from bus.wire.sp import HANDSHAKE
 
 
-class Ear:
+class Ear(Pipe):
     """A pipe that keeps all it is sent."""
 
     def __init__(self, hub: Hub) -> None:

@@ -10,7 +10,7 @@ import sys
 from typing import Any
 
 from bridges.media.multicast.link import MulticastLink
-from bus.hub import Hub, Stats
+from bus.hub import Hub, Pipe, Stats
 from bus.wire.batch import Batch, from_payloads, payloads
 
 
@@ -18,7 +18,7 @@ def tell(**told: Any) -> None:
     print(json.dumps(told), flush=True)
 
 
-class Teller:
+class Teller(Pipe):
     """A pipe that tells what it is sent."""
 
     name = "teller"

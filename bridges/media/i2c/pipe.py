@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from bridges.media.i2c.poll import Lane, Report, TargetState
 from bridges.media.shedding import Shed, fitting
-from bus.hub import Hub, Stats
+from bus.hub import Hub, Pipe, Stats
 from bus.wire.batch import Batch, from_payloads, payloads
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _AWAY_S = 0.1  # until a target joins again whose pipe was closed
 
 
-class TargetPipe:
+class TargetPipe(Pipe):
     """One target. `stats` goes on counting from one opening of the bus to the next.
 
     `state` is `closed` (the bus is), `linking`, `up`, `stalled` (it answers, but nobody serves its mailbox),
@@ -120,7 +120,7 @@ class TargetPipe:
         return self._lane is lane
 
 
-class I2cBus:
+class I2cBus(Pipe):
     """An open bus, with all its targets; what `DeviceLink` takes for its one pipe."""
 
     def __init__(

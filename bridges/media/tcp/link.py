@@ -14,7 +14,7 @@ from typing import Any, Literal
 from bridges.media.tcp.frames import CobsDecoder, FramesDecoder, join, join_cobs
 from bridges.media.uart.codec import WIRE_BYTES_MAX
 from bus.errors import LinkError, words_of
-from bus.hub import Hub, Stats
+from bus.hub import Hub, Pipe, Stats
 from bus.transports.stream import StreamOptions, StreamPipe
 from bus.transports.tcp import DialLink, ListenLink
 from bus.wire.batch import Batch
@@ -64,10 +64,8 @@ class FramesPipe(StreamPipe):
             super().send(Batch(data, count))
 
     def purge(self, reason: str) -> list[bytes]:
-        """What waits is no batch any more and cannot be taken back: the pipe is closed, if anything does."""
-        if self.stats.queued:
-            self.close()
-        return []
+        """Close the pipe if anything waits: what was framed cannot be taken back."""
+        return Pipe.purge(self, reason)
 
     def _fail(self, reason: str, expected: bool = False) -> None:
         self.fault = self.fault or reason

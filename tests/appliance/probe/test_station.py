@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from appliance.probe.station import Leaf
-from bus.hub import Stats
+from bus.hub import Pipe, Stats
 from bus.wire.batch import from_payloads
 from bus.wire.frame import PUB, pack
 from bus.wire.pattern import Pattern
@@ -22,7 +22,7 @@ needs_nanocat = pytest.mark.skipif(not shutil.which("nanocat"), reason="Debian p
 needs_nngcat = pytest.mark.skipif(not shutil.which("nngcat"), reason="Debian package nng-utils")
 
 
-class Deaf:
+class Deaf(Pipe):
     """A pipe that only counts."""
 
     def __init__(self, stats: Stats) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from bridges.bridge import Bridge, Side
 from bridges.handover.gate import Gate
-from bus.hub import Hub, Stats
+from bus.hub import Hub, Pipe, Stats
 from bus.wire.batch import Batch, from_payloads, payloads
 from bus.wire.envelope import Envelope, split, wrap
 from bus.wire.frame import pack
@@ -40,7 +40,7 @@ class Medium:
                 end.coming.append(message)
 
 
-class End:
+class End(Pipe):
     """A pipe on a medium; `hear` takes the next message in. A `slow` one sends when told to `move`."""
 
     def __init__(self, name: str, hub: Hub, medium: Medium) -> None:
@@ -124,7 +124,7 @@ class Copy:
         ports = [port for side in self.sides for port in side.ports]
         return self.gate.window.stats.balance() == 0 and all(
             port.stats.balance() == 0
-            and port.pipe.stats.received == port.stats.received + sum(port.stats.rejected.values())
+            and port.inner.stats.received == port.stats.received + sum(port.stats.rejected.values())
             for port in ports
         )
 
@@ -316,7 +316,7 @@ def test_what_is_queued_when_the_lease_ends_goes_before_what_came_later() -> Non
 
     bridge.taps = (lapse,)
     one.publish(from_payloads(frames[2:]), ends[0])
-    assert two.ports[0].pipe.stats.dropped == {"fenced": 2}
+    assert two.ports[0].inner.stats.dropped == {"fenced": 2}
     gate.pause()
     may = True
     assert gate.resume() == 4

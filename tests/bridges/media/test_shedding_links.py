@@ -24,7 +24,7 @@ from bridges.simulate import (
     rs485_node,
     run,
 )
-from bus.hub import Hub, Stats, purge
+from bus.hub import Hub, Stats
 from bus.patch import join
 from bus.wire.batch import Batch, payloads
 from bus.wire.frame import pack
@@ -105,7 +105,7 @@ class Plant:
 
     async def up(self) -> "Plant":
         await until(lambda: bool(self.slow.ports) and all(self._is_up(link) for link in self.others))
-        pipe: Any = self.slow.ports[0].pipe
+        pipe: Any = self.slow.ports[0].inner
         await until(lambda: getattr(pipe, "state", "up") == "up")
         return self
 
@@ -114,7 +114,7 @@ class Plant:
 
     @property
     def stats(self) -> Stats:
-        return self.slow.ports[0].pipe.stats
+        return self.slow.ports[0].inner.stats
 
     def say(self, *messages: bytes) -> None:
         say(self.bus, None, *messages)
@@ -263,9 +263,9 @@ def test_what_is_purged_did_not_come_out_and_the_pipe_stays(kind: str, shed: dic
                 said.append(reading(len(said), 0, 1000))
                 p.say(said[-1])
                 await asyncio.sleep(0)
-            pipe: Any = p.slow.ports[0].pipe
-            purged = purge(pipe, "fenced")
-            ledgers = [pipe.stats, *([pipe.pipe.stats] if kind == "tcp" else [])]  # it and its stage
+            pipe: Any = p.slow.ports[0].inner
+            purged = pipe.purge("fenced")
+            ledgers = [pipe.stats, *([pipe.inner.stats] if kind == "tcp" else [])]  # it and its stage
             assert sum(stats.dropped.get("fenced", 0) for stats in ledgers) == len(purged)
             assert all(set(stats.dropped) <= {"fenced"} for stats in ledgers)
             assert p.stats.queued == 0
@@ -285,7 +285,7 @@ def test_a_pipe_that_cannot_purge_is_closed() -> None:
             await p.up()
             p.say(*(reading(token, 0) for token in range(3)))
             stats = p.stats
-            assert purge(p.slow.ports[0].pipe, "fenced") == []
+            assert p.slow.ports[0].inner.purge("fenced") == []
             assert stats.dropped["closed"] > 0
             assert not p.slow.ports
 

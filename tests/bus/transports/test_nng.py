@@ -266,8 +266,10 @@ class Service(Ear):
             self.say(b"answer")
 
 
-class Rewriter:
+class Rewriter(Pipe):
     """A pipe in front of another that changes what passes."""
+
+    inner: Pipe
 
     def __init__(self, inner: Pipe) -> None:
         self.inner, self.name, self.stats = inner, inner.name, Stats()

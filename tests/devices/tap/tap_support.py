@@ -15,7 +15,7 @@ from capture.schema import Direction, Kind
 from tests.bridges.support import RecordingPipe, until
 
 
-class Silent:
+class Silent(Pipe):
     """A pipe that takes everything and does nothing."""
 
     def __init__(self, name: str) -> None:

@@ -3,13 +3,13 @@
 import asyncio
 import sys
 
-from bus.hub import Hub, Stats
+from bus.hub import Hub, Pipe, Stats
 from bus.wire.batch import Batch, from_payloads, payloads
 from tests.bridges.support import until
 from tests.kernel.guest.support import PATIENCE_S, can_link
 
 
-class Echo:
+class Echo(Pipe):
     """A pipe that hands back what it is sent."""
 
     def __init__(self, hub: Hub) -> None:

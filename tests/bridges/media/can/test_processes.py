@@ -21,9 +21,9 @@ from tests.bridges.support import MESSAGE, SIZES, PtyPair, frame, recorder, say,
 ECHO = """
 import asyncio, json, sys
 from bridges.media.can.link import CanLink
-from bus.hub import Hub, Stats
+from bus.hub import Hub, Pipe, Stats
 
-class Echo:
+class Echo(Pipe):
     name, stats = "echo", Stats()
     def send(self, batch):
         self.stats.offered += batch.count

@@ -112,9 +112,9 @@ PROGRAM = """
 import asyncio, sys
 from bridges.media.multicast.link import MulticastLink
 from bus.wire.batch import from_payloads, payloads
-from bus.hub import Hub, Stats
+from bus.hub import Hub, Pipe, Stats
 
-class Answer:
+class Answer(Pipe):
     name, stats = "answer", Stats()
     def send(self, batch):
         hub.publish(from_payloads([b[:-1] + b"!" for b in payloads(batch)]), self)

@@ -10,7 +10,7 @@ import pytest
 from bridges.media.tcp.link import TcpFramesLink
 from bridges.media.uart.codec import encode
 from bus.errors import LinkError
-from bus.hub import Hub, purge
+from bus.hub import Hub
 from tests.bridges.support import FRAME, MESSAGE, SIZES, frame, recorder, say, until
 
 
@@ -149,7 +149,7 @@ async def test_a_clogged_peer_stalls_nobody_and_every_drop_is_counted() -> None:
                 break
         assert stuck.stats.dropped["queue full"] > 100
         assert "queue full" not in by_name[str(good.getsockname()[1])].stats.dropped
-        assert [purge(pipe, "fenced") for pipe in tuple(link.pipes)] == [[], []]
+        assert [pipe.purge("fenced") for pipe in tuple(link.pipes)] == [[], []]
         assert stuck not in link.pipes  # what was framed cannot be taken back
         assert len(link.pipes) == 1
     assert link.stats.dropped["closed"] > 0
