@@ -31,7 +31,7 @@ from scapy.layers.can import CAN, CANFD
 from scapy.packet import Packet, Raw, bind_layers
 
 from bridges.media.can.codec import NODE_MAX, SUBJECT_DEFAULT, Reassembler
-from bus.wire.envelope import ENVELOPE_BYTES, MAGIC
+from bus.wire.envelope import LENGTH_MARK, MAGIC, is_enveloped
 from bus.wire.frame import FRAME_BYTES_MIN
 from bus.wire.sp import HANDSHAKE
 from capture.pcapng import LINKTYPE_USER0
@@ -74,7 +74,7 @@ class TmqEnvelope(Packet):
 
     def post_build(self, head: bytes, payload: bytes) -> bytes:
         if self.length is None:
-            head = head[:2] + (0xF000 | len(payload)).to_bytes(2, "big") + head[4:]
+            head = head[:2] + (LENGTH_MARK | len(payload)).to_bytes(2, "big") + head[4:]
         return head + payload
 
     def extract_padding(self, rest: bytes) -> tuple[bytes, bytes]:
@@ -83,7 +83,7 @@ class TmqEnvelope(Packet):
 
 def message_class(data: bytes, **_: Any) -> Packet:
     """One message at the start of `data`; what follows it is padding."""
-    if len(data) > ENVELOPE_BYTES and data[0] == MAGIC and data[2] >= 0xF0:
+    if is_enveloped(data):
         return TmqEnvelope(data)
     return TmqFrame(data) if len(data) >= FRAME_BYTES_MIN else Raw(data)
 

@@ -12,16 +12,22 @@ from bridges.rules import Rules
 from bridges.runs import WALK, Run, column, cut, cut_admitted, find, numbers, stamp, verdicts
 from bus.hub import Stats
 from bus.wire.batch import LENGTH, LENGTH_BYTES, Batch
-from bus.wire.envelope import ENVELOPE_BYTES, HOPS_DEFAULT, LAYOUT, MAGIC
+from bus.wire.envelope import (
+    ENVELOPE_BYTES,
+    HOPS_DEFAULT,
+    HOPS_MAX,
+    LAYOUT,
+    LENGTH_MARK,
+    LENGTH_MASK,
+    MAGIC,
+    MARK,
+)
 from bus.wire.frame import DATA_BYTES_MAX, FRAME_BYTES_MIN
 
 U32 = 0xFFFFFFFF
-HOPS_MAX = 15
-MARK = 0xF0  # in byte 2 of an envelope; no frame has it there (docs/wire/envelope.md)
 
 _HEAD = Struct(">QBBHII")  # a batch's length and an envelope
 _SIZES = Struct(">BH")  # of a frame: tokens, data bytes
-_LENGTH_MARK = 0xF000
 _ORIGIN, _KEY = Struct(">I"), Struct(">Q")  # 4 bytes into an envelope: origin, and it with the sequence
 
 
@@ -159,9 +165,7 @@ def _stamp_each(data: bytes, position: int, count: int, entry: Entry, made: _Sta
                 stats.reject("pattern")
                 continue
             sequence = (sequence + 1) & U32
-            add(
-                head_of(length + ENVELOPE_BYTES, MAGIC, HOPS_DEFAULT, _LENGTH_MARK | length, origin, sequence)
-            )
+            add(head_of(length + ENVELOPE_BYTES, MAGIC, HOPS_DEFAULT, LENGTH_MARK | length, origin, sequence))
             add(data[start:position])
         elif (hops := enveloped(data, start, position, entry, stats)) >= 0:
             if not hops:
@@ -200,7 +204,7 @@ def enveloped(data: bytes, start: int, stop: int, entry: Entry, stats: Stats) ->
     _, hops, length, origin, sequence = LAYOUT.unpack_from(data, start)
     tokens, size = _SIZES.unpack_from(data, frame + 1)
     inner = FRAME_BYTES_MIN + 4 * tokens + size
-    if hops > HOPS_MAX or inner != stop - frame or length & 0xFFF != inner or size > DATA_BYTES_MAX:
+    if hops > HOPS_MAX or inner != stop - frame or length & LENGTH_MASK != inner or size > DATA_BYTES_MAX:
         stats.reject("malformed")
     elif origin == entry.origin:
         stats.reject("echo")

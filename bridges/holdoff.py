@@ -10,7 +10,7 @@ from typing import Protocol
 
 from bus.hub import Pipe, Stats
 from bus.wire.batch import Batch, from_payloads, payloads
-from bus.wire.envelope import ENVELOPE_BYTES, LAYOUT, MAGIC
+from bus.wire.envelope import LAYOUT, is_enveloped
 
 STEP_S = 0.04
 COUNT = 8192  # held at a time; more are sent at once
@@ -114,7 +114,7 @@ class HoldOff:
 
 def _key(message: bytes) -> int:
     """Origin and sequence; a message without an envelope (none should come here) has a key by content."""
-    if len(message) > ENVELOPE_BYTES and message[0] == MAGIC:
+    if is_enveloped(message):
         _, _, _, origin, sequence = LAYOUT.unpack_from(message)
         return int(origin) << 32 | int(sequence)
     return -1 - (hash(message) & 0xFFFFFFFF)

@@ -13,20 +13,19 @@ from typing import NamedTuple
 
 from bridges.rules import Rules
 from bus.wire.batch import LENGTH, LENGTH_BYTES
-from bus.wire.envelope import ENVELOPE_BYTES, HOPS_DEFAULT, MAGIC
-from bus.wire.frame import FRAME_BYTES_MIN, frame_bytes
+from bus.wire.envelope import ENVELOPE_BYTES, HOPS_DEFAULT, LENGTH_MARK, MAGIC, is_enveloped, message_bytes
+from bus.wire.frame import FRAME_BYTES_MIN
+from bus.wire.runs import LENGTH_OFFSETS, alike, layout
 
 RUN_MIN = 16  # equal messages in a row before looking at columns pays
 WALK = 256  # other messages between two attempts to find a run
 _CHUNK = 256  # messages cut by one structure; bounds what the cache holds
-_MARK = 0xF0  # in byte 2 of an envelope; no frame has it there
 _U32 = 0xFFFFFFFF
 _STAMP = Struct(">QBBHI")  # a batch's length and an envelope up to its sequence
-# A batch's messages are whole: one whose length differs in the upper bytes alone would not fit in.
-_LENGTH = (7, 6, 5)
-_PLAIN = (*_LENGTH, 9, 10, 11)  # and the bytes that make a frame as long as it is
-_ENVELOPED = (*_LENGTH, 8, 10, 11, *(ENVELOPE_BYTES + offset for offset in (9, 10, 11)))
 _BATCH_BYTES_MAX = 1 << 24
+_LENGTH = LENGTH_OFFSETS[
+    :3
+]  # a whole message whose length differs in the upper bytes alone is longer than that
 _LOW = [bytes((low,)) for low in range(256)]
 
 
@@ -56,27 +55,17 @@ def find(data: bytes, start: int, left: int) -> Run | None:
         return None
     stride = LENGTH.unpack_from(data, start)[0] + LENGTH_BYTES
     count = min((len(data) - start) // stride, left)
-    if count < RUN_MIN or _equal(data, Run(start, RUN_MIN, stride, 0), _LENGTH) < RUN_MIN:
+    if count < RUN_MIN or alike(data, start, stride, RUN_MIN, _LENGTH) < RUN_MIN:
         return None
-    body = start + LENGTH_BYTES
-    enveloped = stride > LENGTH_BYTES + ENVELOPE_BYTES and data[body] == MAGIC and data[body + 2] >= _MARK
-    frame = LENGTH_BYTES + (ENVELOPE_BYTES if enveloped else 0)
-    size = stride - frame
-    if size < FRAME_BYTES_MIN or frame_bytes(data, start + frame) != size:
+    body, stop = start + LENGTH_BYTES, start + stride
+    if message_bytes(data, body, stop) != stop - body:
         return None
-    if enveloped and (data[body + 2] & 0x0F) << 8 | data[body + 3] != size:
+    count = alike(data, start, stride, count, _LENGTH)
+    count = alike(data, body, stride, count, layout(data, body))
+    if count < RUN_MIN:
         return None
-    run = Run(start, count, stride, frame)
-    run = run._replace(messages=_equal(data, run, _ENVELOPED if enveloped else _PLAIN))
-    return run if run.messages >= RUN_MIN else None
-
-
-def _equal(data: bytes, run: Run, offsets: tuple[int, ...]) -> int:
-    """How many messages have the first one's bytes there. Exact by induction, as `bus.wire.sp.equal_run`."""
-    for offset in offsets:
-        found = column(data, run, offset)
-        run = run._replace(messages=run.messages - len(found.lstrip(found[:1])))
-    return run.messages
+    enveloped = is_enveloped(data, body, stop)
+    return Run(start, count, stride, LENGTH_BYTES + (ENVELOPE_BYTES if enveloped else 0))
 
 
 def column(data: bytes, run: Run, offset: int) -> bytes:
@@ -144,7 +133,7 @@ def stamp(frames: list[bytes], origin: int, sequence: int, parts: list[bytes]) -
     The numbers go up by one, so 256 of them at most share their upper bytes.
     """
     size = len(frames[0])
-    head = _STAMP.pack(size + ENVELOPE_BYTES, MAGIC, HOPS_DEFAULT, _MARK << 8 | size, origin)
+    head = _STAMP.pack(size + ENVELOPE_BYTES, MAGIC, HOPS_DEFAULT, LENGTH_MARK | size, origin)
     done = 0
     while done < len(frames):
         first = (sequence + 1) & _U32

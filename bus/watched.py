@@ -9,7 +9,7 @@ from random import uniform
 from bus.hub import Hub, Pipe
 from bus.loops import CANARY_S, LoopWatch
 from bus.wire.batch import LENGTH, LENGTH_BYTES, Batch, Buffer, from_payloads, payloads
-from bus.wire.envelope import ENVELOPE_BYTES, MAGIC
+from bus.wire.envelope import ENVELOPE_BYTES, is_enveloped
 
 log = logging.getLogger("buscoupler.bus")
 
@@ -119,7 +119,7 @@ def _first(data: Buffer) -> Buffer:
     """The first message of a batch's bytes, without its envelope: that is new in every lap."""
     length = LENGTH.unpack_from(data)[0]
     start = LENGTH_BYTES
-    if length > ENVELOPE_BYTES and data[start] == MAGIC and data[start + 2] >= 0xF0:
+    if is_enveloped(data, start, start + length):
         start += ENVELOPE_BYTES
     return memoryview(data)[start : LENGTH_BYTES + length]
 

@@ -10,9 +10,10 @@ from typing import Any
 
 from bridges.media.device import DeviceLink, DevicePipe, OpenPipe, cancel
 from bridges.media.shedding import Shed, ShedQueue, checked
-from bridges.media.uart.codec import MESSAGE_BYTES_MAX, Decoder, encode
+from bridges.media.uart.codec import Decoder, encode
 from bus.hub import Hub
 from bus.wire.batch import Batch, from_payloads, payloads
+from bus.wire.envelope import MESSAGE_BYTES_MAX
 
 _READ_BYTES = 65536
 

@@ -7,12 +7,12 @@ each with its poll, once for each target.
 
 from collections import defaultdict
 
+from bus.wire.envelope import ENVELOPE_BYTES
 from topologies.filters import begins, related, tokens
 from topologies.findings import Finding, error, warning
 from topologies.model import BridgeSpec, Can, I2c, Rate, Side, Topology, Uart
 from topologies.segments import Joint, Segments, is_trunk, joints
 
-ENVELOPE_BYTES = 12
 FULL = 0.7  # the share above which a queue behind a medium grows long
 _FD_SIZES = (*range(9), 12, 16, 20, 24, 32, 48, 64)
 

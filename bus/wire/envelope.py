@@ -10,14 +10,22 @@ from typing import NamedTuple
 
 from bus.errors import FrameError
 from bus.wire.batch import Buffer
-from bus.wire.frame import FRAME_BYTES_MAX, is_frame
+from bus.wire.frame import FRAME_BYTES_MAX, frame_bytes, is_frame
 
 MAGIC = 0xE1
+MARK = 0xF0
+"""The upper half of byte 2; no frame has it there."""
+LENGTH_MARK = MARK << 8
+LENGTH_MASK = 0xFFFF ^ LENGTH_MARK
 LAYOUT = Struct(">BBHII")
 ENVELOPE_BYTES = LAYOUT.size
-MESSAGE_BYTES_MAX = ENVELOPE_BYTES + FRAME_BYTES_MAX  # a frame in its envelope
+MESSAGE_BYTES_MAX = ENVELOPE_BYTES + FRAME_BYTES_MAX
+"""The longest message on any medium: envelope and frame, 3084 bytes."""
 HOPS_DEFAULT = 8
+HOPS_MAX = 15
+"""The largest second byte of an envelope without flags; only multicast fragments have flags."""
 FLAG_FRAGMENT = 0x8
+_U32 = 0xFFFFFFFF
 
 
 class Envelope(NamedTuple):
@@ -28,21 +36,49 @@ class Envelope(NamedTuple):
     hops: int = HOPS_DEFAULT
     flags: int = 0
 
+    @property
+    def key(self) -> int:
+        """Origin and sequence as one number."""
+        return self.origin << 32 | self.sequence
+
+
+def is_enveloped(data: Buffer, start: int = 0, stop: int | None = None) -> bool:
+    """Tell whether the message at `start`, which ends at `stop` or with `data`, begins with an envelope."""
+    end = len(data) if stop is None else stop
+    return end - start > ENVELOPE_BYTES and data[start] == MAGIC and data[start + 2] >= MARK
+
 
 def wrap(frame: bytes, envelope: Envelope) -> bytes:
-    """`frame` behind its envelope. Raises `FrameError` if a field does not fit."""
+    """Put `envelope` in front of `frame`. Raises `FrameError` if a field does not fit."""
     origin, sequence, hops, flags = envelope
-    if not (0 <= hops <= 15 and 0 <= flags <= 15 and 0 <= origin <= 0xFFFFFFFF >= sequence >= 0):
+    if not (0 <= hops <= HOPS_MAX and 0 <= flags <= 15 and 0 <= origin <= _U32 >= sequence >= 0):
         raise FrameError(f"{envelope} does not fit: hops and flags 0 to 15, origin and sequence u32")
-    return LAYOUT.pack(MAGIC, flags << 4 | hops, 0xF000 | len(frame), origin, sequence) + frame
+    return LAYOUT.pack(MAGIC, flags << 4 | hops, LENGTH_MARK | len(frame), origin, sequence) + frame
 
 
 def split(message: Buffer) -> tuple[Envelope | None, bytes] | None:
-    """Envelope (None for a plain frame) and frame; None if the message is neither."""
-    if len(message) > ENVELOPE_BYTES and message[0] == MAGIC and message[2] >= 0xF0:
+    """Return envelope (None for a plain frame) and frame; None if the message is neither."""
+    if is_enveloped(message):
         _, bits, length, origin, sequence = LAYOUT.unpack_from(message)
         frame = bytes(message[ENVELOPE_BYTES:])
-        if length & 0xFFF != len(frame) or bits >> 4 or not is_frame(frame):
+        if length & LENGTH_MASK != len(frame) or bits > HOPS_MAX or not is_frame(frame):
             return None
-        return Envelope(origin, sequence, bits & 15, bits >> 4), frame
+        return Envelope(origin, sequence, bits), frame
     return (None, bytes(message)) if is_frame(message) else None
+
+
+def message_bytes(data: Buffer, start: int = 0, stop: int | None = None) -> int:
+    """Return the length of the frame, or envelope and frame, at `start`, by its own header.
+
+    0 if there is neither, or it does not end by `stop` (by default with `data`). Media that pad, or that put
+    messages back to back, find a message's end so. Flags of the envelope are not looked at.
+    """
+    end = len(data) if stop is None else stop
+    inner = start
+    # `is_enveloped` inlined: mixed datagrams ask for each message, and a call is a tenth of that
+    if end - start > ENVELOPE_BYTES and data[start] == MAGIC and data[start + 2] >= MARK:
+        inner += ENVELOPE_BYTES
+        if (data[start + 2] << 8 | data[start + 3]) & LENGTH_MASK != frame_bytes(data, inner):
+            return 0
+    found = inner + frame_bytes(data, inner)
+    return found - start if inner < found <= end else 0

@@ -7,6 +7,7 @@ Over IPC each message has one byte 0x01 before its length; here it is called the
 from itertools import chain
 
 from bus.wire.batch import LENGTH, LENGTH_BYTES, Batch
+from bus.wire.runs import equal_run
 
 PROTOCOL_BUS = 0x70
 HANDSHAKE = bytes.fromhex("0053500000700000")
@@ -26,23 +27,6 @@ def handshake_fault(received: bytes) -> str | None:
     if not HANDSHAKE.startswith(received[:6]):
         return f"wrong SP protocol: 0x{received[4:6].hex()}, a bus speaks 0x0070"
     return f"bad SP handshake: {received.hex(' ')}"
-
-
-def equal_run(data: bytearray, start: int, stop: int, limit: int, lead: int = 0) -> tuple[int, int]:
-    """How many messages from `start` on have the first one's size, and the stride between them.
-
-    At most `limit`, all of them whole before `stop`. Looks at strided slices, one per length byte,
-    so that C compares hundreds of lengths at once; exact by induction: message k + 1 starts where
-    k equal strides say it does.
-    """
-    stride = LENGTH.unpack_from(data, start + lead)[0] + LENGTH_BYTES + lead
-    run = min((stop - start) // stride, limit)
-    for offset in range(start + LENGTH_BYTES + lead - 1, start + lead - 1, -1):
-        if run < 2:
-            break
-        column = data[offset : offset + (run - 1) * stride + 1 : stride]
-        run -= len(column.lstrip(column[:1]))
-    return run, stride
 
 
 def walk(data: bytearray, start: int, stop: int, limit: int, lead: int = 0) -> tuple[int, int]:

@@ -13,9 +13,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from bus.wire.batch import LENGTH, LENGTH_BYTES
-from bus.wire.envelope import ENVELOPE_BYTES, MAGIC
+from bus.wire.envelope import ENVELOPE_BYTES, HOPS_MAX, LENGTH_MARK, MAGIC, MARK
 from bus.wire.frame import DATA_BYTES_MAX, FRAME_BYTES_MIN
-from bus.wire.sp import equal_run
+from bus.wire.runs import equal_run
 from capture.schema import COLUMNS, Kind, Verdict, verdict_of
 from devices.tap.ring import Record, place_of
 
@@ -24,7 +24,6 @@ Flags = npt.NDArray[np.bool_]
 _PAD = bytes(ENVELOPE_BYTES + FRAME_BYTES_MIN)  # so that looking at a header never leaves the buffer
 _RUN = 16  # equal sizes in a row before the strided look at the whole batch pays
 _WALK = 256  # messages of mixed sizes between two such attempts
-_MARK = 0xF0
 _CAP_SEQ = next(number for number, column in enumerate(COLUMNS) if column.name == "cap_seq")
 
 
@@ -133,12 +132,15 @@ def _messages(records: list[Record], pattern: Sequence[int]) -> tuple[dict[str, 
     data = b"".join([*(record.data for record in records), _PAD])
     start, size = _bounds(data, records)
     octets = np.frombuffer(data, np.uint8)
-    enveloped = (size > ENVELOPE_BYTES) & (octets[start] == MAGIC) & (octets[start + 2] >= _MARK)
+    # as `bus.wire.envelope.split`, for a whole column of messages
+    enveloped = (size > ENVELOPE_BYTES) & (octets[start] == MAGIC) & (octets[start + 2] >= MARK)
     frame = start + enveloped * ENVELOPE_BYTES
     tokens = octets[frame + 1].astype(np.int64)
     data_bytes = _number(octets, frame + 2, 2)
     expected = enveloped * ENVELOPE_BYTES + FRAME_BYTES_MIN + 4 * tokens + data_bytes
-    announced = (_number(octets, start + 2, 2) == 0xF000 + size - ENVELOPE_BYTES) & (octets[start + 1] <= 15)
+    announced = (_number(octets, start + 2, 2) == LENGTH_MARK + size - ENVELOPE_BYTES) & (
+        octets[start + 1] <= HOPS_MAX
+    )
     legal = (
         (size >= FRAME_BYTES_MIN)
         & (announced | ~enveloped)

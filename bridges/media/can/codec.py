@@ -5,13 +5,12 @@ Byte-identical with the Cyphal specification, section 4.2. Frames in, messages o
 
 from binascii import crc_hqx
 
-from bus.wire.extent import message_bytes
+from bus.wire.envelope import MESSAGE_BYTES_MAX, message_bytes
 
 PRIORITY_NOMINAL = 4
 SUBJECT_DEFAULT = 0x1234
 SUBJECT_MAX = 0x1FFF
 NODE_MAX = 127
-MESSAGE_BYTES_MAX = 3084
 
 SOT, EOT, TOGGLE, TID = 0x80, 0x40, 0x20, 0x1F
 

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from bridges.media.can.codec import (
-    MESSAGE_BYTES_MAX,
     NODE_MAX,
     RESERVED,
     SERVICE,
@@ -24,6 +23,7 @@ from bridges.media.device import DeviceLink, DevicePipe
 from bridges.media.shedding import Shed, checked
 from bus.errors import LinkError
 from bus.hub import Hub
+from bus.wire.envelope import MESSAGE_BYTES_MAX
 
 if TYPE_CHECKING:
     from can import BusABC

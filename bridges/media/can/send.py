@@ -11,7 +11,7 @@ from bridges.media.can.codec import segment
 from bridges.media.can.port import BusPort, Port
 from bridges.media.shedding import ShedQueue
 from bus.errors import words_of
-from bus.wire.extent import message_bytes
+from bus.wire.envelope import message_bytes
 
 if TYPE_CHECKING:
     from bridges.media.can.link import CanLink

@@ -9,13 +9,14 @@ from typing import Any, NamedTuple
 from bridges.media.device import DeviceLink, DevicePipe
 from bridges.media.i2c.adapter import Adapter, open_adapter
 from bridges.media.i2c.alert import Alert, GpioAlert, parse_alert
-from bridges.media.i2c.mailbox import MESSAGE_BYTES_MAX, Timing
+from bridges.media.i2c.mailbox import Timing
 from bridges.media.i2c.pipe import I2cBus, TargetPipe
 from bridges.media.i2c.poll import Lane, Poller
 from bridges.media.i2c.run import LoopRunner, Runner, ThreadRunner
 from bridges.media.shedding import Shed, ShedQueue, checked
 from bus.errors import LinkError
 from bus.hub import Hub, Stats
+from bus.wire.envelope import MESSAGE_BYTES_MAX
 
 _ADDRESS_MIN, _ADDRESS_MAX = 0x08, 0x77
 

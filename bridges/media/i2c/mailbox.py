@@ -5,13 +5,11 @@ memory. Pure: bytes and time (`now`, seconds, monotonic) in, values out.
 """
 
 from bridges.media.i2c.mailbox_controller import POLL, Access, Controller, MailState
-from bridges.media.i2c.mailbox_segments import MEMORY_BYTES, MESSAGE_BYTES_MAX, MESSAGE_BYTES_MIN, Timing
+from bridges.media.i2c.mailbox_segments import MEMORY_BYTES, Timing
 from bridges.media.i2c.mailbox_target import Target
 
 __all__ = [
     "MEMORY_BYTES",
-    "MESSAGE_BYTES_MAX",
-    "MESSAGE_BYTES_MIN",
     "POLL",
     "Access",
     "Controller",

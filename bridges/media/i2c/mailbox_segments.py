@@ -6,6 +6,9 @@ Shared by both ends. Pure: bytes and time in, values out.
 from dataclasses import dataclass
 from zlib import crc32
 
+from bus.wire.envelope import MESSAGE_BYTES_MAX
+from bus.wire.frame import FRAME_BYTES_MIN
+
 MEMORY_BYTES = 64
 DATA_END = 0x1E
 """The controller's data is right-aligned: it ends just before its n; ctl is the last byte of the write."""
@@ -15,8 +18,6 @@ SEGMENT_BYTES = 30
 
 SOT, EOT, TOG, ACK, EPOCH = 0x80, 0x40, 0x20, 0x10, 0x0F
 
-MESSAGE_BYTES_MIN = 4
-MESSAGE_BYTES_MAX = 3084
 CRC_BYTES = 4
 RESIDUE = 0x2144DF1C
 
@@ -36,9 +37,9 @@ class Timing:
 
 def seal(message: bytes) -> bytes:
     """`message` (4 to 3084 bytes, or ValueError) and its CRC-32, little-endian: one transfer."""
-    if not MESSAGE_BYTES_MIN <= len(message) <= MESSAGE_BYTES_MAX:
+    if not FRAME_BYTES_MIN <= len(message) <= MESSAGE_BYTES_MAX:
         raise ValueError(
-            f"an I2C message has {MESSAGE_BYTES_MIN} to {MESSAGE_BYTES_MAX} bytes, not {len(message)}"
+            f"an I2C message has {FRAME_BYTES_MIN} to {MESSAGE_BYTES_MAX} bytes, not {len(message)}"
         )
     return message + crc32(message).to_bytes(CRC_BYTES, "little")
 
@@ -153,7 +154,7 @@ class Inbox:
         return self._reject("orphan") if ctl & EOT and not skipped else None
 
     def _end(self) -> bytes | None:
-        if len(self._transfer) < MESSAGE_BYTES_MIN + CRC_BYTES:
+        if len(self._transfer) < FRAME_BYTES_MIN + CRC_BYTES:
             return self._reject("short")
         if crc32(self._transfer) != RESIDUE:
             return self._reject("crc")

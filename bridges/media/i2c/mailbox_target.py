@@ -9,14 +9,14 @@ from bridges.media.i2c.mailbox_segments import (
     DATA_END,
     EPOCH,
     MEMORY_BYTES,
-    MESSAGE_BYTES_MAX,
-    MESSAGE_BYTES_MIN,
     TARGET_CTL,
     TARGET_N,
     Inbox,
     Outbox,
     Timing,
 )
+from bus.wire.envelope import MESSAGE_BYTES_MAX
+from bus.wire.frame import FRAME_BYTES_MIN
 
 
 class Target:
@@ -76,7 +76,7 @@ class Target:
     def send(self, message: bytes) -> bool:
         """Queue a message; False, and a counted drop, if it is too short or long, or the queue is full."""
         self.offered += 1
-        if not MESSAGE_BYTES_MIN <= len(message) <= MESSAGE_BYTES_MAX:
+        if not FRAME_BYTES_MIN <= len(message) <= MESSAGE_BYTES_MAX:
             return self._drop("oversize" if message else "empty")
         if self._queued_bytes + len(message) > self.queue_bytes:
             return self._drop("queue full")

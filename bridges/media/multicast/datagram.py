@@ -12,22 +12,20 @@ from zlib import crc32
 from bridges.media.multicast.fragments import (
     CRC,
     DATAGRAM_BYTES_MIN,
-    HOPS_MAX,
     Reassembly,
     cut,
     is_fragment,
     link_envelope,
 )
 from bus.wire.batch import LENGTH, LENGTH_BYTES, Batch, payloads
-from bus.wire.envelope import ENVELOPE_BYTES, MAGIC
-from bus.wire.frame import FRAME_BYTES_MIN, frame_bytes
+from bus.wire.envelope import HOPS_MAX, is_enveloped, message_bytes
+from bus.wire.frame import FRAME_BYTES_MIN
+from bus.wire.runs import LENGTH_OFFSETS, alike, layout
 
 RESIDUE = 0x2144DF1C
 """CRC-32/ISO-HDLC over any data followed by its own CRC, little-endian."""
 _RUN_MIN = 4  # shorter runs are not worth looking for
 _RUN_MAX = 512  # messages in one layout; bounds what the caches hold
-_FRAME_HEADER = (1, 2, 3)
-_ENVELOPE_HEADER = (0, 2, 3, ENVELOPE_BYTES + 1, ENVELOPE_BYTES + 2, ENVELOPE_BYTES + 3)
 
 Datagram = tuple[bytes, int]
 """Its bytes, and the number of messages that are sent in full with it: 0 for all but the last fragment."""
@@ -81,7 +79,7 @@ class Encoder:
         return made
 
     def _fragments(self, message: bytes) -> list[Datagram]:
-        if not _is_enveloped(message, 0):
+        if not is_enveloped(message):
             self._sequence = (self._sequence + 1) & 0xFFFFFFFF
             message = link_envelope(message, self._origin, self._sequence) + message
         *most, last = cut(message, self.datagram_bytes)
@@ -123,40 +121,19 @@ def _seal(parts: Sequence[bytes]) -> Datagram:
     return body + CRC.pack(crc32(body)), len(parts)
 
 
-def _is_enveloped(data: bytes, start: int) -> bool:
-    return data[start] == MAGIC and data[start + 2] >= 0xF0
-
-
 def size_at(data: bytes, start: int, end: int) -> int:
     """Length of the message at `start`; 0 if there is none, it has flags, or does not end by `end`."""
-    if end - start < FRAME_BYTES_MIN:
+    size = message_bytes(data, start, end)
+    if size and data[start + 1] > HOPS_MAX and is_enveloped(data, start, end):
         return 0
-    inner = 0
-    if _is_enveloped(data, start):
-        inner = ENVELOPE_BYTES
-        announced = int.from_bytes(data[start + 2 : start + 4], "big") & 0x0FFF
-        if announced != frame_bytes(data, start + inner) or data[start + 1] > HOPS_MAX:
-            return 0
-    size = frame_bytes(data, start + inner)
-    return inner + size if size and start + inner + size <= end else 0
-
-
-def _is_even(data: bytes, starts: Iterable[int], stride: int, count: int) -> bool:
-    """Whether the bytes at each of `starts`, and at every stride from there, are equal."""
-    for start in starts:
-        column = data[start::stride]
-        if column.count(column[0]) != count:
-            return False
-    return True
+    return size
 
 
 def _is_run(data: bytes, start: int, stride: int, count: int) -> bool:
-    """Whether all `count` messages have the header sizes of the first; their envelopes carry no flags."""
-    if not _is_enveloped(data, start):
-        return _is_even(data, [start + i for i in _FRAME_HEADER], stride, count)
-    if max(data[start + 1 :: stride]) > HOPS_MAX:
+    """Tell whether all `count` messages have the layout of the first, and no flags in their envelopes."""
+    if alike(data, start, stride, count, layout(data, start)) < count:
         return False
-    return _is_even(data, [start + i for i in _ENVELOPE_HEADER], stride, count)
+    return not is_enveloped(data, start) or max(data[start + 1 :: stride]) <= HOPS_MAX
 
 
 def run_bytes(batch: Batch) -> int:
@@ -167,8 +144,9 @@ def run_bytes(batch: Batch) -> int:
     data, size = batch.keep(), stride - LENGTH_BYTES
     if LENGTH.unpack_from(data)[0] != size or size_at(data, LENGTH_BYTES, stride) != size:
         return 0
-    even = _is_even(data, range(LENGTH_BYTES), stride, batch.count)
-    return size if even and _is_run(data, LENGTH_BYTES, stride, batch.count) else 0
+    if alike(data, 0, stride, batch.count, LENGTH_OFFSETS) < batch.count:
+        return 0
+    return size if _is_run(data, LENGTH_BYTES, stride, batch.count) else 0
 
 
 @lru_cache(maxsize=64)

@@ -5,7 +5,17 @@ from collections.abc import Hashable
 from struct import Struct
 from zlib import crc32
 
-from bus.wire.envelope import ENVELOPE_BYTES, FLAG_FRAGMENT, HOPS_DEFAULT, LAYOUT, MAGIC
+from bus.wire.envelope import (
+    ENVELOPE_BYTES,
+    FLAG_FRAGMENT,
+    HOPS_DEFAULT,
+    HOPS_MAX,
+    LAYOUT,
+    LENGTH_MARK,
+    LENGTH_MASK,
+    MAGIC,
+    MARK,
+)
 from bus.wire.frame import FRAME_BYTES_MAX, FRAME_BYTES_MIN, frame_bytes
 
 CRC = Struct("<I")
@@ -17,20 +27,19 @@ HEAD_BYTES = ENVELOPE_BYTES + OFFSET.size
 DATAGRAM_BYTES_MIN = HEAD_BYTES + 1 + CRC.size
 TIMEOUT_S = 1.0
 OPEN_MAX = 64
-HOPS_MAX = 0x0F
-"""Of an envelope's second byte; above it are flags, and only fragments have any."""
 
 Key = tuple[Hashable, bytes]
 
 
 def is_fragment(datagram: bytes) -> bool:
     """Whether a datagram of at least 4 bytes is a fragment, by its first bytes."""
-    return datagram[0] == MAGIC and datagram[2] >= 0xF0 and bool(datagram[1] & FRAGMENT)
+    # not `is_enveloped`: a fragment that was cut short is one still
+    return datagram[0] == MAGIC and datagram[2] >= MARK and bool(datagram[1] & FRAGMENT)
 
 
 def link_envelope(frame: bytes, origin: int, sequence: int) -> bytes:
     """The envelope that the link itself puts before a bare frame; the receiver takes it off again."""
-    return LAYOUT.pack(MAGIC, BARE | HOPS_DEFAULT, 0xF000 | len(frame), origin, sequence)
+    return LAYOUT.pack(MAGIC, BARE | HOPS_DEFAULT, LENGTH_MARK | len(frame), origin, sequence)
 
 
 def cut(message: bytes, datagram_bytes: int) -> list[bytes]:
@@ -75,7 +84,7 @@ class Reassembly:
         """The whole message, if this fragment (with a right CRC) completes one."""
         self.expire(now_s)
         chunk = datagram[HEAD_BYTES : -CRC.size]
-        size = int.from_bytes(datagram[2:4], "big") & 0xFFF
+        size = int.from_bytes(datagram[2:4], "big") & LENGTH_MASK
         start = int.from_bytes(datagram[ENVELOPE_BYTES:HEAD_BYTES], "big")
         end = start + len(chunk)
         if not chunk or end > size or not FRAME_BYTES_MIN <= size <= FRAME_BYTES_MAX:

@@ -8,13 +8,12 @@ from struct import Struct
 
 from bridges.media.uart import codec as uart
 from bus.wire.batch import LENGTH, LENGTH_BYTES, Batch, from_payloads, payloads
-from bus.wire.envelope import ENVELOPE_BYTES, MAGIC, MESSAGE_BYTES_MAX
+from bus.wire.envelope import ENVELOPE_BYTES, LENGTH_MARK, LENGTH_MASK, MAGIC, MESSAGE_BYTES_MAX
 from bus.wire.frame import DATA_BYTES_MAX, FRAME_BYTES_MIN
+from bus.wire.runs import LENGTH_OFFSETS, alike, layout
 
 _HEAD = Struct(">BBH")  # type, tokens, data length: a frame's, or an envelope's magic, hops, F000 | length
 _PREFIXES = tuple(LENGTH.pack(size) for size in range(MESSAGE_BYTES_MAX + 1))
-_PLAIN_LAYOUT = (1, 2, 3)  # the bytes that make a frame as long as it is
-_ENVELOPED_LAYOUT = (0, 2, 3, ENVELOPE_BYTES + 1, ENVELOPE_BYTES + 2, ENVELOPE_BYTES + 3)
 _RUN_MIN = 16  # equal layouts in a row before the strided look at the whole buffer pays
 _WALK = 256  # frames of mixed sizes between two such attempts
 
@@ -24,7 +23,8 @@ ILLEGAL = -1
 def extent(data: bytes, start: int, stop: int) -> int:
     """Length of the message at `start`; 0 if `data[:stop]` does not show it yet, `ILLEGAL` if there is none.
 
-    May be more than what is there.
+    May be more than what is there. A stream must tell what is cut from what is illegal, and `_walk` asks for
+    every message that is no short frame: so not by `bus.wire.envelope.message_bytes`.
     """
     if stop - start < FRAME_BYTES_MIN:
         return 0
@@ -34,9 +34,9 @@ def extent(data: bytes, start: int, stop: int) -> int:
     kind, tokens, size = _HEAD.unpack_from(data, start)
     if size <= DATA_BYTES_MAX:
         return FRAME_BYTES_MIN + 4 * tokens + size
-    if kind != MAGIC or size < 0xF000:
+    if kind != MAGIC or size < LENGTH_MARK:
         return ILLEGAL
-    return _enveloped(data, start + ENVELOPE_BYTES, stop, size & 0x0FFF)
+    return _enveloped(data, start + ENVELOPE_BYTES, stop, size & LENGTH_MASK)
 
 
 def _enveloped(data: bytes, start: int, stop: int, announced: int) -> int:
@@ -65,29 +65,19 @@ def cut(data: bytes) -> tuple[Batch | None, int, bool]:
 
 
 def _equal_run(data: bytes, start: int, stop: int, parts: list[bytes]) -> tuple[int, int, bool]:
-    """Take messages as long as their layouts are equal. Exact by induction, as `bus.wire.sp.equal_run`."""
+    """Take messages while their layouts are equal; count, where the next begins, whether there were any."""
     stride = extent(data, start, stop)
     most = (stop - start) // stride if stride > 0 else 0
-    if most < _RUN_MIN or _equal(data, start, stride, _RUN_MIN) < _RUN_MIN:
+    if most < _RUN_MIN:
         return 0, start, False
-    run = _equal(data, start, stride, most)
+    offsets = layout(data, start)
+    if alike(data, start, stride, _RUN_MIN, offsets) < _RUN_MIN:
+        return 0, start, False
+    run = alike(data, start, stride, most, offsets)
     end, prefix = start + run * stride, _PREFIXES[stride]
     parts.append(prefix)
     parts.append(prefix.join([data[at : at + stride] for at in range(start, end, stride)]))
     return run, end, True
-
-
-def _equal(data: bytes, start: int, stride: int, most: int) -> int:
-    """How many messages have the first one's layout, of the `most` that lie in `data` at this stride."""
-    run = most
-    for offset in _layout(data, start):
-        column = data[start + offset : start + offset + (run - 1) * stride + 1 : stride]
-        run -= len(column.lstrip(column[:1]))
-    return run
-
-
-def _layout(data: bytes, start: int) -> tuple[int, ...]:
-    return _PLAIN_LAYOUT if data[start + 2] < 0xF0 else _ENVELOPED_LAYOUT
 
 
 def _walk(data: bytes, start: int, stop: int, parts: list[bytes]) -> tuple[int, int, int]:
@@ -126,11 +116,10 @@ def _join_equal(data: bytes, count: int) -> bytes | None:
         return None
     if not _is_message(data, LENGTH_BYTES, stride):
         return None
-    inner = [LENGTH_BYTES + offset for offset in _layout(data, LENGTH_BYTES)]
-    for offset in (*range(LENGTH_BYTES), *inner):
-        column = data[offset::stride]
-        if column.lstrip(column[:1]):
-            return None
+    if alike(data, 0, stride, count, LENGTH_OFFSETS) < count:
+        return None
+    if alike(data, LENGTH_BYTES, stride, count, layout(data, LENGTH_BYTES)) < count:
+        return None
     return b"".join([data[at + LENGTH_BYTES : at + stride] for at in range(0, len(data), stride)])
 
 
@@ -178,7 +167,7 @@ class FramesDecoder:
 
 def join_cobs(batch: Batch) -> tuple[bytes, int]:
     """As `join`, each message framed as on a serial line; what is too short or too long is left out."""
-    low, high = uart.MESSAGE_BYTES_MIN, uart.MESSAGE_BYTES_MAX
+    low, high = FRAME_BYTES_MIN, MESSAGE_BYTES_MAX
     parts = [uart.encode(message) for message in payloads(batch) if low <= len(message) <= high]
     return b"".join(parts), len(parts)
 

@@ -5,8 +5,9 @@ Bytes in, messages out: no port, no clock. The zero in front is mandatory, it en
 
 from zlib import crc32
 
-MESSAGE_BYTES_MAX = 3084
-MESSAGE_BYTES_MIN = 4
+from bus.wire.envelope import MESSAGE_BYTES_MAX
+from bus.wire.frame import FRAME_BYTES_MIN
+
 CRC_BYTES = 4
 RESIDUE = 0x2144DF1C
 
@@ -66,9 +67,9 @@ def cobs_decode(coded: bytes) -> bytes | None:
 
 def encode(message: bytes) -> bytes:
     """`message` (4 to 3084 bytes, or ValueError) as it goes on the line, both zeros included."""
-    if not MESSAGE_BYTES_MIN <= len(message) <= MESSAGE_BYTES_MAX:
+    if not FRAME_BYTES_MIN <= len(message) <= MESSAGE_BYTES_MAX:
         raise ValueError(
-            f"a UART message has {MESSAGE_BYTES_MIN} to {MESSAGE_BYTES_MAX} bytes, not {len(message)}"
+            f"a UART message has {FRAME_BYTES_MIN} to {MESSAGE_BYTES_MAX} bytes, not {len(message)}"
         )
     return b"\0" + cobs_encode(message + crc32(message).to_bytes(CRC_BYTES, "little")) + b"\0"
 
@@ -120,7 +121,7 @@ class Decoder:
         data = cobs_decode(coded)
         if data is None:
             return self._reject("cobs")
-        if len(data) < MESSAGE_BYTES_MIN + CRC_BYTES:
+        if len(data) < FRAME_BYTES_MIN + CRC_BYTES:
             return self._reject("short")
         if crc32(data) != RESIDUE:
             return self._reject("crc")

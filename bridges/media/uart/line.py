@@ -6,12 +6,12 @@ from typing import Any
 
 from bridges.media.device import DeviceLink, OpenPipe, cancel
 from bridges.media.shedding import Shed, checked
-from bridges.media.uart.codec import MESSAGE_BYTES_MAX
 from bridges.media.uart.outbox import Outbox
 from bridges.media.uart.port import Port, Settings, check_port, need_pyserial, open_port
 from bus.errors import words_of
 from bus.hub import Hub
 from bus.wire.batch import from_payloads
+from bus.wire.envelope import MESSAGE_BYTES_MAX
 
 
 class SerialLink(DeviceLink[Port]):

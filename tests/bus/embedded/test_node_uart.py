@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bridges.media.uart.codec import (
-    MESSAGE_BYTES_MAX,
     Decoder,
     cobs_decode,
     cobs_encode,
@@ -17,6 +16,7 @@ from bridges.media.uart.codec import (
 from bridges.media.uart.poll import Master, NodeHealth
 from bus.embedded import buscoupler_node as node_module
 from bus.embedded.buscoupler_node import Rs485, Uart, stuff, unstuff
+from bus.wire.envelope import MESSAGE_BYTES_MAX
 from tests.bridges.support import SIZES, frame
 from tests.bus.embedded.support import Line, small_node
 

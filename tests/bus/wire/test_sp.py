@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bus.wire.batch import from_payloads, payloads
-from bus.wire.sp import HANDSHAKE, Decoder, add_lead, equal_run, handshake_fault, scan, walk
+from bus.wire.runs import equal_run
+from bus.wire.sp import HANDSHAKE, Decoder, add_lead, handshake_fault, scan, walk
 
 SIZES = st.one_of(st.integers(0, 40), st.sampled_from([16, 16, 16, 64, 300, 3000]))
 bodies = st.lists(SIZES.map(lambda n: bytes(i & 0xFF for i in range(n))), max_size=60)

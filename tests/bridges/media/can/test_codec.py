@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bridges.media.can.codec import FD_LENGTHS, Reassembler, can_id, segment
-from bus.wire.envelope import Envelope, wrap
-from bus.wire.extent import message_bytes
+from bus.wire.envelope import Envelope, message_bytes, wrap
 from tests.bridges.support import MESSAGE, SIZES, frame
 
 CLASSIC = [

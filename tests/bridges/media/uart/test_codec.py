@@ -6,13 +6,13 @@ from hypothesis import strategies as st
 
 from bridges.media.uart.codec import (
     CODED_BYTES_MAX,
-    MESSAGE_BYTES_MAX,
     WIRE_BYTES_MAX,
     Decoder,
     cobs_decode,
     cobs_encode,
     encode,
 )
+from bus.wire.envelope import MESSAGE_BYTES_MAX
 from tests.bridges.support import FRAME, MESSAGE, SIZES, frame
 
 ENVELOPED = (
