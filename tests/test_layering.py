@@ -76,8 +76,8 @@ def nodes(tree: ast.AST, deep: bool, types: bool) -> Iterator[ast.AST]:
 def names(path: Path, deep: bool = True, types: bool = False) -> frozenset[str]:
     """Dotted names that a module imports, of modules and of what is in them.
 
-    `deep`: also late, within functions. `types`: also those that only a type checker sees, and those that a table
-    of strings names ("bus.hub" or "bus.hub:Hub"), to be imported when they are needed.
+    `deep`: also late, within functions. `types`: also those that only a type checker sees, and those that a
+    table of strings names ("bus.hub" or "bus.hub:Hub"), to be imported when they are needed.
     """
     found = set[str]()
     for node in nodes(ast.parse(path.read_text()), deep, types):
