@@ -3,14 +3,13 @@
 import secrets
 import zlib
 from asyncio import AbstractEventLoop
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 from appliance.brokers import broker_addresses, candidate_of
 from appliance.media import bus_link, medium_link
 from bridges.bridge import Bridge, Side
-from bridges.handover.gate import Gate
 from bridges.handover.window import AGE_S
 from bridges.holdoff import STEP_S
 from bus.errors import LinkError
@@ -103,10 +102,8 @@ class BridgePart:
         for number, side in enumerate(spec.join):
             trunk = is_trunk(topology, side)
             rank = rank_of(topology, Joint(name, spec, side, gateway))
-            made = _side(self.hub, number, side, trunk, STEP_S * sum(rank))
-            if made.hold is not None and not rank.others:
-                made.hold.needed = self._not_alone
-            self._join(side, made)
+            needed = (lambda: True) if rank.others else self._not_alone
+            self._join(side, _side(self.hub, number, side, trunk, STEP_S * sum(rank), needed))
         self.candidacy = None if self._candidate is None else self._stand_by(self._candidate, record)
 
     def _origin(self) -> int:
@@ -120,9 +117,7 @@ class BridgePart:
         deaf = [
             made.name for side, made in zip(self.spec.join, self.hub.sides, strict=True) if side.kind in _DEAF
         ]
-        self.hub.gate = gate = Gate(
-            self.hub, candidate.may_forward, lambda: candidacy.judge(), deaf, min([AGE_S, *ages])
-        )
+        gate = self.hub.stand_by(candidate.may_forward, lambda: candidacy.judge(), deaf, min([AGE_S, *ages]))
         candidacy = Candidacy(candidate, broker_addresses(self._topology), gate, self.links_up, record)
         return candidacy
 
@@ -183,7 +178,9 @@ class BridgePart:
             link.close()
 
 
-def _side(bridge: Bridge, number: int, spec: SideSpec, trunk: bool, hold_s: float) -> Side:
+def _side(
+    bridge: Bridge, number: int, spec: SideSpec, trunk: bool, hold_s: float, hold_needed: Callable[[], bool]
+) -> Side:
     """A side that lets through what the bridge's words say; an own `pattern` holds both ways."""
     only: Iterable[Any] = [spec.pattern] if spec.pattern else []
     return bridge.side(
@@ -196,4 +193,5 @@ def _side(bridge: Bridge, number: int, spec: SideSpec, trunk: bool, hold_s: floa
         allow_out=spec.allow.outward,
         deny_out=spec.deny.outward,
         hold_s=hold_s,
+        hold_needed=hold_needed,
     )

@@ -4,10 +4,9 @@ from asyncio import AbstractEventLoop
 from pathlib import Path
 
 from appliance.parts import BridgePart, BusPart, local_socket
-from bridges.bridge import Bridge, Port
-from bus.hub import Hub, Link, Pipe, Tap
+from bridges.bridge import Port
+from bus.hub import Hub, Link, Pipe
 from bus.patch import is_patch
-from bus.tapped import TappedPipe
 from capture.schema import Direction
 from devices.tap.recorder import Locate, Options, Recorder
 from topologies.model import DeviceSpec, Topology
@@ -51,7 +50,7 @@ class TapPart:
         name, wires = f"bridge {part.name}", wires_of(part, self._topology, self._gateway)
         self.recorder.watch(part.hub, name, bridge_locator(wires, Direction.RX))
         tap = self.recorder.tap(name, bridge_locator(wires, Direction.TX))
-        tap_sent(part.hub, tap)
+        part.hub.tap_sent(tap)
 
     def close(self) -> None:
         self.recorder.close()
@@ -122,12 +121,3 @@ def wires_of(part: BridgePart, topology: Topology, gateway: str) -> dict[str, st
     segments = Segments(topology)
     sides = zip(part.spec.join, part.hub.sides, strict=True)
     return {side.name: segments.of(Joint(part.name, part.spec, spec, gateway)) for spec, side in sides}
-
-
-def tap_sent(bridge: Bridge, tap: Tap) -> None:
-    """Show `tap` what ports hand to their pipes: those that there are, and those to come."""
-    bridge.sent_taps = (tap,)
-    for side in bridge.sides:
-        for port in side.ports:
-            inner = port.inner.inner if isinstance(port.inner, TappedPipe) else port.inner
-            port.inner = TappedPipe(inner, port, bridge.sent_taps)

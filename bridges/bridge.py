@@ -6,15 +6,15 @@ envelope (`bridges/crossing.py`).
 
 import secrets
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 
-from bridges.crossing import Crossing, Entry, admit_stamped, unspent
+from bridges.crossing import Crossing, Entry, admit_stamped, restamp, unspent
 from bridges.handover.gate import Gate
+from bridges.handover.window import AGE_S
 from bridges.holdoff import HoldOff
 from bridges.plain import admit, only_frames, select
 from bridges.rules import Patterns, Rule, Rules, Seen
 from bus.hub import Hub, Pipe, Stats, Tap
-from bus.tapped import TappedPipe
 from bus.watched import WatchedHub
 from bus.wire.batch import Batch
 from bus.wire.envelope import ENVELOPE_BYTES
@@ -56,7 +56,7 @@ class Bridge(WatchedHub):
         self.stamps = False
         """Some side is a trunk: what enters without an envelope is given one."""
         self.sent_taps: tuple[Tap, ...] = ()
-        """Are shown what ports hand to their pipes, after all policies. Set before links are opened."""
+        """Taps that see every batch a port hands to its pipe, after all policies."""
 
     def side(
         self,
@@ -70,23 +70,41 @@ class Bridge(WatchedHub):
         allow_out: Patterns = (),
         deny_out: Patterns = (),
         hold_s: float = 0.0,
+        hold_needed: Callable[[], bool] = lambda: True,
     ) -> "Side":
-        """A new side, to open a link or join a hub on. Only a `trunk` side sends envelopes.
+        """Make a side, to open a link or join a hub on. Only a `trunk` side sends envelopes.
 
         `allow` and `deny` hold both ways, the others are added to them for frames that come in from
         this side, or go out to it. An empty `allow` lets everything through. `hold_s`: on a trunk that
-        other appliances share, wait so long before sending, and do not if another sends it. Make all
-        sides first, then open links.
+        other appliances share, wait so long before sending, and do not if another sends it; only while
+        `hold_needed()` says that there is another. Make all sides first, then open links.
         """
         inward = Rule([*allow, *allow_in], [*deny, *deny_in])
         outward = Rule([*allow, *allow_out], [*deny, *deny_out])
-        made = Side(self, name, trunk, inward, outward)
-        if hold_s and trunk:
-            made.hold = HoldOff(hold_s, self.clock)
+        hold = HoldOff(hold_s, self.clock, hold_needed) if hold_s and trunk else None
+        made = Side(self, len(self.sides), name, trunk, inward, outward, hold)
         self.sides += (made,)
         self.simple = self.simple and not (trunk or inward or outward)
         self.stamps = self.stamps or trunk
         return made
+
+    def stand_by(
+        self,
+        may_forward: Callable[[float], bool],
+        on_lapse: Callable[[], None] = lambda: None,
+        deaf: Collection[str] = (),
+        age_s: float = AGE_S,
+    ) -> Gate:
+        """Forward nothing until the returned gate is told to `resume`. Call it when all sides are made.
+
+        For a bridge that several gateways run; the arguments are those of `Gate`.
+        """
+        self.gate = Gate(self.sides, self.origin, self.seen, self.clock, may_forward, on_lapse, deaf, age_s)
+        return self.gate
+
+    def tap_sent(self, *taps: Tap) -> None:
+        """Call `taps`, and no others, with every batch a port hands to its pipe from now on."""
+        self.sent_taps = taps
 
 
 class Side(Hub):
@@ -95,13 +113,15 @@ class Side(Hub):
     `stats` sums up the ports that have gone; `ports` has the live ones.
     """
 
-    __slots__ = ("_entry", "_ports", "bridge", "hold", "inward", "outward", "stats", "trunk")
+    __slots__ = ("_entry", "_ports", "bridge", "hold", "inward", "number", "outward", "stats", "trunk")
 
-    def __init__(self, bridge: Bridge, name: str, trunk: bool, inward: Rule, outward: Rule) -> None:
+    def __init__(
+        self, bridge: Bridge, number: int, name: str, trunk: bool, inward: Rule, outward: Rule,
+        hold: HoldOff | None,
+    ) -> None:  # fmt: skip
         super().__init__(name)
-        self.bridge, self.trunk = bridge, trunk
+        self.bridge, self.number, self.trunk, self.hold = bridge, number, trunk, hold
         self.inward, self.outward = Rules(bridge.core_rule, inward), Rules(outward)
-        self.hold: HoldOff | None = None
         self._entry = Entry(bridge.origin, self.inward, bridge.seen.add)
         self.stats = Stats()
         self._ports: dict[int, Port] = {}
@@ -110,6 +130,11 @@ class Side(Hub):
     def ports(self) -> "tuple[Port, ...]":
         """One for each pipe that is attached, in order."""
         return tuple(self._ports.values())
+
+    @property
+    def queued(self) -> int:
+        """Messages that wait in the pipes, or are held back."""
+        return sum(port.inner.stats.queued + port.stats.queued for port in self.ports)
 
     def attach(self, pipe: Pipe) -> None:
         """A port for `pipe` joins the bridge."""
@@ -140,14 +165,12 @@ class Side(Hub):
             self.hold.hear(batch)
         gate = self.bridge.gate
         if gate is not None:
-            passed = gate.passes(self, batch, stats)
+            passed = gate.enter(self.number, batch, stats)
             if passed is None:
                 return
             batch = passed
         taken = self._take(batch, stats)
         if taken is not None:
-            if gate is not None:
-                taken = gate.stamped(taken)
             self.bridge.publish(taken, port)
 
     def _take(self, batch: Batch, stats: Stats) -> Batch | None:
@@ -158,7 +181,19 @@ class Side(Hub):
         if not bridge.stamps:
             return admit(batch, self._entry, stats)
         taken, bridge.sequence = admit_stamped(batch, self._entry, bridge.sequence, stats)
+        if taken is not None and bridge.gate is not None and bridge.gate.key_of is not None:
+            return restamp(taken, bridge.origin, bridge.gate.key_of)
         return taken
+
+    def replay(self, batch: Batch, since_s: float | None) -> None:
+        """Send `batch` to all ports; where messages are held back, these have waited since `since_s`."""
+        for port in self.ports:
+            port.send(batch, since_s)
+
+    def purge(self, reason: str) -> list[bytes]:
+        """Drop what waits, counted by `reason`; return those messages, those in pipes first."""
+        messages = [message for port in self.ports for message in port.inner.purge(reason)]
+        return messages if self.hold is None else messages + self.hold.purge(reason)
 
 
 class Port(Pipe):
@@ -174,8 +209,7 @@ class Port(Pipe):
 
     def __init__(self, side: Side, pipe: Pipe) -> None:
         self.name = f"{side.bridge.name}/{side.name}/{pipe.name}"
-        taps = side.bridge.sent_taps
-        self.inner = TappedPipe(pipe, self, taps) if taps else pipe
+        self.inner = pipe
         self.stats = Stats()
         self.before = pipe.stats.received, pipe.stats.offered
         self._side = side
@@ -184,20 +218,27 @@ class Port(Pipe):
     def side(self) -> Side:
         return self._side
 
-    def send(self, batch: Batch) -> None:
+    def send(self, batch: Batch, since_s: float | None = None) -> None:
+        """Send what the side lets out. `since_s`: since when it has waited, where that is not now."""
         self.stats.offered += batch.count
-        out = batch if self._side.bridge.simple else self._translated(batch)
+        side = self._side
+        out = batch if side.bridge.simple else self._translated(batch)
         if out is None:
             return
-        hold = self._side.hold
-        if hold is not None and hold.wanted():
-            return hold.put(self, out)
-        gate = self._side.bridge.gate
-        if gate is not None and gate.keeps(self._side, out):
+        if side.hold is not None and side.hold.wanted():
+            return side.hold.put(self, out, since_s)
+        gate = side.bridge.gate
+        if gate is not None and gate.fences(side.number, out):
             return self.stats.drop("fenced", out.count)
-        self.stats.sent += out.count
-        self.stats.sent_bytes += len(out.data)
-        self.inner.send(out)
+        self.hand_on(out)
+
+    def hand_on(self, batch: Batch) -> None:
+        """Send what has passed all policies to the pipe, and count it as sent."""
+        self.stats.sent += batch.count
+        self.stats.sent_bytes += len(batch.data)
+        for tap in self._side.bridge.sent_taps:
+            tap(batch, self)
+        self.inner.send(batch)
 
     def _translated(self, batch: Batch) -> Batch | None:
         side, stats = self._side, self.stats

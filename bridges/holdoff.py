@@ -8,7 +8,7 @@ from asyncio import TimerHandle
 from collections.abc import Callable
 from typing import Protocol
 
-from bus.hub import Pipe, Stats
+from bus.hub import Stats
 from bus.wire.batch import Batch, from_payloads, payloads
 from bus.wire.envelope import LAYOUT, is_enveloped
 
@@ -20,7 +20,9 @@ class Holder(Protocol):
     """A port: where a frame goes when its time has come."""
 
     stats: Stats
-    inner: Pipe
+
+    def hand_on(self, batch: Batch) -> None:
+        """Send what has passed all policies to the pipe, and count it as sent."""
 
 
 class HoldOff:
@@ -33,10 +35,7 @@ class HoldOff:
     def __init__(
         self, hold_s: float, clock: Callable[[], float], needed: Callable[[], bool] = lambda: True
     ) -> None:
-        self.hold_s, self.needed = hold_s, needed
-        self.since_s: float | None = None
-        """Where messages have waited since then already: at a takeover."""
-        self._clock = clock
+        self._hold_s, self._clock, self._needed = hold_s, clock, needed
         self._held: dict[tuple[int, int], tuple[Holder, bytes, float]] = {}  # by key and port
         self._timer: TimerHandle | None = None
 
@@ -45,16 +44,19 @@ class HoldOff:
 
     def wanted(self) -> bool:
         """Whether messages go through here; those behind held ones do, so that order is kept."""
-        return bool(self._held) or self.needed()
+        return bool(self._held) or self._needed()
 
-    def put(self, port: Holder, batch: Batch) -> None:
-        """Hold messages that are on their way out; their ledger has them as offered."""
-        since_s = self._clock() if self.since_s is None else self.since_s
-        due_s = since_s + (self.hold_s if self.needed() else 0.0)
+    def put(self, port: Holder, batch: Batch, since_s: float | None = None) -> None:
+        """Hold messages that are on their way out; their ledger has them as offered.
+
+        `since_s`: since when they have waited, where that is not now: at a takeover.
+        """
+        since_s = self._clock() if since_s is None else since_s
+        due_s = since_s + (self._hold_s if self._needed() else 0.0)
         for message in payloads(batch):
             key = _key(message), id(port)
             if key in self._held or len(self._held) >= COUNT:
-                self._leave(port, [message])
+                port.hand_on(from_payloads([message]))
                 continue
             self._held[key] = port, message, due_s
             port.stats.queued += 1
@@ -88,14 +90,8 @@ class HoldOff:
             if due_s > now:
                 break
             port, message = self._let_go(key)
-            self._leave(port, [message])
+            port.hand_on(from_payloads([message]))
         self._arm()
-
-    def _leave(self, port: Holder, messages: list[bytes]) -> None:
-        batch = from_payloads(messages)
-        port.stats.sent += batch.count
-        port.stats.sent_bytes += len(batch.data)
-        port.inner.send(batch)
 
     def purge(self, reason: str) -> list[bytes]:
         """Drop everything, counted by `reason`; those messages."""

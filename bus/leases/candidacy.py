@@ -24,7 +24,7 @@ Record = Callable[..., object]
 class Gate(Protocol):
     """As much of a bridge's entrance as a candidacy uses; `bridges.handover.gate.Gate` describes it."""
 
-    open: bool
+    forwarding: bool
 
     @property
     def stale(self) -> int: ...
@@ -189,7 +189,7 @@ class Candidacy:
             self.judge()
 
     def _forward(self) -> None:
-        if self._settling is not None or self.resigning or self.gate.open:
+        if self._settling is not None or self.resigning or self.gate.forwarding:
             return
         stale = self.gate.stale
         count = self.gate.resume(self._granted_s if self._began else None)

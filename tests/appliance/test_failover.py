@@ -81,7 +81,7 @@ class Pair:
         return part.candidacy
 
     def forwards(self, name: str) -> bool:
-        return self.candidacy(name).gate.open
+        return self.candidacy(name).gate.forwarding
 
     @property
     def table(self) -> LeaseTable:

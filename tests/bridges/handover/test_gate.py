@@ -6,7 +6,6 @@ from collections import Counter, deque
 import pytest
 
 from bridges.bridge import Bridge, Side
-from bridges.handover.gate import Gate
 from bus.hub import Hub, Pipe, Stats
 from bus.wire.batch import Batch, from_payloads, payloads
 from bus.wire.envelope import Envelope, split, wrap
@@ -113,7 +112,7 @@ class Copy:
             self.bridge.side(str(n), trunk=trunk) for n, trunk in enumerate(world.trunks)
         ]
         self.may = False
-        self.gate = self.bridge.gate = Gate(self.bridge, lambda _: self.may)
+        self.gate = self.bridge.stand_by(lambda _: self.may)
         self.ends = [medium.join(name, side) for medium, side in zip(world.media, self.sides, strict=True)]
 
     def promote(self) -> None:
@@ -260,7 +259,7 @@ def test_filters_hold_for_what_is_replayed() -> None:
     clock = Clock()
     bridge = Bridge("x", 1, clock=clock, pattern=(7,))
     one, two = bridge.side("one"), bridge.side("two", deny_out=[(7, 9)])
-    gate = bridge.gate = Gate(bridge, lambda _: True)
+    gate = bridge.stand_by(lambda _: True)
     media = Medium(), Medium()
     ends = [m.join("b", s) for m, s in zip(media, (one, two), strict=True)]
     far = Station(media[1], False, 5)
@@ -277,7 +276,7 @@ def test_a_process_frozen_on_the_way_through_sends_nothing_late() -> None:
     bridge = Bridge("x", 1, clock=clock, pattern=(7,))
     one, two = bridge.side("one"), bridge.side("two")
     may = False
-    gate = bridge.gate = Gate(bridge, lambda now: now < 1001.0 or may)
+    gate = bridge.stand_by(lambda now: now < 1001.0 or may)
     media = Medium(), Medium()
     ends = [m.join("b", s) for m, s in zip(media, (one, two), strict=True)]
     far = Station(media[1], False, 5)
@@ -301,7 +300,7 @@ def test_what_is_queued_when_the_lease_ends_goes_before_what_came_later() -> Non
     clock, may = Clock(), True
     bridge = Bridge("x", 1, clock=clock, pattern=(7,))
     one, two = bridge.side("one"), bridge.side("two")
-    gate = bridge.gate = Gate(bridge, lambda _: may)
+    gate = bridge.stand_by(lambda _: may)
     media = Medium(), Medium()
     ends = [m.join("b", s) for m, s in zip(media, (one, two), strict=True)]
     far = Station(media[1], False, 5)
@@ -328,7 +327,7 @@ def test_what_is_queued_when_the_lease_ends_goes_before_what_came_later() -> Non
 def test_what_a_standby_says_itself_goes_out() -> None:
     bridge = Bridge("x", 1, pattern=(7,))
     side = bridge.side("one")
-    bridge.gate = Gate(bridge, lambda _: False)
+    bridge.stand_by(lambda _: False)
     medium = Medium()
     medium.join("b", side)
     far = Station(medium, False, 5)

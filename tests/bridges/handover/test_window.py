@@ -1,11 +1,11 @@
 """The window's bounds and filters, stamps at every spacing, and waiting for others on a shared trunk."""
 
 import asyncio
+from collections.abc import Callable
 
 import pytest
 
 from bridges.bridge import Bridge
-from bridges.handover.gate import Gate
 from bridges.handover.stamps import Stamps
 from bridges.handover.window import SideRules, Window
 from bridges.rules import Seen
@@ -180,14 +180,14 @@ def test_what_is_no_frame_is_malformed() -> None:
 class Shared:
     """Two bridges that both forward, between one bus and one shared trunk."""
 
-    def __init__(self) -> None:
+    def __init__(self, hold_needed: Callable[[], bool] = lambda: True) -> None:
         self.bridges = [Bridge("x", 0xA, pattern=(7,)) for _ in range(2)]
         self.wire: list[bytes] = []
         self.near, self.far = [], []
         for rank, bridge in enumerate(self.bridges):
-            bus, can = bridge.side("bus", trunk=True), bridge.side("can", trunk=True, hold_s=0.03 * rank)
-            bridge.gate = Gate(bridge, lambda _: True)
-            bridge.gate.resume()
+            bus = bridge.side("bus", trunk=True)
+            can = bridge.side("can", trunk=True, hold_s=0.03 * rank, hold_needed=hold_needed)
+            bridge.stand_by(lambda _: True).resume()
             self.near.append((bus, RecordingPipe("bus")))
             self.far.append((can, Echo(self, rank)))
             bus.attach(self.near[-1][1])
@@ -247,11 +247,8 @@ async def test_what_nobody_else_sends_comes_after_its_wait_in_order() -> None:
 
 
 async def test_who_is_alone_does_not_wait_and_a_purge_is_counted() -> None:
-    shared = Shared()
-    hold = shared.bridges[1].sides[1].hold
-    assert hold is not None
     alone = True
-    hold.needed = lambda: not alone
+    shared = Shared(lambda: not alone)
     bus, pipe = shared.near[1]
     bus.publish(from_payloads([wrap(READING, Envelope(5, 1))]), pipe)
     assert len(shared.wire) == 1

@@ -238,17 +238,17 @@ class Door:
     """As much of a gate as a candidacy moves. `busy_s`: until when its pipes have something queued."""
 
     def __init__(self, world: "World") -> None:
-        self.open, self.busy_s, self.world = False, 0.0, world
+        self.forwarding, self.busy_s, self.world = False, 0.0, world
         self.stale = 0
 
     def lag_s(self) -> float:
         return 0.0
 
     def pause(self) -> None:
-        self.open = False
+        self.forwarding = False
 
     def resume(self, since_s: float | None = None) -> int:
-        self.open = True
+        self.forwarding = True
         return 0
 
     def queued(self) -> int:
@@ -291,7 +291,7 @@ class Gateway:
 
     def forwards_until(self, now: float) -> float:
         """Until when, if nothing happens; before now if it does not."""
-        if self.process.dead or self.process.frozen or not self.gate.open:
+        if self.process.dead or self.process.frozen or not self.gate.forwarding:
             return now
         return self.candidate.until_s if self.candidate.may_forward(now) else now
 

@@ -45,7 +45,7 @@ class Loop:
 class Told:
     """What a gate is told of a time in which nothing was heard."""
 
-    open = False
+    forwarding = False
     stale = 0
 
     def __init__(self) -> None:
@@ -138,11 +138,11 @@ def test_one_that_resigns_lets_nothing_out_though_a_broker_confirms_it_meanwhile
     while resigning.candidacy.resigning:
         world.run(0.002)
         states.add(resigning.candidate.state)
-        assert not resigning.gate.open
+        assert not resigning.gate.forwarding
     assert states == {"doubt", "active", "standby"}
     world.flow(0, 1)
     world.run(1.0)
-    assert not resigning.gate.open
+    assert not resigning.gate.forwarding
     assert world.forwarding() == [0]
     world.kill(0)
     world.run(0.1)

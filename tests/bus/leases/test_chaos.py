@@ -48,7 +48,7 @@ def healed(world: World) -> None:
     assert world.takeovers - before <= 1
     assert world.overlap_s == 0
     for gateway in world.gateways:
-        assert gateway.gate.open == gateway.candidate.may_forward(world.now)
+        assert gateway.gate.forwarding == gateway.candidate.may_forward(world.now)
         assert not gateway.candidacy.resigning
         assert gateway.candidate.epoch == world.gateways[0].candidate.epoch
 
