@@ -137,7 +137,7 @@ def graph() -> dict[str, set[str]]:
     for name, path in paths.items():
         direct = names(path, types=True) & set(paths)
         around = {package for other in direct for package in packages(other)} - packages(name)
-        made[name] = (direct | around) - {name}
+        made[name] = {*direct, *around} - {name}
     return made
 
 
