@@ -5,7 +5,7 @@ from bridges.simulate.i2c import I2cTarget, I2cWire, SimulatedI2c
 from bridges.simulate.loop import SimulatedLoop, SimulationError, run
 from bridges.simulate.multicast import MulticastEnd, MulticastWire, SimulatedMulticast
 from bridges.simulate.rs485 import Rs485Node, SimulatedRs485, rs485_node
-from bridges.simulate.tcp import SimulatedDial, SimulatedListen, TcpEnd, TcpWire
+from bridges.simulate.tcp import TcpEnd, TcpWire
 from bridges.simulate.uart import SerialEnd, SerialLine, SimulatedUart
 from bridges.simulate.wire import Event, Faults, Wire
 
@@ -23,9 +23,7 @@ __all__ = [
     "SerialLine",
     "SimulatedCan",
     "SimulatedCanBus",
-    "SimulatedDial",
     "SimulatedI2c",
-    "SimulatedListen",
     "SimulatedLoop",
     "SimulatedMulticast",
     "SimulatedRs485",

@@ -9,15 +9,16 @@ from typing import Any
 
 from bridges.simulate.loop import SimulatedLoop, socket_pair
 from bridges.simulate.wire import End, Faults, Order, Wire
-from bus.hub import Hub
+from bus.transports.sockets import OnPeer
 from bus.transports.tcp import DialLink, ListenLink
 
+_URL = "tcp://server:1"
 _READ_BYTES = 65536
 _SEGMENT_BYTES = 1460
 _BUFFER_BYTES = 65536  # of a socket, as a small device has
 _RETRANSMIT_S = 0.2  # the least that Linux waits
 _CONNECT_S = 5.0
-_KEEPALIVE_S = 25.0  # 10 s idle and 3 probes 5 s apart, as `bus.transports.tcp` sets them
+_KEEPALIVE_S = 25.0  # 10 s idle and 3 probes 5 s apart, as `bus.transports.sockets.tune` sets them
 
 
 class TcpWire(Wire):
@@ -35,17 +36,17 @@ class TcpWire(Wire):
         self.rate_bytes_s = rate_bytes_s
         self.server = TcpEnd(self, "server")
         self.clients: list[TcpEnd] = []
-        self.listening: SimulatedListen | None = None
+        self.on_peer: OnPeer | None = None
         self.connections: list[_Connection] = []
         self._stuck = False
 
-    def listen(self, **options: Any) -> "SimulatedListen":
-        """The listening link of a bus; `options` are those of `bus.transports.tcp.ListenLink`."""
-        return SimulatedListen(self, **options)
+    def listen(self, **options: Any) -> ListenLink:
+        """Return the listening link of a bus, the real one but for its sockets, with its `options`."""
+        return ListenLink(_URL, acceptor=_Acceptor(self), **options)
 
-    def dial(self, name: str = "", **options: Any) -> "SimulatedDial":
-        """A dialling link of a bus on an end of its own; `options` are those of `DialLink`."""
-        return SimulatedDial(self.client(name), **options)
+    def dial(self, name: str = "", **options: Any) -> DialLink:
+        """Return a dialling link of a bus on an end of its own; see `TcpEnd.dial`."""
+        return self.client(name).dial(**options)
 
     def client(self, name: str = "") -> "TcpEnd":
         """One more place to dial from."""
@@ -85,6 +86,10 @@ class TcpEnd(End):
         self.plugged = False
         self.wire.reset(self)
 
+    def dial(self, **options: Any) -> DialLink:
+        """Return a dialling link of a bus here, the real one but for its sockets, with its `options`."""
+        return DialLink(_URL, connect=self.connect, **options)
+
     async def connect(self, loop: AbstractEventLoop) -> socket.socket:
         """A connection to the listener, as a socket. Raises `OSError`: refused, unreachable, timed out."""
         wire = self.wire
@@ -93,21 +98,22 @@ class TcpEnd(End):
             raise TimeoutError(errno.ETIMEDOUT, os.strerror(errno.ETIMEDOUT))
         if not self.plugged or not wire.server.plugged:
             raise OSError(errno.EHOSTUNREACH, os.strerror(errno.EHOSTUNREACH))
-        if wire.listening is None:
+        if wire.on_peer is None:
             raise ConnectionRefusedError(errno.ECONNREFUSED, os.strerror(errno.ECONNREFUSED))
         connection = _Connection(wire, self, loop)
         wire.connections.append(connection)
         wire.note(loop, self.name, "connected")
-        wire.listening.accept(connection.sockets[1], self.name)
+        wire.on_peer(connection.sockets[1], f"{self.name}:0")
         return connection.sockets[0]
 
 
 def _tcp_pair(loop: AbstractEventLoop) -> tuple[socket.socket, socket.socket]:
-    """Ours and the program's end of a stream that says it is TCP: the links choose their framing by that."""
+    """Ours and the program's end of a stream that says it is TCP, so that links tune it."""
     ours, theirs = socket_pair(loop)
     for sock in (ours, theirs):
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _BUFFER_BYTES)
     program = socket.socket(socket.AF_INET, socket.SOCK_STREAM, fileno=theirs.detach())
+    program.setblocking(False)
     if isinstance(loop, SimulatedLoop):
         loop.close_at_end(program)
     return ours, program
@@ -224,33 +230,14 @@ class _Way:
         self._loop.remove_writer(self._sink)
 
 
-class SimulatedListen(ListenLink):
-    """A `bus.transports.tcp.ListenLink` that listens on a simulated network; all else is the real link."""
+class _Acceptor:
+    """Brings a listening link the connections of a simulated network, in place of a socket."""
 
-    def __init__(self, wire: TcpWire, **options: Any) -> None:
-        super().__init__("tcp://server:1", **options)
-        self.wire = wire
+    def __init__(self, wire: TcpWire) -> None:
+        self._wire = wire
 
-    def open(self, hub: Hub, loop: AbstractEventLoop) -> None:
-        self._hub, self._loop = hub, loop
-        self.wire.listening = self
-
-    def accept(self, sock: socket.socket, name: str) -> None:
-        """A connection that the network brings."""
-        self._accepted(sock, (name, 0))
+    def open(self, _: AbstractEventLoop, on_peer: OnPeer, on_trouble: object) -> None:
+        self._wire.on_peer = on_peer
 
     def close(self) -> None:
-        if self.wire.listening is self:
-            self.wire.listening = None
-        super().close()
-
-
-class SimulatedDial(DialLink):
-    """A `bus.transports.tcp.DialLink` that dials on a simulated network; all else is the real link."""
-
-    def __init__(self, end: TcpEnd, **options: Any) -> None:
-        super().__init__("tcp://server:1", **options)
-        self.end = end
-
-    async def _connect(self) -> socket.socket:
-        return await self.end.connect(self._loop)
+        self._wire.on_peer = None

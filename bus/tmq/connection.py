@@ -8,7 +8,7 @@ from bus.errors import words_of
 from bus.hub import Stats
 from bus.tmq.wire import Address, Cutter
 from bus.transports.backlog import Backlog
-from bus.transports.tcp import tune
+from bus.transports.sockets import tune
 
 READ_BYTES = 256 * 1024
 

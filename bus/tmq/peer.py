@@ -21,7 +21,7 @@ from bus.tmq.connection import Connection
 from bus.tmq.listener import keep_alive
 from bus.tmq.options import Options
 from bus.tmq.wire import HELLO, HELLO_MASK, Address, Hello, data_of, pack_hello, unpack_hello
-from bus.transports.tcp import tune
+from bus.transports.sockets import tune
 
 log = logging.getLogger("buscoupler.tmq")
 

@@ -1,19 +1,19 @@
-"""A pipe over a connected stream socket: SP framing, a bounded send queue, and no waiting for anyone."""
+"""A pipe over a connected stream socket, in any framing: a bounded send queue, and no waiting for anyone."""
 
-import logging
 import socket
 from asyncio import AbstractEventLoop, TimerHandle
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from bus.errors import words_of
-from bus.hub import Hub, Pipe, Stats
+from bus.hub import Pipe, Stats
 from bus.transports.backlog import Backlog
+from bus.transports.framing import Framing
 from bus.transports.gathering import Gathering
 from bus.wire.batch import Batch
-from bus.wire.sp import HANDSHAKE, LEAD_IPC, Decoder, add_lead, handshake_fault
 
-log = logging.getLogger("buscoupler.bus")
+CLOSED_BY_PEER = "closed by the peer"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +26,9 @@ class StreamOptions:
     peers: int = 16384
     retry_min_s: float = 0.1
     retry_max_s: float = 10.0
+    silence_s: float = (
+        0.0  # a peer that acknowledges nothing for so long is closed; 0 leaves that to the system
+    )
 
     def __post_init__(self) -> None:
         if self.queue_bytes < self.message_bytes:
@@ -33,24 +36,29 @@ class StreamOptions:
 
 
 class StreamPipe(Pipe):
-    """One peer on a connected non-blocking socket. Attaches to the hub once its handshake is right.
+    """One peer on a connected non-blocking socket.
 
-    `on_close(pipe)` is called exactly once, when the pipe is gone for whatever reason.
+    `on_ready(pipe)` is called once its greeting is right, `on_batch(batch, pipe)` with what it sends, and
+    `on_close(pipe)` exactly once, when the pipe is gone for whatever reason; `fault` says why, "" where it
+    was closed from here.
     """
 
     __slots__ = (
         "_closed",
-        "_decoder",
+        "_encode",
+        "_framing",
         "_gathering",
         "_greeting",
-        "_hub",
-        "_lead",
         "_loop",
+        "_on_batch",
         "_on_close",
+        "_on_ready",
         "_queue",
         "_queue_bytes",
         "_socket",
         "_timer",
+        "decoder",
+        "fault",
         "name",
         "ready",
         "stats",
@@ -60,58 +68,77 @@ class StreamPipe(Pipe):
         self,
         sock: socket.socket,
         name: str,
-        scratch: bytearray,
-        options: StreamOptions,
+        framing: Framing,
+        queue_bytes: int,
+        on_batch: "Callable[[Any, StreamPipe], None]",
         on_close: "Callable[[StreamPipe], None]",
+        on_ready: "Callable[[StreamPipe], None]" = lambda _: None,
+        stats: Stats | None = None,
     ) -> None:
         self.name = name
-        self.stats = Stats()
+        self.stats = stats or Stats()
         self.ready = False
+        self.fault = ""
+        self.decoder = framing.decoder(self.stats.rejected)
         self._socket = sock
-        self._lead = len(LEAD_IPC) if sock.family == socket.AF_UNIX else 0
-        self._decoder = Decoder(scratch, options.message_bytes, self._lead)
-        self._queue_bytes = options.queue_bytes
-        self._queue = Backlog(self.stats)
+        self._framing, self._encode = framing, framing.encode
+        self._queue, self._queue_bytes = Backlog(self.stats), queue_bytes
+        self._on_batch, self._on_close, self._on_ready = on_batch, on_close, on_ready
         self._greeting = b""
-        self._on_close = on_close
         self._closed = False
         self._gathering = Gathering(sock)
         self._timer: TimerHandle | None = None
 
-    def start(self, hub: Hub, loop: AbstractEventLoop, handshake_s: float) -> None:
-        """Greet the peer and wait for its greeting, for so long."""
-        self._hub, self._loop = hub, loop
-        self._timer = loop.call_later(handshake_s, self._fail, f"no SP handshake within {handshake_s:g} s")
+    @property
+    def closed(self) -> bool:
+        """Whether the peer is gone."""
+        return self._closed
+
+    @property
+    def queued_bytes(self) -> int:
+        """Bytes that wait for this peer, where `stats` is shared by several."""
+        return self._queue.bytes
+
+    def start(self, loop: AbstractEventLoop, handshake_s: float) -> None:
+        """Greet the peer and wait for its greeting, for so long; without a greeting it is ready at once."""
+        self._loop = loop
+        greeting = self._framing.greeting
+        if not greeting:
+            return self._enter()
+        self._timer = loop.call_later(handshake_s, self._fail, f"no handshake within {handshake_s:g} s")
         loop.add_reader(self._socket, self._on_greeting)
         try:
-            self._socket.send(HANDSHAKE)
+            self._socket.send(greeting)
         except OSError as error:
             self._fail(words_of(error))
+        return None
 
     def _on_greeting(self) -> None:
+        greeting = self._framing.greeting
         try:
-            received = self._socket.recv(len(HANDSHAKE) - len(self._greeting))
+            received = self._socket.recv(len(greeting) - len(self._greeting))
         except (BlockingIOError, InterruptedError):
             return
         except OSError as error:
             return self._fail(words_of(error))
         self._greeting += received
-        fault = handshake_fault(self._greeting) if received else "closed during the SP handshake"
+        fault = self._framing.greeting_fault(self._greeting) if received else "closed during the handshake"
         if fault:
             self._fail(fault)
-        elif len(self._greeting) == len(HANDSHAKE):
+        elif len(self._greeting) == len(greeting):
             self._enter()
 
     def _enter(self) -> None:
         self._disarm()
         self._greeting = b""
         self.ready = True
-        self._loop.add_reader(self._socket, self._on_readable)
-        self._hub.attach(self)
+        self._loop.add_reader(self._socket, self.read)
+        self._on_ready(self)
 
-    def _on_readable(self) -> None:
+    def read(self) -> None:
+        """Read once what is there, and hand on whole messages."""
         self._gathering.wait()
-        decoder = self._decoder
+        decoder = self.decoder
         try:
             read_bytes = self._socket.recv_into(decoder.buffer())
         except (BlockingIOError, InterruptedError):
@@ -119,10 +146,10 @@ class StreamPipe(Pipe):
         except OSError as error:
             return self._fail(words_of(error))
         if not read_bytes:
-            return self._fail("closed by the peer", expected=True)
+            return self._fail(CLOSED_BY_PEER)
         batch = decoder.feed(read_bytes)
         if batch is not None:
-            self._hub.publish(batch, self)
+            self._on_batch(batch, self)
         if decoder.fault:
             self.stats.reject("framing")
             return self._fail(decoder.fault)
@@ -130,34 +157,39 @@ class StreamPipe(Pipe):
 
     def send(self, batch: Batch) -> None:
         """Send at once what the kernel takes, queue the rest, drop the batch if the queue is full."""
-        stats = self.stats
-        stats.offered += batch.count
+        stats, data, count = self.stats, batch.data, batch.count
+        stats.offered += count
         if self._closed:
-            return stats.drop("closed", batch.count)
-        data = add_lead(batch) if self._lead else batch.data
+            return stats.drop("closed", count)
+        if self._encode is not None:
+            data, count = self._encode(batch)
+            if count < batch.count:
+                stats.drop(self._framing.unfit, batch.count - count)
+                if not count:
+                    return None
         if self._queue:
-            return self._enqueue(data, 0, batch)
+            return self._enqueue(data, 0, count, batch)
         try:
             written = self._socket.send(data)
         except (BlockingIOError, InterruptedError):
             written = 0
         except OSError as error:
-            stats.drop("peer gone", batch.count)
+            stats.drop("peer gone", count)
             return self._fail(words_of(error))
         if written == len(data):
-            stats.sent += batch.count
+            stats.sent += count
             stats.sent_bytes += written
             return None
-        return self._enqueue(data, written, batch)
+        return self._enqueue(data, written, count, batch)
 
-    def _enqueue(self, data: bytes | bytearray | memoryview, written: int, batch: Batch) -> None:
+    def _enqueue(self, data: bytes | bytearray | memoryview, written: int, count: int, batch: Batch) -> None:
         """Queue what is left of a batch. A batch that has begun must go on, whatever its size."""
         if not written and self._queue.bytes + len(data) > self._queue_bytes:
-            return self.stats.drop("queue full", batch.count)
+            return self.stats.drop("queue full", count)
         owned = data if isinstance(data, bytes) else batch.keep()
         if not self._queue:
             self._loop.add_writer(self._socket, self._on_writable)
-        self._queue.put(memoryview(owned)[written:], batch.count)
+        self._queue.put(memoryview(owned)[written:], count)
         self.stats.sent_bytes += written
         return None
 
@@ -172,13 +204,16 @@ class StreamPipe(Pipe):
             self._loop.remove_writer(self._socket)
 
     def purge(self, reason: str) -> list[bytes]:
-        """Drop what waits and has not begun; those messages."""
-        return self._queue.purge(reason, self._lead)
+        """Drop what waits and has not begun, and return those messages.
 
-    def _fail(self, reason: str, expected: bool = False) -> None:
+        Where the framing cannot cut what waits into messages again, the pipe is closed if anything does.
+        """
+        lead = self._framing.lead
+        return super().purge(reason) if lead is None else self._queue.purge(reason, lead)
+
+    def _fail(self, fault: str) -> None:
         if not self._closed:
-            level = logging.INFO if expected else logging.WARNING
-            log.log(level, "%s: closed: %s", self.name, reason)
+            self.fault = fault
             self.close()
 
     def _disarm(self) -> None:
@@ -197,5 +232,4 @@ class StreamPipe(Pipe):
         self._loop.remove_writer(self._socket)
         self._socket.close()
         self._queue.drop("closed")
-        self._hub.detach(self)
         self._on_close(self)

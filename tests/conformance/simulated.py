@@ -13,7 +13,6 @@ from bridges.simulate import (
     MulticastWire,
     SerialLine,
     SimulatedCan,
-    SimulatedDial,
     SimulatedMulticast,
     SimulatedRs485,
     SimulatedUart,
@@ -136,7 +135,7 @@ def tcp(_: Path, clogged: bool = False) -> Pair:
     end, stranger = wire.client("far"), wire.client("stranger")
     limits = {"queue_bytes": (1 if clogged else 8) << 20, **_RETRY}
     near = Side("near", partial(wire.listen, **limits), once=True)
-    far = Side("far", partial(SimulatedDial, end, **limits), once=True)
+    far = Side("far", partial(end.dial, **limits), once=True)
 
     def clog() -> None:
         end.clogged = True

@@ -100,8 +100,8 @@ class Plant:
 
     def _tcp(self, shed: Shed) -> Any:
         wire = TcpWire()
-        far = wire.dial()
-        return ShedLink(wire.listen(), shed), [far], lambda on: setattr(far.end, "clogged", on)
+        end = wire.client()
+        return ShedLink(wire.listen(), shed), [end.dial()], lambda on: setattr(end, "clogged", on)
 
     async def up(self) -> "Plant":
         await until(lambda: bool(self.slow.ports) and all(self._is_up(link) for link in self.others))

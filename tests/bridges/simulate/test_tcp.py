@@ -5,15 +5,16 @@ from typing import Any
 
 import pytest
 
-from bridges.simulate import Faults, SimulatedDial, SimulatedListen, TcpWire, run
+from bridges.simulate import Faults, TcpWire, run
 from bus.hub import Hub
+from bus.transports.tcp import DialLink, ListenLink
 from tests.bridges.support import MESSAGE, SIZES, RecordingPipe, frame, recorder, say, until
 
 
 class Station:
     """A hub with one link on the network, and a recorder."""
 
-    def __init__(self, link: SimulatedListen | SimulatedDial) -> None:
+    def __init__(self, link: ListenLink | DialLink) -> None:
         self.hub, self.link = Hub(), link
         self.heard: RecordingPipe = recorder(self.hub)
         link.open(self.hub, asyncio.get_running_loop())

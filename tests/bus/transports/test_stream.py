@@ -272,6 +272,6 @@ async def test_a_host_that_has_no_address_is_named_with_the_reason(monkeypatch: 
     def unknown(*_: Any) -> None:
         raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
 
-    monkeypatch.setattr("bus.transports.tcp._listen", unknown)
+    monkeypatch.setattr("bus.transports.sockets._listen", unknown)
     with pytest.raises(LinkError, match="cannot listen: Name or service not known"):
         ListenLink("tcp://nowhere.invalid:1").open(Hub(), asyncio.get_running_loop())

@@ -1,0 +1,117 @@
+"""Stream sockets: tuned, bound, and accepted from."""
+
+import contextlib
+import errno
+import os
+import socket
+import stat
+from asyncio import AbstractEventLoop
+from collections.abc import Callable
+from typing import Any
+
+_ACCEPTS = 64  # connections taken in one wake-up
+_PAUSE_S = 0.5  # when the process has no descriptors left
+_KEEPALIVE = ((socket.TCP_KEEPIDLE, 10), (socket.TCP_KEEPINTVL, 5), (socket.TCP_KEEPCNT, 3))
+
+OnPeer = Callable[[socket.socket, str], None]
+"""Is given a connected socket and the peer's address in words."""
+
+
+def tune(sock: socket.socket, silence_s: float = 0.0) -> None:
+    """Set a TCP socket up: no Nagle delay; a peer that vanished is noticed within half a minute.
+
+    `silence_s`: a peer that acknowledges nothing for so long is given up; 0 leaves that to the system.
+    """
+    with contextlib.suppress(OSError):
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        for option, value in _KEEPALIVE:
+            sock.setsockopt(socket.IPPROTO_TCP, option, value)
+        if silence_s:
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(silence_s * 1000))
+
+
+class Acceptor:
+    """Accepts connections at one address: (AF_UNIX, path) or (0, (host, port)), "" being any host."""
+
+    def __init__(self, family: int, address: Any) -> None:
+        self._family, self._address = family, address
+        self._socket: socket.socket | None = None
+
+    def open(self, loop: AbstractEventLoop, on_peer: OnPeer, on_trouble: Callable[[OSError], None]) -> Any:
+        """Bind, listen, and return the address that was bound. Raises `OSError`.
+
+        `on_trouble(error)` is called when the process is out of descriptors or memory; accepting goes on
+        half a second later.
+        """
+        self._loop, self._on_peer, self._on_trouble = loop, on_peer, on_trouble
+        self._socket = _listen(self._family, self._address)
+        loop.add_reader(self._socket, self._on_acceptable)
+        return self._socket.getsockname()
+
+    def _on_acceptable(self) -> None:
+        for _ in range(_ACCEPTS):
+            if self._socket is None:  # closed by what a peer brought
+                return
+            try:
+                sock, peer = self._socket.accept()
+            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+                return
+            except OSError as error:
+                return self._pause(error)
+            sock.setblocking(False)
+            self._on_peer(sock, f"{peer[0]}:{peer[1]}" if isinstance(peer, tuple) else "local")
+
+    def _pause(self, error: OSError) -> None:
+        self._on_trouble(error)
+        if self._socket is not None:
+            self._loop.remove_reader(self._socket)
+            self._loop.call_later(_PAUSE_S, self._resume, self._socket)
+
+    def _resume(self, sock: socket.socket) -> None:
+        if self._socket is sock:
+            self._loop.add_reader(sock, self._on_acceptable)
+
+    def close(self) -> None:
+        """Stop listening. Idempotent."""
+        sock, self._socket = self._socket, None
+        if sock is None:
+            return
+        self._loop.remove_reader(sock)
+        sock.close()
+        if self._family == socket.AF_UNIX:
+            with contextlib.suppress(OSError):
+                os.unlink(str(self._address))
+
+
+def _listen(family: int, address: Any) -> socket.socket:
+    if family == socket.AF_UNIX:
+        _unlink_stale(str(address))
+        return _bind(family, address)
+    host, port = address
+    found = socket.getaddrinfo(host or "0.0.0.0", port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    return _bind(found[0][0], found[0][4])
+
+
+def _bind(family: int, address: Any) -> socket.socket:
+    sock = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        if family != socket.AF_UNIX:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        sock.bind(address)
+        sock.listen(1024)
+        sock.setblocking(False)
+    except BaseException:
+        sock.close()
+        raise
+    return sock
+
+
+def _unlink_stale(path: str) -> None:
+    """Remove a socket file that nobody listens on any more: a killed process leaves it behind."""
+    if not os.path.exists(path) or not stat.S_ISSOCK(os.stat(path).st_mode):
+        return
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        probe.setblocking(False)
+        if probe.connect_ex(path) == errno.ECONNREFUSED:
+            os.unlink(path)
