@@ -139,6 +139,14 @@ class Appliance:
     def links(self) -> list[Link]:
         return [link for part in self.parts.values() for link in part.links]
 
+    def watched_links(self) -> Iterable[Link]:
+        """Yield the links to media and the recorders. A bus's own links only log: their peers come and go."""
+        for part in self.parts.values():
+            if isinstance(part, BridgePart):
+                yield from part.media
+            elif isinstance(part, TapPart):
+                yield from part.links
+
     def change(self, topology: Topology) -> list[str]:
         """Go over to another topology: only parts that differ are closed and opened. Names of those.
 

@@ -1,10 +1,10 @@
-"""The monitor: looks at the parts a few times a second, and makes events of what has changed."""
+"""The monitor: looks at the parts a few times a second and records what changed as events."""
 
 import logging
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Protocol
+from typing import Protocol
 
 from bus.events import Event, Kind
 from bus.hub import Hub, Link, Stats, chain
@@ -20,9 +20,9 @@ _PUBLISHED = 20  # events on the bus in one scan; the log has all
 
 
 class Watched(Protocol):
-    """What a monitor looks at."""
+    """The parts that a monitor looks at. Of `watched_links`, each change of state is an event."""
 
-    def links(self) -> Iterable[Link]: ...
+    def watched_links(self) -> Iterable[Link]: ...
     def hubs(self) -> Iterable[Hub]: ...
     def event_hubs(self) -> Iterable[Hub]: ...
 
@@ -36,7 +36,7 @@ class Monitor:
     def __init__(self, gateway: str, watched: Watched, clock_ns: Callable[[], int] = time.time_ns) -> None:
         self.events: deque[Event] = deque(maxlen=KEPT)
         self._gateway, self._watched, self._clock_ns = gateway, watched, clock_ns
-        self._states: dict[str, tuple[Any, ...]] = {}
+        self._links: dict[str, tuple[str, str, int]] = {}
         self._loops: dict[str, int] = {}
         self._sheds: dict[str, tuple[float, dict[str, int]]] = {}
         self._published = 0
@@ -57,7 +57,7 @@ class Monitor:
     def scan(self, now: float) -> None:
         """Look at everything once; `now` in seconds, monotonic."""
         self._published = 0
-        for link in self._watched.links():
+        for link in self._watched.watched_links():
             self._scan_link(link)
         for hub in self._watched.hubs():
             self._scan_loops(hub)
@@ -65,16 +65,16 @@ class Monitor:
                 self._scan_drops(f"{hub.name}/{one.name}", one.stats, now)
 
     def _scan_link(self, link: Link) -> None:
-        state = getattr(link, "bus_state", ""), getattr(link, "state", ""), getattr(link, "losses", 0)
-        before = self._states.get(link.name)
-        self._states[link.name] = state
-        if not any(state) or state == before or (before is None and state[1] == "opening"):
+        now = link.condition, link.state, link.losses
+        before = self._links.get(link.name)
+        self._links[link.name] = now
+        if now == before or (before is None and link.state == "opening"):
             return
-        words = " ".join(str(word) for word in state[:2] if word not in ("", "unknown"))
-        fault = getattr(link, "fault", "") if state[1] != "up" else ""
-        again = before is not None and state[1] == "up" and state[2] > 0
+        words = " ".join(word for word in (link.condition, link.state) if word not in ("", "unknown"))
+        fault = link.fault if link.state != "up" else ""
+        again = before is not None and link.state == "up" and link.losses > 0
         level = logging.WARNING if again else logging.INFO
-        self.record("link", link.name, f"{words}: {fault}" if fault else words, level, losses=state[2])
+        self.record("link", link.name, f"{words}: {fault}" if fault else words, level, losses=link.losses)
 
     def _scan_loops(self, hub: Hub) -> None:
         if not isinstance(hub, WatchedHub) or hub.loops == self._loops.get(hub.name, 0):

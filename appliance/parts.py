@@ -97,6 +97,8 @@ class BridgePart:
         self._candidate = candidate_of(name, spec, topology, gateway)
         self.hub = Bridge(name, self._origin(), spec.pattern)
         self._patches: list[Pipe] = []
+        self.media: list[Link] = []
+        """The links to media, without those that dial a bus."""
         self._links: list[tuple[Link, Hub]] = []
         self._seats: list[tuple[Hub, Hub]] = []
         for number, side in enumerate(spec.join):
@@ -126,10 +128,9 @@ class BridgePart:
 
     def links_up(self) -> bool:
         """Whether frames can pass on every side: a candidate that cannot must not be chosen."""
-        states = [getattr(link, "state", "up") for link in self.links]
-        off = any(getattr(link, "bus_state", "") == "bus-off" for link in self.links)
+        up = all(link.state == "up" and link.condition != "bus-off" for link in self.links)
         served = all(side.ports for side in self.hub.sides if side.name not in self._awaiting)
-        return served and not off and all(state == "up" for state in states)
+        return served and up
 
     @property
     def _awaiting(self) -> set[str]:
@@ -139,7 +140,8 @@ class BridgePart:
 
     def _join(self, spec: SideSpec, side: Side) -> None:
         if spec.bus is None:
-            self._links.append((medium_link(spec, self._topology.gateways[self._gateway]), side))
+            self.media.append(medium_link(spec, self._topology.gateways[self._gateway]))
+            self._links.append((self.media[-1], side))
         elif spec.bus in self._buses:
             self._seats.append((self._buses[spec.bus].seat(spec.trunk), side))
         else:

@@ -1,4 +1,4 @@
-"""The status of a running gateway as one JSON document, on a local socket: what `buscoupler top` shows."""
+"""The status of a running gateway as one JSON document, on a local socket; `buscoupler top` shows it."""
 
 import asyncio
 import contextlib
@@ -13,23 +13,23 @@ from typing import Any
 
 from appliance.compose import Appliance
 from appliance.monitor import Monitor
-from bus.hub import Hub, Pipe, chain
+from bus.hub import Hub, Link, Pipe, chain
 from bus.watched import WatchedHub
 
 
 def status_socket(only: Collection[str]) -> str:
-    """The socket's name, in the gateway's directory: one for each process."""
+    """Return the socket's name in the gateway's directory; each process has one."""
     return "-".join(["status", *sorted(only)]) + ".sock"
 
 
 def runtime_directory() -> Path:
-    """Where this user's running gateways are found: a directory for each topology and gateway."""
+    """Return where this user's running gateways are found: a directory for each topology and gateway."""
     runtime = os.environ.get("XDG_RUNTIME_DIR") or ("/run" if os.geteuid() == 0 else tempfile.gettempdir())
     return Path(runtime) / f"buscoupler-{os.geteuid()}"
 
 
 def snapshot(appliance: Appliance, monitor: Monitor) -> dict[str, Any]:
-    """Everything there is to see now. Counters are in messages unless a name says bytes."""
+    """Return everything there is to see now. Counters are in messages unless a name says bytes."""
     return {
         "time_ns": time.time_ns(),
         "topology": appliance.topology.name,
@@ -40,9 +40,9 @@ def snapshot(appliance: Appliance, monitor: Monitor) -> dict[str, Any]:
     }
 
 
-def _link(link: Any) -> dict[str, Any]:
-    fields = ("state", "bus_state", "fault", "losses")
-    return {"name": link.name} | {name: getattr(link, name) for name in fields if getattr(link, name, None)}
+def _link(link: Link) -> dict[str, Any]:
+    told = {"state": link.state, "condition": link.condition, "fault": link.fault, "losses": link.losses}
+    return {"name": link.name} | {name: value for name, value in told.items() if value}
 
 
 def _hub(hub: Hub) -> dict[str, Any]:
@@ -65,7 +65,7 @@ class StatusServer:
     _server: asyncio.AbstractServer | None = None
 
     async def open(self) -> None:
-        """Listen. A socket file that nobody listens on any more is taken over. Raises `OSError`."""
+        """Listen, also where a dead process left its socket file. Raises `OSError`."""
         if await _answers(self.path):
             raise FileExistsError(f"{self.path}: another process answers there")
         self.path.unlink(missing_ok=True)
@@ -79,7 +79,7 @@ class StatusServer:
         writer.close()
 
     def close(self) -> None:
-        """Stop listening, and take the socket file away."""
+        """Stop listening and remove the socket file."""
         if self._server is not None:
             self._server.close()
             self.path.unlink(missing_ok=True)
@@ -102,6 +102,6 @@ async def _ask(path: Path) -> bytes:
 
 
 def ask(path: Path) -> dict[str, Any]:
-    """The snapshot of the process that listens on `path`. Raises `OSError` where nobody does."""
+    """Return the snapshot of the process that listens on `path`. Raises `OSError` if none does."""
     status: dict[str, Any] = json.loads(asyncio.run(_ask(path)))
     return status

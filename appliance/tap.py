@@ -5,7 +5,7 @@ from pathlib import Path
 
 from appliance.parts import BridgePart, BusPart, local_socket
 from bridges.bridge import Port
-from bus.hub import Hub, Link, Pipe
+from bus.hub import Hub, Link, Pipe, State
 from bus.patch import is_patch
 from capture.schema import Direction
 from devices.tap.recorder import Locate, Options, Recorder
@@ -33,7 +33,7 @@ class TapPart:
         self.name, self.spec, self.tapped = name, spec, tapped
         self.hub = Hub(name)  # nothing passes through a tap
         self.recorder = Recorder(name, gateway, Path(spec.directory), options_of(spec))
-        self.links: list[Link] = [_RecorderLink(self.recorder)]
+        self.links: list[Link] = [_RecorderLink(self.recorder, spec.queue_bytes)]
         self._topology, self._gateway, self._sockets = topology, gateway, sockets
 
     def open(self, loop: AbstractEventLoop) -> None:
@@ -57,14 +57,16 @@ class TapPart:
 
 
 class _RecorderLink:
-    """A recorder's state as links have theirs, for `top` and for events."""
+    """Shows a recorder as a link, for `top` and for events."""
 
-    def __init__(self, recorder: Recorder) -> None:
-        self._recorder = recorder
-        self.name = f"{recorder.name}: capture to {recorder.directory}"
+    condition = ""
+
+    def __init__(self, recorder: Recorder, queue_bytes: int) -> None:
+        self._recorder, self.queue_bytes = recorder, queue_bytes
+        self.name = self.url = f"{recorder.name}: capture to {recorder.directory}"
 
     @property
-    def state(self) -> str:
+    def state(self) -> State:
         return self._recorder.state
 
     @property

@@ -6,7 +6,7 @@ The seams of DESIGN section 3 are stated here in full: all that is asked of a pi
 from asyncio import AbstractEventLoop
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Literal, Protocol
 
 from bus.wire.batch import Batch
 
@@ -134,12 +134,42 @@ class Hub:
                 pipe.send(batch)
 
 
+State = Literal["closed", "opening", "up", "waiting"]
+"""Of a link: not open; being opened; in use; lost or not found, and tried again after a pause."""
+
+
 class Link(Protocol):
     """A configured endpoint: listens, dials or opens a device; owns the reconnecting."""
 
-    name: str
+    @property
+    def name(self) -> str:
+        """Name in logs, ledgers and events; the same from one opening to the next."""
 
-    def open(self, hub: "Hub", loop: AbstractEventLoop) -> None:
+    @property
+    def url(self) -> str:
+        """Address where it listens or dials, with the port that was bound once open; else its name."""
+
+    @property
+    def state(self) -> State:
+        """A link that listens is up while it listens; others while their peer or device is there."""
+
+    @property
+    def condition(self) -> str:
+        """State of the medium in its own words, as `bus-off`; "" for a medium that has none."""
+
+    @property
+    def fault(self) -> str:
+        """Last trouble in words; "" if there was none."""
+
+    @property
+    def losses(self) -> int:
+        """How many openings or connections ended that were in use, other than by `close`."""
+
+    @property
+    def queue_bytes(self) -> int:
+        """How many bytes may wait for each peer."""
+
+    def open(self, hub: Hub, loop: AbstractEventLoop) -> None:
         """Start; never blocks. Trouble after this is a state with retries, not an exception.
 
         Raises `LinkError` only for what can never work (a bad address, a port that is taken).

@@ -21,6 +21,7 @@ from typing import BinaryIO
 
 from appliance.probe.endpoint import parse_endpoint
 from appliance.probe.replay import replay
+from appliance.probe.station import because
 from bus.hub import Hub, Link, Pipe
 from bus.wire.batch import Batch, payloads
 from capture.files import CaptureError
@@ -200,8 +201,7 @@ class _SheetTap:
 
 def _conclude(links: list[tuple[Link, Ear]], recorder: Recorder | None) -> int:
     for link, ear in links:
-        fault = "" if ear.heard else getattr(link, "fault", "")
-        print(f"{ear.name}: {ear.heard} messages{f' ({fault})' if fault else ''}", file=sys.stderr)
+        print(f"{ear.name}: {ear.heard} messages{'' if ear.heard else because(link)}", file=sys.stderr)
     if recorder is not None and recorder.lost:
         print(f"buscoupler capture: {recorder.lost} messages came too fast: not captured", file=sys.stderr)
     lost = recorder is not None and recorder.lost > 0

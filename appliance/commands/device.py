@@ -24,6 +24,6 @@ def run(options: argparse.Namespace) -> int:
 
     def announce() -> None:
         for link in device.links:
-            print(f"bus on {getattr(link, 'url', link.name)}", flush=True)
+            print(f"bus on {link.url}", flush=True)
 
     return serve(device, announce)

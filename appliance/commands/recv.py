@@ -13,7 +13,7 @@ from math import inf
 from appliance.commands.traffic import Sequences
 from appliance.probe.endpoint import arguments as endpoint_arguments
 from appliance.probe.endpoint import link_of
-from appliance.probe.station import Station, put, put_bytes, reasons
+from appliance.probe.station import Station, because, put, put_bytes, reasons
 from appliance.probe.words import Names, above_zero, argument, frame_in, line, names_in, read_names, record
 from bus.wire.pattern import Pattern
 
@@ -60,9 +60,8 @@ async def recv(options: argparse.Namespace) -> int:
         log.info("%s: not messages: %s", station.link.name, reasons(rejected))
     gaps = _report(sequences) if options.gaps else 0
     if not station.stops and got < (options.count or 1):
-        fault = getattr(station.link, "fault", "")
         text = f"{station.link.name}: {got} messages within {options.timeout:g} s"
-        print(f"buscoupler recv: {text}{f' ({fault})' if fault else ''}", file=sys.stderr)
+        print(f"buscoupler recv: {text}{because(station.link)}", file=sys.stderr)
         return 1
     return gaps
 

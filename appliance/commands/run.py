@@ -40,7 +40,7 @@ def run(options: argparse.Namespace) -> int:
         asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, reload, appliance, options.file)
         print(f"{topology.name}: {gateway} runs {', '.join(appliance.parts) or 'nothing'}", flush=True)
         for link in appliance.links():
-            print(f"  {getattr(link, 'url', link.name)}", flush=True)
+            print(f"  {link.url}", flush=True)
 
     faults: list[str] = []
 

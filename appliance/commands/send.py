@@ -13,7 +13,7 @@ from pathlib import Path
 
 from appliance.probe.endpoint import arguments as endpoint_arguments
 from appliance.probe.endpoint import link_of
-from appliance.probe.station import MESSAGE_COST_BYTES, Station, reasons
+from appliance.probe.station import MESSAGE_COST_BYTES, Station, because, reasons
 from appliance.probe.words import above_zero, argument, hex_bytes, pattern_of, type_of
 from bus.errors import FrameError
 from bus.wire.frame import PUB, pack
@@ -74,9 +74,7 @@ async def send(options: argparse.Namespace) -> int:
 def _complain(text: str, station: Station) -> int:
     if station.stops:
         return 0
-    fault = getattr(station.link, "fault", "")
-    because = f" ({fault})" if fault else ""
-    print(f"buscoupler send: {station.link.name}: {text}{because}", file=sys.stderr)
+    print(f"buscoupler send: {station.link.name}: {text}{because(station.link)}", file=sys.stderr)
     return 1
 
 

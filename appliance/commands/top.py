@@ -98,7 +98,7 @@ def _drops(pipe: dict[str, Any]) -> str:
 
 
 def _link(link: dict[str, Any]) -> str:
-    words = [str(link[name]) for name in ("state", "bus_state", "fault") if link.get(name)]
+    words = [str(link[name]) for name in ("state", "condition", "fault") if link.get(name)]
     return f"{link['name']}: {', '.join(words)}" if words else str(link["name"])
 
 

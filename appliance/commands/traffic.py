@@ -13,7 +13,7 @@ from typing import Any
 from appliance.probe.endpoint import arguments as endpoint_arguments
 from appliance.probe.endpoint import link_of
 from appliance.probe.pacing import Pacer
-from appliance.probe.station import MESSAGE_COST_BYTES, Station, account, put, reasons
+from appliance.probe.station import MESSAGE_COST_BYTES, Station, account, because, put, reasons
 from appliance.probe.words import above_zero, argument, pattern_of
 from bus.errors import FrameError
 from bus.wire.frame import DATA_BYTES_MAX, FRAME_BYTES_MAX, PUB, pack
@@ -172,8 +172,7 @@ async def traffic(options: argparse.Namespace) -> int:
         if not await station.peer(options.timeout):
             if station.stops:
                 return 0
-            because = f" ({fault})" if (fault := getattr(station.link, "fault", "")) else ""
-            text = f"nobody there within {options.timeout:g} s{because}"
+            text = f"nobody there within {options.timeout:g} s{because(station.link)}"
             print(f"buscoupler traffic: {station.link.name}: {text}", file=sys.stderr)
             return 1
         seconds, late = await _speak(station, source, options)

@@ -9,7 +9,7 @@ from math import inf
 from pathlib import Path
 
 from appliance.probe.endpoint import parse_endpoint
-from appliance.probe.station import MESSAGE_COST_BYTES, Station, reasons
+from appliance.probe.station import MESSAGE_COST_BYTES, Station, because, reasons
 from bus.wire.envelope import split
 from capture.files import CaptureError
 from capture.pcapng import Packet
@@ -62,10 +62,7 @@ async def _replay(frames: Iterator[Packet], word: str, speed: float, envelopes: 
     endpoint = parse_endpoint(word)
     async with Station(endpoint.link(), endpoint.untold) as station:
         if not await station.peer(PEER_S):
-            fault = getattr(station.link, "fault", "")
-            print(
-                f"buscoupler capture: {word}: nobody there{f' ({fault})' if fault else ''}", file=sys.stderr
-            )
+            print(f"buscoupler capture: {word}: nobody there{because(station.link)}", file=sys.stderr)
             return 1
         await _play(station, frames, speed, envelopes)
         await station.drain(DRAIN_S)

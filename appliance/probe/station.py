@@ -17,7 +17,7 @@ from bus.hub import Hub, Link, Pipe, Stats
 from bus.wire.batch import Batch, from_payloads, payloads
 
 _LOOK_S = 0.002
-_AHEAD_BYTES = 1 << 20  # waiting for a bus; a device says itself how much it takes
+_AHEAD_BYTES = 1 << 20  # at most so much waits at a time, however much the link takes
 MESSAGE_COST_BYTES = 32  # what framing adds to a message in any queue, at most
 _STOPS = (signal.SIGINT, signal.SIGTERM)
 
@@ -89,8 +89,7 @@ class Station:
         self.link, self.leaf, self.stops = link, Leaf(link.name), 0
         self._untold, self._announce = untold, announce
         self._spoke_s = -inf
-        limits = getattr(link, "shed", None) or link
-        self.ahead_bytes: int = getattr(limits, "queue_bytes", _AHEAD_BYTES)
+        self.ahead_bytes = min(link.queue_bytes, _AHEAD_BYTES)
 
     async def __aenter__(self) -> "Station":
         self._loop = loop = asyncio.get_running_loop()
@@ -99,7 +98,7 @@ class Station:
             for number in _STOPS:
                 loop.add_signal_handler(number, self.stop)
         if self._announce:
-            print(f"listening on {getattr(self.link, 'url', self.link.name)}", file=sys.stderr, flush=True)
+            print(f"listening on {self.link.url}", file=sys.stderr, flush=True)
         return self
 
     async def __aexit__(
@@ -165,6 +164,11 @@ def account(stats: Stats) -> dict[str, Any]:
         "sent_bytes": stats.sent_bytes,
         "dropped": dict(sorted(stats.dropped.items())),
     }
+
+
+def because(link: Link) -> str:
+    """Return the link's last trouble in brackets, to put behind a complaint; "" if there was none."""
+    return f" ({link.fault})" if link.fault else ""
 
 
 def reasons(counts: dict[str, int]) -> str:

@@ -1,20 +1,20 @@
-"""What links that open one device have in common: opening off the loop, losing it, opening it again."""
+"""The base of links that open one device: opening off the loop, losing it, opening it again."""
 
 import logging
 import random
 from asyncio import AbstractEventLoop, Future, Handle, TimerHandle
 from collections.abc import Callable
 from functools import partial
-from typing import Generic, Literal, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
+from bridges.media.shedding import Shed
 from bus.backoff import Backoff
 from bus.errors import LinkError, words_of
-from bus.hub import Hub, Pipe, Stats
+from bus.hub import Hub, Pipe, State, Stats
 from bus.wire.batch import Batch
 
 log = logging.getLogger("buscoupler.bridges")
 
-State = Literal["closed", "opening", "up", "waiting"]
 D = TypeVar("D")
 
 
@@ -25,7 +25,7 @@ class DevicePipe(Pipe, Protocol):
 
 
 class OpenPipe(Pipe):
-    """What pipes that own one open device have in common: the ledger of what comes too late, and one end.
+    """The base of pipes that own one open device: counts what comes too late, and ends once.
 
     `start`, `_put` and `_end` are the medium's own; it calls `_gone(why)` when the device is lost.
     """
@@ -78,10 +78,11 @@ def cancel(*timers: Handle | None) -> None:
 class DeviceLink(Generic[D]):
     """Opens one device and keeps it open: a lost device is tried again after growing, jittered pauses.
 
-    `state` is `closed`, `opening`, `up` or `waiting`; `fault` is the last trouble in words; `losses`
-    counts how often an open device was lost. `stats` goes on counting from one opening to the next.
+    `losses` counts how often an open device was lost. `stats` goes on counting from one opening to the next.
+    A medium's constructor sets `shed`; a medium that has words for it overrides `condition`.
     """
 
+    shed: Shed
     _hub: Hub
     _loop: AbstractEventLoop
 
@@ -104,6 +105,18 @@ class DeviceLink(Generic[D]):
         self._up_s = 0.0
         self._generation = 0
         self._timer: TimerHandle | None = None
+
+    @property
+    def url(self) -> str:
+        return self.name
+
+    @property
+    def condition(self) -> str:
+        return ""
+
+    @property
+    def queue_bytes(self) -> int:
+        return self.shed.queue_bytes
 
     def _open_device(self) -> D:
         """The device, open; may block and may raise anything: it runs in a worker thread."""

@@ -1,15 +1,13 @@
 """Shedding in front of links that queue in batches, TCP and every URL of a bus, where it is asked for.
 
-The link takes a `ShedHub` for its hub; what it attaches there gets a stage with a `ShedQueue` in front. The
-stage hands on while the pipe has nothing queued, so that what waits is in reach of the policy; what the
-kernel has taken is beyond it.
+The link opens on a `ShedHub`, which puts a stage with a `ShedQueue` in front of each pipe. The stage hands
+on while the pipe has nothing queued, so that the policy reaches what waits, but not what the kernel took.
 """
 
 from asyncio import AbstractEventLoop, TimerHandle
-from typing import Any
 
 from bridges.media.shedding import Shed, ShedQueue, checked
-from bus.hub import Hub, Link, Pipe, Stats
+from bus.hub import Hub, Link, Pipe, State, Stats
 from bus.wire.batch import Batch, from_payloads, payloads
 from bus.wire.envelope import MESSAGE_BYTES_MAX
 
@@ -18,7 +16,7 @@ _LOOK_S = 0.002  # nothing tells when a pipe has drained
 
 
 class ShedPipe(Pipe):
-    """A pipe that waits, sheds and paces for another. Its own ledger: sent is what the other was given."""
+    """Waits, sheds and paces for `inner`. Has a ledger of its own: sent is what `inner` was given."""
 
     inner: Pipe
 
@@ -55,11 +53,11 @@ class ShedPipe(Pipe):
         return messages
 
     def purge(self, reason: str) -> list[bytes]:
-        """Drop what waits here, and in the pipe; those messages."""
+        """Drop what waits in `inner` and here; return those messages."""
         return self.inner.purge(reason) + self._queue.clear(reason)
 
     def gone(self) -> None:
-        """The pipe has left; what waited for it is dropped. Idempotent."""
+        """Drop what waited: `inner` has left. Idempotent."""
         self._closed = True
         if self._timer is not None:
             self._timer.cancel()
@@ -71,7 +69,7 @@ class ShedPipe(Pipe):
 
 
 class ShedHub(Hub):
-    """What a link takes for `hub`: each of its pipes is on that with a `ShedPipe` in front."""
+    """Stands in for `hub` before a link: each pipe of the link is on `hub` with a `ShedPipe` in front."""
 
     __slots__ = ("_hub", "_loop", "_shed", "_stages")
 
@@ -100,7 +98,7 @@ class ShedHub(Hub):
 
 
 class ShedLink:
-    """A link whose pipes shed by `shed`. All else is the link's: its state, its faults, its address."""
+    """A link whose pipes shed by `shed`. All else is that of `link`."""
 
     def __init__(self, link: Link, shed: Shed) -> None:
         self.name, self._link = link.name, link
@@ -112,5 +110,26 @@ class ShedLink:
     def close(self) -> None:
         self._link.close()
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._link, name)
+    @property
+    def url(self) -> str:
+        return self._link.url
+
+    @property
+    def state(self) -> State:
+        return self._link.state
+
+    @property
+    def condition(self) -> str:
+        return self._link.condition
+
+    @property
+    def fault(self) -> str:
+        return self._link.fault
+
+    @property
+    def losses(self) -> int:
+        return self._link.losses
+
+    @property
+    def queue_bytes(self) -> int:
+        return self.shed.queue_bytes

@@ -13,7 +13,7 @@ from operator import itemgetter
 from typing import Any, Literal
 
 from bus.errors import LinkError
-from bus.hub import Hub, Pipe, Stats
+from bus.hub import Hub, Pipe, State, Stats
 from bus.transports.nng_socket import NOBODY, Limits, NngSocket, Tls
 from bus.wire.batch import LENGTH, LENGTH_BYTES, Batch, from_payloads
 
@@ -63,7 +63,10 @@ class NngLink:
 
     `mode` is "listen" or "dial"; dialing repeats with NNG's randomised back-off. `url` gets the port
     that was bound when it asked for port 0. wss and tls+tcp need `tls`; `limits` are `Limits`' fields.
+    NNG does not tell why a dial failed, nor what waits: `queue_bytes` is the most that it may hold.
     """
+
+    condition = ""
 
     def __init__(
         self,
@@ -79,6 +82,9 @@ class NngLink:
         self.url, self.mode, self.name = url, mode, name or url
         self._tls = tls
         self._limits = Limits(**limits)
+        self.queue_bytes = self._limits.queue_messages * self._limits.message_bytes
+        self.fault = ""
+        self.losses = 0
         self._socket: NngSocket | None = None
         self._timer: TimerHandle
         self._pipes: dict[int, NngPipe] = {}
@@ -107,6 +113,14 @@ class NngLink:
         if self._socket is not None:
             self._socket.bury()
             self._timer = self._loop.call_later(BURY_S, self._bury)
+
+    @property
+    def state(self) -> State:
+        if self._socket is None:
+            return "closed"
+        if self.mode == "listen" or self._pipes:
+            return "up"
+        return "waiting" if self.losses else "opening"
 
     @property
     def pipes(self) -> tuple[NngPipe, ...]:
@@ -216,6 +230,9 @@ class NngLink:
         if pipe is not None:
             self._departed.append(peer)
             self._hub.detach(pipe)
+            if self._socket is not None:
+                self.losses += 1
+                self.fault = self.fault if self.mode == "listen" else "the peer is gone"
 
 
 def _own(batch: Batch) -> Batch:

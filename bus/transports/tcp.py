@@ -8,12 +8,12 @@ import random
 import socket
 from asyncio import AbstractEventLoop
 from collections.abc import Awaitable, Callable
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 from bus.backoff import Backoff
 from bus.errors import LinkError, words_of
-from bus.hub import Hub, Stats
+from bus.hub import Hub, State, Stats
 from bus.transports.framing import Framing, sp_framing
 from bus.transports.sockets import Acceptor, OnPeer, tune
 from bus.transports.stream import CLOSED_BY_PEER, StreamOptions, StreamPipe
@@ -36,11 +36,9 @@ class Accepting(Protocol):
 
 
 class _StreamLink:
-    """The base of listening and dialling: the limits, the framing, the live pipes and their counts.
+    """The base of listening and dialling: the limits, the framing, the live pipes and their counts."""
 
-    `fault` is the last trouble in words, `losses` counts the peers that were lost.
-    """
-
+    condition = ""
     _hub: Hub
     _loop: AbstractEventLoop
 
@@ -54,6 +52,14 @@ class _StreamLink:
         self._framing = framing or sp_framing(self.options.message_bytes, self.address[0] == socket.AF_UNIX)
         self._gone = Stats()
         self._is_open = False
+
+    @property
+    def state(self) -> State:
+        raise NotImplementedError
+
+    @property
+    def queue_bytes(self) -> int:
+        return self.options.queue_bytes
 
     @property
     def stats(self) -> Stats:
@@ -79,9 +85,10 @@ class _StreamLink:
         self._gone.add(pipe.stats)
         if pipe.fault:
             self.losses += pipe.ready
-            self.fault = f"{pipe.name}: {pipe.fault}"
-            level = logging.INFO if pipe.fault == CLOSED_BY_PEER else logging.WARNING
-            log.log(level, "%s: closed: %s", pipe.name, pipe.fault)
+            expected = pipe.fault == CLOSED_BY_PEER
+            if not expected or self.state != "up":  # a peer that leaves a listener is no trouble
+                self.fault = f"{pipe.name}: {pipe.fault}"
+            log.log(logging.INFO if expected else logging.WARNING, "%s: closed: %s", pipe.name, pipe.fault)
 
     def _close_pipes(self) -> None:
         for pipe in tuple(self.pipes):
@@ -107,8 +114,7 @@ class ListenLink(_StreamLink):
         self._acceptor: Accepting = acceptor or Acceptor(*self.address)
 
     @property
-    def state(self) -> Literal["closed", "up"]:
-        """It is up while it listens."""
+    def state(self) -> State:
         return "up" if self._is_open else "closed"
 
     def open(self, hub: Hub, loop: AbstractEventLoop) -> None:
@@ -130,7 +136,8 @@ class ListenLink(_StreamLink):
         self._adopt(sock, f"{self.url} from {peer}", self._forget)
 
     def _on_trouble(self, error: OSError) -> None:
-        log.warning("%s: cannot accept, pausing: %s", self.name, words_of(error))
+        self.fault = f"cannot accept: {words_of(error)}"
+        log.warning("%s: %s; will go on after a pause", self.name, self.fault)
 
     def close(self) -> None:
         """Stop accepting and close all peers. Idempotent."""
@@ -160,11 +167,12 @@ class DialLink(_StreamLink):
         self._task: asyncio.Task[None] | None = None
 
     @property
-    def state(self) -> Literal["closed", "up", "waiting"]:
-        """It is up while it is connected."""
+    def state(self) -> State:
         if not self._is_open:
             return "closed"
-        return "up" if any(pipe.ready for pipe in self.pipes) else "waiting"
+        if any(pipe.ready for pipe in self.pipes):
+            return "up"
+        return "waiting" if self.fault else "opening"
 
     def open(self, hub: Hub, loop: AbstractEventLoop) -> None:
         """Start dialling; returns at once."""

@@ -13,7 +13,7 @@ from appliance.monitor import Monitor
 from appliance.status import StatusServer, ask, snapshot, status_socket
 from bridges.bridge import Bridge
 from bus.events import PATTERN, Event, event_of
-from bus.hub import Hub, Stats
+from bus.hub import Hub, Link, State
 from bus.watched import WatchedHub
 from bus.wire.frame import DATA_BYTES_MAX, pack, unpack
 from tests.helpers.peers import Ear
@@ -23,8 +23,9 @@ NOW_NS = 1_700_000_000_000_000_000
 
 
 class FakeLink:
-    name, state, fault, losses = "can:can0", "opening", "", 0
-    stats = Stats()
+    name = url = "can:can0"
+    state: State = "opening"
+    condition, fault, losses, queue_bytes = "", "", 0, 0
 
     def open(self, hub: Hub, loop: asyncio.AbstractEventLoop) -> None: ...
     def close(self) -> None: ...
@@ -34,7 +35,7 @@ class Parts:
     def __init__(self) -> None:
         self.link, self.hub = FakeLink(), WatchedHub("plant")
 
-    def links(self) -> Iterable[FakeLink]:
+    def watched_links(self) -> Iterable[Link]:
         return [self.link]
 
     def hubs(self) -> Iterable[Hub]:

@@ -107,7 +107,7 @@ async def test_bridges_in_parallel_between_plain_buses_are_no_storm(bridges: int
         for bus in buses:
             bus.open(loop)
             stack.callback(bus.close)
-        ports = [int(str(getattr(bus.links[0], "url", "")).rpartition(":")[2]) for bus in buses]
+        ports = [int(bus.links[0].url.rpartition(":")[2]) for bus in buses]
         ears = [Ear(bus.hub) for bus in buses]
         appliances = [opened(stack, parallel(f"p{n}", ports[0], ports[1]), "gw") for n in range(bridges)]
         await until(lambda: all(len(bus.hub.pipes) == bridges + 1 for bus in buses))

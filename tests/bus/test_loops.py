@@ -210,7 +210,7 @@ async def test_three_devices_in_a_ring_are_no_storm() -> None:
     for number in range(3):
         devices.append(RawDevice(["tcp://127.0.0.1:0"], urls if number == 2 else urls[-1:]))
         devices[-1].open(loop)
-        urls.append(str(getattr(devices[-1].links[0], "url", "")))
+        urls.append(devices[-1].links[0].url)
     ears = [Ear(device.hub) for device in devices]
     try:
         await until(lambda: all(len(device.hub.pipes) == 3 for device in devices))  # two peers and an ear

@@ -105,7 +105,11 @@ def multicast(_: Path) -> Pair:
     return Pair(near, far, garbage=garbage, cut=cut, mend=mend, back=[frame(2000)])
 
 
-_UDP = {_CLOGGED: "loopback takes everything at once: the clogged bus is simulated, and in tests/kernel"}
+_LOSS = "test_a_loss_is_counted_and_has_a_reason"
+_UDP = {
+    _LOSS: "the loopback interface stays: a lost one is simulated, and in tests/kernel",
+    _CLOGGED: "loopback takes everything at once: the clogged bus is simulated, and in tests/kernel",
+}
 
 
 def no_can(channel: str, mtu: int) -> str:

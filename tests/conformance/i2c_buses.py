@@ -15,6 +15,7 @@ from tests.bridges.support import frame, until
 from tests.conformance.pair import Maker, Pair, Side
 
 _RETRY: dict[str, Any] = {"retry_min_s": 0.01, "retry_max_s": 0.1}
+_LOSS = "test_a_loss_is_counted_and_has_a_reason"
 _GARBAGE = "test_garbage_then_the_next_frame_but_one_at_the_latest"
 
 
@@ -144,7 +145,10 @@ def no_stub() -> str:
     return "" if stub() is not None else "no i2c-stub: tests/kernel starts a machine that has it"
 
 
-I2C_LEFT_OUT = {_GARBAGE: "a target's 64 bytes hold no stream; flipped bits: tests/bridges/media/i2c"}
+I2C_LEFT_OUT = {
+    _LOSS: "the adapter stays: a lost one is in tests/bridges/media/i2c",
+    _GARBAGE: "a target's 64 bytes hold no stream; flipped bits: tests/bridges/media/i2c",
+}
 MAKERS = [
     Maker("i2c", 30 - 4, i2c, partial(i2c, clogged=True), left_out=I2C_LEFT_OUT),
     Maker(

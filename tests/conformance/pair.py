@@ -47,11 +47,15 @@ class Side:
         self._make, self._once = make, once
         self.link: Link | None = None
 
+    def made(self) -> Link:
+        """Another link like ours, not yet open."""
+        assert self._make is not None
+        return self._make()
+
     def open(self) -> None:
         """Open the link."""
-        assert self._make is not None
         if self.link is None or self._once:
-            self.link = self._make()
+            self.link = self.made()
         self.link.open(self.hub, asyncio.get_running_loop())
 
     def close(self) -> None:
@@ -83,7 +87,8 @@ class Side:
 @dataclass
 class Pair:
     """Two sides. `garbage` puts rubbish where `near` hears it; `cut` makes `far`, or another peer of
-    `near`, vanish in the middle of a frame, and `mend` brings it back, with `back` to be heard from it."""
+    `near`, vanish in the middle of a frame, and `mend` brings it back, with `back` to be heard from it.
+    `loses`: a side whose link can lose its device or connection, what does that, and what gives it back."""
 
     near: Side
     far: Side
@@ -94,6 +99,7 @@ class Pair:
     ready: Callable[[], bool] = lambda: True
     closers: list[Callable[[], None]] = field(default_factory=list)
     back: list[bytes] = field(default_factory=list)
+    loses: tuple[Side, Action, Action] | None = None
 
     async def up(self) -> None:
         await until(lambda: self.ready() and self.near.up and self.far.up)

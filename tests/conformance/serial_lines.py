@@ -79,7 +79,7 @@ def uart(path: Path, clogged: bool = False, link: Callable[..., Link] = _uart_li
     near.open()
     far.open()
     clog = partial(ptys.relay.stop_reading, ptys.near.master)
-    return Pair(near, far, clog, garbage, cut, mend, closers=[ptys.close])
+    return Pair(near, far, clog, garbage, cut, mend, closers=[ptys.close], loses=(near, cut, mend))
 
 
 class Server:
@@ -157,7 +157,7 @@ def served(server: Server, near: Side, far: Side, half: bytes) -> Pair:
     def clog() -> None:
         server.relay.stop_reading(first().fileno())
 
-    return Pair(near, far, clog, garbage, cut, mend, ready, closers)
+    return Pair(near, far, clog, garbage, cut, mend, ready, closers, loses=(near, cut, mend))
 
 
 class MasterPort:
@@ -221,7 +221,7 @@ def rs485(path: Path, clogged: bool = False) -> Pair:
 
     join()
     near.open()
-    return Pair(near, far, clog, garbage, cut, mend, closers=[close])
+    return Pair(near, far, clog, garbage, cut, mend, closers=[close], loses=(near, cut, mend))
 
 
 MAKERS = [

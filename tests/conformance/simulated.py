@@ -23,8 +23,8 @@ from bus.wire.batch import from_payloads
 from bus.wire.sp import HANDSHAKE, SCRATCH_BYTES
 from tests.bridges.support import frame, until
 from tests.conformance.i2c_buses import I2C_LEFT_OUT, i2c_pair
-from tests.conformance.pair import Maker, Pair, Side, noise
-from tests.conformance.streams import any_bytes
+from tests.conformance.pair import Action, Maker, Pair, Side, noise
+from tests.conformance.streams import any_bytes, hanging_up
 
 _RETRY: dict[str, Any] = {"retry_min_s": 0.01, "retry_max_s": 0.1}
 _SCRATCH = SCRATCH_BYTES - 8
@@ -35,6 +35,18 @@ def opened(near: Side, far: Side, **actions: Any) -> Pair:
     near.open()
     far.open()
     return Pair(near, far, **actions)
+
+
+def pulling_out(side: Side, end: Any) -> tuple[Side, Action, Action]:
+    """The device of `side` is unplugged, and plugged in again."""
+
+    async def lose() -> None:
+        end.unplug()
+
+    async def regain() -> None:
+        end.plug()
+
+    return side, lose, regain
 
 
 def uart(_: Path, clogged: bool = False) -> Pair:
@@ -58,7 +70,7 @@ def uart(_: Path, clogged: bool = False) -> Pair:
     def clog() -> None:
         ends[1].clogged = True
 
-    return opened(near, far, clog=clog, garbage=garbage, cut=cut, mend=mend)
+    return opened(near, far, clog=clog, garbage=garbage, cut=cut, mend=mend, loses=pulling_out(near, ends[0]))
 
 
 def rs485(_: Path, clogged: bool = False) -> Pair:
@@ -89,6 +101,7 @@ def rs485(_: Path, clogged: bool = False) -> Pair:
     near.open()
     join()
     pair.garbage, pair.cut, pair.mend = garbage, cut, mend
+    pair.loses = pulling_out(near, end)
     return pair
 
 
@@ -127,6 +140,7 @@ def can(_: Path, fd: bool, clogged: bool = False) -> Pair:
 
     pair = opened(near, far, clog=clog, garbage=garbage, cut=cut, mend=mend, back=[frame(200)])
     pair.closers.append(stranger_bus.shutdown)
+    pair.loses = pulling_out(near, ports[0])
     return pair
 
 
@@ -161,7 +175,9 @@ def tcp(_: Path, clogged: bool = False) -> Pair:
         sock.close()
         await until(lambda: len(near.hub.pipes) == 3)
 
-    return opened(near, far, clog=clog, garbage=garbage, cut=cut, mend=mend, back=[frame(200)])
+    pair = opened(near, far, clog=clog, garbage=garbage, cut=cut, mend=mend, back=[frame(200)])
+    pair.loses = hanging_up(near, far)
+    return pair
 
 
 def multicast(_: Path, clogged: bool = False) -> Pair:
@@ -186,7 +202,9 @@ def multicast(_: Path, clogged: bool = False) -> Pair:
         for datagram, _ in Encoder(1400, 7, 8).encode(from_payloads([frame(2000)])):
             wire.carry(loop, datagram, _STRANGER)
 
-    return opened(near, far, clog=clog, garbage=garbage, cut=cut, mend=mend, back=[frame(2000)])
+    pair = opened(near, far, clog=clog, garbage=garbage, cut=cut, mend=mend, back=[frame(2000)])
+    pair.loses = pulling_out(near, hosts[0])
+    return pair
 
 
 def i2c(_: Path, clogged: bool = False) -> Pair:

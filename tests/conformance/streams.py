@@ -15,7 +15,7 @@ from bus.transports.links import make_link
 from bus.wire.batch import from_payloads
 from bus.wire.sp import HANDSHAKE, LEAD_IPC, SCRATCH_BYTES, add_lead
 from tests.bridges.support import frame, until
-from tests.conformance.pair import Maker, Pair, Side, free_port, noise
+from tests.conformance.pair import Action, Maker, Pair, Side, free_port, noise
 
 _RETRY: dict[str, Any] = {"retry_min_s": 0.01, "retry_max_s": 0.1}
 _CLOGGED = "test_a_clogged_peer_stalls_nobody_and_each_drop_is_counted"
@@ -76,6 +76,18 @@ def cutting(
     return cut, mend
 
 
+def hanging_up(near: Side, far: Side) -> tuple[Side, Action, Action]:
+    """The connection of `far` is lost while `near` is closed."""
+
+    async def lose() -> None:
+        near.close()
+
+    async def regain() -> None:
+        near.open()
+
+    return far, lose, regain
+
+
 def sp(path: Path, scheme: str, clogged: bool = False) -> Pair:
     """`tcp` or `ipc`: near listens, far dials, a stranger dials too."""
     options = {"queue_bytes": (1 if clogged else 8) << 20, **_RETRY}
@@ -84,8 +96,8 @@ def sp(path: Path, scheme: str, clogged: bool = False) -> Pair:
     bound: list[str] = []
 
     def listening() -> str:
-        link: Any = near.link
-        return str(link.url)
+        assert near.link is not None
+        return near.link.url
 
     near.open()
     bound.append(listening())
@@ -104,7 +116,9 @@ def sp(path: Path, scheme: str, clogged: bool = False) -> Pair:
 
     cut, mend = cutting(stranger, HANDSHAKE + body(frame(3000))[:1500], HANDSHAKE + body(frame(200)))
     far.open()
-    pair = Pair(near, far, garbage=garbage, cut=cut, mend=mend, back=[frame(200)])
+    pair = Pair(
+        near, far, garbage=garbage, cut=cut, mend=mend, back=[frame(200)], loses=hanging_up(near, far)
+    )
     pair.closers.append(stranger.close)
     return pair
 
@@ -133,11 +147,11 @@ def nng(_: Path, scheme: str) -> Pair:
     near = Side("near", lambda: make_link(bound[0] if bound else url, "listen"), once=True)
     bound: list[str] = []
     near.open()
-    link: Any = near.link
-    bound.append(link.url)
+    assert near.link is not None
+    bound.append(near.link.url)
     far = Side("far", lambda: make_link(bound[0], "dial", retry_min_s=0.01, retry_max_s=0.1), once=True)
     far.open()
-    return Pair(near, far)
+    return Pair(near, far, loses=hanging_up(near, far))
 
 
 def frames(_: Path, framing: Any, clogged: bool = False) -> Pair:
@@ -162,7 +176,9 @@ def frames(_: Path, framing: Any, clogged: bool = False) -> Pair:
 
     cut, mend = cutting(stranger, code(frame(3000))[:1500], code(frame(200)))
     far.open()
-    pair = Pair(near, far, garbage=garbage, cut=cut, mend=mend, back=[frame(200)])
+    pair = Pair(
+        near, far, garbage=garbage, cut=cut, mend=mend, back=[frame(200)], loses=hanging_up(near, far)
+    )
     pair.closers.append(stranger.close)
     return pair
 

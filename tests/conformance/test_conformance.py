@@ -143,6 +143,42 @@ async def test_opened_and_closed_twice(maker: Maker, pair: Pair) -> None:
 
 
 @conformance
+async def test_a_link_says_what_it_is_and_how_it_is(maker: Maker, pair: Pair) -> None:
+    fresh, link = pair.near.made(), pair.near.link
+    assert (fresh.state, fresh.fault, fresh.losses) == ("closed", "", 0)
+    assert fresh.name
+    assert fresh.url
+    assert fresh.condition in ("", "unknown")
+    assert fresh.queue_bytes > 0
+    fresh.close()
+    assert fresh.state == "closed"
+    assert link is not None
+    await until(lambda: link.state == "up")
+    assert (link.fault, link.losses) == ("", 0)
+    assert "://" not in link.url or not link.url.endswith(":0")  # the port that was bound
+    pair.near.close()
+    assert (link.state, link.losses) == ("closed", 0)
+
+
+@conformance
+async def test_a_loss_is_counted_and_has_a_reason(maker: Maker, pair: Pair) -> None:
+    assert pair.loses is not None
+    side, lose, regain = pair.loses
+    link = side.link
+    assert link is not None
+    await until(lambda: link.state == "up")
+    for losses in range(1, 3):
+        await lose()
+        await until(lambda: link.losses == losses)  # noqa: B023
+        assert link.fault
+        await until(lambda: link.state != "up")
+        await regain()
+        await until(lambda: link.state == "up")
+    side.close()
+    assert (link.state, link.losses) == ("closed", 2)
+
+
+@conformance
 async def test_a_peer_gone_in_mid_frame_and_back(maker: Maker, pair: Pair) -> None:
     assert pair.cut is not None
     assert pair.mend is not None

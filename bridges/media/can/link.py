@@ -44,7 +44,7 @@ class CanLink(DeviceLink["BusABC"]):
     `stale`. `shed`, a whole policy, stands in for both; an age limit there is always. `in_flight` bounds the
     frames in the driver, on SocketCAN: what it has comes out late if the bus stops.
     `options` go to the python-can interface as they are. `bus` has the controller's states and
-    errors, `bus_state` the current one; a frame with our node id that we did not send is counted as
+    errors, `condition` the current one; a frame with our node id that we did not send is counted as
     rejected, reason `conflict`, and logged. Raises `LinkError` for what can never work.
     """
 
@@ -88,7 +88,7 @@ class CanLink(DeviceLink["BusABC"]):
         return can_id(self.subject, self.node)
 
     @property
-    def bus_state(self) -> State:
+    def condition(self) -> State:
         """What the controller is: `error-active`, ..., `bus-off`; `unknown` where nothing tells."""
         return self.bus.state
 

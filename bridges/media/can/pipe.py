@@ -109,7 +109,7 @@ class CanPipe(OpenPipe):
 
     def _ask_state(self) -> None:
         """Asked now and then: an error frame may be lost, and some interfaces only tell when asked."""
-        state, before = self._port.state(), self._link.bus_state
+        state, before = self._port.state(), self._link.bus.state
         # the carrier tells bus-off from not bus-off, and error frames tell more
         known = self._port.confirms and "bus-off" not in (state, before) and before != "unknown"
         if state != "unknown" and not known and self._link.bus.enter(state):
@@ -118,7 +118,7 @@ class CanPipe(OpenPipe):
             self._asking = self._loop.call_later(_STATE_S, self._ask_state)
 
     def _changed(self, before: State) -> None:
-        state = self._link.bus_state
+        state = self._link.bus.state
         if before == "unknown" and state == "error-active":
             return
         level = logging.INFO if state == "error-active" else logging.WARNING

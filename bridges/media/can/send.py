@@ -199,7 +199,7 @@ class DirectSender(Outbound):
 
     def _tend(self) -> None:
         still_s = self._loop.time() - self._moved_s
-        controller_works = self._link.bus_state in ("error-active", "unknown")
+        controller_works = self._link.bus.state in ("error-active", "unknown")
         if self._flight and still_s > max(_CONFIRM_S, self._link.age_s) and controller_works:
             self.forget("unconfirmed")
         self._refuse_stale()

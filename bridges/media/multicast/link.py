@@ -44,8 +44,8 @@ class MulticastLink(DeviceLink[Sockets]):
         _check(self.name, port, interface, hops, datagram_bytes, queue_bytes)
         self.group, self.port, self.interface = _group(self.name, group), port, interface
         self.hops, self.loopback = hops, loopback
-        self.datagram_bytes, self.queue_bytes = datagram_bytes, queue_bytes
-        self.shed = shed and checked(self.name, shed, queue_bytes, None, MESSAGE_BYTES_MAX)
+        self.datagram_bytes, self._sheds = datagram_bytes, shed is not None
+        self.shed = checked(self.name, shed, queue_bytes, None, MESSAGE_BYTES_MAX)
 
     def _open_device(self) -> Sockets:
         return open_sockets(self.interface, self.group, self.port, self.hops, self.loopback)
@@ -54,7 +54,7 @@ class MulticastLink(DeviceLink[Sockets]):
         device.close()
 
     def _make_pipe(self, device: Sockets, on_close: Callable[[str], None]) -> DevicePipe:
-        limits, shed = (self.datagram_bytes, self.queue_bytes), self.shed
+        limits, shed = (self.datagram_bytes, self.queue_bytes), self.shed if self._sheds else None
         return MulticastPipe(self.name, device, self.stats, self._hub, self._loop, limits, on_close, shed)
 
 

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from bridges.media.tcp.frames import CobsDecoder, FramesDecoder, join, join_cobs
 from bridges.media.uart.codec import WIRE_BYTES_MAX
 from bus.errors import LinkError
-from bus.hub import Hub, Stats
+from bus.hub import Hub, State, Stats
 from bus.transports.framing import Framing
 from bus.transports.stream import StreamPipe
 from bus.transports.tcp import DialLink, ListenLink
@@ -54,8 +54,9 @@ class TcpFramesLink:
     `queue_bytes` bounds what waits for each peer; more is dropped and counted `queue full`; `peers` how many
     may be connected. `silence_s`: a peer that takes nothing for so long while something waits is closed.
     `retry_min_s`, `retry_max_s`: the pauses of a dialling link. Raises `LinkError` for what can never work.
-    `fault` is the last trouble in words, `losses` counts the connections that ended.
     """
+
+    condition = ""
 
     def __init__(
         self,
@@ -92,8 +93,7 @@ class TcpFramesLink:
         return self._link.pipes
 
     @property
-    def state(self) -> Literal["closed", "up", "waiting"]:
-        """A listening link is up while it listens, a dialling one while it is connected."""
+    def state(self) -> State:
         return self._link.state
 
     @property

@@ -39,7 +39,7 @@ async def bus() -> AsyncIterator[str]:
     device = RawDevice(["tcp://127.0.0.1:0"])
     device.open(asyncio.get_running_loop())
     try:
-        yield str(device.links[0].url)  # type: ignore[attr-defined]
+        yield device.links[0].url
     finally:
         device.close()
 

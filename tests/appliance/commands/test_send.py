@@ -144,7 +144,7 @@ async def test_send_to_a_serial_line(line: PtyPair) -> None:
 async def test_send_over_websocket_waits_until_it_has_left() -> None:
     link = listening("ws://127.0.0.1:0/bus")
     async with opened(link) as (_, ear):
-        url = str(getattr(link, "url", ""))
+        url = link.url
         assert await command("send", url, "fridge/temp", "--data", "21.5", "--count", "100") == 0
         await until(lambda: ear.heard == [READING] * 100)
 

@@ -45,7 +45,7 @@ async def device() -> AsyncIterator[tuple[Ear, str]]:
     raw = RawDevice(["tcp://127.0.0.1:0"])
     raw.open(asyncio.get_running_loop())
     try:
-        yield Ear(raw.hub), str(getattr(raw.links[0], "url", ""))
+        yield Ear(raw.hub), raw.links[0].url
     finally:
         raw.close()
 

@@ -112,11 +112,11 @@ async def test_error_frames_of_the_kernel_are_states(frame_: str, state: str) ->
     hub = Hub()
     heard = recorder(hub)
     with can_link(hub, CHANNEL, 1) as link:
-        await until(lambda: link.bus_state == "error-active", PATIENCE_S)
+        await until(lambda: link.condition == "error-active", PATIENCE_S)
         await cansend(CHANNEL, frame_)
         await until(lambda: link.bus.entered.get(state) == 1, PATIENCE_S)
         await cansend(CHANNEL, "20000100#0000000000000000")  # the controller was restarted
-        await until(lambda: link.bus_state == "error-active", PATIENCE_S)
+        await until(lambda: link.condition == "error-active", PATIENCE_S)
         say(hub, heard, MESSAGE)
         await until(lambda: link.stats.sent == 1, PATIENCE_S)
         assert link.bus.restarts == 1

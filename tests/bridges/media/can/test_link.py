@@ -275,13 +275,13 @@ async def test_the_state_that_an_interface_tells(monkeypatch: pytest.MonkeyPatch
     theirs = recorder(far)
     monkeypatch.setattr(CanLink, "_open_device", lambda link: Told(link.channel))
     with bus.link(near, 1) as a, bus.link(far, 2) as b:
-        await until(lambda: a.bus_state == b.bus_state == "error-active")
+        await until(lambda: a.condition == b.condition == "error-active")
         Told.told = can.BusState.PASSIVE
-        await until(lambda: a.bus_state == "error-passive")
+        await until(lambda: a.condition == "error-passive")
         Told.told = can.BusState.ERROR
-        await until(lambda: a.state == "waiting" and a.bus_state == "bus-off" and a.losses > 1)
+        await until(lambda: a.state == "waiting" and a.condition == "bus-off" and a.losses > 1)
         Told.told = can.BusState.ACTIVE
-        await until(lambda: a.state == b.state == "up" and a.bus_state == "error-active")
+        await until(lambda: a.state == b.state == "up" and a.condition == "error-active")
         say(near, None, MESSAGE)
         await until(lambda: theirs.messages == [MESSAGE])
 
@@ -289,11 +289,11 @@ async def test_the_state_that_an_interface_tells(monkeypatch: pytest.MonkeyPatch
 async def test_an_interface_that_tells_no_state() -> None:
     with Bus("virtual").link(Hub(), 1) as link:
         await until(lambda: link.state == "up")
-        assert link.bus_state == "unknown"
+        assert link.condition == "unknown"
         with can.Bus(interface="virtual", channel=link.channel, ignore_config=True) as tap:
             tap.send(can.Message(is_error_frame=True, arbitration_id=0x40))
         await until(lambda: link.bus.errors == {"error frame": 1})
-        assert link.bus_state == "unknown", "only SocketCAN's error frames mean something laid down"
+        assert link.condition == "unknown", "only SocketCAN's error frames mean something laid down"
 
 
 async def test_what_waits_too_long_is_stale(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -147,11 +147,11 @@ async def test_nothing_bursts_out_after_a_bus_off(kernel: Kernel, caplog: pytest
     hub = Hub()
     kernel.running = False
     with link_on(hub, age_ms=40) as link:
-        await until(lambda: link.bus_state == "error-active")
+        await until(lambda: link.condition == "error-active")
         old = [frame(100, seed) for seed in range(20)]
         say(hub, None, *old)
         kernel.bus_off()
-        await until(lambda: link.bus_state == "bus-off")
+        await until(lambda: link.condition == "bus-off")
         assert link.stats.dropped == {"bus off": 1}, "the one that the driver had begun with"
         assert link.stats.queued == 19
         assert link.stats.balance() == 0
@@ -159,7 +159,7 @@ async def test_nothing_bursts_out_after_a_bus_off(kernel: Kernel, caplog: pytest
         assert link.stats.queued_bytes == 0
         kernel.running = True
         kernel.restart()
-        await until(lambda: link.bus_state == "error-active")
+        await until(lambda: link.condition == "error-active")
         say(hub, None, MESSAGE)
         await until(lambda: link.stats.sent == 1)
         assert kernel.messages == [MESSAGE]
@@ -173,11 +173,11 @@ async def test_a_short_bus_off_loses_what_the_driver_had(kernel: Kernel) -> None
     hub = Hub()
     kernel.running = False
     with link_on(hub, fd=True, in_flight=3) as link:
-        await until(lambda: link.bus_state == "error-active")
+        await until(lambda: link.condition == "error-active")
         messages = [frame(20, seed) for seed in range(8)]
         say(hub, None, *messages)
         kernel.bus_off()
-        await until(lambda: link.bus_state == "bus-off")
+        await until(lambda: link.condition == "bus-off")
         say(hub, None, MESSAGE)
         kernel.running = True
         assert kernel.messages == []
@@ -191,13 +191,13 @@ async def test_a_controller_that_was_off_before_we_came(kernel: Kernel) -> None:
     hub = Hub()
     kernel.carrier(False)
     with link_on(hub) as link:
-        await until(lambda: link.bus_state == "bus-off")
+        await until(lambda: link.condition == "bus-off")
         say(hub, None, MESSAGE)
         assert link.stats.queued == 1
         assert kernel.wire == []
         kernel.carrier(True)
         await until(lambda: kernel.messages == [MESSAGE])
-        assert link.bus_state == "error-active"
+        assert link.condition == "error-active"
 
 
 async def test_a_lone_node_sends_nothing_stale_when_another_one_comes(kernel: Kernel) -> None:
@@ -205,9 +205,9 @@ async def test_a_lone_node_sends_nothing_stale_when_another_one_comes(kernel: Ke
     hub = Hub()
     kernel.running = False
     with link_on(hub, fd=True, age_ms=30, in_flight=2) as link:
-        await until(lambda: link.bus_state == "error-active")
+        await until(lambda: link.condition == "error-active")
         kernel.error_frame(CONTROLLER, 0, 0x20)
-        await until(lambda: link.bus_state == "error-passive")
+        await until(lambda: link.condition == "error-passive")
         messages = [frame(20, seed) for seed in range(9)]
         say(hub, None, *messages)
         await until(lambda: link.stats.dropped == {"stale": 7})
@@ -215,7 +215,7 @@ async def test_a_lone_node_sends_nothing_stale_when_another_one_comes(kernel: Ke
         kernel.transmit()
         kernel.running = True
         kernel.error_frame(CONTROLLER, 0, 0x40)
-        await until(lambda: link.stats.sent == 2 and link.bus_state == "error-active")
+        await until(lambda: link.stats.sent == 2 and link.condition == "error-active")
         say(hub, None, MESSAGE)
         await until(lambda: kernel.messages == [*messages[:2], MESSAGE])
 
@@ -353,11 +353,11 @@ async def test_a_controller_is_restarted_after_growing_pauses(kernel: Kernel) ->
     hub = Hub()
     kernel.restart_result = errno.EBUSY
     with link_on(hub) as link:
-        await until(lambda: link.bus_state == "error-active")
+        await until(lambda: link.condition == "error-active")
         kernel.bus_off()
-        await until(lambda: link.bus_state == "bus-off" and len(kernel.asked) == 3)
+        await until(lambda: link.condition == "bus-off" and len(kernel.asked) == 3)
         kernel.restart_result = 0
-        await until(lambda: link.bus_state == "error-active")
+        await until(lambda: link.condition == "error-active")
         say(hub, None, MESSAGE)
         await until(lambda: kernel.messages == [MESSAGE])
         kernel.bus_off()
@@ -370,12 +370,12 @@ async def test_who_may_not_restart_a_controller_is_told_what_to_set(
 ) -> None:
     kernel.restart_result = errno.EPERM
     with link_on(Hub()) as link:
-        await until(lambda: link.bus_state == "error-active")
+        await until(lambda: link.condition == "error-active")
         kernel.bus_off()
         await until(lambda: "restart-ms" in caplog.text)
         assert kernel.asked == ["fake0"]
         kernel.restart()
-        await until(lambda: link.bus_state == "error-active")
+        await until(lambda: link.condition == "error-active")
 
 
 def test_the_kernel_understands_the_request() -> None:
