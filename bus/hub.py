@@ -36,7 +36,8 @@ class Stats:
 
     def drop(self, reason: str, count: int = 1) -> None:
         """Count messages that were offered and will not be sent."""
-        self.dropped[reason] = self.dropped.get(reason, 0) + count
+        if count:
+            self.dropped[reason] = self.dropped.get(reason, 0) + count
 
     def reject(self, reason: str, count: int = 1) -> None:
         """Count input that never became a message."""

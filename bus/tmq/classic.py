@@ -10,12 +10,13 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from dataclasses import asdict
 from typing import Any, TypeVar
 
 from bus.errors import LinkError, TokenError
 from bus.hub import Stats
 from bus.tmq.address import endpoint
-from bus.tmq.broker.node import BrokerNode
+from bus.tmq.broker.service import Broker
 from bus.tmq.client.client import Names, pattern_of
 from bus.tmq.client.inbox import Inbox, Item
 from bus.tmq.client.node import Node
@@ -86,7 +87,7 @@ class Socket:
         self._listen: Address | None = None
         self._brokers: list[Address] = []
         self._node: Node | None = None
-        self._broker: BrokerNode | None = None
+        self._broker: Broker | None = None
         self._inboxes: dict[Pattern, Inbox] = {}
         self._outgoing: deque[tuple[Pattern, bytes]] = deque()
         self._room = threading.Condition()
@@ -126,7 +127,7 @@ class Socket:
     def _serve(self, address: Address) -> None:
         if self._broker is not None:
             self.context.call(self._broker.close)
-        self._broker = broker = BrokerNode([address], options=self.options)
+        self._broker = broker = Broker([address], **asdict(self.options))
         self.context.call(broker.open, self.context.loop)
 
     def use_brokers(self, brokers: list[Address]) -> None:
@@ -146,10 +147,10 @@ class Socket:
         published = list(old.published) if old is not None else []
         if old is not None:
             old.close()
-        self._node = node = Node(self.context.loop, listen, self._brokers, self.options)
-        self.stats = node.stats
+        self._node = None
+        node = Node(self.context.loop, listen, self._brokers, self.options)
         node.open()
-        self._listen = node.address
+        self._node, self.stats, self._listen = node, node.stats, node.address
         for tokens in published:
             node.publish(tokens)
         for pattern, inbox in self._inboxes.items():

@@ -1,14 +1,17 @@
 """One TCP connection that carries many packets both ways, whoever made it."""
 
 import socket
+import threading
 from asyncio import AbstractEventLoop
 from collections.abc import Callable
 
-from bus.errors import words_of
 from bus.hub import Stats
-from bus.tmq.wire import Address, Cutter
-from bus.transports.backlog import Backlog
+from bus.tmq.options import Options
+from bus.tmq.wire import Address, Cutter, Hello, pack_hello
+from bus.transports.framing import Framing
 from bus.transports.sockets import tune
+from bus.transports.stream import StreamPipe
+from bus.wire.batch import Batch
 
 READ_BYTES = 256 * 1024
 
@@ -16,30 +19,64 @@ OnFrames = Callable[["Connection", list[bytes]], None]
 OnClosed = Callable[["Connection"], None]
 
 
+class _Scratch(threading.local):
+    """The buffer that all connections of a thread, and so of an event loop, read into."""
+
+    def __init__(self) -> None:
+        self.data = memoryview(bytearray(READ_BYTES))
+
+
+_scratch = _Scratch()
+
+
+class _Frames:
+    """The whole frames of one read."""
+
+    __slots__ = ("count", "frames")
+
+    def __init__(self, frames: list[bytes]) -> None:
+        self.frames, self.count = frames, len(frames)
+
+
+class _Decoder:
+    """Gives a `Cutter` what a stream pipe reads."""
+
+    __slots__ = ("_cutter", "fault")
+
+    def __init__(self, cutter: Cutter) -> None:
+        self._cutter = cutter
+        self.fault: str | None = None
+
+    def buffer(self) -> memoryview:
+        return _scratch.data
+
+    def feed(self, read_bytes: int) -> _Frames | None:
+        frames = self._cutter.feed(bytes(_scratch.data[:read_bytes]))
+        self.fault = self._cutter.fault
+        return _Frames(frames) if frames else None
+
+
 class Connection:
-    """Frames over a connected non-blocking socket, with a bounded queue out.
+    """Frames over a connected non-blocking socket, with a bounded queue out: a stream pipe with a memory.
 
     `greeted`: the other side has said that it takes many packets here. `address` is where it listens, if it
-    said so; `fault` is why it was closed. `stats` counts what goes out, in frames; it may be shared.
+    said so. `heard_s` and `said_s` are when frames last came and went, on the loop's clock; `frames` counts
+    those that came. `stats` counts what goes out, in frames; it may be shared.
     """
 
     __slots__ = (
-        "_closed",
         "_cutter",
         "_loop",
         "_lost",
         "_on_closed",
         "_on_frames",
-        "_queue",
-        "_queue_bytes",
+        "_pipe",
         "_socket",
         "address",
-        "fault",
         "frames",
         "greeted",
         "heard_s",
         "host",
-        "lawless",
         "name",
         "node",
         "said_s",
@@ -58,66 +95,64 @@ class Connection:
         queue_bytes: int = 1 << 20,
     ) -> None:
         self.name, self.host = name, name.rpartition(":")[0]
-        self.greeted = self.lawless = False
+        self.greeted = False
         self.address: Address | None = None
         self.node = 0
-        self.fault = ""
         self.frames = 0
         self.silence_s = 0.0
         self.heard_s = self.said_s = loop.time()
-        self.stats = stats or Stats()
         self._loop, self._socket = loop, sock
         self._on_frames, self._on_closed = on_frames, on_closed
+        self._lost: list[OnClosed] = []
         self._cutter = Cutter()
-        self._queue, self._queue_bytes = Backlog(self.stats), queue_bytes
-        self._lost: list[Callable[[Connection], None]] = []
-        self._closed = False
         tune(sock)
-        loop.add_reader(sock, self.read)
+        framing = Framing(lambda _: _Decoder(self._cutter))
+        self._pipe = StreamPipe(sock, name, framing, queue_bytes, self._on_batch, self._on_gone, stats=stats)
+        self.stats = self._pipe.stats
+        self._pipe.start(loop, 0.0)
 
     @property
     def closed(self) -> bool:
-        return self._closed
+        return self._pipe.closed
 
     @property
-    def queued_bytes(self) -> int:
-        return self._queue.bytes
+    def fault(self) -> str:
+        """Why it was closed."""
+        return self._pipe.fault
+
+    @property
+    def lawless(self) -> bool:
+        """Whether it was closed because the peer sent what is no frame."""
+        return bool(self._cutter.fault)
 
     @property
     def half(self) -> bool:
         """Whether it has brought part of a frame."""
         return bool(self._cutter.waiting)
 
-    def on_lost(self, callback: "Callable[[Connection], None]") -> None:
+    @property
+    def queued_bytes(self) -> int:
+        return self._pipe.queued_bytes
+
+    def on_lost(self, callback: OnClosed) -> None:
         """Call `callback(connection)` once, when it is gone; at once if it is already."""
-        if self._closed:
+        if self.closed:
             callback(self)
         else:
             self._lost.append(callback)
 
     def read(self) -> None:
         """Take what is there, once; hand on whole frames."""
-        if self._closed:
-            return
-        try:
-            data = self._socket.recv(READ_BYTES)
-        except (BlockingIOError, InterruptedError):
-            return
-        except OSError as error:
-            return self.close(words_of(error))
-        if not data:
-            return self.close("closed by the peer")
-        frames = self._cutter.feed(data)
-        if frames:
-            self.heard_s = self._loop.time()
-            self.frames += len(frames)
-            self._on_frames(self, frames)
-        if self._cutter.fault:
-            self.lawless = True
-            self.close(self._cutter.fault)
+        if not self.closed:
+            self._pipe.read()
+
+    def _on_batch(self, batch: _Frames, _: StreamPipe) -> None:
+        self.heard_s = self._loop.time()
+        self.frames += batch.count
+        self._on_frames(self, batch.frames)
 
     def ended(self) -> bool:
-        """Whether the other side has already closed behind what it sent."""
+        """Return whether the other side has already closed behind what it sent."""
         try:
             return not self._socket.recv(1, socket.MSG_PEEK)
         except (BlockingIOError, InterruptedError):
@@ -127,63 +162,34 @@ class Connection:
 
     def say(self, frame: bytes) -> None:
         """Send a frame that no ledger counts."""
-        self._send(frame, 0)
+        self.send(frame, 0)
 
     def send(self, data: bytes, count: int = 1) -> bool:
-        """Send `count` whole frames now or later; False: dropped and counted. Never blocks, never raises."""
-        self.stats.offered += count
-        return self._send(data, count)
+        """Send `count` whole frames now or later, or drop and count them. Never blocks, never raises.
 
-    def _send(self, data: bytes, count: int) -> bool:
-        if self._closed:
-            self.stats.drop("closed", count) if count else None
-            return False
-        if self._queue:
-            return self._enqueue(memoryview(data), count)
-        try:
-            written = self._socket.send(data)
-        except (BlockingIOError, InterruptedError):
-            written = 0
-        except OSError as error:
-            self.stats.drop("peer gone", count) if count else None
-            self.close(words_of(error))
-            return False
+        Returns False once the connection is closed.
+        """
         self.said_s = self._loop.time()
-        self.stats.sent_bytes += written
-        if written == len(data):
-            self.stats.sent += count
-            return True
-        return self._enqueue(memoryview(data)[written:], count, begun=written > 0)
+        self._pipe.send(Batch(data, count))
+        return not self.closed
 
-    def _enqueue(self, view: memoryview, count: int, begun: bool = False) -> bool:
-        if not begun and self._queue.bytes + len(view) > self._queue_bytes:
-            self.stats.drop("queue full", count) if count else None
-            return False
-        if not self._queue:
-            self._loop.add_writer(self._socket, self._on_writable)
-        self._queue.put(view, count)
-        return True
-
-    def _on_writable(self) -> None:
-        try:
-            self._queue.write(self._socket)
-        except (BlockingIOError, InterruptedError):
-            return
-        except OSError as error:
-            return self.close(words_of(error))
-        self.said_s = self._loop.time()
-        if not self._queue:
-            self._loop.remove_writer(self._socket)
+    def keep_alive(self, options: Options, hello: Callable[[int], Hello]) -> None:
+        """Greet again if we have been quiet, close if the peer has. Call it once a heartbeat."""
+        now_s = self._loop.time()
+        quiet_s = now_s - self.heard_s
+        if not self.greeted:
+            if quiet_s > options.idle_s:
+                self.close("idle")
+        elif self.silence_s and quiet_s > max(self.silence_s, options.heartbeat_s):
+            self.close(f"silent for {quiet_s:.1f} s")
+        elif now_s - self.said_s > options.heartbeat_s / 2 and not self.queued_bytes:
+            self.say(pack_hello(hello(0)))
 
     def close(self, why: str = "") -> None:
         """Let go; what was queued becomes counted drops. Idempotent."""
-        if self._closed:
-            return
-        self._closed, self.fault = True, why
-        self._loop.remove_reader(self._socket)
-        self._loop.remove_writer(self._socket)
-        self._socket.close()
-        self._queue.drop("peer gone")
+        self._pipe.close(why)
+
+    def _on_gone(self, _: StreamPipe) -> None:
         self._on_closed(self)
         lost, self._lost = self._lost, []
         for callback in lost:

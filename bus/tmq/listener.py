@@ -1,36 +1,16 @@
 """Accepts TMQ connections, within bounds, and keeps those that are alive."""
 
-import contextlib
-import logging
 import socket
 from asyncio import AbstractEventLoop, TimerHandle
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from bus.errors import LinkError, words_of
 from bus.hub import Stats
 from bus.tmq.connection import Connection, OnFrames
 from bus.tmq.options import Options, Rejections
 from bus.tmq.wire import ANSWER, ANSWERED, Address, Hello, data_of, pack_hello, unpack_hello
-
-log = logging.getLogger("buscoupler.tmq")
-
-_ACCEPTS = 64  # in one wake-up
-_PAUSE_S = 0.2  # when the process has no descriptors left
-
-
-def bind(address: Address) -> socket.socket:
-    """A listening IPv4 socket. Raises `LinkError` with the address."""
-    sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    try:
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        sock.bind(address)
-        sock.listen(1024)
-        sock.setblocking(False)
-    except OSError as error:
-        sock.close()
-        raise LinkError(f"tcp://{address[0]}:{address[1]}: cannot listen: {words_of(error)}") from error
-    return sock
+from bus.transports.sockets import Acceptor
 
 
 class Listener:
@@ -44,47 +24,36 @@ class Listener:
 
     def __init__(
         self,
-        loop: AbstractEventLoop,
         options: Options,
         hello: Callable[[int], Hello],
         on_frames: OnFrames,
         on_closed: Callable[[Connection], None],
         reject: Rejections,
-        stats: Stats | None = None,
+        stats: Stats,
     ) -> None:
         self.connections: dict[Connection, None] = {}
         self.accepted = self.refused = 0
-        self._loop, self._options, self._hello, self._reject = loop, options, hello, reject
+        self._options, self._hello, self._reject = options, hello, reject
         self._on_frames, self._on_gone = on_frames, on_closed
         self._stats = stats
-        self._sockets: list[socket.socket] = []
+        self._acceptors: list[Acceptor] = []
         self._timer: TimerHandle | None = None
 
-    def open(self, sock: socket.socket) -> None:
-        """Accept on a bound socket, which is ours from now on."""
-        self._sockets.append(sock)
-        self._loop.add_reader(sock, self._on_acceptable, sock)
+    def open(self, loop: AbstractEventLoop, address: Address) -> Address:
+        """Listen at one more IPv4 address; return it with the port that was bound. Raises `LinkError`."""
+        self._loop = loop
+        acceptor = Acceptor(0, address)
+        try:
+            bound: Address = acceptor.open(self._loop, self._take, self._on_trouble)
+        except OSError as error:
+            raise LinkError(f"tcp://{address[0]}:{address[1]}: cannot listen: {words_of(error)}") from error
+        self._acceptors.append(acceptor)
         if self._timer is None:
             self._tick()
+        return bound
 
-    def _on_acceptable(self, listener: socket.socket) -> None:
-        for _ in range(_ACCEPTS):
-            try:
-                sock, peer = listener.accept()
-            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
-                return
-            except OSError as error:
-                return self._pause(listener, error)
-            self._take(sock, f"{peer[0]}:{peer[1]}")
-
-    def _pause(self, listener: socket.socket, error: OSError) -> None:
+    def _on_trouble(self, error: OSError) -> None:
         self._reject(f"cannot accept: {words_of(error)}")
-        self._loop.remove_reader(listener)
-        self._loop.call_later(_PAUSE_S, self._resume, listener)
-
-    def _resume(self, listener: socket.socket) -> None:
-        if listener in self._sockets:
-            self._loop.add_reader(listener, self._on_acceptable, listener)
 
     def _take(self, sock: socket.socket, name: str) -> None:
         self.accepted += 1
@@ -95,7 +64,6 @@ class Listener:
             self._reject("connections full", name.rpartition(":")[0])
             sock.close()
             return
-        sock.setblocking(False)
         connection = Connection(
             self._loop, sock, name, self._heard, self._closed, self._stats, self._options.queue_bytes
         )
@@ -136,7 +104,7 @@ class Listener:
     def _closed(self, connection: Connection) -> None:
         self.connections.pop(connection, None)
         if connection.lawless:
-            self._reject("framing", connection.host)
+            self._reject("framing", connection.host, 0)  # its pipe has counted it
         elif connection.half:
             self._reject("half a packet", connection.host)
         elif not connection.frames:
@@ -144,39 +112,16 @@ class Listener:
         self._on_gone(connection)
 
     def _tick(self) -> None:
-        now_s = self._loop.time()
         for connection in list(self.connections):
-            keep_alive(connection, self._options, now_s, self._hello)
+            connection.keep_alive(self._options, self._hello)
         self._timer = self._loop.call_later(self._options.heartbeat_s, self._tick)
-
-    def bound(self) -> Iterator[Address]:
-        """Where it listens."""
-        for sock in self._sockets:
-            host, port = sock.getsockname()[:2]
-            yield host, port
 
     def close(self) -> None:
         """Stop listening and close what was accepted. Idempotent."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        for sock in self._sockets:
-            self._loop.remove_reader(sock)
-            with contextlib.suppress(OSError):
-                sock.close()
-        self._sockets = []
+        for acceptor in self._acceptors:
+            acceptor.close()
         for connection in list(self.connections):
             connection.close("closed here")
-
-
-def keep_alive(connection: Connection, options: Options, now_s: float, hello: Callable[[int], Hello]) -> None:
-    """Once a heartbeat: say that we live, and close what is silent."""
-    quiet_s = now_s - connection.heard_s
-    if not connection.greeted:
-        if quiet_s > options.idle_s:
-            connection.close("idle")
-        return
-    if connection.silence_s and quiet_s > max(connection.silence_s, options.heartbeat_s):
-        connection.close(f"silent for {quiet_s:.1f} s")
-    elif now_s - connection.said_s > options.heartbeat_s / 2 and not connection.queued_bytes:
-        connection.say(pack_hello(hello(0)))

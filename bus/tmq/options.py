@@ -1,7 +1,7 @@
 """The limits of a TMQ client or broker, and counting what was refused."""
 
 import logging
-from collections.abc import Callable
+import time
 from dataclasses import dataclass
 
 log = logging.getLogger("buscoupler.tmq")
@@ -43,14 +43,13 @@ class Rejections:
     _AGAIN_S = 60.0
     _REMEMBERED = 256
 
-    def __init__(self, name: str, counts: dict[str, int], clock: Callable[[], float]) -> None:
+    def __init__(self, name: str, counts: dict[str, int]) -> None:
         self.name, self.counts = name, counts
-        self._clock = clock
         self._logged: dict[tuple[str, str], float] = {}
 
     def __call__(self, reason: str, host: str = "", count: int = 1) -> None:
         self.counts[reason] = self.counts.get(reason, 0) + count
-        now_s = self._clock()
+        now_s = time.monotonic()
         if now_s - self._logged.get((reason, host), -self._AGAIN_S) < self._AGAIN_S:
             return
         if len(self._logged) >= self._REMEMBERED:

@@ -18,7 +18,6 @@ from bus.backoff import Backoff
 from bus.errors import words_of
 from bus.hub import Stats
 from bus.tmq.connection import Connection
-from bus.tmq.listener import keep_alive
 from bus.tmq.options import Options
 from bus.tmq.wire import HELLO, HELLO_MASK, Address, Hello, data_of, pack_hello, unpack_hello
 from bus.transports.sockets import tune
@@ -272,7 +271,7 @@ class Peer:
     def tick(self, now_s: float) -> None:
         """Once a heartbeat."""
         if self.connection is not None and self.state == "streaming":
-            keep_alive(self.connection, self._options, now_s, self._hello)
+            self.connection.keep_alive(self._options, self._hello)
         elif self.each and now_s - self._asked_s > self._options.refresh_s:
             self.each = False
 

@@ -105,12 +105,12 @@ class StreamPipe(Pipe):
         greeting = self._framing.greeting
         if not greeting:
             return self._enter()
-        self._timer = loop.call_later(handshake_s, self._fail, f"no handshake within {handshake_s:g} s")
+        self._timer = loop.call_later(handshake_s, self.close, f"no handshake within {handshake_s:g} s")
         loop.add_reader(self._socket, self._on_greeting)
         try:
             self._socket.send(greeting)
         except OSError as error:
-            self._fail(words_of(error))
+            self.close(words_of(error))
         return None
 
     def _on_greeting(self) -> None:
@@ -120,11 +120,11 @@ class StreamPipe(Pipe):
         except (BlockingIOError, InterruptedError):
             return
         except OSError as error:
-            return self._fail(words_of(error))
+            return self.close(words_of(error))
         self._greeting += received
         fault = self._framing.greeting_fault(self._greeting) if received else "closed during the handshake"
         if fault:
-            self._fail(fault)
+            self.close(fault)
         elif len(self._greeting) == len(greeting):
             self._enter()
 
@@ -144,15 +144,15 @@ class StreamPipe(Pipe):
         except (BlockingIOError, InterruptedError):
             return
         except OSError as error:
-            return self._fail(words_of(error))
+            return self.close(words_of(error))
         if not read_bytes:
-            return self._fail(CLOSED_BY_PEER)
+            return self.close(CLOSED_BY_PEER)
         batch = decoder.feed(read_bytes)
         if batch is not None:
             self._on_batch(batch, self)
         if decoder.fault:
             self.stats.reject("framing")
-            return self._fail(decoder.fault)
+            return self.close(decoder.fault)
         self._gathering.note(read_bytes, batch.count if batch else 0)
 
     def send(self, batch: Batch) -> None:
@@ -175,7 +175,7 @@ class StreamPipe(Pipe):
             written = 0
         except OSError as error:
             stats.drop("peer gone", count)
-            return self._fail(words_of(error))
+            return self.close(words_of(error))
         if written == len(data):
             stats.sent += count
             stats.sent_bytes += written
@@ -199,7 +199,7 @@ class StreamPipe(Pipe):
         except (BlockingIOError, InterruptedError):
             return
         except OSError as error:
-            return self._fail(words_of(error))
+            return self.close(words_of(error))
         if not self._queue:
             self._loop.remove_writer(self._socket)
 
@@ -211,21 +211,16 @@ class StreamPipe(Pipe):
         lead = self._framing.lead
         return super().purge(reason) if lead is None else self._queue.purge(reason, lead)
 
-    def _fail(self, fault: str) -> None:
-        if not self._closed:
-            self.fault = fault
-            self.close()
-
     def _disarm(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
-    def close(self) -> None:
-        """Let go of the peer; queued messages become drops. Idempotent."""
+    def close(self, fault: str = "") -> None:
+        """Let go of the peer; queued messages become drops. Idempotent. `fault` says what forced it."""
         if self._closed:
             return
-        self._closed = True
+        self._closed, self.fault = True, fault
         self._disarm()
         # Before the descriptor is closed: its number may be given to another peer at once.
         self._loop.remove_reader(self._socket)

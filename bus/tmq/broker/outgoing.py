@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import Callable
 
 from bus.hub import Stats
-from bus.tmq.connection import Connection
+from bus.tmq.connection import Connection, OnFrames
 from bus.tmq.options import Options
 from bus.tmq.peer import Peer, PeerOwner
 from bus.tmq.wire import Address, Hello
@@ -17,27 +17,28 @@ _IDLE_S = 10.0
 class Outgoing(PeerOwner):
     """Sends packets to listeners of clients. `on_failed(address, reason)` when one takes no connection.
 
-    What cannot be begun yet waits, at most 65,536 packets; `stats` is the ledger.
+    What cannot be begun yet waits, at most 65,536 packets; `stats` is the ledger, which may be shared.
     """
 
     def __init__(
         self,
-        loop: AbstractEventLoop,
         options: Options,
         hello: Callable[[int], Hello],
-        on_frames: Callable[[Connection, list[bytes]], None],
+        on_frames: OnFrames,
         on_failed: Callable[[Address, str], None],
+        stats: Stats,
     ) -> None:
-        self.stats = Stats()
-        self._loop, self._options, self._hello = loop, options, hello
+        self.stats = stats
+        self._options, self._hello = options, hello
         self._hand_on, self._failed = on_frames, on_failed
         self._peers: dict[Address, Peer] = {}
         self._used_s: dict[Address, float] = {}
         self._waiting: deque[tuple[Address, bytes]] = deque()
         self._starting = False
 
-    def __len__(self) -> int:
-        return len(self._peers)
+    def open(self, loop: AbstractEventLoop) -> None:
+        """Use this loop from now on."""
+        self._loop = loop
 
     def send(self, address: Address, frame: bytes) -> None:
         """Never waits, never raises."""

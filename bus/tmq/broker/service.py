@@ -1,18 +1,50 @@
-"""The TMQ broker as a service: what `buscoupler broker` and a topology's `brokers:` run."""
+"""The TMQ broker: registrations in, whom to send to out, the dead removed (docs/tmq.md)."""
 
-from asyncio import AbstractEventLoop
-from collections.abc import Callable, Iterable
+import logging
+import random
+from asyncio import AbstractEventLoop, TimerHandle
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from bus.hub import Hub, Stats
+from bus.errors import LinkError
+from bus.hub import Stats
 from bus.tmq.address import endpoint
-from bus.tmq.broker.node import BrokerNode
-from bus.tmq.broker.registry import Registry
+from bus.tmq.broker.outgoing import Outgoing
+from bus.tmq.broker.registry import Registry, Role, Tell
+from bus.tmq.broker.sharing import Sharing
 from bus.tmq.connection import Connection
-from bus.tmq.options import Options
-from bus.tmq.wire import Address
+from bus.tmq.listener import Listener
+from bus.tmq.options import Options, Rejections
+from bus.tmq.wire import (
+    ADD,
+    DEAD,
+    FORGET,
+    HELLO,
+    HELLO_MASK,
+    MESSAGE,
+    PUBLISH,
+    SHARED,
+    SUBSCRIBE,
+    UNPUBLISH,
+    UNSUBSCRIBE,
+    Address,
+    Hello,
+    Tokens,
+    address_frames,
+    data_of,
+    pack_hello,
+    tokens_of,
+    unpack_addresses,
+    unpack_shared,
+)
+from bus.wire.frame import BRIDGE, PUB, REMOVE, SUB, pack
 
-OnBridge = Callable[[bytes, Connection], object]
+log = logging.getLogger("buscoupler.tmq")
+
+_REGISTRATIONS = {SUBSCRIBE, PUBLISH, UNSUBSCRIBE, UNPUBLISH}
+_PROBES = 1024  # addresses looked at
+_PROBE_AGAIN_S = 5.0  # one that was found alive is not looked at again within
+ANY = "0.0.0.0"
 
 
 class Broker:
@@ -20,16 +52,19 @@ class Broker:
 
     The peers are brokers of ours, each of which names the others (itself too, if one list serves all).
     `registrations` bounds them in all, `per_address` those of one client, `per_host` those said by one
-    host. `on_bridge(frame, connection)` gets each packet with the type bit BRIDGE 0x80:
-    `connection.send(frame)` answers, `connection.name` says who, `connection.on_lost(callback)` tells when
-    it is gone. More options are the fields of `bus.tmq.Options`. Raises `LinkError`.
+    host. `classic_prefixes=False`: a subscriber that has not shown itself to be ours is given only what is
+    published under exactly its pattern (the reference client fails on a longer one). `on_bridge(frame,
+    connection)` gets each packet with the type bit BRIDGE 0x80: `connection.send(frame)` answers,
+    `connection.name` says who, `connection.on_lost(callback)` tells when it is gone. `options` are the fields
+    of `bus.tmq.Options`. `stats` is the ledger of what clients were told; its `rejected` counts by reason
+    what was refused. Raises `LinkError`.
     """
 
     def __init__(
         self,
         listen: str | Address | Iterable[str | Address],
         peers: Iterable[str | Address] = (),
-        on_bridge: OnBridge | None = None,
+        on_bridge: Callable[[bytes, Connection], object] | None = None,
         name: str = "broker",
         registrations: int = 65536,
         per_address: int = 1024,
@@ -40,66 +75,242 @@ class Broker:
         single = isinstance(listen, str) or (isinstance(listen, tuple) and isinstance(listen[-1], int))
         where: Any = [listen] if single else listen
         self.name = name
-        self._node = BrokerNode(
-            [endpoint(address) for address in where],
-            [endpoint(peer) for peer in peers],
-            Options(**options),
-            Registry(registrations, per_address, per_host),
-            classic_prefixes,
-            on_bridge,
+        self.stats = Stats()
+        self.registry = Registry(registrations, per_address, per_host)
+        self.addresses = [endpoint(address) for address in where]
+        self._options, self._on_bridge = Options(**options), on_bridge
+        self._node, self._classic_prefixes = random.getrandbits(32), classic_prefixes
+        self._deaths = self._probes = self._expired = 0
+        self._routes: dict[Address, Connection] = {}
+        self._ours: dict[Address, None] = {}
+        self._probed: dict[Address, float] = {}
+        self._reject = Rejections("tmq broker", self.stats.rejected)
+        self._listener = Listener(
+            self._options, self._hello, self._on_frames, self._on_gone, self._reject, self.stats
         )
-
-    def open(self, loop: AbstractEventLoop) -> None:
-        """Listen. Raises `LinkError` for the first address that cannot be, with none left open."""
-        self._node.open(loop)
-
-    def close(self) -> None:
-        """Stop, and close all connections. Idempotent."""
-        self._node.close()
-
-    def hubs(self) -> tuple[Hub, ...]:
-        """None: nothing that is sent passes through a broker."""
-        return ()
-
-    @property
-    def on_bridge(self) -> OnBridge | None:
-        return self._node.on_bridge
-
-    @on_bridge.setter
-    def on_bridge(self, hook: OnBridge | None) -> None:
-        self._node.on_bridge = hook
-
-    @property
-    def registry(self) -> Registry:
-        return self._node.registry
-
-    @property
-    def addresses(self) -> list[Address]:
-        """Where it listens, with the ports that were bound."""
-        return self._node.addresses
+        self._outgoing = Outgoing(self._options, self._hello, self._on_frames, self._failed, self.stats)
+        self._sharing = Sharing(
+            [endpoint(peer) for peer in peers], self._options, self._node, self.registry, self._on_frames
+        )
+        self._timer: TimerHandle | None = None
+        self._open = False
 
     @property
     def urls(self) -> list[str]:
+        """Where it listens, with the ports that were bound."""
         return [f"tcp://{host}:{port}" for host, port in self.addresses]
-
-    @property
-    def stats(self) -> Stats:
-        """The ledger of what clients were told, and what was refused, by reason."""
-        return self._node.ledger()
 
     @property
     def counts(self) -> dict[str, int]:
         """Plain numbers for a status page."""
-        node = self._node
-        listener, sharing = getattr(node, "listener", None), getattr(node, "sharing", None)
         return {
-            "registrations": len(node.registry),
-            "connections": len(listener.connections) if listener else 0,
-            "accepted": listener.accepted if listener else 0,
-            "refused": listener.refused if listener else 0,
-            "probes": node.probes,
-            "deaths": node.deaths,
-            "expired": node.expired,
-            "routes": node.routes,
-            "peers": sharing.up if sharing else 0,
+            "registrations": len(self.registry),
+            "connections": len(self._listener.connections),
+            "accepted": self._listener.accepted,
+            "refused": self._listener.refused,
+            "probes": self._probes,
+            "deaths": self._deaths,
+            "expired": self._expired,
+            "routes": len(self._routes),
+            "peers": self._sharing.up,
         }
+
+    def open(self, loop: AbstractEventLoop) -> None:
+        """Listen. Raises `LinkError` for the first address that cannot be, with none left open."""
+        self._loop = loop
+        try:
+            self.addresses = [self._listener.open(loop, address) for address in self.addresses]
+        except LinkError:
+            self._listener.close()
+            raise
+        self._open = True
+        self._outgoing.open(loop)
+        self._sharing.open(loop)
+        self._tick()
+
+    def _hello(self, flags: int) -> Hello:
+        return Hello(self._node, self._options.silence_ms, flags)
+
+    def _on_frames(self, connection: Connection, frames: list[bytes]) -> None:
+        self.stats.received += len(frames)
+        for frame in frames:
+            kind = frame[0]
+            if kind & HELLO_MASK == HELLO:
+                self._greeted(connection, frame)
+            elif kind & BRIDGE:
+                self._bridge(connection, frame)
+            elif kind in _REGISTRATIONS:
+                self._register(connection, frame)
+            elif kind == DEAD:
+                self._reported(connection, *unpack_addresses(data_of(frame)))
+            elif kind & ~SHARED in _REGISTRATIONS or kind == DEAD | SHARED:
+                self._shared(connection, frame)
+            else:
+                self._reject(f"type 0x{kind:02x}", connection.host)
+
+    def _bridge(self, connection: Connection, frame: bytes) -> None:
+        if self._on_bridge is None:
+            self._reject("bridge", connection.host)
+        else:
+            self._on_bridge(frame, connection)
+
+    def _greeted(self, connection: Connection, frame: bytes) -> None:
+        hello = self._listener.greeting(connection, frame)
+        if hello is None or hello.address is None or connection.closed:
+            return
+        self._unroute(connection)
+        connection.address = self._reachable(hello.address, connection)
+        self._routes[connection.address] = connection
+        if len(self._ours) < self.registry.limit:
+            self._ours[connection.address] = None
+
+    def _reachable(self, address: Address, connection: Connection) -> Address:
+        """A client that listens on every interface is found where its connection comes from."""
+        return (connection.host, address[1]) if address[0] == ANY else address
+
+    def _register(self, connection: Connection, frame: bytes) -> None:
+        kind, tokens = frame[0], tokens_of(frame)
+        addresses, fault = unpack_addresses(data_of(frame))
+        role = SUB if kind & SUB else PUB
+        if not fault:
+            fault = _unfit(role, tokens, addresses)
+        if fault:
+            return self._reject(fault, connection.host)
+        address = self._reachable(addresses[0], connection)  # of a list the first, as the reference
+        if kind & REMOVE:
+            self._tell(self.registry.remove(role, tokens, address))
+            self._sharing.withdraw(kind, tokens, address)
+        else:
+            self._add(connection, role, tokens, address)
+
+    def _add(self, connection: Connection, role: Role, tokens: Tokens, address: Address) -> None:
+        exact = not self._classic_prefixes and address not in self._ours
+        # Ours repeat all they say; their publishers do too, and hear of all subscribers at once.
+        again = role == PUB or not connection.greeted
+        told, fault = self.registry.add(role, tokens, address, connection.host, exact, again)
+        if fault:
+            return self._reject(fault, connection.host)
+        self._sharing.register(role, tokens, address)
+        self._tell(told)
+
+    def _shared(self, connection: Connection, frame: bytes) -> None:
+        """What another broker was told. It goes no further: every broker knows every other."""
+        kind, tokens = frame[0] & ~SHARED, tokens_of(frame)
+        lifetime_s, addresses, fault = unpack_shared(data_of(frame))
+        if not self._sharing.expected or not connection.greeted:
+            return self._reject("not a peer broker", connection.host)
+        if kind == DEAD or fault:
+            return self._reported(connection, addresses, fault)
+        role = SUB if kind & SUB else PUB
+        fault = _unfit(role, tokens, addresses)
+        for address in addresses if not fault else ():
+            if kind & REMOVE:
+                self._tell(self.registry.remove(role, tokens, address))
+                continue
+            until_s = self._loop.time() + lifetime_s
+            told, refused = self.registry.share(role, tokens, address, connection.node, until_s)
+            fault = fault or refused
+            self._tell(told)
+        if fault:
+            self._reject(fault, connection.host)
+
+    def _tell(self, told: Iterable[Tell]) -> None:
+        for tell in told:
+            kind = ADD if tell.change == "add" else FORGET
+            for frame in address_frames(kind, tell.tokens, tell.subscribers):
+                self._send(tell.publisher, frame)
+
+    def _send(self, address: Address, frame: bytes) -> None:
+        route = self._routes.get(address)
+        if route is None or route.closed:
+            self._outgoing.send(address, frame)
+        else:
+            route.send(frame)
+
+    def _reported(self, connection: Connection, addresses: list[Address], fault: str) -> None:
+        if fault or not addresses:
+            return self._reject(fault or "no address", connection.host)
+        for address in addresses:
+            if self.registry.knows(address):
+                self._probe(address)
+            else:
+                self._reject("report of a stranger", connection.host)
+
+    def _probe(self, address: Address) -> None:
+        """Believe nobody: look whether it takes a connection."""
+        now_s = self._loop.time()
+        if now_s - self._probed.get(address, -_PROBE_AGAIN_S) < _PROBE_AGAIN_S:
+            return
+        if len(self._probed) >= _PROBES:
+            return self._reject("probes full")
+        self._probed[address] = now_s
+        self._probes += 1
+        self._outgoing.forget(address)
+        self._outgoing.send(address, self._question(address))
+
+    def _question(self, address: Address) -> bytes:
+        """A packet that does nothing. A reference client takes no connection without one, and none that it
+        does not know: a publisher is told its subscribers again, a mere subscriber gets an empty message."""
+        if address in self._ours:
+            return pack_hello(self._hello(0))
+        known = self.registry.of(address)
+        published = next((tokens for role, tokens in known if role == PUB), None)
+        if published is not None:
+            return address_frames(ADD, published, self.registry.subscribers(published))[0]
+        return pack(MESSAGE, next(tokens for _, tokens in known))
+
+    def _failed(self, address: Address, reason: str) -> None:
+        """It did not take a connection: dead. Its publishers, and the other brokers, hear of it."""
+        self._outgoing.forget(address)
+        self._probed.pop(address, None)
+        self._ours.pop(address, None)
+        if not self.registry.knows(address):
+            return
+        self._deaths += 1
+        log.info("tmq broker: client %s:%d is gone: %s", *address, reason)
+        if self.registry.is_own(address):
+            self._sharing.withdraw(DEAD, (), address)
+        self._tell(self.registry.remove_address(address))
+
+    def _unroute(self, connection: Connection) -> bool:
+        """Forget where it listens; whether this was the connection to there."""
+        address = connection.address
+        if address is None or self._routes.get(address) is not connection:
+            return False
+        del self._routes[address]
+        return True
+
+    def _on_gone(self, connection: Connection) -> None:
+        address = connection.address
+        if self._unroute(connection) and address is not None and self._open and self.registry.knows(address):
+            self._probe(address)
+
+    def _tick(self) -> None:
+        now_s = self._loop.time()
+        before = len(self.registry)
+        self._tell(self.registry.expire(now_s))
+        self._expired += before - len(self.registry)
+        self._probed = {a: at for a, at in self._probed.items() if now_s - at < _PROBE_AGAIN_S}
+        self._ours = {a: None for a in self._ours if a in self._routes or self.registry.knows(a)}
+        self._outgoing.tick(now_s)
+        self._sharing.tick(now_s)
+        self._timer = self._loop.call_later(self._options.heartbeat_s, self._tick)
+
+    def close(self) -> None:
+        """Stop, and close all connections. Idempotent."""
+        if not self._open:
+            return
+        self._open = False
+        if self._timer is not None:
+            self._timer.cancel()
+        self._listener.close()
+        self._outgoing.close()
+        self._sharing.close()
+
+
+def _unfit(role: Role, tokens: Tokens, addresses: Sequence[Address]) -> str:
+    if role == PUB and not tokens:
+        return "published the empty pattern"
+    if not addresses:
+        return "no address"
+    return "port 0" if any(not port for _, port in addresses) else ""

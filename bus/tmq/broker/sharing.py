@@ -3,14 +3,16 @@
 import logging
 import random
 from asyncio import AbstractEventLoop
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from bus.hub import Stats
-from bus.tmq.connection import Connection
+from bus.tmq.broker.registry import Registry, Role
+from bus.tmq.connection import Connection, OnFrames
 from bus.tmq.options import Options
 from bus.tmq.peer import Peer, PeerOwner
-from bus.tmq.wire import Address, Hello, pack_hello
+from bus.tmq.wire import PUBLISH, SUBSCRIBE, Address, Hello, Tokens, pack_hello, pack_shared
+from bus.wire.frame import SUB
 
 _QUEUE_BYTES = 64 << 20  # every registration that fits into a broker
 log = logging.getLogger("buscoupler.tmq")
@@ -25,32 +27,46 @@ class Sharing(PeerOwner):
 
     def __init__(
         self,
-        loop: AbstractEventLoop,
         peers: Sequence[Address],
         options: Options,
         node: int,
-        all_own: Callable[[], list[bytes]],
-        on_frames: Callable[[Connection, list[bytes]], None],
+        registry: Registry,
+        on_frames: OnFrames,
     ) -> None:
+        self.expected = bool(peers)
         self.stats = Stats()
-        self.lifetime_s = max(1, round(3 * options.share_s))
-        options = replace(options, queue_bytes=max(options.queue_bytes, _QUEUE_BYTES))
-        self._loop, self._options, self._node = loop, options, node
-        self._all_own, self._hand_on = all_own, on_frames
-        self._peers = [
-            Peer(loop, a, options, lambda flags: Hello(node, options.silence_ms, flags), self.stats, self)
-            for a in peers
-        ]
+        self._options = replace(options, queue_bytes=max(options.queue_bytes, _QUEUE_BYTES))
+        self._addresses, self._node, self._registry, self._hand_on = peers, node, registry, on_frames
+        self._lifetime_s = max(1, round(3 * options.share_s))
+        self._peers: list[Peer] = []
         self._up: dict[Peer, float] = {}  # and when to say it all again
-        self._greeting = pack_hello(Hello(node, options.silence_ms))
+
+    def open(self, loop: AbstractEventLoop) -> None:
+        """Start to dial the peers, with the next `tick`."""
+        self._loop = loop
+        self._peers = [Peer(loop, a, self._options, self._hello, self.stats, self) for a in self._addresses]
+
+    def _hello(self, flags: int) -> Hello:
+        return Hello(self._node, self._options.silence_ms, flags)
 
     @property
     def up(self) -> int:
         """How many peer brokers are connected."""
         return len(self._up)
 
-    def say(self, frames: list[bytes]) -> None:
-        """A change, to all that are connected; the others hear it all when they are."""
+    def register(self, role: Role, tokens: Tokens, address: Address) -> None:
+        """Tell the peers of a registration that a client said here."""
+        self._say(self._registration(role, tokens, [address]))
+
+    def withdraw(self, kind: int, tokens: Tokens, address: Address) -> None:
+        """Tell the peers of an address that is taken back (`UNSUBSCRIBE`, `UNPUBLISH`) or `DEAD`."""
+        self._say(pack_shared(kind, tokens, [address], 0))
+
+    def _registration(self, role: Role, tokens: Tokens, addresses: list[Address]) -> list[bytes]:
+        return pack_shared(SUBSCRIBE if role == SUB else PUBLISH, tokens, addresses, self._lifetime_s)
+
+    def _say(self, frames: list[bytes]) -> None:
+        """Tell all peers that are connected; the others hear it all when they are."""
         for peer in tuple(self._up):
             for frame in frames:
                 peer.send(frame)
@@ -69,8 +85,12 @@ class Sharing(PeerOwner):
 
     def _say_all(self, peer: Peer) -> None:
         self._up[peer] = self._loop.time() + self._options.share_s * random.uniform(0.8, 1.0)
-        for frame in self._all_own():
-            peer.send(frame)
+        by_pattern: dict[tuple[Role, Tokens], list[Address]] = {}
+        for role, tokens, address in self._registry.own():
+            by_pattern.setdefault((role, tokens), []).append(address)
+        for (role, tokens), addresses in by_pattern.items():
+            for frame in self._registration(role, tokens, addresses):
+                peer.send(frame)
 
     def peer_lost(self, peer: Peer) -> None:
         log.warning("peer broker %s: connection lost", peer.name)
@@ -83,7 +103,7 @@ class Sharing(PeerOwner):
             if peer not in self._up:
                 if not peer.busy:
                     peer.each = False
-                    peer.send(self._greeting)
+                    peer.send(pack_hello(self._hello(0)))
             elif now_s >= self._up[peer]:
                 self._say_all(peer)
 

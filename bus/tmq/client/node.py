@@ -10,7 +10,7 @@ from bus.hub import Stats
 from bus.tmq.client.inbox import Inbox, Item
 from bus.tmq.client.uplink import Uplink, host_towards
 from bus.tmq.connection import Connection
-from bus.tmq.listener import Listener, bind
+from bus.tmq.listener import Listener
 from bus.tmq.options import Options, Rejections
 from bus.tmq.peer import Peer, PeerOwner
 from bus.tmq.wire import (
@@ -65,13 +65,12 @@ class Node(PeerOwner):
         self.peers: dict[Address, Peer] = {}
         self.reported = 0
         self._loop, self._options, self._on_bridge = loop, options, on_bridge
-        self._reject = Rejections("tmq client", self.stats.rejected, loop.time)
+        self._reject = Rejections("tmq client", self.stats.rejected)
         self._routes: dict[bytes, Route] = {}
         self._timer: TimerHandle | None = None
-        self._socket = bind(listen)
-        self.address: Address = self._socket.getsockname()[:2]
+        self.address = listen
         self._listener = Listener(
-            loop, options, self._hello, self.on_frames, lambda connection: None, self._reject
+            options, self._hello, self.on_frames, lambda _: None, self._reject, self.stats
         )
         self.uplink = Uplink(loop, brokers, options, self._hello_to, self._registrations, self.on_frames)
 
@@ -81,7 +80,8 @@ class Node(PeerOwner):
         return self._listener.accepted
 
     def open(self) -> None:
-        self._listener.open(self._socket)
+        """Listen, and begin to look after what is said. Raises `LinkError` where it cannot listen."""
+        self.address = self._listener.open(self._loop, self.address)
         self._tick()
 
     def address_for(self, broker: Address) -> Address:
@@ -243,4 +243,3 @@ class Node(PeerOwner):
         for peer in self.peers.values():
             peer.close()
         self._listener.close()
-        self._socket.close()

@@ -101,8 +101,7 @@ async def test_one_connection_is_the_way_to_one_address(house: House) -> None:
 async def test_bridge_frames_reach_the_hook_both_ways(house: House) -> None:
     heard: list[tuple[bytes, Connection]] = []
     lost: list[str] = []
-    broker = house.broker()
-    broker.on_bridge = lambda frame, connection: heard.append((frame, connection))
+    broker = house.broker(on_bridge=lambda frame, connection: heard.append((frame, connection)))
     reader, writer = await asyncio.open_connection(*broker.addresses[0])
     frames = [pack(BRIDGE | 1, (number,), b"lease?") for number in range(3)]
     writer.write(b"".join(frames))
@@ -124,8 +123,7 @@ async def test_bridge_frames_reach_the_hook_both_ways(house: House) -> None:
 
 async def test_bridge_frames_of_a_client_of_ours(house: House) -> None:
     answers: list[bytes] = []
-    broker = house.broker()
-    broker.on_bridge = lambda frame, connection: connection.send(frame)
+    broker = house.broker(on_bridge=lambda frame, connection: connection.send(frame))
     client = await house.client(broker, on_bridge=lambda frame, connection: answers.append(frame))
     await client.subscribe((1,))
     connection = client.node.uplink.connection
