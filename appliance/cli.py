@@ -21,17 +21,7 @@ COMMANDS = {
     "traffic": ("appliance.commands.traffic", "paced, numbered test traffic to any of these"),
     "top": ("appliance.commands.top", "what running gateways do now"),
     "tokens": ("appliance.commands.tokens", "the tokens of names, and names that share one"),
-    "audit": ("appliance.commands.pipeline", "of a capture: did each segment get each frame exactly once"),
-    "latency": ("appliance.commands.pipeline", "of a capture: time per hop and end to end, clocks corrected"),
-    "rates": (
-        "appliance.commands.pipeline",
-        "of a capture: frames and bytes by pattern and time",
-    ),
-    "last": ("appliance.commands.pipeline", "of a capture: the last value of each pattern"),
-    "failovers": ("appliance.commands.pipeline", "of a capture: service gaps and takeovers"),
-    "report": ("appliance.commands.pipeline", "of a capture: one HTML page of all this"),
-    "warm": ("appliance.commands.pipeline", "let these start in half the time, once and for all"),
-    "pipeline": ("appliance.commands.pipeline", "these and more jobs on captures: tokens, watch, serve"),
+    "pipeline": ("appliance.commands.pipeline", "all jobs on captures: also tokens, watch, serve"),
 }
 
 
@@ -57,14 +47,24 @@ class Version(argparse.Action):
         parser.exit()
 
 
+def commands(selected: str | None = None) -> dict[str, tuple[str, str]]:
+    """All commands, with the jobs that are some; without these if another one is selected."""
+    if selected in COMMANDS:
+        return COMMANDS
+    from pipeline import jobs
+
+    found = [jobs.find(selected)] if selected in jobs.NAMES else jobs.every()
+    return COMMANDS | {job.name: (COMMANDS["pipeline"][0], job.help) for job in found if job.is_command}
+
+
 def parser(selected: str | None = None) -> argparse.ArgumentParser:
     """The parser; only the selected command's module is imported, so that others cost nothing."""
     top = argparse.ArgumentParser(prog="buscoupler", description="A bus and bridge appliance for gateways.")
     top.add_argument("--version", action=Version, nargs=0, help="show the version, and nothing else")
     top.add_argument("-v", "--verbose", action="store_true", help="also log what is normal")
-    commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for name, (module, text) in COMMANDS.items():
-        sub = commands.add_parser(name, help=text, description=text)
+    parsers = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for name, (module, text) in commands(selected).items():
+        sub = parsers.add_parser(name, help=text, description=text)
         if name == selected:
             import_module(module).arguments(sub)
     return top
@@ -73,12 +73,12 @@ def parser(selected: str | None = None) -> argparse.ArgumentParser:
 def main(arguments: list[str] | None = None) -> int:
     """Run one command. Exit status 0, 1 (it found a problem), 2 (wrong use)."""
     words = sys.argv[1:] if arguments is None else arguments
-    selected = next((word for word in words if word in COMMANDS), None)
+    selected = next((word for word in words if not word.startswith("-")), None)
     try:
         options = parser(selected).parse_args(words)
         level = logging.INFO if options.verbose else logging.WARNING
         logging.basicConfig(level=level, format="%(levelname)s %(message)s", stream=sys.stderr)
-        return int(import_module(COMMANDS[options.command][0]).run(options))
+        return int(import_module(commands(selected)[options.command][0]).run(options))
     except BusError as error:
         print(f"buscoupler: {error}", file=sys.stderr)
         return 1

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Final
 
-from pipeline.expected import SEGMENTS_A_WORD
+from pipeline.analysis.expected import SEGMENTS_A_WORD
 
 OTHERS: Final = ("duckdb", "polars")
 ENGINES: Final = ("spark", "sail", *OTHERS)
@@ -23,9 +23,9 @@ class Spark:
     """Our jobs, in a local session with two threads."""
 
     def __init__(self, directory: Path) -> None:
-        from pipeline import read as capture
         from pipeline.engine import java, session
         from pipeline.engine.jvm import Jvm
+        from pipeline.input import read as capture
 
         self.jvm = Jvm(java.find(), "4g")
         self.jvm.connect()
@@ -33,15 +33,14 @@ class Spark:
         self.rows = capture.read(self.spark, capture.root(str(directory)))
 
     def audit(self) -> Answer:
-        from pipeline import survey
-        from pipeline.jobs import audit
+        from pipeline.analysis import audit, inventory
 
-        at = survey.places(self.rows)
+        at = inventory.places(self.rows)
         found = audit.signatures(audit.sums(audit.keyed(self.rows, at), at), at).collect()
         return [tuple(row) for row in found]
 
     def rates(self) -> Answer:
-        from pipeline.jobs import rates
+        from pipeline.analysis import rates
 
         seen = rates.seen(self.rows, WINDOW_NS / 1e9, 1)
         return [(row.w, row.dir, row.token1, row.n, row.bytes) for row in seen.collect()]
@@ -54,9 +53,9 @@ class OnSail(Spark):
     """The same lines on a Sail of our own."""
 
     def __init__(self, directory: Path) -> None:
-        from pipeline import read as capture
         from pipeline.engine import session
         from pipeline.engine.sail import Sail
+        from pipeline.input import read as capture
 
         self.sail = Sail("4g")
         self.spark = session.make(None, self.sail.connect())

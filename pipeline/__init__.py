@@ -1,1 +1,1 @@
-"""PySpark over captures: engines, jobs, and what the jobs share."""
+"""Jobs on captures, with PySpark: the `jobs`, the `analysis` they do, the `engine` they run on."""

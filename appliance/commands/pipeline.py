@@ -1,19 +1,19 @@
-"""`buscoupler audit DIRECTORY` and the other jobs of the pipeline; `buscoupler pipeline JOB` has them all."""
+"""`buscoupler audit DIRECTORY` and the other jobs on captures; `buscoupler pipeline JOB` has them all."""
 
 import argparse
 
-from pipeline import commands
+from pipeline import jobs
+from pipeline.engine import runner
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     word = parser.prog.rpartition(" ")[2]
-    if word in commands.ALONE:
-        commands.arguments(parser, word)
-        return
-    jobs = parser.add_subparsers(dest="job", required=True, metavar="JOB")
-    for name, text in commands.JOBS.items():
-        commands.arguments(jobs.add_parser(name, help=text, description=text), name)
+    if word in jobs.NAMES:
+        return jobs.find(word).add_arguments(parser)
+    parsers = parser.add_subparsers(dest="job", required=True, metavar="JOB")
+    for job in jobs.every():
+        job.add_arguments(parsers.add_parser(job.name, help=job.help, description=job.help))
 
 
 def run(options: argparse.Namespace) -> int:
-    return commands.run(options)
+    return runner.run(jobs.find(options.job), options)

@@ -1,1 +1,1 @@
-"""What jobs run on: a Spark session with its Java, a resident server, Sail."""
+"""The engines that jobs run on: sessions on Spark and Sail, a resident server, and the runner of a job."""

@@ -1,6 +1,5 @@
-"""`buscoupler pipeline serve`: a resident Spark Connect server on loopback, for jobs with `--remote sc://...`."""
+"""A resident Spark Connect server on loopback, for jobs with `--remote sc://...` (`pipeline.jobs.serve`)."""
 
-import argparse
 import os
 import signal
 import socket
@@ -16,7 +15,7 @@ from pipeline.engine.jars import spark_home
 from pipeline.engine.jvm import last_words, options
 from pipeline.engine.session import ALWAYS, LOCAL
 from pipeline.errors import PipelineError
-from pipeline.tables import Progress
+from pipeline.output.tables import Progress
 
 _START_S: Final = 120.0
 _LOOK_S: Final = 0.05
@@ -26,17 +25,17 @@ SESSION: Final = "c0b50c0b-50c0-4b50-8c0b-50c0b50c0b50"
 _CLASS: Final = "org.apache.spark.sql.connect.service.SparkConnectServer"
 
 
-def run(options: argparse.Namespace) -> int:
-    """Until SIGINT or SIGTERM. Raises `PipelineError` if it does not start."""
+def serve(port: int, memory: str) -> int:
+    """Serve until SIGINT or SIGTERM. Raises `PipelineError` if it does not start."""
     tell = Progress(quiet=False)
     for number in (signal.SIGINT, signal.SIGTERM):  # neither may leave Java behind
         signal.signal(number, signal.default_int_handler)
     with tempfile.TemporaryDirectory(prefix="buscoupler-serve-") as name:
-        server = start(options.port, options.memory, Path(name) / "spark.log")
+        server = start(port, memory, Path(name) / "spark.log")
         try:
-            wait(server, options.port, Path(name) / "spark.log")
-            tell(f"give jobs --remote '{url(options.port)}' (or set SPARK_REMOTE to it); Ctrl-C ends it")
-            with warm_up(options.port) as child:
+            wait(server, port, Path(name) / "spark.log")
+            tell(f"give jobs --remote '{url(port)}' (or set SPARK_REMOTE to it); Ctrl-C ends it")
+            with warm_up(port) as child:
                 try:
                     server.wait()
                 finally:
@@ -53,13 +52,13 @@ def url(port: int) -> str:
 
 
 def warm_up(port: int) -> "subprocess.Popen[bytes]":
-    """A process that runs small jobs, so that the server's Java has compiled most of what jobs need."""
+    """Start a process that runs small jobs, so that the server's Java compiles most of what jobs need."""
     words = [sys.executable, "-m", "pipeline.engine.warm", url(port)]
     return subprocess.Popen(words, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
 def command(port: int, memory: str) -> list[str]:
-    """The words that start the server: the same Java and settings that a local session has."""
+    """Return the command of the server: the same Java and settings as a local session's."""
     found = java.find()
     settings = {
         **LOCAL, **ALWAYS,
@@ -86,13 +85,13 @@ def start(port: int, memory: str, log: Path) -> "subprocess.Popen[bytes]":
 
 
 def wait(server: "subprocess.Popen[bytes]", port: int, log: Path) -> None:
-    """Until it listens. Raises `PipelineError` if it ends instead."""
+    """Wait until it listens. Raises `PipelineError` if it ends instead."""
     if not listening(port, _START_S, server):
         raise PipelineError(f"the Connect server did not start: {last_words(log)}")
 
 
 def listening(port: int, limit_s: float, process: "subprocess.Popen[bytes] | None" = None) -> bool:
-    """Whether somebody came to listen on loopback in time; not so once `process` has ended."""
+    """Wait until somebody listens on loopback. False after `limit_s`, or when `process` has ended."""
     deadline = time.monotonic() + limit_s
     while time.monotonic() < deadline and (process is None or process.poll() is None):
         with socket.socket() as probe:

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, Protocol
 from urllib.parse import urlsplit
 
-from pipeline.engine import java, kept, sail
+from pipeline.engine import cache, java, sail
 from pipeline.engine.jvm import Jvm
 from pipeline.engine.sail import Sail
 from pipeline.errors import PipelineError
@@ -34,7 +34,7 @@ ALWAYS: Final = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.parquet.compression.codec": "zstd",
     "spark.sql.shuffle.partitions": "8",
-    # What is kept stays divided as it is; what is divided by some of a join's keys is divided well enough.
+    # What is cached stays divided as it is; what is divided by some of a join's keys is divided well enough.
     "spark.sql.optimizer.canChangeCachedPlanOutputPartitioning": "false",
     "spark.sql.requireAllClusterKeysForCoPartition": "false",
 }
@@ -78,7 +78,7 @@ class Local(Protocol):
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """The options that say where Spark runs."""
+    """Add the options that say where Spark runs."""
     where = parser.add_mutually_exclusive_group()
     where.add_argument(
         "--master", metavar="URL", help="a cluster's master; local[*] is Spark on this machine"
@@ -88,6 +88,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         metavar="URL",
         help="a Spark Connect server: sc://HOST:PORT; sail: one for this command, without Java",
     )
+    memory_argument(parser)
+
+
+def memory_argument(parser: argparse.ArgumentParser) -> None:
+    """Add the option that says how much memory an engine on this machine takes."""
     parser.add_argument(
         "--memory", default="4g", metavar="SIZE", help="for Spark or Sail on this machine (4g)"
     )
@@ -164,7 +169,7 @@ def _made(options: argparse.Namespace, local: Local | None) -> "SparkSession":
         where = remote or options.master or "this machine"
         raise PipelineError(f"no Spark session on {where}: {_fault(error)}") from error
     if isinstance(local, Sail):
-        kept.write_down(spark)
+        cache.write_down(spark)
         spark.client.set_retry_policies([])  # else it would look for minutes for one that has been killed
     return spark
 
@@ -183,7 +188,7 @@ def _fault(error: Exception) -> str:
 
 def _release(spark: Any, remote: str) -> None:
     """Leave nothing on the server, but the session itself where the URL names one: that one goes on."""
-    kept.release()
+    cache.release()
     spark.release_session_on_close = _SESSION_ID not in remote
 
 

@@ -1,5 +1,4 @@
-"""`buscoupler warm`: run small jobs once, and keep the classes that it loaded as an archive for the
-next starts."""
+"""Warm starts: small jobs run once, and the classes that they load kept in an archive for later starts."""
 
 import argparse
 import os
@@ -8,14 +7,16 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from pipeline import commands, sample
-from pipeline import read as capture
+from pipeline import jobs
 from pipeline.engine import java, session
 from pipeline.engine.jars import cache_directory, unsign
 from pipeline.engine.jvm import Jvm, archive
+from pipeline.engine.runner import collected
 from pipeline.errors import PipelineError
-from pipeline.jobs import run as jobs
-from pipeline.tables import Progress
+from pipeline.input import sample
+from pipeline.input.read import read, root
+from pipeline.jobs.record import OpenCapture
+from pipeline.output.tables import Progress
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -23,8 +24,8 @@ if TYPE_CHECKING:
 _ROUNDS: Final = 6
 
 
-def run(options: argparse.Namespace) -> int:
-    """0; the archive is for this Java and this Spark, and is made again by running this again."""
+def archive_classes(memory: str) -> int:
+    """Make the archive for this Java and this Spark, again if there is one. Returns 0."""
     tell = Progress(quiet=False)
     found = java.find()
     target = archive(found)
@@ -35,7 +36,7 @@ def run(options: argparse.Namespace) -> int:
     tell(f"Java {found.version} at {found.home}")
     partial = target.with_suffix(f".{os.getpid()}.tmp")
     try:
-        _record(options, Jvm(found, options.memory, quick=True, record=partial))
+        _record(Jvm(found, memory, quick=True, record=partial))
         if not partial.exists():
             raise PipelineError(
                 "Java made no class archive: there may be no room for it, or it does not support them"
@@ -47,34 +48,32 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _record(options: argparse.Namespace, jvm: Jvm) -> None:
-    options.master = options.remote = None
-    with tempfile.TemporaryDirectory() as name, session.session(options, jvm) as spark:
+def _record(jvm: Jvm) -> None:
+    local = argparse.Namespace(master=None, remote=None)
+    with tempfile.TemporaryDirectory() as name, session.session(local, jvm) as spark:
         touch(spark, Path(name) / "capture")
-        capture.read(spark, capture.root(f"{name}/capture")).write.parquet(f"{name}/out")
+        read(spark, root(f"{name}/capture")).write.parquet(f"{name}/out")
 
 
 def warm_server(url: str) -> None:
     """Run the jobs some times on a Connect server, whose Java compiles what it does often."""
-    with (
-        tempfile.TemporaryDirectory() as name,
-        session.session(argparse.Namespace(master=None, remote=url)) as spark,
-    ):
+    remote = argparse.Namespace(master=None, remote=url)
+    with tempfile.TemporaryDirectory() as name, session.session(remote) as spark:
         for _ in range(_ROUNDS):
             touch(spark, Path(name) / "capture")
 
 
 def touch(spark: "SparkSession", directory: Path) -> None:
-    """What jobs usually do, on a capture that is made in `directory` where there is none."""
+    """Run the table jobs that are commands on a capture, which is made if `directory` is not there."""
     if not directory.exists():
         sample.write(directory)
-    for job in ("audit", "rates", "failovers", "last", "latency"):
-        words = argparse.ArgumentParser()
-        commands.arguments(words, job)
-        options = words.parse_args([str(directory)])
-        tables = jobs.JOBS[job](options, spark, capture.root(str(directory)))
-        for _ in jobs.collected(tables):
-            pass
+    capture = OpenCapture(spark, root(str(directory)), Progress(quiet=True))
+    for job in jobs.every():
+        if job.tables is not None and job.is_command:
+            words = argparse.ArgumentParser()
+            job.add_arguments(words)
+            for _ in collected(job.tables(words.parse_args([str(directory)]), capture)):
+                pass
 
 
 if __name__ == "__main__":

@@ -1,1 +1,23 @@
-"""The jobs on captures, a module each."""
+"""The jobs on captures: a module and a record (`JOB`) each. To add one, write its module and name it here."""
+
+from collections.abc import Iterator
+from importlib import import_module
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from pipeline.jobs.record import Job
+
+NAMES: Final = (
+    "audit", "latency", "rates", "last", "failovers", "report", "tokens", "watch", "warm", "serve",
+)  # fmt: skip
+
+
+def find(name: str) -> "Job":
+    """Import the record of one job."""
+    job: Job = import_module(f"{__name__}.{name}").JOB
+    return job
+
+
+def every() -> "Iterator[Job]":
+    """Import the records of all jobs, in the order of `NAMES`."""
+    return map(find, NAMES)

@@ -1,204 +1,30 @@
-"""How long frames take: inside each bridge, on each wire, and end to end; with the gateways' clocks
-corrected.
+"""`buscoupler latency`: the time per hop and end to end."""
 
-Only frames without a fault are timed (see `pipeline.jobs.audit`), so that rows of one are not another's.
-Times are kept as KLL sketches, one a minute and hop: they merge, so a month is summed up from its minutes.
-"""
+import argparse
+from typing import Final
 
-from collections import defaultdict, deque
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
-
-from pyspark.sql import functions as F
-
-from pipeline import survey
-from pipeline.engine.kept import kept
-from pipeline.expected import learn
-from pipeline.frames import local_table, on_bridge, received, sent
-from pipeline.jobs import audit
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
-    from pipeline.survey import Places
-
-SKETCH_K: Final = 800  # within half a percent of the rank; 13 kB each
-_MINUTE_NS: Final = 60_000_000_000
-
-BRIDGE: Final = "bridge"  # received and put by the same bridge
-WIRE: Final = "wire"  # put by one bridge and received by another
-WHOLE: Final = "end to end"  # entered its segment, and put onto another
+from pipeline.jobs.record import Job, OpenCapture, Table
 
 
-class Latency(NamedTuple):
-    """`clocks`: how far each gateway's clock is ahead. `hops`: sketches by minute. `summary`:
-    percentiles, in us."""
-
-    clocks: "DataFrame"
-    hops: "DataFrame"
-    summary: "DataFrame"
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--sample", type=int, default=1, metavar="N", help="look at one frame in N (all)")
 
 
-def timed(rows: "DataFrame", sample: int = 1) -> "tuple[DataFrame, Places]":
-    """Rows of faultless frames: `key`, gateway, hub, bus, `segment`, dir, ts_ns; of one key in `sample`."""
-    at = survey.places(rows)
-    of_frames = audit.keyed(rows, at)
-    if sample > 1:
-        of_frames = of_frames.where(F.pmod(F.xxhash64("key"), F.lit(sample)) == 0)
-    frame_sums = audit.sums(of_frames, at)
-    expected = learn(audit.signatures(frame_sums, at).collect(), at.words)
-    names = [*(f"word{n}" for n in range(at.words)), "rows", "token"]
-    typical = local_table(
-        rows.sparkSession,
-        {**dict.fromkeys(names, int), "home": int},
-        [[*one.words, one.rows, one.token, one.home()] for one in expected.typical],
-    )
-    good = frame_sums.join(F.broadcast(typical), names).select("key", "home")
-    columns = ["key", "gateway", "hub", "bus", "segment", "dir", "ts_ns"]
-    return of_frames.select(*columns).join(good, "key"), at
+def tables(options: argparse.Namespace, capture: OpenCapture) -> list[Table]:
+    from pipeline.analysis.latency import latency
 
-
-def bridge_hops(good: "DataFrame") -> "DataFrame":
-    """From a bridge's receiving to its putting, on the same clock."""
-    came = good.where(on_bridge() & received()).select(
-        "key", "gateway", "hub", F.col("bus").alias("from"), F.col("ts_ns").alias("from_ns")
-    )
-    went = good.where(on_bridge() & sent()).select(
-        "key", "gateway", "hub", F.col("bus").alias("to"), F.col("ts_ns").alias("to_ns")
-    )
-    joined = came.join(went, ["key", "gateway", "hub"]).where(F.col("from") != F.col("to"))
-    return joined.select(
-        F.lit(BRIDGE).alias("kind"),
-        F.col("gateway").alias("from_gateway"), F.col("gateway").alias("to_gateway"),
-        "from", "to", "from_ns", "to_ns",
-    )  # fmt: skip
-
-
-def wire_hops(good: "DataFrame") -> "DataFrame":
-    """From one bridge's putting to another's receiving, on two clocks."""
-    went = good.where(on_bridge() & sent()).select(
-        "key",
-        "segment",
-        F.col("gateway").alias("from_gateway"),
-        F.col("bus").alias("from"),
-        F.col("ts_ns").alias("from_ns"),
-    )
-    came = good.where(on_bridge() & received()).select(
-        "key",
-        "segment",
-        F.col("gateway").alias("to_gateway"),
-        F.col("bus").alias("to"),
-        F.col("ts_ns").alias("to_ns"),
-    )
-    joined = went.join(came, ["key", "segment"]).where(F.col("from_gateway") != F.col("to_gateway"))
-    return joined.select(
-        F.lit(WIRE).alias("kind"), "from_gateway", "to_gateway", "from", "to", "from_ns", "to_ns"
-    )
-
-
-def whole_ways(good: "DataFrame") -> "DataFrame":
-    """From the first hub that received a frame at home to each bridge that put it onto another segment."""
-    home = F.col("segment") == F.col("home")
-    begin = (
-        good.where(received() & home)
-        .groupBy("key", "gateway", "bus")
-        .agg(F.min("ts_ns").alias("from_ns"))
-        .select("key", F.col("gateway").alias("from_gateway"), F.col("bus").alias("from"), "from_ns")
-    )
-    end = good.where(on_bridge() & sent() & ~home).select(
-        "key", F.col("gateway").alias("to_gateway"), F.col("bus").alias("to"), F.col("ts_ns").alias("to_ns")
-    )
-    joined = begin.join(end, "key")
-    return joined.select(
-        F.lit(WHOLE).alias("kind"), "from_gateway", "to_gateway", "from", "to", "from_ns", "to_ns"
-    )
-
-
-def least(wires: "DataFrame") -> "DataFrame":
-    """The shortest time seen between each two gateways, as their clocks have it, and how often it was
-    taken."""
-    return wires.groupBy("from_gateway", "to_gateway").agg(
-        F.min(F.col("to_ns") - F.col("from_ns")).alias("least_ns"), F.count(F.lit(1)).alias("n")
-    )
-
-
-def offsets(pairs: Sequence[Sequence[object]], gateways: Sequence[str]) -> dict[str, int | None]:
-    """How far each clock is ahead of the first gateway's, in ns; None where no frames went both ways.
-
-    Of two gateways that hear each other the shortest ways there and back are taken as equal: half of their
-    difference is the clocks'. Others are reached over those in between.
-    """
-    shortest: Mapping[tuple[object, object], int] = {(a, b): int(str(ns)) for a, b, ns, *_ in pairs}
-    near: dict[object, list[tuple[str, int]]] = defaultdict(list)
-    for (a, b), there in shortest.items():
-        if (b, a) in shortest:
-            near[a].append((str(b), (there - shortest[b, a]) // 2))
-    found: dict[str, int | None] = dict.fromkeys(gateways)
-    for first in gateways[:1]:
-        found[first] = 0
-        queue = deque([first])
-        while queue:
-            here = queue.popleft()
-            for there_, ahead in near[here]:
-                if found.get(there_) is None:
-                    found[there_] = (found[here] or 0) + ahead
-                    queue.append(there_)
-    return found
-
-
-def corrected(hops: "DataFrame", clocks: "DataFrame") -> "DataFrame":
-    """`delay_ns` of each hop by one clock; what went between clocks that cannot be compared is left out."""
-
-    def of(side: str) -> "DataFrame":
-        return clocks.select(
-            F.col("gateway").alias(f"{side}_gateway"), F.col("ahead_ns").alias(f"{side}_ahead")
-        )
-
-    joined = hops.join(F.broadcast(of("from")), "from_gateway").join(F.broadcast(of("to")), "to_gateway")
-    same = F.col("from_gateway") == F.col("to_gateway")
-    ahead = F.when(same, F.lit(0)).otherwise(F.col("to_ahead") - F.col("from_ahead"))
-    return joined.withColumn("delay_ns", F.col("to_ns") - F.col("from_ns") - ahead).where(
-        "delay_ns is not null"
-    )
-
-
-def sketches(delays: "DataFrame") -> "DataFrame":
-    """One row for each minute and hop: n, least and most, and the KLL sketch of the delays."""
-    return (
-        delays.withColumn("start_ns", F.expr(f"from_ns div {_MINUTE_NS} * {_MINUTE_NS}"))
-        .groupBy("start_ns", "kind", "from_gateway", "from", "to_gateway", "to")
-        .agg(
-            F.count(F.lit(1)).alias("n"),
-            F.min("delay_ns").alias("least_ns"), F.max("delay_ns").alias("most_ns"),
-            F.kll_sketch_agg_bigint("delay_ns", SKETCH_K).alias("sketch"),
-        )
-    )  # fmt: skip
-
-
-def percentiles(hops: "DataFrame") -> "DataFrame":
-    """The sketches of each hop merged; in microseconds."""
-    merged = hops.groupBy("kind", "from_gateway", "from", "to_gateway", "to").agg(
-        F.sum("n").alias("n"), F.min("least_ns").alias("least"), F.max("most_ns").alias("most"),
-        F.kll_merge_agg_bigint("sketch").alias("sketch"),
-    )  # fmt: skip
-    ranks = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p999": 0.999}
-    columns = [
-        (F.kll_sketch_get_quantile_bigint("sketch", F.lit(rank)) / 1000).alias(name)
-        for name, rank in ranks.items()
+    found = latency(capture.rows(), options.sample)
+    return [
+        Table("clocks", "Clocks, against the first gateway's", found.clocks),
+        Table("hops", "Each hop, and end to end, in microseconds", found.summary),
     ]
-    ends = [(F.col("least") / 1000).alias("least"), *columns, (F.col("most") / 1000).alias("most")]
-    keys = ["kind", "from_gateway", "from", "to_gateway", "to"]
-    return merged.select(*keys, "n", *ends).orderBy(*keys)
 
 
-def latency(rows: "DataFrame", sample: int = 1) -> Latency:
-    """All of it; the frames' signatures and the gateways' pairs are collected on the way."""
-    good, at = timed(rows, sample)
-    good = kept(good)
-    wires = wire_hops(good)
-    gateways = sorted({gateway for gateway, _ in at.hubs})
-    ahead = offsets([tuple(row) for row in least(wires).collect()], gateways)
-    clocks = local_table(rows.sparkSession, {"gateway": str, "ahead_ns": int}, list(ahead.items()))
-    every = bridge_hops(good).unionByName(wires).unionByName(whole_ways(good))
-    hops = kept(sketches(corrected(every, clocks)))
-    return Latency(clocks, hops, percentiles(hops))
+JOB: Final = Job(
+    name="latency",
+    help="measure the time of captured frames per hop and end to end, clocks corrected",
+    arguments=arguments,
+    tables=tables,
+    engines=("spark",),  # Sail has no KLL sketches
+    is_command=True,
+)

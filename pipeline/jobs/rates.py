@@ -1,110 +1,51 @@
-"""How much travels: by segment, pattern prefix and window of time; who talks most; how full the media are."""
+"""`buscoupler rates`: how much travels, who talks most, how full the media are."""
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+import argparse
+from typing import Final
 
-from pyspark.sql import functions as F
-
-from pipeline.frames import frames, local_table, on_bridge, received, sent
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+from pipeline.errors import PipelineError
+from pipeline.jobs.record import Job, OpenCapture, Table
 
 
-def prefix(depth: int) -> "list[Column]":
-    """The first tokens as columns token1, token2 ...; null where a frame has fewer."""
-    return [F.try_element_at("tokens", F.lit(n)).alias(f"token{n}") for n in range(1, depth + 1)]
-
-
-def seen(rows: "DataFrame", seconds: float, depth: int) -> "DataFrame":
-    """What each hub received from and put onto each segment, by window `w` and prefix. Batches of it add
-    up."""
-    return (
-        frames(rows)
-        .select("bus", "gateway", "hub", "dir", "message_bytes", *prefix(depth), _window(seconds).alias("w"))
-        .groupBy("w", "bus", "gateway", "hub", "dir", *_tokens(depth))
-        .agg(F.count(F.lit(1)).alias("n"), F.sum("message_bytes").alias("bytes"))
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--seconds", type=float, default=10.0, metavar="S", help="length of a window (10)")
+    parser.add_argument("--depth", type=int, default=1, metavar="N", help="tokens of a prefix (1)")
+    parser.add_argument(
+        "--capacity",
+        action="append",
+        default=[],
+        metavar="SEGMENT=BYTES_PER_S",
+        help="what a medium can carry, to tell how full it is",
     )
 
 
-def _window(seconds: float) -> "Column":
-    return F.expr(f"ts_ns div {max(1, int(seconds * 1e9))}")
+def capacities(words: list[str]) -> dict[str, float]:
+    """Bytes a second by segment. Raises `PipelineError` for a word that is not SEGMENT=BYTES_PER_S."""
+    try:
+        return {name: float(value) for name, _, value in (word.rpartition("=") for word in words)}
+    except ValueError:
+        raise PipelineError("--capacity: give SEGMENT=BYTES_PER_S, for example can0=62500") from None
 
 
-def _tokens(depth: int) -> list[str]:
-    return [f"token{n}" for n in range(1, depth + 1)]
+def tables(options: argparse.Namespace, capture: OpenCapture) -> list[Table]:
+    from pipeline.analysis import rates
+    from pipeline.engine.cache import cached
+
+    rows, capacity = capture.rows(), capacities(options.capacity)
+    windows = cached(rates.rates(rows, options.seconds, options.depth))
+    return [
+        Table("prefixes", "By segment and prefix", rates.by_prefix(windows, options.depth), 50),
+        Table("talkers", "Top talkers", rates.talkers(rows)),
+        Table("media", "How full the media are", rates.media(windows, options.seconds, capacity)),
+        Table("windows", "The last windows", windows.orderBy("start_ns", "bus"), 0),
+    ]
 
 
-def best(parts: "DataFrame", seconds: float, depth: int) -> "DataFrame":
-    """For each window, segment and prefix: frames and bytes that the segment `brought` and that were
-    `put` onto it.
-
-    What a segment brought several hubs may have heard: the one who heard most counts. What bridges put
-    adds up.
-    """
-    keys = ["w", "bus", *_tokens(depth)]
-    of_hub = parts.groupBy(*keys, "gateway", "hub", "dir").agg(
-        F.sum("n").alias("n"), F.sum("bytes").alias("bytes")
-    )
-    put = sent() & on_bridge()
-    counted = of_hub.groupBy(*keys).agg(
-        F.max(F.when(received(), F.col("n")).otherwise(0)).alias("brought"),
-        F.max(F.when(received(), F.col("bytes")).otherwise(0)).alias("brought_bytes"),
-        F.sum(F.when(put, F.col("n")).otherwise(0)).alias("put"),
-        F.sum(F.when(put, F.col("bytes")).otherwise(0)).alias("put_bytes"),
-    )
-    start = (F.col("w") * max(1, int(seconds * 1e9))).alias("start_ns")
-    return counted.select(start, "bus", *_tokens(depth), *_MEASURES)
-
-
-_MEASURES: Final = ("brought", "brought_bytes", "put", "put_bytes")
-
-
-def rates(rows: "DataFrame", seconds: float = 10.0, depth: int = 1) -> "DataFrame":
-    """`best` of what the hubs have `seen`."""
-    return best(seen(rows, seconds, depth), seconds, depth)
-
-
-def by_prefix(windows: "DataFrame", depth: int = 1) -> "DataFrame":
-    """The windows added up: the whole capture by segment and prefix, busiest first."""
-    total = windows.groupBy("bus", *_tokens(depth)).agg(*(F.sum(name).alias(name) for name in _MEASURES))
-    return total.orderBy(F.desc(F.col("brought") + F.col("put")), "bus", *_tokens(depth))
-
-
-def talkers(rows: "DataFrame", count: int = 10) -> "DataFrame":
-    """The peers that brought most, by gateway and segment."""
-    return (
-        frames(rows)
-        .where(received())
-        .groupBy("gateway", "hub", "bus", "peer")
-        .agg(F.count(F.lit(1)).alias("frames"), F.sum("message_bytes").alias("bytes"))
-        .orderBy(F.desc("frames"), "gateway", "hub", "bus", "peer")
-        .limit(count)
-    )
-
-
-def media(
-    windows: "DataFrame", seconds: float = 10.0, capacity: Mapping[str, float] | None = None
-) -> "DataFrame":
-    """How full each segment is: bytes a second on average and in the fullest window, and `used` of its
-    capacity.
-
-    By prefix the greater of what was brought and what was put: on a wire they are the same frames, and
-    elsewhere frames of a pattern as a rule go one way.
-    """
-    table = local_table(windows.sparkSession, {"bus": str, "capacity": float}, list((capacity or {}).items()))
-    one = windows.groupBy("bus", "start_ns").agg(F.sum(_carried()).alias("bytes"))
-    span = (F.max("start_ns") - F.min("start_ns")) / 1e9 + seconds
-    of_bus = one.groupBy("bus").agg(
-        (F.sum("bytes") / span).alias("bytes_per_s"), (F.max("bytes") / seconds).alias("peak_bytes_per_s")
-    )
-    joined = of_bus.join(F.broadcast(table), "bus", "left")
-    return (
-        joined.withColumn("used", F.col("peak_bytes_per_s") / F.col("capacity"))
-        .drop("capacity")
-        .orderBy("bus")
-    )
-
-
-def _carried() -> "Column":
-    return F.greatest("brought_bytes", "put_bytes")
+JOB: Final = Job(
+    name="rates",
+    help="count captured frames and bytes by pattern and time; top talkers; how full the media are",
+    arguments=arguments,
+    tables=tables,
+    has_names=True,
+    is_command=True,
+)

@@ -1,62 +1,51 @@
-"""`buscoupler report`: one HTML page of all jobs, with plots, that needs nothing but a browser."""
+"""`buscoupler report`: one HTML page of all that the jobs find."""
 
 import argparse
-import html
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from pipeline import read as capture
-from pipeline import svg
-from pipeline.engine.kept import kept
 from pipeline.errors import PipelineError
-from pipeline.jobs import audit, failovers, last, latency, rates
-from pipeline.tables import cell, head
+from pipeline.jobs.record import Job, OpenCapture
 
 if TYPE_CHECKING:
-    from pyspark.sql import Row, SparkSession
-
-_WINDOWS: Final = 120  # at most so many in a plot
-_ROWS: Final = 200
-_STYLE: Final = """
-:root { color-scheme: light dark; --soft: #8883; }
-body { font: 15px/1.5 system-ui, sans-serif; max-width: 920px; margin: 2rem auto; padding: 0 1rem; }
-h1 { font-size: 1.5rem; margin-bottom: 0; } h2 { font-size: 1.1rem; margin: 2.2rem 0 .4rem; }
-p { margin: .3rem 0; }
-.verdict { font-size: 1.1rem; padding: .6rem .9rem; border-left: 5px solid; margin: 1rem 0; }
-.good { border-color: #2e8b57; background: #2e8b5718; } .bad { border-color: #c2571a; background: #c2571a18; }
-svg { width: 100%; height: auto; font: 12px system-ui, sans-serif; fill: currentColor; }
-div.wide { overflow-x: auto; } table { border-collapse: collapse; font-size: 13px; white-space: nowrap; }
-th, td { padding: .15rem .6rem; border-bottom: 1px solid var(--soft); text-align: left; }
-td.n { text-align: right; font-variant-numeric: tabular-nums; }
-"""
+    from pyspark.sql import Row
 
 
-def run(options: argparse.Namespace, spark: "SparkSession", where: str, tell: Callable[[str], None]) -> int:
-    """0 when the page has been written, faults or none: it is the page that tells of them."""
-    parts = gather(spark, where, tell)
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("-o", "--output", default="report.html", metavar="FILE", help="(report.html)")
+
+
+def run(options: argparse.Namespace, capture: OpenCapture) -> int:
+    """Write the page. Returns 0, faults or none: the page tells of them."""
+    from pipeline.output.page import page
+
+    parts = gather(capture)
     try:
-        Path(options.output).write_text(page(where, parts), encoding="utf-8")
+        Path(options.output).write_text(page(capture.directory, parts), encoding="utf-8")
     except OSError as error:
         raise PipelineError(f"{options.output}: {error.strerror}") from None
-    tell(f"written: {options.output}")
+    capture.tell(f"written: {options.output}")
     return 0
 
 
-def gather(spark: "SparkSession", where: str, tell: Callable[[str], None]) -> "dict[str, Sequence[Row]]":
-    """The rows of all jobs; all of them small."""
-    rows = capture.read(spark, where)
+def gather(capture: OpenCapture) -> "dict[str, Sequence[Row]]":
+    """Collect the rows of all jobs. All of them are small."""
+    from pipeline.analysis import audit, failovers, last, latency, rates
+    from pipeline.engine.cache import cached
+    from pipeline.output.page import ROWS_MOST, window_s
+
+    rows, tell = capture.rows(), capture.tell
     tell("report: audit")
     found = audit.audit(rows)
     seen = found.capture.collect()
     seconds = window_s(seen)
     tell("report: rates")
-    windows = kept(rates.rates(rows, seconds))
+    windows = cached(rates.rates(rows, seconds))
     parts: dict[str, Sequence[Row]] = {
         "capture": seen,
         "windows": windows.orderBy("start_ns", "bus").collect(),
-        "prefixes": rates.by_prefix(windows).limit(_ROWS).collect(),
+        "prefixes": rates.by_prefix(windows).limit(ROWS_MOST).collect(),
         "talkers": rates.talkers(rows).collect(),
         "media": rates.media(windows, seconds).collect(),
         "totals": found.totals.collect(),
@@ -65,169 +54,20 @@ def gather(spark: "SparkSession", where: str, tell: Callable[[str], None]) -> "d
         "agreement": audit.agreement(found.findings, found.ledger).collect(),
     }
     tell("report: failovers")
-    parts["failovers"] = failovers.failovers(rows).limit(_ROWS).collect()
+    parts["failovers"] = failovers.failovers(rows).limit(ROWS_MOST).collect()
     tell("report: latency")
     times = latency.latency(rows)
-    parts |= {"clocks": times.clocks.collect(), "hops": times.summary.limit(_ROWS).collect()}
+    parts |= {"clocks": times.clocks.collect(), "hops": times.summary.limit(ROWS_MOST).collect()}
     tell("report: last values")
-    parts["last"] = last.last(rows).limit(_ROWS).collect()
+    parts["last"] = last.last(rows).limit(ROWS_MOST).collect()
     return parts
 
 
-def window_s(seen: "Sequence[Row]") -> float:
-    """So long that the plots have some hundred points: a round number of seconds, a tenth at least."""
-    if not seen:
-        return 1.0
-    span = (max(row.last_ns for row in seen) - min(row.first_ns for row in seen)) / 1e9
-    return max(0.1, svg.ceiling(span / _WINDOWS))
-
-
-def page(where: str, parts: "Mapping[str, Sequence[Row]]") -> str:
-    """The whole page; nothing in it is loaded from elsewhere."""
-    body = [f"<h1>Capture</h1><p>{html.escape(where)}</p>", _verdict(parts)]
-    body += [_section(title, plot(parts), parts[name], text) for title, name, plot, text in _SECTIONS]
-    title = html.escape(f"buscoupler: {where}")
-    head = f'<meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{title}</title>'
-    top = f"<!doctype html><html lang=en><head>{head}<style>{_STYLE}</style></head>"
-    return f"{top}<body>{''.join(body)}</body></html>"
-
-
-def _verdict(parts: "Mapping[str, Sequence[Row]]") -> str:
-    totals = parts["totals"][0]
-    counts: dict[str, int] = defaultdict(int)
-    for row in parts["summary"]:
-        counts[row.kind] += row["count"]
-    words = {"lost": "missing on a segment", "duplicate": "doubled", "echo": "echoed to where they came from"}
-    found = ", ".join(f"{counts[kind]:,} {words[kind]}" for kind in words if counts[kind])
-    missed = sum(row.missed + row.holes for row in parts["capture"])
-    text = f"{totals.frames:,} frames entered. " + (
-        f"Of their copies: {found}." if found else "Each got to every other segment once."
-    )
-    if missed:
-        text += f" The recorders missed {missed:,} rows: what is missing may be missing in the capture alone."
-    return f'<div class="verdict {"bad" if found else "good"}">{text}</div>'
-
-
-def _section(title: str, plot: str, rows: "Sequence[Row]", text: str) -> str:
-    return f"<h2>{title}</h2><p>{text}</p>{plot}{_table(rows)}"
-
-
-def _table(rows: "Sequence[Row]") -> str:
-    if not rows:
-        return "<p>None.</p>"
-    columns = rows[0].__fields__
-    heads = "".join(f"<th>{html.escape(head(name))}</th>" for name in columns)
-    lines = "".join(f"<tr>{''.join(map(_cell, columns, row))}</tr>" for row in rows[:_ROWS])
-    more = f"<p>and {len(rows) - _ROWS} more</p>" if len(rows) > _ROWS else ""
-    return f'<div class="wide"><table><tr>{heads}</tr>{lines}</table></div>{more}'
-
-
-def _cell(name: str, value: Any) -> str:
-    kind = ' class="n"' if isinstance(value, int | float) else ""
-    return f"<td{kind}>{html.escape(cell(name, value))}</td>"
-
-
-def _begin(parts: "Mapping[str, Sequence[Row]]") -> int:
-    return min((row.first_ns for row in parts["capture"]), default=0)
-
-
-def _faults(parts: "Mapping[str, Sequence[Row]]") -> str:
-    totals: dict[str, int] = defaultdict(int)
-    for row in parts["summary"]:
-        place = f" ({row.gateway})" if row.gateway else ""
-        totals[f"{row.kind}, {row.stage}{place}: {row.segment}"] += row["count"]
-    ranked = sorted(totals.items(), key=lambda item: -item[1])
-    return svg.bars([(name, [count]) for name, count in ranked[:20]], [""], "")
-
-
-def _traffic(parts: "Mapping[str, Sequence[Row]]") -> str:
-    """Frames a second that each segment carries."""
-    begin, seconds = _begin(parts), window_s(parts["capture"])
-    series: dict[str, dict[float, float]] = defaultdict(lambda: defaultdict(float))
-    for row in parts["windows"]:
-        series[row.bus][max(0.0, (row.start_ns - begin) / 1e9)] += max(row.brought, row.put) / seconds
-    return svg.lines({bus: sorted(points.items()) for bus, points in sorted(series.items())}, "frames/s")
-
-
-def _times(parts: "Mapping[str, Sequence[Row]]") -> str:
-    rows = [row for row in parts["hops"] if row.kind == latency.WHOLE][:24]
-    bars = [
-        (f"{row.from_gateway} {row['from']} to {row.to}", [row.p50, row.p90 - row.p50, row.p99 - row.p90])
-        for row in rows
-    ]
-    return svg.bars(bars, ["half", "90 %", "99 %"], "us")
-
-
-def _services(parts: "Mapping[str, Sequence[Row]]") -> str:
-    begin = _begin(parts)
-    length = (max((row.last_ns for row in parts["capture"]), default=begin) - begin) / 1e9
-    events: dict[str, list[tuple[float, float, str]]] = defaultdict(list)
-    for row in parts["failovers"]:
-        start, end = (row.start_ns - begin) / 1e9, (row.end_ns - begin) / 1e9
-        word = f"{row['from']} to {row.to or 'nobody'}, {row.gap_ns / 1e6:.1f} ms"
-        events[f"{row.hub} onto {row.bus}"].append((start, max(start, end), word))
-    return svg.spans(events, length or 1.0)
-
-
-def _media(parts: "Mapping[str, Sequence[Row]]") -> str:
-    rows: Iterable[Row] = parts["media"]
-    return svg.bars(
-        [(row.bus, [row.bytes_per_s, row.peak_bytes_per_s - row.bytes_per_s]) for row in rows],
-        ["average", "fullest window"],
-        "B/s",
-    )
-
-
-def _nothing(parts: "Mapping[str, Sequence[Row]]") -> str:
-    return ""
-
-
-_SECTIONS: Final = (
-    (
-        "Faults",
-        "summary",
-        _faults,
-        "Lost: a segment did not get a frame. By where it was lost, and how its rows were matched.",
-    ),
-    ("Ledgers", "ledger", _nothing, "What the bridges' own ledgers say they dropped or rejected."),
-    (
-        "Ledgers beside traffic",
-        "agreement",
-        _nothing,
-        "Drops in a bridge's queues, and what the traffic misses there.",
-    ),
-    (
-        "Takeovers and gaps",
-        "failovers",
-        _services,
-        "Orange: nobody served, until another gateway did. Times by the gateways' own clocks.",
-    ),
-    (
-        "Traffic",
-        "prefixes",
-        _traffic,
-        "Frames that segments carry, and how many they brought and were given, by first token.",
-    ),
-    ("Media", "media", _media, "Bytes a second on each segment."),
-    ("Top talkers", "talkers", _nothing, "Peers that brought most."),
-    (
-        "Latency",
-        "hops",
-        _times,
-        "In microseconds, by one clock. End to end: from entering to being put onto the other segment.",
-    ),
-    (
-        "Clocks",
-        "clocks",
-        _nothing,
-        "How far each gateway's clock is ahead of the first one's, from the shortest ways there and back.",
-    ),
-    ("Last values", "last", _nothing, "The latest frame of each pattern."),
-    (
-        "Recorders",
-        "capture",
-        _nothing,
-        "Rows by gateway and run; missed: what they say they could "
-        "not keep; holes: numbers that are missing.",
-    ),
+JOB: Final = Job(
+    name="report",
+    help="write one HTML page of all that the jobs find in a capture",
+    arguments=arguments,
+    run=run,
+    engines=("spark",),  # it needs `latency`
+    is_command=True,
 )

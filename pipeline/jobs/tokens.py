@@ -1,56 +1,30 @@
-"""Names that share a token, and tokens without a name, over millions of names."""
+"""`buscoupler pipeline tokens`: names that share a token, and tokens without a name."""
 
-from pathlib import Path
-from typing import TYPE_CHECKING
+import argparse
+from typing import Final
 
-from pyspark.sql import functions as F
-
-from pipeline.errors import PipelineError
-from pipeline.frames import frames
-from pipeline.read import is_remote
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+from pipeline.jobs.record import Job, OpenCapture, Table
 
 
-def names(spark: "SparkSession", file: str) -> "DataFrame":
-    """`name` and its `token`, of a file with one name a line; # begins a comment. Raises `PipelineError`."""
-    if not is_remote(file) and not Path(file).is_file():
-        raise PipelineError(f"{file}: no such file of names")
-    lines = spark.read.text(file).select(F.trim(F.regexp_replace("value", "#.*$", "")).alias("name"))
-    return lines.where("name <> ''").distinct().withColumn("token", token("name"))
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--names", metavar="FILE", required=True, help="the names in use, one a line")
 
 
-def token(column: str) -> "Column":
-    """The token of a name, as `bus.wire.pattern.token` has it: a fold over its characters' code points."""
-    characters = F.split(F.col(column), "")
-    mask = F.lit(0xFFFFFFFF).cast("bigint")
+def tables(options: argparse.Namespace, capture: OpenCapture) -> list[Table]:
+    from pipeline.analysis import tokens
 
-    def step(h: "Column", character: "Column") -> "Column":
-        return (h * F.lit(65599) + F.ascii(character)).bitwiseAND(mask)
-
-    folded = F.aggregate(F.filter(characters, lambda c: c != ""), F.lit(0).cast("bigint"), step)
-    return folded.bitwiseXOR(F.shiftright(folded, 16))
-
-
-def collisions(named: "DataFrame") -> "DataFrame":
-    """Tokens that several names have, each with its names.
-
-    Counting first leaves few rows to gather names for.
-    """
-    shared = named.groupBy("token").agg(F.count(F.lit(1)).alias("names")).where("names > 1")
-    found = named.join(shared.select("token"), "token", "left_semi")
-    return found.groupBy("token").agg(F.sort_array(F.collect_list("name")).alias("names")).orderBy("token")
+    names = tokens.names(capture.spark, options.names)
+    unknown = tokens.unknown(capture.rows(), names)
+    return [
+        Table("collisions", "Names that share a token", tokens.collisions(names)),
+        Table("unknown", "Tokens in the capture without a name", unknown, 50),
+    ]
 
 
-def unknown(rows: "DataFrame", named: "DataFrame") -> "DataFrame":
-    """Tokens of the capture that no name has: at which place of a pattern, how often; the most frequent
-    first.
-
-    Patterns are counted before they are taken apart: there are fewer of them than frames.
-    """
-    patterns = frames(rows).where("tokens is not null").groupBy("tokens").agg(F.count(F.lit(1)).alias("rows"))
-    apart = patterns.select("rows", F.posexplode("tokens").alias("place", "token"))
-    counted = apart.groupBy("token", "place").agg(F.sum("rows").alias("rows"))
-    known = named.select("token").distinct()
-    return counted.join(known, "token", "left_anti").orderBy(F.desc("rows"), "token", "place")
+JOB: Final = Job(
+    name="tokens",
+    help="find names that share a token, and captured tokens without a name",
+    arguments=arguments,
+    tables=tables,
+    faults=("collisions",),
+)

@@ -1,205 +1,47 @@
-"""`buscoupler pipeline watch`: rates, last values and an alert rule, kept up to date as segments land.
-
-Rates and last values are written a batch at a time under the batch's number, so that a batch which is
-repeated after a crash replaces itself: nothing is lost or doubled, and nothing is too late for them.
-Alerts remember what they have raised, for as long as a segment may be late; what comes later than that is
-not looked at, and counted.
-"""
+"""`buscoupler pipeline watch`: rates, last values and an alert, kept up to date as capture files land."""
 
 import argparse
-import shutil
-import time
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Final
 
-from pyspark.sql import functions as F
-
-from capture import schema
-from pipeline.errors import PipelineError
-from pipeline.frames import content, frames, received
-from pipeline.jobs import rates
-from pipeline.jobs.last import newest
-from pipeline.tables import Progress
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.streaming.query import StreamingQuery
-
-_FILES: Final = 64  # segments in one batch
-_AGE: Final = "36500d"  # Spark leaves out files a week older than the newest, and says nothing
-_LOOK_S: Final = 0.2
-_TRIGGER_S: Final = 5
-_PARTITIONS: Final = "2"  # fixed by the first checkpoint
-_KEEP: Final = 2  # earlier states of the last values
+from pipeline.jobs.record import Job, OpenCapture
+from pipeline.output.tables import Progress
 
 
-def run(options: argparse.Namespace, spark: "SparkSession", where: str) -> int:
-    """Until interrupted; with `--once` until all that is there has been taken."""
-    spark.conf.set("spark.sql.shuffle.partitions", _PARTITIONS)
-    output = Path(options.output)
-    queries = start(spark, where, output, options)
-    tell, warn = Progress(options.quiet), Progress(quiet=False)
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--output", required=True, metavar="DIR", help="tables and checkpoints; give it again to go on"
+    )
+    parser.add_argument(
+        "--alert", metavar="SQL", help="a condition over value, text and the capture's columns"
+    )
+    parser.add_argument("--to", metavar="URL", help="a bus that alerts go to as frames: tcp://HOST:PORT")
+    parser.add_argument("--pattern", default="alert", metavar="PATTERN", help="of alerts on the bus (alert)")
+    parser.add_argument(
+        "--seconds", type=float, default=10.0, metavar="S", help="length of a window of rates (10)"
+    )
+    parser.add_argument(
+        "--late-s", type=float, default=600.0, metavar="S", help="how late a file may land (600)"
+    )
+    parser.add_argument("--once", action="store_true", help="take what is there, and end")
+
+
+def run(options: argparse.Namespace, capture: OpenCapture) -> int:
+    """Run until interrupted; with `--once` until all that is there has been taken."""
+    from pipeline.analysis import watch
+
+    queries = watch.start(capture.spark, capture.directory, options)
     try:
-        follow(queries, tell, warn)
+        watch.follow(queries, capture.tell, warn=Progress(quiet=False))
     except KeyboardInterrupt:
         for query in queries:
             query.stop()
     return 0
 
 
-def start(
-    spark: "SparkSession", where: str, output: Path, options: argparse.Namespace
-) -> "list[StreamingQuery]":
-    """One query for the tables, one for alerts if there is a rule."""
-    rows = stream(spark, where)
-    trigger: dict[str, Any] = (
-        {"availableNow": True} if options.once else {"processingTime": f"{_TRIGGER_S} seconds"}
-    )
-    queries = [
-        rows.writeStream.queryName("tables")
-        .foreachBatch(tables(output, options.seconds))
-        .option("checkpointLocation", str(output / "checkpoint" / "tables"))
-        .trigger(**trigger)
-        .start()
-    ]
-    if options.alert:
-        queries.append(_alerting(alerts(rows, options.alert, options.late_s), output, options, trigger))
-    return queries
-
-
-def stream(spark: "SparkSession", where: str) -> "DataFrame":
-    """Segments as they land; only finished ones have a name that is looked at."""
-    reader = spark.readStream.schema(schema.DDL_PARTITIONED).option("maxFilesPerTrigger", _FILES)
-    return reader.option("maxFileAge", _AGE).parquet(where)
-
-
-def tables(output: Path, seconds: float) -> "Callable[[DataFrame, int], None]":
-    """What is done with a batch: its rates, and the last values up to it."""
-
-    def batch(rows: "DataFrame", number: int) -> None:
-        kept = rows.persist()
-        rates.seen(kept, seconds, 1).write.mode("overwrite").parquet(
-            str(output / "rates" / f"batch={number}")
-        )
-        before = _newest_before(output / "last", number)
-        found = newest(kept)
-        if before is not None:
-            found = newest(rows.sparkSession.read.parquet(str(before)).unionByName(found), again=True)
-        found.write.mode("overwrite").parquet(str(output / "last" / f"batch={number}"))
-        for old in _numbers(output / "last"):
-            if old < number - _KEEP:
-                shutil.rmtree(output / "last" / f"batch={old}", ignore_errors=True)
-        kept.unpersist()
-
-    return batch
-
-
-def _numbers(directory: Path) -> list[int]:
-    """Of the batches that were written to their end."""
-    done = (path.parent.name for path in directory.glob("batch=*/_SUCCESS"))
-    return sorted(int(name.partition("=")[2]) for name in done)
-
-
-def _newest_before(directory: Path, number: int) -> Path | None:
-    earlier = [one for one in _numbers(directory) if one < number]
-    return directory / f"batch={earlier[-1]}" if earlier else None
-
-
-def read_rates(spark: "SparkSession", output: Path, seconds: float) -> "DataFrame":
-    """The rates so far, of all batches together."""
-    return rates.best(spark.read.parquet(str(output / "rates")).drop("batch"), seconds, 1)
-
-
-def read_last(spark: "SparkSession", output: Path) -> "DataFrame":
-    """The last values so far. Raises `PipelineError` before the first batch."""
-    numbers = _numbers(output / "last")
-    if not numbers:
-        raise PipelineError(f"{output}: no batch has been finished there yet")
-    return spark.read.parquet(str(output / "last" / f"batch={numbers[-1]}"))
-
-
-def alerts(rows: "DataFrame", rule: str, late_s: float) -> "DataFrame":
-    """Frames that came from a segment and fulfil `rule`, once each, however many gateways saw them.
-
-    The rule sees the capture's columns, `text` (the payload) and `value` (the first number in it). An
-    equal frame is not told again within `late_s`. Raises `PipelineError` for a rule that is no SQL
-    condition.
-    """
-    text = F.col("payload").cast("string")
-    number = F.expr(r"try_cast(regexp_extract(text, '[-+]?[0-9]+([.][0-9]+)?', 0) as double)")
-    came = frames(rows).where(received() & F.col("tokens").isNotNull())
-    valued = came.withColumn("text", text).withColumn("value", number)
-    try:
-        chosen = valued.where(F.expr(rule))
-        chosen.schema  # noqa: B018 - Connect analyses no earlier
-    except Exception as error:
-        raise PipelineError(f"--alert {rule!r}: {str(error).splitlines()[0]}") from None
-    timed = chosen.withColumn("key", content()).withColumn("at", F.timestamp_micros(F.expr("ts_ns div 1000")))
-    once = timed.withWatermark("at", f"{late_s} seconds").dropDuplicatesWithinWatermark(["key"])
-    return once.select("ts_ns", "gateway", "bus", "tokens", "text", "value")
-
-
-def _alerting(
-    found: "DataFrame", output: Path, options: argparse.Namespace, trigger: dict[str, Any]
-) -> "StreamingQuery":
-    checkpoint = output / "checkpoint" / "alerts"
-    if not options.to:
-        writer = found.writeStream.format("parquet").option("path", str(output / "alerts"))
-    else:
-        from pipeline.source import Buscoupler
-
-        found.sparkSession.dataSource.register(Buscoupler)
-        checkpoint.mkdir(parents=True, exist_ok=True)
-        told = found.select(
-            F.to_json(F.struct("ts_ns", "gateway", "bus", "tokens", "text", "value")).alias("payload")
-        )
-        writer = (
-            told.writeStream.format("buscoupler").option("to", options.to).option("pattern", options.pattern)
-        )
-        writer = writer.option("checkpoint", str(checkpoint))
-    named = writer.queryName("alerts").option("checkpointLocation", str(checkpoint))
-    return named.trigger(**trigger).start()
-
-
-def follow(queries: "list[StreamingQuery]", tell: Callable[[str], None], warn: Callable[[str], None]) -> None:
-    """`tell` of each batch, and `warn` of each in which rows were too late; returns when all queries have
-    ended.
-
-    Raises what made a query fail.
-    """
-    seen: dict[str, int] = {}
-    active = True
-    while active:
-        active = any(query.isActive for query in queries)
-        for query in queries:
-            for line, lost in _news(query, seen):
-                (warn if lost else tell)(line + lost)
-        for query in queries:
-            error = query.exception()
-            if error is not None:
-                raise PipelineError(f"{query.name}: {_last_line(str(error))}")
-        if active:
-            time.sleep(_LOOK_S)
-
-
-def _news(query: "StreamingQuery", seen: dict[str, int]) -> Iterator[tuple[str, str]]:
-    for progress in query.recentProgress:
-        number = progress["batchId"]
-        if number <= seen.get(query.name, -1) or not progress["numInputRows"]:
-            continue
-        seen[query.name] = number
-        yield f"{query.name}: batch {number}, {progress['numInputRows']} rows", late(progress)
-
-
-def late(progress: Any) -> str:
-    """What the watermark left out; only rows that a rule had picked get that far."""
-    dropped = sum(one["numRowsDroppedByWatermark"] for one in progress["stateOperators"])
-    return f", {dropped} TOO LATE for alerts (see --late-s)" if dropped else ""
-
-
-def _last_line(text: str) -> str:
-    return next(
-        (line.strip() for line in reversed(text.splitlines()) if line.strip() and not line.startswith("\t")),
-        text,
-    )
+JOB: Final = Job(
+    name="watch",
+    help="keep rates, last values and an alert up to date as capture files land",
+    arguments=arguments,
+    run=run,
+    engines=("spark",),  # Sail has no streams
+)

@@ -18,7 +18,7 @@ def test_a_missing_extra_is_named(
 
 
 def test_every_command_has_help(capsys: pytest.CaptureFixture[str]) -> None:
-    for name in cli.COMMANDS:
+    for name in cli.commands():
         with pytest.raises(SystemExit) as stop:
             cli.main([name, "--help"])
         assert stop.value.code == 0

@@ -9,7 +9,7 @@ pytest.importorskip("pyarrow")
 from capture import files
 from capture.files import CaptureError
 from capture.reader import read
-from pipeline import read as pipeline
+from pipeline.input import read as pipeline
 
 DAYS = ("2026-01-01", "2026-01-02")
 

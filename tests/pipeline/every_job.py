@@ -10,31 +10,38 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.planted_names import FILE
-from pipeline import commands
-from pipeline.jobs import run as jobs
+from pipeline import jobs
+from pipeline.engine.runner import opened
+from pipeline.jobs.record import OpenCapture
+from pipeline.output.tables import Progress
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+TABLES = [job.name for job in jobs.every() if job.tables is not None]
 Answers = dict[str, dict[str, list[str]]]
 
 
 def options(job: str, directory: str, *words: str) -> argparse.Namespace:
     """As the command line makes them."""
     parser = argparse.ArgumentParser()
-    commands.arguments(parser, job)
+    jobs.find(job).add_arguments(parser)
     names = ["--names", f"{directory}/{FILE}"] if job == "tokens" else []
     return parser.parse_args([directory, "--quiet", *names, *words])
 
 
-def answers(spark: "SparkSession", where: str, directory: str, wanted: Iterable[str] = jobs.JOBS) -> Answers:
-    """`where`: of the segments. Each job's tables to their last row, rows as text and sorted."""
+def answers(spark: "SparkSession", where: str, directory: str, wanted: Iterable[str] = TABLES) -> Answers:
+    """`where`: of the files. Each job's tables to their last row, rows as text and sorted."""
+    capture = OpenCapture(spark, where, Progress(quiet=True))
+    return {name: _tables(name, directory, capture) for name in wanted}
+
+
+def _tables(name: str, directory: str, capture: OpenCapture) -> dict[str, list[str]]:
+    make = jobs.find(name).tables
+    assert make is not None
     return {
-        job: {
-            table.name: sorted(str(_plain(row.asDict(recursive=True))) for row in table.frame.collect())
-            for table in jobs.JOBS[job](options(job, directory), spark, where)
-        }
-        for job in wanted
+        table.name: sorted(str(_plain(row.asDict(recursive=True))) for row in table.frame.collect())
+        for table in make(options(name, directory), capture)
     }
 
 
@@ -47,9 +54,9 @@ def main() -> None:
     parser.add_argument("--without", action="append", default=[])
     mine, words = parser.parse_known_args()
     directory, *where_spark = words
-    with jobs.opened(options("last", directory, *where_spark)) as (spark, where, _):
-        wanted = [job for job in jobs.JOBS if job not in mine.without]
-        json.dump(answers(spark, where, directory, wanted), sys.stdout)
+    with opened(jobs.find("last"), options("last", directory, *where_spark)) as capture:
+        wanted = [name for name in TABLES if name not in mine.without]
+        json.dump(answers(capture.spark, capture.directory, directory, wanted), sys.stdout)
 
 
 if __name__ == "__main__":

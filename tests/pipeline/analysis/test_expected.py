@@ -1,6 +1,6 @@
 """What is learned of frames from most of them: hand-made sums."""
 
-from pipeline.expected import ENVELOPED_UNIT, SEGMENTS_A_WORD, SENT_UNIT, learn
+from pipeline.analysis.expected import ENVELOPED_UNIT, SEGMENTS_A_WORD, SENT_UNIT, learn
 
 
 def word(received: list[int], sent: list[int]) -> int:

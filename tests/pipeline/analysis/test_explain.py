@@ -1,11 +1,11 @@
 """What went wrong with a frame, from hand-made counts: two segments, a wire between two bridges."""
 
-from pipeline.explain import Fault, Seen, Ways, explain
+from pipeline.analysis.explain import Fault, Paths, Seen, explain
 
 A, B = ("gw-a", "bridge a"), ("gw-b", "bridge b")
 LEFT, RIGHT = ("gw-a", "bus left"), ("gw-b", "bus right")
 RX, TX = 0, 1
-WAYS = Ways(frozenset({(A, "wire"), (A, "left"), (B, "right"), (B, "wire")}), frozenset({"wire"}))
+WAYS = Paths(frozenset({(A, "wire"), (A, "left"), (B, "right"), (B, "wire")}), frozenset({"wire"}))
 ROUTES = {("left", 7): frozenset({"wire", "right"})}
 ENTERED = [Seen(LEFT, "left", RX, 1), Seen(A, "left", RX, 1)]
 CROSSED = [*ENTERED, Seen(A, "wire", TX, 1)]

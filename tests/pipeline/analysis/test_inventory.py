@@ -14,8 +14,8 @@ from benchmarks.planted import Plan, generate
 from capture import schema
 from capture.files import listed
 from capture.schema import Kind
-from pipeline import read as capture
-from pipeline import survey
+from pipeline.analysis import inventory
+from pipeline.input import read as capture
 from tests.pipeline.conftest import plan
 
 if TYPE_CHECKING:
@@ -29,18 +29,18 @@ def planted(tmp_path: Path) -> str:
 
 
 def same(found: "list[Row]") -> set[tuple[Any, ...]]:
-    return {tuple(value for name, value in row.asDict().items() if name != "tellers") for row in found}
+    return {tuple(value for name, value in row.asDict().items() if name != "summaries") for row in found}
 
 
-def is_told(found: "list[Row]") -> bool:
-    return any(row.tellers for row in found)
+def is_summarised(found: "list[Row]") -> bool:
+    return any(row.summaries for row in found)
 
 
 def test_it_is_what_a_pass_over_all_rows_finds(spark: "SparkSession", planted: str) -> None:
     rows = capture.read(spark, planted)
-    found = survey.look(rows)
-    assert is_told(found)
-    assert same(found) == same(survey.survey(rows).collect())
+    found = inventory.take(rows)
+    assert is_summarised(found)
+    assert same(found) == same(inventory.counted(rows).collect())
 
 
 def without_contents(path: Path) -> None:
@@ -50,10 +50,10 @@ def without_contents(path: Path) -> None:
 
 
 def test_one_file_of_an_earlier_version_makes_it_a_pass(spark: "SparkSession", planted: str) -> None:
-    before = same(survey.look(capture.read(spark, planted)))
+    before = same(inventory.take(capture.read(spark, planted)))
     without_contents(listed(Path(planted))[0])
-    found = survey.look(capture.read(spark, planted))
-    assert not is_told(found)
+    found = inventory.take(capture.read(spark, planted))
+    assert not is_summarised(found)
     assert same(found) == before
 
 
@@ -63,4 +63,4 @@ def test_it_is_read_without_the_rows(spark: "SparkSession", planted: str) -> Non
         kinds = [pq.read_metadata(path).row_group(n).column(3).statistics for n in range(2)]
         assert [(one.min, one.max) for one in kinds[1:]] == [(Kind.CONTENTS, Kind.CONTENTS)]
         assert kinds[0].max < Kind.CONTENTS
-    assert "EqualTo(kind,3)" in plan(survey.told(capture.read(spark, planted)))
+    assert "EqualTo(kind,3)" in plan(inventory.summarised(capture.read(spark, planted)))

@@ -8,12 +8,11 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from pipeline import read as capture
-from pipeline import survey
-from pipeline.engine.kept import kept, release
-from pipeline.frames import first_token
-from pipeline.jobs import audit, failovers, last, latency, rates
-from pipeline.sample import write
+from pipeline.analysis import audit, failovers, inventory, last, latency, rates
+from pipeline.analysis.frames import first_token
+from pipeline.engine.cache import cached, release
+from pipeline.input import read as capture
+from pipeline.input.sample import write
 from tests.pipeline.conftest import plan
 
 if TYPE_CHECKING:
@@ -52,11 +51,11 @@ def rows(spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> "Da
 
 
 def test_all_rows_are_summed_up_by_hash(rows: "DataFrame") -> None:
-    at = survey.places(rows)
+    at = inventory.places(rows)
     sums = audit.sums(audit.keyed(rows, at), at)
     frames = {
-        "told": survey.told(rows),
-        "survey": survey.survey(rows),
+        "summarised": inventory.summarised(rows),
+        "counted": inventory.counted(rows),
         "sums": sums,
         "signatures": audit.signatures(sums, at),
         "activity": failovers.activity(rows, first_token()),
@@ -82,14 +81,14 @@ def test_a_resident_server_takes_no_read_for_an_earlier_one(spark: "SparkSession
 
 
 def test_what_was_kept_is_let_go_of(rows: "DataFrame") -> None:
-    frame = kept(rows.select("bus"))
+    frame = cached(rows.select("bus"))
     assert frame.storageLevel.useMemory
     release()
     assert not frame.storageLevel.useMemory
 
 
 def test_many_segments_are_summed_up_as_few_are(rows: "DataFrame") -> None:
-    few = survey.places(rows)
+    few = inventory.places(rows)
     before = tuple(f"a{n:02}" for n in range(40))  # sorted before "left" and "right"
     many = few._replace(segments=(*before, *few.segments))
     assert (few.words, many.words) == (1, 2)

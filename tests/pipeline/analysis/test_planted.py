@@ -14,9 +14,9 @@ pytest.importorskip("pyspark")
 from benchmarks.planted import KINDS, Plan, Truth, generate
 from benchmarks.planted_names import FILE
 from bus.wire.pattern import token
-from pipeline import read as capture
-from pipeline.expected import SEGMENTS_A_WORD
-from pipeline.jobs import audit, failovers, last, latency, rates, tokens
+from pipeline.analysis import audit, failovers, last, latency, rates, tokens
+from pipeline.analysis.expected import SEGMENTS_A_WORD
+from pipeline.input import read as capture
 from tests.pipeline.conftest import ENGINE
 
 if TYPE_CHECKING:

@@ -19,10 +19,11 @@ pytest.importorskip("pyarrow")
 pytest.importorskip("pyspark")
 pytest.importorskip("pysail")
 
-from pipeline import commands, sample
+from pipeline import jobs
 from pipeline.engine import sail, session
 from pipeline.engine.sail import Sail, size_bytes
 from pipeline.errors import PipelineError
+from pipeline.input import sample
 from tests.pipeline.conftest import ENGINE
 
 LIMIT_S = 20.0
@@ -30,7 +31,7 @@ LIMIT_S = 20.0
 
 def options(*words: str) -> argparse.Namespace:
     parser = argparse.ArgumentParser()
-    commands.arguments(parser, "audit")
+    jobs.find("audit").add_arguments(parser)
     return parser.parse_args(["/nowhere", *words])
 
 
@@ -154,7 +155,8 @@ def test_ctrl_c_ends_command_and_sail(tmp_path: Path) -> None:
 KILLED: Final = """
 import sys
 from appliance.cli import main
-from pipeline import audit, sail
+from pipeline.analysis import audit
+from pipeline.engine import sail
 
 made, connect, work = [], sail.Sail.connect, audit.audit
 sail.Sail.connect = lambda self: made.append(self) or connect(self)
@@ -174,7 +176,14 @@ def test_sail_that_is_killed_is_one_clear_line_at_once(tmp_path: Path) -> None:
 
 def test_each_job_finds_there_exactly_what_was_planted() -> None:
     """All of test_planted, with Sail instead of Spark."""
-    words = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "tests/pipeline/test_planted.py"]
+    words = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-p",
+        "no:cacheprovider",
+        "tests/pipeline/analysis/test_planted.py",
+    ]
     done = subprocess.run(
         words, capture_output=True, text=True, cwd=ROOT, timeout=300, env=os.environ | {ENGINE: session.SAIL}
     )

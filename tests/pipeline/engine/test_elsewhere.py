@@ -2,7 +2,7 @@
 always; all of them on a resident server and on a cluster of two workers, and the audit under spark-submit,
 by name:
 
-BUSCOUPLER_SLOW=1 pytest tests/pipeline/test_elsewhere.py
+BUSCOUPLER_SLOW=1 pytest tests/pipeline/engine/test_elsewhere.py
 """
 
 import json
@@ -26,13 +26,13 @@ pytest.importorskip("pyarrow")
 pytest.importorskip("pyspark")
 
 from benchmarks import planted
-from pipeline import read as capture
+from pipeline import jobs
 from pipeline.engine import java, serve, session
 from pipeline.engine.jars import spark_home
 from pipeline.engine.jvm import options
-from pipeline.jobs import run as jobs
+from pipeline.input import read as capture
 from tests.pipeline.conftest import free_port
-from tests.pipeline.every_job import Answers, answers
+from tests.pipeline.every_job import TABLES, Answers, answers
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -50,6 +50,7 @@ for path in root.rglob("*.parquet"):
     client.upload_file(str(path), "plant", f"capture/{path.relative_to(root)}")
 """
 SAIL_LACKS: Final = "latency"  # has no KLL sketches
+ON_SAIL: Final = [name for name in TABLES if "sail" in jobs.find(name).engines]
 ALWAYS: Final = ("audit", "rates", "last", "tokens")
 
 
@@ -70,7 +71,7 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def here(spark: "SparkSession", directory: Path) -> Answers:
     found = answers(spark, capture.root(str(directory)), str(directory))
-    assert set(found) == set(jobs.JOBS)
+    assert set(found) == set(TABLES)
     empty = {f"{job} {table}" for job, tables in found.items() for table, rows in tables.items() if not rows}
     assert not empty
     return found
@@ -95,7 +96,7 @@ def there(directory: Path, *where: str, python: str = sys.executable) -> Answers
 def test_a_connect_session_gives_the_same(spark: "SparkSession", directory: Path, connect_port: int) -> None:
     if not connect_port:
         pytest.skip("Connect's client is not installed: pip install -e '.[connect]'")
-    left_out = [word for job in jobs.JOBS if job not in ALWAYS for word in ("--without", job)]
+    left_out = [word for job in TABLES if job not in ALWAYS for word in ("--without", job)]
     found = there(directory, "--remote", f"sc://127.0.0.1:{connect_port}", *left_out)
     assert found == answers(spark, capture.root(str(directory)), str(directory), ALWAYS)
 
@@ -213,7 +214,7 @@ def on_sail(directory: Path, python: str = sys.executable) -> Answers:
 
 def test_sail_gives_the_same(spark: "SparkSession", directory: Path) -> None:
     pytest.importorskip("pysail")
-    assert on_sail(directory) == answers(spark, capture.root(str(directory)), str(directory), jobs.ON_SAIL)
+    assert on_sail(directory) == answers(spark, capture.root(str(directory)), str(directory), ON_SAIL)
 
 
 @slow
@@ -221,7 +222,7 @@ def test_sail_gives_the_same_beside_a_client_alone(
     directory: Path, here: Answers, pytestconfig: pytest.Config
 ) -> None:
     python = programs(pytestconfig, "sail", SAIL) / "python"
-    assert on_sail(directory, str(python)) == {job: here[job] for job in jobs.ON_SAIL}
+    assert on_sail(directory, str(python)) == {job: here[job] for job in ON_SAIL}
 
 
 @contextmanager

@@ -12,9 +12,10 @@ import pyarrow.parquet as pq
 
 from appliance.cli import main
 from capture import schema
-from pipeline import sample
 from pipeline.engine import jars, java, sail
 from pipeline.errors import PipelineError
+from pipeline.input import sample
+from pipeline.jobs.rates import capacities
 
 
 def complaint(capsys: pytest.CaptureFixture[str], *words: str) -> str:
@@ -118,7 +119,5 @@ def test_java_comes_with_the_package_set_where_the_machine_has_none(
 
 
 def test_a_capacity_that_is_no_number(capsys: pytest.CaptureFixture[str]) -> None:
-    from pipeline.jobs import run as jobs
-
     with pytest.raises(PipelineError, match="give SEGMENT=BYTES_PER_S"):
-        jobs.capacities(["can0=fast"])
+        capacities(["can0=fast"])

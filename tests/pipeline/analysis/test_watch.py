@@ -1,4 +1,4 @@
-"""Rates, last values and alerts as segments land: nothing lost, nothing doubled, over restarts too."""
+"""Rates, last values and alerts as files land: nothing lost, nothing doubled, over restarts too."""
 
 import argparse
 import os
@@ -24,10 +24,13 @@ from benchmarks import planted
 from bus.client.socket import Bus
 from capture import schema
 from capture.files import capture_file, name_of
-from pipeline import read as capture
-from pipeline import sample
+from pipeline.analysis import last, rates, watch
 from pipeline.errors import PipelineError
-from pipeline.jobs import last, rates, watch
+from pipeline.input import read as capture
+from pipeline.input import sample
+from pipeline.jobs.record import OpenCapture
+from pipeline.jobs.watch import JOB
+from pipeline.output.tables import Progress
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -40,6 +43,23 @@ def options(output: Path, **more: object) -> argparse.Namespace:
     return argparse.Namespace(**{**common, "late_s": 600.0, "once": True, "quiet": True, **more})
 
 
+def run(options: argparse.Namespace, spark: "SparkSession", where: str) -> int:
+    return JOB.run(options, OpenCapture(spark, where, Progress(quiet=True))) if JOB.run else -1
+
+
+def read_rates(spark: "SparkSession", output: Path, seconds: float) -> "DataFrame":
+    """The rates so far, of all batches together."""
+    return rates.best(spark.read.parquet(str(output / "rates")).drop("batch"), seconds, 1)
+
+
+def read_last(spark: "SparkSession", output: Path) -> "DataFrame":
+    """The last values so far."""
+    newest = max(
+        (output / "last").glob("batch=*/_SUCCESS"), key=lambda path: int(path.parent.name[6:])
+    ).parent
+    return spark.read.parquet(str(newest))
+
+
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("whole")
@@ -48,7 +68,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def land(whole: Path, here: Path, gateways: str) -> None:
-    """The segments of the gateways whose names match come to lie where they are watched."""
+    """The files of the gateways whose names match come to lie where they are watched."""
     for path in (whole / "capture").glob(f"date=*/gateway={gateways}/*"):
         target = here / path.relative_to(whole)
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -59,29 +79,29 @@ def rows_of(frame: "DataFrame") -> list[tuple[object, ...]]:
     return sorted(tuple(str(value) for value in row) for row in frame.collect())
 
 
-def test_segments_that_land_in_two_steps_add_up_to_what_a_batch_job_says(
+def test_files_that_land_in_two_steps_add_up_to_what_a_batch_job_says(
     spark: "SparkSession", whole: Path, tmp_path: Path
 ) -> None:
     land(whole, tmp_path, "gw-[01]")
     where = capture.root(str(tmp_path))
-    assert watch.run(options(tmp_path / "out"), spark, where) == 0
+    assert run(options(tmp_path / "out"), spark, where) == 0
     land(whole, tmp_path, "gw-[23]*")
-    assert watch.run(options(tmp_path / "out"), spark, where) == 0
+    assert run(options(tmp_path / "out"), spark, where) == 0
     rows = capture.read(spark, where)
-    assert rows_of(watch.read_rates(spark, tmp_path / "out", SECONDS)) == rows_of(rates.rates(rows, SECONDS))
-    assert rows_of(last.nearest(watch.read_last(spark, tmp_path / "out"))) == rows_of(last.last(rows))
+    assert rows_of(read_rates(spark, tmp_path / "out", SECONDS)) == rows_of(rates.rates(rows, SECONDS))
+    assert rows_of(last.nearest(read_last(spark, tmp_path / "out"))) == rows_of(last.last(rows))
 
 
 def test_a_batch_that_is_repeated_replaces_itself(spark: "SparkSession", whole: Path, tmp_path: Path) -> None:
     land(whole, tmp_path, "gw-*")
     where = capture.root(str(tmp_path))
-    watch.run(options(tmp_path / "out"), spark, where)
+    run(options(tmp_path / "out"), spark, where)
     done = sorted((tmp_path / "out/checkpoint/tables/commits").glob("[0-9]*"))
     for path in [done[-1], done[-1].with_name(f".{done[-1].name}.crc")]:  # as if killed before it was noted
         path.unlink(missing_ok=True)
-    watch.run(options(tmp_path / "out"), spark, where)
+    run(options(tmp_path / "out"), spark, where)
     rows = capture.read(spark, where)
-    assert rows_of(watch.read_rates(spark, tmp_path / "out", SECONDS)) == rows_of(rates.rates(rows, SECONDS))
+    assert rows_of(read_rates(spark, tmp_path / "out", SECONDS)) == rows_of(rates.rates(rows, SECONDS))
 
 
 def test_alerts_go_onto_the_bus_once_each(spark: "SparkSession", whole: Path, tmp_path: Path) -> None:
@@ -93,7 +113,7 @@ def test_alerts_go_onto_the_bus_once_each(spark: "SparkSession", whole: Path, tm
     assert wanted > 0
     with Bus(listen="tcp://127.0.0.1:0") as bus:
         for _ in range(2):
-            watch.run(options(tmp_path / "out", alert=rule, to=bus.urls[0]), spark, where)
+            run(options(tmp_path / "out", alert=rule, to=bus.urls[0]), spark, where)
         texts = [bus.recv(timeout=10.0).data for _ in range(wanted)]
         with pytest.raises(TimeoutError):
             bus.recv(timeout=0.2)
@@ -106,7 +126,7 @@ def test_a_rule_that_is_no_condition_is_one_clear_line(spark: "SparkSession", wh
         watch.alerts(stream, "valve > 3", 60.0)
 
 
-def segment(directory: Path, number: int, *values: tuple[float, float]) -> Path:
+def file(directory: Path, number: int, *values: tuple[float, float]) -> Path:
     """A file that lands: (seconds, value) for each frame that came onto a bus."""
     metadata = {schema.META_VERSION: "1", schema.META_GATEWAY: "gw", schema.META_BOOT: "0"}
     common = {"boot": 0, "kind": 0, "hub": "bus plant", "bus": "plant", "peer": "a", "dir": 0, "count": 1,
@@ -133,28 +153,28 @@ def test_what_comes_too_late_for_alerts_is_told_and_still_counts_in_the_rates(
 ) -> None:
     output = tmp_path / "out"
     asked = options(output, alert="value > 30", late_s=20.0)
-    segment(tmp_path, 0, (100, 31), (100.1, 5))
+    file(tmp_path, 0, (100, 31), (100.1, 5))
     where = capture.root(str(tmp_path))
-    watch.run(asked, spark, where)
+    run(asked, spark, where)
     assert "TOO LATE" not in capsys.readouterr().err
-    segment(tmp_path, 100, (60, 32), (61, 33), (62, 6), (90, 34))  # the watermark stands at 80
-    watch.run(asked, spark, where)
+    file(tmp_path, 100, (60, 32), (61, 33), (62, 6), (90, 34))  # the watermark stands at 80
+    run(asked, spark, where)
     assert ", 2 TOO LATE for alerts (see --late-s)" in capsys.readouterr().err  # though progress is off
     assert raised(spark, output) == ["31 100", "34 90"]
-    found = watch.read_rates(spark, output, SECONDS).collect()
+    found = read_rates(spark, output, SECONDS).collect()
     assert sum(row.brought for row in found) == 6
 
 
-def test_a_segment_that_was_written_long_ago_is_taken_when_it_lands(
+def test_a_file_that_was_written_long_ago_is_taken_when_it_lands(
     spark: "SparkSession", tmp_path: Path
 ) -> None:
-    segment(tmp_path, 0, (100, 31))
+    file(tmp_path, 0, (100, 31))
     where = capture.root(str(tmp_path))
-    watch.run(options(tmp_path / "out"), spark, where)
+    run(options(tmp_path / "out"), spark, where)
     month_s = 30 * 86_400
-    os.utime(segment(tmp_path, 100, (60, 32)), (month_s, month_s))  # of a gateway that was away
-    watch.run(options(tmp_path / "out"), spark, where)
-    found = watch.read_rates(spark, tmp_path / "out", SECONDS).collect()
+    os.utime(file(tmp_path, 100, (60, 32)), (month_s, month_s))  # of a gateway that was away
+    run(options(tmp_path / "out"), spark, where)
+    found = read_rates(spark, tmp_path / "out", SECONDS).collect()
     assert sum(row.brought for row in found) == 2
 
 
@@ -189,10 +209,10 @@ def test_a_watch_that_was_killed_within_a_batch_loses_and_doubles_nothing(
     where, output, rule = capture.root(str(tmp_path)), tmp_path / "out", "value >= 29 and bus <> 'trunk'"
     kill_within_a_batch(output, where, rule)
     land(whole, tmp_path, "gw-[23]*")
-    watch.run(options(output, alert=rule), spark, where)
+    run(options(output, alert=rule), spark, where)
     rows = capture.read(spark, where)
-    assert rows_of(watch.read_rates(spark, output, SECONDS)) == rows_of(rates.rates(rows, SECONDS))
-    assert rows_of(last.nearest(watch.read_last(spark, output))) == rows_of(last.last(rows))
+    assert rows_of(read_rates(spark, output, SECONDS)) == rows_of(rates.rates(rows, SECONDS))
+    assert rows_of(last.nearest(read_last(spark, output))) == rows_of(last.last(rows))
     entered = rows.where("dir = 0 and hub like 'bus %'").selectExpr("cast(payload as string) AS text")
     wanted = sorted(row.text for row in entered.where("cast(substr(text, 1, 6) as double) >= 29").collect())
     assert wanted

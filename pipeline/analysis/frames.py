@@ -1,4 +1,4 @@
-"""What the jobs share: rows that are frames, places with numbers, small tables, keys of frames."""
+"""Rows that are frames: conditions on them, their keys and times; and small tables made of values."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
@@ -29,6 +29,11 @@ def sent() -> "Column":
 
 def on_bridge() -> "Column":
     return F.col("hub").startswith(BRIDGE)
+
+
+def bins(width_ns: int) -> "Column":
+    """The number of the time window of `width_ns` in which a row was recorded."""
+    return F.expr(f"ts_ns div {width_ns}")
 
 
 def content() -> "Column":

@@ -1,8 +1,8 @@
-"""What is in a capture: who was where, what the ledgers and the recorders say.
+"""The inventory of a capture: who was where, what the ledgers and the recorders say.
 
-Segments tell it at their end; where one does not (of version 1, or compacted without), it takes a pass over
-narrow columns of all rows. The sums do not grow with time (a few for each pipe), so they are collected, and
-the tables made of them here.
+It is added up from the summaries at the end of the files. If a file has none (version 1, or compacted without
+it), it takes a pass over narrow columns of all rows. The sums do not grow with time (a few for each pipe), so
+they are collected, and the tables made of them here.
 """
 
 from collections import defaultdict
@@ -14,8 +14,8 @@ from pyspark.sql import functions as F
 
 from capture import schema
 from capture.schema import BRIDGE, Direction, Kind, Verdict
-from pipeline.expected import SEGMENTS_A_WORD
-from pipeline.explain import Ways
+from pipeline.analysis.expected import SEGMENTS_A_WORD
+from pipeline.analysis.explain import Paths
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, Row
@@ -34,7 +34,7 @@ class Places(NamedTuple):
 
     segments: tuple[str, ...]
     hubs: tuple[tuple[str, str], ...]
-    ways: Ways
+    paths: Paths
     by_envelope: bool
 
     @property
@@ -45,36 +45,36 @@ class Places(NamedTuple):
 _SORT: Final = ("gateway", "boot", "hub", "bus", "dir", "kind", "verdict", "reason", "peer")
 
 
-def look(rows: "DataFrame") -> "list[Row]":
-    """`told`, if that accounts for every row (a count that reads no column), else `survey`."""
+def take(rows: "DataFrame") -> "list[Row]":
+    """Collect `summarised`, if that accounts for every row (a count that reads no column), else `counted`."""
     with ThreadPoolExecutor(1) as beside:
         every = beside.submit(rows.count)
-        found = told(rows).collect()
-    if sum(row.rows + row.tellers for row in found) == every.result():
+        found = summarised(rows).collect()
+    if sum(row.rows + row.summaries for row in found) == every.result():
         return found
-    return survey(rows).collect()
+    return counted(rows).collect()
 
 
-def told(rows: "DataFrame") -> "DataFrame":
-    """What segments say that they hold, as `survey` has it, by so many rows (`tellers`)."""
+def summarised(rows: "DataFrame") -> "DataFrame":
+    """Add up the summaries in the files, to the columns of `counted`; `summaries` is how many there are."""
     inner = {name: F.col(f"contents.{name}") for name in schema.CONTENTS_FIELDS}
-    telling = rows.where(F.col("kind") == Kind.CONTENTS.value).withColumns(
+    found = rows.where(F.col("kind") == Kind.CONTENTS.value).withColumns(
         {"kind": inner["kind"], "peer": _peer(inner["kind"])}
     )
-    return telling.groupBy(*_SORT).agg(
+    return found.groupBy(*_SORT).agg(
         F.sum(inner["rows"]).alias("rows"), F.sum(inner["enveloped"]).alias("enveloped"),
-        F.sum("count").alias("count"), F.count(F.lit(1)).alias("tellers"),
+        F.sum("count").alias("count"), F.count(F.lit(1)).alias("summaries"),
         F.min("cap_seq").alias("first"), F.max(inner["last_cap_seq"]).alias("last"),
         F.min("ts_ns").alias("first_ns"), F.max(inner["last_ns"]).alias("last_ns"),
     )  # fmt: skip
 
 
-def survey(rows: "DataFrame") -> "DataFrame":
-    """One row for each sort of rows, by recorder, place, kind and verdict; a ledger's by pipe and reason."""
+def counted(rows: "DataFrame") -> "DataFrame":
+    """Count all rows by recorder, place, kind and verdict; a ledger's by pipe and reason too."""
     recorded = rows.where(F.col("kind") != Kind.CONTENTS.value)
     return recorded.withColumn("peer", _peer(F.col("kind"))).groupBy(*_SORT).agg(
         F.count(F.lit(1)).alias("rows"), F.count("origin").alias("enveloped"),
-        F.sum("count").alias("count"), F.lit(0).alias("tellers"),
+        F.sum("count").alias("count"), F.lit(0).alias("summaries"),
         F.min("cap_seq").alias("first"), F.max("cap_seq").alias("last"),
         F.min("ts_ns").alias("first_ns"), F.max("ts_ns").alias("last_ns"),
     )  # fmt: skip
@@ -85,12 +85,12 @@ def _peer(kind: "Column") -> "Column":
 
 
 def places(rows: "DataFrame") -> Places:
-    """Of the frames in `rows`."""
-    return as_places(look(rows))
+    """Find the places of the frames in `rows`."""
+    return as_places(take(rows))
 
 
 def as_places(found: "Iterable[Row]") -> Places:
-    """From the rows of `look`."""
+    """Make `Places` of the rows of `take`."""
     found = [row for row in found if row.kind == Kind.FRAME]
     segments = tuple(sorted({row.bus for row in found}))
     hubs = tuple(sorted({(row.gateway, row.hub) for row in found}))
@@ -100,12 +100,11 @@ def as_places(found: "Iterable[Row]") -> Places:
     wires = frozenset(bus for hub, bus in puts if any(b == bus and h != hub for h, b in takes))
     carriers = frozenset(((r.gateway, r.hub), r.bus) for r in bridges if r.dir == Direction.TX)
     enveloped = all(row.rows == row.enveloped for row in found)
-    return Places(segments, hubs, Ways(carriers, wires), enveloped)
+    return Places(segments, hubs, Paths(carriers, wires), enveloped)
 
 
 def ledger(found: "Iterable[Row]") -> list[tuple[Any, ...]]:
-    """What the recorders copied from the bridges' ledgers: drops and rejects by pipe and reason, as
-    `LEDGER` has it."""
+    """Add up what the recorders copied from the bridges' ledgers: drops and rejects, as rows of `LEDGER`."""
     groups: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
     for row in found:
         if row.kind == Kind.LEDGER and row.verdict != Verdict.OK:
@@ -117,8 +116,7 @@ def ledger(found: "Iterable[Row]") -> list[tuple[Any, ...]]:
 
 
 def uncaptured(found: "Iterable[Row]") -> list[tuple[Any, ...]]:
-    """What the recorders lost themselves: messages they say they missed, and holes in their numbering, as
-    `CAPTURE` has it."""
+    """Add up what the recorders lost: messages they say they missed, and holes in numbers, as `CAPTURE`."""
     groups: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
     for row in found:
         groups[row.gateway, row.boot].append(row)

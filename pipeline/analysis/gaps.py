@@ -5,20 +5,17 @@ Two narrow passes: the pauses of each segment, a few, are collected; then what c
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
 from capture.schema import BRIDGE, Direction, Kind
-from pipeline.frames import frames, local_table, on_bridge, received, sent
-from pipeline.jobs.failovers import BIN_MS, ECHOES_MOST, GAP_MS, MISSED_LEAST
+from pipeline.analysis.frames import bins, frames, local_table, on_bridge, received, sent
+from pipeline.analysis.service import BIN_NS, GAP_MS, are_missed, is_pause, is_served, is_whole_bin
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, Row
-
-_MS: Final = 1_000_000
-_WIDTH_NS: Final = BIN_MS * _MS
+    from pyspark.sql import DataFrame, Row
 
 
 class Pause(NamedTuple):
@@ -30,23 +27,18 @@ class Pause(NamedTuple):
 
 
 class Traffic:
-    """Of one segment: frames that bridges `put` there, the last one's time, and those that the hub that
-    heard most heard."""
+    """The traffic of a segment: frames that bridges `put` there and the time of the last one, and those that
+    the hub that heard most heard."""
 
     def __init__(self) -> None:
         self.put = self.brought = self.last_ns = 0
 
-    @property
-    def served(self) -> bool:
-        """A segment that brings frames itself, and is given a few, has echoes and no service."""
-        return self.put > 0 and self.put * ECHOES_MOST >= self.brought
 
-
-def traffic(surveyed: "Iterable[Row]") -> dict[str, Traffic]:
-    """From the rows of `pipeline.survey.look`."""
+def traffic(taken: "Iterable[Row]") -> dict[str, Traffic]:
+    """From the rows of `pipeline.analysis.inventory.take`."""
     found: dict[str, Traffic] = defaultdict(Traffic)
     brought: dict[tuple[str, str, str], int] = defaultdict(int)
-    for row in surveyed:
+    for row in taken:
         if row.kind != Kind.FRAME:
             continue
         at = found[row.bus]
@@ -62,10 +54,12 @@ def traffic(surveyed: "Iterable[Row]") -> dict[str, Traffic]:
 def pauses(rows: "DataFrame", segments: Iterable[str], gap_ms: int = GAP_MS) -> "DataFrame":
     """Of these `segments`: where nobody put anything for `gap_ms`, and then somebody did."""
     put = frames(rows).where(on_bridge() & sent() & F.col("bus").isin(sorted(segments)))
-    bins = put.groupBy("bus", _bin()).agg(F.min("ts_ns").alias("end_ns"), F.max("ts_ns").alias("last_ns"))
+    each = put.groupBy("bus", bins(BIN_NS).alias("bin")).agg(
+        F.min("ts_ns").alias("end_ns"), F.max("ts_ns").alias("last_ns")
+    )
     in_time = Window.partitionBy("bus").orderBy("bin")
-    before = bins.select("bus", F.lag("last_ns").over(in_time).alias("start_ns"), "end_ns")
-    return before.where(F.col("end_ns") - F.col("start_ns") > gap_ms * _MS)
+    before = each.select("bus", F.lag("last_ns").over(in_time).alias("start_ns"), "end_ns")
+    return before.where(is_pause(F.col("end_ns") - F.col("start_ns"), gap_ms))
 
 
 def meanwhile(rows: "DataFrame", found: list[Pause]) -> "DataFrame":
@@ -73,25 +67,22 @@ def meanwhile(rows: "DataFrame", found: list[Pause]) -> "DataFrame":
     heard."""
     table = local_table(
         rows.sparkSession,
-        {"number": int, "from_bin": int, "to_bin": int},
-        [(n, -(-one.start_ns // _WIDTH_NS), one.end_ns // _WIDTH_NS) for n, one in enumerate(found)],
+        {"number": int, "start_ns": int, "end_ns": int},
+        [(n, one.start_ns, one.end_ns) for n, one in enumerate(found)],
     )
     time = F.col("ts_ns").between(min(p.start_ns for p in found), max(p.end_ns for p in found))
-    of_hub = frames(rows).where(received() & time).groupBy("bus", "gateway", "hub", _bin()).count()
+    came_then = frames(rows).where(received() & time)
+    of_hub = came_then.groupBy("bus", "gateway", "hub", bins(BIN_NS).alias("bin")).count()
     came = of_hub.groupBy("bus", "bin").agg(F.max("count").alias("n"))
-    inside = (F.col("bin") >= F.col("from_bin")) & (F.col("bin") < F.col("to_bin"))
+    inside = is_whole_bin(*map(F.col, ("bin", "start_ns", "end_ns")))
     return came.join(F.broadcast(table), inside).groupBy("number", "bus").agg(F.sum("n").alias("n"))
 
 
-def _bin() -> "Column":
-    return F.expr(f"ts_ns div {_WIDTH_NS}").alias("bin")
-
-
-def gaps(rows: "DataFrame", surveyed: "list[Row]", gap_ms: int = GAP_MS) -> list[Pause]:
+def gaps(rows: "DataFrame", taken: "list[Row]", gap_ms: int = GAP_MS) -> list[Pause]:
     """The pauses, to the end of the capture where nobody came back, in which frames were missed."""
-    seen = traffic(surveyed)
-    served = {name: one for name, one in seen.items() if one.served}
-    found = tails(surveyed, served, gap_ms)
+    seen = traffic(taken)
+    served = {name: one for name, one in seen.items() if is_served(one.put, one.brought)}
+    found = tails(taken, served, gap_ms)
     if served:
         found += [Pause(*row) for row in pauses(rows, served, gap_ms).collect()]
     if not found:
@@ -99,23 +90,20 @@ def gaps(rows: "DataFrame", surveyed: "list[Row]", gap_ms: int = GAP_MS) -> list
     came: dict[int, dict[str, int]] = defaultdict(dict)
     for row in meanwhile(rows, found).collect():
         came[row.number][row.bus] = row.n
-    return [pause for number, pause in enumerate(found) if missed(pause.segment, came[number])]
+    return [pause for number, pause in enumerate(found) if _are_missed(pause.segment, came[number])]
 
 
-def tails(surveyed: "Iterable[Row]", served: Mapping[str, Traffic], gap_ms: int) -> list[Pause]:
+def tails(taken: "Iterable[Row]", served: Mapping[str, Traffic], gap_ms: int) -> list[Pause]:
     """Segments onto which nobody put anything any more before the capture's end."""
-    times = [r.last_ns for r in surveyed if r.kind == Kind.FRAME and r.dir == Direction.RX]
-    end_ns = max(times, default=0) // _WIDTH_NS * _WIDTH_NS
+    times = [r.last_ns for r in taken if r.kind == Kind.FRAME and r.dir == Direction.RX]
+    end_ns = max(times, default=0) // BIN_NS * BIN_NS
     return [
         Pause(name, one.last_ns, end_ns)
         for name, one in served.items()
-        if end_ns - one.last_ns > gap_ms * _MS
+        if is_pause(end_ns - one.last_ns, gap_ms)
     ]
 
 
-def missed(segment: str, came: Mapping[str, int]) -> bool:
-    """Whether frames came on the busiest other segment, more than the segment itself brought (those were
-    not for it): else it was a quiet time."""
-    own = came.get(segment, 0)
+def _are_missed(segment: str, came: Mapping[str, int]) -> bool:
     others = max((n for name, n in came.items() if name != segment), default=0)
-    return max(0, others - own) >= max(MISSED_LEAST, own / ECHOES_MOST)
+    return bool(are_missed(others, came.get(segment, 0)))

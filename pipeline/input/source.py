@@ -6,7 +6,7 @@ sends frames.
     alerts.write.format("buscoupler").mode("append").option("pattern", "alert").save("tcp://127.0.0.1:5555")
 
 Reading is pruned by options, not by filters: with `pushFilters` Spark 4.3.0 gives wrong results, for what
-is planned once is shared by every query of one `load()` (tests/pipeline/test_source.py keeps the case).
+is planned once is shared by every query of one `load()` (tests/pipeline/input/test_source.py keeps the case).
 """
 
 import glob

@@ -1,8 +1,8 @@
-"""Whose fault it is: a frame that did not add up, from how often each hub saw it. Pure Python.
+"""Explanations of frames that did not add up, from how often each hub saw them. Pure Python.
 
-Thousands of frames go wrong in a few dozen ways: frames whose hubs counted the same have the same
-explanation, so it is worked out once for each way (`pipeline.jobs.audit` finds them and joins the answer
-back).
+Thousands of frames have a few dozen fault patterns: frames whose hubs counted the same have the same
+explanation, so it is worked out once for each pattern (`pipeline.analysis.audit` finds these, and joins the
+answers to the frames).
 """
 
 from collections import defaultdict
@@ -21,7 +21,7 @@ LOST: Final = "lost"
 Hub = tuple[str, str]
 """Gateway and name."""
 Routes = Mapping[tuple[str, int], frozenset[str]]
-"""The segments that frames of a home and first token reach (`pipeline.expected`), by name."""
+"""The segments that frames of a home and first token reach (`pipeline.analysis.expected`), by name."""
 
 
 class Seen(NamedTuple):
@@ -33,7 +33,7 @@ class Seen(NamedTuple):
     n: int
 
 
-class Ways(NamedTuple):
+class Paths(NamedTuple):
     """Who puts frames onto which segment, and which segments lie between bridges of different names."""
 
     carriers: frozenset[tuple[Hub, str]]
@@ -109,14 +109,14 @@ class Evidence:
 
 
 def evidence(
-    seen: Iterable[Seen], target: str, segments: Mapping[str, Segment], ways: Ways
+    seen: Iterable[Seen], target: str, segments: Mapping[str, Segment], paths: Paths
 ) -> dict[Hub, Evidence]:
     found: dict[Hub, Evidence] = defaultdict(Evidence)
     for one in seen:
         at, here = found[one.hub], one.segment == target
         if one.dir == Direction.TX:
             at.put += one.n * here
-            at.passed += one.n * (not here and one.segment in ways.wires)
+            at.passed += one.n * (not here and one.segment in paths.wires)
         elif not here:
             at.held += one.n
             at.heard += one.n * (segments[one.segment].delivered > 0)
@@ -130,11 +130,11 @@ def surplus(target: str, count: int, found: Mapping[Hub, Evidence], is_home: boo
     )
 
 
-def losses(target: str, lost: int, found: Mapping[Hub, Evidence], ways: Ways) -> list[Fault]:
+def losses(target: str, lost: int, found: Mapping[Hub, Evidence], paths: Paths) -> list[Fault]:
     """How much of a loss is whose, in this order: what a carrier of the segment held and did not put; what
     was sent towards the carriers and did not come; what no bridge took; the rest was lost before (and is
     told there)."""
-    carriers = {hub: one for hub, one in found.items() if (hub, target) in ways.carriers}
+    carriers = {hub: one for hub, one in found.items() if (hub, target) in paths.carriers}
     bridges = {hub: one for hub, one in found.items() if hub[1].startswith(BRIDGE)}
     heard_by_others = any(one.heard for hub, one in bridges.items() if hub not in carriers)
     holders = [hub for hub, one in carriers.items() if one.short]
@@ -160,7 +160,7 @@ def losses(target: str, lost: int, found: Mapping[Hub, Evidence], ways: Ways) ->
 
 
 def explain(
-    seen: Iterable[Seen], first: str, token: int, routes: Routes, ways: Ways
+    seen: Iterable[Seen], first: str, token: int, routes: Routes, paths: Paths
 ) -> tuple[int, list[Fault]]:
     """How many frames entered, and what went wrong with them."""
     seen = list(seen)
@@ -168,9 +168,9 @@ def explain(
     home = homes(segments, first)
     faults: list[Fault] = []
     for target, difference in balance(segments, home, token, routes).items():
-        found = evidence(seen, target, segments, ways)
+        found = evidence(seen, target, segments, paths)
         if difference < 0:
-            faults += losses(target, -difference, found, ways)
+            faults += losses(target, -difference, found, paths)
         else:
             faults.append(surplus(target, difference, found, target in home))
     return sum(home.values()), faults

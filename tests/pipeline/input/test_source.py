@@ -16,7 +16,7 @@ from bus.wire.envelope import Envelope, wrap
 from bus.wire.frame import pack
 from bus.wire.pattern import Pattern
 from capture import pcapng
-from pipeline.source import Buscoupler
+from pipeline.input.source import Buscoupler
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

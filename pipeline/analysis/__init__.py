@@ -1,0 +1,1 @@
+"""The analysis of captures: DataFrames in and out, the rules they share, and explanations in plain Python."""

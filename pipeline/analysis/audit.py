@@ -1,0 +1,349 @@
+"""Of every frame that entered: did each other segment get it exactly once, and its own not at all?
+
+All frames are summed up in one pass, with numbers only; what they usually add up to is learned from them
+(`pipeline.analysis.expected`), and frames that add up to anything else are *suspects*. Only these, a few in a
+thousand, are counted hub by hub. Those whose hubs counted the same went wrong in the same way, which is
+explained once (`pipeline.analysis.explain`), and the answer joined back.
+
+A frame is known by its envelope where every row has one. In a capture where some rows have none it is
+known by its content: equal contents within a window are one *episode*, in which counts are compared, in
+order.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from pyspark.sql import Window
+from pyspark.sql import functions as F
+
+from pipeline.analysis import inventory
+from pipeline.analysis.expected import ENVELOPED_UNIT, SEGMENTS_A_WORD, SENT_UNIT, Expected, learn
+from pipeline.analysis.explain import (
+    AT_SENDER,
+    IN_BRIDGE,
+    LOST,
+    NO_BRIDGE,
+    ON_THE_WAY,
+    Fault,
+    Seen,
+    explain,
+)
+from pipeline.analysis.frames import (
+    content,
+    envelope,
+    first_token,
+    frames,
+    local_table,
+    on_bridge,
+    received,
+    sent,
+)
+from pipeline.analysis.gaps import Pause, gaps
+from pipeline.analysis.inventory import Places
+from pipeline.engine.cache import cached
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, Row
+
+WINDOW_MS: Final = 2000
+BROADCAST_MOST: Final = 2_000_000
+"""Suspects of which a hash table in each worker is small."""
+
+_LATE: Final = 1 << 60
+_FAULT_PATTERN: Final = ("fault_pattern", "first", "token")
+_FAULT: Final = {
+    "fault_pattern": int, "first": str, "token": int, "segment": str, "kind": str, "stage": str,
+    "gateway": str, "hub": str, "count": int,
+}  # fmt: skip
+_FINDING: Final = (
+    "ts_ns", "kind", "stage", "segment", "gateway", "hub", "count", "matched", "origin", "seq", "token",
+    "key", "episode", "last_ns",
+)  # fmt: skip
+
+
+class Audit(NamedTuple):
+    """`summary`: findings by kind, stage and place. `findings`: one row for each bad frame and segment.
+
+    `ledger`: what the bridges' own ledgers say they dropped. `totals`: frames, by how they were matched.
+    `capture`: what the recorders themselves missed.
+    """
+
+    totals: "DataFrame"
+    summary: "DataFrame"
+    findings: "DataFrame"
+    ledger: "DataFrame"
+    capture: "DataFrame"
+
+
+class FaultPattern(NamedTuple):
+    """Counts that went wrong alike: the `episodes` that have them, the frames that `entered`, the faults."""
+
+    fault_pattern: int
+    first: str
+    token: int
+    episodes: int
+    entered: int
+    faults: list[Fault]
+
+
+def keyed(rows: "DataFrame", at: Places) -> "DataFrame":
+    """Rows that tell of a frame entering, received by a bridge or put onto a segment by one, with its `key`
+    and the number of its `segment`."""
+    wanted = with_key(rows, at)
+    if at.words == 1:  # to compare a few names takes half the time of a join
+        return wanted.withColumn("segment", _number(at.segments))
+    numbers = local_table(
+        rows.sparkSession, {"bus": str, "segment": int}, [(name, n) for n, name in enumerate(at.segments)]
+    )
+    return wanted.join(F.broadcast(numbers), "bus")
+
+
+def _number(segments: Sequence[str]) -> "Column":
+    number = F.lit(None).cast("bigint")
+    for n, name in enumerate(segments):
+        number = F.when(F.col("bus") == name, F.lit(n).cast("bigint")).otherwise(number)
+    return number
+
+
+def with_key(rows: "DataFrame", at: Places) -> "DataFrame":
+    """`keyed`, without the segment's number."""
+    key = envelope() if at.by_envelope else content()
+    return frames(rows).where(received() | on_bridge()).withColumn("key", key)
+
+
+def sums(keyed_rows: "DataFrame", at: Places) -> "DataFrame":
+    """One row for each key: `words`, `rows`, `token` (see `pipeline.analysis.expected`)."""
+    unit = F.when(sent(), F.lit(SENT_UNIT)).otherwise(F.lit(1)) + F.when(
+        F.col("origin").isNull(), F.lit(0)
+    ).otherwise(F.lit(ENVELOPED_UNIT))
+    masks = [F.bit_or(_in_word(n, at.words)).alias(f"word{n}") for n in range(at.words)]
+    return keyed_rows.groupBy("key").agg(
+        *masks,
+        F.sum(unit).alias("rows"),
+        F.max(first_token()).alias("token"),
+    )
+
+
+def _in_word(number: int, words: int) -> "Column":
+    """The bit of a row's segment, 0 if it is in another word."""
+    inside = F.lit(SEGMENTS_A_WORD) * number
+    shift = F.col("segment") - inside + F.when(sent(), F.lit(SEGMENTS_A_WORD)).otherwise(F.lit(0))
+    bit = F.call_function("shiftleft", F.lit(1).cast("bigint"), shift.cast("int"))
+    if words == 1:
+        return bit
+    here = F.col("segment").between(inside, inside + SEGMENTS_A_WORD - 1)
+    return F.when(here, bit).otherwise(F.lit(0).cast("bigint"))
+
+
+def signatures(frame_sums: "DataFrame", at: Places) -> "DataFrame":
+    """How many keys add up to the same; the few rows that `pipeline.analysis.expected.learn` takes."""
+    columns = [*(f"word{n}" for n in range(at.words)), "rows", "token"]
+    return frame_sums.groupBy(*columns).agg(F.count(F.lit(1)).alias("count"))
+
+
+def suspects(frame_sums: "DataFrame", expected: Expected, at: Places) -> "DataFrame":
+    """Keys of frames that do not add up to what is typical."""
+    names = [*(f"word{n}" for n in range(at.words)), "rows", "token"]
+    table = [[*one.words, one.rows, one.token] for one in expected.typical]
+    typical = local_table(frame_sums.sparkSession, dict.fromkeys(names, int), table)
+    return frame_sums.join(F.broadcast(typical), names, "left_anti").select("key")
+
+
+def episodes(keyed_rows: "DataFrame", suspect: "DataFrame", window_ns: int) -> "DataFrame":
+    """The suspects' rows, equal contents told apart: a new `episode` after silence for the window."""
+    picked = keyed_rows.join(suspect, "key", "left_semi")
+    in_time = Window.partitionBy("key").orderBy("ts_ns")
+    fresh = F.col("ts_ns") - F.lag("ts_ns").over(in_time) > window_ns
+    return picked.withColumn("fresh", F.coalesce(fresh.cast("int"), F.lit(0))).withColumn(
+        "episode", F.sum("fresh").over(in_time)
+    )
+
+
+def counted(rows: "DataFrame") -> "DataFrame":
+    """For each episode, hub, segment and direction: `n` messages, of which the busiest peer's count.
+
+    A segment with several peers (I2C targets, dialled-in boards) gets a frame once for each of them: that
+    is once.
+    """
+    place = ("key", "episode", "gateway", "hub", "bus", "dir")
+    by_peer = rows.groupBy(*place, F.xxhash64("peer").alias("peer")).agg(
+        F.count(F.lit(1)).alias("n"),
+        F.min("ts_ns").alias("first_ns"),
+        F.max("ts_ns").alias("last_ns"),
+        F.count("origin").alias("enveloped"),
+        F.max("origin").alias("origin"),
+        F.max("seq").alias("seq"),
+        F.max(first_token()).alias("token"),
+    )
+    return by_peer.groupBy(*place).agg(
+        F.when(sent(), F.max("n")).otherwise(F.sum("n")).alias("n"),
+        F.min("first_ns").alias("first_ns"),
+        F.max("last_ns").alias("last_ns"),
+        F.sum("enveloped").alias("enveloped"),
+        F.sum("n").alias("all"),
+        F.max("origin").alias("origin"),
+        F.max("seq").alias("seq"),
+        F.max("token").alias("token"),
+    )
+
+
+def summarised(counts: "DataFrame", known: "Iterable[str]") -> "DataFrame":
+    """Add to each count the summary of its episode: `fault_pattern` (64 bits of its counts), `first` (who
+    heard it first, of the `known` homes if one did), times, envelope; `lead` marks one row of each."""
+    whole = Window.partitionBy("key", "episode")
+    one = F.xxhash64("gateway", "hub", "bus", "dir", "n")
+    heard_ns = F.when(received(), F.col("first_ns"))
+    order = heard_ns + F.when(F.col("bus").isin(sorted(known)), F.lit(0)).otherwise(F.lit(_LATE))
+    return counts.withColumn("one", one).select(
+        "key", "episode", "gateway", "hub", "bus", "dir", "n",
+        F.bit_xor("one").over(whole).alias("fault_pattern"),
+        F.coalesce(F.min_by("bus", order).over(whole), F.lit("")).alias("first"),
+        F.min(heard_ns).over(whole).alias("ts_ns"),
+        *(F.max(name).over(whole).alias(name) for name in ("last_ns", "origin", "seq", "token")),
+        _matched(F.sum("enveloped").over(whole), F.sum("all").over(whole)).alias("matched"),
+        (F.col("one") == F.min("one").over(whole)).alias("lead"),
+    )  # fmt: skip
+
+
+def _matched(enveloped: "Column", every: "Column") -> "Column":
+    """How a frame's rows were brought together: by `enveloped` of `every` one of them."""
+    return (
+        F.when(enveloped == 0, F.lit("content"))
+        .when(enveloped == every, F.lit("envelope"))
+        .otherwise(F.lit("content, envelope on trunks"))
+    )
+
+
+def fault_patterns(episode_rows: "DataFrame") -> "DataFrame":
+    """Reduce episodes to fault patterns, a few dozen as a rule: hub by hub, with the `episodes` of each."""
+    return episode_rows.groupBy(*_FAULT_PATTERN, "gateway", "hub", "bus", "dir").agg(
+        F.max("n").alias("n"), F.count(F.lit(1)).alias("episodes")
+    )
+
+
+def explained(found: "Iterable[Row]", expected: Expected, at: Places) -> list[FaultPattern]:
+    """From the rows of `fault_patterns`."""
+    name = at.segments
+    routes = {(name[h], token): frozenset(name[s] for s in to) for (h, token), to in expected.routes.items()}
+    seen: dict[tuple[int, str, int], list[Row]] = defaultdict(list)
+    for row in found:
+        seen[row.fault_pattern, row.first, row.token].append(row)
+    result = []
+    for key, rows in seen.items():
+        counts = [Seen((row.gateway, row.hub), row.bus, row.dir, row.n) for row in rows]
+        _, first, token = key
+        result.append(FaultPattern(*key, rows[0].episodes, *explain(counts, first, token, routes, at.paths)))
+    return result
+
+
+def named(episode_rows: "DataFrame", explanations: list[FaultPattern]) -> "DataFrame":
+    """Findings as users read them: one for each episode and fault."""
+    table = [
+        (w.fault_pattern, w.first, w.token, f.segment, f.kind, f.stage, *(f.hub or (None, None)), f.n)
+        for w in explanations
+        for f in w.faults
+    ]
+    faults = local_table(episode_rows.sparkSession, _FAULT, table)
+    episode = episode_rows.where("lead").drop("gateway", "hub", "bus", "dir", "n")
+    return episode.join(F.broadcast(faults), list(_FAULT_PATTERN)).select(*_FINDING)
+
+
+def in_gaps(findings: "DataFrame", dead: list[Pause], slack_ns: int = 10_000_000) -> "DataFrame":
+    """Losses while nobody put anything onto the segment are due to that: their stage becomes NO_BRIDGE."""
+    table = [(one.segment, one.start_ns - slack_ns, one.end_ns + slack_ns, True) for one in dead]
+    columns = {"segment": str, "from_ns": int, "to_ns": int, "dead": bool}
+    when = local_table(findings.sparkSession, columns, table)
+    inside = (
+        (findings.segment == when.segment)
+        & (findings.ts_ns <= when.to_ns)
+        & (findings.last_ns >= when.from_ns)
+    )
+    joined = findings.join(
+        F.broadcast(when),
+        inside & (findings.kind == LOST) & findings.stage.isin(ON_THE_WAY, AT_SENDER),
+        "left",
+    )
+    is_dead = F.col("dead").isNotNull()
+    other = {
+        "stage": F.when(is_dead, F.lit(NO_BRIDGE)).otherwise(findings.stage),
+        "gateway": F.when(~is_dead, findings.gateway),
+        "hub": F.when(~is_dead, findings.hub),
+    }
+    return joined.select(*(other.get(name, findings[name]).alias(name) for name in _FINDING))
+
+
+def summary(findings: "DataFrame") -> "DataFrame":
+    """By kind, stage, segment, bridge and way of matching: how many, from when to when."""
+    return (
+        findings.groupBy("kind", "stage", "segment", "gateway", "hub", "matched")
+        .agg(F.sum("count").alias("count"), F.min("ts_ns").alias("first_ns"), F.max("ts_ns").alias("last_ns"))
+        .orderBy("kind", "stage", "segment", "gateway", "hub", "matched")
+    )
+
+
+def agreement(findings: "DataFrame", ledgers: "DataFrame") -> "DataFrame":
+    """For each bridge and segment: frames that the traffic misses there, beside what its ledger dropped
+    there.
+
+    `traffic`: lost in the bridge on the way to the segment, or at the sender (nobody heard what it sent).
+    What a queue drops after it was handed over is in the ledger alone where nobody listens behind it.
+    """
+    lost = findings.where((F.col("kind") == LOST) & F.col("stage").isin(AT_SENDER, IN_BRIDGE))
+    of_frame = lost.groupBy("gateway", "hub", "stage", "key", "ts_ns").agg(
+        F.max("count").alias("once"), F.sum("count").alias("all")
+    )
+    none = F.lit(0).cast("bigint")
+    missed = of_frame.select(
+        "gateway", "hub", none.alias("ledger"),
+        F.when(F.col("stage") == AT_SENDER, F.col("once")).otherwise(none).alias("at_sender"),
+        F.when(F.col("stage") == IN_BRIDGE, F.col("all")).otherwise(none).alias("in_bridge"),
+    )  # fmt: skip
+    dropped = ledgers.where("dir = 1").select(
+        "gateway", "hub", F.col("count").alias("ledger"), none.alias("at_sender"), none.alias("in_bridge")
+    )
+    sums = (F.sum(name).alias(name) for name in ("ledger", "at_sender", "in_bridge"))
+    return dropped.unionByName(missed).groupBy("gateway", "hub").agg(*sums).orderBy("gateway", "hub")
+
+
+def audit(rows: "DataFrame", window_ms: int = WINDOW_MS) -> Audit:
+    """Audit a capture. Small tables are collected: the inventory, the sums of frames, the fault patterns."""
+    spark = rows.sparkSession
+    taken = inventory.take(rows)
+    at = inventory.as_places(taken)
+    frame_sums = cached(sums(keyed(rows, at), at))
+    known = signatures(frame_sums, at).collect()
+    expected = learn(known, at.words)
+    wrong = sum(row["count"] for row in known) - sum(one.frames for one in expected.typical)
+    suspect = suspects(frame_sums, expected, at)
+    if wrong < BROADCAST_MOST:
+        suspect = F.broadcast(suspect)
+    homes = {at.segments[home] for home, _ in expected.routes}
+    counts = counted(episodes(with_key(rows, at), suspect, window_ms * 1_000_000))
+    episode_rows = cached(summarised(counts, homes))
+    with ThreadPoolExecutor(1) as beside:
+        dead = beside.submit(gaps, rows, taken if wrong else [])
+        explanations = explained(fault_patterns(episode_rows).collect() if wrong else [], expected, at)
+        findings = cached(in_gaps(named(episode_rows, explanations), dead.result()))
+    return Audit(
+        totals(rows, expected, explanations),
+        summary(findings),
+        findings,
+        local_table(spark, inventory.LEDGER, inventory.ledger(taken)),
+        local_table(spark, inventory.CAPTURE, inventory.uncaptured(taken)),
+    )
+
+
+def totals(rows: "DataFrame", expected: Expected, explanations: list[FaultPattern]) -> "DataFrame":
+    """Frames that entered: those without fault, by what they add up to, and the suspects counted one by
+    one."""
+    clean = sum(one.frames for one in expected.typical)
+    enveloped = sum(one.frames for one in expected.typical if one.is_enveloped())
+    none = sum(one.frames for one in expected.typical if not one.rows // ENVELOPED_UNIT)
+    looked_at = sum(one.episodes * one.entered for one in explanations)
+    table = {
+        "frames": looked_at + clean, "typical": clean, "looked_at": looked_at,
+        "by_envelope": enveloped, "by_content": none, "by_both": clean - enveloped - none,
+    }  # fmt: skip
+    return local_table(rows.sparkSession, dict.fromkeys(table, int), [list(table.values())])

@@ -1,0 +1,125 @@
+"""Service gaps and takeovers, from the traffic alone: who puts frames onto a segment, and since when
+nobody does.
+
+Bridges of one name on several gateways are candidates for one service (DESIGN section 6), so a service is
+a bridge's name, a segment, and the first token of what it carries.
+"""
+
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import Window
+from pyspark.sql import functions as F
+
+from pipeline.analysis.frames import bins, first_token, frames, on_bridge, received, sent
+from pipeline.analysis.service import BIN_NS, GAP_MS, are_missed, is_pause, is_served, is_whole_bin
+from pipeline.engine.cache import cached
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+_EVENT: Final = ("bus", "hub", "token", "from", "to", "start_ns", "end_ns", "gap_ns")
+
+
+def activity(rows: "DataFrame", token: "Column") -> "DataFrame":
+    """How many frames each hub received from and put onto each segment in each bin of time; first and
+    last."""
+    return (
+        frames(rows)
+        .withColumn("token", token)
+        .groupBy("bus", "hub", "token", "gateway", "dir", bins(BIN_NS).alias("bin"))
+        .agg(F.count(F.lit(1)).alias("n"), F.min("ts_ns").alias("start_ns"), F.max("ts_ns").alias("end_ns"))
+    )
+
+
+def service(active: "DataFrame") -> "DataFrame":
+    """Find which gateway's bridges serve each segment in each bin."""
+    put = active.where(on_bridge() & sent())
+    given = put.groupBy("bus", "token").agg(F.sum("n").alias("given"))
+    of_hub = active.where(received()).groupBy("bus", "token", "gateway", "hub").agg(F.sum("n").alias("n"))
+    brought = of_hub.groupBy("bus", "token").agg(F.max("n").alias("brought"))
+    both = given.join(brought, ["bus", "token"], "left")
+    echoes = both.where(~is_served(F.col("given"), F.coalesce("brought", F.lit(0))))
+    return put.drop("dir", "n").join(
+        F.broadcast(echoes.select("bus", "token")), ["bus", "token"], "left_anti"
+    )
+
+
+def heard(active: "DataFrame") -> "DataFrame":
+    """Frames received, by segment and bin: the most that one hub heard."""
+    return active.where(received()).groupBy("bus", "token", "bin").agg(F.max("n").alias("n"))
+
+
+def runs(served: "DataFrame", gap_ms: int) -> "DataFrame":
+    """Each gateway's unbroken times of service: it put something at least every `gap_ms`."""
+    own = Window.partitionBy("bus", "hub", "token", "gateway").orderBy("bin")
+    pause = is_pause(F.col("start_ns") - F.lag("end_ns").over(own), gap_ms)
+    numbered = served.withColumn("new", F.coalesce(pause.cast("int"), F.lit(0))).withColumn(
+        "run", F.sum("new").over(own)
+    )
+    return numbered.groupBy("bus", "hub", "token", "gateway", "run").agg(
+        F.min("start_ns").alias("start_ns"), F.max("end_ns").alias("end_ns")
+    )
+
+
+def breaks(run: "DataFrame", came: "DataFrame", gap_ms: int) -> "DataFrame":
+    """Where a service paused for `gap_ms`, or went to another gateway; to the end of the capture, if it
+    stayed away.
+
+    Gateways that serve side by side, as on a trunk which all share, do not take over from each other.
+    """
+    ends = came.agg((F.max("bin") * BIN_NS).alias("start_ns"))
+    closing = (
+        run.groupBy("bus", "hub", "token").agg(F.max("end_ns").alias("last")).crossJoin(F.broadcast(ends))
+    )
+    tail = closing.where("start_ns > last").select(
+        "bus",
+        "hub",
+        "token",
+        F.lit(None).cast("string").alias("gateway"),
+        "start_ns",
+        F.col("start_ns").alias("end_ns"),
+    )
+    in_time = Window.partitionBy("bus", "hub", "token").orderBy("start_ns", "end_ns")
+    before = F.max(F.struct("end_ns", "gateway")).over(in_time.rowsBetween(Window.unboundedPreceding, -1))
+    joined = run.drop("run").unionByName(tail).withColumn("before", before).where("before is not null")
+    gap = F.col("start_ns") - F.col("before.end_ns")
+    taken = (
+        ~F.col("gateway").eqNullSafe(F.col("before.gateway"))
+        & is_pause(gap, -gap_ms)
+        & F.col("gateway").isNotNull()
+    )
+    return joined.where(is_pause(gap, gap_ms) | taken).select(
+        "bus", "hub", "token", F.col("before.gateway").alias("from"), F.col("gateway").alias("to"),
+        F.col("before.end_ns").alias("start_ns"), F.col("start_ns").alias("end_ns"), gap.alias("gap_ns"),
+    )  # fmt: skip
+
+
+def proven(found: "DataFrame", came: "DataFrame") -> "DataFrame":
+    """`found` with `meanwhile`: frames that came on the busiest other segment, less those that the
+    segment itself brought (they were not for it). Quiet times are left out."""
+    other = came.select(F.col("bus").alias("other"), F.col("token").alias("its"), "bin", "n")
+    inside = (F.col("its") == F.col("token")) & is_whole_bin(*map(F.col, ("bin", "start_ns", "end_ns")))
+    keys = ["bus", "hub", "token", "start_ns", "end_ns"]
+    own = F.col("other") == F.col("bus")
+    counted = (
+        F.broadcast(found.select(*keys)).join(other, inside)
+        .groupBy(*keys, "other").agg(F.sum("n").alias("n"))
+        .groupBy(*keys).agg(
+            F.max(F.when(~own, F.col("n"))).alias("others"), F.max(F.when(own, F.col("n"))).alias("own")
+        )
+    )  # fmt: skip
+    others, brought = (F.coalesce(name, F.lit(0)) for name in ("others", "own"))
+    meanwhile = F.greatest(others - brought, F.lit(0))
+    joined = found.join(counted, keys, "left")
+    taken = F.col("to").isNotNull() & (F.col("to") != F.col("from"))
+    shown = joined.where(taken | are_missed(others, brought))
+    return shown.withColumn("meanwhile", meanwhile).select(*_EVENT, "meanwhile")
+
+
+def failovers(rows: "DataFrame", by_pattern: bool = True, gap_ms: int = GAP_MS) -> "DataFrame":
+    """Takeovers (`from` is not `to`) and service gaps (`to` is null: nobody came), in order of time."""
+    token = first_token() if by_pattern else F.lit(-1).cast("bigint")
+    active = cached(activity(rows, token))
+    came = heard(active)
+    found = cached(breaks(runs(service(active), gap_ms), came, gap_ms))
+    return proven(found, came).orderBy("start_ns", "bus", "hub", "token")

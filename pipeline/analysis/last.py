@@ -1,0 +1,50 @@
+"""The last value of each pattern."""
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+
+from pipeline.analysis.frames import frames, on_bridge, received
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_KEYS = ("pattern", "near")
+
+
+def newest(rows: "DataFrame", again: bool = False) -> "DataFrame":
+    """For each pattern, and for bridges (`near` 0) and hubs of one segment (1) apart, the latest row
+    received.
+
+    `again`: `rows` are results of this function, to be brought together. Two steps with numbers only: the
+    latest time of each, then the row that has it.
+    """
+    came = rows if again else _received(rows)
+    times = came.groupBy(*_KEYS).agg(F.max("ts_ns").alias("ts_ns"), F.sum("rows").alias("all"))
+    found = came.join(times, [*_KEYS, "ts_ns"]).dropDuplicates(list(_KEYS))
+    return found.withColumn("rows", F.col("all")).drop("all")
+
+
+def _received(rows: "DataFrame") -> "DataFrame":
+    came = frames(rows).where(received() & F.col("tokens").isNotNull())
+    near = F.when(on_bridge(), F.lit(0)).otherwise(F.lit(1))
+    one = F.lit(1).cast("bigint")
+    return came.select(
+        F.xxhash64("tokens").alias("pattern"), near.alias("near"),
+        "ts_ns", "tokens", "gateway", "bus", "payload", one.alias("rows"),
+    )  # fmt: skip
+
+
+def nearest(found: "DataFrame") -> "DataFrame":
+    """Of the rows that `newest` found for a pattern, the one nearest to where its frame entered.
+
+    A frame crosses several gateways, each with its own clock; a hub of the segment itself hears it first.
+    """
+    best = found.groupBy("pattern").agg(F.max("near").alias("near"))
+    return found.join(best, list(_KEYS)).select("tokens", "ts_ns", "gateway", "bus", "payload", "rows")
+
+
+def last(rows: "DataFrame") -> "DataFrame":
+    """One row a pattern: tokens, when and where its latest frame was received, its payload, how many rows
+    came."""
+    return nearest(newest(rows)).orderBy("tokens")

@@ -1,0 +1,118 @@
+"""How much travels: by segment, pattern prefix and window of time; who talks most; how full the media are."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import functions as F
+
+from pipeline.analysis.frames import bins, frames, local_table, on_bridge, received, sent
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+
+def prefix(depth: int) -> "list[Column]":
+    """The first tokens as columns token1, token2 ...; null where a frame has fewer."""
+    return [F.try_element_at("tokens", F.lit(n)).alias(f"token{n}") for n in range(1, depth + 1)]
+
+
+def seen(rows: "DataFrame", seconds: float, depth: int) -> "DataFrame":
+    """What each hub received from and put onto each segment, by window `w` and prefix. Batches of it add
+    up."""
+    return (
+        frames(rows)
+        .select(
+            "bus",
+            "gateway",
+            "hub",
+            "dir",
+            "message_bytes",
+            *prefix(depth),
+            bins(_width_ns(seconds)).alias("w"),
+        )
+        .groupBy("w", "bus", "gateway", "hub", "dir", *_tokens(depth))
+        .agg(F.count(F.lit(1)).alias("n"), F.sum("message_bytes").alias("bytes"))
+    )
+
+
+def _width_ns(seconds: float) -> int:
+    return max(1, int(seconds * 1e9))
+
+
+def _tokens(depth: int) -> list[str]:
+    return [f"token{n}" for n in range(1, depth + 1)]
+
+
+def best(parts: "DataFrame", seconds: float, depth: int) -> "DataFrame":
+    """For each window, segment and prefix: frames and bytes that the segment `brought` and that were
+    `put` onto it.
+
+    What a segment brought several hubs may have heard: the one who heard most counts. What bridges put
+    adds up.
+    """
+    keys = ["w", "bus", *_tokens(depth)]
+    of_hub = parts.groupBy(*keys, "gateway", "hub", "dir").agg(
+        F.sum("n").alias("n"), F.sum("bytes").alias("bytes")
+    )
+    put = sent() & on_bridge()
+    counted = of_hub.groupBy(*keys).agg(
+        F.max(F.when(received(), F.col("n")).otherwise(0)).alias("brought"),
+        F.max(F.when(received(), F.col("bytes")).otherwise(0)).alias("brought_bytes"),
+        F.sum(F.when(put, F.col("n")).otherwise(0)).alias("put"),
+        F.sum(F.when(put, F.col("bytes")).otherwise(0)).alias("put_bytes"),
+    )
+    start = (F.col("w") * _width_ns(seconds)).alias("start_ns")
+    return counted.select(start, "bus", *_tokens(depth), *_MEASURES)
+
+
+_MEASURES: Final = ("brought", "brought_bytes", "put", "put_bytes")
+
+
+def rates(rows: "DataFrame", seconds: float = 10.0, depth: int = 1) -> "DataFrame":
+    """`best` of what the hubs have `seen`."""
+    return best(seen(rows, seconds, depth), seconds, depth)
+
+
+def by_prefix(windows: "DataFrame", depth: int = 1) -> "DataFrame":
+    """The windows added up: the whole capture by segment and prefix, busiest first."""
+    total = windows.groupBy("bus", *_tokens(depth)).agg(*(F.sum(name).alias(name) for name in _MEASURES))
+    return total.orderBy(F.desc(F.col("brought") + F.col("put")), "bus", *_tokens(depth))
+
+
+def talkers(rows: "DataFrame", count: int = 10) -> "DataFrame":
+    """The peers that brought most, by gateway and segment."""
+    return (
+        frames(rows)
+        .where(received())
+        .groupBy("gateway", "hub", "bus", "peer")
+        .agg(F.count(F.lit(1)).alias("frames"), F.sum("message_bytes").alias("bytes"))
+        .orderBy(F.desc("frames"), "gateway", "hub", "bus", "peer")
+        .limit(count)
+    )
+
+
+def media(
+    windows: "DataFrame", seconds: float = 10.0, capacity: Mapping[str, float] | None = None
+) -> "DataFrame":
+    """How full each segment is: bytes a second on average and in the fullest window, and `used` of its
+    capacity.
+
+    By prefix the greater of what was brought and what was put: on a wire they are the same frames, and
+    elsewhere frames of a pattern as a rule go one way.
+    """
+    table = local_table(windows.sparkSession, {"bus": str, "capacity": float}, list((capacity or {}).items()))
+    one = windows.groupBy("bus", "start_ns").agg(F.sum(_carried()).alias("bytes"))
+    span = (F.max("start_ns") - F.min("start_ns")) / 1e9 + seconds
+    of_bus = one.groupBy("bus").agg(
+        (F.sum("bytes") / span).alias("bytes_per_s"), (F.max("bytes") / seconds).alias("peak_bytes_per_s")
+    )
+    joined = of_bus.join(F.broadcast(table), "bus", "left")
+    return (
+        joined.withColumn("used", F.col("peak_bytes_per_s") / F.col("capacity"))
+        .drop("capacity")
+        .orderBy("bus")
+    )
+
+
+def _carried() -> "Column":
+    return F.greatest("brought_bytes", "put_bytes")

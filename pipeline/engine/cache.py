@@ -1,0 +1,29 @@
+"""Tables that a job needs twice: persisted, or written to a file where an engine persists nothing."""
+
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_CHECKPOINT: Final = "buscoupler.checkpoint"
+
+_cached: "Final[list[DataFrame]]" = []
+
+
+def write_down(spark: "SparkSession") -> None:
+    """Let `cached` write files in this session: on Sail, which has no `persist`."""
+    spark.conf.set(_CHECKPOINT, "true")
+
+
+def cached(frame: "DataFrame") -> "DataFrame":
+    """Work out `frame` once. Call `release` at the end: a resident server persists beyond a session."""
+    if frame.sparkSession.conf.get(_CHECKPOINT, "") == "true":
+        return frame.localCheckpoint()
+    _cached.append(frame)
+    return frame.persist()
+
+
+def release() -> None:
+    """Let go of all that is `cached`."""
+    while _cached:
+        _cached.pop().unpersist()

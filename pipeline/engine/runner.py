@@ -1,0 +1,149 @@
+"""The runner: opens a session and the capture for a job, shows its tables, and makes its exit status."""
+
+import argparse
+import json
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, nullcontext
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from capture.files import listed
+from pipeline.engine import sail, session
+from pipeline.engine.jvm import Jvm
+from pipeline.engine.sail import Sail
+from pipeline.errors import PipelineError
+from pipeline.input import read
+from pipeline.jobs.record import Job, OpenCapture, Table
+from pipeline.output.names import Names, labelled, named, tokens_in
+from pipeline.output.tables import Progress, text
+
+if TYPE_CHECKING:
+    from pyspark.sql import Row
+
+QUICK_BYTES: Final = 256 << 20
+"""Below this much Parquet a job is over before thorough compilation would pay."""
+
+_NO_ROOM: Final = "Failed to allocate"  # Sail's joins need all of one side in memory
+
+ROWS_MOST: Final = 1_000_000
+"""Shown of a table. A sort with a bound needs no pass of its own to divide the range."""
+
+
+def run(job: Job, options: argparse.Namespace) -> int:
+    """Run a job. Returns its exit status: 1 if there is a row in one of its tables of faults."""
+    if job.process is not None:
+        return job.process(options)
+    with opened(job, options) as capture:
+        capture.tell(f"{job.name}: {_size(capture.directory)}")
+        if job.run is not None:
+            return job.run(options, capture)
+        return show(job, options, capture)
+
+
+@contextmanager
+def opened(job: Job, options: argparse.Namespace) -> Iterator[OpenCapture]:
+    """Open a session and the capture, whose files are looked at while the engine starts."""
+    tell = Progress(options.quiet)
+    where = read.root(options.directory)
+    on_sail = session.choose(options, "sail" in job.engines, here=not read.is_remote(where))
+    if on_sail:
+        tell("on Sail (on Spark: --master 'local[*]')")
+    local = session.start(options, quick=_is_small(where))
+    if isinstance(local, Jvm):
+        tell("starting Spark on this machine")
+    try:
+        if not read.is_remote(where):
+            read.check(where)
+    except BaseException:
+        if local is not None:
+            local.close()
+        raise
+    at_ctrl_c = sail.ended_at_once() if on_sail else nullcontext()
+    with at_ctrl_c, session.session(options, local) as spark, _one_line(local):
+        for key, value in session.SMALL.items() if _is_small(where) else ():
+            spark.conf.set(key, value)
+        yield OpenCapture(spark, where, tell)
+    tell("done")
+
+
+@contextmanager
+def _one_line(local: session.Local | None) -> Iterator[None]:
+    """Turn what the engine raises, whose stack fills pages, into one line. Our own errors stay."""
+    try:
+        yield
+    except Exception as error:
+        if type(error).__module__.partition(".")[0] not in ("pyspark", "py4j", "grpc"):
+            raise
+        logging.getLogger("buscoupler").info("Spark's words in full", exc_info=error)
+        words = _of_sail(local, error) if isinstance(local, Sail) else f"Spark: {_cause(str(error))}"
+        raise PipelineError(words) from None
+
+
+def _of_sail(local: Sail, error: Exception) -> str:
+    spark, words = "or take Spark (--master 'local[*]')", _cause(str(error))
+    if local.process.poll() is not None:
+        return f"Sail has been killed, as a rule for want of memory; let it hold less (--memory), {spark}"
+    more = f"; give it more (--memory), {spark}" if _NO_ROOM in words else ""
+    return f"Sail: {words}{more}"
+
+
+def _cause(text: str) -> str:
+    """Find the last cause that is named, else the first line; at most 300 characters."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
+    return (causes[-1] if causes else lines[0] if lines else "no reason given")[:300]
+
+
+def _is_small(where: str) -> bool:
+    return not read.is_remote(where) and read.size_bytes(where) < QUICK_BYTES
+
+
+def _size(where: str) -> str:
+    if read.is_remote(where):
+        return where
+    return f"{len(listed(Path(where)))} files, {read.size_bytes(where) / 1e6:.1f} MB"
+
+
+def show(job: Job, options: argparse.Namespace, capture: OpenCapture) -> int:
+    """Print the tables, or one JSON object of them; write them, if asked."""
+    assert job.tables is not None
+    names_of = _names(options.names, capture) if job.has_names and options.names else None
+    tables = job.tables(options, capture)
+    shown: dict[str, list[dict[str, Any]]] = {}
+    for table, found in zip(tables, collected(tables), strict=True):
+        rows = lines = [row.asDict(recursive=True) for row in found]
+        if names_of is not None:
+            names = names_of(tokens_in(rows))
+            rows, lines = [named(row, names) for row in rows], [labelled(row, names) for row in rows]
+        shown[table.name] = rows
+        if not options.json:
+            columns = list(lines[0]) if lines else table.frame.columns  # to ask for them takes a while
+            print(f"{table.title}:\n{text(columns, [list(line.values()) for line in lines])}\n")
+        if options.parquet:
+            table.frame.write.mode("overwrite").parquet(f"{options.parquet}/{job.name}/{table.name}")
+    if options.json:
+        print(json.dumps(shown, default=_plain))
+    return int(any(shown[name] for name in job.faults))
+
+
+def _names(file: str, capture: OpenCapture) -> Callable[[set[int]], Names]:
+    """Open a file of names, to be asked for those of some tokens. Raises `PipelineError`."""
+    from pipeline.analysis import tokens
+
+    return partial(tokens.looked_up, tokens.names(capture.spark, file))
+
+
+def collected(tables: Sequence[Table]) -> "Iterator[list[Row]]":
+    """Each table's rows, two at a time: one is planned while the other is worked out."""
+    with ThreadPoolExecutor(2) as pool:
+        limited = [table.frame.limit(ROWS_MOST if table.rows is None else table.rows) for table in tables]
+        yield from pool.map(lambda frame: frame.collect(), limited)
+
+
+def _plain(value: Any) -> Any:
+    return (
+        bytes(value).decode(errors="backslashreplace") if isinstance(value, bytes | bytearray) else str(value)
+    )

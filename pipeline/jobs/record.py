@@ -1,0 +1,78 @@
+"""The record of a job: all that the command line, the runner and `warm` know of it.
+
+No module with a record imports Spark at its top, so that `--help` and wrong use are quick and need none.
+"""
+
+import argparse
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from pipeline.engine import session
+from pipeline.input.read import read
+from pipeline.output.tables import Progress
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+Engine = Literal["spark", "sail"]
+
+
+class Table(NamedTuple):
+    """A table that a job shows; `rows` is how many rows of it at most, None as many as there may be."""
+
+    name: str
+    title: str
+    frame: "DataFrame"
+    rows: int | None = None
+
+
+class OpenCapture(NamedTuple):
+    """A capture that a job works on: its session, the directory of its days, and where progress goes."""
+
+    spark: "SparkSession"
+    directory: str
+    tell: Progress
+
+    def rows(self) -> "DataFrame":
+        """All rows of the capture."""
+        return read(self.spark, self.directory)
+
+
+def _none(parser: argparse.ArgumentParser) -> None:
+    """Add no options."""
+
+
+class Job(NamedTuple):
+    """A job: it makes `tables` of a capture, or does all with it in `run`, or needs none and has `process`.
+
+    `arguments` adds its own options. A row in one of the tables `faults` makes the exit status 1. `engines`
+    are those that give the same answer. With `has_names` it takes `--names` for the tokens in its tables. If
+    it `is_command`, `buscoupler NAME` is `buscoupler pipeline NAME`.
+    """
+
+    name: str
+    help: str
+    arguments: Callable[[argparse.ArgumentParser], None] = _none
+    tables: Callable[[argparse.Namespace, OpenCapture], list[Table]] | None = None
+    run: Callable[[argparse.Namespace, OpenCapture], int] | None = None
+    process: Callable[[argparse.Namespace], int] | None = None
+    faults: tuple[str, ...] = ()
+    engines: tuple[Engine, ...] = ("spark", "sail")
+    has_names: bool = False
+    is_command: bool = False
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Add all options of the job to its parser."""
+        parser.set_defaults(job=self.name)
+        if self.process is None:
+            parser.add_argument(
+                "directory", metavar="DIRECTORY", help="of a recorder; or hdfs://, s3a:// ... on a cluster"
+            )
+            session.arguments(parser)
+            parser.add_argument("-q", "--quiet", action="store_true", help="no progress on standard error")
+        if self.tables is not None:
+            parser.add_argument("--json", action="store_true", help="one object, for programs")
+            parser.add_argument("--parquet", metavar="DIR", help="also write each table to DIR/JOB/TABLE")
+        if self.has_names:
+            parser.add_argument("--names", metavar="FILE", help="names, one a line, shown for tokens")
+        self.arguments(parser)

@@ -1,0 +1,22 @@
+"""`buscoupler warm`: a class archive, with which Spark starts in half the time."""
+
+import argparse
+from typing import Final
+
+from pipeline.engine.session import memory_argument
+from pipeline.jobs.record import Job
+
+
+def process(options: argparse.Namespace) -> int:
+    from pipeline.engine.warm import archive_classes
+
+    return archive_classes(options.memory)
+
+
+JOB: Final = Job(
+    name="warm",
+    help="make the class archive with which Spark starts in half the time, once",
+    arguments=memory_argument,
+    process=process,
+    is_command=True,
+)

@@ -1,0 +1,56 @@
+"""The records of the jobs: the command line, the engines and the exit status derive from them."""
+
+import argparse
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from appliance import cli
+from pipeline import jobs
+from tests.helpers import ROOT
+
+RECORDS = list(jobs.every())
+
+
+def test_each_module_has_a_record_and_each_record_a_line() -> None:
+    found = {path.stem for path in Path(jobs.__file__).parent.glob("*.py")} - {"__init__", "record"}
+    assert found == set(jobs.NAMES)
+    assert [job.name for job in RECORDS] == list(jobs.NAMES)
+
+
+def test_each_job_does_one_thing_in_one_way() -> None:
+    for job in RECORDS:
+        assert [job.tables is None, job.run is None, job.process is None].count(False) == 1, job.name
+        assert job.tables or not (job.faults or job.has_names), job.name
+
+
+def test_commands_of_their_own_are_jobs_of_the_pipeline() -> None:
+    assert {job.name for job in RECORDS if job.is_command} <= set(cli.commands())
+    assert set(cli.commands("audit")) - set(cli.COMMANDS) == {"audit"}
+    assert set(cli.commands("tokens")) == set(cli.COMMANDS)  # another command has that name
+
+
+@pytest.mark.parametrize("name", jobs.NAMES)
+def test_each_job_has_help(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        cli.main(["pipeline", name, "--help"])
+    assert stop.value.code == 0
+    assert jobs.find(name).help.split()[0] in capsys.readouterr().out
+
+
+def test_options_follow_from_the_record() -> None:
+    for job in RECORDS:
+        parser = argparse.ArgumentParser()
+        job.add_arguments(parser)
+        options = {word for action in parser._actions for word in action.option_strings}  # noqa: SLF001
+        assert ("--json" in options) == ("--parquet" in options) == (job.tables is not None)
+        assert ("--master" in options) == (job.process is None)
+        assert not job.has_names or "--names" in options
+
+
+def test_help_needs_no_spark() -> None:
+    code = "import sys; from pipeline import jobs; list(jobs.every()); print('pyspark' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
+    assert done.stdout == "False\n", done.stderr
