@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Any
 
 from appliance.serve import DRAIN_S
-from bus.client.waiting import UNTOLD_S
+from bus.client.waiting import UNCOUNTED_S
 from bus.hub import Hub, Link, Pipe, Stats
 from bus.wire.batch import Batch, from_payloads, payloads
 
@@ -151,7 +151,7 @@ class Station:
         """Wait until nothing is queued; after a signal no longer than a moment, after two not at all."""
         limit_s = min(limit_s, DRAIN_S) if self.stops else limit_s
         if self._untold:
-            await asyncio.sleep(max(0.0, self._spoke_s + UNTOLD_S - self._loop.time()))
+            await asyncio.sleep(max(0.0, self._spoke_s + UNCOUNTED_S - self._loop.time()))
         return await self.until(
             lambda: not any(pipe.stats.queued for pipe in self.leaf.pipes), limit_s, _LOOK_S, self.stops + 1
         )

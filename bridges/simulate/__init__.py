@@ -1,4 +1,4 @@
-"""Simulated media for tests without hardware (docs/simulator.md): real links on simulated wires."""
+"""Simulated media for tests without hardware: the real links on simulated wires (docs/simulator.md)."""
 
 from bridges.simulate.can import CanPort, CanWire, SimulatedCan, SimulatedCanBus
 from bridges.simulate.i2c import I2cTarget, I2cWire, SimulatedI2c

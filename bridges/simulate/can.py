@@ -14,9 +14,9 @@ from bridges.simulate.wire import End, Faults, Path, Wire
 if TYPE_CHECKING:
     from can import BusABC, BusState, Message
 
-_TX_FRAMES = 128  # in the driver, before it says ENOBUFS
+_TX_FRAMES = 128  # that the driver queues before it returns ENOBUFS
 _RX_FRAMES = 65536
-_PASSIVE, _OFF = 128, 256  # error counters at which a node may no longer disturb others, or send at all
+_PASSIVE, _OFF = 128, 256  # error counts from which a node is error-passive, and bus-off
 _TX_ERROR = 8
 # error classes and details of linux/can/error.h
 _ERR_CONTROLLER, _ERR_BUS_OFF, _ERR_RESTARTED, _ERR_COUNTERS = 0x004, 0x040, 0x100, 0x200
@@ -26,11 +26,11 @@ State = Literal["active", "passive", "off"]
 
 
 class CanWire(Wire):
-    """A CAN bus. `corruption` hits a frame on the wire: every node sees an error frame, the sender's
-    error counter grows by 8 and it sends again, until it is error-passive and at last bus-off.
+    """A CAN bus. `corruption` destroys a frame on the wire: every node sees an error frame. The sender's
+    error counter grows by 8 and it retransmits, until it is error-passive and finally bus-off.
 
-    The other faults strike between the wire and one receiver. A node that is bus-off comes back after
-    `restart_s`, or never (None) but by `CanPort.restart()`. `stuck = True`: nothing can be sent.
+    The other faults act between the wire and one receiver. A bus-off node recovers after `restart_s`, or with
+    None only by `CanPort.restart()`. With `stuck = True` nothing can be sent.
     """
 
     def __init__(
@@ -47,13 +47,13 @@ class CanWire(Wire):
         self._stuck = self._busy = False
 
     def port(self, name: str = "", fd: bool = True) -> "CanPort":
-        """One more controller on the bus; without `fd` it takes no part in FD frames."""
+        """Add a controller to the bus. Without `fd` it ignores FD frames."""
         made = CanPort(self, name or f"can{len(self.ports)}", fd)
         self.ports.append(made)
         return made
 
     def link(self, node: int, name: str = "", fd: bool = False, **options: Any) -> "SimulatedCan":
-        """A `CanLink` on a port of its own; `options` are those of `CanLink`."""
+        """Add a port and return a `CanLink` on it; `options` are those of `CanLink`."""
         return SimulatedCan(self.port(name, fd), node, fd=fd, **options)
 
     @property
@@ -66,17 +66,17 @@ class CanWire(Wire):
         self.go()
 
     def go(self) -> None:
-        """Let the most urgent of the waiting frames onto the wire, if it is free."""
+        """Start the waiting frame of the highest priority, if the wire is free."""
         ready = [port for port in self.ports if port.can_send()]
         if self._busy or self._stuck or not ready:
             return
-        sender = min(ready, key=CanPort.urgency)  # of equals the first: they are in a fixed order
+        sender = min(ready, key=CanPort.urgency)  # the first of equals; the order is fixed
         loop, frame = sender.loop, sender.sending[0]
         self._busy = True
         loop.call_later(self.frame_s(frame), self._sent, loop, sender, frame)
 
     def frame_s(self, frame: "Message") -> float:
-        """Seconds on the wire, without stuff bits: 67 bits and the data with a 29-bit identifier."""
+        """Return the seconds on the wire, without stuff bits: 67 or 47 bits and the data for classic CAN."""
         data_bits = 8 * len(frame.data)
         if not frame.is_fd:
             return ((67 if frame.is_extended_id else 47) + data_bits) / self.bitrate
@@ -106,10 +106,10 @@ class CanWire(Wire):
 
 
 class CanPort(End):
-    """A controller and its driver. `unplug()` and `plug()` as with a USB adapter.
+    """A controller and its driver. `unplug()` and `plug()` act as on a USB adapter.
 
-    `clogged = True`: more urgent traffic keeps this node's frames waiting for ever. `state` is `active`,
-    `passive` or `off`; `errors` its transmit error counter.
+    With `clogged = True`, traffic of higher priority keeps this node's frames waiting for ever. `state` is
+    `active`, `passive` or `off`; `errors` is its transmit error counter.
     """
 
     loop: AbstractEventLoop
@@ -125,7 +125,7 @@ class CanPort(End):
         self._unheard = False
 
     def open(self, loop: AbstractEventLoop) -> "SimulatedCanBus":
-        """What `can.Bus(...)` returns for a real one. Raises `OSError` while unplugged or taken."""
+        """Return the counterpart of a `can.Bus(...)`. Raises `OSError` while unplugged or already open."""
         if not self.plugged or self._bus is not None:
             number = errno.EBUSY if self.plugged else errno.ENODEV
             raise OSError(number, f"could not open {self.name}: {os.strerror(number)}")
@@ -137,13 +137,13 @@ class CanPort(End):
         return self._bus
 
     def look_again(self) -> None:
-        """Somebody joined: what nobody acknowledged may be heard now."""
+        """Retry frames that nobody acknowledged, because a node has joined."""
         self._unheard = False
         if self.sending:
             self.loop.call_soon_threadsafe(self.wire.go)
 
     def let_go_of(self, bus: "SimulatedCanBus") -> bool:
-        """Whether `bus` was open until now."""
+        """Release the controller if `bus` holds it. Return whether it did."""
         if self._bus is not bus:
             return False
         self._bus = None
@@ -151,7 +151,7 @@ class CanPort(End):
         return True
 
     def unplug(self) -> None:
-        """Pull it out: the driver reports ENODEV, what waited is lost."""
+        """Unplug the adapter: the driver reports ENODEV, and waiting frames are lost."""
         self.plugged = False
         self.sending.clear()
         if self._bus is not None:
@@ -162,18 +162,21 @@ class CanPort(End):
         self.wire.go()
 
     def can_send(self) -> bool:
+        """Return whether this node takes part in the next arbitration."""
         ready = self.plugged and self.state != "off" and not self._clogged and not self._unheard
         return ready and bool(self.sending)
 
     def listens(self, frame: "Message") -> bool:
+        """Return whether this node receives and acknowledges `frame`."""
         return self._bus is not None and self.plugged and self.state != "off" and (self.fd or not frame.is_fd)
 
     def urgency(self) -> tuple[int, bool]:
+        """Return the sort key of arbitration: the lowest wins."""
         frame = self.sending[0]
         return frame.arbitration_id << (0 if frame.is_extended_id else 18), frame.is_extended_id
 
     def put(self, frame: "Message") -> None:
-        """What a driver does with a frame. Raises `CanOperationError` with an errno."""
+        """Queue a frame as a driver does. Raises `CanOperationError` with an errno."""
         from can import CanOperationError
 
         if not self.plugged:
@@ -185,13 +188,14 @@ class CanPort(End):
             self.wire.go()
 
     def succeeded(self) -> None:
+        """Take the acknowledged frame off the queue, and lower the error counter."""
         self.sending.popleft()
         self.errors = max(0, self.errors - 1)
         if self.state == "passive" and self.errors < _PASSIVE:
             self._become("active")
 
     def failed(self) -> None:
-        """A frame was destroyed on the wire; it stays the next to be sent."""
+        """Count a frame that was destroyed on the wire; it stays first in the queue."""
         self.errors += _TX_ERROR
         if self.errors >= _OFF:
             self.bus_off()
@@ -199,22 +203,22 @@ class CanPort(End):
             self._become("passive")
 
     def unheard(self) -> None:
-        """Nobody is there to acknowledge: error-passive, but never bus-off for that."""
+        """Count a frame that nobody acknowledged: this makes a node error-passive, but never bus-off."""
         self.errors = min(self.errors + _TX_ERROR, _PASSIVE)
         if self.errors == _PASSIVE:
-            self._unheard = True  # it would go on for ever: nothing changes until somebody joins
+            self._unheard = True  # it would retransmit for ever: pause until a node joins
             if self.state == "active":
                 self._become("passive")
 
     def bus_off(self) -> None:
-        """Take this node off the bus, as 32 failures in a row do; its driver forgets what waited."""
+        """Take this node off the bus, as 32 failures in a row do; its driver discards waiting frames."""
         self.sending.clear()
         self._become("off")
         if self.wire.restart_s is not None:
             self.loop.call_later(self.wire.restart_s, self.restart)
 
     def restart(self) -> None:
-        """Back on the bus after bus-off."""
+        """Return to the bus after bus-off."""
         if self.state == "off":
             self.errors = 0
             self._become("active")
@@ -235,7 +239,7 @@ def _data(frame: "Message") -> bytes:
 
 
 def _error_frame(kind: int, detail: int, errors: int) -> "Message":
-    """As SocketCAN tells its users of errors."""
+    """Return an error frame in SocketCAN's format."""
     from can import Message
 
     data = bytes((0, detail, 0, 0, 0, 0, min(errors, 255), 0))
@@ -243,7 +247,7 @@ def _error_frame(kind: int, detail: int, errors: int) -> "Message":
 
 
 class SimulatedCanBus:
-    """Stands in for a `can.BusABC`: `send`, `recv` (never waits), `fileno`, `shutdown`."""
+    """A stand-in for `can.BusABC`: `send`, `recv` (never waits), `fileno`, `shutdown`."""
 
     def __init__(self, port: CanPort) -> None:
         self.port = port
@@ -264,11 +268,11 @@ class SimulatedCanBus:
         return self._ear.fileno()
 
     def send(self, msg: "Message", timeout: float | None = None) -> None:
-        """Never waits. Raises `CanOperationError` with ENOBUFS, or ENODEV when it was pulled out."""
+        """Queue a frame; never wait. Raises `CanOperationError`: ENOBUFS, or ENODEV if unplugged."""
         self.port.put(copy.copy(msg))
 
     def recv(self, timeout: float | None = None) -> "Message | None":
-        """The next frame that is there; None if there is none. Raises `CanOperationError`."""
+        """Return the next frame that has arrived, or None. Raises `CanOperationError` if unplugged."""
         from can import CanOperationError
 
         if self._down:
@@ -281,7 +285,7 @@ class SimulatedCanBus:
         return frame
 
     def arrive(self, frame: "Message") -> None:
-        """A frame from the wire, or an error frame of the driver's own."""
+        """Take a frame from the wire, or an error frame of this driver."""
         if len(self._arrived) >= _RX_FRAMES:
             return self.port.wire.note(self.port.loop, self.port.name, "overrun", _data(frame))
         taken = copy.copy(frame)
@@ -295,18 +299,19 @@ class SimulatedCanBus:
             self._bell.send(b"\0")
 
     def break_down(self) -> None:
+        """Make the descriptor readable and every later `recv` fail with ENODEV."""
         self._ring()
         self._down = True
 
     def shutdown(self) -> None:
-        """Idempotent."""
+        """Close the bus and release the controller. Idempotent."""
         if self.port.let_go_of(self):
             self._bell.close()
             self._ear.close()
 
 
 class SimulatedCan(CanLink):
-    """A `CanLink` whose interface is a port of a simulated bus; all else is the real link."""
+    """A `CanLink` whose interface is a port of a simulated bus; the rest is the real link."""
 
     def __init__(self, port: CanPort, node: int, **options: Any) -> None:
         options.setdefault("jitter", port.wire.retries.uniform)

@@ -1,4 +1,4 @@
-"""A simulated I2C bus: the real controller link, and mailbox targets that each sit on a hub of their own."""
+"""A simulated I2C bus: the real controller link, and mailbox targets that can each join a hub."""
 
 import errno
 import os
@@ -17,9 +17,9 @@ from bus.wire.batch import Batch, from_payloads, payloads
 class I2cWire(Wire):
     """A bus with a mailbox target at each of `addresses`. A transaction takes no time.
 
-    `loss` is the rate of transactions that are not acknowledged, `corruption` that of bytes with a flipped
-    bit. `stuck = True` holds the lines low: every transaction times out. `unplug()` takes the adapter
-    away from the machine until `plug()`.
+    `loss` is the rate of transactions without acknowledgement, `corruption` the rate of bytes with a flipped
+    bit. `stuck = True` holds the lines low: every transaction times out. `unplug()` removes the adapter
+    from the machine until `plug()`.
     """
 
     has = frozenset({"loss", "corruption"})
@@ -31,7 +31,7 @@ class I2cWire(Wire):
         self.targets = {address: I2cTarget(self.adapter, address) for address in self.adapter.targets}
 
     def link(self, **options: Any) -> "SimulatedI2c":
-        """An `I2cLink` to all targets; `options` are those of `I2cLink`."""
+        """Return an `I2cLink` to all targets; `options` are those of `I2cLink`."""
         return SimulatedI2c(self, **options)
 
     def unplug(self) -> None:
@@ -42,7 +42,7 @@ class I2cWire(Wire):
 
 
 class _Adapter(MemoryAdapter):
-    """The memory adapter with the wire's faults."""
+    """A memory adapter with the wire's faults."""
 
     loop: AbstractEventLoop
 
@@ -73,10 +73,10 @@ class _Adapter(MemoryAdapter):
 
 
 class I2cTarget(Pipe):
-    """A target as the one pipe of a hub: `join` it; what the hub has for it waits for the controller's poll.
+    """A target as the only pipe of a hub, after `join`. Messages from the hub wait for the controller's poll.
 
-    `clogged = True`: nobody serves the mailbox. `reset()`: as after power-up. `unplug()`: it does not
-    acknowledge any more, until `plug()`, after which it has just booted.
+    With `clogged = True` nobody serves the mailbox. `reset()` acts as a power-up. After `unplug()` the target
+    does not acknowledge until `plug()`, which also boots it.
     """
 
     def __init__(self, adapter: MemoryAdapter, address: int) -> None:
@@ -87,7 +87,7 @@ class I2cTarget(Pipe):
         self._closed = 0
 
     def join(self, hub: Hub, loop: AbstractEventLoop) -> None:
-        """Publish what the controller sends on `hub`, and offer the controller what is said there."""
+        """Publish the controller's messages on `hub`, and offer the hub's messages to the controller."""
         self._hub, self._loop = hub, loop
         others = self._adapter.on_message
 
@@ -106,7 +106,7 @@ class I2cTarget(Pipe):
 
     @property
     def stats(self) -> Stats:
-        """This end's ledger, as the mailbox keeps it."""
+        """The ledger of this end, as the mailbox keeps it."""
         stats, mailbox = self._stats, self.mailbox
         stats.offered, stats.sent, stats.queued = mailbox.offered + self._closed, mailbox.sent, mailbox.queued
         stats.dropped = dict(mailbox.dropped) | ({"closed": self._closed} if self._closed else {})
@@ -115,7 +115,7 @@ class I2cTarget(Pipe):
 
     @stats.setter
     def stats(self, _: Stats) -> None:
-        """A pipe's ledger may be set; this one is the mailbox's."""
+        """Ignore the new value: a pipe's ledger can be set, but this one belongs to the mailbox."""
 
     @property
     def clogged(self) -> bool:
@@ -153,7 +153,7 @@ class I2cTarget(Pipe):
 
 
 class SimulatedI2c(I2cLink):
-    """An `I2cLink` on a simulated bus; all else is the real link."""
+    """An `I2cLink` on a simulated bus; the rest is the real link."""
 
     def __init__(self, wire: I2cWire, **options: Any) -> None:
         options.setdefault("jitter", wire.retries.uniform)

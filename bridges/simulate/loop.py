@@ -1,4 +1,4 @@
-"""An event loop with its own clock: when nothing is ready it jumps to the next timer instead of waiting."""
+"""An event loop with its own clock: it jumps to the next timer, instead of waiting, when nothing is ready."""
 
 import asyncio
 import random
@@ -12,11 +12,11 @@ T = TypeVar("T")
 
 
 class SimulationError(RuntimeError):
-    """Nothing can happen any more, and the simulated program still waits."""
+    """The simulated program waits, but nothing can happen any more."""
 
 
 class _JumpingSelector(selectors.EpollSelector):
-    """Descriptors first; where none is ready, the clock goes on by what would have been waited."""
+    """A selector with a clock: instead of waiting for a descriptor, it advances the clock by the timeout."""
 
     def __init__(self, patience_s: float) -> None:
         super().__init__()
@@ -28,25 +28,28 @@ class _JumpingSelector(selectors.EpollSelector):
         if ready or (timeout is not None and timeout <= 0):
             return ready
         if timeout is None:
-            return self._wait_for_somebody_else()
+            return self._wait_for_outside()
         self.now_s += timeout
         return []
 
-    def _wait_for_somebody_else(self) -> list[tuple[selectors.SelectorKey, int]]:
-        """No timer and nothing to read: only a thread or another process can still wake us."""
+    def _wait_for_outside(self) -> list[tuple[selectors.SelectorKey, int]]:
+        """Wait in real time: without a timer and data, only a thread or another process can wake the loop."""
         ready = super().select(self._patience_s)
         if not ready:
-            raise SimulationError("everybody waits and no timer is set: this would wait for ever")
+            raise SimulationError(
+                "the simulation would wait for ever: no timer is set and no data came "
+                f"within {self._patience_s:g} s of real time; look for a task that nobody wakes"
+            )
         return ready
 
 
 class SimulatedLoop(asyncio.SelectorEventLoop):
-    """An asyncio loop on which an idle hour takes no time, and which does the same again for the same seed.
+    """An asyncio loop on which an idle hour takes no time. The same seed gives the same run.
 
     `time()` starts at 0.0 and is in seconds of the simulation. `run_in_executor` runs its function at
-    once, on the loop's own thread, so that no scheduler decides what comes first; a function that waits
-    for the loop would therefore wait for ever. When no timer is set and nothing arrives for `patience_s`
-    of real time, the loop raises `SimulationError`.
+    once, on the loop's own thread, so that the order does not depend on a scheduler. A function that waits
+    for the loop would therefore wait for ever. The loop raises `SimulationError` if no timer is set and
+    nothing arrives for `patience_s` seconds of real time.
     """
 
     def __init__(self, patience_s: float = 10.0) -> None:
@@ -58,7 +61,7 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
         return self._jumping.now_s
 
     def close_at_end(self, *sockets: socket.socket) -> None:
-        """Close these with the loop, if nobody has done it before."""
+        """Close these sockets with the loop, if they are still open then."""
         self._sockets = [sock for sock in self._sockets if sock.fileno() >= 0]
         self._sockets += sockets
 
@@ -70,7 +73,7 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
     def run_in_executor(  # type: ignore[override]
         self, executor: Any, func: Callable[..., T], *args: Any
     ) -> "Future[T]":
-        """A future that is done already; `executor` is not used."""
+        """Run `func` now and return a future that is done; `executor` is not used."""
         future: Future[T] = self.create_future()
         try:
             future.set_result(func(*args))
@@ -82,7 +85,7 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
 def socket_pair(
     loop: asyncio.AbstractEventLoop, kind: int = socket.SOCK_STREAM
 ) -> tuple[socket.socket, socket.socket]:
-    """A wire's end and a program's end, not blocking. A simulated loop closes both when it ends."""
+    """Return a wire's and a program's end, both non-blocking. A simulated loop closes them when it closes."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, kind)
     for sock in (ours, theirs):
         sock.setblocking(False)
@@ -92,7 +95,7 @@ def socket_pair(
 
 
 def run(main: Coroutine[Any, Any, T], seed: int = 0) -> T:
-    """Run `main` on a `SimulatedLoop`; `random`'s own functions are seeded for as long, then put back."""
+    """Run `main` on a `SimulatedLoop`. Seed the module `random` meanwhile; restore its state afterwards."""
     state = random.getstate()
     random.seed(seed)
     try:

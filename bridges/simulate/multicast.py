@@ -1,4 +1,4 @@
-"""A simulated network with multicast groups: each datagram goes to all members, also back to its sender."""
+"""A simulated network with a multicast group: each datagram goes to all members, also back to its sender."""
 
 import errno
 import os
@@ -25,10 +25,10 @@ Address = tuple[str, int]
 
 
 class MulticastWire(Wire):
-    """A network segment at `rate_bytes_s`; every fault strikes each receiver by itself.
+    """A network segment at `rate_bytes_s`; faults are drawn for each receiver separately.
 
-    A member hears its own datagrams, as a host does with loopback on. `stuck = True`: what is sent is
-    lost, and nobody is told.
+    A member hears its own datagrams, as a host does with multicast loopback. With `stuck = True`, datagrams
+    are lost without an error.
     """
 
     def __init__(
@@ -40,16 +40,16 @@ class MulticastWire(Wire):
         self.members: list[MulticastEnd] = []
 
     def member(self, name: str = "") -> "MulticastEnd":
-        """One more host."""
+        """Add a host."""
         self.members.append(MulticastEnd(self, name or f"host{len(self.members)}", len(self.members) + 1))
         return self.members[-1]
 
     def link(self, name: str = "", **options: Any) -> "SimulatedMulticast":
-        """A `MulticastLink` on a host of its own; `options` are those of `MulticastLink`."""
+        """Add a host and return a `MulticastLink` on it; `options` are those of `MulticastLink`."""
         return SimulatedMulticast(self.member(name), **options)
 
     def carry(self, loop: AbstractEventLoop, datagram: bytes, sender: Address) -> None:
-        """Everybody who listens hears it."""
+        """Deliver a datagram to every member that listens."""
         if self.stuck:
             return self.note(loop, sender[0], "stuck", datagram)
         self.note(loop, sender[0], "datagram", datagram)
@@ -59,9 +59,9 @@ class MulticastWire(Wire):
 
 
 class MulticastEnd(End):
-    """A host with one interface. `unplug()` takes its carrier away, `plug()` gives it back.
+    """A host with one interface. `unplug()` removes its carrier until `plug()`.
 
-    `clogged = True`: its interface sends nothing, what its program sends waits.
+    With `clogged = True` its interface sends nothing, and its program's datagrams wait.
     """
 
     def __init__(self, wire: MulticastWire, name: str, number: int) -> None:
@@ -72,7 +72,7 @@ class MulticastEnd(End):
         self._path = Path["_Letter"](wire, name, self._arrive, lambda letter: letter[0], self._bend)
 
     def open(self, loop: AbstractEventLoop) -> Sockets:
-        """What `bridges.media.multicast.sockets.open_sockets` returns. Raises `OSError` without a carrier."""
+        """Return the counterpart of `sockets.open_sockets`. Raises `OSError` without a carrier."""
         if not self.plugged:
             raise OSError(errno.ENETDOWN, f"{self.name} has no carrier")
         address = (str(self.interface.address), _PORT)
@@ -93,7 +93,7 @@ class MulticastEnd(End):
             self.sockets[2].tell(self.news())
 
     def news(self) -> LinkNews:
-        """What the kernel says of the interface now."""
+        """Return the kernel's notification about the interface as it is now."""
         flags = UP | MULTICAST | (RUNNING if self.plugged else 0)
         return LinkNews(self.interface.index, self.name, flags, self.interface.mtu, False)
 
@@ -101,7 +101,7 @@ class MulticastEnd(End):
         if self.sockets and self.plugged:
             own = sender == self.sockets[1].address
             if own:
-                self._arrive((datagram, sender))  # never leaves the host: no fault can strike it
+                self._arrive((datagram, sender))  # it never leaves the host, so no fault can hit it
             else:
                 self._path.carry(loop, (datagram, sender))
 
@@ -117,7 +117,7 @@ _Letter = tuple[bytes, Address]
 
 
 class _Bell:
-    """A descriptor that is readable while rung."""
+    """A descriptor that is readable after `ring()`, until `quiet()`."""
 
     def __init__(self, loop: AbstractEventLoop) -> None:
         self._bell, self._ear = socket_pair(loop)
@@ -140,7 +140,7 @@ class _Bell:
 
 
 class _Receiver(_Bell):
-    """The part of a receiving socket that the link uses."""
+    """A receiving socket, as far as the link uses it."""
 
     def __init__(self, end: MulticastEnd, loop: AbstractEventLoop) -> None:
         super().__init__(loop)
@@ -171,7 +171,7 @@ class _Receiver(_Bell):
 
 
 class _Sender:
-    """The part of a sending socket that the link uses, and the interface that takes from it."""
+    """A sending socket, as far as the link uses it, and the interface that reads from it."""
 
     def __init__(self, end: MulticastEnd, loop: AbstractEventLoop, address: Address) -> None:
         self._end, self._loop, self.address = end, loop, address
@@ -186,11 +186,11 @@ class _Sender:
         return self.address
 
     def send(self, datagram: bytes) -> int:
-        """Raises `BlockingIOError` when the interface is behind."""
+        """Send a datagram. Raises `BlockingIOError` if the socket's buffer is full."""
         return self._program.send(datagram)
 
     def go(self) -> None:
-        """Take the next datagram off the socket, unless it is clogged."""
+        """Wait for the program's next datagram, unless the host is clogged."""
         if self._closed:
             return
         if self._end.clogged:
@@ -217,20 +217,20 @@ class _Sender:
 
 
 class _Watch(_Bell):
-    """Stands in for `bridges.media.multicast.interfaces.Watch`."""
+    """A stand-in for `bridges.media.multicast.interfaces.Watch`."""
 
     def __init__(self, loop: AbstractEventLoop) -> None:
         super().__init__(loop)
-        self._told: list[News] = []
+        self._waiting: list[News] = []
 
     def tell(self, news: News) -> None:
-        self._told.append(news)
+        self._waiting.append(news)
         self.ring()
 
     def news(self) -> list[News]:
         self.quiet()
-        told, self._told = self._told, []
-        return told
+        waiting, self._waiting = self._waiting, []
+        return waiting
 
 
 class _SimulatedSockets(Sockets):
@@ -245,7 +245,7 @@ class _SimulatedSockets(Sockets):
 
 
 class SimulatedMulticast(MulticastLink):
-    """A `MulticastLink` on a simulated network; all else is the real link."""
+    """A `MulticastLink` on a simulated network; the rest is the real link."""
 
     def __init__(self, end: MulticastEnd, **options: Any) -> None:
         options.setdefault("jitter", end.wire.retries.uniform)

@@ -19,7 +19,7 @@ _QUEUE_BYTES = 64 * 1024
 
 
 class SimulatedRs485(Rs485Link):
-    """An `Rs485Link` whose device is one end of a simulated shared pair; all else is the real link."""
+    """An `Rs485Link` whose device is one end of a simulated shared pair; the rest is the real link."""
 
     def __init__(self, end: SerialEnd, **options: Any) -> None:
         options.setdefault("jitter", end.line.retries.uniform)
@@ -31,10 +31,10 @@ class SimulatedRs485(Rs485Link):
 
 
 class Rs485Node(OpenPipe):
-    """A node of a shared pair as the one pipe of `hub`: what the hub has for it waits for the master's poll.
+    """A node of a shared pair as the only pipe of `hub`. Messages from the hub wait for the master's poll.
 
     `port` is a `SerialPort`, or anything with the methods of `bridges.media.uart.port.Port`. `polled` counts
-    the polls that were for it.
+    the polls that it answered.
     """
 
     def __init__(
@@ -58,6 +58,7 @@ class Rs485Node(OpenPipe):
         self.start()
 
     def start(self) -> None:
+        """Listen on the port and join the hub."""
         self._loop.add_reader(self._port.fileno(), self._on_readable)
         self._hub.attach(self)
 
@@ -123,5 +124,5 @@ class Rs485Node(OpenPipe):
 
 
 def rs485_node(end: SerialEnd, address: int, hub: Hub, loop: AbstractEventLoop, **options: Any) -> Rs485Node:
-    """A node on an end of a simulated pair, joined to `hub`."""
+    """Return a node on an end of a simulated pair, joined to `hub`."""
     return Rs485Node(SerialPort(end, loop), address, hub, loop, echo=end.line.echo, **options)

@@ -1,4 +1,4 @@
-"""A simulated network that carries TCP: the links of a bus on it are the real ones, framing and all."""
+"""A simulated network that carries TCP, for the real links of a bus with their framing."""
 
 import asyncio
 import errno
@@ -15,18 +15,18 @@ from bus.transports.tcp import DialLink, ListenLink
 _URL = "tcp://server:1"
 _READ_BYTES = 65536
 _SEGMENT_BYTES = 1460
-_BUFFER_BYTES = 65536  # of a socket, as a small device has
-_RETRANSMIT_S = 0.2  # the least that Linux waits
+_BUFFER_BYTES = 65536  # of a socket, as on a small device
+_RETRANSMIT_S = 0.2  # Linux's minimum
 _CONNECT_S = 5.0
 _KEEPALIVE_S = 25.0  # 10 s idle and 3 probes 5 s apart, as `bus.transports.sockets.tune` sets them
 
 
 class TcpWire(Wire):
-    """A network with one listener and any number of dialers, at `rate_bytes_s` each way of a connection.
+    """A network with one listener and any number of dialers, at `rate_bytes_s` per direction of a connection.
 
-    TCP repairs `loss`: each lost segment holds up what is behind it for 0.2 s. It has no duplication,
-    reordering or corruption to show. `stuck = True`: nothing passes; after 25 s the connections are
-    given up, as keepalive does. `reset()` ends all connections now.
+    TCP retransmits after `loss`: each lost segment delays the data behind it by 0.2 s. TCP hides duplication,
+    reordering and corruption, so these faults do not exist here. With `stuck = True` nothing passes, and the
+    connections end after 25 s, as by keepalive. `reset()` ends all connections now.
     """
 
     has = frozenset({"loss", "delay_s", "jitter_s"})
@@ -41,15 +41,15 @@ class TcpWire(Wire):
         self._stuck = False
 
     def listen(self, **options: Any) -> ListenLink:
-        """Return the listening link of a bus, the real one but for its sockets, with its `options`."""
+        """Return the listening link of a bus: the real one, except for its sockets. `options` are its own."""
         return ListenLink(_URL, acceptor=_Acceptor(self), **options)
 
     def dial(self, name: str = "", **options: Any) -> DialLink:
-        """Return a dialling link of a bus on an end of its own; see `TcpEnd.dial`."""
+        """Add a host and return a dialling link of a bus on it; see `TcpEnd.dial`."""
         return self.client(name).dial(**options)
 
     def client(self, name: str = "") -> "TcpEnd":
-        """One more place to dial from."""
+        """Add a host that can dial."""
         self.clients.append(TcpEnd(self, name or f"client{len(self.clients)}"))
         return self.clients[-1]
 
@@ -64,15 +64,15 @@ class TcpWire(Wire):
             connection.go_on()
 
     def reset(self, end: "TcpEnd | None" = None) -> None:
-        """End all connections, or those of one end, as when a program is killed."""
+        """End all connections, or only those of `end`, as when a program is killed."""
         for connection in tuple(self.connections):
             if end is None or end in connection.ends:
                 connection.close("reset")
 
 
 class TcpEnd(End):
-    """A host on the network. `clogged = True`: it takes nothing. `unplug()` ends its connections and refuses
-    new ones until `plug()`."""
+    """A host on the network. With `clogged = True` it reads nothing. `unplug()` ends its connections and
+    refuses new ones until `plug()`."""
 
     def __init__(self, wire: TcpWire, name: str) -> None:
         super().__init__(name)
@@ -87,11 +87,11 @@ class TcpEnd(End):
         self.wire.reset(self)
 
     def dial(self, **options: Any) -> DialLink:
-        """Return a dialling link of a bus here, the real one but for its sockets, with its `options`."""
+        """Return a dialling link of a bus on this host: the real one, except for its socket."""
         return DialLink(_URL, connect=self.connect, **options)
 
     async def connect(self, loop: AbstractEventLoop) -> socket.socket:
-        """A connection to the listener, as a socket. Raises `OSError`: refused, unreachable, timed out."""
+        """Connect to the listener; return the socket. Raises `OSError`: refused, unreachable or timed out."""
         wire = self.wire
         await asyncio.sleep(2 * wire.delay_s() if not wire.stuck else _CONNECT_S)
         if wire.stuck:
@@ -108,7 +108,7 @@ class TcpEnd(End):
 
 
 def _tcp_pair(loop: AbstractEventLoop) -> tuple[socket.socket, socket.socket]:
-    """Ours and the program's end of a stream that says it is TCP, so that links tune it."""
+    """Return the wire's and the program's end of a stream. The latter claims to be TCP, so links tune it."""
     ours, theirs = socket_pair(loop)
     for sock in (ours, theirs):
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _BUFFER_BYTES)
@@ -120,7 +120,7 @@ def _tcp_pair(loop: AbstractEventLoop) -> tuple[socket.socket, socket.socket]:
 
 
 class _Connection:
-    """Two programs and the way between them."""
+    """A connection of two programs: one `_Direction` each way."""
 
     def __init__(self, wire: TcpWire, client: TcpEnd, loop: AbstractEventLoop) -> None:
         self.wire, self.loop = wire, loop
@@ -128,19 +128,20 @@ class _Connection:
         near, far = _tcp_pair(loop), _tcp_pair(loop)
         self.sockets = near[1], far[1]
         self._ours = near[0], far[0]
-        self._ways = _Way(self, near[0], far[0], wire.server), _Way(self, far[0], near[0], client)
+        forth = _Direction(self, near[0], far[0], wire.server)
+        self._directions = forth, _Direction(self, far[0], near[0], client)
         self._timer: TimerHandle | None = None
         self._closed = False
 
     def go_on(self) -> None:
-        """Something was clogged, stuck or set free."""
+        """Adapt to an end or wire that was clogged, stuck or set free."""
         if self.wire.stuck and self._timer is None:
             self._timer = self.loop.call_later(_KEEPALIVE_S, self.close, "timed out")
         elif not self.wire.stuck and self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        for way in self._ways:
-            way.go_on()
+        for direction in self._directions:
+            direction.go_on()
 
     def close(self, why: str) -> None:
         if self._closed:
@@ -149,15 +150,15 @@ class _Connection:
         self.wire.note(self.loop, self.ends[0].name, why)
         if self._timer is not None:
             self._timer.cancel()
-        for way in self._ways:
-            way.stop()
+        for direction in self._directions:
+            direction.stop()
         for sock in self._ours:
             sock.close()
         self.wire.connections.remove(self)
 
 
-class _Way:
-    """One direction: what the sender wrote comes out at the receiver, later."""
+class _Direction:
+    """One direction of a connection: it delivers the sender's bytes after the wire's delay."""
 
     def __init__(
         self, connection: _Connection, source: socket.socket, sink: socket.socket, receiver: TcpEnd
@@ -170,7 +171,7 @@ class _Way:
         self.go_on()
 
     def go_on(self) -> None:
-        """Read from the sender only while the receiver takes what is there."""
+        """Write to the receiver what has arrived, and read from the sender only when nothing is left."""
         if self._closed:
             return
         blocked = self._wire.stuck or self._receiver.clogged
@@ -231,7 +232,7 @@ class _Way:
 
 
 class _Acceptor:
-    """Brings a listening link the connections of a simulated network, in place of a socket."""
+    """The acceptor of a listening link: it brings the connections of a simulated network, not of a socket."""
 
     def __init__(self, wire: TcpWire) -> None:
         self._wire = wire

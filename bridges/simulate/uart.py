@@ -1,4 +1,4 @@
-"""A simulated serial line, full duplex with two ends or a shared pair with many; the links on it are real."""
+"""A simulated serial line for the real links: full duplex with two ends, or a shared pair with many."""
 
 import contextlib
 import errno
@@ -13,25 +13,25 @@ from bridges.media.uart.link import UartLink
 from bridges.simulate.loop import socket_pair
 from bridges.simulate.wire import End, Faults, Order, Wire, bend_bytes
 
-_CHUNK_BYTES = 256  # heard as one piece at the end of its time
-_CHUNK_S = 1e-3  # the same for a shared pair, where others wait to hear that somebody has begun
-_BUFFER_BYTES = 4096  # of the sender's driver, as Linux has for a tty
+_CHUNK_BYTES = 256  # delivered as one piece when its last byte has been sent
+_CHUNK_S = 1e-3  # the same for a shared pair; short, because others must soon hear that somebody sends
+_BUFFER_BYTES = 4096  # of the sender's driver, as for a tty of Linux
 _READ_BYTES = 65536
-_BITS = 10  # start, eight, stop
-_BREAK = b"\0"  # what a receiver makes of a line that is held low
+_BITS = 10  # of a byte: start, eight of data, stop
+_BREAK = b"\0"  # received from a line that is held low
 
 
 @dataclass(slots=True)
 class _Burst:
     data: bytes
-    spoiled: bool = False  # two talked at once
+    spoiled: bool = False  # two ends sent at once
 
 
 class SerialLine(Wire):
-    """A line at `baud`. `shared`: one pair for all ends, as RS-485 has; who talks at once is garbled.
+    """A line at `baud`. `shared`: one pair for all ends, as in RS-485; ends that send at once collide.
 
-    `echo`: on a shared pair each end hears itself as well, as adapters do that keep receiving.
-    `stuck = True` holds the line low: what is sent then is lost. There is no `reordering` on a wire.
+    `echo`: each end of a shared pair also hears itself, as with adapters that receive while they send.
+    `stuck = True` holds the line low: bytes sent then are lost. There is no `reordering` on a wire.
     """
 
     has = frozenset({"loss", "duplication", "corruption", "delay_s", "jitter_s"})
@@ -52,7 +52,7 @@ class SerialLine(Wire):
         self.on_air: list[_Burst] = []
 
     def end(self, name: str = "") -> "SerialEnd":
-        """One more place to plug in. A line that is not shared has two."""
+        """Add an end. Raises `ValueError` for the third end of a line that is not shared."""
         if len(self.ends) == 2 and not self.shared:
             raise ValueError("a full-duplex line has two ends; use SerialLine(shared=True) for more")
         made = SerialEnd(self, name or f"end{len(self.ends)}")
@@ -60,11 +60,11 @@ class SerialLine(Wire):
         return made
 
     def link(self, name: str = "", **options: Any) -> "SimulatedUart":
-        """A `UartLink` on a new end; `options` are those of `UartLink`."""
+        """Add an end and return a `UartLink` on it; `options` are those of `UartLink`."""
         return SimulatedUart(self.end(name), **options)
 
     def bend(self, loop: AbstractEventLoop, end: str, burst: _Burst) -> bytes:
-        """What a listener hears of `burst`."""
+        """Return the bytes that a listener receives of `burst`."""
         if self.stuck:
             self.note(loop, end, "stuck", burst.data)
             return _BREAK
@@ -77,28 +77,29 @@ class SerialLine(Wire):
         return heard
 
     def listeners(self, speaker: "SerialEnd") -> "list[SerialEnd]":
+        """Return the ends that hear `speaker`."""
         return [end for end in self.ends if end is not speaker or (self.shared and self.echo)]
 
 
 class SerialEnd(End):
-    """One end of a line: opened like a device, pulled out with `unplug()`, put back with `plug()`.
+    """One end of a line: opened like a device, unplugged with `unplug()`, plugged in again with `plug()`.
 
-    `clogged = True`: who is plugged in here takes nothing. On a line of two the far end has to wait
-    (RTS/CTS), on a shared pair the bytes are lost. A device of the test's own uses the socket that
-    `open` returns, for instance with `asyncio.open_connection(sock=...)`.
+    With `clogged = True` the device here reads nothing. On a line of two the far end then has to wait
+    (RTS/CTS); on a shared pair the bytes are lost. A test's own device uses the socket that `open`
+    returns, for instance with `asyncio.open_connection(sock=...)`.
     """
 
     def __init__(self, line: SerialLine, name: str) -> None:
         super().__init__(name)
         self.line = line
-        self.driver_bytes = 0  # taken by the driver, not yet on the line; of a link's port only
+        self.driver_bytes = 0  # in the driver, not yet on the line; counted only for a link's port
         self._socket: socket.socket | None = None
         self._loop: AbstractEventLoop | None = None
         self._order = Order[bytes]()
         self._sending, self._begun_s = False, 0.0
 
     def open(self, loop: AbstractEventLoop) -> socket.socket:
-        """The descriptor of a device on this end. Raises `OSError` while nothing is plugged in."""
+        """Open this end and return the device's socket. Raises `OSError` while it is unplugged."""
         if not self.plugged:
             raise OSError(errno.ENODEV, f"could not open {self.name}: {os.strerror(errno.ENODEV)}")
         ours, theirs = socket_pair(loop)
@@ -119,7 +120,7 @@ class SerialEnd(End):
             self._socket = None
 
     def unplug(self) -> None:
-        """Pull it out: whoever is plugged in sees the device go, what was on its way is lost."""
+        """Unplug the device. The program sees it disappear; bytes in flight are lost."""
         self.plugged = False
         if self._loop is not None:
             self.line.note(self._loop, self.name, "unplugged")
@@ -130,7 +131,7 @@ class SerialEnd(End):
             end.go_on()
 
     def go_on(self) -> None:
-        """Send what waits, if the far end takes it again."""
+        """Send waiting bytes, if the far end reads again."""
         if not self._sending:
             self._listen()
 
@@ -169,7 +170,7 @@ class SerialEnd(End):
         loop.call_later(len(data) * _BITS / self.line.baud, self._transmitted, loop, burst)
 
     def waiting(self) -> int:
-        """Bytes that a link's port has taken and the line has yet to carry."""
+        """Return the bytes that a link's port has accepted and the line has not yet carried."""
         if not self._sending or self._loop is None:
             return self.driver_bytes
         on_line = int((self._loop.time() - self._begun_s) * self.line.baud / _BITS)
@@ -186,7 +187,7 @@ class SerialEnd(End):
             end.hear(loop, self.line.bend(loop, self.name, burst))
 
     def hear(self, loop: AbstractEventLoop, data: bytes) -> None:
-        """Bytes that come out here, after the line's delay."""
+        """Deliver bytes to this end after the line's delay."""
         if data:
             self._order.at(loop, self.line.delay_s(), partial(self._come_out, loop), data)
 
@@ -201,7 +202,7 @@ class SerialEnd(End):
 
 
 class SerialPort:
-    """An open end as a link wants it: see `bridges.media.uart.port.Port`."""
+    """An open end with the methods of `bridges.media.uart.port.Port`, as a link needs it."""
 
     def __init__(self, end: SerialEnd, loop: AbstractEventLoop) -> None:
         self._end, self._socket = end, end.open(loop)
@@ -210,7 +211,7 @@ class SerialPort:
         return self._socket.fileno()
 
     def read(self) -> bytes:
-        """Raises `OSError` when it was pulled out."""
+        """Return the bytes that have arrived; never wait. Raises `OSError` if the device was unplugged."""
         try:
             data = self._socket.recv(_READ_BYTES)
         except (BlockingIOError, InterruptedError):
@@ -235,7 +236,7 @@ class SerialPort:
 
 
 class SimulatedUart(UartLink):
-    """A `UartLink` whose device is one end of a simulated line; all else is the real link."""
+    """A `UartLink` whose device is one end of a simulated line; the rest is the real link."""
 
     def __init__(self, end: SerialEnd, **options: Any) -> None:
         options.setdefault("jitter", end.line.retries.uniform)

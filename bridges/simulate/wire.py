@@ -1,4 +1,4 @@
-"""What all simulated media share: fault rates, a seed, a log, and a path that bends packets."""
+"""The common part of all simulated media: fault rates, a seed, a log, and a path with faults for packets."""
 
 from asyncio import AbstractEventLoop, TimerHandle
 from collections import deque
@@ -13,16 +13,16 @@ from typing import ClassVar, Generic, NamedTuple, TypeVar
 T = TypeVar("T")
 
 _LOG_EVENTS = 1 << 16
-_HELD_S = 0.05  # a packet that waits to be overtaken goes on alone after this
+_HELD_S = 0.05  # a packet that waits to be overtaken is delivered after this in any case
 
 
 @dataclass(frozen=True, slots=True)
 class Faults:
-    """What a medium does to what it carries. Rates are probabilities, 0 to 1, a unit.
+    """The faults of a medium. Rates are probabilities per unit, 0 to 1.
 
     The unit is a byte on a serial line, a frame on CAN, a datagram for multicast, a segment for TCP, a
-    transaction for I2C (there `corruption` is a byte). `delay_s` is added to each, and up to `jitter_s`
-    more; neither changes the order, only `reordering` does. Raises `ValueError`.
+    transaction for I2C (but a byte for its `corruption`). Each unit is late by `delay_s`, and by up to
+    `jitter_s` more. Only `reordering` changes the order. Raises `ValueError`.
     """
 
     loss: float = 0.0
@@ -41,7 +41,7 @@ class Faults:
 
 
 class Event(NamedTuple):
-    """One thing that happened on a wire: when (seconds), at which end, what, and to which bytes."""
+    """An event on a wire: its time in seconds, the end, a word for what happened, and the bytes concerned."""
 
     time_s: float
     end: str
@@ -50,7 +50,7 @@ class Event(NamedTuple):
 
 
 class Wire:
-    """A simulated medium. `faults` may be changed at any time; the same seed gives the same run.
+    """A simulated medium. `faults` can be changed at any time; the same seed gives the same run.
 
     `log` holds the last 65,536 events. Raises `ValueError` for a fault that the medium does not have.
     """
@@ -59,7 +59,7 @@ class Wire:
 
     def __init__(self, seed: int = 0, faults: Faults | None = None) -> None:
         self.random = Random(seed)
-        self.retries = Random(seed + 1)  # of the links: their retries must not shift the wire's faults
+        self.retries = Random(seed + 1)  # for the links, so that their retries do not shift the wire's faults
         self.log: deque[Event] = deque(maxlen=_LOG_EVENTS)
         self.faults = faults or Faults()
 
@@ -72,27 +72,28 @@ class Wire:
         wrong = [f.name for f in fields(Faults) if getattr(faults, f.name) and f.name not in self.has]
         if wrong:
             raise ValueError(
-                f"{type(self).__name__} has no {', '.join(wrong)}: only {', '.join(sorted(self.has))}"
+                f"{type(self).__name__} cannot simulate {', '.join(wrong)}: use {', '.join(sorted(self.has))}"
             )
         self._faults = faults
 
     def note(self, loop: AbstractEventLoop, end: str, what: str, data: bytes = b"") -> None:
+        """Append an event to the log."""
         self.log.append(Event(loop.time(), end, what, data))
 
     def chance(self, rate: float) -> bool:
-        """Whether a fault of this rate strikes now; draws nothing where it cannot."""
+        """Return whether a fault of this rate happens now. A rate of 0 draws no random number."""
         return rate > 0 and self.random.random() < rate
 
     def delay_s(self) -> float:
-        """How late the next unit is."""
+        """Return how late the next unit is, in seconds."""
         faults = self.faults
         return faults.delay_s + (self.random.uniform(0, faults.jitter_s) if faults.jitter_s else 0.0)
 
 
 class End:
-    """A place on a wire: `plugged`, or nothing is there; `clogged` (set it), and what is there stands still.
+    """A place on a wire. The device there is `plugged` or not; set `clogged` to make it read or send nothing.
 
-    What that means, and `unplug()`, is each medium's own.
+    Each medium defines the effect of `clogged`, and its own `unplug()`.
     """
 
     def __init__(self, name: str) -> None:
@@ -110,16 +111,16 @@ class End:
         self._on_clogged()
 
     def _on_clogged(self) -> None:
-        """It was clogged or set free: what waited may go on."""
+        """React to a new value of `clogged`: stop, or let waiting data go on."""
         raise NotImplementedError
 
     def plug(self) -> None:
-        """Put it back: it can be used again."""
+        """Plug the device in again: it can be opened."""
         self.plugged = True
 
 
 def strikes(random: Random, rate: float, size: int) -> Iterator[int]:
-    """The positions below `size` that a fault of this rate hits, drawn by the gaps between them."""
+    """Yield the positions below `size` that a fault of this rate hits. The gaps between them are drawn."""
     if rate <= 0:
         return
     position = -1
@@ -132,7 +133,7 @@ def strikes(random: Random, rate: float, size: int) -> Iterator[int]:
 
 
 def flip_bits(data: bytes, random: Random, rate: float) -> bytes:
-    """`data` with one bit turned over in each byte that is hit."""
+    """Return `data` with one bit flipped in each byte that is hit."""
     bent = bytearray(data)
     for position in strikes(random, rate, len(data)):
         bent[position] ^= 1 << random.randrange(8)
@@ -140,7 +141,7 @@ def flip_bits(data: bytes, random: Random, rate: float) -> bytes:
 
 
 def bend_bytes(data: bytes, random: Random, faults: Faults) -> bytes:
-    """Bytes as a noisy line hands them on: some turned over, some missing, some twice."""
+    """Return bytes as a noisy line delivers them: some corrupted, some missing, some twice."""
     data = flip_bits(data, random, faults.corruption)
     for rate, copies in ((faults.loss, 0), (faults.duplication, 2)):
         hits = list(strikes(random, rate, len(data)))
@@ -152,13 +153,13 @@ def bend_bytes(data: bytes, random: Random, faults: Faults) -> bytes:
 
 
 class Order(Generic[T]):
-    """Hands things on after their delays, and never one before another that was given first."""
+    """A queue that delivers items after their delays, always in the order in which they were given."""
 
     def __init__(self) -> None:
         self._waiting: deque[tuple[float, Callable[[T], None], T]] = deque()
 
     def at(self, loop: AbstractEventLoop, delay_s: float, function: Callable[[T], None], item: T) -> None:
-        """Call `function(item)` in `delay_s`, or later if one given before is not through yet."""
+        """Call `function(item)` in `delay_s` seconds, or later if an earlier item is still waiting."""
         if not self._waiting and delay_s <= 0:
             return function(item)
         at_s = max(loop.time() + delay_s, self._waiting[-1][0] if self._waiting else 0.0)
@@ -168,7 +169,7 @@ class Order(Generic[T]):
         return None
 
     def _go(self, loop: AbstractEventLoop) -> None:
-        now = self._waiting[0][0]  # timers of equal times come in any order: this queue keeps it
+        now = self._waiting[0][0]  # one timer serves all items: timers of equal times fire in any order
         while self._waiting and self._waiting[0][0] <= now:
             _, function, item = self._waiting[0]
             function(item)
@@ -178,9 +179,9 @@ class Order(Generic[T]):
 
 
 class Path(Generic[T]):
-    """The way of packets to one receiver: lost, doubled, bent, late or overtaken on it.
+    """The path of packets to one receiver, on which they are lost, duplicated, corrupted, late or overtaken.
 
-    `show` gives a packet's bytes for the log; without `bend` a packet is never corrupted here.
+    `show` returns a packet's bytes for the log. Without `bend`, packets are never corrupted here.
     """
 
     def __init__(
@@ -197,7 +198,7 @@ class Path(Generic[T]):
         self._timer: TimerHandle | None = None
 
     def carry(self, loop: AbstractEventLoop, packet: T) -> None:
-        """Send `packet` on its way; faults are drawn now."""
+        """Send `packet` to the receiver; its faults are drawn now."""
         wire, faults = self._wire, self._wire.faults
         if wire.chance(faults.loss):
             return wire.note(loop, self._end, "lost", self._show(packet))
@@ -229,7 +230,7 @@ class Path(Generic[T]):
 
 
 def flip_one_bit(packet: bytes, random: Random) -> bytes:
-    """`packet` with one bit turned over, anywhere in it."""
+    """Return `packet` with one bit flipped, at a random position."""
     bent = bytearray(packet)
     if bent:
         bent[random.randrange(len(bent))] ^= 1 << random.randrange(8)

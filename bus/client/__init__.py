@@ -1,1 +1,1 @@
-"""The application's socket on a bus."""
+"""The application's socket on a bus, and how it waits."""

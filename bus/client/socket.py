@@ -1,7 +1,7 @@
-"""The application's socket: `Bus` for frames, `RawBus` for who builds a device of their own.
+"""The application's socket: `Bus` for frames, `RawBus` for programs that forward messages themselves.
 
-Both dial and listen on any number of addresses, so a full mesh needs no device. Sending never blocks
-and never waits for a peer; receiving waits with a time limit, in a thread or on an asyncio loop.
+Both dial and listen on any number of addresses, so a full mesh needs no device. Sending never blocks.
+Receiving waits, with a time limit if one is given, in a thread or on an asyncio loop.
 """
 
 import asyncio
@@ -24,20 +24,20 @@ from bus.wire.pattern import Pattern
 __all__ = ["Bus", "ClosedError", "Peer", "RawBus", "Tls"]
 
 Peer = NewType("Peer", int)
-"""One connection of a `RawBus`: opaque, hashable, never used again for another in this process."""
+"""One connection of a `RawBus`: opaque, hashable, and never reused for another one in this process."""
 
 CONNECT_S = 1.0
 LINGER_S = 1.0
-_SLICE_S = 0.2  # so that a thread which waits notices that another one closed the socket
+_SLICE_S = 0.2  # a waiting thread checks this often whether another thread has closed the socket
 _BURY_S = 1.0
-_READY_MAX = 64  # messages that `areceive` takes before it lets other tasks run
+_READY_MAX = 64  # messages that `_areceive` returns before it lets other tasks run
 
 Addresses = str | Iterable[str]
 Names = Iterable[int | str]
 
 
 class _Socket:
-    """What both kinds share: addresses, life and waiting. Receive from one thread or one loop."""
+    """The base of both sockets: addresses, life and waiting. Receive in one thread or on one loop."""
 
     _raw = False
 
@@ -72,7 +72,7 @@ class _Socket:
         urls = tuple(self._nng.listen(url, tls) for url in listens)
         for url in dials:
             if url in urls:
-                raise LinkError(f"{url}: dials its own listener, and would hear itself")
+                raise LinkError(f"{url}: the socket listens here and would hear itself: dial another address")
             self._nng.dial(url, tls)
         return urls
 
@@ -89,12 +89,12 @@ class _Socket:
         return {Peer(peer): address for peer, address in self._nng.peers.copy().items()}
 
     def wait_peers(self, count: int, timeout: float | None = None) -> bool:
-        """Wait until at least `count` peers are connected; whether they are."""
+        """Wait until at least `count` peers are connected. Return whether they are."""
         with self._changed:
             return self._changed.wait_for(lambda: len(self._nng.peers) >= count, timeout)
 
     async def await_peers(self, count: int, timeout: float | None = None) -> bool:  # noqa: ASYNC109
-        """`wait_peers` for asyncio."""
+        """Do as `wait_peers`, for asyncio."""
         return await asyncio.to_thread(self.wait_peers, count, timeout)
 
     def _wait_dialed(self) -> None:
@@ -119,7 +119,7 @@ class _Socket:
         while (message := self._nng.receive()) is None:
             left_s = _SLICE_S if deadline is None else min(_SLICE_S, deadline - time.monotonic())
             if left_s <= 0:
-                raise TimeoutError("no message came in time")
+                raise TimeoutError("no message arrived within the timeout")
             self._readable.wait(left_s)
             self._bury()
         return message
@@ -134,9 +134,9 @@ class _Socket:
         return message
 
     def close(self) -> None:
-        """Close, after what was sent has left, but within `linger_s`. Idempotent.
+        """Close once sent messages have left, or after `linger_s`. Idempotent.
 
-        A socket that is used on an asyncio loop is closed on that loop (`aclose` does not block it).
+        Close a socket that is used on an asyncio loop on that loop; `aclose` does not block it.
         """
         if not self._closed:
             self._closed = True
@@ -144,7 +144,7 @@ class _Socket:
             self._shut()
 
     async def aclose(self) -> None:
-        """`close`, without blocking the loop. Idempotent."""
+        """Close as `close` does, without blocking the loop. Idempotent."""
         if not self._closed:
             self._closed = True
             try:
@@ -177,53 +177,53 @@ class Bus(_Socket):
     """A socket of a bus that carries frames.
 
     `with Bus(dial="tcp://10.0.0.11:5555") as bus: bus.send(("fridge", "temp"), b"21.5")`.
-    Entering waits at most `connect_s` seconds until every dialed address is connected; dialing goes on
-    after that, and whenever a connection is lost. Options: `message_bytes` (a longer message closes the
-    peer it came from), `queue_messages`, `retry_min_s`, `retry_max_s`, `tls` for wss and tls+tcp.
-    Raises `LinkError` for an address that cannot work. `urls` are the addresses it listens on, with
-    their ports. `rejected` counts messages that were no frames; `recv` skips them.
+    Entering waits at most `connect_s` seconds until every dialed address is connected. Dialing continues
+    after that, and starts again whenever a connection is lost. Options: `message_bytes` (a longer message
+    closes the connection it came from), `queue_messages`, `retry_min_s`, `retry_max_s`, `tls` for wss and
+    tls+tcp. Raises `LinkError` for an address that cannot work. `urls` are the addresses it listens on,
+    with their ports. `rejected` counts messages that were not frames; `recv` skips them.
     """
 
     rejected = 0
 
     def send(self, pattern: Names, data: Buffer = b"", type: int = PUB) -> None:
-        """Send a frame to all peers. Raises `TokenError`, `FrameError` for what does not fit one."""
+        """Send a frame to all peers. Raises `TokenError` or `FrameError` if the values do not fit one."""
         self._transmit(pack(type, _tokens(pattern), data))
 
     def send_bytes(self, message: Buffer) -> None:
-        """Send a message as it is, frame or not."""
+        """Send a message unchanged, whether it is a frame or not."""
         self._transmit(message)
 
     async def asend(self, pattern: Names, data: Buffer = b"", type: int = PUB) -> None:
-        """`send`, and let other tasks run."""
+        """Send as `send` does, and let other tasks run."""
         self.send(pattern, data, type)
         await asyncio.sleep(0)
 
     async def asend_bytes(self, message: Buffer) -> None:
-        """`send_bytes`, and let other tasks run."""
+        """Send as `send_bytes` does, and let other tasks run."""
         self._transmit(message)
         await asyncio.sleep(0)
 
     def recv(self, timeout: float | None = None) -> Frame:
-        """The next frame, its envelope taken off. Raises `TimeoutError`, and `ClosedError` once closed."""
+        """Return the next frame, without envelope. Raises `TimeoutError`, or `ClosedError` once closed."""
         deadline = _deadline(timeout)
         while (frame := self._frame(self._receive(deadline)[0])) is None:
             pass
         return frame
 
     def recv_bytes(self, timeout: float | None = None) -> bytes:
-        """The next message, whatever it is. Raises as `recv` does."""
+        """Return the next message, whether it is a frame or not. Raises as `recv` does."""
         return self._receive(_deadline(timeout))[0]
 
     async def arecv(self, timeout: float | None = None) -> Frame:  # noqa: ASYNC109
-        """`recv` for asyncio. Cancelling it loses no message."""
+        """Receive as `recv` does, on an asyncio loop. Cancelling loses no message."""
         async with asyncio.timeout(timeout):
             while (frame := self._frame((await self._areceive())[0])) is None:
                 pass
             return frame
 
     async def arecv_bytes(self, timeout: float | None = None) -> bytes:  # noqa: ASYNC109
-        """`recv_bytes` for asyncio."""
+        """Receive as `recv_bytes` does, on an asyncio loop."""
         async with asyncio.timeout(timeout):
             return (await self._areceive())[0]
 
@@ -235,7 +235,7 @@ class Bus(_Socket):
         return unpack(parts[1])
 
     def __iter__(self) -> Iterator[Frame]:
-        """Frames as they come; ends when the socket is closed."""
+        """Yield frames as they arrive; end when the socket is closed."""
         try:
             while True:
                 yield self.recv()
@@ -243,7 +243,7 @@ class Bus(_Socket):
             return
 
     async def __aiter__(self) -> AsyncIterator[Frame]:
-        """Frames as they come; ends when the socket is closed."""
+        """Yield frames as they arrive; end when the socket is closed."""
         try:
             while True:
                 yield await self.arecv()
@@ -260,35 +260,36 @@ class Bus(_Socket):
 
 
 class RawBus(_Socket):
-    """A socket of a bus that tells who sent a message, and sends past a peer.
+    """A socket of a bus that names the sender of each message, and can leave one peer out when it sends.
 
-    Arguments as for `Bus`. A reflector is `for message, peer in bus: bus.send(message, exclude=peer)`.
+    It takes the arguments of `Bus`. This is a reflector:
+    `for message, peer in bus: bus.send(message, exclude=peer)`.
     """
 
     _raw = True
 
     def send(self, message: Buffer, exclude: Peer | None = None) -> None:
-        """Send to all peers, or to all but `exclude`; one that is gone excludes nobody."""
+        """Send to all peers except `exclude`. A peer that has disconnected excludes nobody."""
         self._transmit(message, NOBODY if exclude is None else exclude)
 
     async def asend(self, message: Buffer, exclude: Peer | None = None) -> None:
-        """`send`, and let other tasks run."""
+        """Send as `send` does, and let other tasks run."""
         self.send(message, exclude)
         await asyncio.sleep(0)
 
     def recv(self, timeout: float | None = None) -> tuple[bytes, Peer]:
-        """The next message and who sent it. Raises `TimeoutError`, and `ClosedError` once closed."""
+        """Return the next message and its sender. Raises `TimeoutError`, or `ClosedError` once closed."""
         message, peer = self._receive(_deadline(timeout))
         return message, Peer(peer)
 
     async def arecv(self, timeout: float | None = None) -> tuple[bytes, Peer]:  # noqa: ASYNC109
-        """`recv` for asyncio. Cancelling it loses no message."""
+        """Receive as `recv` does, on an asyncio loop. Cancelling loses no message."""
         async with asyncio.timeout(timeout):
             message, peer = await self._areceive()
             return message, Peer(peer)
 
     def __iter__(self) -> Iterator[tuple[bytes, Peer]]:
-        """Messages and senders as they come; ends when the socket is closed."""
+        """Yield messages and their senders as they arrive; end when the socket is closed."""
         try:
             while True:
                 yield self.recv()
@@ -296,7 +297,7 @@ class RawBus(_Socket):
             return
 
     async def __aiter__(self) -> AsyncIterator[tuple[bytes, Peer]]:
-        """Messages and senders as they come; ends when the socket is closed."""
+        """Yield messages and their senders as they arrive; end when the socket is closed."""
         try:
             while True:
                 yield await self.arecv()
@@ -322,7 +323,7 @@ def _deadline(timeout: float | None) -> float | None:
 
 def _tokens(pattern: Names) -> tuple[int, ...]:
     if isinstance(pattern, str):
-        raise TokenError(f"{pattern!r}: a pattern is a tuple of names; write ({pattern!r},)")
+        raise TokenError(f"{pattern!r} is one name, but a pattern is a tuple of names: write ({pattern!r},)")
     return pattern if isinstance(pattern, Pattern) else _hashed(tuple(pattern))
 
 

@@ -1,4 +1,4 @@
-"""How the application's socket waits: for a message, and at the end for what it sent to leave."""
+"""How the application's socket waits: for a message, and before it closes for its sent messages to leave."""
 
 import asyncio
 import select
@@ -8,11 +8,11 @@ from collections.abc import Mapping
 
 from bus.transports.nng_socket import NngSocket
 
-UNTOLD_S = 0.1  # for transports that do not count what they have written
+UNCOUNTED_S = 0.1  # for transports that do not count the messages they have written
 
 
 class Readable:
-    """Waiting for a descriptor: `poll` in a thread (Ctrl-C ends it), a reader on an asyncio loop."""
+    """A descriptor to wait for: by `poll` in a thread (Ctrl-C ends it), by a reader on an asyncio loop."""
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
@@ -22,10 +22,11 @@ class Readable:
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def wait(self, timeout_s: float) -> None:
+        """Block until the descriptor is readable, at most `timeout_s` seconds (at least 1 ms)."""
         self._poll.poll(max(1, round(timeout_s * 1000)))
 
     async def await_one(self, limit_s: float) -> None:
-        """Until it is readable, or `limit_s` is over, or it was closed: the caller looks again."""
+        """Wait until it is readable or closed, at most `limit_s` seconds. The caller checks which it was."""
         self._loop = loop = asyncio.get_running_loop()
         future: Future[None] = loop.create_future()
         if not self._waiting:
@@ -39,7 +40,7 @@ class Readable:
             self._forget(future)
 
     def _forget(self, future: "Future[None]") -> None:
-        # After close() the set is empty, and the descriptor may be somebody else's.
+        # After close() the set is empty, and the descriptor may belong to another file.
         if future in self._waiting:
             self._waiting.remove(future)
             if not self._waiting and self._loop is not None:
@@ -50,6 +51,7 @@ class Readable:
             _finish(future)
 
     def close(self) -> None:
+        """Wake every task that waits. The descriptor itself stays open."""
         if self._waiting and self._loop is not None:
             self._loop.remove_reader(self._fd)
             self._wake()
@@ -62,10 +64,10 @@ def _finish(future: "Future[None]") -> None:
 
 
 def flush(nng: NngSocket, owed: Mapping[int, int], sent_at: float, linger_s: float) -> None:
-    """Wait until each peer's transport has written what it is owed, at most `linger_s` seconds.
+    """Wait at most `linger_s` seconds until each peer's transport has written its number of `owed` messages.
 
-    NNG forgets its queues on close. WebSocket and inproc do not count what they have written; they
-    get a tenth of a second after the last message instead.
+    NNG discards its queues on close. WebSocket and inproc do not count the messages they have written;
+    they get 0.1 s after the last message instead.
     """
     end = time.monotonic() + linger_s
     while time.monotonic() < end and not _settled(nng, owed, sent_at):
@@ -77,5 +79,5 @@ def _settled(nng: NngSocket, owed: Mapping[int, int], sent_at: float) -> bool:
     if not waiting:
         return True
     written = nng.transmitted()
-    quiet = time.monotonic() - sent_at > UNTOLD_S
+    quiet = time.monotonic() - sent_at > UNCOUNTED_S
     return all(written[peer] >= count if peer in written else quiet for peer, count in waiting)

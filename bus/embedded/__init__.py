@@ -1,1 +1,1 @@
-"""The node for microcontrollers, and loading it onto one (docs/microcontroller.md)."""
+"""The node for microcontrollers, and its loader (docs/microcontroller.md)."""

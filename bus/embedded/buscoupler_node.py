@@ -1,4 +1,4 @@
-"""A node of a bus for microcontrollers: one file, no dependency, MicroPython 1.9 and later and CPython.
+"""A node of a bus for microcontrollers: one file, no dependency, for MicroPython from 1.9 and CPython.
 
     from buscoupler_node import Node, Uart
 
@@ -6,14 +6,14 @@
     node.subscribe(("fridge", "set"), lambda tokens, data: ...)
     node.publish(("fridge", "temp"), b"4.5")
     while True:
-        node.poll()                           # as often as you can
+        node.poll()                           # as often as possible
 
 A pattern is a name or a sequence of names; a name is text or a whole number from 0 to 4294967295. `()`
 matches every frame. All links have `send(message) -> bool`, which never waits for a peer, and `poll()`,
-which returns one received message or None. They count: `rejected` (rubbish on the line), `oversize` (longer
-than `limit`, skipped), `unsent` (a message that was not sent; `send` returned False or the peer went away).
+which returns one received message or None. They count: `rejected` (invalid messages), `oversize` (longer
+than `limit`, skipped), `unsent` (not sent: `send` returned False, or the connection was lost).
 
-Copy the file to the board as it is, or let `python -m bus.embedded.load` send the parts you need, without
+Copy the file to the board unchanged, or let `python -m bus.embedded.load` send the parts you need, without
 comments: a BBC micro:bit has 9 KB of heap. See docs/microcontroller.md; formats: docs/wire/.
 """
 
@@ -27,17 +27,17 @@ try:
     from binascii import crc32 as _crc32
 
     def crc(data):
-        """CRC-32/ISO-HDLC of `data`, 4 bytes, little-endian, as all the wire formats end."""
+        """Return the CRC-32/ISO-HDLC of `data`: 4 bytes, little-endian, as in all wire formats."""
         return struct.pack("<I", _crc32(data) & 0xFFFFFFFF)
 
-except ImportError:  # by nibbles and in halves: a 32-bit port keeps numbers from 2**30 on the heap
+except ImportError:  # by nibbles, in 16-bit halves: 32-bit ports store numbers from 2**30 on the heap
     _LOW = (0, 0x1064, 0x20C8, 0x30AC, 0x4190, 0x51F4, 0x6158, 0x713C)
     _LOW += (0x8320, 0x9344, 0xA3E8, 0xB38C, 0xC2B0, 0xD2D4, 0xE278, 0xF21C)
     _HIGH = (0, 0x1DB7, 0x3B6E, 0x26D9, 0x76DC, 0x6B6B, 0x4DB2, 0x5005)
     _HIGH += (0xEDB8, 0xF00F, 0xD6D6, 0xCB61, 0x9B64, 0x86D3, 0xA00A, 0xBDBD)
 
     def crc(data):
-        """CRC-32/ISO-HDLC of `data`, 4 bytes, little-endian, as all the wire formats end."""
+        """Return the CRC-32/ISO-HDLC of `data`: 4 bytes, little-endian, as in all wire formats."""
         high = low = 0xFFFF
         lows, highs = _LOW, _HIGH
         for byte in data:
@@ -51,16 +51,16 @@ except ImportError:  # by nibbles and in halves: a 32-bit port keeps numbers fro
 
 
 def token(name):
-    """The token of a name, as `bus.wire.pattern.token`: a number is itself, text is hashed.
+    """Return the token of a name, as `bus.wire.pattern.token` does: a number is itself, text is hashed.
 
-    Raises ValueError for what is neither text nor a whole number from 0 to 4294967295.
+    Raises ValueError if it is neither text nor a whole number from 0 to 4294967295.
     """
     if not isinstance(name, str):
         if not isinstance(name, int) or name is True or name is False or name >> 32:
             raise ValueError(name)
         return name
     high = low = code = more = 0
-    for byte in bytes(name, "utf8"):  # some ports count bytes of text, the hash counts characters
+    for byte in bytes(name, "utf8"):  # the hash counts characters, but text on some ports is bytes
         if byte < 128:
             code = byte
         elif byte < 192:
@@ -77,7 +77,7 @@ def token(name):
 
 
 def pack(type, pattern, data=b""):
-    """One frame. ValueError for more than 255 names, 2048 bytes of data or a type above 255."""
+    """Return one frame. Raises ValueError above 255 names, 2048 bytes of data or type 255."""
     if isinstance(data, str):
         data = bytes(data, "utf8")
     head = pattern if isinstance(pattern, bytes) else b""
@@ -90,18 +90,18 @@ def pack(type, pattern, data=b""):
 
 
 def key(pattern):
-    """A pattern as it stands in a frame, 4 bytes a token: takes its place anywhere, and saves the hashing."""
+    """Return a pattern as frames hold it, 4 bytes a token. It can replace the pattern, and saves hashing."""
     return pack(PUB, pattern)[4:]
 
 
 def size(head):
-    """The length that a frame's first four bytes announce; 0 if they are no frame's."""
+    """Return the length that a frame's first four bytes announce; 0 if they cannot begin a frame."""
     data = head[2] << 8 | head[3]
     return 4 + 4 * head[1] + data if data <= 2048 else 0
 
 
 def unpack(frame):
-    """Type, tuple of tokens and data of exactly one frame. Raises ValueError if it is not one."""
+    """Return type, tuple of tokens and data of exactly one frame. Raises ValueError if it is not one."""
     if len(frame) < 4 or size(frame) != len(frame):
         raise ValueError("frame")
     end = 4 + 4 * frame[1]
@@ -109,7 +109,7 @@ def unpack(frame):
 
 
 def bare(message):
-    """The frame in a message, which may carry an envelope in front; None if there is none."""
+    """Return the frame of a message, without its envelope if it has one; None if it holds no frame."""
     length = len(message)
     if length > 12 and message[0] == 0xE1 and message[2] > 0xEF:
         length -= 12
@@ -120,7 +120,7 @@ def bare(message):
 
 
 class Node:
-    """Publishes frames on a link, and calls back for those it subscribed to."""
+    """A client of a link: it publishes frames, and calls a function for each frame that it subscribed to."""
 
     def __init__(self, link):
         self.link = link
@@ -128,7 +128,7 @@ class Node:
         self.calls = []
 
     def publish(self, pattern, data=b"", type=PUB):
-        """Send one frame. False if the link could not take it (counted there)."""
+        """Send one frame. Return False if the link could not take it; the link counts it as unsent."""
         return self.link.send(pack(type, pattern, data))
 
     def subscribe(self, pattern, callback):
@@ -136,7 +136,7 @@ class Node:
         self.calls.append((key(pattern), callback))
 
     def poll(self):
-        """Let the link work, and handle one frame. False if there was none."""
+        """Let the link work, and handle at most one frame. Return False if there was none."""
         frame = self.link.poll()
         if frame is None:
             return False
@@ -154,7 +154,7 @@ class Node:
 
 # part: uart
 def stuff(data):
-    """`data` in COBS between two zeros. The first one ends whatever noise came before."""
+    """Return `data` in COBS between two zeros. The first zero ends any noise before it."""
     out = bytearray(1)
     start, end = 0, len(data)
     while True:
@@ -173,9 +173,10 @@ def stuff(data):
 
 
 def unstuff(data):
-    """What was in the COBS run `data`, a bytearray that is used up; None if it was cut or damaged.
+    """Decode the COBS run `data`, a bytearray that is overwritten. Return None if it was cut or damaged.
 
-    In place: a code byte becomes the zero that it stood for. Only the first, and one after a full block, go.
+    It works in place: each code byte becomes the zero that it stands for. Only the first code byte, and one
+    after a full block, are removed.
     """
     at, code = 0, 255
     while at < len(data):
@@ -191,9 +192,9 @@ def unstuff(data):
 
 
 class Uart:
-    """A serial line. `uart` has MicroPython's `read(n)` and `write(data)`, and does not wait to read.
+    """A serial line. `uart` has MicroPython's `read(n)` and `write(data)`, and `read` does not wait.
 
-    Messages of up to `limit` bytes are received. Sending any length needs about three times that length.
+    It receives messages of up to `limit` bytes. Sending one needs about three times its length in memory.
     """
 
     def __init__(self, uart, limit=256):
@@ -256,11 +257,11 @@ else:
 
 
 class Rs485(Uart):
-    """A shared pair of wires: the gateway polls, and node `node` (1 to 254) answers with what waits.
+    """A shared pair of wires: the gateway polls, and node `node` (1 to 254) answers with a waiting message.
 
-    Call `poll()` at least every 10 ms. `drive(1)` switches the driver on before sending, `drive(0)` off after
-    it; without one, the transceiver does that itself. `echo`: the receiver hears what we send. At most
-    `queue` messages wait.
+    Call `poll()` at least every 10 ms. `drive(1)` switches the driver on before sending and `drive(0)` off
+    after it; leave it out if the transceiver does that itself. Set `echo` if the receiver hears its own node.
+    At most `queue` messages wait.
     """
 
     def __init__(self, uart, node, drive=None, limit=256, queue=4, echo=False):
@@ -315,9 +316,9 @@ else:
 
 
 class Tcp:
-    """A plain stream of frames: dials `host` and `port`, and again after a growing pause when the peer goes.
+    """A plain TCP stream of frames: it dials `host` and `port`, and reconnects with growing pauses.
 
-    At most `queue` bytes wait to be sent. Only dialling waits, for at most `timeout_s`.
+    At most `queue` bytes wait to be sent. Only dialling blocks, for at most `timeout_s`.
     """
 
     def __init__(self, host, port, limit=1024, queue=4096, timeout_s=2):
@@ -355,7 +356,7 @@ class Tcp:
         return message
 
     def close(self):
-        """Hang up. The next `poll()` dials again."""
+        """Close the connection. The next `poll()` dials again."""
         if self.sock is not None:
             self.sock.close()
             self.sock = None
@@ -368,7 +369,7 @@ class Tcp:
         try:
             import usocket as socket
         except ImportError:
-            import socket  # here, for there are boards without
+            import socket  # imported late: some boards do not have it
         sock = None
         try:
             address = socket.getaddrinfo(self.address[0], self.address[1], 0, socket.SOCK_STREAM)[0][-1]
@@ -394,7 +395,7 @@ class Tcp:
         self._later(why)
 
     def _failed(self, error):
-        if error.args[0] != 11:  # EAGAIN: nothing now
+        if error.args[0] != 11:  # EAGAIN: nothing to read or no room to write now
             self._lost(error)
 
     def _flush(self):
@@ -448,7 +449,7 @@ class Mailbox:
     """The target's side of an I2C mailbox (docs/wire/i2c.md): 64 bytes of memory that the controller reads
     and writes. With `machine.I2CTarget`: `I2CTarget(0, 0x42, mem=memory)`, `Node(Mailbox(memory))`.
 
-    Messages of up to `limit` bytes are received; at most `queue` wait to be sent.
+    It receives messages of up to `limit` bytes; at most `queue` messages wait to be sent.
     """
 
     def __init__(self, memory, limit=256, queue=4):
@@ -483,7 +484,7 @@ class Mailbox:
             if (control & 16) << 1 == self.toggle:
                 self._place()
             elif not self.placed:
-                self._link(0)  # cannot be: have the controller begin anew
+                self._link(0)  # it acknowledged a segment that was not there: make it start a new epoch
             if self.epoch and 0 < count < 31 and control & 32 != self.taken:
                 self.taken = control & 32
                 message = self._take(control, self.memory[0x1E - count : 0x1E])
@@ -491,7 +492,7 @@ class Mailbox:
         return message
 
     def _link(self, epoch):
-        """A new epoch. A message that had been begun is lost, for nobody knows how much of it arrived."""
+        """Start a new epoch. A message in transfer is lost: neither end knows how much of it arrived."""
         self.unsent += self.placed or bool(self.out)
         self.rejected += self.held is not None
         self._reset()
@@ -520,7 +521,7 @@ class Mailbox:
         return bytes(data[:-4])
 
     def _place(self):
-        """What was placed has been taken: put up the next segment, or none. The control byte is last."""
+        """The controller took the segment: expose the next, if any. `poll` writes the control byte last."""
         start = 0
         if not self.out and self.queue:
             message = self.queue.pop(0)

@@ -1,7 +1,7 @@
-"""`python -m bus.embedded.load --port /dev/ttyACM0 --parts uart --app app.py`: the node onto a board.
+"""The loader: `python -m bus.embedded.load --port /dev/ttyACM0 --parts uart --app app.py` sends a node.
 
-Over the raw REPL of MicroPython, in pieces that a board with 9 KB of heap can compile. With `--boot` the
-pieces are stored in the board's file system, with a `main.py` that runs them at every start.
+It uses the raw REPL of MicroPython, and sends pieces that a board with 9 KB of heap can compile. With
+`--boot` it stores the pieces in the board's file system, with a `main.py` that runs them at every start.
 """
 
 import argparse
@@ -46,15 +46,16 @@ while True:
    break
 f.close()
 """
-"""Runs what is stored piece by piece; an empty line ends a piece. What arrives meanwhile must not stop it, so
-there is half a second in which `STOP`, and nothing else, does."""
+"""The `main.py` that runs the stored pieces one by one; an empty line ends a piece. Received bytes must not
+interrupt it, so Ctrl-C is off; only `STOP`, within the first half second, ends it."""
 RUN = """\
 kbd_intr(-1)
 while 1:
  node.poll()
  work()
 """
-"""The loop, at the top: the micro:bit's stack is seven calls deep. A frame may hold the byte of Ctrl-C."""
+"""The loop, at module level because the micro:bit's stack is seven calls deep. Ctrl-C is off because a frame
+may hold its byte."""
 RUN_ALWAYS = """\
 while 1:
  try:
@@ -64,41 +65,43 @@ while 1:
   print(e)
 """
 
-_COMMAND_BYTES = 60  # the micro:bit receives into 63 bytes, and nothing else holds the sender back
+_COMMAND_BYTES = 60  # the micro:bit's receive buffer has 63 bytes, and there is no flow control
 _BANNER = b"raw REPL; CTRL-B to exit\r\n>"
 _FREE = "import gc;gc.collect();print(gc.mem_free())"
 
 
 class BoardError(Exception):
-    """The board did not do what it was asked to; says what it answered."""
+    """The board did not do what the loader asked for; the text holds its answer."""
 
 
 class Board:
-    """The raw REPL at `descriptor`, an open serial line; `BoardError` also after `timeout_s` of silence."""
+    """The raw REPL at `descriptor`, an open serial line. `timeout_s` of silence raises `BoardError`."""
 
     def __init__(self, descriptor: int, timeout_s: float = 10.0) -> None:
         self._descriptor, self._timeout_s = descriptor, timeout_s
         self._heard = b""
 
     def enter(self) -> None:
-        """Interrupt whatever runs and enter the raw REPL; a running node must be reset while this tries."""
+        """Interrupt the running program and enter the raw REPL. A running node ends only by a reset."""
         end_s = time.monotonic() + self._timeout_s
         while _BANNER not in self._heard:
             if time.monotonic() > end_s:
-                raise BoardError("no prompt: press the board's reset button while this tries")
+                raise BoardError(
+                    "the board shows no prompt: start again, and press its reset button meanwhile"
+                )
             self._write(b"\r" + STOP + b"\x01")
             self._hear(0.2)
-        while self._hear(0.2):  # it may have been asked more than once
+        while self._hear(0.2):  # the board may answer several requests
             pass
         self._heard = b""
 
     def start(self, command: str) -> None:
-        """Have at most 60 bytes of code compiled and run, and do not wait for their end."""
+        """Have the board compile and run at most 60 bytes of code; do not wait for their end."""
         self._write(command.encode() + b"\x04")
         self.wait_for(b"OK")
 
     def finish(self) -> str:
-        """What the code printed, once it has ended. Raises `BoardError` with the board's traceback."""
+        """Wait for the end of the code; return its output. Raises `BoardError` with the board's traceback."""
         printed = self.wait_for(b"\x04")[:-1]
         error = self.wait_for(b"\x04")[:-1]
         self.wait_for(b">")
@@ -107,7 +110,7 @@ class Board:
         return printed.decode(errors="replace")
 
     def run(self, code: str) -> str:
-        """Run `code` to its end; returns what it printed. Longer code is collected on the board first."""
+        """Run `code` to its end and return its output. Longer code is first collected on the board."""
         if len(code.encode()) <= _COMMAND_BYTES:
             self.start(code)
             return self.finish()
@@ -119,11 +122,11 @@ class Board:
         return self.run("exec(s)")
 
     def heap_bytes(self) -> int:
-        """Free bytes after a collection."""
+        """Collect garbage and return the free bytes of the heap."""
         return int(self.run(_FREE))
 
     def define(self, codes: Sequence[str]) -> None:
-        """Run `codes` one by one, with a collection after each: garbage would break a small heap up."""
+        """Run `codes` one by one, and collect garbage after each: it would fragment a small heap."""
         for code in codes:
             self.run(code)
             self.run("s=0")
@@ -137,7 +140,7 @@ class Board:
         self.run("f.close()")
 
     def restart(self) -> None:
-        """Soft reset: `main.py` is run."""
+        """Reset the board by software: it runs `main.py`."""
         self._write(b"\x02\x04")
 
     def _write(self, data: bytes) -> None:
@@ -145,10 +148,13 @@ class Board:
             data = data[os.write(self._descriptor, data) :]
 
     def wait_for(self, mark: bytes) -> bytes:
-        """What the board says up to `mark` and with it."""
+        """Return the board's output up to and including `mark`."""
         while mark not in self._heard:
             if not self._hear(self._timeout_s):
-                raise BoardError(f"no {mark!r} within {self._timeout_s} s, only {self._heard[-200:]!r}")
+                raise BoardError(
+                    f"the board sent {self._heard[-200:]!r} but no {mark!r} within {self._timeout_s} s: "
+                    "reset it and try again"
+                )
         found, _, self._heard = self._heard.partition(mark)
         return found + mark
 
@@ -157,13 +163,13 @@ class Board:
             return False
         data = os.read(self._descriptor, 4096)
         if not data:
-            raise BoardError("the line is gone")
+            raise BoardError("the serial line closed: check the cable, then try again")
         self._heard += data
         return True
 
 
 def _literals(text: str, most: int) -> Iterator[str]:
-    """`text` as Python literals of at most `most` bytes each."""
+    """Split `text` into Python literals of at most `most` bytes each."""
     part = ""
     for character in text:
         if len(repr(part + character).encode()) > most:
@@ -175,10 +181,13 @@ def _literals(text: str, most: int) -> Iterator[str]:
 
 
 def open_port(path: str, baud: int = 115200) -> int:
-    """The descriptor of a serial port, raw. Raises OSError, or ValueError for a rate that termios lacks."""
+    """Open a serial port in raw mode and return its descriptor.
+
+    Raises OSError, or ValueError for a rate that termios does not have.
+    """
     speed = getattr(termios, f"B{baud}", None)
     if speed is None:
-        raise ValueError(f"no such rate: {baud}")
+        raise ValueError(f"there is no rate of {baud} baud: use a standard one, such as 115200")
     descriptor = os.open(path, os.O_RDWR | os.O_NOCTTY)
     tty.setraw(descriptor)
     settings = termios.tcgetattr(descriptor)
@@ -188,25 +197,25 @@ def open_port(path: str, baud: int = 115200) -> int:
 
 
 def load(board: Board, parts: list[str], app: str = "", tell: Callable[[str], None] = print) -> None:
-    """Define the node's `parts` on the board, then run `app`; where it makes a `node`, start the loop."""
+    """Define the node's `parts` on the board, then run `app`. If it makes a `node`, start the loop."""
     board.enter()
     before = board.heap_bytes()
     board.define(statements(NODE.read_text(), parts))
-    tell(f"{before} bytes of heap were free, {board.heap_bytes()} are left beside the node")
+    tell(f"free heap: {before} bytes before, {board.heap_bytes()} with the node")
     board.define(pieces(app))
     if makes_node(app):
-        tell(f"{board.heap_bytes()} are left beside the program; it runs")
+        tell(f"free heap: {board.heap_bytes()} bytes with the program, which now runs")
         board.run(QUIET)
         board.start(_loop(RUN, app))
 
 
 def makes_node(app: str) -> bool:
-    """Whether a program assigns `node`."""
+    """Return whether a program assigns `node`."""
     return any(target.id == "node" for node in ast.parse(app).body for target in _targets(node))
 
 
 def _loop(loop: str, app: str) -> str:
-    """`loop` without its call of `work()` if `app` defines none."""
+    """Return `loop`, without its call of `work()` if `app` does not define it."""
     body = ast.parse(app).body
     if any(isinstance(node, ast.FunctionDef) and node.name == "work" for node in body):
         return loop
@@ -218,12 +227,12 @@ def _targets(node: ast.stmt) -> list[ast.Name]:
 
 
 def install(board: Board, parts: list[str], app: str, tell: Callable[[str], None] = print) -> None:
-    """Store the node's `parts` and `app` on the board, and start them as at every power-up.
+    """Store the node's `parts` and `app` on the board and reset it, so that they start as at every power-up.
 
-    Raises ValueError if `app` makes no `node`.
+    Raises ValueError if `app` does not assign `node`.
     """
     if not makes_node(app):
-        raise ValueError("what runs at every start needs an --app that assigns `node`")
+        raise ValueError("--boot needs a program that assigns `node`: name one with --app")
     board.enter()
     codes = [*statements(NODE.read_text(), parts), *pieces(app)]
     board.store(STORED, "\n\n".join(codes) + "\n")
@@ -233,7 +242,7 @@ def install(board: Board, parts: list[str], app: str, tell: Callable[[str], None
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """0: loaded; 1: the board or the port refused; 2: wrong use."""
+    """Load, and return the exit status: 0 loaded, 1 the board or the port failed, 2 wrong use."""
     options = _parser().parse_args(arguments)
     parts = options.parts.split(",") if options.parts else []
     try:
@@ -254,15 +263,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m bus.embedded.load", description=__doc__)
-    parser.add_argument("--port", help="the board's serial port; without it, the small file is printed")
+    parser.add_argument("--port", help="the board's serial port; without it, print the reduced file")
     parser.add_argument("--baud", type=int, default=115200)
     parser.add_argument(
-        "--parts", default="uart", help="of uart, rs485, tcp, i2c; with commas (default: uart)"
+        "--parts", default="uart", help="from uart, rs485, tcp, i2c, separated by commas (default: uart)"
     )
     parser.add_argument(
-        "--app", help="your program: it makes `node`, which is polled for ever, with work() if there is one"
+        "--app", help="your program: it assigns `node`, which is polled for ever; it may define work()"
     )
-    parser.add_argument("--boot", action="store_true", help="store all on the board, to run at every start")
+    parser.add_argument("--boot", action="store_true", help="store both on the board, to run at every start")
     return parser
 
 

@@ -1,6 +1,6 @@
-"""Makes of the node's one file what a small board can compile: the parts asked for, without comments.
+"""Reduction of the node's one file to what a small board can compile: the chosen parts, without comments.
 
-A part is what follows a line `# part: NAME`, or `# part: NAME needs OTHER...`, up to the next such line.
+A part is the text after a line `# part: NAME`, or `# part: NAME needs OTHER...`, up to the next such line.
 """
 
 import ast
@@ -12,7 +12,7 @@ _PIECE_BYTES = 640
 
 
 def parts(source: str) -> dict[str, tuple[str, tuple[str, ...]]]:
-    """Name to text and needed parts, in the file's order; what stands before the first mark is left out."""
+    """Map each name to its text and the parts it needs, in order; skip the text before the first mark."""
     marks = list(_MARK.finditer(source))
     ends = [mark.start() for mark in marks[1:]] + [len(source)]
     return {
@@ -22,9 +22,9 @@ def parts(source: str) -> dict[str, tuple[str, tuple[str, ...]]]:
 
 
 def select(source: str, names: list[str]) -> list[str]:
-    """The names of `core`, the parts `names` and what they need, in the file's order.
+    """Return the names of `core`, of the parts `names` and of the parts they need, in the file's order.
 
-    Raises ValueError that names an unknown part and the known ones.
+    Raises ValueError for an unknown part; its text names the known ones.
     """
     known = parts(source)
     wanted = {_ALWAYS}
@@ -32,27 +32,27 @@ def select(source: str, names: list[str]) -> list[str]:
     while waiting:
         name = waiting.pop()
         if name not in known:
-            raise ValueError(f"no part {name!r}: there are {', '.join(known)}")
+            raise ValueError(f"there is no part {name!r}: use {', '.join(known)}")
         wanted.add(name)
         waiting += known[name][1]
     return [name for name in known if name in wanted]
 
 
 def statements(source: str, names: list[str]) -> list[str]:
-    """The parts `names` as pieces that are small enough to compile one by one."""
+    """Return the parts `names` as pieces that are small enough to compile one by one."""
     known = parts(source)
     return pieces("".join(known[name][0] for name in select(source, names)))
 
 
 def shrink(source: str, names: list[str]) -> str:
-    """The parts `names` as one small file."""
+    """Return the parts `names` as one small file."""
     known = parts(source)
     module = ast.parse("".join(known[name][0] for name in select(source, names)))
     return "\n".join(_plain(statement) for statement in module.body) + "\n"
 
 
 def pieces(source: str) -> list[str]:
-    """Any module as pieces to be run one by one: a statement each, or a method of a large class."""
+    """Split a module into pieces to run one by one: one statement each, or one method of a large class."""
     return [piece for statement in ast.parse(source).body for piece in _split(statement)]
 
 
@@ -66,13 +66,13 @@ def _split(statement: ast.stmt) -> list[str]:
 
 
 def _method(owner: str, node: ast.FunctionDef) -> str:
-    """A method that is added to its class afterwards."""
+    """Return a method as code that adds it to its class after the class was defined."""
     name, node.name = node.name, "_"
     return f"{_plain(node)}\n{owner}.{name} = _"
 
 
 def _plain(statement: ast.stmt) -> str:
-    """As short as it is without changing a name: no comments, no docstrings, indented by one space."""
+    """Return the code without comments and docstrings, indented by single spaces. No name changes."""
     for node in ast.walk(statement):
         if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and ast.get_docstring(node) is not None:
             node.body = node.body[1:] or [ast.Pass()]

@@ -1,5 +1,5 @@
 # ruff: noqa: F403, F405 (the star is what the example shows)
-"""The speaker: sounds while the fridge is open and warm. It subscribes to all that a fridge says.
+"""The speaker: it beeps while the fridge is open and warm. It subscribes to every frame of the fridge.
 
 python alarm.py 127.0.0.1:9942
 """

@@ -1,5 +1,5 @@
 # ruff: noqa: F403, F405 (the star is what the example shows)
-"""The fridge: a thermometer and a light, published. All it knows is where the broker is.
+"""The fridge: it publishes a thermometer and a light. It needs only the address of the broker.
 
 buscoupler broker tcp://0.0.0.0:9942
 python fridge.py 127.0.0.1:9942
@@ -17,12 +17,12 @@ pause_s = float(sys.argv[2]) if len(sys.argv) > 2 else 1.0
 
 
 def read_temp(second):
-    """It warms up while the door is open."""
+    """Return degrees Celsius: the fridge warms up while the door is open."""
     return 4.0 + 2.0 * (second % 10 if read_light(second) else 0)
 
 
 def read_light(second):
-    """The door is open for ten seconds, then shut for ten."""
+    """Return whether the light is on: the door is open for ten seconds, then shut for ten."""
     return second // 10 % 2 == 1
 
 

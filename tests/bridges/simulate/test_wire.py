@@ -199,7 +199,7 @@ def test_faults_are_checked() -> None:
         Faults(loss=1.5)
     with pytest.raises(ValueError, match="negative"):
         Faults(delay_s=-1)
-    with pytest.raises(ValueError, match="SerialLine has no reordering"):
+    with pytest.raises(ValueError, match="SerialLine cannot simulate reordering"):
         SerialLine(faults=Faults(reordering=0.1))
     line = SerialLine()
     line.end()

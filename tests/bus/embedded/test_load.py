@@ -12,7 +12,7 @@ from tests.bus.embedded.support import PARTS, SOURCE, small_node
 def test_parts_bring_what_they_need() -> None:
     assert select(SOURCE, ["rs485"]) == ["core", "uart", "rs485"]
     assert select(SOURCE, []) == ["core"]
-    with pytest.raises(ValueError, match="no part 'can': there are core, uart, rs485, tcp, i2c"):
+    with pytest.raises(ValueError, match="there is no part 'can': use core, uart, rs485, tcp, i2c"):
         select(SOURCE, ["can"])
 
 
