@@ -2,20 +2,66 @@
 
 import logging
 from asyncio import AbstractEventLoop, TimerHandle
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
+from typing import Any, TypeVar
 
 from appliance.brokers import BrokerPart
 from appliance.monitor import SCAN_S, Monitor
 from appliance.parts import BridgePart, BusPart
+from appliance.site import Site
 from appliance.tap import TapPart
 from bus.errors import LinkError, TopologyError
 from bus.hub import Hub, Link
-from topologies.model import BridgeSpec, BrokerSpec, BusSpec, DeviceSpec, Topology
+from topologies.model import BridgeSpec, Topology
 
 log = logging.getLogger("buscoupler")
 
 Part = BusPart | BridgePart | BrokerPart | TapPart
+P = TypeVar("P", BusPart, BridgePart, BrokerPart, TapPart)
+
+
+def build(site: Site, only: Collection[str], kept: Mapping[str, Part]) -> dict[str, Part]:
+    """Return the parts that run at `site`, in the order of opening; of `kept` those that can stay.
+
+    A tap runs wherever something that it taps does. Raises `TopologyError` for a part of `only` that is not
+    there.
+    """
+    topology = site.topology
+    brokers = [_part(kept, BrokerPart, name, site) for name in _here(site, only, topology.brokers)]
+    buses = {name: _part(kept, BusPart, name, site) for name in _here(site, only, topology.buses)}
+    bridges = {
+        name: _part(kept, BridgePart, name, site, buses) for name in _here(site, only, topology.bridges)
+    }
+    tappable: dict[str, BusPart | BridgePart] = {**buses, **bridges}
+    taps = [
+        _part(kept, TapPart, name, site, tapped)
+        for name in _here(site, (), topology.devices)
+        if (tapped := [tappable[tap] for tap in topology.devices[name].tap if tap in tappable])
+    ]
+    parts: list[Part] = [*taps, *brokers, *buses.values(), *bridges.values()]
+    missing = sorted(set(only) - {part.name for part in parts})
+    if missing:
+        raise TopologyError(f"gateway {site.gateway} runs no {', '.join(missing)}")
+    return {f"{part.kind} {part.name}": part for part in parts}
+
+
+def _here(site: Site, only: Collection[str], specs: Mapping[str, Any]) -> list[str]:
+    """Return the names in `specs` that run at `site`."""
+    return [
+        name
+        for name, spec in specs.items()
+        if site.gateway in (spec.on if isinstance(spec, BridgeSpec) else (spec.on,))
+        and (not only or name in only)
+    ]
+
+
+def _part(kept: Mapping[str, Part], kind: type[P], name: str, site: Site, *joined: Any) -> P:
+    """Return the running part of that name if it can stay, else a new one."""
+    old = kept.get(f"{kind.kind} {name}")
+    if isinstance(old, kind) and old.site.here == site.here and old.stays(site, *joined):
+        return old
+    return kind(name, site, *joined)
 
 
 class Appliance:
@@ -28,86 +74,21 @@ class Appliance:
     def __init__(
         self, topology: Topology, gateway: str, only: Collection[str] = (), sockets: Path | None = None
     ) -> None:
-        self.gateway, self.only = gateway, frozenset(only)
-        self._sockets = sockets if only else None
-        self._loop: AbstractEventLoop | None = None
-        self.topology = topology
+        self.gateway, self.topology = gateway, topology
+        self._only, self._sockets = frozenset(only), sockets if only else None
         self.monitor = Monitor(gateway, self)
         self.parts = self._build(topology, {})
+        self._loop: AbstractEventLoop | None = None
         self._timer: TimerHandle | None = None
 
-    def _build(self, topology: Topology, old: dict[str, Part]) -> dict[str, Part]:
-        """The parts of `topology`; those of `old` that are the same still, as they are."""
+    def _build(self, topology: Topology, kept: Mapping[str, Part]) -> dict[str, Part]:
         if self.gateway not in topology.gateways:
             known = ", ".join(topology.gateways)
             raise TopologyError(f'no gateway "{self.gateway}" in {topology.name}; it has {known}')
-        if old and topology.gateways[self.gateway] != self.topology.gateways[self.gateway]:
-            old = {}
-        buses = self._build_buses(topology, old)
-        brokers = self._build_brokers(topology, old)
-        parts = {**brokers, **buses, **self._build_bridges(topology, old, buses)}
-        parts = {**self._build_taps(topology, old, parts), **parts}  # first to open, last to close
-        self._check_only({part.name for part in parts.values()})
-        return parts
-
-    def _build_brokers(self, topology: Topology, old: dict[str, Part]) -> dict[str, Part]:
-        old = old if old and topology.brokers == self.topology.brokers else {}  # they know each other
-        return {
-            f"broker {name}": same(old, f"broker {name}", spec) or BrokerPart(name, spec, topology)
-            for name, spec in topology.brokers.items()
-            if spec.on == self.gateway and self._wants(name)
-        }
-
-    def _build_buses(self, topology: Topology, old: dict[str, Part]) -> dict[str, Part]:
-        gateway = topology.gateways[self.gateway]
-        return {
-            f"bus {name}": same(old, f"bus {name}", spec) or BusPart(name, spec, gateway, self._sockets)
-            for name, spec in topology.buses.items()
-            if spec.on == self.gateway and self._wants(name)
-        }
-
-    def _build_bridges(
-        self, topology: Topology, old: dict[str, Part], buses: dict[str, Part]
-    ) -> dict[str, Part]:
-        here = {part.name: part for part in buses.values() if isinstance(part, BusPart)}
-        made: dict[str, Part] = {}
-        for name, spec in topology.bridges.items():
-            if self.gateway in spec.on and self._wants(name):
-                joined = {f"bus {side.bus}" for side in spec.join if side.bus is not None}
-                stays = all(buses.get(key) is old.get(key) for key in joined)
-                stays = stays and (len(spec.on) == 1 or topology.brokers == self.topology.brokers)
-                part = same(old, f"bridge {name}", spec) if stays else None
-                made[f"bridge {name}"] = part or BridgePart(
-                    name, spec, topology, self.gateway, here, self._sockets, self.monitor.record
-                )
-        return made
-
-    def _build_taps(
-        self, topology: Topology, old: dict[str, Part], parts: dict[str, Part]
-    ) -> dict[str, Part]:
-        """A tap runs wherever something that it taps does; it stays if all of that stays."""
-        made: dict[str, Part] = {}
-        for name, spec in topology.devices.items():
-            here = {part.name: part for part in parts.values() if isinstance(part, BusPart | BridgePart)}
-            taps = [here[tapped] for tapped in spec.tap if tapped in here]
-            if spec.on == self.gateway and taps:
-                part = same(old, f"device {name}", spec)
-                stays = isinstance(part, TapPart) and part.tapped == taps
-                made[f"device {name}"] = (part if stays else None) or TapPart(
-                    name, spec, topology, self.gateway, taps, self._sockets
-                )
-        return made
-
-    def _wants(self, name: str) -> bool:
-        return not self.only or name in self.only
-
-    def _check_only(self, found: set[str]) -> None:
-        missing = sorted(self.only - found)
-        if missing:
-            raise TopologyError(f"gateway {self.gateway} runs no {', '.join(missing)}")
+        return build(Site(topology, self.gateway, self._sockets, self.monitor.record), self._only, kept)
 
     def open(self, loop: AbstractEventLoop) -> None:
-        """Open everything, buses first. Raises `LinkError` with nothing left open."""
+        """Open everything, buses before bridges. Raises `LinkError` with nothing left open."""
         self._loop = loop
         try:
             for part in self.parts.values():
@@ -123,7 +104,7 @@ class Appliance:
         self._timer = self._loop.call_later(SCAN_S, self._scan)
 
     def close(self) -> None:
-        """Bridges first, so that nothing new enters while buses close. Idempotent."""
+        """Close everything, bridges before buses, so that nothing new enters. Idempotent."""
         if self._timer is not None:
             self._timer.cancel()
         for part in reversed(self.parts.values()):
@@ -133,7 +114,7 @@ class Appliance:
         return [part.hub for part in self.parts.values()]
 
     def event_hubs(self) -> Iterable[Hub]:
-        """Where events are said: on the plain side of every bus here."""
+        """Return the hubs on which events are published: the plain side of every bus here."""
         return [part.plain for part in self.parts.values() if isinstance(part, BusPart)]
 
     def links(self) -> list[Link]:
@@ -148,11 +129,11 @@ class Appliance:
                 yield from part.links
 
     def change(self, topology: Topology) -> list[str]:
-        """Go over to another topology: only parts that differ are closed and opened. Names of those.
+        """Go over to another topology: close and open only the parts that differ. Returns their names.
 
-        A bridge is opened again too when a bus that it joins is.
+        A bridge is opened again too when a bus that it joins is. Raises as the constructor does, with nothing
+        changed.
         """
-        assert self._loop is not None
         old, new = self.parts, self._build(topology, self.parts)
         changed = sorted(key for key in {*old, *new} if old.get(key) is not new.get(key))
         for key in reversed(old):
@@ -165,16 +146,10 @@ class Appliance:
         return changed
 
     def _open_or_report(self, part: Part) -> None:
-        """At run time a part that cannot open must not take the others down."""
+        """Open a part at run time. If it cannot open, log that and leave the others as they are."""
         assert self._loop is not None
         try:
             part.open(self._loop)
         except LinkError as error:
             log.error("%s: not running: %s", part.name, error)
             part.close()
-
-
-def same(old: dict[str, Part], key: str, spec: BusSpec | BridgeSpec | BrokerSpec | DeviceSpec) -> Part | None:
-    """The running part of that name, if its words have not changed."""
-    part = old.get(key)
-    return part if part is not None and part.spec == spec else None

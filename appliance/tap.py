@@ -1,53 +1,48 @@
 """The tap of a topology: a recorder, and where it listens in buses and bridges of its process."""
 
 from asyncio import AbstractEventLoop
+from collections.abc import Sequence
 from pathlib import Path
 
-from appliance.parts import BridgePart, BusPart, local_socket
+from appliance.parts import BridgePart, BusPart
+from appliance.site import Site
 from bridges.bridge import Port
 from bus.hub import Hub, Link, Pipe, State
 from bus.patch import is_patch
 from capture.schema import Direction
 from devices.tap.recorder import Locate, Options, Recorder
-from topologies.model import DeviceSpec, Topology
-from topologies.segments import Joint, Segments
+from topologies.model import DeviceSpec
 
 _DAY_S = 86_400
 
 
 class TapPart:
-    """A device of a topology. Open it before what it taps, and close it after, or the ends are missing.
+    """A tap that records the parts `tapped`. Open it before them and close it after them, to miss nothing."""
 
-    `tapped` are the parts that it taps, of those that run in this process.
-    """
+    kind = "device"
 
-    def __init__(
-        self,
-        name: str,
-        spec: DeviceSpec,
-        topology: Topology,
-        gateway: str,
-        tapped: "list[BusPart | BridgePart]",
-        sockets: Path | None = None,
-    ) -> None:
-        self.name, self.spec, self.tapped = name, spec, tapped
+    def __init__(self, name: str, site: Site, tapped: "Sequence[BusPart | BridgePart]") -> None:
+        self.name, self.site, self._tapped = name, site, tapped
+        self._spec = spec = site.topology.devices[name]
         self.hub = Hub(name)  # nothing passes through a tap
-        self.recorder = Recorder(name, gateway, Path(spec.directory), options_of(spec))
+        self.recorder = Recorder(name, site.gateway, Path(spec.directory), options_of(spec))
         self.links: list[Link] = [_RecorderLink(self.recorder, spec.queue_bytes)]
-        self._topology, self._gateway, self._sockets = topology, gateway, sockets
+
+    def stays(self, site: Site, tapped: "Sequence[BusPart | BridgePart]") -> bool:
+        """Whether `site` describes the same tap, and all parts that it records stay."""
+        return site.topology.devices[self.name] == self._spec and tapped == self._tapped
 
     def open(self, loop: AbstractEventLoop) -> None:
         """Raises `LinkError` where a package is missing."""
         self.recorder.open(loop)
-        for part in self.tapped:
+        for part in self._tapped:
             if isinstance(part, BusPart):
-                locate = bus_locator(part.name, self._sockets)
-                self.recorder.watch(part.hub, f"bus {part.name}", locate)
+                self.recorder.watch(part.hub, f"bus {part.name}", bus_locator(part))
             else:
                 self._watch_bridge(part)
 
     def _watch_bridge(self, part: BridgePart) -> None:
-        name, wires = f"bridge {part.name}", wires_of(part, self._topology, self._gateway)
+        name, wires = f"bridge {part.name}", {side.name: seat.segment for seat, side in part.sides}
         self.recorder.watch(part.hub, name, bridge_locator(wires, Direction.RX))
         tap = self.recorder.tap(name, bridge_locator(wires, Direction.TX))
         part.hub.tap_sent(tap)
@@ -93,22 +88,23 @@ def options_of(spec: DeviceSpec) -> Options:
     )
 
 
-def bus_locator(name: str, sockets: Path | None = None) -> Locate:
-    """On a bus all pipes are one segment; what a bridge of this gateway brings is put onto it."""
-    bridges = tuple(local_socket(sockets, name, trunk) for trunk in (False, True)) if sockets else ()
+def bus_locator(part: BusPart) -> Locate:
+    """Locate pipes of a bus: all are one segment, onto which the bridges of this gateway send."""
+    name, urls = part.name, [part.site.local_socket(part.name, trunk) for trunk in (False, True)]
+    bridges = tuple(url for url in urls if url is not None)
 
     def locate(pipe: Pipe | None) -> tuple[str, str, Direction]:
         if pipe is None:
             return f"bus {name}", "", Direction.TX
         behind = pipe.inner if isinstance(pipe, Port) else pipe
-        ours = is_patch(behind) or (bool(bridges) and behind.name.startswith(bridges))
+        ours = is_patch(behind) or behind.name.startswith(bridges)
         return f"bus {name}", behind.name, Direction.TX if ours else Direction.RX
 
     return locate
 
 
 def bridge_locator(wires: dict[str, str], direction: Direction) -> Locate:
-    """On a bridge each side is a segment; `wires` by the side's name."""
+    """Locate pipes of a bridge: each side is on a segment, which `wires` has by the side's name."""
 
     def locate(pipe: Pipe | None) -> tuple[str, str, Direction]:
         if not isinstance(pipe, Port):
@@ -116,10 +112,3 @@ def bridge_locator(wires: dict[str, str], direction: Direction) -> Locate:
         return wires.get(pipe.side.name, pipe.side.name), pipe.inner.name, direction
 
     return locate
-
-
-def wires_of(part: BridgePart, topology: Topology, gateway: str) -> dict[str, str]:
-    """The name of the segment behind each side, the same on all gateways that share it."""
-    segments = Segments(topology)
-    sides = zip(part.spec.join, part.hub.sides, strict=True)
-    return {side.name: segments.of(Joint(part.name, part.spec, spec, gateway)) for spec, side in sides}

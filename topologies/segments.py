@@ -70,9 +70,17 @@ def _from(topology: Topology, listen: Listen, owner: str, gateway: str) -> str |
         return listen.url if near and url.scheme == "ipc" else None
     if url.port == 0 or (is_loopback(url.host) and not near):
         return None
-    if is_wildcard(url.host):
-        return with_host(url, topology.gateways[owner].address)
-    return listen.url
+    return _for_all(topology, listen.url, owner)
+
+
+def broker_urls(topology: Topology) -> list[str]:
+    """Return the address of each broker for all gateways and clients, in the order of the file."""
+    return [_for_all(topology, spec.listen[0].url, spec.on) for spec in topology.brokers.values()]
+
+
+def _for_all(topology: Topology, listening: str, owner: str) -> str:
+    url = split_url(listening)
+    return with_host(url, topology.gateways[owner].address) if is_wildcard(url.host) else listening
 
 
 def bus_at(topology: Topology, text: str, gateway: str) -> str | None:

@@ -2,7 +2,10 @@
 
 import asyncio
 
+import pytest
+
 from appliance.compose import Appliance
+from bus.errors import TopologyError
 from bus.hub import Hub
 from bus.transports.links import make_link
 from bus.wire.frame import PUB, pack
@@ -39,4 +42,42 @@ async def test_a_bridge_reaches_the_bus_of_another_gateway() -> None:
     for link in links:
         link.close()
     for appliance in appliances:
+        appliance.close()
+
+
+CHANGING = """\
+name: changing
+gateways: {{gw: {{address: 127.0.0.1}}, far: {{address: 127.0.0.1}}}}
+brokers:
+  main: {{on: gw, listen: "tcp://127.0.0.1:{0}"}}
+  spare: {{on: far, listen: "tcp://127.0.0.1:{1}"}}
+buses:
+  one: {{on: gw, listen: ["tcp://127.0.0.1:{2}"]}}
+  two: {{on: gw, listen: ["tcp://127.0.0.1:{3}"]}}
+  three: {{on: gw, listen: ["tcp://127.0.0.1:{4}"]}}
+bridges:
+  alone: {{on: gw, pattern: [a], join: [{{bus: one}}, {{bus: two}}]}}
+  standby: {{on: [gw, far], pattern: [b], join: [{{bus: two}}, {{bus: three}}]}}
+"""
+
+
+async def test_a_change_opens_anew_what_differs_and_what_joins_it_and_nothing_else() -> None:
+    text = CHANGING.format(*[free_port() for _ in range(5)])
+    appliance = Appliance(loads(text), "gw")
+    appliance.open(asyncio.get_running_loop())
+    try:
+        assert appliance.change(loads(text.replace("[a]", "[c]"))) == ["bridge alone"]
+        assert appliance.change(loads(text)) == ["bridge alone"]
+        fewer = "".join(line for line in text.splitlines(True) if "spare" not in line)
+        assert appliance.change(loads(fewer)) == ["bridge standby", "broker main"]
+        assert appliance.change(loads(text)) == ["bridge standby", "broker main"]
+        trunk = text.replace("one: {on: gw, listen: [", "one: {on: gw, message_bytes: 4000, listen: [")
+        assert appliance.change(loads(trunk)) == ["bridge alone", "bus one"]
+        here = trunk.replace("{gw: {address: 127.0.0.1}", "{gw: {address: 127.0.0.2}")
+        assert len(appliance.change(loads(here))) == 6
+        assert appliance.change(loads(here)) == []
+        with pytest.raises(TopologyError, match="no gateway"):
+            appliance.change(loads(REMOTE.format(1, 2)))
+        assert appliance.change(loads(here)) == []
+    finally:
         appliance.close()
