@@ -6,7 +6,7 @@ from random import Random
 from statistics import median
 from typing import NamedTuple
 
-from bridges.crossing import Entry, admit_stamped
+from bridges.ingress import Admission, admit_stamped
 from bridges.media.can import codec as can
 from bridges.media.i2c import mailbox
 from bridges.media.multicast import datagram
@@ -129,12 +129,12 @@ def _trunk(messages: Sequence[bytes]) -> Works:
     batch = from_payloads(messages)
 
     def stamp() -> Batch | None:
-        return admit_stamped(batch, Entry(1, Rules(), lambda key: True), 0, Stats())[0]
+        return admit_stamped(batch, Admission(1, Rules(), lambda key: True), 0, Stats())[0]
 
     made = stamp()
     assert made is not None
     kept = Batch(made.keep(), made.count)
-    return stamp, lambda: admit_stamped(kept, Entry(2, Rules(), lambda key: True), 0, Stats())
+    return stamp, lambda: admit_stamped(kept, Admission(2, Rules(), lambda key: True), 0, Stats())
 
 
 FORMATS: dict[str, Callable[[Sequence[bytes]], Works]] = {

@@ -1,23 +1,22 @@
 """The bridge: a hub whose links are attached through sides, with policies per pipe (DESIGN sections 5 and 6).
 
 Where no side is a trunk, plain frames travel between its sides; where one is, every message inside has an
-envelope (`bridges/crossing.py`).
+envelope (`bridges/enveloped.py`).
 """
 
 import secrets
 import time
 from collections.abc import Callable, Collection, Iterable
 
-from bridges.crossing import Crossing, Entry, admit_stamped, restamp, unspent
+from bridges.egress import leaving
 from bridges.handover.gate import Gate
 from bridges.handover.window import AGE_S
 from bridges.holdoff import HoldOff
-from bridges.plain import admit, only_frames, select
+from bridges.ingress import Admission, admit_bare, admit_stamped, only_frames
 from bridges.rules import Patterns, Rule, Rules, Seen
 from bus.hub import Hub, Pipe, Stats, Tap
 from bus.watched import WatchedHub
 from bus.wire.batch import Batch
-from bus.wire.envelope import ENVELOPE_BYTES
 from bus.wire.pattern import Pattern
 
 _U32 = 0xFFFFFFFF
@@ -113,7 +112,7 @@ class Side(Hub):
     `stats` sums up the ports that have gone; `ports` has the live ones.
     """
 
-    __slots__ = ("_entry", "_ports", "bridge", "hold", "inward", "number", "outward", "stats", "trunk")
+    __slots__ = ("_admission", "_ports", "bridge", "hold", "inward", "number", "outward", "stats", "trunk")
 
     def __init__(
         self, bridge: Bridge, number: int, name: str, trunk: bool, inward: Rule, outward: Rule,
@@ -122,7 +121,7 @@ class Side(Hub):
         super().__init__(name)
         self.bridge, self.number, self.trunk, self.hold = bridge, number, trunk, hold
         self.inward, self.outward = Rules(bridge.core_rule, inward), Rules(outward)
-        self._entry = Entry(bridge.origin, self.inward, bridge.seen.add)
+        self._admission = Admission(bridge.origin, self.inward, bridge.seen.add)
         self.stats = Stats()
         self._ports: dict[int, Port] = {}
 
@@ -164,26 +163,22 @@ class Side(Hub):
         if self.hold is not None:
             self.hold.hear(batch)
         gate = self.bridge.gate
-        if gate is not None:
-            passed = gate.enter(self.number, batch, stats)
-            if passed is None:
-                return
-            batch = passed
-        taken = self._take(batch, stats)
-        if taken is not None:
-            self.bridge.publish(taken, port)
+        entering = batch if gate is None else gate.enter(self.number, batch, stats)
+        admitted = None if entering is None else self._admit(entering, stats)
+        if admitted is not None:
+            self.bridge.publish(admitted, port)
 
-    def _take(self, batch: Batch, stats: Stats) -> Batch | None:
+    def _admit(self, batch: Batch, stats: Stats) -> Batch | None:
+        """Return what the rules let in of a batch, in the form that it has inside the bridge."""
         bridge = self.bridge
         if bridge.simple and only_frames(batch):
             return batch
         bridge.seen.advance(bridge.clock())
         if not bridge.stamps:
-            return admit(batch, self._entry, stats)
-        taken, bridge.sequence = admit_stamped(batch, self._entry, bridge.sequence, stats)
-        if taken is not None and bridge.gate is not None and bridge.gate.key_of is not None:
-            return restamp(taken, bridge.origin, bridge.gate.key_of)
-        return taken
+            return admit_bare(batch, self._admission, stats)
+        key_of = None if bridge.gate is None else bridge.gate.key_of
+        admitted, bridge.sequence = admit_stamped(batch, self._admission, bridge.sequence, stats, key_of)
+        return admitted
 
     def replay(self, batch: Batch, since_s: float | None) -> None:
         """Send `batch` to all ports; where messages are held back, these have waited since `since_s`."""
@@ -222,7 +217,7 @@ class Port(Pipe):
         """Send what the side lets out. `since_s`: since when it has waited, where that is not now."""
         self.stats.offered += batch.count
         side = self._side
-        out = batch if side.bridge.simple else self._translated(batch)
+        out = batch if side.bridge.simple else leaving(batch, side.trunk, side.outward, self.stats)
         if out is None:
             return
         if side.hold is not None and side.hold.wanted():
@@ -239,16 +234,6 @@ class Port(Pipe):
         for tap in self._side.bridge.sent_taps:
             tap(batch, self)
         self.inner.send(batch)
-
-    def _translated(self, batch: Batch) -> Batch | None:
-        side, stats = self._side, self.stats
-        if not isinstance(batch, Crossing):
-            return select(batch, 0, side.outward, stats) if side.outward else batch
-        if not side.trunk:
-            bare = batch.bare()
-            return select(bare, 0, side.outward, stats) if side.outward else bare
-        out = unspent(batch, stats)
-        return select(out, ENVELOPE_BYTES, side.outward, stats) if out and side.outward else out
 
     def close(self) -> None:
         self.inner.close()

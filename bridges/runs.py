@@ -2,7 +2,7 @@
 
 Columns of a batch, strided slices through equal messages, are compared in C; whether a message may pass
 depends on its first tokens alone and is remembered for them (`bridges.rules.Verdicts`). All else is walked
-over, one message after the other, in `bridges.crossing` and `bridges.plain`.
+over, one message after the other, in `bridges.ingress` and `bridges.egress`.
 """
 
 from collections.abc import Sequence
@@ -125,6 +125,29 @@ def cut_admitted(data: bytes, run: Run, passes: Sequence[int] | None, offset: in
     """Each message of a run from `offset` on, of those that pass."""
     found = cut(data, run, offset, run.stride - offset)
     return found if passes is None else list(compress(found, passes))
+
+
+class Kept:
+    """Messages that were let through: `parts`, and from `begun` on what is not copied yet."""
+
+    __slots__ = ("begun", "count", "parts")
+
+    def __init__(self) -> None:
+        self.parts: list[bytes] = []
+        self.count = self.begun = 0
+
+
+def keep_run(data: bytes, run: Run, rules: Rules, kept: Kept) -> int:
+    """Keep what passes of a run; return how many messages do not."""
+    passes = verdicts(data, run, rules)
+    if passes is None:
+        kept.count += run.messages
+        return 0
+    found = cut_admitted(data, run, passes, 0)
+    kept.parts += data[kept.begun : run.start], *found
+    kept.count += len(found)
+    kept.begun = run.stop
+    return run.messages - len(found)
 
 
 def stamp(frames: list[bytes], origin: int, sequence: int, parts: list[bytes]) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Sequence
 from itertools import groupby
 from typing import Protocol
 
-from bridges.crossing import Crossing
+from bridges.enveloped import EnvelopedBatch
 from bridges.handover.stamps import Stamps
 from bridges.handover.window import AGE_S, Due, SideRules, Window
 from bridges.rules import Rules, Seen
@@ -170,7 +170,7 @@ class Gate:
             batch = from_payloads(item.message for item in items)
             if self._stamps is not None:
                 spent = tuple(n for n, item in enumerate(items) if item.hops < 0)
-                batch = Crossing(batch.keep(), batch.count, None, spent)
+                batch = EnvelopedBatch(batch.keep(), batch.count, None, spent)
             made.append(batch)
         return made
 

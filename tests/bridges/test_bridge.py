@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bridges.bridge import Bridge, Side
+from bridges.ingress import only_frames
 from bridges.media.can.link import CanLink
 from bridges.media.uart.codec import Decoder, encode
 from bridges.media.uart.link import UartLink
-from bridges.plain import only_frames
 from bus.hub import Hub
 from bus.patch import join
 from bus.wire.batch import from_payloads

@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridges import crossing, plain
-from bridges.crossing import Crossing, Entry, admit_stamped, strip
-from bridges.plain import admit, only_frames, select
+from bridges import egress, enveloped, ingress
+from bridges.egress import select
+from bridges.enveloped import EnvelopedBatch, strip
+from bridges.ingress import Admission, admit_bare, admit_stamped, only_frames
 from bridges.rules import VERDICTS, Rule, Rules, Seen, Verdicts
 from bridges.runs import RUN_MIN, Run, cut, find, numbers, verdicts
 from bus.hub import Stats
@@ -63,7 +64,7 @@ rules = st.sampled_from(RULES)
 def walked(call: Any) -> Any:
     """What `call` returns where no run is ever found."""
     with pytest.MonkeyPatch.context() as patch:
-        for module in (crossing, plain):
+        for module in (egress, enveloped, ingress):
             patch.setattr(module, "find", lambda *_: None)
         return call()
 
@@ -80,7 +81,7 @@ def account(stats: Stats) -> dict[str, int]:
 def test_admit_is_the_same_with_runs_and_without(batch: Batch, rules: Rules) -> None:
     def outcome() -> object:
         stats = Stats()
-        out = admit(batch, Entry(OWN, rules, Seen().add), stats)
+        out = admit_bare(batch, Admission(OWN, rules, Seen().add), stats)
         return out and (out.count, bytes(out.data)), account(stats)
 
     both(outcome)
@@ -90,7 +91,7 @@ def test_admit_is_the_same_with_runs_and_without(batch: Batch, rules: Rules) -> 
 def test_admit_stamped_is_the_same(batch: Batch, rules: Rules, sequence: int) -> None:
     def outcome() -> object:
         stats = Stats()
-        out, last = admit_stamped(batch, Entry(OWN, rules, Seen().add), sequence, stats)
+        out, last = admit_stamped(batch, Admission(OWN, rules, Seen().add), sequence, stats)
         seen = out and (out.count, out.keep(), out.spent, payloads(out.bare()), payloads(out))
         return seen, last, account(stats)
 
@@ -161,8 +162,8 @@ def test_what_is_cut_is_every_message(count: int) -> None:
 
 def test_stamps_count_over_their_bytes_and_over_the_end() -> None:
     frames = equal(700)
-    out, last = admit_stamped(from_payloads(frames), Entry(OWN, Rules(), Seen().add), 0xFFFFFF00, Stats())
-    assert isinstance(out, Crossing)
+    out, last = admit_stamped(from_payloads(frames), Admission(OWN, Rules(), Seen().add), 0xFFFFFF00, Stats())
+    assert isinstance(out, EnvelopedBatch)
     expected = [wrap(f, Envelope(OWN, (0xFFFFFF01 + n) & 0xFFFFFFFF)) for n, f in enumerate(frames)]
     assert payloads(out) == expected
     assert last == (0xFFFFFF00 + 700) & 0xFFFFFFFF
@@ -191,10 +192,10 @@ def test_what_one_side_filters_out_another_may_still_admit(count: int) -> None:
     """It was not taken in, so its second copy, by a trunk without that filter, is no duplicate."""
     seen, stats = Seen(), Stats()
     batch = from_payloads([wrap(pack(1, (2,), b"x"), Envelope(0xC, n, 5)) for n in range(count)])
-    assert admit_stamped(batch, Entry(OWN, RULES[1], seen.add), 0, stats)[0] is None
+    assert admit_stamped(batch, Admission(OWN, RULES[1], seen.add), 0, stats)[0] is None
     assert stats.rejected == {"pattern": count}
-    admitted, _ = admit_stamped(batch, Entry(OWN, RULES[0], seen.add), 0, stats)
+    admitted, _ = admit_stamped(batch, Admission(OWN, RULES[0], seen.add), 0, stats)
     assert admitted is not None
     assert admitted.count == count
-    assert admit_stamped(batch, Entry(OWN, RULES[0], seen.add), 0, stats)[0] is None
+    assert admit_stamped(batch, Admission(OWN, RULES[0], seen.add), 0, stats)[0] is None
     assert stats.rejected == {"pattern": count, "duplicate": count}

@@ -1,0 +1,70 @@
+"""Egress: batches that leave a bridge are cut to what one side's medium and rules let out.
+
+Whole stretches that may pass are copied at once, or not at all: see `bridges.runs` for the judging.
+"""
+
+from bridges.enveloped import EnvelopedBatch
+from bridges.rules import Rules
+from bridges.runs import WALK, Kept, find, keep_run
+from bus.hub import Stats
+from bus.wire.batch import LENGTH, LENGTH_BYTES, Batch
+from bus.wire.envelope import ENVELOPE_BYTES
+
+
+def leaving(batch: Batch, trunk: bool, rules: Rules, stats: Stats) -> Batch | None:
+    """Return what a side sends of a batch: with envelopes on a `trunk`. The rest is counted as dropped."""
+    if not isinstance(batch, EnvelopedBatch):
+        return select(batch, 0, rules, stats) if rules else batch
+    if not trunk:
+        bare = batch.bare()
+        return select(bare, 0, rules, stats) if rules else bare
+    out = unspent(batch, stats)
+    return select(out, ENVELOPE_BYTES, rules, stats) if out and rules else out
+
+
+def unspent(batch: EnvelopedBatch, stats: Stats) -> Batch | None:
+    """Return the messages that a trunk may take; those whose hops have run out are counted as dropped."""
+    if not batch.spent:
+        return batch
+    stats.drop("hops", len(batch.spent))
+    data, length_at, position = batch.keep(), LENGTH.unpack_from, 0
+    parts: list[bytes] = []
+    out = set(batch.spent)
+    for number in range(batch.count):
+        head = position
+        position += LENGTH_BYTES + length_at(data, head)[0]
+        if number not in out:
+            parts.append(data[head:position])
+    return Batch(b"".join(parts), len(parts)) if parts else None
+
+
+def select(batch: Batch, skip: int, rules: Rules, stats: Stats) -> Batch | None:
+    """Return the messages whose frame, `skip` bytes in, passes `rules`; the rest is counted as dropped."""
+    data, kept, position, left = batch.keep(), Kept(), 0, batch.count
+    while left:
+        run = find(data, position, left)
+        if run is not None and run.frame == LENGTH_BYTES + skip:
+            keep_run(data, run, rules, kept)
+            position, left = run.stop, left - run.messages
+        else:
+            some = min(left, WALK)
+            position = _select_each(data, position, some, skip, rules, kept)
+            left -= some
+    if kept.count == batch.count:
+        return batch
+    stats.drop("pattern", batch.count - kept.count)
+    kept.parts.append(data[kept.begun : position])
+    return Batch(b"".join(kept.parts), kept.count) if kept.count else None
+
+
+def _select_each(data: bytes, position: int, count: int, skip: int, rules: Rules, kept: Kept) -> int:
+    length_at, admit = LENGTH.unpack_from, rules.admit
+    for _ in range(count):
+        head = position
+        position += LENGTH_BYTES + length_at(data, head)[0]
+        if admit(data, head + LENGTH_BYTES + skip):
+            kept.count += 1
+        else:
+            kept.parts.append(data[kept.begun : head])
+            kept.begun = position
+    return position

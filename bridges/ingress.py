@@ -1,0 +1,291 @@
+"""Ingress: messages that enter a bridge are judged, and stamped where the bridge has trunks.
+
+Hot loops over whole batches: a message is looked at where it lies and copied once. Inside a bridge that has
+trunks every message has its envelope, whose hops are those left for the next appliance.
+"""
+
+from collections.abc import Callable, Sequence
+from itertools import compress
+from struct import Struct
+
+from bridges.enveloped import EnvelopedBatch
+from bridges.rules import Rules
+from bridges.runs import WALK, Kept, Run, column, cut, cut_admitted, find, keep_run, numbers, stamp, verdicts
+from bus.hub import Stats
+from bus.wire.batch import LENGTH, LENGTH_BYTES, Batch
+from bus.wire.envelope import (
+    ENVELOPE_BYTES,
+    HOPS_DEFAULT,
+    HOPS_MAX,
+    LAYOUT,
+    LENGTH_MARK,
+    LENGTH_MASK,
+    MAGIC,
+    MARK,
+)
+from bus.wire.frame import DATA_BYTES_MAX, FRAME_BYTES_MIN, frame_bytes
+
+_U32 = 0xFFFFFFFF
+_HEAD = Struct(">QBBHII")  # a batch's length and an envelope
+_SIZES = Struct(">BH")  # of a frame: tokens, data bytes
+_ORIGIN, _KEY = Struct(">I"), Struct(">Q")  # 4 bytes into an envelope: origin, and it with the sequence
+_HOPS_LEFT = b"\0", *(bytes((hops,)) for hops in range(HOPS_MAX))
+_ONE_HOP_LESS = bytes(max(0, hops - 1) for hops in range(256))
+
+
+class Admission:
+    """The rules by which one side admits; `origin` is in our own envelopes, `is_new(key)` remembers a key."""
+
+    __slots__ = ("is_new", "origin", "rules")
+
+    def __init__(self, origin: int, rules: Rules, is_new: Callable[[int], bool]) -> None:
+        self.origin, self.rules, self.is_new = origin, rules, is_new
+
+
+def only_frames(batch: Batch) -> bool:
+    """Tell whether every message of `batch` is a plain frame, by lengths and headers only."""
+    data, position, left = batch.keep(), 0, batch.count
+    while left:
+        run = find(data, position, left)
+        if run is not None and not run.enveloped:
+            position, left = run.stop, left - run.messages
+            continue
+        some = min(left, WALK)
+        position = _frames_end(data, position, some)
+        if not position:
+            return False
+        left -= some
+    return True
+
+
+def _frames_end(data: bytes, position: int, count: int) -> int:
+    """Return where the next message begins if these `count` are all plain frames; else 0."""
+    length_at = LENGTH.unpack_from
+    for _ in range(count):
+        length = length_at(data, position)[0]
+        position += LENGTH_BYTES
+        if not length or frame_bytes(data, position) != length:
+            return 0
+        position += length
+    return position
+
+
+def admit_bare(batch: Batch, admission: Admission, stats: Stats) -> Batch | None:
+    """Return the frames that may enter a bridge without trunks, bare; the rest is counted as rejected.
+
+    Whole runs of admitted messages are copied at once, and the very batch is returned when all may pass.
+    """
+    data, kept, position, left = batch.keep(), Kept(), 0, batch.count
+    while left:
+        run = find(data, position, left)
+        if run is None or run.enveloped:
+            some = min(left, WALK)
+            position = _admit_each(data, position, some, admission, kept, stats)
+            left -= some
+        else:
+            if refused := keep_run(data, run, admission.rules, kept):
+                stats.reject("pattern", refused)
+            position, left = run.stop, left - run.messages
+    if not kept.begun:
+        return batch if kept.count else None
+    kept.parts.append(data[kept.begun : position])
+    return Batch(b"".join(kept.parts), kept.count) if kept.count else None
+
+
+def _admit_each(
+    data: bytes, position: int, count: int, admission: Admission, kept: Kept, stats: Stats
+) -> int:
+    """Admit one message after the other; return where the next one begins."""
+    length_at, sizes_at, parts, begun = LENGTH.unpack_from, _SIZES.unpack_from, kept.parts, kept.begun
+    heads, tokens_min, more = admission.rules.heads, admission.rules.tokens_min, admission.rules.more
+    for _ in range(count):
+        head, start = position, position + LENGTH_BYTES
+        length = length_at(data, head)[0]
+        position = start + length
+        if length >= FRAME_BYTES_MIN:
+            tokens, size = sizes_at(data, start + 1)
+            if length == FRAME_BYTES_MIN + 4 * tokens + size and size <= DATA_BYTES_MAX:
+                if (
+                    data.startswith(heads, start + FRAME_BYTES_MIN)
+                    and tokens >= tokens_min
+                    and (not more or admission.rules.admit(data, start))
+                ):
+                    kept.count += 1
+                    continue
+                stats.reject("pattern")
+            elif _hops_of(data, start, position, admission, stats) >= 0:
+                parts += data[begun:head], LENGTH.pack(length - ENVELOPE_BYTES)
+                begun = start + ENVELOPE_BYTES
+                kept.count += 1
+                continue
+        else:
+            stats.reject("malformed")
+        parts.append(data[begun:head])
+        begun = position
+    kept.begun = begun
+    return position
+
+
+class _Stamped:
+    """Messages that `admit_stamped` has let through: `stamped` of `count` came without an envelope."""
+
+    __slots__ = ("count", "parts", "sequence", "spent", "stamped")
+
+    def __init__(self, sequence: int) -> None:
+        self.parts: list[bytes] = []
+        self.spent: list[int] = []
+        self.sequence = sequence
+        self.count = self.stamped = 0
+
+
+def admit_stamped(
+    batch: Batch,
+    admission: Admission,
+    sequence: int,
+    stats: Stats,
+    key_of: Callable[[bytes], int] | None = None,
+) -> tuple[EnvelopedBatch | None, int]:
+    """Return the messages that may enter, each with its envelope, and the last sequence number used.
+
+    `key_of(frame)`, if given, says origin and sequence of a stamp as one number; else they are counted.
+    """
+    data, made, position, left = batch.keep(), _Stamped(sequence), 0, batch.count
+    while left:
+        run = find(data, position, left)
+        if run is not None and (_pass_run if run.enveloped else _stamp_run)(
+            data, run, admission, made, stats
+        ):
+            position, left = run.stop, left - run.messages
+        else:
+            some = min(left, WALK)
+            position = _stamp_each(data, position, some, admission, made, stats)
+            left -= some
+    if not made.count:
+        return None, made.sequence
+    bare = batch if made.stamped == batch.count else None
+    enveloped = b"".join(made.parts)
+    if key_of is not None:
+        enveloped = _restamped(enveloped, made.count, admission.origin, key_of)
+    return EnvelopedBatch(enveloped, made.count, bare, tuple(made.spent)), made.sequence
+
+
+def _stamp_run(data: bytes, run: Run, admission: Admission, made: _Stamped, stats: Stats) -> bool:
+    frames = cut_admitted(data, run, verdicts(data, run, admission.rules), LENGTH_BYTES)
+    if len(frames) < run.messages:
+        stats.reject("pattern", run.messages - len(frames))
+    if frames:
+        made.sequence = stamp(frames, admission.origin, made.sequence, made.parts)
+        made.stamped += len(frames)
+        made.count += len(frames)
+    return True
+
+
+def _pass_run(data: bytes, run: Run, admission: Admission, made: _Stamped, stats: Stats) -> bool:
+    """Take a run that has envelopes already, unless some of it needs a closer look."""
+    hops = column(data, run, LENGTH_BYTES + 1)
+    if max(hops) > HOPS_MAX or admission.origin.to_bytes(4, "big") in set(
+        cut(data, run, LENGTH_BYTES + 4, 4)
+    ):
+        return False
+    keys, passes = numbers(data, run, LENGTH_BYTES + 4), verdicts(data, run, admission.rules)
+    if passes is not None:
+        keys = list(compress(keys, passes))
+        stats.reject("pattern", run.messages - len(keys))
+    new: list[int] = list(map(admission.is_new, keys))
+    if not all(new):
+        stats.reject("duplicate", new.count(False))
+    if passes is not None:
+        found = iter(new)
+        new = [passes_on and next(found) for passes_on in passes]
+    messages = bytearray(data[run.start : run.stop])
+    messages[LENGTH_BYTES + 1 :: run.stride] = hops.translate(_ONE_HOP_LESS)
+    _pass_on(bytes(messages), run, new, hops, made)
+    return True
+
+
+def _pass_on(messages: bytes, run: Run, passes: Sequence[int], hops: bytes, made: _Stamped) -> None:
+    if not all(passes):
+        messages = b"".join(cut_admitted(messages, run._replace(start=0), passes, 0))
+        hops = bytes(compress(hops, passes))
+    if 0 in hops:
+        made.spent += [made.count + number for number, left in enumerate(hops) if not left]
+    made.parts.append(messages)
+    made.count += len(hops)
+
+
+def _stamp_each(
+    data: bytes, position: int, count: int, admission: Admission, made: _Stamped, stats: Stats
+) -> int:
+    """Admit one message after the other; return where the next one begins."""
+    heads, tokens_min, more, origin = (
+        admission.rules.heads,
+        admission.rules.tokens_min,
+        admission.rules.more,
+        admission.origin,
+    )
+    length_at, sizes_at, head_of, add = LENGTH.unpack_from, _SIZES.unpack_from, _HEAD.pack, made.parts.append
+    sequence = before = made.sequence
+    passed = 0
+    for _ in range(count):
+        start = position + LENGTH_BYTES
+        length = length_at(data, position)[0]
+        position = start + length
+        if length < FRAME_BYTES_MIN:
+            stats.reject("malformed")
+            continue
+        tokens, size = sizes_at(data, start + 1)
+        if length == FRAME_BYTES_MIN + 4 * tokens + size and size <= DATA_BYTES_MAX:
+            if tokens < tokens_min or not data.startswith(heads, start + FRAME_BYTES_MIN):
+                stats.reject("pattern")
+                continue
+            if more and not admission.rules.admit(data, start):
+                stats.reject("pattern")
+                continue
+            sequence = (sequence + 1) & _U32
+            add(head_of(length + ENVELOPE_BYTES, MAGIC, HOPS_DEFAULT, LENGTH_MARK | length, origin, sequence))
+            add(data[start:position])
+        elif (hops := _hops_of(data, start, position, admission, stats)) >= 0:
+            if not hops:
+                made.spent.append(made.count + passed + (sequence - before & _U32))
+            passed += 1
+            add(data[start - LENGTH_BYTES : start + 1] + _HOPS_LEFT[hops])
+            add(data[start + 2 : position])
+    stamped = sequence - before & _U32
+    made.sequence = sequence
+    made.stamped += stamped
+    made.count += stamped + passed
+    return position
+
+
+def _restamped(data: bytes, count: int, origin: int, key_of: Callable[[bytes], int]) -> bytes:
+    """Give what was just stamped with `origin` the key that `key_of(frame)` returns."""
+    made, position = bytearray(data), 0
+    for _ in range(count):
+        start = position + LENGTH_BYTES
+        position = start + LENGTH.unpack_from(made, position)[0]
+        if _ORIGIN.unpack_from(made, start + 4)[0] == origin:
+            _KEY.pack_into(made, start + 4, key_of(data[start + ENVELOPE_BYTES : position]))
+    return bytes(made)
+
+
+def _hops_of(data: bytes, start: int, stop: int, admission: Admission, stats: Stats) -> int:
+    """Return the hops of an admissible envelope; -1 if the message may not enter, counted by its reason."""
+    # `bus.wire.envelope.is_enveloped` inlined: one message after the other comes by here
+    frame = start + ENVELOPE_BYTES
+    if stop < frame + FRAME_BYTES_MIN or data[start] != MAGIC or data[start + 2] < MARK:
+        stats.reject("malformed")
+        return -1
+    _, hops, length, origin, sequence = LAYOUT.unpack_from(data, start)
+    tokens, size = _SIZES.unpack_from(data, frame + 1)
+    inner = FRAME_BYTES_MIN + 4 * tokens + size
+    if hops > HOPS_MAX or inner != stop - frame or length & LENGTH_MASK != inner or size > DATA_BYTES_MAX:
+        stats.reject("malformed")
+    elif origin == admission.origin:
+        stats.reject("echo")
+    elif admission.rules and not admission.rules.admit(data, frame):
+        stats.reject("pattern")  # not remembered as seen: another side may admit it
+    elif not admission.is_new(origin << 32 | sequence):
+        stats.reject("duplicate")
+    else:
+        return int(hops)
+    return -1
