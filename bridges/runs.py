@@ -60,12 +60,10 @@ def find(data: bytes, start: int, left: int) -> Run | None:
     body, stop = start + LENGTH_BYTES, start + stride
     if message_bytes(data, body, stop) != stop - body:
         return None
+    frame = LENGTH_BYTES + (ENVELOPE_BYTES if is_enveloped(data, body, stop) else 0)
     count = alike(data, start, stride, count, _LENGTH)
     count = alike(data, body, stride, count, layout(data, body))
-    if count < RUN_MIN:
-        return None
-    enveloped = is_enveloped(data, body, stop)
-    return Run(start, count, stride, LENGTH_BYTES + (ENVELOPE_BYTES if enveloped else 0))
+    return Run(start, count, stride, frame) if count >= RUN_MIN else None
 
 
 def column(data: bytes, run: Run, offset: int) -> bytes:
