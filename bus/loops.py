@@ -1,14 +1,13 @@
-"""Loops without envelopes, found at run time: content that comes round is noticed, proved and cut.
+"""Finding loops at run time, where messages have no envelope: a suspicion, and a canary that proves it.
 
 A bus message has no hop count, so a ring of plain links carries it for ever (docs/loops.md). The watch counts
 how often the first message of each batch comes back within a second. That alone proves nothing, since equal
-readings are legal; so a canary goes out, and if it comes back there is a loop. Pure: time is an argument.
+readings are legal; so a canary goes out, and if it comes back there is a loop. Pure: time and chance are
+arguments.
 """
 
-import secrets
 import zlib
 from collections.abc import Callable
-from random import uniform
 
 from bus.wire.batch import Buffer
 from bus.wire.frame import PUB, TOKENS_MAX, is_frame, pack, unpack
@@ -30,7 +29,7 @@ _MARK = b"buscoupler canary "
 
 
 class _Content:
-    """One content in one generation: how often it came, by whom first, and whether by others too."""
+    """One content in one generation: how often it came, by which pipe first, and by how many pipes."""
 
     __slots__ = ("by", "count", "ways")
 
@@ -39,12 +38,16 @@ class _Content:
 
 
 class LoopWatch:
-    """Watches what crosses one hub: `look` at each batch; all else happens only where that is suspicious."""
+    """Watches what crosses one hub: `look` at each batch; all else happens only where that is suspicious.
+
+    `jitter(low, high)` returns a random number between both, and `nonce()` bytes that nobody else has.
+    """
 
     __slots__ = (
         "_contents",
         "_due_s",
         "_jitter",
+        "_make_nonce",
         "_nonce",
         "_out_s",
         "_pause_s",
@@ -53,8 +56,8 @@ class LoopWatch:
         "_suspect",
     )
 
-    def __init__(self, jitter: Callable[[float, float], float] = uniform) -> None:
-        self._jitter = jitter
+    def __init__(self, jitter: Callable[[float, float], float], nonce: Callable[[], bytes]) -> None:
+        self._jitter, self._make_nonce = jitter, nonce
         self._contents: dict[int, _Content] = {}
         self._suspect: bytes | None = None
         self._nonce: bytes | None = None
@@ -62,7 +65,7 @@ class LoopWatch:
         self._since_s = self._due_s = self._out_s = self._rest_s = float("-inf")
 
     def look(self, message: Buffer, by: object, now: float, copies: int = 1) -> bool:
-        """Note that `message` came by a pipe; whether it must not go on, for it seems to go round."""
+        """Note that `message` came by a pipe; return whether it must not go on, as it seems to go round."""
         if now - self._since_s >= GENERATION_S or len(self._contents) >= CONTENTS:
             self._contents, self._since_s = {}, now
         digest = zlib.crc32(message)
@@ -92,7 +95,7 @@ class LoopWatch:
         return self._nonce is None or now - self._out_s < QUARANTINE_S
 
     def expire(self, now: float) -> None:
-        """A canary that has not come back by now acquits; so does a suspicion that died of itself."""
+        """Drop a suspicion whose canary has not come back by now, or that died of itself."""
         told_s = max(self._due_s, self._out_s) + CANARY_S
         if self._suspect is not None and now > told_s:
             if self._nonce is not None:
@@ -105,15 +108,15 @@ class LoopWatch:
         self._suspect = self._nonce = None
 
     def canary(self, now: float) -> bytes | None:
-        """The message to send to everyone now, if one is due."""
+        """Return the message to send to everyone now, if one is due."""
         if self._suspect is None or self._nonce is not None or now < self._due_s:
             return None
         self.expire(now)
         return None if self._suspect is None else self.probe(self._suspect, now)
 
     def probe(self, like: bytes, now: float) -> bytes:
-        """A canary that resembles a message, so that what lets the one by lets the other by too."""
-        self._suspect, self._nonce = like, _MARK + secrets.token_bytes(12)
+        """Return a canary that resembles a message, so that it passes every filter that lets that by."""
+        self._suspect, self._nonce = like, _MARK + self._make_nonce()
         self._due_s = self._out_s = now
         if not is_frame(like):
             return self._nonce
@@ -121,11 +124,11 @@ class LoopWatch:
 
     @property
     def suspect(self) -> bytes:
-        """What is suspected of going round."""
+        """The message that is suspected of going round; b"" if there is none."""
         return self._suspect or b""
 
     def came_back(self, data: Buffer) -> bool:
-        """Whether our canary is in what came; if so, that proves a loop, and the watch begins anew."""
+        """Return whether our canary is in `data`; that proves a loop, and the watch begins anew."""
         if self._nonce is None or self._nonce not in bytes(data):
             return False
         self.drop()

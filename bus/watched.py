@@ -1,9 +1,11 @@
 """A hub that finds loops of plain links, names the pipe that carries one, and cuts it for a while."""
 
 import logging
+import secrets
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from random import uniform
 
 from bus.hub import Hub, Pipe
@@ -15,6 +17,7 @@ log = logging.getLogger("buscoupler.bus")
 
 HOLD_DOWN_S = 10.0  # a cut pipe is tried again after this; twice as long each time the loop is still there
 HOLD_DOWN_MAX_S = 640.0
+_NONCE_BYTES = 12
 _SPREAD = 1.0, 1.5  # of two who cut one ring the first finds it open; the second finds the loop, and stays
 
 
@@ -40,7 +43,7 @@ class WatchedHub(Hub):
     def __init__(self, name: str = "", clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__(name)
         self.clock = clock
-        self.watch = LoopWatch()
+        self.watch = LoopWatch(uniform, partial(secrets.token_bytes, _NONCE_BYTES))
         self.loops = 0
         self._cuts: tuple[Cut, ...] = ()
 

@@ -2,12 +2,9 @@
 whose tokens start with it. The empty pattern matches all."""
 
 from collections.abc import Iterable
-from typing import Generic, TypeVar
 
 from bus.errors import TokenError
 from bus.wire.frame import TOKENS_MAX
-
-V = TypeVar("V")
 
 
 def token(name: int | str) -> int:
@@ -42,36 +39,6 @@ class Pattern(tuple[int, ...]):
 
     def __repr__(self) -> str:
         return f"Pattern({', '.join(map(str, self))})"
-
-
-class PatternTable(Generic[V]):
-    """Values by pattern: one look-up in a hash table for each pattern length in use."""
-
-    def __init__(self) -> None:
-        self._values: dict[tuple[int, ...], list[V]] = {}
-        self._lengths: list[int] = []
-
-    def add(self, pattern: tuple[int, ...], value: V) -> None:
-        self._values.setdefault(tuple(pattern), []).append(value)
-        self._lengths = sorted({len(p) for p in self._values})
-
-    def remove(self, pattern: tuple[int, ...], value: V) -> None:
-        """Forget one such value; no error if it is not there."""
-        values = self._values.get(tuple(pattern), [])
-        if value in values:
-            values.remove(value)
-        if not values:
-            self._values.pop(tuple(pattern), None)
-        self._lengths = sorted({len(p) for p in self._values})
-
-    def match(self, tokens: tuple[int, ...]) -> list[V]:
-        """The values of all patterns that `tokens` start with, shortest pattern first."""
-        found: list[V] = []
-        for length in self._lengths:
-            if length > len(tokens):
-                break
-            found += self._values.get(tokens[:length], ())
-        return found
 
 
 def collisions(names: Iterable[int | str]) -> dict[int, list[int | str]]:

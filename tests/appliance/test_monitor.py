@@ -12,10 +12,11 @@ from appliance.compose import Appliance
 from appliance.monitor import Monitor
 from appliance.status import StatusServer, ask, snapshot, status_socket
 from bridges.bridge import Bridge
-from bus.events import PATTERN, Event, event_of
+from bus.events import PATTERN, Event, Kind
 from bus.hub import Hub, Link, State
 from bus.watched import WatchedHub
-from bus.wire.frame import DATA_BYTES_MAX, pack, unpack
+from bus.wire.frame import DATA_BYTES_MAX, Frame, pack, unpack
+from bus.wire.pattern import Pattern
 from tests.helpers.peers import Ear
 from topologies.loader import loads
 
@@ -56,6 +57,11 @@ def monitor(parts: Parts) -> Monitor:
 
 def causes(monitor: Monitor) -> list[tuple[str, str]]:
     return [(event.kind, event.cause) for event in monitor.events]
+
+
+def told(frame: Frame, kind: Kind) -> Event:
+    """The event in a frame, as a program on the bus would read it."""
+    return Event(kind=kind, **json.loads(frame.data))
 
 
 def test_a_link_is_an_event_when_its_state_changes(parts: Parts, monitor: Monitor) -> None:
@@ -133,10 +139,9 @@ def test_events_are_said_on_the_bus_and_can_be_read(parts: Parts, monitor: Monit
     ear = Ear(parts.hub)
     made = monitor.record("takeover", "fridge", "gw-a is silent", replayed=3)
     frame = unpack(ear.heard[0])
-    assert frame.tokens[:2] == PATTERN
-    assert (
-        event_of(frame) == made == Event(NOW_NS, "takeover", "gw/fridge", "gw-a is silent", {"replayed": 3})
-    )
+    assert frame.tokens == (*PATTERN, *Pattern("takeover"))
+    assert told(frame, "takeover") == made
+    assert made == Event(NOW_NS, "takeover", "gw/fridge", "gw-a is silent", {"replayed": 3})
 
 
 def test_a_flood_of_events_does_not_flood_the_bus(parts: Parts, monitor: Monitor) -> None:
@@ -149,14 +154,11 @@ def test_a_flood_of_events_does_not_flood_the_bus(parts: Parts, monitor: Monitor
     assert len(ear.heard) == 21
 
 
-def test_a_long_cause_is_cut_and_foreign_frames_are_no_events() -> None:
+def test_a_long_cause_is_cut() -> None:
     event = Event(1, "link", "s", "é" * 3000, {"n": 1})
     frame = unpack(event.frame())
     assert len(frame.data) <= DATA_BYTES_MAX
-    assert event_of(frame) == event._replace(cause="é" * 256)
-    assert event_of(frame._replace(data=b"{")) is None
-    assert event_of(frame._replace(data=b"[1]")) is None
-    assert event_of(frame._replace(tokens=(1, 2, 3))) is None
+    assert told(frame, "link") == event._replace(cause="é" * 256)
 
 
 TEXT = "name: t\ngateways: {gw: {address: 127.0.0.1}}\nbuses: {b: {on: gw, listen: tcp://127.0.0.1:0}}\n"

@@ -1,8 +1,10 @@
 """Loops of plain links: noticed, proved by a canary, cut, and opened again; equal readings are let be."""
 
 import asyncio
+import secrets
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 
 from bus.hub import Hub, Pipe, Stats
 from bus.loops import CANARY_S, DELAY_S, PAUSE_S, QUARANTINE, RETURNS, TOKEN, LoopWatch
@@ -161,7 +163,7 @@ def test_a_net_without_a_ring_is_never_cut_however_equal_its_readings() -> None:
 
 
 def test_the_canary_looks_like_its_suspect_so_that_filters_let_it_by() -> None:
-    watch = LoopWatch(jitter=lambda low, high: high)
+    watch = LoopWatch(lambda low, high: high, partial(secrets.token_bytes, 12))
     for way in [0, 1] * RETURNS:
         watch.look(READING, way, 5.0)
     assert watch.canary(5.0) is None
@@ -174,7 +176,7 @@ def test_the_canary_looks_like_its_suspect_so_that_filters_let_it_by() -> None:
 
 
 def test_a_canary_that_stays_out_acquits_for_a_while() -> None:
-    watch = LoopWatch(jitter=lambda low, high: 0.0)
+    watch = LoopWatch(lambda low, high: 0.0, partial(secrets.token_bytes, 12))
 
     def storm(now: float) -> bytes | None:
         for way in [0, 1] * RETURNS:
@@ -187,7 +189,7 @@ def test_a_canary_that_stays_out_acquits_for_a_while() -> None:
 
 
 def test_a_message_that_is_no_frame_has_a_canary_too() -> None:
-    watch = LoopWatch(jitter=lambda low, high: 0.0)
+    watch = LoopWatch(lambda low, high: 0.0, partial(secrets.token_bytes, 12))
     for way in [0, 1] * RETURNS:
         watch.look(b"?", way, 5.0)
     canary = watch.canary(5.0)
@@ -273,7 +275,7 @@ def test_a_cut_pipe_is_not_offered_what_it_brought() -> None:
 
 
 def test_a_canary_of_long_ago_gives_no_loop_a_head_start() -> None:
-    watch = LoopWatch(jitter=lambda low, high: 0.0)
+    watch = LoopWatch(lambda low, high: 0.0, partial(secrets.token_bytes, 12))
     for now in (1.0, 3600.0):
         for way in [0, 1] * RETURNS:
             watch.look(READING, way, now)

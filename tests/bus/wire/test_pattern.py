@@ -1,11 +1,7 @@
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from bus.errors import TokenError
-from bus.wire.pattern import Pattern, PatternTable, check_tokens, collisions, token
-
-tokens = st.lists(st.integers(0, 3), max_size=4).map(tuple)
+from bus.wire.pattern import Pattern, check_tokens, collisions, token
 
 
 def test_hash_is_the_reference_one() -> None:
@@ -34,24 +30,6 @@ def test_what_is_no_token_is_refused(bad: object) -> None:
 def test_too_many_tokens() -> None:
     with pytest.raises(TokenError, match="256"):
         Pattern(*range(256))
-
-
-@given(st.lists(tokens), tokens)
-def test_table_finds_what_a_plain_search_finds(
-    patterns: list[tuple[int, ...]], frame: tuple[int, ...]
-) -> None:
-    table: PatternTable[int] = PatternTable()
-    for number, pattern in enumerate(patterns):
-        table.add(pattern, number)
-    expected = [n for n, p in enumerate(patterns) if Pattern(*p).matches(frame)]
-    assert sorted(table.match(frame)) == expected
-    for number, pattern in enumerate(patterns):
-        table.remove(pattern, number)
-    assert table.match(frame) == []
-
-
-def test_removing_what_is_not_there_is_no_error() -> None:
-    PatternTable[int]().remove((1,), 1)
 
 
 def test_collisions_name_both() -> None:
