@@ -2,8 +2,9 @@
 
 import sys
 
+from benchmarks.command import run_as_command
 from benchmarks.picture import picture
-from benchmarks.plan import plan, run_as_command, status
+from benchmarks.plan import plan, status
 from benchmarks.report import MILLION, Results, markdown
 from benchmarks.run import LOADS, Sample, run
 from benchmarks.systems import SYSTEMS

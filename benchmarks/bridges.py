@@ -6,7 +6,6 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -22,8 +21,9 @@ from benchmarks.bridge_systems import (
     generator,
     pinned,
 )
-from benchmarks.plan import plan, run_as_command, status
-from benchmarks.run import Sample
+from benchmarks.command import run_as_command
+from benchmarks.plan import plan, status
+from benchmarks.run import Sample, in_turn
 from benchmarks.systems import BenchError, System, free_port, started
 
 MARGIN_S = 40.0
@@ -121,14 +121,13 @@ def run(
     seconds: float,
     tell: Callable[[Sample], Any],
 ) -> list[Sample]:
-    """Every load, all systems in turn within each repeat, so that a drift of the machine meets all alike."""
-    samples = []
-    for load, repeat, system in product(loads, range(repeats), systems):
+    """Measure every load under every system that it is for."""
+
+    def once(load: BridgeLoad, system: BridgeSystem, repeat: int) -> Sample | None:
         sample = measure(load, system, repeat, seconds)
-        if sample.trouble != OUT_OF_SCOPE:
-            samples.append(sample)
-            tell(sample)
-    return samples
+        return None if sample.trouble == OUT_OF_SCOPE else sample
+
+    return in_turn(([load] for load in loads), systems, repeats, once, tell)
 
 
 def _tell(sample: Sample) -> None:

@@ -1,16 +1,15 @@
 """`python -m benchmarks.media`: what each medium's format costs, and how full its line gets."""
 
-import sys
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from statistics import median
 
+from benchmarks.command import DOCS, Command, run_as_command, written
 from benchmarks.formats import Cost, measure
 from benchmarks.lines import LINES, SIZES, Carried, Sent, multicast
 from benchmarks.report import machine
 
-PAGE = Path(__file__).parent.parent / "docs" / "performance-media.md"
+PAGE = DOCS / "performance-media.md"
 REPEATS = 3
 ENOUGH = 0.99
 
@@ -97,13 +96,14 @@ def middle_sent(runs: Sequence[Sent]) -> Sent:
 
 
 def main() -> int:
-    start_s = time.monotonic()
+    command = Command("benchmarks.media", __doc__)
+    command.add_output("the page", PAGE)
+    output: Path = command.parse_args().output
     lines = [middle([work(size) for _ in range(REPEATS)]) for work in LINES.values() for size in SIZES]
     sent = [middle_sent([multicast(size) for _ in range(REPEATS)]) for size in SIZES]
-    PAGE.write_text(page(lines, sent, measure()))
-    print(f"{PAGE}: {time.monotonic() - start_s:.0f} s")
+    written(output).write_text(page(lines, sent, measure()))
     return 0 if all(line.carried >= ENOUGH for line in lines) else 1
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_as_command(main)

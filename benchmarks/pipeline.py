@@ -7,10 +7,8 @@ is timed. Warm is the best of seven in one process, after one (a JIT compiler ne
 that does it once. Memory is the peak of that process, and for Spark of its Java.
 """
 
-import argparse
 import json
 import os
-import platform
 import shutil
 import statistics
 import subprocess
@@ -21,10 +19,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from benchmarks.command import DOCS, Command, run_as_command, written
 from benchmarks.pipeline_engines import ENGINES, KINDS, OTHERS, Answer
 from benchmarks.planted import Plan, generate
+from benchmarks.report import machine
 
-DOCS: Final = Path(__file__).parent.parent / "docs" / "performance-pipeline.md"
+PAGE: Final = DOCS / "performance-pipeline.md"
 MILLIONS: Final = (1, 2, 5, 10, 20)
 JOBS: Final = ("audit", "rates")
 REPEATS: Final = 7
@@ -158,8 +158,7 @@ def markdown(results: list[dict[str, Any]], connect: dict[str, float], envelope:
     sizes = [one["millions"] for one in results]
     lines = [
         "# What the pipeline costs", "",
-        f"`python -m benchmarks.pipeline` on {platform.machine()}, {os.cpu_count()} cores, "
-        f"Python {platform.python_version()}; "
+        f"`python -m benchmarks.pipeline` on {machine()}; "
         f"load average at the end {os.getloadavg()[0]:.1f}. "
         f"Captures with planted faults, envelopes: {envelope}. "
         "The engines' answers were compared and are equal.", "",
@@ -205,27 +204,29 @@ _WORDS: Final = (
 )
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+def main() -> int:
+    parser = Command("benchmarks.pipeline", __doc__)
     parser.add_argument("--millions", default=",".join(map(str, MILLIONS)), help="sizes, with commas")
     parser.add_argument("--envelope", default="all", help="all, trunk or none: how frames are known")
-    parser.add_argument("--output", type=Path, default=None, help="the page (default: docs, for all sizes)")
-    parser.add_argument("--inside", choices=ENGINES, help=argparse.SUPPRESS)
-    parser.add_argument("--directory", type=Path, help=argparse.SUPPRESS)
-    parser.add_argument("--repeats", type=int, default=REPEATS, help=argparse.SUPPRESS)
+    parser.add_output("the page (docs, for all sizes)")
+    parser.add_hidden("--inside", choices=ENGINES)
+    parser.add_hidden("--directory", type=Path)
+    parser.add_hidden("--repeats", type=int, default=REPEATS)
     options = parser.parse_args()
     if options.inside:
-        return inside(options.inside, options.directory, options.repeats)
+        inside(options.inside, options.directory, options.repeats)
+        return 0
     millions = [int(word) for word in options.millions.split(",")]
     with tempfile.TemporaryDirectory(prefix="buscoupler-bench-") as name:
         results = measure(millions, options.envelope, Path(name))
         connect = with_server(Path(name) / f"{millions[0]}m")
     text = markdown(results, connect, options.envelope)
-    output = options.output or (DOCS if tuple(millions) == MILLIONS else None)
+    output = options.output or (PAGE if tuple(millions) == MILLIONS else None)
     if output:
-        output.write_text(text)
+        written(output).write_text(text)
     print(text)
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    run_as_command(main)

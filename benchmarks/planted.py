@@ -7,7 +7,6 @@ has a second gateway, which takes over when the first one's bridge dies. A frame
 it comes onto its bus, into its bridge, onto the trunk, into every other bridge and onto every other bus.
 """
 
-import argparse
 import json
 import time
 from collections import Counter
@@ -22,6 +21,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from benchmarks import planted_names
+from benchmarks.command import Command, run_as_command
 from bus.wire.pattern import token
 from capture import contents, schema
 from capture.files import capture_file, name_of
@@ -416,12 +416,12 @@ def _payload(centi: Ints, number: Ints) -> pa.Array:
     return pa.Array.from_buffers(pa.binary(), len(centi), [None, offsets, data])
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+def main() -> int:
+    parser = Command("benchmarks.planted", __doc__)
     parser.add_argument("directory", type=Path)
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--gateways", type=int, default=4)
-    parser.add_argument("--seed", type=int, default=1)
+    parser.add_seed()
     parser.add_argument("--envelope", choices=ENVELOPES, default="trunk")
     options = parser.parse_args()
     begin = time.perf_counter()
@@ -429,7 +429,8 @@ def main() -> None:
     truth = generate(options.directory, plan)
     print(json.dumps({key: value for key, value in vars(truth).items() if key != "last"}, indent=1))
     print(f"{truth.rows} rows in {time.perf_counter() - begin:.1f} s")
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    run_as_command(main)

@@ -6,10 +6,12 @@ import subprocess
 from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby, product
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from benchmarks.systems import BenchError, Running, System, build, raise_file_limit, started
 
+L = TypeVar("L")
+S = TypeVar("S")
 MIB = 1 << 20
 IDLE_PEERS = 10_000
 SPARE_FILES = 200
@@ -134,16 +136,27 @@ def run(
     seconds: float,
     tell: Callable[[Sample], Any],
 ) -> list[Sample]:
-    """Every load, all systems in turn within each repeat, so that a drift of the machine meets all alike.
+    """Measure every load under every system. One with a stuck peer takes turns with the same one without."""
 
-    A load with a stuck peer takes turns with the same load without, for the same reason.
-    """
+    def once(load: Load, system: System, repeat: int) -> Sample | None:
+        return None if load.size == "idle" and repeat else measure(load, system, repeat, seconds)
+
+    groups = (list(group) for _, group in groupby(loads, lambda load: load.name.removesuffix(STUCK)))
+    return in_turn(groups, systems, repeats, once, tell)
+
+
+def in_turn(
+    groups: Iterable[Sequence[L]],
+    systems: Sequence[S],
+    repeats: int,
+    once: Callable[[L, S, int], Sample | None],
+    tell: Callable[[Sample], Any],
+) -> list[Sample]:
+    """Measure each group of loads, all systems in turn within each repeat: the machine's drift meets all."""
     samples = []
-    for _, group in groupby(loads, lambda load: load.name.removesuffix(STUCK)):
-        together = list(group)
+    for together in groups:
         for repeat, load, system in product(range(repeats), together, systems):
-            if load.size == "idle" and repeat:
-                continue
-            samples.append(measure(load, system, repeat, seconds))
-            tell(samples[-1])
+            if sample := once(load, system, repeat):
+                samples.append(sample)
+                tell(sample)
     return samples

@@ -19,6 +19,7 @@ from math import inf
 from pathlib import Path
 from struct import Struct
 
+from benchmarks.command import Command, run_as_command
 from benchmarks.takeover_rig import Program, Rig, until
 from bridges.media.can.link import CanLink
 from bridges.media.uart.link import UartLink
@@ -416,9 +417,9 @@ async def run(options: argparse.Namespace) -> dict[str, list[Outcome]]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.takeovers", description=__doc__)
+    parser = Command("benchmarks.takeovers", __doc__)
     parser.add_argument("--count", type=int, default=200, help="how many faults in all")
-    parser.add_argument("--seed", type=int, default=1)
+    parser.add_seed()
     parser.add_argument("--rate", type=float, default=200, help="frames a second each way")
     parser.add_argument("--lease-ms", type=int, default=LEASE_MS)
     parser.add_argument("--short", action="store_true", help="eight faults")
@@ -442,4 +443,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_as_command(main)

@@ -9,7 +9,6 @@ import asyncio
 import itertools
 import json
 import os
-import platform
 import resource
 import shutil
 import signal
@@ -23,6 +22,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from benchmarks.command import DOCS, Command, run_as_command, written
+from benchmarks.report import machine
 from benchmarks.run import generate
 from benchmarks.systems import CACHE, BenchError, free_port
 from bus.hub import Hub, Pipe
@@ -34,7 +35,7 @@ from devices.tap.process import settle
 from devices.tap.recorder import Options, Recorder
 from devices.tap.rest import REST_S
 
-PAGE = Path(__file__).parent.parent / "docs" / "performance-tap.md"
+PAGE = DOCS / "performance-tap.md"
 LOADS = (("64 B, batched", "64", "batched"), ("1 KiB, batched", "1024", "batched"),
          ("16 to 2048 B, batched", "mixed", "batched"), ("64 B, one a write", "64", "single"))  # fmt: skip
 WINDOW_S = 0.1
@@ -232,8 +233,8 @@ def feed_all(seconds: float) -> list[tuple[str, dict[str, float]]]:
 HEAD = """\
 # What a tap costs, and what it keeps
 
-`python -m benchmarks.tap` on {cores} cores, {system}, Python {python}, {seconds:g} s a load. Only ratios
-within one run mean anything elsewhere.
+`python -m benchmarks.tap` on {machine}, {seconds:g} s a load.
+Only ratios within one run mean anything elsewhere.
 
 ## The device under its full load
 One sender, three receivers: the load generator, the device and the tap's writer share the cores. Every 100 ms
@@ -273,8 +274,7 @@ def page(
 ) -> str:
     """docs/performance-tap.md."""
     text = HEAD.format(
-        cores=os.cpu_count(), system=platform.system(), python=platform.python_version(),
-        seconds=options.seconds, rest_s=REST_S,
+        machine=machine(), seconds=options.seconds, rest_s=REST_S
     ) + heading(LOAD_COLUMNS)  # fmt: skip
     for title, runs in loads:
         off = statistics.median(speed(window) for run in runs for window in run.windows if not window.on)
@@ -292,12 +292,12 @@ def page(
     return text
 
 
-def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.tap", description=__doc__)
-    parser.add_argument("--seconds", type=float, default=20.0, help="of each load")
-    parser.add_argument("--output", type=Path, default=PAGE)
-    parser.add_argument("--serve", nargs=3, metavar=("PORT", "MODE", "DIR"), help=argparse.SUPPRESS)
-    options: Any = parser.parse_args(arguments)
+def main() -> int:
+    command = Command("benchmarks.tap", __doc__)
+    command.add_seconds(20.0)
+    command.add_output("the page", PAGE)
+    command.add_hidden("--serve", nargs=3, metavar=("PORT", "MODE", "DIR"))
+    options: Any = command.parse_args()
     if options.serve:
         port, mode, directory = options.serve
         asyncio.run(serve(int(port), mode == "idle", Path(directory)))
@@ -308,10 +308,9 @@ def main(arguments: list[str] | None = None) -> int:
         (title, [measure(size, writes, idle, options.seconds) for idle in (True, False)])
         for title, size, writes in LOADS
     ]
-    options.output.write_text(page(options, loads, fed))
-    print(f"wrote {options.output}")
+    written(options.output).write_text(page(options, loads, fed))
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_as_command(main)

@@ -5,7 +5,8 @@ from typing import NamedTuple
 
 import pytest
 
-from benchmarks.plan import DOCS, Plan, plan, status
+from benchmarks.command import DOCS
+from benchmarks.plan import Plan, plan, status
 from benchmarks.run import Sample
 
 
