@@ -9,6 +9,7 @@ import socket
 from asyncio import AbstractEventLoop, Task
 from collections.abc import Callable
 
+from bus.backoff import Backoff
 from bus.errors import FrameError
 from bus.leases.candidate import Candidate
 from bus.leases.wire import pack_claim, unpack_grant
@@ -30,9 +31,17 @@ class BrokerLink:
     """
 
     def __init__(
-        self, candidate: Candidate, number: int, address: Address, judge: Callable[[], object]
+        self,
+        candidate: Candidate,
+        number: int,
+        address: Address,
+        judge: Callable[[], object],
+        jitter: Callable[[float, float], float] = random.uniform,
     ) -> None:
         self._candidate, self._number, self._address, self._judge = candidate, number, address, judge
+        beat_s = candidate.heartbeat_ms / 1000
+        self._pauses = Backoff(beat_s, RETRY_MAX_S, jitter)
+        self._hurried = Backoff(beat_s / 10, beat_s / 10, jitter)
         self._connection: Connection | None = None
         self._task: Task[None] | None = None
 
@@ -43,19 +52,18 @@ class BrokerLink:
 
     async def _keep_connected(self) -> None:
         candidate = self._candidate
-        pause_s = candidate.heartbeat_ms / 1000
         while True:
+            connected = False
             try:
                 sock = await self._connect(candidate.lease_s)
-                pause_s = 0.0
+                connected = True
                 await self._serve(sock)
             except ConnectionRefusedError:
                 candidate.refused(self._number, self._loop.time())
             except (OSError, UnicodeError):  # the latter for names that no resolver takes
                 candidate.unreachable(self._number, self._loop.time())
             self._judge_safely()
-            await asyncio.sleep(pause_s * random.uniform(0.5, 1.0))
-            pause_s = self._pause_after(pause_s)
+            await asyncio.sleep(self._pause_s(connected))
 
     def _judge_safely(self) -> None:
         """Log an error of `judge`: it must not end this connection for ever."""
@@ -64,13 +72,13 @@ class BrokerLink:
         except Exception:
             log.exception("bridge %s: after trouble with %s:%d", self._candidate.bridge, *self._address)
 
-    def _pause_after(self, pause_s: float) -> float:
+    def _pause_s(self, connected: bool) -> float:
         """Choose the next pause: a holder must be first at a broker that is back, above all in doubt."""
-        candidate = self._candidate
-        beat_s = candidate.heartbeat_ms / 1000
-        if candidate.state == "doubt":
-            return beat_s / 10
-        return beat_s if candidate.holding or not pause_s else min(2 * pause_s, RETRY_MAX_S)
+        if connected or self._candidate.holding:
+            self._pauses.reset()
+        if connected:
+            return 0.0
+        return (self._hurried if self._candidate.state == "doubt" else self._pauses).next_s()
 
     async def _connect(self, limit_s: float) -> socket.socket:
         sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)

@@ -148,8 +148,8 @@ class Socket:
         if old is not None:
             old.close()
         self._node = None
-        node = Node(self.context.loop, listen, self._brokers, self.options)
-        node.open()
+        node = Node(listen, self._brokers, self.options)
+        node.open(self.context.loop)
         self._node, self.stats, self._listen = node, node.stats, node.address
         for tokens in published:
             node.publish(tokens)

@@ -9,6 +9,7 @@ from bus.hub import Stats
 from bus.tmq.options import Options
 from bus.tmq.wire import Address, Cutter, Hello, pack_hello
 from bus.transports.framing import Framing
+from bus.transports.gathering import NoGathering
 from bus.transports.sockets import tune
 from bus.transports.stream import StreamPipe
 from bus.wire.batch import Batch
@@ -107,7 +108,16 @@ class Connection:
         self._cutter = Cutter()
         tune(sock)
         framing = Framing(lambda _: _Decoder(self._cutter))
-        self._pipe = StreamPipe(sock, name, framing, queue_bytes, self._on_batch, self._on_gone, stats=stats)
+        self._pipe = StreamPipe(
+            sock,
+            name,
+            framing,
+            queue_bytes,
+            self._on_batch,
+            self._on_gone,
+            stats=stats,
+            gathering=NoGathering,
+        )
         self.stats = self._pipe.stats
         self._pipe.start(loop, 0.0)
 

@@ -60,3 +60,15 @@ class Gathering:
         self._narrow = False
         with suppress(OSError):  # an older kernel: the window stays
             self._socket.setsockopt(socket.SOL_SOCKET, SO_BUF_LOCK, 0)
+
+
+class NoGathering(Gathering):
+    """For peers that send many messages at once by themselves: reads at once, always."""
+
+    __slots__ = ()
+
+    def wait(self) -> None:
+        return
+
+    def note(self, read_bytes: int, messages: int) -> None:
+        return

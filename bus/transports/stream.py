@@ -74,6 +74,7 @@ class StreamPipe(Pipe):
         on_close: "Callable[[StreamPipe], None]",
         on_ready: "Callable[[StreamPipe], None]" = lambda _: None,
         stats: Stats | None = None,
+        gathering: type[Gathering] = Gathering,
     ) -> None:
         self.name = name
         self.stats = stats or Stats()
@@ -86,7 +87,7 @@ class StreamPipe(Pipe):
         self._on_batch, self._on_close, self._on_ready = on_batch, on_close, on_ready
         self._greeting = b""
         self._closed = False
-        self._gathering = Gathering(sock)
+        self._gathering = gathering(sock)
         self._timer: TimerHandle | None = None
 
     @property

@@ -61,11 +61,6 @@ class Registry:
         """What `address` is registered for."""
         return list(self._by_address.get(address, ()))
 
-    def addresses(self, role: Role, tokens: Tokens) -> list[Address]:
-        """Who is registered for exactly this."""
-        table = self._subscribers if role == SUB else self._publishers
-        return list(table.get(tokens, ()))
-
     def own(self) -> Iterator[Key]:
         """What clients said here: what other brokers are told."""
         return (key for key, entry in self._entries.items() if entry.host)

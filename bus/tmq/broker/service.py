@@ -56,8 +56,8 @@ class Broker:
     published under exactly its pattern (the reference client fails on a longer one). `on_bridge(frame,
     connection)` gets each packet with the type bit BRIDGE 0x80: `connection.send(frame)` answers,
     `connection.name` says who, `connection.on_lost(callback)` tells when it is gone. `options` are the fields
-    of `bus.tmq.Options`. `stats` is the ledger of what clients were told; its `rejected` counts by reason
-    what was refused. Raises `LinkError`.
+    of `bus.tmq.Options`. `name` is used in logs. `stats` is the ledger of what clients were told; its
+    `rejected` counts by reason what was refused. Raises `LinkError`.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class Broker:
         listen: str | Address | Iterable[str | Address],
         peers: Iterable[str | Address] = (),
         on_bridge: Callable[[bytes, Connection], object] | None = None,
-        name: str = "broker",
+        name: str = "tmq broker",
         registrations: int = 65536,
         per_address: int = 1024,
         per_host: int = 16384,
@@ -84,7 +84,7 @@ class Broker:
         self._routes: dict[Address, Connection] = {}
         self._ours: dict[Address, None] = {}
         self._probed: dict[Address, float] = {}
-        self._reject = Rejections("tmq broker", self.stats.rejected)
+        self._reject = Rejections(name, self.stats.rejected)
         self._listener = Listener(
             self._options, self._hello, self._on_frames, self._on_gone, self._reject, self.stats
         )
@@ -267,7 +267,7 @@ class Broker:
         if not self.registry.knows(address):
             return
         self._deaths += 1
-        log.info("tmq broker: client %s:%d is gone: %s", *address, reason)
+        log.info("%s: client %s:%d is gone: %s", self.name, *address, reason)
         if self.registry.is_own(address):
             self._sharing.withdraw(DEAD, (), address)
         self._tell(self.registry.remove_address(address))

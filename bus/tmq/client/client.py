@@ -51,15 +51,13 @@ class Client:
         on_bridge: Callable[[bytes, Connection], object] | None = None,
         **options: Any,
     ) -> None:
-        self._brokers = [endpoint(broker) for broker in brokers]
-        self._listen, self._wait_s, self._on_bridge = endpoint(listen), wait_s, on_bridge
-        self._options = Options(**options)
+        known = [endpoint(broker) for broker in brokers]
+        self._node = Node(endpoint(listen), known, Options(**options), on_bridge)
+        self._wait_s = wait_s
         self._inbox = Inbox(queue_messages, self._wake)
         self._waiter: Future[None] | None = None
-        self._node: Node | None = None
-        self._closed = False
+        self._open = False
         self._sent = 0
-        self._unopened = Stats()
 
     async def __aenter__(self) -> "Client":
         self.open(asyncio.get_running_loop())
@@ -70,12 +68,13 @@ class Client:
 
     def open(self, loop: asyncio.AbstractEventLoop) -> None:
         """Listen, and begin to reach a broker; never blocks. Raises `LinkError` if it cannot listen."""
-        self._node = Node(loop, self._listen, self._brokers, self._options, self._on_bridge)
-        self._node.open()
+        self._node.open(loop)
+        self._open = True
 
     @property
     def node(self) -> Node:
-        if self._node is None or self._closed:
+        """What this client is a face of. Raises `LinkError` unless the client is open."""
+        if not self._open:
             raise LinkError("the client is not open: use it within `async with`")
         return self._node
 
@@ -87,12 +86,12 @@ class Client:
     @property
     def broker(self) -> Address | None:
         """The broker in use; None while none answers."""
-        return self._node.uplink.broker if self._node is not None else None
+        return self._node.uplink.broker
 
     @property
     def stats(self) -> Stats:
         """What was sent, a copy a subscriber; `received` and `rejected` count what came in."""
-        return self._node.stats if self._node is not None else self._unopened
+        return self._node.stats
 
     @property
     def inbox(self) -> Stats:
@@ -146,8 +145,8 @@ class Client:
     async def receive(self) -> Item:
         """The next message; cancelling loses nothing. Raises `LinkError` once closed and empty."""
         while (item := self._inbox.take()) is None:
-            if self._closed:
-                raise LinkError("the client is closed")
+            if not self._open:
+                raise LinkError("the client is not open")
             if self._waiter is None or self._waiter.done():
                 self._waiter = asyncio.get_running_loop().create_future()
             await asyncio.wait([self._waiter])
@@ -172,7 +171,7 @@ class Client:
 
     def close(self) -> None:
         """Take all registrations back and let go; iterating ends after what was received. Idempotent."""
-        if self._node is not None and not self._closed:
+        if self._open:
+            self._open = False
             self._node.close()
-        self._closed = True
         self._wake()

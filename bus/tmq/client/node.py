@@ -46,13 +46,12 @@ Route = tuple[Pattern, tuple[Inbox, ...]]
 class Node(PeerOwner):
     """Listens at `listen`, registers with the first of `brokers` that answers, sends to subscribers directly.
 
-    Not thread-safe: all on `loop`. `stats` is the ledger of what it sends, a copy a subscriber; its
-    `rejected` counts bad input by reason, `received` the messages that came in.
+    Not thread-safe: all happens on the loop it was opened on. `stats` is the ledger of what it sends, a copy
+    a subscriber; its `rejected` counts bad input by reason, `received` the messages that came in.
     """
 
     def __init__(
         self,
-        loop: AbstractEventLoop,
         listen: Address,
         brokers: Sequence[Address],
         options: Options,
@@ -63,8 +62,7 @@ class Node(PeerOwner):
         self.subscriptions: dict[Tokens, Inbox] = {}
         self.published: dict[Tokens, dict[Address, Peer]] = {}
         self.peers: dict[Address, Peer] = {}
-        self.reported = 0
-        self._loop, self._options, self._on_bridge = loop, options, on_bridge
+        self._options, self._on_bridge = options, on_bridge
         self._reject = Rejections("tmq client", self.stats.rejected)
         self._routes: dict[bytes, Route] = {}
         self._timer: TimerHandle | None = None
@@ -72,16 +70,18 @@ class Node(PeerOwner):
         self._listener = Listener(
             options, self._hello, self.on_frames, lambda _: None, self._reject, self.stats
         )
-        self.uplink = Uplink(loop, brokers, options, self._hello_to, self._registrations, self.on_frames)
+        self.uplink = Uplink(brokers, options, self._hello_to, self._registrations, self.on_frames)
 
     @property
     def accepted(self) -> int:
         """How many connections were made to us."""
         return self._listener.accepted
 
-    def open(self) -> None:
-        """Listen, and begin to look after what is said. Raises `LinkError` where it cannot listen."""
-        self.address = self._listener.open(self._loop, self.address)
+    def open(self, loop: AbstractEventLoop) -> None:
+        """Listen, and begin to reach a broker; never blocks. Raises `LinkError` where it cannot listen."""
+        self._loop = loop
+        self.address = self._listener.open(loop, self.address)
+        self.uplink.open(loop)
         self._tick()
 
     def address_for(self, broker: Address) -> Address:
@@ -216,7 +216,6 @@ class Node(PeerOwner):
 
     def peer_failed(self, peer: Peer, reason: str) -> None:
         """Report it: the broker looks for itself, and tells everybody if it is so."""
-        self.reported += 1
         self._reject(f"subscriber gone: {reason}", peer.name)
         for frame in address_frames(DEAD, (), [peer.address]):
             self.uplink.say(frame)

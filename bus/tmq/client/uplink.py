@@ -38,7 +38,6 @@ class Uplink(PeerOwner):
 
     def __init__(
         self,
-        loop: AbstractEventLoop,
         brokers: Sequence[Address],
         options: Options,
         hello: Callable[[int, Address], Hello],
@@ -49,7 +48,7 @@ class Uplink(PeerOwner):
         self.stats = Stats()
         self.moves = 0
         self.up = False
-        self._loop, self._hello = loop, hello
+        self._hello = hello
         self._options = replace(options, queue_bytes=max(options.queue_bytes, _QUEUE_BYTES))
         self._registrations, self._hand_on = registrations, on_frames
         self._peer: Peer | None = None
@@ -62,6 +61,10 @@ class Uplink(PeerOwner):
         self._unasked: list[Future[None]] = []
         self._asked: deque[list[Future[None]]] = deque()
         self._closed = False
+
+    def open(self, loop: AbstractEventLoop) -> None:
+        """Use this loop from now on."""
+        self._loop = loop
 
     @property
     def broker(self) -> Address | None:

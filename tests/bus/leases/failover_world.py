@@ -155,12 +155,12 @@ class Dialer(BrokerLink):
     def __init__(
         self, candidate: Candidate, number: int, address: Address, judge: Call, gateway: "Gateway"
     ) -> None:
-        super().__init__(candidate, number, address, judge)
+        super().__init__(candidate, number, address, judge, lambda *span: random_of(self).uniform(*span))
         self.gateway = gateway
 
     def open(self, loop: object) -> None:
         assert isinstance(loop, Process)
-        self.process, self.pause_s = loop, self._candidate.heartbeat_ms / 1000
+        self.process = loop
         self._dial()
 
     def _dial(self) -> None:
@@ -177,14 +177,13 @@ class Dialer(BrokerLink):
     def _failed(self, tell: Callable[[int, float], object]) -> Call:
         def call() -> None:
             tell(self._number, self.process.time())
-            self._again()
+            self._again(connected=False)
 
         return call
 
-    def _again(self) -> None:
+    def _again(self, connected: bool) -> None:
         self._judge()
-        self.process.call_later(self.pause_s * random_of(self).uniform(0.5, 1.0), self._dial)
-        self.pause_s = self._pause_after(self.pause_s)
+        self.process.call_later(self._pause_s(connected), self._dial)
 
     def _dialled(self) -> None:
         desk, candidate = self.process.world.desks[self._number], self._candidate
@@ -193,7 +192,7 @@ class Dialer(BrokerLink):
         if desk.process.dead:
             self._failed(candidate.refused)()
             return
-        self.line, self.pause_s = Line(self, desk, self._path()), 0.0
+        self.line = Line(self, desk, self._path())
         desk.lines.append(self.line)
         self.heard_s = self.process.time()
         candidate.opened(self._number, self.process.time())
@@ -205,7 +204,7 @@ class Dialer(BrokerLink):
             self.line = None
             candidate.unreachable(self._number, now)
             self._judge()
-            return self._again()
+            return self._again(connected=True)
         self.heard_s = now
         grant = unpack_grant(frame)
         assert grant is not None
