@@ -3,7 +3,7 @@
 from asyncio import AbstractEventLoop, TimerHandle
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from functools import partial
 from itertools import pairwise
 from math import log
@@ -33,9 +33,9 @@ class Faults:
     jitter_s: float = 0.0
 
     def __post_init__(self) -> None:
-        for name in ("loss", "duplication", "reordering", "corruption"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise ValueError(f"{name} is a probability from 0 to 1, not {getattr(self, name)}")
+        for name, value in asdict(self).items():
+            if not name.endswith("_s") and not 0 <= value <= 1:
+                raise ValueError(f"{name} is a probability from 0 to 1, not {value}")
         if self.delay_s < 0 or self.jitter_s < 0:
             raise ValueError("delay_s and jitter_s must not be negative")
 
@@ -69,7 +69,7 @@ class Wire:
 
     @faults.setter
     def faults(self, faults: Faults) -> None:
-        wrong = [f.name for f in fields(Faults) if getattr(faults, f.name) and f.name not in self.has]
+        wrong = [name for name, value in asdict(faults).items() if value and name not in self.has]
         if wrong:
             raise ValueError(
                 f"{type(self).__name__} cannot simulate {', '.join(wrong)}: use {', '.join(sorted(self.has))}"

@@ -2,7 +2,7 @@
 
 import logging
 import time
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 
 log = logging.getLogger("buscoupler.tmq")
 
@@ -27,7 +27,7 @@ class Options:
     share_s: float = 10.0  # a broker says its registrations to its peers again; they hold for three of these
 
     def __post_init__(self) -> None:
-        if any(getattr(self, name) <= 0 for name in self.__slots__):
+        if min(astuple(self)) <= 0:
             raise ValueError("every limit must be above 0")
         if self.retry_min_s > self.retry_max_s:
             raise ValueError("retry_min_s must be at most retry_max_s")

@@ -119,10 +119,11 @@ def _spread(records: list[Record], counts: Ints) -> dict[str, Any]:
     index = pa.array(np.repeat(indices, counts))
     places = [place_of(name) for name in names]
     columns: dict[str, Any] = {
-        key: pa.array([getattr(place, key) for place in places], pa.string()).take(index)
-        for key in ("hub", "bus", "peer")
+        "hub": pa.array([place.hub for place in places], pa.string()).take(index),
+        "bus": pa.array([place.bus for place in places], pa.string()).take(index),
+        "peer": pa.array([place.peer for place in places], pa.string()).take(index),
+        "dir": pa.array([place.dir for place in places], pa.int16()).take(index),
     }
-    columns["dir"] = pa.array([place.dir for place in places], pa.int16()).take(index)
     columns["ts_ns"] = np.repeat(np.array([record.ts_ns for record in records]), counts)
     return columns
 

@@ -11,9 +11,15 @@ from bus.errors import LinkError
 class Adapter(Protocol):
     """Blocking register access, as smbus2 names it: at most 32 bytes at a time; OSError where it fails.
 
-    Optional: `present() -> bool`, False once the adapter has gone from the machine; `blocks = False` for
-    one that returns at once (in memory, simulated): it is then called on the event loop, by its clock.
+    Derive from it to get the defaults. `blocks = False` is for one that returns at once (in memory,
+    simulated): it is then called on the event loop, by its clock.
     """
+
+    blocks: bool = True
+
+    def present(self) -> bool:
+        """Return False once the adapter has gone from the machine."""
+        return True
 
     def read_i2c_block_data(self, i2c_addr: int, register: int, length: int) -> list[int]: ...
     def write_i2c_block_data(self, i2c_addr: int, register: int, data: Sequence[int]) -> None: ...
@@ -34,8 +40,7 @@ _BYTES = 0x00180000
 def trouble(error: Exception, adapter: Adapter) -> Trouble:
     """`nack`: nobody at that address; `gone`: the adapter is no more; `bus`: all else, a stuck bus too."""
     number = getattr(error, "errno", None)
-    present = getattr(adapter, "present", None)
-    if number in _GONE or (present is not None and not present()):
+    if number in _GONE or not adapter.present():
         return "gone"
     return "nack" if number in _NACK else "bus"
 
@@ -54,7 +59,7 @@ def open_adapter(bus: int) -> Adapter:
     raise LinkError(f"i2c:{bus}: the adapter can neither do I2C block nor byte data transfers")
 
 
-class KernelAdapter:
+class KernelAdapter(Adapter):
     """`/dev/i2c-N`, which has gone when its name has."""
 
     def __init__(self, device: Any, bus: int) -> None:

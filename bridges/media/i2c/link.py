@@ -129,7 +129,7 @@ class I2cLink(DeviceLink[Opened]):
         def release() -> None:
             self._release(device)
 
-        if getattr(device.adapter, "blocks", True):
+        if device.adapter.blocks:
             return ThreadRunner(self._loop, device.alert, bus.on_reports, bus.gone, release, self._bus_lock)
         return LoopRunner(self._loop, device.alert, bus.on_reports, bus.gone, release)
 

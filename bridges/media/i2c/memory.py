@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterable, Sequence
 from threading import RLock
 from time import monotonic
 
+from bridges.media.i2c.adapter import Adapter
 from bridges.media.i2c.mailbox import Target
 
 
-class MemoryAdapter:
+class MemoryAdapter(Adapter):
     """An `Adapter` without faults: a mailbox `Target` at each address; elsewhere nobody acknowledges.
 
     `I2cLink(1, [0x42], adapter=memory.open)`. Each access runs its target; what that hears is in

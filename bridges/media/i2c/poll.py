@@ -210,8 +210,7 @@ class Poller:
         if now < self._look_s:
             return
         self._look_s = now + _PRESENT_S
-        present = getattr(self._adapter, "present", None)
-        if present is not None and not present():
+        if not self._adapter.present():
             raise AdapterGoneError(errno.ESHUTDOWN, "the adapter is gone")
 
     def _look_at_alert(self) -> None:

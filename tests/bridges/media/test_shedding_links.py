@@ -12,6 +12,7 @@ from bridges.ledger import imbalances
 from bridges.media.i2c.link import I2cLink
 from bridges.media.i2c.mailbox import Timing
 from bridges.media.i2c.memory import MemoryAdapter
+from bridges.media.i2c.pipe import TargetPipe
 from bridges.media.shed_pipe import ShedLink
 from bridges.media.shedding import Shed
 from bridges.simulate import (
@@ -105,12 +106,12 @@ class Plant:
 
     async def up(self) -> "Plant":
         await until(lambda: bool(self.slow.ports) and all(self._is_up(link) for link in self.others))
-        pipe: Any = self.slow.ports[0].inner
-        await until(lambda: getattr(pipe, "state", "up") == "up")
+        pipe = self.slow.ports[0].inner
+        await until(lambda: not isinstance(pipe, TargetPipe) or pipe.state == "up")
         return self
 
     def _is_up(self, link: Any) -> bool:
-        return getattr(link, "state", "up") == "up" and len(self.far.pipes) > 1
+        return link.state == "up" and len(self.far.pipes) > 1
 
     @property
     def stats(self) -> Stats:
