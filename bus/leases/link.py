@@ -15,6 +15,7 @@ from bus.leases.candidate import Candidate
 from bus.leases.wire import pack_claim, unpack_grant
 from bus.tmq.connection import Connection
 from bus.tmq.wire import Address, Hello, pack_hello
+from bus.transports.sockets import connect_to
 
 log = logging.getLogger("buscoupler.failover")
 
@@ -55,7 +56,8 @@ class BrokerLink:
         while True:
             connected = False
             try:
-                sock = await self._connect(candidate.lease_s)
+                async with asyncio.timeout(candidate.lease_s):
+                    sock = await connect_to(self._loop, socket.AF_INET, self._address)
                 connected = True
                 await self._serve(sock)
             except ConnectionRefusedError:
@@ -79,17 +81,6 @@ class BrokerLink:
         if connected:
             return 0.0
         return (self._hurried if self._candidate.state == "doubt" else self._pauses).next_s()
-
-    async def _connect(self, limit_s: float) -> socket.socket:
-        sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-        try:
-            sock.setblocking(False)
-            async with asyncio.timeout(limit_s):
-                await self._loop.sock_connect(sock, self._address)
-        except BaseException:
-            sock.close()
-            raise
-        return sock
 
     async def _serve(self, sock: socket.socket) -> None:
         gone = self._loop.create_future()

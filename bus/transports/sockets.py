@@ -1,4 +1,4 @@
-"""Stream sockets: tuned, bound, and accepted from."""
+"""Stream sockets: tuned, connected, bound, and accepted from."""
 
 import contextlib
 import errno
@@ -29,6 +29,18 @@ def tune(sock: socket.socket, silence_s: float = 0.0) -> None:
             sock.setsockopt(socket.IPPROTO_TCP, option, value)
         if silence_s:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(silence_s * 1000))
+
+
+async def connect_to(loop: AbstractEventLoop, family: int, address: Any) -> socket.socket:
+    """Return a non-blocking socket that is connected to `address`. Raises `OSError`."""
+    sock = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        sock.setblocking(False)
+        await loop.sock_connect(sock, address)
+    except BaseException:
+        sock.close()
+        raise
+    return sock
 
 
 class Acceptor:

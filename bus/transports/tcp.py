@@ -15,7 +15,7 @@ from bus.backoff import Backoff
 from bus.errors import LinkError, words_of
 from bus.hub import Hub, State, Stats
 from bus.transports.framing import Framing, sp_framing
-from bus.transports.sockets import Acceptor, OnPeer, tune
+from bus.transports.sockets import Acceptor, OnPeer, connect_to, tune
 from bus.transports.stream import CLOSED_BY_PEER, StreamOptions, StreamPipe
 
 log = logging.getLogger("buscoupler.bus")
@@ -199,12 +199,12 @@ class DialLink(_StreamLink):
     async def _dial(self, loop: AbstractEventLoop) -> socket.socket:
         family, where = self.address
         if family == socket.AF_UNIX:
-            return await _connect_to(loop, family, where)
+            return await connect_to(loop, family, where)
         last: OSError = OSError(errno.EADDRNOTAVAIL, "no address found")
         host, port = where
         for found, _, _, _, address in await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM):
             try:
-                return await _connect_to(loop, found, address)
+                return await connect_to(loop, found, address)
             except OSError as error:
                 last = error
         raise last
@@ -231,17 +231,6 @@ class DialLink(_StreamLink):
             self._task.cancel()
             self._task = None
         self._close_pipes()
-
-
-async def _connect_to(loop: AbstractEventLoop, family: int, address: Any) -> socket.socket:
-    sock = socket.socket(family, socket.SOCK_STREAM)
-    try:
-        sock.setblocking(False)
-        await loop.sock_connect(sock, address)
-    except BaseException:
-        sock.close()
-        raise
-    return sock
 
 
 def parse(url: str) -> tuple[int, Any]:
