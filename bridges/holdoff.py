@@ -1,4 +1,4 @@
-"""Waiting before sending on a trunk that other appliances share: what another sends first is not sent again.
+"""Hold-off on a trunk that other appliances share: what another sends first is not sent again.
 
 All but the first in rank hold a frame back for their rank times 40 ms (DESIGN section 5).
 """
@@ -17,7 +17,7 @@ COUNT = 8192  # held at a time; more are sent at once
 
 
 class Holder(Protocol):
-    """A port: where a frame goes when its time has come."""
+    """A port: it sends a message when its time has come."""
 
     stats: Stats
 
@@ -43,7 +43,7 @@ class HoldOff:
         return len(self._held)
 
     def wanted(self) -> bool:
-        """Whether messages go through here; those behind held ones do, so that order is kept."""
+        """Tell whether messages go through here. Those behind held ones do, so that order is kept."""
         return bool(self._held) or self._needed()
 
     def put(self, port: Holder, batch: Batch, since_s: float | None = None) -> None:
@@ -64,7 +64,7 @@ class HoldOff:
         self._arm()
 
     def hear(self, batch: Batch) -> None:
-        """What came in on this side: another has sent it, so we need not."""
+        """Drop what came in on this side: another has sent it, so we need not."""
         if not self._held:
             return
         heard = {_key(message) for message in payloads(batch)}
@@ -94,7 +94,7 @@ class HoldOff:
         self._arm()
 
     def purge(self, reason: str) -> list[bytes]:
-        """Drop everything, counted by `reason`; those messages."""
+        """Drop everything, counted by `reason`; return those messages."""
         messages = []
         for key in list(self._held):
             port, message = self._let_go(key)
@@ -103,13 +103,13 @@ class HoldOff:
         return messages
 
     def forget(self, port: Holder) -> None:
-        """A port is gone, and what it would have sent."""
+        """Drop what a port that has gone would have sent."""
         for key in [key for key in self._held if key[1] == id(port)]:
             self._let_go(key)[0].stats.drop("closed")
 
 
 def _key(message: bytes) -> int:
-    """Origin and sequence; a message without an envelope (none should come here) has a key by content."""
+    """Return origin and sequence. A message without an envelope (none should come) has a key by content."""
     if is_enveloped(message):
         _, _, _, origin, sequence = LAYOUT.unpack_from(message)
         return int(origin) << 32 | int(sequence)

@@ -1,4 +1,4 @@
-"""What a bridge lets through: patterns on frames, and keys it has seen. Pure: time is an argument."""
+"""Rules of a bridge: patterns of frames that pass, and keys it has seen. Pure: time is an argument."""
 
 from collections.abc import Iterable
 from struct import Struct
@@ -12,12 +12,12 @@ _TOKEN = Struct(">I").pack
 
 
 def prefixes(patterns: Patterns) -> tuple[bytes, ...]:
-    """Patterns as the bytes that a frame's tokens start with."""
+    """Return patterns as the bytes that a frame's tokens start with."""
     return tuple(b"".join(map(_TOKEN, Pattern(*names))) for names in patterns)
 
 
 def begins(message: bytes, start: int, heads: tuple[bytes, ...]) -> bool:
-    """Whether the tokens of the frame at `start` of `message` match one of `heads`.
+    """Tell whether the tokens of the frame at `start` of `message` match one of `heads`.
 
     The first test is one call for all; the second sees that data bytes are not taken for tokens.
     """
@@ -41,27 +41,27 @@ class Rule:
         return bool(self._deny) or (bool(self._allow) and b"" not in self._allow)
 
     def admits(self, message: bytes, start: int = 0) -> bool:
-        """Whether the frame at `start` of `message` passes."""
+        """Tell whether the frame at `start` of `message` passes."""
         if self._allow and not begins(message, start, self._allow):
             return False
         return not (self._deny and begins(message, start, self._deny))
 
     def admits_tokens(self, tokens: bytes) -> bool:
-        """The same, of a frame whose tokens, or those that patterns look at, are these."""
+        """Tell whether a frame passes whose tokens, or as many as patterns look at, are these."""
         if self._allow and not tokens.startswith(self._allow):
             return False
         return not (self._deny and tokens.startswith(self._deny))
 
     @property
     def reach(self) -> int:
-        """How many bytes of tokens the longest pattern looks at."""
+        """The number of bytes of tokens that the longest pattern looks at."""
         return max(map(len, (*self._allow, *self._deny)), default=0)
 
     @property
     def heads(self) -> tuple[bytes, ...]:
-        """What tokens must start with, where that and their number is all there is to it; else ().
+        """The bytes that tokens must start with, if that and their number decide alone; else ().
 
-        That is so for patterns to allow that are all of one length, and none to deny.
+        They do where all patterns to allow have one length, and there is none to deny.
         """
         return self._allow if len({len(head) for head in self._allow}) == 1 and not self._deny else ()
 
@@ -105,7 +105,7 @@ class Rules:
         return self.heads is not ANY or bool(self.more)
 
     def admit(self, message: bytes, start: int) -> bool:
-        """Whether the frame at `start` passes all of them."""
+        """Tell whether the frame at `start` passes all of them."""
         if (
             not message.startswith(self.heads, start + FRAME_BYTES_MIN)
             or message[start + 1] < self.tokens_min
@@ -134,7 +134,7 @@ class Seen:
         return len(self._young) + len(self._old)
 
     def advance(self, now: float) -> None:
-        """Let time pass: call before `add`, once a batch will do."""
+        """Let time pass. Call it before `add`, once a batch."""
         age_s = now - self._turned_s
         if age_s >= 2 * self._life_s:
             self._young, self._old = set(), set()
@@ -147,7 +147,7 @@ class Seen:
         self._old, self._young = self._young, set()
 
     def add(self, key: int) -> bool:
-        """Remember `key`; whether it is new."""
+        """Remember `key`. True if it is new."""
         if key in self._young or key in self._old:
             return False
         if len(self._young) >= self._half:

@@ -30,7 +30,7 @@ _LOW = [bytes((low,)) for low in range(256)]
 
 
 class Run(NamedTuple):
-    """So many `messages` from `start` of a batch on, `stride` apart; their frames begin `frame` bytes in."""
+    """`messages` of one layout from `start` of a batch on, `stride` apart. Frames begin `frame` bytes in."""
 
     start: int
     messages: int
@@ -47,7 +47,7 @@ class Run(NamedTuple):
 
 
 def find(data: bytes, start: int, left: int) -> Run | None:
-    """The run of legal messages at `start`, at most `left` long; None where there is none worth it.
+    """Return the run of legal messages at `start`, at most `left` long; None if there is none worth it.
 
     `data` is a whole batch.
     """
@@ -67,7 +67,7 @@ def find(data: bytes, start: int, left: int) -> Run | None:
 
 
 def column(data: bytes, run: Run, offset: int) -> bytes:
-    """The byte of each message that lies `offset` in, counted from its length on."""
+    """Return of each message the byte that lies `offset` in, counted from its length on."""
     at = run.start + offset
     return data[at : at + (run.messages - 1) * run.stride + 1 : run.stride]
 
@@ -78,7 +78,7 @@ def _cutter(stride: int, offset: int, size: int) -> Struct:
 
 
 def cut(data: bytes, run: Run, offset: int, size: int) -> list[bytes]:
-    """From each message of a run the `size` bytes that lie `offset` in, counted from its length on."""
+    """Return of each message the `size` bytes that lie `offset` in, counted from its length on."""
     whole = run.start + run.messages // _CHUNK * _CHUNK * run.stride
     chunks = _cutter(run.stride, offset, size).iter_unpack(memoryview(data)[run.start : whole])
     found: list[bytes] = list(chain.from_iterable(chunks))
@@ -87,13 +87,13 @@ def cut(data: bytes, run: Run, offset: int, size: int) -> list[bytes]:
 
 
 def numbers(data: bytes, run: Run, offset: int) -> list[int]:
-    """From each message of a run the u64 that lies `offset` in."""
+    """Return of each message the u64 that lies `offset` in."""
     one = Struct(f">{offset}xQ{run.stride - offset - 8}x")
     return [number for (number,) in one.iter_unpack(memoryview(data)[run.start : run.stop])]
 
 
 def verdicts(data: bytes, run: Run, rules: Rules) -> Sequence[int] | None:
-    """Whether each message of a run passes, 1 or 0; None where all do."""
+    """Return for each message of a run 1 if it passes, else 0; None if all do."""
     if not rules:
         return None
     tokens = data[run.start + run.frame + 1]
@@ -110,7 +110,7 @@ def _only(byte: int) -> bytes:
 
 
 def _beginning(data: bytes, run: Run, head: bytes) -> bytes | None:
-    """1 where tokens begin with `head`, else 0: a column for each of its bytes; None where all do."""
+    """Return 1 where tokens begin with `head`, else 0, by a column for each byte; None if all do."""
     mask = -1
     for offset, byte in enumerate(head, run.frame + FRAME_BYTES_MIN):
         found = column(data, run, offset)
@@ -120,7 +120,7 @@ def _beginning(data: bytes, run: Run, head: bytes) -> bytes | None:
 
 
 def cut_admitted(data: bytes, run: Run, passes: Sequence[int] | None, offset: int) -> list[bytes]:
-    """Each message of a run from `offset` on, of those that pass."""
+    """Return the messages of a run that pass, each from `offset` on."""
     found = cut(data, run, offset, run.stride - offset)
     return found if passes is None else list(compress(found, passes))
 
@@ -149,7 +149,7 @@ def keep_run(data: bytes, run: Run, rules: Rules, kept: Kept) -> int:
 
 
 def stamp(frames: list[bytes], origin: int, sequence: int, parts: list[bytes]) -> int:
-    """Append `frames`, of one size, to `parts` with lengths and envelopes; returns the last sequence number.
+    """Append `frames`, of one size, to `parts` with lengths and envelopes; return the last sequence number.
 
     The numbers go up by one, so 256 of them at most share their upper bytes.
     """

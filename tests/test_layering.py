@@ -25,6 +25,7 @@ IO = {"socket", "asyncio", "time", "logging", "select", "threading", "random", "
 PURE = [  # beside every module whose docstring claims it
     "bus/backoff.py",
     "bus/errors.py",
+    "bus/loops.py",
     "bus/wire/*.py",
     "bus/tmq/wire.py",
     "bus/tmq/broker/registry.py",

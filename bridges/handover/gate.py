@@ -19,7 +19,7 @@ _U32 = 0xFFFFFFFF
 
 
 class GatedSide(Protocol):
-    """A side of a bridge as its gate sees it. It is called by its place in the bridge's list of sides."""
+    """A side of a bridge as its gate sees it. Calls name it by its place in the bridge's list of sides."""
 
     name: str
     trunk: bool
@@ -42,7 +42,9 @@ class GatedSide(Protocol):
 
 
 class Gate:
-    """Made by `Bridge.stand_by`, with the bridge's `sides`, `origin`, memory of keys `seen`, and `clock`.
+    """Lets batches into a bridge while this gateway may forward; else a window notes what is heard.
+
+    `Bridge.stand_by` makes it with the bridge's `sides`, `origin`, memory of keys `seen`, and `clock`.
 
     `may_forward(now)` is asked for each batch before anything leaves, so that a process that was frozen
     looks at its lease first; `on_lapse()` is called when it says no. `deaf`: names of sides where a standby
@@ -63,17 +65,17 @@ class Gate:
         age_s: float = AGE_S,
     ) -> None:
         self.forwarding = False
-        self._sides, self._origin, self._seen, self._clock = sides, origin, seen, clock
+        self._sides, self._clock = sides, clock
         self._may_forward, self._on_lapse = may_forward, on_lapse
         self._private, self._last = secrets.randbits(32), secrets.randbits(32)
         self._stamps = Stamps() if any(side.trunk for side in sides) else None
-        self.key_of = None if self._stamps is None else self._key_of
         if self._stamps is not None:
             self._stamps.advance(clock())
         self._replayed: Counter[tuple[int, bytes]] = Counter()  # by side and frame
         self._replayed_s = 0.0
         rules = [_rules(side, side.name in deaf) for side in sides]
         self.window = Window(rules, origin, seen, self._stamps, self._own_key, age_s)
+        self.key_of = None if self._stamps is None else self.window.key_of
 
     def _own_key(self) -> int:
         self._last = (self._last + 1) & _U32
@@ -110,15 +112,6 @@ class Gate:
         self.window.advance(now)
         for message in payloads(batch):
             stats.reject(self.window.hear(side, message, now))
-
-    def _key_of(self, frame: bytes) -> int:
-        assert self._stamps is not None
-        number = self._stamps.next(frame)
-        if number is not None:
-            return self._origin << 32 | number
-        key = self._own_key()
-        self._seen.add(key)  # it may come back, and does not look like ours
-        return key
 
     def fences(self, side: int, batch: Batch) -> bool:
         """Tell whether our turn ended since `batch` entered. If so, the window keeps it for the next turn."""

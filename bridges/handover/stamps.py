@@ -32,11 +32,11 @@ class Stamps:
         return len(self._young) + len(self._old)
 
     def forget(self) -> None:
-        """We have not listened for a while: begin anew."""
+        """Begin anew: we have not listened for a while."""
         self._young, self._old, self._born_s = {}, {}, None
 
     def advance(self, now: float) -> None:
-        """Let time pass; once a batch will do."""
+        """Let time pass. Call it once a batch."""
         self._now = now
         if self._born_s is None:
             self._born_s = now
@@ -48,7 +48,7 @@ class Stamps:
             self._turned_s = now
 
     def next(self, frame: Buffer) -> int | None:
-        """The number for this frame, in use from now on; None if another may just have used it.
+        """Return the number for this frame, in use from now on; None if another may just have used it.
 
         That is so for 10 s from the beginning, for contents that nobody was heard to stamp since.
         """
@@ -62,7 +62,7 @@ class Stamps:
         return number
 
     def heard(self, frame: Buffer, number: int) -> None:
-        """Another candidate has stamped this frame so: go on behind it."""
+        """Go on behind `number`, with which another candidate has stamped this frame."""
         first = zlib.crc32(frame)
         if (number - self._after(first)) & _U32 < _JUMP:
             self._use(first, number)

@@ -1,6 +1,6 @@
-"""What a standby has heard on one side and not yet on the others: at a takeover it sends exactly that.
+"""A standby's window: frames heard on one side and not yet on the others, to be sent at a takeover.
 
-Pure: time is an argument, in seconds. Which hearing belongs to which is told in docs/failover.md.
+Pure: time is an argument, in seconds. docs/failover.md says how copies of a frame are matched.
 """
 
 from collections import deque
@@ -29,15 +29,15 @@ class SideRules(NamedTuple):
     deaf: bool = False
 
 
-class _Entry:
-    """One frame: `due` are the sides to send it to, `open` those where it may yet be heard, as bits."""
+class _Noted:
+    """One frame: `due` are the sides to send it to, `awaited` those where it may yet be heard, as bits."""
 
-    __slots__ = ("due", "frame", "heard_s", "hops", "key", "named", "number", "open", "void")
+    __slots__ = ("awaited", "due", "frame", "heard_s", "hops", "key", "named", "number", "void")
 
     def __init__(self, number: int, frame: bytes, key: int, named: bool, hops: int, now: float) -> None:
         self.number, self.frame, self.key, self.named, self.hops = number, frame, key, named, hops
         self.heard_s = now
-        self.due = self.open = 0
+        self.due = self.awaited = 0
         self.void = False  # never to be sent: only its copies are to be known
 
 
@@ -53,7 +53,7 @@ class Due(NamedTuple):
 
 
 class Lag:
-    """The most of what was noted in the last `LAG_S` to twice that."""
+    """The largest lag noted in the last `LAG_S` to twice that."""
 
     __slots__ = ("_before_s", "_now_s", "_until_s")
 
@@ -101,21 +101,21 @@ class Window:
         self._age_s, self._count, self._size_bytes = age_s, count, size_bytes
         self._all = (1 << len(self._sides)) - 1
         self._hearing = sum(1 << n for n, side in enumerate(self._sides) if not side.deaf)
-        self._entries: dict[int, _Entry] = {}
-        self._by_key: dict[int, _Entry] = {}
-        self._by_frame: dict[bytes, deque[_Entry]] = {}
+        self._frames: dict[int, _Noted] = {}
+        self._by_key: dict[int, _Noted] = {}
+        self._by_frame: dict[bytes, deque[_Noted]] = {}
         self._bytes = self._number = 0
         self._lag = Lag()
 
     def lag_s(self, now: float) -> float:
-        """How long after its original a frame came out on a plain side, at most, in the last few seconds."""
+        """Return the longest time from original to copy on a plain side, in the last few seconds."""
         return self._lag.most(now)
 
     def __len__(self) -> int:
-        return len(self._entries)
+        return len(self._frames)
 
     def hear(self, side: int, message: bytes, now: float) -> str:
-        """A message that came in by a side; the reason by which it goes no further now."""
+        """Note a message that came in by a side. Return the reason by which it goes no further now."""
         found = split(message)
         if found is None:
             return "malformed"
@@ -125,124 +125,125 @@ class Window:
         return self._hear_named(side, frame, envelope, now)
 
     def _hear_plain(self, side: int, frame: bytes, now: float) -> str:
-        entry = None if self._sides[side].trunk else self._match(side, frame, anonymous=False)
-        if entry is not None:
-            return self._met(entry, side, now)
-        key = self._stamped(frame) if self._stamps is not None else -1
-        return self._note(side, _Entry(self._next(), frame, key, False, HOPS_DEFAULT, now))
+        noted = None if self._sides[side].trunk else self._match(side, frame, anonymous=False)
+        if noted is not None:
+            return self._met(noted, side, now)
+        key = self.key_of(frame) if self._stamps is not None else -1
+        return self._note(side, _Noted(self._next(), frame, key, False, HOPS_DEFAULT, now))
 
-    def _stamped(self, frame: bytes) -> int:
+    def key_of(self, frame: bytes) -> int:
+        """Return the origin and sequence, as one number, that any other candidate would stamp on `frame`."""
         assert self._stamps is not None
         number = self._stamps.next(frame)
         if number is not None:
             return self._origin << 32 | number
         key = self._private()
-        self._seen.add(key)
+        self._seen.add(key)  # it may come back, and does not look like ours
         return key
 
     def _hear_named(self, side: int, frame: bytes, envelope: Envelope, now: float) -> str:
-        key, ours = envelope.origin << 32 | envelope.sequence, envelope.origin == self._origin
+        key, ours = envelope.key, envelope.origin == self._origin
         if ours and self._stamps is not None:
             self._stamps.heard(frame, envelope.sequence)
-        entry = self._by_key.get(key)
-        if entry is not None and not entry.open >> side & 1:
+        noted = self._by_key.get(key)
+        if noted is not None and not noted.awaited >> side & 1:
             return "duplicate"
-        if entry is None and (entry := self._match(side, frame, anonymous=True)) is not None:
-            self._rename(entry, key, envelope.hops)
+        if noted is None and (noted := self._match(side, frame, anonymous=True)) is not None:
+            self._rename(noted, key, envelope.hops)
         new = ours or self._seen.add(key)
-        if entry is not None:
-            return self._met(entry, side, now)
+        if noted is not None:
+            return self._met(noted, side, now)
         if not new:
             return "duplicate"
-        made = _Entry(self._next(), frame, key, True, envelope.hops - 1, now)
+        made = _Noted(self._next(), frame, key, True, envelope.hops - 1, now)
         return self._note_ours(side, made) if ours else self._note(side, made)
 
-    def _rename(self, entry: _Entry, key: int, hops: int) -> None:
-        """What we heard bare has a name."""
-        if self._by_key.get(entry.key) is entry:
-            del self._by_key[entry.key]
-        entry.key, entry.hops, entry.named = key, hops - 1, True
-        self._by_key[key] = entry
+    def _rename(self, noted: _Noted, key: int, hops: int) -> None:
+        """Give a frame that was heard bare the key that its copy has."""
+        if self._by_key.get(noted.key) is noted:
+            del self._by_key[noted.key]
+        noted.key, noted.hops, noted.named = key, hops - 1, True
+        self._by_key[key] = noted
 
-    def _match(self, side: int, frame: bytes, anonymous: bool) -> _Entry | None:
-        """The oldest frame of this content that may yet be heard on a side."""
-        for entry in self._by_frame.get(frame, ()):
-            if entry.open >> side & 1 and not (anonymous and entry.named):
-                return entry
+    def _match(self, side: int, frame: bytes, anonymous: bool) -> _Noted | None:
+        """Return the oldest frame of this content that may yet be heard on a side."""
+        for noted in self._by_frame.get(frame, ()):
+            if noted.awaited >> side & 1 and not (anonymous and noted.named):
+                return noted
         return None
 
-    def _met(self, entry: _Entry, side: int, now: float) -> str:
-        """It came out, or its original was heard."""
+    def _met(self, noted: _Noted, side: int, now: float) -> str:
+        """Take a frame as heard on a side: it came out there, or its original did."""
         bit = 1 << side
-        entry.open &= ~bit
-        if entry.due:
+        noted.awaited &= ~bit
+        if noted.due:
             if not self._sides[side].trunk:  # there a copy is known by its key, and may be held back for long
-                self._lag.note(now - entry.heard_s, now)
-            entry.due &= ~bit
-            if not entry.due:
+                self._lag.note(now - noted.heard_s, now)
+            noted.due &= ~bit
+            if not noted.due:
                 self._settle("heard")
-        elif not entry.void and self._sides[side].inward(entry.frame):
-            self._owe(entry, entry.open & self._outward(entry.frame))
-        if not entry.open:
-            self._remove(entry)
+        elif not noted.void and self._sides[side].inward(noted.frame):
+            self._owe(noted, noted.awaited & self._outward(noted.frame))
+        if not noted.awaited:
+            self._remove(noted)
         return "standby"
 
-    def _note(self, side: int, entry: _Entry) -> str:
-        frame, others = entry.frame, self._all & ~(1 << side)
+    def _note(self, side: int, noted: _Noted) -> str:
+        frame, others = noted.frame, self._all & ~(1 << side)
         outward = self._outward(frame)
         admitted = self._sides[side].inward(frame)
         due = outward & others & self._hearing if admitted else 0
         early = self._inward(frame) & others if outward >> side & 1 else 0
-        return self._put(entry, due, due | early, "standby" if admitted else "pattern")
+        return self._put(noted, due, due | early, "standby" if admitted else "pattern")
 
-    def _note_ours(self, side: int, entry: _Entry) -> str:
-        """Stamped by the active bridge, and we have not heard what: its original comes yet, or never."""
+    def _note_ours(self, side: int, noted: _Noted) -> str:
+        """Note what the active bridge stamped and we have not heard: its original comes yet, or never."""
         plain = sum(1 << n for n, s in enumerate(self._sides) if not s.trunk)
-        entry.named = False
-        return self._put(entry, 0, plain & self._inward(entry.frame) & ~(1 << side), "echo")
+        noted.named = False
+        return self._put(noted, 0, plain & self._inward(noted.frame) & ~(1 << side), "echo")
 
-    def _put(self, entry: _Entry, due: int, open: int, reason: str) -> str:
-        if not open:
+    def _put(self, noted: _Noted, due: int, awaited: int, reason: str) -> str:
+        if not awaited:
             return reason
-        self._make_room(len(entry.frame))
-        entry.open = open
-        self._owe(entry, due)
-        self._entries[entry.number] = entry
-        if entry.key >= 0:
-            self._by_key[entry.key] = entry
-        self._by_frame.setdefault(entry.frame, deque()).append(entry)
-        self._bytes += len(entry.frame)
+        self._make_room(len(noted.frame))
+        noted.awaited = awaited
+        self._owe(noted, due)
+        self._frames[noted.number] = noted
+        if noted.key >= 0:
+            self._by_key[noted.key] = noted
+        self._by_frame.setdefault(noted.frame, deque()).append(noted)
+        self._bytes += len(noted.frame)
         return reason
 
-    def _owe(self, entry: _Entry, due: int) -> None:
-        if due and not entry.due:
+    def _owe(self, noted: _Noted, due: int) -> None:
+        if due and not noted.due:
             self.stats.offered += 1
             self.stats.queued += 1
-        entry.due = due
+        noted.due = due
 
     def _make_room(self, size: int) -> None:
-        while self._entries and (len(self._entries) >= self._count or self._bytes + size > self._size_bytes):
-            self._give_up(next(iter(self._entries.values())), "full")
+        while self._frames and (len(self._frames) >= self._count or self._bytes + size > self._size_bytes):
+            self._give_up(next(iter(self._frames.values())), "full")
 
-    def _give_up(self, entry: _Entry, reason: str) -> None:
-        if entry.due:
+    def _give_up(self, noted: _Noted, reason: str) -> None:
+        if noted.due:
             self._settle(reason)
-        self._remove(entry)
+        self._remove(noted)
 
     def _settle(self, reason: str) -> None:
         self.stats.queued -= 1
         self.stats.drop(reason)
 
-    def _remove(self, entry: _Entry) -> None:
-        if self._entries.pop(entry.number, None) is None:
+    def _remove(self, noted: _Noted) -> None:
+        if self._frames.pop(noted.number, None) is None:
             return
-        self._bytes -= len(entry.frame)
-        if self._by_key.get(entry.key) is entry:
-            del self._by_key[entry.key]
-        same = self._by_frame[entry.frame]
-        same.remove(entry)
+        self._bytes -= len(noted.frame)
+        if self._by_key.get(noted.key) is noted:
+            del self._by_key[noted.key]
+        same = self._by_frame[noted.frame]
+        same.remove(noted)
         if not same:
-            del self._by_frame[entry.frame]
+            del self._by_frame[noted.frame]
 
     def _inward(self, frame: bytes) -> int:
         return sum(1 << n for n, side in enumerate(self._sides) if side.inward(frame))
@@ -255,68 +256,68 @@ class Window:
         return self._number
 
     def owe(self, side: int, message: bytes, now: float) -> None:
-        """It was on its way out by `side` and did not get there: whoever has the next turn sends it."""
+        """Note a message that did not get out by `side`: whoever forwards next sends it."""
         found = split(message)
         if found is None:
             return
-        entry, bit = self._sent(*found, now), 1 << side
-        known = self._by_key.get(entry.key)
+        noted, bit = self._sent(*found, now), 1 << side
+        known = self._by_key.get(noted.key)
         if known is None:
-            self._put(entry, bit, bit, "")
+            self._put(noted, bit, bit, "")
         else:
             self._owe(known, known.due | bit)
-            known.open |= bit
+            known.awaited |= bit
 
-    def _sent(self, envelope: Envelope | None, frame: bytes, now: float) -> _Entry:
-        """As we would have sent it; what we stamped may come from another under another key."""
+    def _sent(self, envelope: Envelope | None, frame: bytes, now: float) -> _Noted:
+        """Note it as we would have sent it; what we stamped may come from another under another key."""
         if envelope is None:
             key = -1 if self._stamps is None else self._private()
-            return _Entry(self._next(), frame, key, False, HOPS_DEFAULT, now)
-        key, named = envelope.origin << 32 | envelope.sequence, envelope.origin not in self._own_origins
-        return _Entry(self._next(), frame, key, named, envelope.hops, now)
+            return _Noted(self._next(), frame, key, False, HOPS_DEFAULT, now)
+        key, named = envelope.key, envelope.origin not in self._own_origins
+        return _Noted(self._next(), frame, key, named, envelope.hops, now)
 
     def advance(self, now: float) -> None:
-        """Let time pass: what is too old is given up, counted as `stale`. Once a batch will do."""
+        """Give up what is too old at `now`, counted as `stale`. Call it once a batch."""
         self._seen.advance(now)
         if self._stamps is not None:
             self._stamps.advance(now)
-        for entry in list(self._stale(now - self._age_s)):
-            self._give_up(entry, "stale")
+        for noted in list(self._stale(now - self._age_s)):
+            self._give_up(noted, "stale")
 
-    def _stale(self, oldest_s: float) -> Iterator[_Entry]:
-        for entry in self._entries.values():
-            if entry.heard_s >= oldest_s:
+    def _stale(self, oldest_s: float) -> Iterator[_Noted]:
+        for noted in self._frames.values():
+            if noted.heard_s >= oldest_s:
                 return
-            yield entry
+            yield noted
 
     def replay(self, now: float) -> list[Due]:
-        """What nobody has sent, in the order in which it was heard; the window is empty after."""
+        """Return what nobody has sent, in the order in which it was heard, and empty the window."""
         self.advance(now)
-        due = [self._due(entry) for entry in self._entries.values() if entry.due]
+        due = [self._due(noted) for noted in self._frames.values() if noted.due]
         self.stats.sent += len(due)
         self.stats.queued -= len(due)
         self._empty()
         return due
 
-    def _due(self, entry: _Entry) -> Due:
+    def _due(self, noted: _Noted) -> Due:
         if self._stamps is None:
-            return Due(entry.due, entry.frame, HOPS_DEFAULT)
-        hops = max(0, entry.hops)
-        envelope = Envelope(entry.key >> 32, entry.key & 0xFFFFFFFF, hops)
-        return Due(entry.due, wrap(entry.frame, envelope), entry.hops)
+            return Due(noted.due, noted.frame, HOPS_DEFAULT)
+        hops = max(0, noted.hops)
+        envelope = Envelope(noted.key >> 32, noted.key & 0xFFFFFFFF, hops)
+        return Due(noted.due, wrap(noted.frame, envelope), noted.hops)
 
     def void(self, reason: str, before_s: float, now: float) -> None:
-        """Send nothing of what was heard before, counted by `reason`; copies that come soon are known."""
-        for entry in self._entries.values():
-            if entry.heard_s > before_s:
+        """Send nothing that was heard before `before_s`; count it by `reason`, and know its copies."""
+        for noted in self._frames.values():
+            if noted.heard_s > before_s:
                 break
-            if entry.due:
+            if noted.due:
                 self._settle(reason)
-            entry.due, entry.void = 0, True
-            entry.heard_s = min(entry.heard_s, now + VOID_S - self._age_s)
+            noted.due, noted.void = 0, True
+            noted.heard_s = min(noted.heard_s, now + VOID_S - self._age_s)
 
     def _empty(self) -> None:
-        self._entries.clear()
+        self._frames.clear()
         self._by_key.clear()
         self._by_frame.clear()
         self._bytes = 0

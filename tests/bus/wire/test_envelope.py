@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bus.errors import FrameError
-from bus.wire.envelope import Envelope, split, wrap
+from bus.wire.envelope import MESSAGE_BYTES_MAX, Envelope, is_enveloped, message_bytes, split, wrap
 from bus.wire.frame import pack
 
 FRAME = bytes.fromhex("02020005112233445566778868656c6c6f")
@@ -44,3 +44,17 @@ def test_fields_that_do_not_fit(envelope: Envelope) -> None:
 @given(st.binary(max_size=40))
 def test_any_bytes_never_raise(wire: bytes) -> None:
     split(wire)
+
+
+def test_a_message_in_a_buffer_ends_where_it_is_said_to() -> None:
+    data = b"junk" + WIRE + FRAME
+    assert is_enveloped(data, 4, 4 + len(WIRE))
+    assert not is_enveloped(data, 4, 4 + 12)
+    assert not is_enveloped(data, 4 + len(WIRE))
+    assert message_bytes(data, 4, 4 + len(WIRE)) == message_bytes(data, 4) == len(WIRE)
+    assert message_bytes(data, 4, 3 + len(WIRE)) == 0
+    assert message_bytes(data, 4 + len(WIRE)) == len(FRAME)
+
+
+def test_the_longest_message_is_the_longest_frame_in_its_envelope() -> None:
+    assert len(wrap(pack(1, [7] * 255, bytes(2048)), Envelope(1, 2))) == MESSAGE_BYTES_MAX == 3084

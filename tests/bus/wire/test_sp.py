@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bus.wire.batch import from_payloads, payloads
-from bus.wire.runs import equal_run
 from bus.wire.sp import HANDSHAKE, Decoder, add_lead, handshake_fault, scan, walk
 
 SIZES = st.one_of(st.integers(0, 40), st.sampled_from([16, 16, 16, 64, 300, 3000]))
@@ -92,14 +91,6 @@ def test_the_fast_scan_agrees_with_the_plain_one(messages: list[bytes], missing:
     data = bytearray(add_lead(batch) if lead else batch.keep())
     stop = max(0, len(data) - missing)
     assert scan(data, stop, lead) == walk(data, 0, stop, len(data), lead)
-
-
-@given(st.lists(st.sampled_from([16, 17, 272, 16 + 65536]), min_size=1, max_size=40))
-def test_an_equal_run_ends_where_any_length_byte_differs(sizes: list[int]) -> None:
-    data = bytearray(from_payloads([bytes(n) for n in sizes]).keep())
-    run, _ = equal_run(data, 0, len(data), len(data))
-    expected = next((i for i, n in enumerate(sizes) if n != sizes[0]), len(sizes))
-    assert run == expected
 
 
 def test_handshake_in_pieces_or_wrong() -> None:
