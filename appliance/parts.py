@@ -109,15 +109,8 @@ class BridgePart:
         return candidacy
 
     def links_up(self) -> bool:
-        """Whether frames can pass on every side: a candidate that cannot must not be chosen."""
-        up = all(link.state == "up" and link.condition != "bus-off" for link in self.links)
-        served = all(side.ports for side in self.hub.sides if side.name not in self._awaiting)
-        return served and up
-
-    @property
-    def _awaiting(self) -> set[str]:
-        """Sides that listen: they are up even if nobody has come."""
-        return {side.name for seat, side in self.sides if getattr(seat.side.medium, "mode", "") == "listen"}
+        """Return whether frames can pass on every side: a candidate that cannot must not be chosen."""
+        return all(link.state == "up" and link.condition != "bus-off" for link in self.links)
 
     def _link(self, seat: Seat) -> Link:
         if seat.side.bus is None:
