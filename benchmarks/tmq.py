@@ -14,7 +14,7 @@ from collections.abc import Callable
 from multiprocessing.connection import Connection as End
 
 from bus.tmq import Client, tmq_bind, tmq_broker, tmq_init, tmq_publish, tmq_send, tmq_socket
-from bus.tmq.broker.service import Broker
+from bus.tmq.broker import Broker
 from bus.tmq.wire import SUBSCRIBE, pack_address
 
 PATTERN = (1, 2)

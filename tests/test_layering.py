@@ -26,6 +26,7 @@ PURE = [  # beside every module whose docstring claims it
     "bus/backoff.py",
     "bus/errors.py",
     "bus/loops.py",
+    "bus/transports/framing.py",
     "bus/wire/*.py",
     "bus/tmq/wire.py",
     "bus/tmq/broker/registry.py",

@@ -7,7 +7,7 @@ from typing import Any
 from bus.hub import Hub
 from bus.leases.table import Answer, LeaseTable
 from bus.leases.wire import LEASE_MS
-from bus.tmq.broker.service import Broker
+from bus.tmq.broker import Broker
 from bus.tmq.connection import Connection
 from bus.tmq.wire import Address
 

@@ -21,7 +21,7 @@ from bus.tmq.classic import (
     tmq_unpublish,
     tmq_unsubscribe,
 )
-from bus.tmq.client.client import Client
+from bus.tmq.client import Client
 from bus.tmq.options import Options
 from bus.wire.frame import CACHE as TMQ_CACHE
 from bus.wire.frame import PUB as TMQ_PUB

@@ -1,4 +1,4 @@
-"""The classic face: the functions of the 2015 reference, for programs that know nothing of asyncio.
+"""The classic face: the functions of the 2015 reference, for programs without asyncio.
 
 A context is one background thread with an event loop; its sockets live there. The functions may be called
 from any thread, and wait for that loop alone, never for a peer (docs/tmq.md says where they differ).
@@ -16,10 +16,8 @@ from typing import Any, TypeVar
 from bus.errors import LinkError, TokenError
 from bus.hub import Stats
 from bus.tmq.address import endpoint
-from bus.tmq.broker.service import Broker
-from bus.tmq.client.client import Names, pattern_of
-from bus.tmq.client.inbox import Inbox, Item
-from bus.tmq.client.node import Node
+from bus.tmq.broker import Broker
+from bus.tmq.client import Inbox, Item, Names, Node, pattern_of
 from bus.tmq.options import Options
 from bus.tmq.wire import Address
 from bus.wire.frame import BRIDGE, BROKER, SUB, pack
@@ -96,7 +94,7 @@ class Socket:
 
     @property
     def address(self) -> Address | None:
-        """Where it listens; None before `tmq_bind`."""
+        """The address where it listens; None before `tmq_bind`."""
         if self._broker is not None:
             return self._broker.addresses[0]
         return self._node.address if self._node is not None else self._listen
@@ -138,7 +136,7 @@ class Socket:
             self._open()
 
     def _open(self) -> None:
-        """A new node in place of the old; what was declared is said again."""
+        """Replace the node by a new one, which makes the same registrations."""
         assert self._listen is not None
         self.context.call(self._open_here, self._listen)
 
@@ -179,7 +177,7 @@ class Socket:
         self._settle(self.node())
 
     def _settle(self, node: Node) -> None:
-        """Until a broker has answered, a second at most: without one it is said later."""
+        """Wait until a broker has answered, at most a second. Without one, the node registers later."""
 
         async def settled() -> None:
             await asyncio.wait([node.settled()], timeout=_WAIT_S)
@@ -221,7 +219,7 @@ class Socket:
             self._room.wait_for(lambda: not self._outgoing, max(0.0, end - time.monotonic()))
 
     def close(self) -> None:
-        """Send what waits, take all registrations back, let go. What was received can still be taken."""
+        """Send what is queued, take all registrations back, disconnect. Received messages stay available."""
         if self._closed:
             return
         self._drained()
@@ -241,14 +239,14 @@ class Socket:
 
 
 def tmq_init() -> Context:
-    """A context: the background thread that its sockets share."""
+    """Return a new context: the background thread that its sockets share."""
     return Context()
 
 
 def tmq_socket(
     context: Context, role: int = TMQ_CLIENT, queue_messages: int = 4096, **options: Any
 ) -> Socket:
-    """A socket of role TMQ_CLIENT, TMQ_BROKER or TMQ_BRIDGE; `options` are fields of `bus.tmq.Options`.
+    """Return a socket of role TMQ_CLIENT, TMQ_BROKER or TMQ_BRIDGE; `options`: see `bus.tmq.Options`.
 
     Raises `TypeError` for another role, as the reference does.
     """
@@ -258,7 +256,7 @@ def tmq_socket(
 
 
 def tmq_bind(socket: Socket, address: "str | Address", backlog: int = 0) -> None:
-    """Listen there; a broker's socket serves from now on. Raises `LinkError` with the address.
+    """Listen at `address`; a broker's socket serves from now on. Raises `LinkError` with the address.
 
     `("", port)` listens on every interface, port 0 takes a free one (`socket.address`). `backlog` is the
     reference's, and ignored.
@@ -267,16 +265,16 @@ def tmq_bind(socket: Socket, address: "str | Address", backlog: int = 0) -> None
 
 
 def tmq_broker(socket: Socket, *brokers: "str | Address") -> None:
-    """The brokers, best first: the first that answers is used, the next when it dies, and back."""
+    """Name the brokers, best first. The first that answers is used, the next one while it is dead."""
     if not brokers:
         raise ValueError("name at least one broker")
     socket.use_brokers([endpoint(broker) for broker in brokers])
 
 
 def tmq_publish(socket: Socket, pattern: Names) -> None:
-    """Declare a pattern. When it returns a broker has said who subscribes, or none answered for a second.
+    """Declare a pattern. On return the subscribers are known, or no broker answered for a second.
 
-    Raises `TokenError` for the empty pattern. Again is no error.
+    Raises `TokenError` for the empty pattern. Publishing again is no error.
     """
     made = pattern_of(pattern)
     if not made:
@@ -285,7 +283,7 @@ def tmq_publish(socket: Socket, pattern: Names) -> None:
 
 
 def tmq_subscribe(socket: Socket, pattern: Names) -> None:
-    """Receive all that starts with `pattern`; `()` is everything. Again is no error."""
+    """Receive all that starts with `pattern`; `()` is everything. Subscribing again is no error."""
     socket.subscribe(pattern_of(pattern))
 
 
@@ -295,7 +293,7 @@ def tmq_unpublish(socket: Socket, pattern: Names) -> None:
 
 
 def tmq_unsubscribe(socket: Socket, pattern: Names) -> None:
-    """Take a subscription back, with what it has received and nobody has taken."""
+    """Take a subscription back. Messages that it received and nobody has read are lost."""
     socket.unsubscribe(pattern_of(pattern))
 
 
@@ -310,18 +308,18 @@ def tmq_send(socket: Socket, pattern: Names, data: bytes, flags: int = 0) -> int
 
 
 def tmq_recv(socket: Socket, pattern: Names, timeout: float = 0.0) -> bytes | None:
-    """The oldest data that this subscription received; None if there is none (within `timeout` seconds)."""
+    """Return the oldest data of this subscription; None if there is none within `timeout` seconds."""
     item = tmq_recv_from(socket, pattern, timeout)
     return None if item is None else item.data
 
 
 def tmq_recv_from(socket: Socket, pattern: Names, timeout: float = 0.0) -> Item | None:
-    """As `tmq_recv`, with the whole pattern that it was sent to."""
+    """Receive as `tmq_recv` does; the result also has the whole pattern that the message was sent to."""
     return socket.inbox(pattern_of(pattern)).take(timeout)
 
 
 def tmq_close(socket: Socket) -> None:
-    """Take all registrations back and let go."""
+    """Take all registrations back and disconnect."""
     socket.close()
 
 

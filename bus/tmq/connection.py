@@ -145,14 +145,14 @@ class Connection:
         return self._pipe.queued_bytes
 
     def on_lost(self, callback: OnClosed) -> None:
-        """Call `callback(connection)` once, when it is gone; at once if it is already."""
+        """Call `callback(connection)` once, when the connection is gone; at once if it already is."""
         if self.closed:
             callback(self)
         else:
             self._lost.append(callback)
 
     def read(self) -> None:
-        """Take what is there, once; hand on whole frames."""
+        """Read once what is there, and hand on whole frames."""
         if not self.closed:
             self._pipe.read()
 
@@ -196,7 +196,7 @@ class Connection:
             self.say(pack_hello(hello(0)))
 
     def close(self, why: str = "") -> None:
-        """Let go; what was queued becomes counted drops. Idempotent."""
+        """Disconnect; what was queued becomes counted drops. Idempotent."""
         self._pipe.close(why)
 
     def _on_gone(self, _: StreamPipe) -> None:

@@ -14,9 +14,9 @@ from bus.transports.sockets import Acceptor
 
 
 class Listener:
-    """Takes connections on bound sockets; each may bring one packet or many.
+    """Accepts connections at its addresses; each may bring one packet or many.
 
-    After its first whole frame a connection that is still open is greeted: who understands that answers with
+    After its first whole frame a connection that is still open is greeted: one that understands answers with
     a greeting of its own, keeps it open, and both say so again each heartbeat. The others bring what they
     have and go, or are closed after `idle_s`. When full, the one that was longest silent and has not
     greeted makes room.
@@ -72,7 +72,10 @@ class Listener:
         connection.read()  # and closed
 
     def _make_room(self, host: str) -> bool:
-        """Close whoever has not greeted, else one of a host other than this that has more than half."""
+        """Close the longest silent connection that has not greeted, else one of a host that has over half.
+
+        Returns False where there is none, or where that host is `host` itself.
+        """
         found = [c for c in self.connections if not c.greeted]
         if not found:
             greedy, count = Counter(c.host for c in self.connections).most_common(1)[0]
@@ -90,7 +93,7 @@ class Listener:
             connection.say(pack_hello(self._hello(0)))
 
     def greeting(self, connection: Connection, frame: bytes) -> Hello | None:
-        """What `on_frames` hands back: a frame of type HELLO. None where it is none."""
+        """Take a frame of type HELLO, which `on_frames` must hand back. Returns None for a malformed one."""
         hello = unpack_hello(data_of(frame))
         if hello is None:
             self._reject("greeting", connection.host)

@@ -38,7 +38,7 @@ class Options:
 
 
 class Rejections:
-    """Counts by reason what the wire brought in vain; logs each kind of each host at most once a minute."""
+    """Counts refused input by reason; logs each reason at most once a minute for each host."""
 
     _AGAIN_S = 60.0
     _REMEMBERED = 256

@@ -1,7 +1,7 @@
-"""Frames to one address that listens: one connection a packet, or one for all if the peer takes that.
+"""Sends frames to one listening address: one connection for all, or one each if the peer takes no more.
 
-Who understands many packets on one connection says so by greeting after the first (docs/tmq.md); a reference
-peer reads that one packet and closes. So the first goes out alone and the rest waits for the verdict.
+A peer that takes many packets on one connection greets after the first (docs/tmq.md); a reference peer reads
+that one packet and closes. So the first goes out alone, and the rest waits for the verdict.
 """
 
 import errno
@@ -30,19 +30,19 @@ _IN_PROGRESS = {0, errno.EINPROGRESS, errno.EWOULDBLOCK}
 
 
 class PeerOwner:
-    """What a peer tells whoever made it; every method may be left as it is."""
+    """Callbacks of a peer to its owner; each does nothing unless overridden."""
 
     def on_frames(self, connection: Connection, frames: list[bytes]) -> None:
-        """What the peer sent back, greetings aside."""
+        """The peer sent frames back, other than greetings."""
 
     def peer_failed(self, peer: "Peer", reason: str) -> None:
-        """It did not take a connection (our own troubles, such as too few descriptors, are not told)."""
+        """The peer took no connection. Our own troubles, such as too few descriptors, are not reported."""
 
     def peer_done(self, peer: "Peer") -> None:
-        """Nothing waits any more, or it turned out to take many packets."""
+        """Nothing waits any more, or the peer turned out to take many packets."""
 
     def peer_hello(self, peer: "Peer", hello: Hello) -> None:
-        """It greeted: the first time, or again as a sign of life."""
+        """The peer greeted: the first time, or again as a sign of life."""
 
     def peer_lost(self, peer: "Peer") -> None:
         """The connection that took many packets is gone."""
@@ -51,8 +51,8 @@ class PeerOwner:
 class Peer:
     """An address to send to. `send` never waits: it sends, queues within `queue_bytes`, or counts a drop.
 
-    One that fails is tried again, for the frames that come after a pause that grows. `each`: it takes one
-    packet a connection. `stats` may be shared with other peers.
+    After a failure it is tried again with the first frame that comes after a growing pause. `each`: it takes
+    one packet a connection. `stats` may be shared with other peers.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class Peer:
 
     @property
     def busy(self) -> bool:
-        """Whether something waits, or is being tried."""
+        """Whether something is queued or a connection is being made."""
         return bool(self._waiting) or self.state in ("connecting", "asking")
 
     @property
@@ -89,7 +89,7 @@ class Peer:
         return self._waiting_bytes + (self.connection.queued_bytes if self.connection else 0)
 
     def send(self, frame: bytes) -> None:
-        """One frame, after those before it."""
+        """Send one frame, after those before it."""
         stats = self._stats
         stats.offered += 1
         if self.state in ("down", "closed") and (self.state == "closed" or self._loop.time() < self._retry_s):
@@ -105,7 +105,7 @@ class Peer:
             self._loop.call_soon(self._flush)
 
     def send_all(self, frames: Sequence[bytes]) -> None:
-        """As `send`, for frames that follow each other."""
+        """Send several frames, one after the other."""
         stats, size = self._stats, sum(map(len, frames))
         if self.state != "streaming" or self._waiting_bytes + size > self._options.queue_bytes:
             for frame in frames:
@@ -157,7 +157,7 @@ class Peer:
             self._arm(self._options.connect_s, self._on_late)
 
     def _said_at_once(self, sock: socket.socket) -> bool:
-        """On a loopback the connection is there already; a reference peer blocks until its packet is too."""
+        """Try to send at once: loopback is connected by now, and a reference peer blocks without a packet."""
         try:
             sent = sock.send(self._waiting[0])
         except (BlockingIOError, InterruptedError):
@@ -265,11 +265,11 @@ class Peer:
             self._owner.peer_lost(self)
 
     def retry_now(self) -> None:
-        """Somebody knows that it lives: do not sit out the pause."""
+        """End the pause between attempts: the peer is known to live."""
         self._retry_s = 0.0
 
     def tick(self, now_s: float) -> None:
-        """Once a heartbeat."""
+        """Keep the connection alive, or ask again for many packets. Call it once a heartbeat."""
         if self.connection is not None and self.state == "streaming":
             self.connection.keep_alive(self._options, self._hello)
         elif self.each and now_s - self._asked_s > self._options.refresh_s:
@@ -303,7 +303,7 @@ class Peer:
             self._socket = None
 
     def close(self) -> None:
-        """Let go; what was queued becomes counted drops. Idempotent."""
+        """Disconnect; what was queued becomes counted drops. Idempotent."""
         if self.state != "closed":
             self.state = "closed"
             self._let_go()

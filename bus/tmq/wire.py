@@ -1,4 +1,4 @@
-"""What the TMQ system says on the wire: the types, addresses, and the greeting (docs/tmq.md).
+"""The wire format of the TMQ system: types, addresses, and the greeting (docs/tmq.md).
 
 Types are bits (2015 reference, `tmq/define.py`). 0x10 and 0x20 are bits that the reference leaves unnamed; a
 reference client is never sent a frame that has one of them, and a reference broker ignores such a frame.
@@ -106,7 +106,7 @@ def unpack_hello(data: bytes) -> Hello | None:
 
 
 def pack_shared(type: int, tokens: Tokens, addresses: Sequence[Address], lifetime_s: int) -> list[bytes]:
-    """What a broker tells another: a registration's type, tokens, lifetime u16 in seconds, addresses."""
+    """Pack a registration for another broker: type, tokens, lifetime u16 in seconds, addresses."""
     return address_frames(type | SHARED, tokens, addresses, _LIFETIME.pack(min(lifetime_s, 0xFFFF)))
 
 

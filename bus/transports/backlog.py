@@ -1,4 +1,4 @@
-"""What waits for a stream socket that takes no more for now."""
+"""The queue of a stream socket that takes no more for now."""
 
 import socket
 from collections import deque
@@ -23,7 +23,7 @@ class Backlog(deque[tuple[memoryview, int]]):
         self._stats, self.bytes = stats, 0
 
     def put(self, view: memoryview, count: int) -> None:
-        """Queue what is left of `count` messages; bounding it is the caller's."""
+        """Queue the rest of `count` messages. The caller bounds the size."""
         size, stats = len(view), self._stats
         self.append((view, count))
         self.bytes += size
@@ -31,7 +31,7 @@ class Backlog(deque[tuple[memoryview, int]]):
         stats.queued_bytes += size
 
     def write(self, sock: socket.socket) -> None:
-        """Give `sock` what it takes. Raises its `OSError`: one that would block too."""
+        """Send as much as `sock` accepts without blocking. Raises `OSError`, including `BlockingIOError`."""
         written = sock.sendmsg([view for view, _ in islice(self, _VECTORS)])
         stats = self._stats
         self.bytes -= written
@@ -63,13 +63,13 @@ class Backlog(deque[tuple[memoryview, int]]):
         return messages
 
     def drop(self, reason: str) -> None:
-        """Nothing of it will be sent."""
+        """Drop all of it, counted by `reason`."""
         count = sum(count for _, count in self._emptied())
         if count:
             self._stats.drop(reason, count)
 
     def _emptied(self) -> list[tuple[memoryview, int]]:
-        """All of it, no longer queued."""
+        """Take all of it out of the queue."""
         stats, runs = self._stats, list(self)
         stats.queued -= sum(count for _, count in runs)
         stats.queued_bytes -= self.bytes
@@ -79,7 +79,7 @@ class Backlog(deque[tuple[memoryview, int]]):
 
 
 def _divide(view: memoryview, lead: int) -> tuple[memoryview | None, list[bytes]]:
-    """What is left of a batch: the rest of a message that has begun, if one has, and those that have not."""
+    """Split the rest of a batch: what is left of a message that has begun, if any, and the whole ones."""
     whole, begun = memoryview(view.obj), None
     written, position, waiting = len(whole) - len(view), 0, list[bytes]()
     while position < len(whole):

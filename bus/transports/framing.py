@@ -1,4 +1,4 @@
-"""How messages lie on a stream: what makes a `StreamPipe` a peer of one protocol. SP is here."""
+"""Framings: how messages lie on a stream, given to a `StreamPipe`. That of SP is here."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -43,7 +43,7 @@ class Gathering:
             sleep(WAIT_S)
 
     def note(self, read_bytes: int, messages: int) -> None:
-        """What the read brought, in bytes and whole messages."""
+        """Note how many bytes and whole messages the read brought."""
         if read_bytes >= LARGE_BYTES:
             self._brisk = 0
             if self._narrow:

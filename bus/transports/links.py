@@ -1,4 +1,4 @@
-"""Which link serves which URL: one table, imported late."""
+"""Makes the link for a URL, from one table; transports are imported late."""
 
 from importlib import import_module
 from typing import Any, Literal
@@ -21,7 +21,7 @@ SCHEMES = {
 
 
 def make_link(url: str, mode: Mode = "listen", **options: Any) -> Link:
-    """The link of a bus for `url`, not yet open. Raises `LinkError` for a URL no transport serves."""
+    """Make the link of a bus for `url`, not yet open. Raises `LinkError` where no transport serves it."""
     scheme, separator, _ = url.partition("://")
     if not separator or scheme not in SCHEMES:
         raise LinkError(f"{url}: unknown transport: use one of {', '.join(f'{s}://' for s in SCHEMES)}")

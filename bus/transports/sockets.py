@@ -14,7 +14,7 @@ _PAUSE_S = 0.5  # when the process has no descriptors left
 _KEEPALIVE = ((socket.TCP_KEEPIDLE, 10), (socket.TCP_KEEPINTVL, 5), (socket.TCP_KEEPCNT, 3))
 
 OnPeer = Callable[[socket.socket, str], None]
-"""Is given a connected socket and the peer's address in words."""
+"""Called with a connected, non-blocking socket and the peer's address in words."""
 
 
 def tune(sock: socket.socket, silence_s: float = 0.0) -> None:

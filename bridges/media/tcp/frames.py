@@ -152,11 +152,11 @@ class FramesDecoder:
         self.fault: str | None = None
 
     def buffer(self) -> memoryview:
-        """Where to read into; never empty."""
+        """Return the buffer to read into; never empty."""
         return memoryview(self._scratch)
 
     def feed(self, read_bytes: int) -> Batch | None:
-        """The whole messages now there, if any."""
+        """Return the whole messages now there, if any."""
         data = self._rest + self._scratch[:read_bytes]
         batch, position, legal = cut(data)
         self._rest = data[position:]
@@ -166,14 +166,14 @@ class FramesDecoder:
 
 
 def join_cobs(batch: Batch) -> tuple[bytes, int]:
-    """As `join`, each message framed as on a serial line; what is too short or too long is left out."""
+    """Frame a batch's messages as on a serial line, as `join` does; leave out the too short and too long."""
     low, high = FRAME_BYTES_MIN, MESSAGE_BYTES_MAX
     parts = [uart.encode(message) for message in payloads(batch) if low <= len(message) <= high]
     return b"".join(parts), len(parts)
 
 
 class CobsDecoder:
-    """As `FramesDecoder`, for messages framed as on a serial line; never at fault: it finds its way back."""
+    """A `FramesDecoder` for messages framed as on a serial line. It resynchronises, so it has no `fault`."""
 
     __slots__ = ("_decoder", "_scratch", "fault")
 
@@ -183,10 +183,10 @@ class CobsDecoder:
         self.fault: str | None = None
 
     def buffer(self) -> memoryview:
-        """Where to read into; never empty."""
+        """Return the buffer to read into; never empty."""
         return memoryview(self._scratch)
 
     def feed(self, read_bytes: int) -> Batch | None:
-        """The whole messages now there, if any."""
+        """Return the whole messages now there, if any."""
         messages = self._decoder.feed(bytes(memoryview(self._scratch)[:read_bytes]))
         return from_payloads(messages) if messages else None

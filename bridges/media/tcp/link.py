@@ -84,7 +84,7 @@ class TcpFramesLink:
 
     @property
     def url(self) -> str:
-        """Where it listens or dials; the port that was bound, once it listens."""
+        """The URL where it listens or dials, with the port that was bound."""
         return self._link.url
 
     @property

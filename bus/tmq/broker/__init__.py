@@ -1,1 +1,9 @@
-"""A broker of the TMQ system: who subscribes, who publishes, and the service around it."""
+"""A broker of the TMQ system: `Broker` is all of it.
+
+Inside: `registry` (pure) remembers who subscribes and publishes, `sharing` tells other brokers, `outgoing`
+sends to clients that are not connected, `service` is the broker itself.
+"""
+
+from bus.tmq.broker.service import Broker
+
+__all__ = ["Broker"]

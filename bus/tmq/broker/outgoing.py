@@ -1,4 +1,4 @@
-"""Packets to many addresses, with a bounded number of connections being made at a time."""
+"""Sends packets to many addresses, with a bounded number of connections at a time."""
 
 from asyncio import AbstractEventLoop
 from collections import deque
@@ -17,7 +17,7 @@ _IDLE_S = 10.0
 class Outgoing(PeerOwner):
     """Sends packets to listeners of clients. `on_failed(address, reason)` when one takes no connection.
 
-    What cannot be begun yet waits, at most 65,536 packets; `stats` is the ledger, which may be shared.
+    Packets wait for a free connection, at most 65,536 of them; `stats` is the ledger, which may be shared.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class Outgoing(PeerOwner):
         self._loop = loop
 
     def send(self, address: Address, frame: bytes) -> None:
-        """Never waits, never raises."""
+        """Queue a packet for an address. Never waits, never raises."""
         self.stats.offered += 1
         if len(self._waiting) >= _WAITING:
             return self.stats.drop("queue full")
@@ -89,7 +89,7 @@ class Outgoing(PeerOwner):
         return bool(idle)
 
     def forget(self, address: Address) -> None:
-        """Drop what is queued for it."""
+        """Disconnect from an address; drop what is queued for it."""
         peer = self._peers.pop(address, None)
         if peer is not None:
             del self._used_s[address]
@@ -106,14 +106,14 @@ class Outgoing(PeerOwner):
         self._failed(peer.address, reason)
 
     def tick(self, now_s: float) -> None:
-        """Once a heartbeat."""
+        """Forget idle peers, keep the others alive. Call it once a heartbeat."""
         self._forget_idle(_IDLE_S)
         for peer in list(self._peers.values()):
             peer.tick(now_s)
         self._start_soon()
 
     def close(self) -> None:
-        """Let all go. Idempotent."""
+        """Disconnect from all; what waits becomes counted drops. Idempotent."""
         for address in list(self._peers):
             self.forget(address)
         if self._waiting:

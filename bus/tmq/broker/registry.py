@@ -1,7 +1,7 @@
-"""Who subscribes and who publishes what: the broker's memory, without sockets or clocks.
+"""The broker's memory of subscribers and publishers, without sockets or clocks.
 
-A registration is (role, pattern, address). It is *own* once a client said it here, and stays until it is
-taken back or the address is found dead (a reference client never repeats itself). What other brokers said is
+A registration is (role, pattern, address). It is *own* once a client made it here, and stays until it is
+taken back or the address is found dead (a reference client never repeats itself). What other brokers sent is
 *shared* and expires unless they repeat it. Every change returns what publishers must be told.
 """
 
@@ -58,18 +58,18 @@ class Registry:
         return address in self._by_address
 
     def of(self, address: Address) -> list[tuple[Role, Tokens]]:
-        """What `address` is registered for."""
+        """Return what `address` is registered for."""
         return list(self._by_address.get(address, ()))
 
     def own(self) -> Iterator[Key]:
-        """What clients said here: what other brokers are told."""
+        """Yield what clients registered here: other brokers are told this."""
         return (key for key, entry in self._entries.items() if entry.host)
 
     def is_own(self, address: Address) -> bool:
         return any(self._entries[(*what, address)].host for what in self._by_address.get(address, ()))
 
     def subscribers(self, tokens: Tokens) -> list[Address]:
-        """All whose pattern `tokens` start with, each once, shortest pattern first."""
+        """Return those whose pattern `tokens` start with, each once, shortest pattern first."""
         found: dict[Address, None] = {}
         for pattern in prefixes(tokens, sorted(self._lengths)):
             for address in self._subscribers.get(pattern, ()):
@@ -80,7 +80,7 @@ class Registry:
     def add(
         self, role: Role, tokens: Tokens, address: Address, host: str, exact: bool = False, again: bool = True
     ) -> tuple[list[Tell], str]:
-        """What a client at `host` said. Again is no error.
+        """Register what a client at `host` said. Registering again is no error.
 
         `exact`: this subscriber can take nothing but the pattern itself. `again`: publishers are told of a
         subscriber that they know. Returns what to tell, and "" or the bound that refused it.
@@ -98,7 +98,7 @@ class Registry:
     def share(
         self, role: Role, tokens: Tokens, address: Address, node: int, until_s: float
     ) -> tuple[list[Tell], str]:
-        """What broker `node` said, good until `until_s`. Only what is new is told."""
+        """Register what broker `node` said, good until `until_s`. Only news is returned."""
         key = role, tokens, address
         known = self._entries.get(key)
         if known is not None:
@@ -111,7 +111,7 @@ class Registry:
         return (self._told_of(key) if role == SUB else []), ""
 
     def remove(self, role: Role, tokens: Tokens, address: Address) -> list[Tell]:
-        """Taken back by its client, whoever passed that on; no error if it is not there."""
+        """Remove what its client took back, also by way of another broker. No error if it is not there."""
         key = role, tokens, address
         entry = self._entries.pop(key, None)
         if entry is None:
@@ -128,7 +128,7 @@ class Registry:
         return list(self._tell_publishers(tokens, address, "remove"))
 
     def remove_address(self, address: Address) -> list[Tell]:
-        """A client that is dead: everything it was registered for."""
+        """Remove everything that a dead client was registered for."""
         told: list[Tell] = []
         for role, tokens in sorted(self.of(address)):  # PUB first: the dead are told nothing
             told += self.remove(role, tokens, address)
@@ -210,7 +210,7 @@ class Registry:
     def _tell_publishers(
         self, tokens: Tokens, subscriber: Address, change: Literal["add", "remove"]
     ) -> Iterator[Tell]:
-        """Our own publishers of all that starts with `tokens`; other brokers tell theirs."""
+        """Yield what our own publishers under `tokens` must be told; other brokers tell theirs."""
         for published in self._starting_with(tokens):
             hears = self._hears(subscriber, published)
             if hears == (change == "add"):
@@ -219,7 +219,7 @@ class Registry:
                         yield Tell(address, published, change, (subscriber,))
 
     def _hears(self, subscriber: Address, tokens: Tokens) -> bool:
-        """Whether any subscription of it covers `tokens`: one taken back may leave another."""
+        """Return whether any of its subscriptions covers `tokens`: one taken back may leave another."""
         for pattern in prefixes(tokens, sorted(self._lengths)):
             entry = self._entries.get((SUB, pattern, subscriber))
             if entry is not None and (pattern == tokens or not entry.exact):

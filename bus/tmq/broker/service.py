@@ -97,7 +97,7 @@ class Broker:
 
     @property
     def urls(self) -> list[str]:
-        """Where it listens, with the ports that were bound."""
+        """The URLs where it listens, with the ports that were bound."""
         return [f"tcp://{host}:{port}" for host, port in self.addresses]
 
     @property
@@ -116,7 +116,7 @@ class Broker:
         }
 
     def open(self, loop: AbstractEventLoop) -> None:
-        """Listen. Raises `LinkError` for the first address that cannot be, with none left open."""
+        """Listen. Raises `LinkError` for the first address that fails; then none stays open."""
         self._loop = loop
         try:
             self.addresses = [self._listener.open(loop, address) for address in self.addresses]
@@ -165,7 +165,7 @@ class Broker:
             self._ours[connection.address] = None
 
     def _reachable(self, address: Address, connection: Connection) -> Address:
-        """A client that listens on every interface is found where its connection comes from."""
+        """Replace 0.0.0.0 of a client by the address that its connection comes from."""
         return (connection.host, address[1]) if address[0] == ANY else address
 
     def _register(self, connection: Connection, frame: bytes) -> None:
@@ -194,7 +194,7 @@ class Broker:
         self._tell(told)
 
     def _shared(self, connection: Connection, frame: bytes) -> None:
-        """What another broker was told. It goes no further: every broker knows every other."""
+        """Take what another broker was told. It goes no further: every broker knows every other."""
         kind, tokens = frame[0] & ~SHARED, tokens_of(frame)
         lifetime_s, addresses, fault = unpack_shared(data_of(frame))
         if not self._sharing.expected or not connection.greeted:
@@ -237,7 +237,7 @@ class Broker:
                 self._reject("report of a stranger", connection.host)
 
     def _probe(self, address: Address) -> None:
-        """Believe nobody: look whether it takes a connection."""
+        """Check a report of death: see whether the client takes a connection."""
         now_s = self._loop.time()
         if now_s - self._probed.get(address, -_PROBE_AGAIN_S) < _PROBE_AGAIN_S:
             return
@@ -249,8 +249,11 @@ class Broker:
         self._outgoing.send(address, self._question(address))
 
     def _question(self, address: Address) -> bytes:
-        """A packet that does nothing. A reference client takes no connection without one, and none that it
-        does not know: a publisher is told its subscribers again, a mere subscriber gets an empty message."""
+        """Return a packet that does no harm: a reference client fails on a connection without one.
+
+        It also fails on a pattern that it does not know. So a publisher is told its subscribers again, and a
+        mere subscriber gets an empty message.
+        """
         if address in self._ours:
             return pack_hello(self._hello(0))
         known = self.registry.of(address)
@@ -260,7 +263,7 @@ class Broker:
         return pack(MESSAGE, next(tokens for _, tokens in known))
 
     def _failed(self, address: Address, reason: str) -> None:
-        """It did not take a connection: dead. Its publishers, and the other brokers, hear of it."""
+        """Remove a client that took no connection; tell its publishers and the other brokers."""
         self._outgoing.forget(address)
         self._probed.pop(address, None)
         self._ours.pop(address, None)
@@ -273,7 +276,7 @@ class Broker:
         self._tell(self.registry.remove_address(address))
 
     def _unroute(self, connection: Connection) -> bool:
-        """Forget where it listens; whether this was the connection to there."""
+        """Forget where its client listens; return whether this was the connection to there."""
         address = connection.address
         if address is None or self._routes.get(address) is not connection:
             return False
@@ -297,7 +300,7 @@ class Broker:
         self._timer = self._loop.call_later(self._options.heartbeat_s, self._tick)
 
     def close(self) -> None:
-        """Stop, and close all connections. Idempotent."""
+        """Stop listening and close all connections. Idempotent."""
         if not self._open:
             return
         self._open = False

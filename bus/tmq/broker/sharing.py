@@ -1,4 +1,4 @@
-"""Brokers tell each other what their own clients said: once, and again in time, for it is forgotten else."""
+"""Sends other brokers what our clients registered: each change at once, all again before it expires."""
 
 import logging
 import random
@@ -19,9 +19,9 @@ log = logging.getLogger("buscoupler.tmq")
 
 
 class Sharing(PeerOwner):
-    """Keeps a connection to each peer broker and says there all that is ours, then every change.
+    """Keeps a connection to each peer broker; sends all our registrations there, then every change.
 
-    What a peer says comes in at our listener, on the connection that it made. A peer that turns out to be
+    What a peer sends comes in at our listener, on the connection that it made. A peer that turns out to be
     ourselves is dropped from the list, so that one list serves all brokers. `stats` is the ledger.
     """
 
@@ -39,7 +39,7 @@ class Sharing(PeerOwner):
         self._addresses, self._node, self._registry, self._hand_on = peers, node, registry, on_frames
         self._lifetime_s = max(1, round(3 * options.share_s))
         self._peers: list[Peer] = []
-        self._up: dict[Peer, float] = {}  # and when to say it all again
+        self._up: dict[Peer, float] = {}  # and when to send all again
 
     def open(self, loop: AbstractEventLoop) -> None:
         """Start to dial the peers, with the next `tick`."""
@@ -51,7 +51,7 @@ class Sharing(PeerOwner):
 
     @property
     def up(self) -> int:
-        """How many peer brokers are connected."""
+        """The number of peer brokers that are connected."""
         return len(self._up)
 
     def register(self, role: Role, tokens: Tokens, address: Address) -> None:
@@ -97,7 +97,7 @@ class Sharing(PeerOwner):
         self._up.pop(peer, None)
 
     def tick(self, now_s: float) -> None:
-        """Once a heartbeat: dial who is missing, say it all again in time."""
+        """Dial the missing peers; send all again where it is time. Call it once a heartbeat."""
         for peer in tuple(self._peers):
             peer.tick(now_s)
             if peer not in self._up:
@@ -108,7 +108,7 @@ class Sharing(PeerOwner):
                 self._say_all(peer)
 
     def close(self) -> None:
-        """Idempotent."""
+        """Disconnect from all peers. Idempotent."""
         for peer in self._peers:
             peer.close()
         self._up.clear()

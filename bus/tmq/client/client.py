@@ -21,7 +21,7 @@ _YIELD = 64  # messages published in a row: then the loop gets to write them
 
 
 def pattern_of(names: Names) -> Pattern:
-    """A pattern from one name or several. Raises `TokenError`."""
+    """Make a pattern from one name or several. Raises `TokenError`."""
     if isinstance(names, Pattern):
         return names
     return Pattern(*((names,) if isinstance(names, (str, int)) else names))
@@ -73,14 +73,14 @@ class Client:
 
     @property
     def node(self) -> Node:
-        """What this client is a face of. Raises `LinkError` unless the client is open."""
+        """The loop-level client behind this one. Raises `LinkError` unless the client is open."""
         if not self._open:
             raise LinkError("the client is not open: use it within `async with`")
         return self._node
 
     @property
     def address(self) -> Address:
-        """Where it listens."""
+        """The address where it listens."""
         return self.node.address
 
     @property
@@ -90,16 +90,16 @@ class Client:
 
     @property
     def stats(self) -> Stats:
-        """What was sent, a copy a subscriber; `received` and `rejected` count what came in."""
+        """The ledger of what was sent, a copy a subscriber; `received` and `rejected` count what came in."""
         return self._node.stats
 
     @property
     def inbox(self) -> Stats:
-        """What was received: offered = taken (`sent`) + dropped + queued."""
+        """The ledger of what was received: offered = taken (`sent`) + dropped + queued."""
         return self._inbox.stats
 
     async def subscribe(self, pattern: Names) -> bool:
-        """Receive all that starts with `pattern`; `()` is everything. Whether a broker knows by now."""
+        """Receive all that starts with `pattern`; `()` is all. Returns whether a broker knows by now."""
         self.node.subscribe(pattern_of(pattern), self._inbox)
         return await self._settled()
 
@@ -126,7 +126,7 @@ class Client:
         return known
 
     def send(self, tokens: Tokens, data: bytes) -> None:
-        """To the subscribers of a declared pattern, without waiting: sent, queued, or counted as dropped."""
+        """Send to the subscribers of a declared pattern without waiting: queues, or counts a drop."""
         self.node.send(tokens, (pack(SUB, tokens, data),))
 
     async def unpublish(self, pattern: Names) -> bool:
@@ -139,11 +139,11 @@ class Client:
         return bool(done)
 
     def subscribers(self, pattern: Names) -> list[Address]:
-        """Who is sent what we publish under exactly this pattern."""
+        """Return the addresses that get what we publish under exactly this pattern."""
         return list(self.node.published.get(pattern_of(pattern), ()))
 
     async def receive(self) -> Item:
-        """The next message; cancelling loses nothing. Raises `LinkError` once closed and empty."""
+        """Wait for the next message; cancelling loses nothing. Raises `LinkError` once closed and empty."""
         while (item := self._inbox.take()) is None:
             if not self._open:
                 raise LinkError("the client is not open")
@@ -153,7 +153,7 @@ class Client:
         return item
 
     def receive_nowait(self) -> Item | None:
-        """The next message, None if there is none."""
+        """Return the next message, None if there is none."""
         return self._inbox.take()
 
     def __aiter__(self) -> "Client":
@@ -170,7 +170,7 @@ class Client:
             self._waiter.set_result(None)
 
     def close(self) -> None:
-        """Take all registrations back and let go; iterating ends after what was received. Idempotent."""
+        """Take all registrations back and disconnect; iterating ends after what was received. Idempotent."""
         if self._open:
             self._open = False
             self._node.close()

@@ -1,4 +1,4 @@
-"""What was received and not yet taken: a bounded queue between the loop and whoever asks."""
+"""A bounded queue of received messages, between the loop and the program."""
 
 import threading
 from collections import deque
@@ -17,7 +17,7 @@ class Item(NamedTuple):
 
 
 class Inbox:
-    """At most `limit` messages, first in first out; when full the oldest goes, and is counted.
+    """At most `limit` messages, first in first out; when full the oldest is dropped and counted.
 
     Any thread may put and take. `stats`: offered = taken (`sent`) + dropped + queued, always.
     """
@@ -50,7 +50,7 @@ class Inbox:
             self._on_filled()
 
     def take(self, timeout: float = 0.0) -> Item | None:
-        """The oldest message; None if there is none within `timeout` seconds."""
+        """Take the oldest message; None if there is none within `timeout` seconds."""
         with self._changed:
             if not self._items and timeout > 0:
                 self._takers += 1

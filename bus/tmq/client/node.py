@@ -1,4 +1,4 @@
-"""The client as it lives on one event loop: the classic and the modern face are both put on this."""
+"""The client on one event loop, below the classic and the modern face."""
 
 import logging
 import random
@@ -74,7 +74,7 @@ class Node(PeerOwner):
 
     @property
     def accepted(self) -> int:
-        """How many connections were made to us."""
+        """The number of connections that were made to us."""
         return self._listener.accepted
 
     def open(self, loop: AbstractEventLoop) -> None:
@@ -85,7 +85,7 @@ class Node(PeerOwner):
         self._tick()
 
     def address_for(self, broker: Address) -> Address:
-        """Where that broker is told to find us."""
+        """Return the address at which that broker can reach us."""
         host, port = self.address
         return (host_towards(broker) or host if host == ANY else host), port
 
@@ -101,26 +101,26 @@ class Node(PeerOwner):
         return frames + [f for tokens in self.subscriptions for f in address_frames(SUBSCRIBE, tokens, own)]
 
     def subscribe(self, tokens: Tokens, inbox: Inbox) -> None:
-        """Put what starts with `tokens` into `inbox` from now on."""
+        """Put messages whose pattern starts with `tokens` into `inbox` from now on."""
         self.subscriptions[tokens] = inbox
         self._routes.clear()
         self._register(SUBSCRIBE, tokens)
 
     def unsubscribe(self, tokens: Tokens) -> None:
-        """No error if it is not subscribed to."""
+        """Take a subscription back. No error if there is none."""
         if self.subscriptions.pop(tokens, None) is not None:
             self._routes.clear()
             self._register(UNSUBSCRIBE, tokens)
 
     def publish(self, tokens: Tokens) -> None:
-        """Declare a pattern: the broker says who subscribes. Raises `TokenError` for the empty one."""
+        """Declare a pattern; the broker then names its subscribers. Raises `TokenError` for the empty one."""
         if not tokens:
             raise TokenError("the empty pattern cannot be published: it would reach nobody in particular")
         self.published.setdefault(tokens, {})
         self._register(PUBLISH, tokens)
 
     def unpublish(self, tokens: Tokens) -> None:
-        """No error if it was not published."""
+        """Take a declaration back. No error if there is none."""
         if self.published.pop(tokens, None) is not None:
             self._drop_unused()
             self._register(UNPUBLISH, tokens)
@@ -132,11 +132,11 @@ class Node(PeerOwner):
                 self.uplink.say(frame)
 
     def settled(self) -> "Future[None]":
-        """Done when a broker knows all that was said so far and has answered; see `Uplink.settled`."""
+        """Return a future, done when a broker has taken all so far and answered; see `Uplink.settled`."""
         return self.uplink.settled()
 
     def send(self, tokens: Tokens, frames: Sequence[bytes]) -> None:
-        """Packets of one published pattern to each of its subscribers."""
+        """Send packets of one published pattern to each of its subscribers."""
         peers = self.published.get(tokens)
         if not peers:
             self.stats.offered += len(frames)
@@ -145,7 +145,7 @@ class Node(PeerOwner):
             peer.send_all(frames)
 
     def on_frames(self, connection: Connection, frames: list[bytes]) -> None:
-        """Whatever came in, on any connection."""
+        """Handle what came in on any connection: messages into inboxes, the rest by type."""
         routes, taken = self._routes, dict[Inbox, list[Item]]()
         received = 0
         for frame in frames:
@@ -215,7 +215,7 @@ class Node(PeerOwner):
             self.peers.pop(address).close()
 
     def peer_failed(self, peer: Peer, reason: str) -> None:
-        """Report it: the broker looks for itself, and tells everybody if it is so."""
+        """Report it to the broker, which checks for itself and tells everybody if it is so."""
         self._reject(f"subscriber gone: {reason}", peer.name)
         for frame in address_frames(DEAD, (), [peer.address]):
             self.uplink.say(frame)
@@ -228,7 +228,7 @@ class Node(PeerOwner):
         self._timer = self._loop.call_later(self._options.heartbeat_s, self._tick)
 
     def close(self) -> None:
-        """Take the registrations back, if the broker can be told at once, and let all go. Idempotent."""
+        """Take the registrations back, if the broker can be told at once, and disconnect. Idempotent."""
         connection = self.uplink.connection
         if connection is not None:
             own = [self.address_for(self.uplink.broker or self.address)]

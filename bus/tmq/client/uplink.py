@@ -1,4 +1,4 @@
-"""A client's way to its brokers: the first of its list that answers, and back to an earlier one later."""
+"""A client's connection to the first of its brokers that answers; to an earlier one when it is back."""
 
 import logging
 import random
@@ -20,7 +20,7 @@ log = logging.getLogger("buscoupler.tmq")
 
 
 def host_towards(address: Address) -> str:
-    """Our address as a machine at `address` sees it; no packet is sent. "" where there is no way."""
+    """Return our address as seen from `address`, without sending a packet; "" where there is no route."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         try:
             sock.connect(address)
@@ -30,9 +30,9 @@ def host_towards(address: Address) -> str:
 
 
 class Uplink(PeerOwner):
-    """Says this client's registrations to one broker at a time.
+    """Makes this client's registrations at one broker at a time.
 
-    `registrations(broker)` gives them all, as packets. They are said anew to each broker that it moves to,
+    `registrations(broker)` returns them all, as packets. They are sent again to each broker that it moves to,
     and every `refresh_s`. `broker` is the address in use, None while none answers; `moves` counts changes.
     """
 
@@ -76,14 +76,14 @@ class Uplink(PeerOwner):
         return self._peer.connection if self._peer is not None and self._peer.state == "streaming" else None
 
     def say(self, frame: bytes) -> None:
-        """A change, said now if a broker listens; what it changed is in `registrations` anyway."""
+        """Send a change now if a broker listens; `registrations` includes it anyway."""
         if self._peer is not None:
             self._peer.send(frame)
         elif self.brokers and not self._closed and self._timer is None:
             self._begin(self.brokers[0])
 
     def settled(self) -> "Future[None]":
-        """Done when a broker has taken what was said, and its answer has been worked through."""
+        """Return a future, done when a broker has taken what was sent and its answer has been handled."""
         future: Future[None] = self._loop.create_future()
         if self.brokers and not self._closed:
             self._unasked.append(future)
@@ -184,7 +184,7 @@ class Uplink(PeerOwner):
         self._timer = self._loop.call_later(pause_s, self._begin, following)
 
     def tick(self, now_s: float) -> None:
-        """Once a heartbeat: signs of life, registrations again, and a look at the better brokers."""
+        """Show signs of life, repeat registrations, try better brokers. Call it once a heartbeat."""
         peer = self._peer
         for each in (peer, self._trial):
             if each is not None:
@@ -207,7 +207,7 @@ class Uplink(PeerOwner):
         self._trial = self._make(self.brokers[rounds % index])
 
     def _return_to(self, trial: Peer) -> None:
-        """An earlier broker has taken all we said: let the later one go."""
+        """Move to an earlier broker, which has taken all registrations; leave the later one."""
         old, self._trial = self._peer, None
         if old is None:
             return trial.close()
@@ -222,7 +222,7 @@ class Uplink(PeerOwner):
         self._loop.call_soon(self._ask)
 
     def close(self) -> None:
-        """Idempotent. What waits for an answer is cancelled."""
+        """Disconnect; futures that wait for an answer are cancelled. Idempotent."""
         self._closed, self.up = True, False
         if self._timer is not None:
             self._timer.cancel()

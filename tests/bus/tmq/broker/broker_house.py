@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from contextlib import AsyncExitStack, ExitStack
 
 from bus.tmq import Client
-from bus.tmq.broker.service import Broker
+from bus.tmq.broker import Broker
 
 HERE = "127.0.0.1:0"
 FAST = {"heartbeat_s": 0.05, "return_s": 0.1, "retry_max_s": 0.2}

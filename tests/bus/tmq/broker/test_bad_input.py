@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from bus.tmq import Client
-from bus.tmq.broker.service import Broker
+from bus.tmq.broker import Broker
 from bus.tmq.wire import ADD, HELLO, MESSAGE, PUBLISH, SHARED, SUBSCRIBE, pack_address
 from bus.wire.frame import pack
 from tests.helpers.peers import until

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from bus.errors import LinkError, TokenError
-from bus.tmq.broker.service import Broker
+from bus.tmq.broker import Broker
 from bus.tmq.connection import Connection
 from bus.tmq.wire import HELLO, SUBSCRIBE, pack_address
 from bus.wire.frame import BRIDGE, pack

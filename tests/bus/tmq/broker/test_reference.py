@@ -8,7 +8,7 @@ from functools import partial
 import pytest
 
 from bus.tmq import Client
-from bus.tmq.broker.service import Broker
+from bus.tmq.broker import Broker
 from tests.helpers.peers import until
 from tests.helpers.tmq import ReferenceBroker, ReferenceClient, ReferenceSocket, packed, packet
 
