@@ -41,7 +41,7 @@ class Candidacy:
 
     It keeps a `link` to each of the `brokers`. `links_up()` says whether all links of the bridge are up.
     `record(kind, source, cause, **counts)` gets each event. `takeovers` counts how often this candidate began
-    to forward, `replayed` the frames that it sent then.
+    to forward.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class Candidacy:
         link: Callable[[Candidate, int, Address, Callable[[], object]], BrokerLink] = BrokerLink,
     ) -> None:
         self.candidate, self.gate = candidate, gate
-        self.takeovers = self.replayed = 0
+        self.takeovers = 0
         self._name = f"bridge {candidate.bridge}"
         self._links_up, self._record = links_up, record
         self._links = [link(candidate, number, address, self.judge) for number, address in enumerate(brokers)]
@@ -193,7 +193,6 @@ class Candidacy:
             return
         stale = self.gate.stale
         count = self.gate.resume(self._granted_s if self._began else None)
-        self.replayed += count
         if self._began:
             self._began = False
             self.takeovers += 1
