@@ -50,7 +50,8 @@ def _widened(group: pa.Table) -> pa.Table:
 
 
 def _rows(sums: pa.Table, of_rows: pa.Schema) -> pa.Table:
-    """Each sort as a row: `count` is the sum, `cap_seq` and `ts_ns` the first, `contents` has the rest."""
+    """Make a row of each sort: `count` is the sum, `cap_seq` and `ts_ns` the first, `contents` has the
+    rest."""
     schema = file_schema(of_rows)
     inner = schema.field(CONTENTS).type
     fields = [_array(sums, field) for field in inner]

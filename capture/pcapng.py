@@ -22,7 +22,7 @@ _BETWEEN = " | "  # gateway, hub and bus, in an interface's name
 
 
 class Packet(NamedTuple):
-    """A row of a capture; `message` is the whole message, or the ledger's word of another kind of row."""
+    """A row of a capture; `message` is the whole message, or the ledger's word in other kinds of rows."""
 
     ts_ns: int
     gateway: str
@@ -53,18 +53,18 @@ _END = _option(0, b"")
 
 
 class Writer:
-    """Turns packets into blocks; an interface is described before its first packet."""
+    """Makes blocks of packets. An interface is described before its first packet."""
 
     def __init__(self) -> None:
         self._interfaces: dict[tuple[str, str, str], int] = {}
 
     def head(self) -> bytes:
-        """What a file begins with."""
+        """Make the block that a file begins with."""
         body = _SECTION_BODY.pack(_MAGIC, 1, 0, -1)
         return _block(_SECTION, body + _option(_OPTION_APPLICATION, b"buscoupler") + _END)
 
     def blocks(self, packet: Packet) -> bytes:
-        """One packet; peers' names are cut to 255 bytes."""
+        """Make the blocks of one packet. Peers' names are cut to 255 bytes."""
         key = packet.gateway, packet.hub, packet.bus
         described = b""
         if key not in self._interfaces:
@@ -88,14 +88,14 @@ def _packet(interface: int, packet: Packet) -> bytes:
 
 
 def encode(packet: Packet) -> bytes:
-    """A packet's data: header, length of the peer's name, name, message."""
+    """Encode a packet's data: header, length of the peer's name, name, message."""
     peer = packet.peer.encode()[:255]
     words = packet.kind, packet.dir, packet.verdict, packet.boot, packet.cap_seq, packet.messages
     return HEADER.pack(VERSION, *words) + bytes((len(peer),)) + peer + packet.message
 
 
 def decode(ts_ns: int, interface: str, data: bytes) -> Packet | None:
-    """The packet of a block; None where it is not one of ours."""
+    """Decode the packet of a block. None if it is not one of ours."""
     if len(data) <= HEADER_BYTES or data[0] != VERSION:
         return None
     _, kind, direction, verdict, boot, cap_seq, messages = HEADER.unpack_from(data)
@@ -114,13 +114,13 @@ class _Interface(NamedTuple):
 
 
 class PcapngError(ValueError):
-    """A file that is no pcapng."""
+    """A file that is not pcapng."""
 
 
 def packets(file: BinaryIO) -> Iterator[Packet]:
-    """Our packets in a file of any byte order; others are passed by, and a torn end is left out.
+    """Read our packets from a file of any byte order. Others are skipped, and a torn end is left out.
 
-    Raises `PcapngError` if it does not begin as pcapng does.
+    Raises `PcapngError` if the file does not begin as pcapng does.
     """
     interfaces: list[_Interface] = []
     order: str | None = None
@@ -142,7 +142,7 @@ def packets(file: BinaryIO) -> Iterator[Packet]:
 
 
 def _blocks(file: BinaryIO) -> Iterator[tuple[int, bytes, str]]:
-    """Type, body and byte order (`<` or `>`) of each whole block."""
+    """Read the type, body and byte order (`<` or `>`) of each whole block."""
     order = ""
     while len(head := file.read(8)) == 8:
         if head[:4] == b"\x0a\x0d\x0d\x0a":

@@ -27,7 +27,7 @@ BRIDGE: Final = "bridge "
 
 
 class Kind(IntEnum):
-    """What a row tells."""
+    """The kinds of rows."""
 
     FRAME = 0
     """One message that passed. `count` is 1."""
@@ -40,7 +40,7 @@ class Kind(IntEnum):
 
 
 class Direction(IntEnum):
-    """Seen from the appliance."""
+    """The direction of a message, seen from the appliance."""
 
     RX = 0
     """The segment `bus` brought it to the appliance."""
@@ -49,7 +49,7 @@ class Direction(IntEnum):
 
 
 class Verdict(IntEnum):
-    """What became of the messages: of a frame's row always OK, of a ledger's row by its `reason`."""
+    """The fate of messages: OK in a frame's row, by its `reason` in a ledger's."""
 
     OK = 0
     DUPLICATE = 1
@@ -97,7 +97,7 @@ def verdict_of(reason: str) -> Verdict:
 
 
 class Column(NamedTuple):
-    """`arrow` is the name of a pyarrow type function, `sql` Spark's type of what Parquet makes of it."""
+    """A column: `arrow` names a pyarrow type function, `sql` Spark's type for the same in Parquet."""
 
     name: str
     arrow: str
@@ -143,7 +143,7 @@ DDL_PARTITIONED: Final = f"{DDL}, {DATE} DATE, {GATEWAY} STRING"
 
 
 def arrow_schema(metadata: Mapping[str, str] | None = None) -> "pyarrow.Schema":
-    """The columns as Arrow has them; `metadata` becomes the file's key-value pairs."""
+    """Make the Arrow schema of the columns; `metadata` becomes the file's key-value pairs."""
     import pyarrow as pa
 
     def type_of(name: str) -> "pyarrow.DataType":
@@ -154,7 +154,7 @@ def arrow_schema(metadata: Mapping[str, str] | None = None) -> "pyarrow.Schema":
 
 
 def file_schema(rows: "pyarrow.Schema") -> "pyarrow.Schema":
-    """The schema of a capture file, from that of its rows: with `contents`, and of this version."""
+    """Make the schema of a capture file from that of its rows: with `contents`, and of this version."""
     import pyarrow as pa
 
     fields = [pa.field(name, getattr(pa, arrow)()) for name, (arrow, _) in CONTENTS_FIELDS.items()]

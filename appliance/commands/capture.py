@@ -14,6 +14,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 from itertools import chain, islice
 from math import inf
 from pathlib import Path
@@ -71,9 +72,9 @@ def run(options: argparse.Namespace) -> int:
 
 
 def export(source: Path, target: str) -> int:
-    """Prints what there was; 0, or an error for a capture that cannot be read."""
+    """Write a directory's rows as pcapng, and print how many there are of each place. Returns 0."""
     writer, counts, rows = Writer(), Counter[tuple[str, str, str]](), read(source)
-    first = list(islice(rows, 1))  # what cannot be read must not cost the target
+    first = list(islice(rows, 1))  # a capture that cannot be read must not cost the target
     with opened(target) as file:
         file.write(writer.head())
         for packet in chain(first, rows):
@@ -86,7 +87,7 @@ def export(source: Path, target: str) -> int:
 
 @contextlib.contextmanager
 def opened(target: str) -> Iterator[BinaryIO]:
-    """A file to write, or the standard output. Raises `CaptureError`."""
+    """Open a file to write, or the standard output. Raises `CaptureError`."""
     try:
         if target == "-":
             yield sys.stdout.buffer
@@ -100,7 +101,7 @@ def opened(target: str) -> Iterator[BinaryIO]:
         raise CaptureError(f"{target}: {error.strerror}") from error
 
 
-class Ear(Hub):
+class ListenHub(Hub):
     """A hub that forwards nothing: what peers bring is counted and shown to the taps."""
 
     __slots__ = ("heard",)
@@ -119,19 +120,19 @@ class Ear(Hub):
 
 
 async def capture(options: argparse.Namespace) -> int:
-    """Until time is up, enough has come, or a signal; 1 if nothing was captured or some was lost."""
+    """Capture until time is up, enough has come, or a signal. Returns 1 if nothing came or some was lost."""
     loop, stop = asyncio.get_running_loop(), asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
-    links = [(parse_endpoint(word).link(), Ear(word)) for word in options.words]
-    ears = [ear for _, ear in links]
+    links = [(parse_endpoint(word).link(), ListenHub(word)) for word in options.words]
+    hubs = [hub for _, hub in links]
     with contextlib.ExitStack() as stack:
-        recorder = _record(options, ears, stack, loop)
-        for link, ear in links:
-            link.open(ear, loop)
+        recorder = _record(options, hubs, stack, loop)
+        for link, hub in links:
+            link.open(hub, loop)
             stack.callback(link.close)
         end_s = loop.time() + options.seconds
-        while not stop.is_set() and loop.time() < end_s and sum(e.heard for e in ears) < options.count:
+        while not stop.is_set() and loop.time() < end_s and sum(hub.heard for hub in hubs) < options.count:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(stop.wait(), min(_LOOK_S, max(0.0, end_s - loop.time())))
     if recorder is not None and not settle(_END_S):
@@ -140,21 +141,24 @@ async def capture(options: argparse.Namespace) -> int:
 
 
 def _record(
-    options: argparse.Namespace, ears: list[Ear], stack: contextlib.ExitStack, loop: asyncio.AbstractEventLoop
+    options: argparse.Namespace,
+    hubs: list[ListenHub],
+    stack: contextlib.ExitStack,
+    loop: asyncio.AbstractEventLoop,
 ) -> Recorder | None:
     if options.pcapng:
         file = stack.enter_context(opened(options.pcapng))
         sheet = Sheet(options.gateway, file)
         stack.callback(sheet.flush)
-        for ear in ears:
-            ear.taps = (sheet.tap(ear.name),)
+        for hub in hubs:
+            hub.taps = (partial(sheet.put, hub.name),)
         loop.call_soon(sheet.tick, loop)
         return None
     recorder = Recorder("capture", options.gateway, options.directory, Options(idle=False))
     recorder.open(loop)
     stack.callback(recorder.close)
-    for ear in ears:
-        recorder.watch(ear, f"link {ear.name}", _on(ear.name))
+    for hub in hubs:
+        recorder.watch(hub, f"link {hub.name}", _on(hub.name))
     return recorder
 
 
@@ -163,15 +167,12 @@ def _on(name: str) -> Locate:
 
 
 class Sheet:
-    """Writes what taps see into a pcapng file; a few times a second so that a reader sees it live."""
+    """A pcapng file that taps write to. It is flushed a few times a second, so that a reader sees it live."""
 
     def __init__(self, gateway: str, file: BinaryIO) -> None:
         self._gateway, self._file = gateway, file
         self._writer, self._boot, self._cap_seq = Writer(), time.time_ns(), 0
         file.write(self._writer.head())
-
-    def tap(self, name: str) -> "_SheetTap":
-        return _SheetTap(self, name)
 
     def put(self, name: str, batch: Batch, pipe: Pipe | None) -> None:
         now_ns, peer = time.time_ns(), pipe.name if pipe else ""
@@ -191,18 +192,10 @@ class Sheet:
             loop.call_later(_LOOK_S, self.tick, loop)
 
 
-class _SheetTap:
-    def __init__(self, sheet: Sheet, name: str) -> None:
-        self._sheet, self._name = sheet, name
-
-    def __call__(self, batch: Batch, pipe: Pipe | None) -> None:
-        self._sheet.put(self._name, batch, pipe)
-
-
-def _conclude(links: list[tuple[Link, Ear]], recorder: Recorder | None) -> int:
-    for link, ear in links:
-        print(f"{ear.name}: {ear.heard} messages{'' if ear.heard else because(link)}", file=sys.stderr)
+def _conclude(links: list[tuple[Link, ListenHub]], recorder: Recorder | None) -> int:
+    for link, hub in links:
+        print(f"{hub.name}: {hub.heard} messages{'' if hub.heard else because(link)}", file=sys.stderr)
     if recorder is not None and recorder.lost:
         print(f"buscoupler capture: {recorder.lost} messages came too fast: not captured", file=sys.stderr)
     lost = recorder is not None and recorder.lost > 0
-    return int(lost or not any(ear.heard for _, ear in links))
+    return int(lost or not any(hub.heard for _, hub in links))

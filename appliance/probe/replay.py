@@ -1,4 +1,4 @@
-"""Puts the messages of a capture back on a link, with the pauses that were between them, or faster."""
+"""Replay: the messages of a capture put back on a link, with the pauses between them, or faster."""
 
 import argparse
 import asyncio
@@ -20,11 +20,11 @@ PEER_S = 10.0
 DRAIN_S = 10.0
 _AT_ONCE = 256
 _AT_ONCE_BYTES = 32 * 1024
-_NEAR_NS = 1_000_000  # what is due within this goes together
+_NEAR_NS = 1_000_000  # messages due within this time go together
 
 
 def replay(source: Path, word: str, options: argparse.Namespace) -> int:
-    """1 if no peer came, or some messages were not sent."""
+    """Replay `source` to an endpoint. Returns 1 if no peer came, or some messages were not sent."""
     if options.speed <= 0:
         options.fail("--speed must be above 0")
     wanted = selection(options)
@@ -34,7 +34,7 @@ def replay(source: Path, word: str, options: argparse.Namespace) -> int:
 
 
 def selection(options: argparse.Namespace) -> Callable[[Packet], bool]:
-    """Whether a row is to be replayed: frames only, of the place that was asked for."""
+    """Make the test for rows to replay: frames only, of the place that was asked for."""
     direction = {"rx": Direction.RX, "tx": Direction.TX, None: None}[options.dir]
 
     def wanted(packet: Packet) -> bool:
@@ -49,7 +49,7 @@ def selection(options: argparse.Namespace) -> Callable[[Packet], bool]:
 
 
 def _check_choice(source: Path, wanted: Callable[[Packet], bool]) -> None:
-    """One place only, or the same frame would be sent once for each place where it was seen."""
+    """Raise `CaptureError` unless one place is chosen: else a frame would be sent once for each place."""
     places = Counter((packet.hub, packet.bus) for packet in read(source) if wanted(packet))
     if not places:
         raise CaptureError(f"{source}: no such messages in it")
@@ -90,7 +90,7 @@ async def _play(station: Station, frames: Iterator[Packet], speed: float, envelo
 def together(
     frames: Iterator[Packet], speed: float, envelopes: bool = True
 ) -> Iterator[tuple[int, list[bytes]]]:
-    """Messages that are due at about the same time, with that time in ns of the capture's clock."""
+    """Group messages that are due at about the same time, with that time in ns of the capture's clock."""
     near_ns = _NEAR_NS * speed
     held: list[bytes] = []
     held_ns = held_bytes = 0
@@ -108,6 +108,6 @@ def together(
 
 
 def bare(message: bytes) -> bytes:
-    """The frame without its envelope; what is no frame stays as it is."""
+    """Take the envelope off a frame. Other messages stay as they are."""
     parts = split(message)
     return message if parts is None else parts[1]

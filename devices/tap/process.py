@@ -1,4 +1,5 @@
-"""The writer's process, as the gateway holds it: started, told how far the ring is, and started again."""
+"""The writer's process, as the gateway sees it: started, told how far the ring is filled, and started
+again."""
 
 import atexit
 import json
@@ -24,7 +25,8 @@ _ending: set["subprocess.Popen[bytes]"] = set()
 
 
 class WriterProcess:
-    """Keeps one writer running. `on_line(state)` gets what it tells; `on_lost(why)` that it ended by itself.
+    """Keeps one writer running. `on_line(state)` gets its reports; `on_lost(why)` is called if it ends by
+    itself.
 
     `settings` are those of `devices.tap.writer.Settings`; its `descriptor` is inherited.
     """
@@ -47,7 +49,7 @@ class WriterProcess:
 
     @property
     def pid(self) -> int | None:
-        """Of the running writer."""
+        """The process id of the running writer."""
         return None if self._process is None else self._process.pid
 
     def open(self, loop: AbstractEventLoop) -> None:
@@ -101,7 +103,8 @@ class WriterProcess:
         self._timer = self._loop.call_later(self._pauses.next_s(), self._start)
 
     def notice(self, head: int) -> None:
-        """Tell how far the ring is filled; a writer that does not listen hears the next one."""
+        """Tell how far the ring is filled. A notice that the writer cannot take now is covered by the next
+        one."""
         self._head = head
         if self._process is not None and self._process.stdin is not None:
             try:
@@ -120,7 +123,8 @@ class WriterProcess:
         return process
 
     def close(self) -> None:
-        """Let the writer end by itself, with all that is in the ring; the interpreter's end waits for it."""
+        """Let the writer write all that is in the ring and end. The interpreter waits for it at its own
+        end."""
         if self._timer is not None:
             self._timer.cancel()
         process = self._release()
@@ -129,7 +133,7 @@ class WriterProcess:
 
 
 def settle(limit_s: float = _END_S) -> bool:
-    """Wait for writers that were let go; whether all of them have ended."""
+    """Wait for writers that were let go. Returns whether all of them have ended."""
     for process in list(_ending):
         try:
             process.wait(limit_s)

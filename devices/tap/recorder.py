@@ -1,7 +1,7 @@
-"""The tap: shows a recorder what a hub moves. The gateway's side of it; docs/capture.md.
+"""The recorder: the gateway's side of a tap (docs/capture.md).
 
-What a hub publishes is copied into a ring in shared memory, once, and that is all that the data path does; a
-process of its own (`devices/tap/writer.py`) decodes and writes. A full ring drops, and says how much.
+The data path only copies what a hub publishes into a ring in shared memory, once. A process of its own
+(`devices/tap/writer.py`) decodes and writes. A full ring drops, and counts how much.
 """
 
 import json
@@ -38,8 +38,8 @@ Locate = Callable[[Pipe | None], tuple[str, str, Direction]]
 class Options(NamedTuple):
     """Bounds of a recorder; sizes in bytes, `keep_s` 0 for no limit by age.
 
-    `idle`: write only in processor time that nothing else wants; and where that is not enough and the data
-    path is busy, leave it alone for some seconds.
+    With `idle` it writes only in processor time that nothing else wants. If that is not enough and the data
+    path is busy, it rests for some seconds.
     """
 
     ring_bytes: int = RING_BYTES
@@ -104,7 +104,7 @@ class Recorder:
         return self.options._asdict() | own
 
     def tap(self, hub: str, locate: Locate) -> "_Watch":
-        """A tap to be put where batches pass; `hub` is what the capture calls the place."""
+        """Make a tap for a place where batches pass; `hub` is the place's name in the capture."""
         watch = _Watch(self, hub, locate)
         self._watches.append(watch)
         return watch
@@ -120,7 +120,7 @@ class Recorder:
         return ring is not None and not self._full and ring.has_room(size_bytes)
 
     def record(self, place: bytes, batch: Batch) -> None:
-        """Copy `batch` into the ring; or count it as lost."""
+        """Copy `batch` into the ring, or count it as lost."""
         ring, count = self._ring, batch.count
         if ring is None:
             return
@@ -183,7 +183,7 @@ class Recorder:
         self._notice()
 
     def _put_ledger(self, ring: Ring, watch: "_Watch", part: int, parts: int) -> None:
-        """What a full ring does not take is told the next time."""
+        """Record the gains of a watch. Rows that a full ring does not take are recorded the next time."""
         gains = watch.gains(part, parts)
         if not gains:
             return
@@ -209,7 +209,7 @@ class Recorder:
         self.fault = fault or self.fault
 
     def close(self) -> None:
-        """Stop recording; the writer writes what it was given, and ends. Idempotent."""
+        """Stop recording. The writer writes all that is in the ring, and ends. Idempotent."""
         for timer in (self._ledger_timer, self._notice_timer):
             if timer is not None:
                 timer.cancel()
@@ -224,7 +224,7 @@ class Recorder:
 
 
 class _Watch:
-    """One tap of a recorder: finds the place of a pipe once, then only hands over."""
+    """One tap of a recorder. It finds the place of a pipe once, then only hands over."""
 
     __slots__ = ("_hub", "_ledger", "_locate", "_met", "_name", "_places", "_record", "owed", "place_of_hub")
 
@@ -258,12 +258,12 @@ class _Watch:
         return place
 
     def follow(self, hub: Hub) -> None:
-        """See what `hub` publishes, and its ledgers."""
+        """Watch what `hub` publishes, and its ledgers."""
         self._hub, self._ledger = hub, Ledger(hub)
         hub.taps += (self,)
 
     def gains(self, part: int, parts: int) -> list[tuple[str, str, int, str, int]]:
-        """(bus, peer, direction, word, messages more), and what could not be told before."""
+        """List (bus, peer, direction, word, messages more), with the rows still owed first."""
         gains = [] if self._ledger is None else self._ledger.gains(part, parts)
         return self.owed + [
             (*self._locate(pipe)[:2], int(direction), word, count) for pipe, direction, word, count in gains

@@ -1,7 +1,7 @@
-"""When a recorder that cannot keep up lets the data path alone for a while. Pure: time is an argument.
+"""Rests: times in which a recorder that cannot keep up leaves the data path alone. Pure: time is an argument.
 
-A writer that runs in spare time still costs a busy data path up to a tenth: it shares caches with it, and
-what is copied for it is copied on its core.
+A writer that runs in spare time still costs a busy data path up to a tenth: they share caches, and the data
+path copies on its own core.
 """
 
 from math import inf
@@ -20,7 +20,7 @@ class Rest:
         self._busy = False
 
     def look(self, now: float, cpu_s: float) -> None:
-        """`cpu_s`: of this process, all threads."""
+        """Look at the processor time of this process so far, of all threads."""
         if self._seen_s is None:
             self._seen_s = now, cpu_s
         elif now - self._seen_s[0] >= _LOOK_S:
@@ -28,7 +28,7 @@ class Rest:
             self._seen_s = now, cpu_s
 
     def begin(self, now: float) -> None:
-        """More comes than is written: if the data path is busy, it goes first."""
+        """Rest if the data path is busy: the ring is full, so more comes than is written."""
         if self._busy:
             self._until_s = now + REST_S
 

@@ -31,7 +31,7 @@ _SKIP = 0xFF  # kind of what fills the end of the memory where a record did not 
 
 
 class Record(NamedTuple):
-    """`data` views the ring: it is valid until `release`. `number` counts records, from 0."""
+    """A record; `data` views the ring and is valid until `release`. `number` counts records, from 0."""
 
     kind: int
     place: bytes
@@ -42,7 +42,7 @@ class Record(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where a record was seen: columns `hub`, `bus`, `peer`, `dir` of a capture."""
+    """The place where a record was seen: columns `hub`, `bus`, `peer`, `dir` of a capture."""
 
     hub: str
     bus: str
@@ -73,7 +73,7 @@ class Ring:
 
     @classmethod
     def create(cls, size_bytes: int = RING_BYTES) -> "Ring":
-        """A fresh one. The descriptor is inherited only where `pass_fds` names it."""
+        """Make a fresh ring. Its descriptor is inherited only if `pass_fds` names it."""
         size_bytes = -(-size_bytes // 8) * 8
         descriptor = os.memfd_create("buscoupler-tap")
         os.ftruncate(descriptor, _CONTROL_BYTES + size_bytes)
@@ -85,7 +85,7 @@ class Ring:
 
     @property
     def waiting_bytes(self) -> int:
-        """Put and not released yet."""
+        """Bytes that were put and not released yet."""
         return self._control[_HEAD] - self._control[_TAIL]
 
     def has_room(self, size_bytes: int) -> bool:
@@ -93,7 +93,7 @@ class Ring:
         return self.waiting_bytes + 2 * (size_bytes + HEADER_BYTES + _PLACE_BYTES) <= self._frames_bytes
 
     def put(self, kind: int, place: bytes, count: int, ts_ns: int, number: int, data: Buffer) -> bool:
-        """Copy one record in; False, and nothing changed, where it does not fit now."""
+        """Copy one record in. Returns False, with nothing changed, if it does not fit now."""
         size, start = len(data), HEADER_BYTES + len(place)
         total = (start + size + 7) & ~7
         head = self._head
@@ -113,11 +113,11 @@ class Ring:
         return True
 
     def written(self) -> int:
-        """The head as the memory has it: exact when the writer is gone."""
+        """Read the head from the memory: exact when the writer is gone."""
         return self._control[_HEAD]
 
     def records(self, head: int) -> Iterator[Record]:
-        """Those before `head` that were not yielded yet; `head` is what the writer has told."""
+        """Take the records before `head` (from the writer's last notice) that were not taken yet."""
         while self._read < head:
             at = self._read % self.size_bytes
             total, kind = _START.unpack_from(self._data, at)
@@ -131,16 +131,16 @@ class Ring:
 
     @property
     def resume(self) -> tuple[int, int]:
-        """What the last `release` left for whoever reads on."""
+        """The numbers that the last `release` left for the next reader."""
         return self._control[_NEXT_NUMBER], self._control[_NEXT_ROW]
 
     def release(self, next_number: int = 0, next_row: int = 0) -> None:
-        """Give the room of all records yielded so far back to the writer."""
+        """Give the room of all records taken so far back to the writer."""
         self._control[_NEXT_NUMBER], self._control[_NEXT_ROW] = next_number, next_row
         self._control[_TAIL] = self._read
 
     def close(self) -> None:
-        """Let go of this process's view; the memory goes with the last descriptor."""
+        """Release this process's view. The memory goes with the last descriptor."""
         for view in (self._control, self._data, self._view):
             view.release()
         self._map.close()

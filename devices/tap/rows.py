@@ -28,7 +28,7 @@ _CAP_SEQ = next(number for number, column in enumerate(COLUMNS) if column.name =
 
 
 class Made(NamedTuple):
-    """`next_number`: of the record after those that made `batch`."""
+    """A batch, and the number of the record after those that made it."""
 
     batch: pa.RecordBatch
     next_number: int
@@ -37,20 +37,20 @@ class Made(NamedTuple):
 class Rows:
     """Makes Arrow batches of `schema`; `boot` (ns) and the next `cap_seq` are the recorder's.
 
-    Of frames only those that start with `pattern` become rows, and get a number.
+    Only frames that start with `pattern` become rows, and get a number.
     """
 
     def __init__(self, schema: pa.Schema, boot: int, cap_seq: int = 0, pattern: Sequence[int] = ()) -> None:
         self.schema, self.boot, self.cap_seq, self.pattern = schema, boot, cap_seq, pattern
 
     def of(self, records: Sequence[Record]) -> list[Made]:
-        """The rows of `records`, in order; frames that follow each other are one Arrow batch."""
+        """Make the rows of `records`, in order. Frames that follow each other are one Arrow batch."""
         made: list[Made] = []
         for is_frame, run in groupby(records, lambda record: record.kind == Kind.FRAME):
             if is_frame:
                 made += self._frames(list(run))
             else:
-                made += (self._told(record) for record in run)
+                made += (self._of_ledger(record) for record in run)
         return made
 
     def _frames(self, records: list[Record]) -> list[Made]:
@@ -64,19 +64,19 @@ class Rows:
         batch = self._batch(columns, count, keep)
         return [Made(batch, records[-1].number + 1)] if batch.num_rows else []
 
-    def _told(self, record: Record) -> Made:
-        """A ledger's rows, or a gap's."""
+    def _of_ledger(self, record: Record) -> Made:
+        """Make the rows of a ledger, or of a gap."""
         if record.kind == Kind.GAP:
             self.cap_seq += record.messages
-            told = [("", "", 0, "not captured", record.messages)]
+            entries = [("", "", 0, "not captured", record.messages)]
         else:
-            told = json.loads(bytes(record.data))
-        return Made(self._tell(record, told), record.number + 1)
+            entries = json.loads(bytes(record.data))
+        return Made(self._entries(record, entries), record.number + 1)
 
-    def _tell(self, record: Record, told: Sequence[Sequence[Any]]) -> pa.RecordBatch:
-        """Rows of (bus, peer, direction, reason, count)."""
-        buses, peers, directions, reasons, counts = zip(*told, strict=True)
-        size, hub = len(told), place_of(record.place).hub
+    def _entries(self, record: Record, entries: Sequence[Sequence[Any]]) -> pa.RecordBatch:
+        """Make rows of (bus, peer, direction, reason, count)."""
+        buses, peers, directions, reasons, counts = zip(*entries, strict=True)
+        size, hub = len(entries), place_of(record.place).hub
         columns: dict[str, Any] = {
             "ts_ns": np.full(size, record.ts_ns),
             "kind": np.full(size, record.kind),
@@ -113,7 +113,7 @@ def _array(values: Any, kind: pa.DataType) -> pa.Array:
 
 
 def _spread(records: list[Record], counts: Ints) -> dict[str, Any]:
-    """What all messages of a record share."""
+    """Repeat, for each message, the columns that all messages of a record share."""
     names: dict[bytes, int] = {}
     indices = np.array([names.setdefault(record.place, len(names)) for record in records])
     index = pa.array(np.repeat(indices, counts))
@@ -129,7 +129,7 @@ def _spread(records: list[Record], counts: Ints) -> dict[str, Any]:
 
 
 def _messages(records: list[Record], pattern: Sequence[int]) -> tuple[dict[str, Any], Flags | None]:
-    """The columns of the messages themselves, and which of them fit the pattern."""
+    """Make the columns of the messages themselves, and find which of them fit the pattern."""
     data = b"".join([*(record.data for record in records), _PAD])
     start, size = _bounds(data, records)
     octets = np.frombuffer(data, np.uint8)
@@ -164,7 +164,7 @@ def _messages(records: list[Record], pattern: Sequence[int]) -> tuple[dict[str, 
 
 
 def _fits(octets: npt.NDArray[np.uint8], first: Ints, tokens: Ints, pattern: Sequence[int]) -> Flags:
-    """Which messages have the pattern's tokens first."""
+    """Find the messages that begin with the pattern's tokens."""
     keep = tokens >= len(pattern)
     for number, token in enumerate(pattern):
         at = np.where(keep, first + 4 * number, 0)
@@ -177,7 +177,7 @@ def _known(values: npt.NDArray[Any], known: Flags, kind: Any = None) -> pa.Array
 
 
 def _number(octets: npt.NDArray[np.uint8], at: Ints, width: int) -> Ints:
-    """Big-endian numbers of `width` bytes."""
+    """Read big-endian numbers of `width` bytes."""
     value = octets[at].astype(np.int64)
     for offset in range(1, width):
         value = value << 8 | octets[at + offset]
@@ -185,7 +185,7 @@ def _number(octets: npt.NDArray[np.uint8], at: Ints, width: int) -> Ints:
 
 
 def _gather(data: bytes, start: Ints, stop: Ints) -> pa.Array:
-    """`data[start:stop]` for each pair, copied by Arrow: what lies between the pieces is left out."""
+    """Copy `data[start:stop]` for each pair, by Arrow; bytes between the pieces are left out."""
     offsets = np.empty(2 * len(start), np.int32)
     offsets[0::2], offsets[1::2] = start, stop
     pieces = pa.Array.from_buffers(
@@ -195,7 +195,7 @@ def _gather(data: bytes, start: Ints, stop: Ints) -> pa.Array:
 
 
 def _tokens(data: bytes, start: Ints, stop: Ints, legal: Flags) -> pa.Array:
-    """Lists of u32; null where there is no frame."""
+    """Make lists of u32; null if there is no frame."""
     pieces = _gather(data, start, stop)
     ends = np.concatenate([[0], np.cumsum(stop - start)])
     raw = pieces.buffers()[2]
@@ -206,7 +206,7 @@ def _tokens(data: bytes, start: Ints, stop: Ints, legal: Flags) -> pa.Array:
 
 
 def _bounds(data: bytes, records: list[Record]) -> tuple[Ints, Ints]:
-    """Where each message starts in the joined data, and its size."""
+    """Find where each message starts in the joined data, and its size."""
     buffer = bytearray(data)
     heads: list[Ints] = []
     position, alone = 0, list[int]()
@@ -225,7 +225,7 @@ def _bounds(data: bytes, records: list[Record]) -> tuple[Ints, Ints]:
 
 
 def _heads(buffer: bytearray, start: int, stop: int, count: int) -> Ints:
-    """Where the length of each of a batch's messages lies."""
+    """Find where the length of each of a batch's messages lies."""
     found: list[Ints] = []
     length_at = LENGTH.unpack_from
     while count:

@@ -1,8 +1,9 @@
-"""The tap's other process: takes records off the ring and writes them, after everything else that runs.
+"""The tap's writer: a process that takes records off the ring and writes them, in time that nothing else
+wants.
 
 `python -m devices.tap.writer SETTINGS`, with the ring's descriptor inherited. On its input the recorder says
-how far the ring is filled, a u64 at a time; the end of the input asks it to write what is there, and to end.
-On its output it says how it goes, a JSON object a line. Signals meant for the gateway do not end it.
+how far the ring is filled, a u64 at a time. When the input ends, it writes what is in the ring, and ends. On
+its output it reports its state, a JSON object a line. Signals meant for the gateway do not end it.
 """
 
 import contextlib
@@ -44,7 +45,7 @@ _MARK_BYTES = 8
 
 
 class Settings(NamedTuple):
-    """What the recorder asks for; times in seconds."""
+    """The recorder's settings for its writer; times in seconds."""
 
     gateway: str
     recorder: str
@@ -85,7 +86,7 @@ class Finisher(threading.Thread):
                 return
 
     def _work(self) -> str:
-        """Once through all; what went wrong."""
+        """Finish and delete files once. Returns what went wrong."""
         fault = ""
         try:
             for path in leftovers(self.root, self.gateway):
@@ -98,7 +99,8 @@ class Finisher(threading.Thread):
 
 
 class Writer:
-    """One run of the process: takes, decodes, writes, and releases what is safe in a file."""
+    """One run of the process: takes, decodes and writes records, and releases those that are safe in a
+    file."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
@@ -122,7 +124,7 @@ class Writer:
         self.told, self.told_s = "", 0.0
 
     def run(self) -> int:
-        """Until the input ends; 0, or 1 where rows had to be given up."""
+        """Run until the input ends. Returns 0, or 1 if rows had to be given up."""
         self.finisher.start()
         self.finisher.wake.set()
         while not self.ended:
@@ -138,7 +140,7 @@ class Writer:
         return int(bool(self.pending))
 
     def _pause_s(self) -> float:
-        """Until there is something to do though nothing comes."""
+        """Seconds until there is something to do even if nothing comes."""
         now_s, until = time.monotonic(), [_STATUS_S]
         if self.pending:
             until.append(self.pending_s + self.settings.flush_s - now_s)
@@ -147,7 +149,7 @@ class Writer:
         return max(0.0, min(until))
 
     def _listen(self, timeout_s: float) -> None:
-        """Wait for the recorder's word of how far the ring is filled; its end ends us."""
+        """Wait for the recorder's notice of how far the ring is filled. If the input ends, so do we."""
         if not select.select([0], [], [], timeout_s)[0]:
             return
         words = os.read(0, 1 << 16)
@@ -155,7 +157,7 @@ class Writer:
         self.head = int.from_bytes(words[-_MARK_BYTES:], sys.byteorder) if words else self.ring.written()
 
     def take(self) -> None:
-        """Take all that is there, and write whenever it is enough; the rest when its time has come."""
+        """Take all records, and write whenever there are enough; the rest when its time has come."""
         for record in self.ring.records(self.head):
             if record.number >= self.next_number:
                 self._hold(record)
@@ -178,7 +180,8 @@ class Writer:
         return self.pending_rows >= settings.flush_rows or self.pending_bytes >= settings.ring_bytes // 8
 
     def _flush(self) -> None:
-        """Write what is held; a new file where the day changes. Held until the disk takes it."""
+        """Write the pending records, in a new file where the day changes. They are pending until the disk
+        takes them."""
         for day, records in groupby(self.pending, lambda record: record.ts_ns // _DAY_NS):
             if day != self.day:
                 self.rotate()
@@ -194,7 +197,7 @@ class Writer:
             self.rotate()
 
     def _store(self, made: list[Made]) -> bool:
-        """Put batches into the journal, however long the disk is full; False where we must end before."""
+        """Put batches into the journal, however long the disk is full. False if we must end before that."""
         added, give_up_s, pauses = False, None, Backoff(_RETRY_MIN_S, _RETRY_MAX_S, uniform)
         while True:
             try:
@@ -220,7 +223,7 @@ class Writer:
                 return True
 
     def _listen_on(self, pause_s: float) -> None:
-        """Listen for so long: nothing is taken meanwhile, only the end matters."""
+        """Listen for so long. Nothing is taken meanwhile; only the end matters."""
         end_s = time.monotonic() + pause_s
         while not self.ended and (left_s := end_s - time.monotonic()) > 0:
             self._listen(left_s)
@@ -241,7 +244,7 @@ class Writer:
             self.finisher.wake.set()
 
     def _tell(self, now: bool = False) -> None:
-        """How it goes, as a line; where nobody reads, the next one will do."""
+        """Report the state as a line. If the pipe is full, the next report will do."""
         fault = self.fault or self.finisher.fault
         state = {
             "state": "waiting" if fault else "up",

@@ -1,13 +1,12 @@
-"""Of every frame that entered: did each other segment get it exactly once, and its own not at all?
+"""The audit: did every frame reach every other segment exactly once, and its own not at all?
 
-All frames are summed up in one pass, with numbers only; what they usually add up to is learned from them
-(`pipeline.analysis.expected`), and frames that add up to anything else are *suspects*. Only these, a few in a
-thousand, are counted hub by hub. Those whose hubs counted the same went wrong in the same way, which is
-explained once (`pipeline.analysis.explain`), and the answer joined back.
+All frames are summed up in one pass, with numbers only. Their usual sums are learned
+(`pipeline.analysis.expected`); frames with any other sum are *suspects*. Only these, a few in a thousand, are
+counted hub by hub. Suspects with equal counts have the same *fault pattern*, which is explained once
+(`pipeline.analysis.explain`); the answer is joined back.
 
-A frame is known by its envelope where every row has one. In a capture where some rows have none it is
-known by its content: equal contents within a window are one *episode*, in which counts are compared, in
-order.
+A frame is known by its envelope if every row has one. In a capture where some rows have none it is known by
+its content: equal contents within a window are one *episode*, in which counts are compared, in order.
 """
 
 from collections import defaultdict
@@ -64,10 +63,11 @@ _FINDING: Final = (
 
 
 class Audit(NamedTuple):
-    """`summary`: findings by kind, stage and place. `findings`: one row for each bad frame and segment.
+    """The tables of an audit.
 
-    `ledger`: what the bridges' own ledgers say they dropped. `totals`: frames, by how they were matched.
-    `capture`: what the recorders themselves missed.
+    `totals`: frames, by how they were matched. `summary`: findings by kind, stage and place. `findings`: one
+    row for each bad frame and segment. `ledger`: drops as the bridges' own ledgers have them. `capture`: rows
+    that the recorders themselves missed.
     """
 
     totals: "DataFrame"
@@ -89,8 +89,8 @@ class FaultPattern(NamedTuple):
 
 
 def keyed(rows: "DataFrame", at: Places) -> "DataFrame":
-    """Rows that tell of a frame entering, received by a bridge or put onto a segment by one, with its `key`
-    and the number of its `segment`."""
+    """Add `key` and the number of the `segment` to rows of frames that enter, that a bridge receives, or that
+    it puts."""
     wanted = with_key(rows, at)
     if at.words == 1:  # to compare a few names takes half the time of a join
         return wanted.withColumn("segment", _number(at.segments))
@@ -108,13 +108,13 @@ def _number(segments: Sequence[str]) -> "Column":
 
 
 def with_key(rows: "DataFrame", at: Places) -> "DataFrame":
-    """`keyed`, without the segment's number."""
+    """Do as `keyed` does, without the segment's number."""
     key = envelope() if at.by_envelope else content()
     return frames(rows).where(received() | on_bridge()).withColumn("key", key)
 
 
 def sums(keyed_rows: "DataFrame", at: Places) -> "DataFrame":
-    """One row for each key: `words`, `rows`, `token` (see `pipeline.analysis.expected`)."""
+    """Sum up the rows of each key: `words`, `rows`, `token` (see `pipeline.analysis.expected`)."""
     unit = F.when(sent(), F.lit(SENT_UNIT)).otherwise(F.lit(1)) + F.when(
         F.col("origin").isNull(), F.lit(0)
     ).otherwise(F.lit(ENVELOPED_UNIT))
@@ -127,7 +127,7 @@ def sums(keyed_rows: "DataFrame", at: Places) -> "DataFrame":
 
 
 def _in_word(number: int, words: int) -> "Column":
-    """The bit of a row's segment, 0 if it is in another word."""
+    """Compute the bit of a row's segment, or 0 if it is in another word."""
     inside = F.lit(SEGMENTS_A_WORD) * number
     shift = F.col("segment") - inside + F.when(sent(), F.lit(SEGMENTS_A_WORD)).otherwise(F.lit(0))
     bit = F.call_function("shiftleft", F.lit(1).cast("bigint"), shift.cast("int"))
@@ -137,22 +137,27 @@ def _in_word(number: int, words: int) -> "Column":
     return F.when(here, bit).otherwise(F.lit(0).cast("bigint"))
 
 
+def sum_columns(at: Places) -> list[str]:
+    """Name the columns of `sums` besides the key."""
+    return [*(f"word{n}" for n in range(at.words)), "rows", "token"]
+
+
 def signatures(frame_sums: "DataFrame", at: Places) -> "DataFrame":
-    """How many keys add up to the same; the few rows that `pipeline.analysis.expected.learn` takes."""
-    columns = [*(f"word{n}" for n in range(at.words)), "rows", "token"]
-    return frame_sums.groupBy(*columns).agg(F.count(F.lit(1)).alias("count"))
+    """Count the keys with equal sums: the few rows that `pipeline.analysis.expected.learn` takes."""
+    return frame_sums.groupBy(*sum_columns(at)).agg(F.count(F.lit(1)).alias("count"))
 
 
 def suspects(frame_sums: "DataFrame", expected: Expected, at: Places) -> "DataFrame":
-    """Keys of frames that do not add up to what is typical."""
-    names = [*(f"word{n}" for n in range(at.words)), "rows", "token"]
+    """Select the keys of frames whose sums are not typical."""
+    names = sum_columns(at)
     table = [[*one.words, one.rows, one.token] for one in expected.typical]
     typical = local_table(frame_sums.sparkSession, dict.fromkeys(names, int), table)
     return frame_sums.join(F.broadcast(typical), names, "left_anti").select("key")
 
 
 def episodes(keyed_rows: "DataFrame", suspect: "DataFrame", window_ns: int) -> "DataFrame":
-    """The suspects' rows, equal contents told apart: a new `episode` after silence for the window."""
+    """Select the suspects' rows and number their episodes: a new `episode` begins after silence for the
+    window."""
     picked = keyed_rows.join(suspect, "key", "left_semi")
     in_time = Window.partitionBy("key").orderBy("ts_ns")
     fresh = F.col("ts_ns") - F.lag("ts_ns").over(in_time) > window_ns
@@ -162,10 +167,10 @@ def episodes(keyed_rows: "DataFrame", suspect: "DataFrame", window_ns: int) -> "
 
 
 def counted(rows: "DataFrame") -> "DataFrame":
-    """For each episode, hub, segment and direction: `n` messages, of which the busiest peer's count.
+    """Count the messages `n` of each episode, hub, segment and direction.
 
-    A segment with several peers (I2C targets, dialled-in boards) gets a frame once for each of them: that
-    is once.
+    A segment with several peers (I2C targets, dialled-in boards) gets a frame once for each of them. The
+    count of the busiest peer is taken, so that this is once.
     """
     place = ("key", "episode", "gateway", "hub", "bus", "dir")
     by_peer = rows.groupBy(*place, F.xxhash64("peer").alias("peer")).agg(
@@ -208,7 +213,7 @@ def summarised(counts: "DataFrame", known: "Iterable[str]") -> "DataFrame":
 
 
 def _matched(enveloped: "Column", every: "Column") -> "Column":
-    """How a frame's rows were brought together: by `enveloped` of `every` one of them."""
+    """Say how the rows of a frame were matched: `enveloped` of `every` one of them have an envelope."""
     return (
         F.when(enveloped == 0, F.lit("content"))
         .when(enveloped == every, F.lit("envelope"))
@@ -224,7 +229,7 @@ def fault_patterns(episode_rows: "DataFrame") -> "DataFrame":
 
 
 def explained(found: "Iterable[Row]", expected: Expected, at: Places) -> list[FaultPattern]:
-    """From the rows of `fault_patterns`."""
+    """Explain each fault pattern, from the rows of `fault_patterns`."""
     name = at.segments
     routes = {(name[h], token): frozenset(name[s] for s in to) for (h, token), to in expected.routes.items()}
     seen: dict[tuple[int, str, int], list[Row]] = defaultdict(list)
@@ -239,7 +244,7 @@ def explained(found: "Iterable[Row]", expected: Expected, at: Places) -> list[Fa
 
 
 def named(episode_rows: "DataFrame", explanations: list[FaultPattern]) -> "DataFrame":
-    """Findings as users read them: one for each episode and fault."""
+    """Make the findings that users read: one for each episode and fault."""
     table = [
         (w.fault_pattern, w.first, w.token, f.segment, f.kind, f.stage, *(f.hub or (None, None)), f.n)
         for w in explanations
@@ -251,7 +256,8 @@ def named(episode_rows: "DataFrame", explanations: list[FaultPattern]) -> "DataF
 
 
 def in_gaps(findings: "DataFrame", dead: list[Pause], slack_ns: int = 10_000_000) -> "DataFrame":
-    """Losses while nobody put anything onto the segment are due to that: their stage becomes NO_BRIDGE."""
+    """Blame losses on a gap in the service of the segment where there is one: their stage becomes
+    NO_BRIDGE."""
     table = [(one.segment, one.start_ns - slack_ns, one.end_ns + slack_ns, True) for one in dead]
     columns = {"segment": str, "from_ns": int, "to_ns": int, "dead": bool}
     when = local_table(findings.sparkSession, columns, table)
@@ -275,7 +281,7 @@ def in_gaps(findings: "DataFrame", dead: list[Pause], slack_ns: int = 10_000_000
 
 
 def summary(findings: "DataFrame") -> "DataFrame":
-    """By kind, stage, segment, bridge and way of matching: how many, from when to when."""
+    """Sum up findings by kind, stage, segment, bridge and way of matching, with first and last time."""
     return (
         findings.groupBy("kind", "stage", "segment", "gateway", "hub", "matched")
         .agg(F.sum("count").alias("count"), F.min("ts_ns").alias("first_ns"), F.max("ts_ns").alias("last_ns"))
@@ -284,11 +290,10 @@ def summary(findings: "DataFrame") -> "DataFrame":
 
 
 def agreement(findings: "DataFrame", ledgers: "DataFrame") -> "DataFrame":
-    """For each bridge and segment: frames that the traffic misses there, beside what its ledger dropped
-    there.
+    """Compare, for each bridge, the frames missing in the traffic with those that its ledger dropped.
 
-    `traffic`: lost in the bridge on the way to the segment, or at the sender (nobody heard what it sent).
-    What a queue drops after it was handed over is in the ledger alone where nobody listens behind it.
+    Missing are those lost in the bridge on the way to the segment, or at the sender (nobody heard what it
+    sent). A queue's drops after the hand-over are in the ledger alone if nobody listens behind it.
     """
     lost = findings.where((F.col("kind") == LOST) & F.col("stage").isin(AT_SENDER, IN_BRIDGE))
     of_frame = lost.groupBy("gateway", "hub", "stage", "key", "ts_ns").agg(
@@ -336,8 +341,7 @@ def audit(rows: "DataFrame", window_ms: int = WINDOW_MS) -> Audit:
 
 
 def totals(rows: "DataFrame", expected: Expected, explanations: list[FaultPattern]) -> "DataFrame":
-    """Frames that entered: those without fault, by what they add up to, and the suspects counted one by
-    one."""
+    """Count the frames that entered: typical ones by how they were matched, and suspects one by one."""
     clean = sum(one.frames for one in expected.typical)
     enveloped = sum(one.frames for one in expected.typical if one.is_enveloped())
     none = sum(one.frames for one in expected.typical if not one.rows // ENVELOPED_UNIT)

@@ -1,7 +1,7 @@
-"""What was to be expected of frames, learned from most of them: pure Python over a small table.
+"""Expectations of frames, learned from most of them: pure Python over a small table.
 
-A *signature* is what the rows of one frame add up to: which segments it was received from, onto which it was
-put, and how many rows of each sort there are. A capture of millions of frames has a few dozen of them.
+A *signature* is the sum of a frame's rows: the segments it was received from, those it was put onto, and how
+many rows of each sort there are. A capture of millions of frames has a few dozen of them.
 """
 
 from collections import Counter, defaultdict
@@ -14,8 +14,8 @@ ENVELOPED_UNIT: Final = 1 << 40
 
 
 class Signature(NamedTuple):
-    """`words`: bit n is "received from segment n", bit 31 + n "put onto segment n". `count` frames have
-    it."""
+    """A sum that `frames` have. Bit n of `words` is "received from segment n", bit 31 + n "put onto segment
+    n"."""
 
     words: tuple[int, ...]
     rows: int
@@ -29,8 +29,8 @@ class Signature(NamedTuple):
         return _bits(self.words, SEGMENTS_A_WORD)
 
     def home(self) -> int:
-        """The segment that it came from: received there, and put there by nobody; -1 where that is not
-        one."""
+        """The segment that it came from: received there and put there by nobody. -1 if that is not one
+        segment."""
         homes = self.received() - self.sent()
         return homes.pop() if len(homes) == 1 else -1
 
@@ -39,8 +39,8 @@ class Signature(NamedTuple):
         return self.rows // ENVELOPED_UNIT == self._puts() + self.rows % SENT_UNIT
 
     def is_single(self) -> bool:
-        """Whether it is one frame. Several equal ones without envelopes are put as often onto each
-        segment; where nobody puts any, nothing tells."""
+        """Whether it is one frame. Equal frames without envelopes are put equally often onto each segment;
+        without any put, nobody can say."""
         reached = len(self.sent())
         times, more = divmod(self._puts(), reached) if reached else (0, 0)
         return self.is_enveloped() or times == 1 or more > 0
@@ -50,18 +50,18 @@ class Signature(NamedTuple):
 
 
 class Expected(NamedTuple):
-    """`routes`: which segments frames of a home and first token reach. `typical`: signatures with no
-    fault."""
+    """The segments that frames of a home and first token reach (`routes`), and signatures without fault
+    (`typical`)."""
 
     routes: dict[tuple[int, int], frozenset[int]]
     typical: list[Signature]
 
 
 def learn(signatures: Iterable[Sequence[int]], words: int) -> Expected:
-    """From rows of (word..., rows, token, count).
+    """Learn from rows of (word..., rows, token, count).
 
-    A segment that one frame of a home and token reached is expected of all of them: what never got any is not
-    a loss but a filter, or was never joined.
+    A segment that one frame of a home and token reached is expected of all of them. One that never got any is
+    not a loss but a filter, or was never joined.
     """
     known = [Signature(tuple(row[:words]), row[words], row[words + 1], row[words + 2]) for row in signatures]
     reached: dict[tuple[int, int], set[int]] = defaultdict(set)
@@ -78,7 +78,7 @@ def learn(signatures: Iterable[Sequence[int]], words: int) -> Expected:
 
 
 def _usual(known: list[Signature], reached: dict[tuple[int, int], set[int]]) -> dict[tuple[int, int], int]:
-    """The most frequent sum of rows among those that reached all, for each home and token.
+    """Find the most frequent sum of rows among those that reached all, for each home and token.
 
     Equal frames are not usual, however many there are: in their sum a loss may hide beside a double.
     """

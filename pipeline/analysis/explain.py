@@ -34,14 +34,15 @@ class Seen(NamedTuple):
 
 
 class Paths(NamedTuple):
-    """Who puts frames onto which segment, and which segments lie between bridges of different names."""
+    """The hubs that put frames onto a segment (`carriers`), and segments between bridges of different names
+    (`wires`)."""
 
     carriers: frozenset[tuple[Hub, str]]
     wires: frozenset[str]
 
 
 class Fault(NamedTuple):
-    """`n` copies too few or too many on `segment`; `hub` where one is to blame."""
+    """`n` copies too few or too many on `segment`, with the `hub` to blame if there is one."""
 
     segment: str
     kind: str
@@ -51,14 +52,14 @@ class Fault(NamedTuple):
 
 
 class Segment:
-    """`delivered` there by bridges, `heard` by the hub that heard most."""
+    """Counts of one segment: `delivered` by bridges, `heard` by the hub that heard most."""
 
     def __init__(self) -> None:
         self.delivered = self.heard = 0
 
     @property
     def entered(self) -> int:
-        """Heard, and not put there by a bridge."""
+        """Frames heard that no bridge had put there."""
         return max(0, self.heard - self.delivered)
 
 
@@ -74,10 +75,10 @@ def by_segment(seen: Iterable[Seen]) -> dict[str, Segment]:
 
 
 def homes(segments: Mapping[str, Segment], first: str) -> dict[str, int]:
-    """Where the frames came from, and how many.
+    """Find where the frames came from, and how many.
 
-    Where all that was heard was also put there (a self-echo), it is `first`: of the segments that are
-    home to others of its kind, the one that heard it first.
+    If all that was heard was also put there (a self-echo), that is `first`: of the homes of others of their
+    kind, the segment that heard them first.
     """
     entered = {name: one.entered for name, one in segments.items() if one.entered}
     return entered or ({first: 1} if first else {})
@@ -86,7 +87,7 @@ def homes(segments: Mapping[str, Segment], first: str) -> dict[str, int]:
 def balance(
     segments: Mapping[str, Segment], home: Mapping[str, int], token: int, routes: Routes
 ) -> dict[str, int]:
-    """Delivered less expected on each segment, where that is not 0."""
+    """Subtract expected from delivered copies on each segment. Segments where that is 0 are left out."""
     wanted: dict[str, int] = defaultdict(int)
     for name, count in home.items():
         for reached in routes.get((name, token), ()):
@@ -97,8 +98,8 @@ def balance(
 
 
 class Evidence:
-    """What one hub `held` of frames missing on a segment (`heard`: where a bridge had put them), `put`
-    there, and `passed` onto wires."""
+    """Counts of one hub, of frames missing on a segment: `held` by it (`heard` of these from where a bridge
+    had put them), `put` there, and `passed` onto wires."""
 
     def __init__(self) -> None:
         self.held = self.heard = self.put = self.passed = 0
@@ -131,9 +132,9 @@ def surplus(target: str, count: int, found: Mapping[Hub, Evidence], is_home: boo
 
 
 def losses(target: str, lost: int, found: Mapping[Hub, Evidence], paths: Paths) -> list[Fault]:
-    """How much of a loss is whose, in this order: what a carrier of the segment held and did not put; what
-    was sent towards the carriers and did not come; what no bridge took; the rest was lost before (and is
-    told there)."""
+    """Share out a loss, in this order: frames that a carrier of the segment held and did not put; frames sent
+    towards the carriers that did not arrive; frames that no bridge took. The rest was lost upstream, and is
+    reported there."""
     carriers = {hub: one for hub, one in found.items() if (hub, target) in paths.carriers}
     bridges = {hub: one for hub, one in found.items() if hub[1].startswith(BRIDGE)}
     heard_by_others = any(one.heard for hub, one in bridges.items() if hub not in carriers)
@@ -162,7 +163,7 @@ def losses(target: str, lost: int, found: Mapping[Hub, Evidence], paths: Paths) 
 def explain(
     seen: Iterable[Seen], first: str, token: int, routes: Routes, paths: Paths
 ) -> tuple[int, list[Fault]]:
-    """How many frames entered, and what went wrong with them."""
+    """Count the frames that entered, and find what went wrong with them."""
     seen = list(seen)
     segments = by_segment(seen)
     home = homes(segments, first)

@@ -1,8 +1,8 @@
-"""Service gaps and takeovers, from the traffic alone: who puts frames onto a segment, and since when
-nobody does.
+"""Service gaps and takeovers, from the traffic alone: which gateway puts frames onto a segment, and when none
+does.
 
-Bridges of one name on several gateways are candidates for one service (DESIGN section 6), so a service is
-a bridge's name, a segment, and the first token of what it carries.
+Bridges of one name on several gateways are candidates for one service (docs/failover.md), so a service is a
+bridge's name, a segment, and the first token of its frames.
 """
 
 from typing import TYPE_CHECKING, Final
@@ -21,8 +21,8 @@ _EVENT: Final = ("bus", "hub", "token", "from", "to", "start_ns", "end_ns", "gap
 
 
 def activity(rows: "DataFrame", token: "Column") -> "DataFrame":
-    """How many frames each hub received from and put onto each segment in each bin of time; first and
-    last."""
+    """Count the frames that each hub received from and put onto each segment in each bin, with first and last
+    time."""
     return (
         frames(rows)
         .withColumn("token", token)
@@ -45,12 +45,12 @@ def service(active: "DataFrame") -> "DataFrame":
 
 
 def heard(active: "DataFrame") -> "DataFrame":
-    """Frames received, by segment and bin: the most that one hub heard."""
+    """Count the frames received by segment and bin: those of the hub that heard most."""
     return active.where(received()).groupBy("bus", "token", "bin").agg(F.max("n").alias("n"))
 
 
 def runs(served: "DataFrame", gap_ms: int) -> "DataFrame":
-    """Each gateway's unbroken times of service: it put something at least every `gap_ms`."""
+    """Find each gateway's unbroken times of service, in which it put something at least every `gap_ms`."""
     own = Window.partitionBy("bus", "hub", "token", "gateway").orderBy("bin")
     pause = is_pause(F.col("start_ns") - F.lag("end_ns").over(own), gap_ms)
     numbered = served.withColumn("new", F.coalesce(pause.cast("int"), F.lit(0))).withColumn(
@@ -62,7 +62,7 @@ def runs(served: "DataFrame", gap_ms: int) -> "DataFrame":
 
 
 def breaks(run: "DataFrame", came: "DataFrame", gap_ms: int) -> "DataFrame":
-    """Where a service paused for `gap_ms`, or went to another gateway; to the end of the capture, if it
+    """Find where a service paused for `gap_ms`, or went to another gateway; to the end of the capture if it
     stayed away.
 
     Gateways that serve side by side, as on a trunk which all share, do not take over from each other.
@@ -95,8 +95,8 @@ def breaks(run: "DataFrame", came: "DataFrame", gap_ms: int) -> "DataFrame":
 
 
 def proven(found: "DataFrame", came: "DataFrame") -> "DataFrame":
-    """`found` with `meanwhile`: frames that came on the busiest other segment, less those that the
-    segment itself brought (they were not for it). Quiet times are left out."""
+    """Leave out quiet times. `meanwhile` counts frames on the busiest other segment, less those that the
+    segment itself brought (they were not for it)."""
     other = came.select(F.col("bus").alias("other"), F.col("token").alias("its"), "bin", "n")
     inside = (F.col("its") == F.col("token")) & is_whole_bin(*map(F.col, ("bin", "start_ns", "end_ns")))
     keys = ["bus", "hub", "token", "start_ns", "end_ns"]
@@ -117,7 +117,7 @@ def proven(found: "DataFrame", came: "DataFrame") -> "DataFrame":
 
 
 def failovers(rows: "DataFrame", by_pattern: bool = True, gap_ms: int = GAP_MS) -> "DataFrame":
-    """Takeovers (`from` is not `to`) and service gaps (`to` is null: nobody came), in order of time."""
+    """Find takeovers (`from` is not `to`) and service gaps (`to` is null: nobody came), in order of time."""
     token = first_token() if by_pattern else F.lit(-1).cast("bigint")
     active = cached(activity(rows, token))
     came = heard(active)

@@ -15,7 +15,7 @@ _TYPES: Final = {int: "int64", str: "string", float: "float64", bool: "bool_"}
 
 
 def frames(rows: "DataFrame") -> "DataFrame":
-    """Only rows that are a frame that passed."""
+    """Select the rows that are a frame that passed."""
     return rows.where(F.col("kind") == Kind.FRAME.value)
 
 
@@ -32,29 +32,29 @@ def on_bridge() -> "Column":
 
 
 def bins(width_ns: int) -> "Column":
-    """The number of the time window of `width_ns` in which a row was recorded."""
+    """Number the time windows of `width_ns` by the time of a row."""
     return F.expr(f"ts_ns div {width_ns}")
 
 
 def content() -> "Column":
-    """64 bits of what a frame says: its type, tokens and payload."""
+    """Hash a frame's type, tokens and payload to 64 bits."""
     return F.xxhash64("type", "tokens", "payload")
 
 
 def envelope() -> "Column":
-    """The envelope's (origin, sequence) in 64 bits; null without one."""
+    """Join the envelope's (origin, sequence) to 64 bits; null without one."""
     return F.shiftleft(F.col("origin"), 32).bitwiseOR(F.col("seq"))
 
 
 def first_token() -> "Column":
-    """-1 where a frame has no token."""
+    """The first token of a frame, -1 if it has none."""
     return F.coalesce(F.try_element_at("tokens", F.lit(1)), F.lit(-1))
 
 
 def local_table(
     spark: "SparkSession", columns: dict[str, type], rows: Sequence[Sequence[Any]]
 ) -> "DataFrame":
-    """A small table from values, by way of Arrow: no Python worker, and the same over Connect."""
+    """Make a small table of values, by way of Arrow: without a Python worker, and the same over Connect."""
     import pyarrow as pa
 
     if not rows:  # the optimizer sees that it is empty, and leaves out what is joined with it

@@ -1,6 +1,7 @@
-"""Times in which nobody at all put anything onto a segment although frames came on others.
+"""Gaps: times in which nobody put anything onto a segment although frames came on others.
 
-Two narrow passes: the pauses of each segment, a few, are collected; then what came meanwhile is counted.
+Two narrow passes: the pauses of each segment, a few, are collected; then frames that came meanwhile are
+counted.
 """
 
 from collections import defaultdict
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Pause(NamedTuple):
-    """Nobody put anything onto `segment` after `start_ns` and before `end_ns`."""
+    """A time in which nobody put anything onto `segment`: after `start_ns` and before `end_ns`."""
 
     segment: str
     start_ns: int
@@ -27,15 +28,15 @@ class Pause(NamedTuple):
 
 
 class Traffic:
-    """The traffic of a segment: frames that bridges `put` there and the time of the last one, and those that
-    the hub that heard most heard."""
+    """The traffic of a segment: frames that bridges `put` there, the time of the last one, and frames that
+    the busiest hub heard."""
 
     def __init__(self) -> None:
         self.put = self.brought = self.last_ns = 0
 
 
 def traffic(taken: "Iterable[Row]") -> dict[str, Traffic]:
-    """From the rows of `pipeline.analysis.inventory.take`."""
+    """Sum up the traffic of each segment, from the rows of `pipeline.analysis.inventory.take`."""
     found: dict[str, Traffic] = defaultdict(Traffic)
     brought: dict[tuple[str, str, str], int] = defaultdict(int)
     for row in taken:
@@ -52,7 +53,7 @@ def traffic(taken: "Iterable[Row]") -> dict[str, Traffic]:
 
 
 def pauses(rows: "DataFrame", segments: Iterable[str], gap_ms: int = GAP_MS) -> "DataFrame":
-    """Of these `segments`: where nobody put anything for `gap_ms`, and then somebody did."""
+    """Find the pauses of these `segments` that are longer than `gap_ms` and ended."""
     put = frames(rows).where(on_bridge() & sent() & F.col("bus").isin(sorted(segments)))
     each = put.groupBy("bus", bins(BIN_NS).alias("bin")).agg(
         F.min("ts_ns").alias("end_ns"), F.max("ts_ns").alias("last_ns")
@@ -63,8 +64,8 @@ def pauses(rows: "DataFrame", segments: Iterable[str], gap_ms: int = GAP_MS) -> 
 
 
 def meanwhile(rows: "DataFrame", found: list[Pause]) -> "DataFrame":
-    """Frames that each segment (`bus`) brought within each pause (by its `number`): the most that one hub
-    heard."""
+    """Count the frames that each segment (`bus`) brought in each pause (by `number`): those of the hub that
+    heard most."""
     table = local_table(
         rows.sparkSession,
         {"number": int, "start_ns": int, "end_ns": int},
@@ -79,7 +80,7 @@ def meanwhile(rows: "DataFrame", found: list[Pause]) -> "DataFrame":
 
 
 def gaps(rows: "DataFrame", taken: "list[Row]", gap_ms: int = GAP_MS) -> list[Pause]:
-    """The pauses, to the end of the capture where nobody came back, in which frames were missed."""
+    """Find the pauses in which frames were missed; to the end of the capture if nobody came back."""
     seen = traffic(taken)
     served = {name: one for name, one in seen.items() if is_served(one.put, one.brought)}
     found = tails(taken, served, gap_ms)
@@ -94,7 +95,7 @@ def gaps(rows: "DataFrame", taken: "list[Row]", gap_ms: int = GAP_MS) -> list[Pa
 
 
 def tails(taken: "Iterable[Row]", served: Mapping[str, Traffic], gap_ms: int) -> list[Pause]:
-    """Segments onto which nobody put anything any more before the capture's end."""
+    """Find the pauses that last to the end of the capture."""
     times = [r.last_ns for r in taken if r.kind == Kind.FRAME and r.dir == Direction.RX]
     end_ns = max(times, default=0) // BIN_NS * BIN_NS
     return [

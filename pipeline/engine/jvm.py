@@ -28,7 +28,7 @@ _LOG4J: Final = Path(__file__).parent / "conf" / "log4j2.properties"
 
 
 def archive(java: Java) -> Path:
-    """The class archive for this Java and this Spark; whether or not it has been made."""
+    """The path of the class archive for this Java and this Spark, whether it has been made or not."""
     text = "\n".join([str(java.home), java.version, *map(str, needed())])
     return cache_directory() / f"spark-{hashlib.sha256(text.encode()).hexdigest()[:16]}.jsa"
 
@@ -39,8 +39,8 @@ class Jvm:
     def __init__(
         self, java: Java, memory: str, quick: bool = False, record: Path | None = None, managed: bool = False
     ) -> None:
-        """`quick`: compile fast rather than well (for short jobs). `record`: write a class archive at
-        exit. `managed`: see `pipeline.engine.jars.needed`. Raises `PipelineError` where there is no Spark."""
+        """`quick`: compile fast rather than well (for short jobs). `record`: write a class archive at exit.
+        `managed`: see `pipeline.engine.jars.needed`. Raises `PipelineError` if there is no Spark."""
         words = command(java, options(memory, managed), quick, record)
         self._directory = tempfile.TemporaryDirectory(prefix="buscoupler-spark-")
         self._info = Path(self._directory.name) / "gateway"
@@ -55,8 +55,8 @@ class Jvm:
             )  # fmt: skip
 
     def connect(self) -> str:
-        """Wait until it listens; pyspark finds it by the environment. "". Raises `PipelineError` with its
-        words."""
+        """Wait until it listens, and let pyspark find it by the environment. Returns "". Raises
+        `PipelineError` with the last line of its log."""
         deadline = time.monotonic() + _START_S
         while not (self._info.exists() and self._info.stat().st_size):
             if self.process.poll() is not None or time.monotonic() > deadline:
@@ -67,7 +67,7 @@ class Jvm:
         return ""
 
     def close(self) -> None:
-        """Let it end, which it does when nobody writes to it any more. Idempotent."""
+        """Close its input, which ends it. Idempotent."""
         _forget_gateway()
         os.environ.pop("PYSPARK_GATEWAY_PORT", None)
         os.environ.pop("PYSPARK_GATEWAY_SECRET", None)
@@ -81,7 +81,7 @@ class Jvm:
 
 
 def _forget_gateway() -> None:
-    """So that a later session in this process starts anew, and nothing calls the Java that is gone."""
+    """Reset pyspark: a later session in this process starts anew, and nothing calls the Java that is gone."""
     context = getattr(sys.modules.get("pyspark"), "SparkContext", None)
     gateway = getattr(context, "_gateway", None)
     if gateway is None:
@@ -94,13 +94,13 @@ def _forget_gateway() -> None:
 
 
 def options(memory: str, managed: bool = False) -> list[str]:
-    """Class path, memory and modules: what each Java of ours is started with."""
+    """Make the options of every Java of ours: class path, memory and modules."""
     words = ["-cp", class_path(managed), f"-Xmx{memory}", *MODULE_OPTIONS]
     return [*words, f"-Dlog4j2.configurationFile={_LOG4J.as_uri()}", "-XX:+UseParallelGC", "-Xshare:auto"]
 
 
 def command(java: Java, options: list[str], quick: bool, record: Path | None) -> list[str]:
-    """The words that start a gateway."""
+    """Make the command that starts a gateway."""
     words = [java.program, *options]
     if quick:
         words.append("-XX:TieredStopAtLevel=1")
@@ -121,6 +121,6 @@ def _address(info: bytes) -> tuple[int, str]:
 
 
 def last_words(log: Path) -> str:
-    """What Java said at last, for people."""
+    """Read the last line of a log."""
     lines = [line for line in log.read_text(errors="replace").splitlines() if line.strip()]
     return lines[-1] if lines else "it said nothing"

@@ -137,7 +137,7 @@ def _names(file: str, capture: OpenCapture) -> Callable[[set[int]], Names]:
 
 
 def collected(tables: Sequence[Table]) -> "Iterator[list[Row]]":
-    """Each table's rows, two at a time: one is planned while the other is worked out."""
+    """Collect each table's rows, two at a time: one is planned while the other is worked out."""
     with ThreadPoolExecutor(2) as pool:
         limited = [table.frame.limit(ROWS_MOST if table.rows is None else table.rows) for table in tables]
         yield from pool.map(lambda frame: frame.collect(), limited)

@@ -1,7 +1,7 @@
 """Sail for one command: a Connect server without Java that starts at once, in a process of its own.
 
-That process does not see pyspark: no job of ours has Python functions, and Sail 0.7 opens no session beside
-a pyspark of 4.3.
+It runs in a process without pyspark: no job of ours has Python functions, and Sail 0.7 opens no session
+beside a pyspark of 4.3.
 """
 
 import os
@@ -25,7 +25,7 @@ _UNITS: Final = {"k": 10, "m": 20, "g": 30, "t": 40}
 
 
 def installed() -> bool:
-    """Whether Sail is, and a client for it."""
+    """Whether Sail and a client for it are installed."""
     return all(find_spec(name) is not None for name in ("pysail", "pyspark", "grpc", "pandas"))
 
 
@@ -33,8 +33,8 @@ class Sail:
     """A server on loopback. `connect()` waits for it and gives its URL."""
 
     def __init__(self, memory: str) -> None:
-        """`memory`: as for Java, for example 4g. Raises `PipelineError` if it is no size, and where Sail is
-        not installed."""
+        """Start the server. `memory` is given as to Java, for example 4g. Raises `PipelineError` if it is no
+        size, or if Sail is not installed."""
         if not installed():
             raise PipelineError("Sail is not installed: pip install 'buscoupler[sail]'")
         most = size_bytes(memory)
@@ -49,7 +49,7 @@ class Sail:
             )  # fmt: skip
 
     def connect(self) -> str:
-        """Raises `PipelineError` with its last words, if it does not start."""
+        """Wait until it listens and return its URL. Raises `PipelineError` with the last line of its log."""
         out = self.process.stdout
         assert out is not None
         word = out.readline() if select.select([out], [], [], _START_S)[0] else b""
@@ -65,7 +65,8 @@ class Sail:
 
 
 def environment(memory_bytes: int, directory: str) -> dict[str, str]:
-    """Of the server: what queries may take before they spill or fail, where they write, errors only."""
+    """Make the server's environment: memory for queries before they spill or fail, a directory for files,
+    errors only."""
     settings = {
         "SAIL_RUNTIME__MEMORY_POOL__TYPE": "greedy",
         "SAIL_RUNTIME__MEMORY_POOL__GREEDY__MAX_SIZE": str(memory_bytes),
@@ -75,7 +76,7 @@ def environment(memory_bytes: int, directory: str) -> dict[str, str]:
 
 
 def size_bytes(memory: str) -> int:
-    """Of Java's notation: 512m, 4g. Raises `PipelineError`."""
+    """Parse a size in Java's notation: 512m, 4g. Raises `PipelineError`."""
     number, unit = memory[:-1], memory[-1:].lower()
     if number.isdigit() and unit in _UNITS:
         return int(number) << _UNITS[unit]
@@ -86,8 +87,8 @@ def size_bytes(memory: str) -> int:
 
 @contextmanager
 def ended_at_once() -> Iterator[None]:
-    """Let Ctrl-C end this process, and Sail with it: the client's threads may wait for ever for one another
-    after a KeyboardInterrupt."""
+    """Let Ctrl-C end this process, and Sail with it: after a KeyboardInterrupt the client's threads may wait
+    for ever for one another."""
     before = signal.signal(signal.SIGINT, signal.SIG_DFL)
     try:
         yield
@@ -96,8 +97,8 @@ def ended_at_once() -> Iterator[None]:
 
 
 def serve(directory: str) -> None:
-    """Tell the port on standard output; end with standard input, that is, with who started us, and remove
-    `directory`."""
+    """Print the port on standard output. When standard input closes, remove `directory` and exit, so that we
+    end with our parent."""
     sys.modules["pyspark"] = None  # type: ignore[assignment]
     from pysail.spark import SparkConnectServer
 

@@ -1,8 +1,8 @@
 """The Spark session, made in one place: on this machine by default, on a cluster or a Connect server on
-request. On this machine that is Spark, or Sail where it is installed (`choose`).
+request. On this machine that is Spark, or Sail if it is installed (`choose`).
 
-Only `spark.sql.*` is set once a session runs, and no job touches the context, the JVM or an RDD: so each
-of `python`, `--master spark://...`, `spark-submit` and `--remote sc://host:port` runs the same lines.
+Only `spark.sql.*` is set once a session runs, and no job touches the context, the JVM or an RDD: so each of
+`python`, `--master spark://...`, `spark-submit` and `--remote sc://host:port` runs the same lines.
 """
 
 import argparse
@@ -72,7 +72,7 @@ class Local(Protocol):
     """A process of ours that runs a session on this machine."""
 
     def connect(self) -> str:
-        """Wait until it listens. Its URL; "" where pyspark finds it by the environment."""
+        """Wait until it listens. Returns its URL; "" if pyspark finds it by the environment."""
 
     def close(self) -> None: ...
 
@@ -99,10 +99,11 @@ def memory_argument(parser: argparse.ArgumentParser) -> None:
 
 
 def choose(options: argparse.Namespace, able: bool, here: bool) -> bool:
-    """Whether Sail is taken: it is asked for; or installed, the job `able` to run there, the capture `here`
-    on this machine, and nothing else asked for.
+    """Decide whether to take Sail, and note it in `options`.
 
-    Raises `PipelineError` if it is asked for and the job is not able to.
+    It is taken if it is asked for; or if it is installed, the job `able` to run there, the capture `here` on
+    this machine, and nothing else asked for. Raises `PipelineError` if it is asked for and the job is not
+    able to.
     """
     asked = _remote(options)
     if asked == SAIL and not able:
@@ -114,8 +115,7 @@ def choose(options: argparse.Namespace, able: bool, here: bool) -> bool:
 
 
 def start(options: argparse.Namespace, quick: bool = False) -> Local | None:
-    """Start Java or Sail before it is needed, while the rest is prepared; None where another process has
-    it."""
+    """Start Java or Sail while the rest is prepared. None if another process has the engine."""
     if _remote(options) == SAIL:
         return Sail(options.memory)
     if _submitted() or _remote(options):
@@ -129,13 +129,14 @@ def _submitted() -> bool:
 
 
 def _remote(options: argparse.Namespace) -> str:
-    """The Connect server that is asked for, here or by the environment; "" if none is."""
+    """The Connect server that options or the environment ask for; "" if none."""
     return options.remote or ("" if options.master else os.environ.get("SPARK_REMOTE", ""))
 
 
 @contextmanager
 def session(options: argparse.Namespace, local: Local | None = None) -> Iterator["SparkSession"]:
-    """A session by `options` (see `arguments`), stopped at the end, and `local` (from `start`) with it."""
+    """Open a session by `options` (see `arguments`). At the end stop it, and `local` (from `start`) with
+    it."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else workers take python3 from the PATH
     try:
         spark = _made(options, local)
@@ -175,7 +176,7 @@ def _made(options: argparse.Namespace, local: Local | None) -> "SparkSession":
 
 
 def _import() -> None:
-    """What pyspark would import at its first call of Java otherwise, pandas too where there is one."""
+    """Import what pyspark would import at its first call of Java, and pandas if there is one."""
     import pyspark.sql.functions
     import pyspark.testing.utils  # noqa: F401
 
@@ -187,7 +188,7 @@ def _fault(error: Exception) -> str:
 
 
 def _release(spark: Any, remote: str) -> None:
-    """Leave nothing on the server, but the session itself where the URL names one: that one goes on."""
+    """Leave nothing on the server but a session that the URL names: that one goes on."""
     cache.release()
     spark.release_session_on_close = _SESSION_ID not in remote
 
@@ -208,9 +209,9 @@ def make(master: str | None, remote: str | None) -> "SparkSession":
 
 
 def reach(remote: str) -> None:
-    """Look whether somebody listens there: the client itself goes on asking for minutes, in silence.
+    """Check that somebody listens there: the client itself goes on asking for minutes, in silence.
 
-    Raises `PipelineError`. What is no sc:// address is left to the client, which knows others.
+    Raises `PipelineError`. An address other than sc:// is left to the client, which knows others.
     """
     address = urlsplit(remote)
     if address.scheme != "sc" or not address.hostname:

@@ -12,7 +12,8 @@ if TYPE_CHECKING:
 
 
 def is_remote(directory: str) -> bool:
-    """Whether only Spark can look into it: a cluster's own file system (hdfs://, s3a://)."""
+    """Whether the directory is on a cluster's own file system (hdfs://, s3a://), which only Spark can look
+    into."""
     return "://" in directory
 
 

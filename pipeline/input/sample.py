@@ -13,7 +13,7 @@ PAUSE: Final = range(20, 40)
 
 
 def write(directory: Path, frames: int = FRAMES) -> None:
-    """One gateway, one bridge, two segments; those in the pause and the last frame were lost."""
+    """Write one gateway with one bridge and two segments. Frames in the pause, and the last one, are lost."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

@@ -28,7 +28,8 @@ from pyspark.sql.datasource import (
 
 from bus.wire.envelope import split
 from bus.wire.frame import unpack
-from capture.pcapng import Packet, packets
+from capture.pcapng import Packet
+from capture.reader import read_pcapng
 from capture.schema import DDL_PARTITIONED, Kind
 from pipeline.errors import PipelineError
 
@@ -40,11 +41,11 @@ SENT: Final = "sent"  # file beside the checkpoint: the last batch whose frames 
 
 
 class Buscoupler(DataSource):
-    """Options for reading: path (a file, a directory or a pattern), gateway, from_ns, to_ns.
+    """The data source. Options for reading: path (a file, a directory or a pattern), gateway, from_ns, to_ns.
 
-    For writing: path or `to` (a bus's URL), pattern (a/b/c). Frames are the column `payload`, with the
-    column `tokens` as their pattern where there is one. When streaming, `checkpoint` (a directory) keeps
-    a batch that is repeated after a crash from going out twice.
+    For writing: path or `to` (a bus's URL), pattern (a/b/c). Frames are the column `payload`, with the column
+    `tokens` as their pattern if there is one. When streaming, `checkpoint` (a directory) keeps a batch that
+    is repeated after a crash from going out twice.
     """
 
     @classmethod
@@ -79,7 +80,7 @@ class Reader(DataSourceReader):
         self.begin, self.end = int(options.get("from_ns", 0)), int(options.get("to_ns", 1 << 63))
 
     def partitions(self) -> list[InputPartition]:
-        """A file each. Raises `PipelineError` if there is none."""
+        """Make a partition of each file. Raises `PipelineError` if there is none."""
         pattern = f"{self.path}/**/*.pcapng" if Path(self.path).is_dir() else self.path
         found = sorted(glob.glob(pattern, recursive=True))
         if not found:
@@ -87,18 +88,15 @@ class Reader(DataSourceReader):
         return [File(path) for path in found]
 
     def read(self, partition: InputPartition) -> Iterator[tuple[Any, ...]]:
-        path = getattr(partition, "path", None)
-        if path is None:
-            return
-        with open(path, "rb") as file:
-            for packet in packets(file):
-                here = self.gateway is None or packet.gateway == self.gateway
-                if here and self.begin <= packet.ts_ns < self.end:
-                    yield row(packet)
+        assert isinstance(partition, File)
+        for packet in read_pcapng(Path(partition.path)):
+            here = self.gateway is None or packet.gateway == self.gateway
+            if here and self.begin <= packet.ts_ns < self.end:
+                yield row(packet)
 
 
 def row(packet: Packet) -> tuple[Any, ...]:
-    """A packet as a row of the capture's schema, with no `contents` and with the partition columns."""
+    """Make a row of the capture's schema of a packet, with the partition columns and without `contents`."""
     head = (packet.ts_ns, packet.boot, packet.cap_seq, packet.kind, packet.hub, packet.bus, packet.peer)
     tail = (None, _day(packet.ts_ns), packet.gateway)
     if packet.kind != Kind.FRAME:
@@ -117,7 +115,7 @@ def row(packet: Packet) -> tuple[Any, ...]:
 
 
 def _parts(message: bytes) -> tuple[Any, ...]:
-    """origin, seq, hops, type, tokens, payload."""
+    """Split a message into origin, seq, hops, type, tokens, payload."""
     found = split(message)
     if found is None:
         return (None, None, None, None, None, message)
@@ -132,14 +130,15 @@ def _day(ts_ns: int) -> date:
 
 
 class Frames(WriterCommitMessage):
-    """What one partition wants sent: (pattern, data) each; None is the pattern of the option."""
+    """The frames that one partition sends: (pattern, data) each; None stands for the pattern of the
+    option."""
 
     def __init__(self, frames: "list[tuple[list[int] | None, bytes]]") -> None:
         self.frames = frames
 
 
 class _Sending:
-    """What both writers do: executors gather, the driver sends."""
+    """The part that both writers share: executors gather, the driver sends."""
 
     def __init__(self, options: dict[str, str]) -> None:
         self.url = options.get("to") or options.get("path") or ""
@@ -157,7 +156,8 @@ class _Sending:
         return Frames(found)
 
     def send(self, messages: "list[WriterCommitMessage | None]") -> None:
-        """Raises `LinkError` if the bus cannot be reached: the batch is then tried again."""
+        """Send the frames of a batch. Raises `LinkError` if the bus cannot be reached: the batch is then
+        tried again."""
         from bus.client.socket import Bus
         from bus.errors import LinkError
 
@@ -184,8 +184,8 @@ class StreamWriter(_Sending, DataSourceStreamWriter):
         return self.gather(iterator)
 
     def commit(self, messages: "list[WriterCommitMessage | None]", batchId: int) -> None:
-        """Once for each batch, however often Spark repeats it; a crash right between sending and noting it
-        down is the one case in which a batch goes out twice."""
+        """Send a batch once, however often Spark repeats it. It goes out twice only if we crash between
+        sending it and noting that down."""
         note = Path(self.checkpoint, SENT) if self.checkpoint else None
         if note and note.exists() and json.loads(note.read_text()) >= batchId:
             return

@@ -95,7 +95,7 @@ def _faults(parts: "Mapping[str, Sequence[Row]]") -> str:
 
 
 def _traffic(parts: "Mapping[str, Sequence[Row]]") -> str:
-    """Frames a second that each segment carries."""
+    """Plot the frames a second on each segment."""
     begin, seconds = _begin(parts), window_s(parts["capture"])
     series: dict[str, dict[float, float]] = defaultdict(lambda: defaultdict(float))
     for row in parts["windows"]:

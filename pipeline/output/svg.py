@@ -1,4 +1,4 @@
-"""Plots as SVG text, without a library: lines over time, bars, and what happened when."""
+"""Plots as SVG text, without a library: lines over time, bars, and spans of time."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ Points = Sequence[tuple[float, float]]
 
 
 def lines(series: Mapping[str, Points], unit: str) -> str:
-    """Named series over seconds; at most as many as there are colors, the rest is left to the table."""
+    """Draw named series over seconds. There are at most as many as colors; the rest is left to the table."""
     shown = dict(list(series.items())[: len(COLORS)])
     points = [point for line in shown.values() for point in line]
     if not points:
@@ -59,7 +59,7 @@ def _grid(top: float, right: float, width: float, height: float, unit: str) -> s
 
 
 def bars(values: Sequence[tuple[str, Sequence[float]]], parts: Sequence[str], unit: str) -> str:
-    """One bar a name, of parts that lie on each other from the left (percentiles: each the difference)."""
+    """Draw one bar a name, of parts side by side from the left (of percentiles: the differences)."""
     if not values:
         return ""
     most = ceiling(max(sum(numbers) for _, numbers in values))
@@ -93,7 +93,7 @@ def _legend(names: Sequence[str], y: int) -> str:
 
 
 def spans(rows: Mapping[str, Sequence[tuple[float, float, str]]], length: float) -> str:
-    """What happened when: for each name (start, end, word) in seconds; short ones are still seen."""
+    """Draw for each name its events (start, end, word) in seconds. Short ones are widened to be seen."""
     if not rows:
         return ""
     width = _WIDTH - _NAME - 20
@@ -119,7 +119,7 @@ def _svg(width: int, height: int, body: Sequence[str]) -> str:
 
 
 def ceiling(value: float) -> float:
-    """The next of 1, 2, 2.5, 5 or 10 times a power of ten."""
+    """Round up to 1, 2, 2.5, 5 or 10 times a power of ten."""
     if value <= 0:
         return 1.0
     power = 10.0 ** math.floor(math.log10(value))
@@ -127,7 +127,7 @@ def ceiling(value: float) -> float:
 
 
 def short(value: float) -> str:
-    """1234567 is 1.23M."""
+    """Shorten a number: 1234567 is 1.23M."""
     for limit, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if abs(value) >= limit:
             return f"{value / limit:.3g}{letter}"

@@ -8,7 +8,7 @@ from typing import Any
 
 
 def text(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """Columns under their names, numbers to the right; an empty table says so."""
+    """Print columns under their names, numbers to the right. An empty table says so."""
     cells = [[cell(name, value) for name, value in zip(columns, row, strict=True)] for row in rows]
     if not cells:
         return "  none"
@@ -27,12 +27,12 @@ _TIMES = {"ts_ns", "first_ns", "last_ns", "start_ns", "end_ns"}
 
 
 def head(name: str) -> str:
-    """A column's name; a time is shown as such, and so without its unit."""
+    """The heading of a column. A time is shown as one, so without its unit."""
     return name.removesuffix("_ns") if name in _TIMES else name
 
 
 def cell(name: str, value: Any) -> str:
-    """A value as text; columns that hold a time show it as one."""
+    """Show a value as text. Columns that hold a time show it as one."""
     if value is None:
         return "-"
     if name in _TIMES:
@@ -49,13 +49,13 @@ def _is_number(cell: str) -> bool:
 
 
 def clock(ts_ns: int) -> str:
-    """UTC, to the microsecond: what a float of seconds cannot tell exactly."""
+    """Show a time in UTC, to the microsecond, which a float of seconds cannot hold exactly."""
     moment = datetime.fromtimestamp(ts_ns // 1_000_000_000, UTC).strftime("%Y-%m-%d %H:%M:%S")
     return f"{moment}.{ts_ns // 1000 % 1_000_000:06d}"
 
 
 def printable(data: bytes) -> str:
-    """Text where it is text, else hex; at most 60 characters."""
+    """Show bytes as text if they are text, else in hex; at most 60 characters."""
     try:
         shown = data.decode()
     except UnicodeDecodeError:
@@ -66,7 +66,7 @@ def printable(data: bytes) -> str:
 
 
 class Progress:
-    """What is being done and since when, a line each; silent where nobody wants it."""
+    """The progress of a job, a line each with the seconds since the start; silent if `quiet`."""
 
     def __init__(self, quiet: bool) -> None:
         self.quiet, self.begin = quiet, time.monotonic()

@@ -1,7 +1,6 @@
 """`buscoupler capture` as a user runs it: record, export, replay."""
 
 import asyncio
-import io
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -10,28 +9,12 @@ from pathlib import Path
 import pytest
 
 from appliance.cli import main
-from appliance.probe.replay import together
 from bus.wire.batch import from_payloads
-from bus.wire.envelope import Envelope, wrap
-from bus.wire.frame import PUB, pack
-from capture.pcapng import Packet, Writer, packets
 from capture.reader import read
 from devices.raw import RawDevice
 from tests.bridges.support import until
+from tests.capture.capture_support import FRAMES, pcapng, row
 from tests.devices.tap.tap_support import member
-
-FRAMES = [pack(PUB, (1, n), b"%d" % n) for n in range(30)]
-STAMPED = [wrap(frame, Envelope(9, n)) for n, frame in enumerate(FRAMES)]
-
-
-def row(number: int, message: bytes, hub: str = "bus p", kind: int = 0, ts_ns: int = 0) -> Packet:
-    return Packet(10**18 + ts_ns, "gw", hub, "bus p", "peer", 0, kind, 0, 3, number, 1, message)
-
-
-def pcapng(path: Path, rows: list[Packet]) -> Path:
-    writer = Writer()
-    path.write_bytes(writer.head() + b"".join(map(writer.blocks, rows)))
-    return path
 
 
 @asynccontextmanager
@@ -78,32 +61,6 @@ async def test_a_bus_is_recorded_exported_and_put_back(tmp_path: Path, where: st
             assert (await run("replay", str(target), url, "--fast"))[0] == 0
             await until(lambda: len(ear.messages) >= len(frames))
             assert ear.messages == frames
-
-
-def test_pcapng_of_any_byte_order_and_with_a_torn_tail() -> None:
-    writer = Writer()
-    rows = [row(n, message) for n, message in enumerate([*STAMPED, b"", b"x"])]
-    data = writer.head() + b"".join(map(writer.blocks, rows))
-    assert list(packets(io.BytesIO(data))) == rows
-    for cut in (1, 5, 30):
-        assert list(packets(io.BytesIO(data[:-cut]))) == rows[:-1]
-
-
-def test_envelopes_are_taken_off_unless_they_are_wanted() -> None:
-    rows = [row(n, message) for n, message in enumerate(STAMPED)]
-    assert [m for _, messages in together(iter(rows), 1, False) for m in messages] == FRAMES
-    assert [m for _, messages in together(iter(rows), 1, True) for m in messages] == STAMPED
-
-
-def test_the_pauses_are_kept() -> None:
-    rows = [row(n, b"%d" % n, ts_ns=ts) for n, ts in enumerate([0, 900_000, 1_100_000, 50_000_000])]
-    found = list(together(iter(rows), 1.0))
-    assert [(ts - 10**18, messages) for ts, messages in found] == [
-        (0, [b"0", b"1"]),
-        (1_100_000, [b"2"]),
-        (50_000_000, [b"3"]),
-    ]
-    assert len(list(together(iter(rows), 100.0))) == 1
 
 
 @pytest.mark.parametrize(
