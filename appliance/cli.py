@@ -1,4 +1,4 @@
-"""The command line: one table of commands, each in its own module, imported when it is used."""
+"""The command line: a table of commands. Each command has its own module, imported when it is used."""
 
 import argparse
 import logging
@@ -12,33 +12,33 @@ COMMANDS = {
     "run": ("appliance.commands.run", "run a gateway's part of a topology"),
     "check": ("appliance.commands.check", "find what is wrong with a topology, before it starts"),
     "show": ("appliance.commands.show", "draw a topology"),
-    "demo": ("appliance.commands.demo", "the whole thing, with no hardware and no root"),
-    "device": ("appliance.commands.device", "a raw device: joins everyone who connects, in one line"),
-    "broker": ("appliance.commands.broker", "a TMQ broker: clients publish and subscribe by pattern"),
+    "demo": ("appliance.commands.demo", "run buses, media and a bridge, without hardware and root"),
+    "device": ("appliance.commands.device", "run a raw device: a bus for all who connect, in one line"),
+    "broker": ("appliance.commands.broker", "run a TMQ broker: clients publish and subscribe by pattern"),
     "send": ("appliance.commands.send", "send messages to a bus or any medium"),
-    "recv": ("appliance.commands.recv", "show what comes from a bus or any medium"),
-    "capture": ("appliance.commands.capture", "record any bus or medium; captures as pcapng, or put back"),
-    "traffic": ("appliance.commands.traffic", "paced, numbered test traffic to any of these"),
-    "top": ("appliance.commands.top", "what running gateways do now"),
-    "tokens": ("appliance.commands.tokens", "the tokens of names, and names that share one"),
+    "recv": ("appliance.commands.recv", "show the messages of a bus or any medium"),
+    "capture": ("appliance.commands.capture", "record a bus or medium; export captures, or send them again"),
+    "traffic": ("appliance.commands.traffic", "send numbered test traffic at a given rate"),
+    "top": ("appliance.commands.top", "show what running gateways do now"),
+    "tokens": ("appliance.commands.tokens", "show the tokens of names, and names that share one"),
     "pipeline": ("appliance.commands.pipeline", "all jobs on captures: also tokens, watch, serve"),
 }
 
 
-# library -> extra of this distribution that brings it; links name their own when they open
+# library -> the extra of this distribution that installs it; links name theirs when they open
 EXTRAS = {"psutil": "demo", "rich": "demo", "pyspark": "pipeline", "pyarrow": "pipeline"}
 
 
 def missing(error: ModuleNotFoundError) -> str:
-    """What to install. Raises `error` again if it is no library of an extra: then it is our mistake."""
+    """Return what to install. Raises `error` again if no extra has the library: then it is our defect."""
     extra = EXTRAS.get((error.name or "").partition(".")[0])
     if extra is None:
         raise error
-    return f"this needs the package {error.name}: pip install 'buscoupler[{extra}]'"
+    return f"this command needs the package {error.name}: run pip install 'buscoupler[{extra}]'"
 
 
 class Version(argparse.Action):
-    """Looks the version up only when asked: that takes longer than all other imports."""
+    """An option that looks the version up only on demand: this takes longer than all other imports."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
         from importlib.metadata import version
@@ -48,7 +48,7 @@ class Version(argparse.Action):
 
 
 def commands(selected: str | None = None) -> dict[str, tuple[str, str]]:
-    """All commands, with the jobs that are some; without these if another one is selected."""
+    """Return all commands with those of jobs, but without the latter if another command is selected."""
     if selected in COMMANDS:
         return COMMANDS
     from pipeline import jobs
@@ -58,10 +58,10 @@ def commands(selected: str | None = None) -> dict[str, tuple[str, str]]:
 
 
 def parser(selected: str | None = None) -> argparse.ArgumentParser:
-    """The parser; only the selected command's module is imported, so that others cost nothing."""
+    """Return the parser. Import only the selected command's module, so that the others take no time."""
     top = argparse.ArgumentParser(prog="buscoupler", description="A bus and bridge appliance for gateways.")
-    top.add_argument("--version", action=Version, nargs=0, help="show the version, and nothing else")
-    top.add_argument("-v", "--verbose", action="store_true", help="also log what is normal")
+    top.add_argument("--version", action=Version, nargs=0, help="show the version and exit")
+    top.add_argument("-v", "--verbose", action="store_true", help="also log normal events")
     parsers = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, (module, text) in commands(selected).items():
         sub = parsers.add_parser(name, help=text, description=text)
@@ -71,7 +71,7 @@ def parser(selected: str | None = None) -> argparse.ArgumentParser:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run one command. Exit status 0, 1 (it found a problem), 2 (wrong use)."""
+    """Run one command. Return the exit status: 0, 1 (a problem was found), 2 (wrong use)."""
     words = sys.argv[1:] if arguments is None else arguments
     selected = next((word for word in words if not word.startswith("-")), None)
     try:
@@ -87,6 +87,6 @@ def main(arguments: list[str] | None = None) -> int:
         return 1
     except KeyboardInterrupt:
         return 0
-    except BrokenPipeError:  # the reader of our output is gone: nobody is left to tell
+    except BrokenPipeError:  # nobody reads our output any more: end without a message
         sys.stderr.close()
         return 0

@@ -1,8 +1,8 @@
-"""Scapy layers: SP BUS, envelopes, TMQ frames, multicast datagrams, CAN transfers, and our captures.
+"""Scapy layers for SP BUS, envelopes, TMQ frames, multicast datagrams, CAN transfers, and captures.
 
 `from appliance.layers import *`, then `rdpcap("capture.pcapng")[0][TmqFrame].tokens`, or `sniff(...)`.
-Importing it binds captures to link type USER0. SP has no port of its own:
-`bind_layers(TCP, SpBus, dport=5555)`, and multicast neither: `bind_layers(UDP, TmqDatagram, dport=9943)`.
+Importing it binds captures to link type USER0. SP and multicast have no fixed port, so bind your own:
+`bind_layers(TCP, SpBus, dport=5555)`, `bind_layers(UDP, TmqDatagram, dport=9943)`.
 Needs scapy: pip install 'buscoupler[scapy]'.
 """
 
@@ -43,7 +43,7 @@ _CRC_BYTES = 4
 
 
 class TmqFrame(Packet):
-    """docs/wire/frame.md"""
+    """A TMQ frame (docs/wire/frame.md)."""
 
     name = "TMQ frame"
     fields_desc = [  # noqa: RUF012
@@ -59,7 +59,7 @@ class TmqFrame(Packet):
 
 
 class TmqEnvelope(Packet):
-    """docs/wire/envelope.md"""
+    """An envelope and its frame (docs/wire/envelope.md)."""
 
     name = "TMQ envelope"
     fields_desc = [  # noqa: RUF012
@@ -82,14 +82,14 @@ class TmqEnvelope(Packet):
 
 
 def message_class(data: bytes, **_: Any) -> Packet:
-    """One message at the start of `data`; what follows it is padding."""
+    """Parse one message at the start of `data`. The bytes after it are padding."""
     if is_enveloped(data):
         return TmqEnvelope(data)
     return TmqFrame(data) if len(data) >= FRAME_BYTES_MIN else Raw(data)
 
 
 class SpMessage(Packet):
-    """docs/wire/sp.md"""
+    """A message with its length, as in an SP stream (docs/wire/sp.md)."""
 
     name = "SP message"
     fields_desc = [  # noqa: RUF012
@@ -107,7 +107,7 @@ def _sp_class(packet: Packet, known: list[Any], last: Packet | None, rest: bytes
 
 
 class SpBus(Packet):
-    """A piece of an SP stream that begins with a handshake or a message: use scapy's TCPSession."""
+    """A piece of an SP stream that begins with a handshake or a message, as scapy's TCPSession gives it."""
 
     name = "SP BUS"
     fields_desc = [  # noqa: RUF012
@@ -117,7 +117,7 @@ class SpBus(Packet):
 
 
 class TmqDatagram(Packet):
-    """docs/wire/multicast.md; of fragments the envelope and the bytes behind it."""
+    """A multicast datagram (docs/wire/multicast.md). A fragment is an envelope and the bytes after it."""
 
     name = "TMQ multicast"
     fields_desc = [  # noqa: RUF012
@@ -132,7 +132,7 @@ class TmqDatagram(Packet):
 
 
 class BuscouplerCapture(Packet):
-    """docs/capture.md"""
+    """The header of a packet in our pcapng captures (docs/capture.md)."""
 
     name = "Buscoupler capture"
     fields_desc = [  # noqa: RUF012
@@ -158,7 +158,7 @@ conf.l2types.register(LINKTYPE_USER0, BuscouplerCapture)
 def transfers(
     frames: Iterable[Packet], subject: int = SUBJECT_DEFAULT
 ) -> Iterator[tuple[float, int, Packet]]:
-    """The messages in CAN frames (scapy's `CAN` and `CANFD`): when, from which node, and what."""
+    """Reassemble messages from CAN frames (`CAN`, `CANFD` of scapy). Yield time (s), node and message."""
     reassembler = Reassembler(subject)
     for frame in frames:
         if CAN not in frame and CANFD not in frame:

@@ -1,1 +1,1 @@
-"""The commands, a module each: `arguments(parser)` and `run(options)`."""
+"""The commands. Each module has `arguments(parser)` and `run(options)`, which returns the exit status."""

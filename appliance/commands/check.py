@@ -1,4 +1,4 @@
-"""`buscoupler check FILE...`: every finding on a topology, before anything starts."""
+"""`buscoupler check FILE...`: print every finding about a topology, before anything starts."""
 
 import argparse
 import json
@@ -10,11 +10,11 @@ from topologies.loader import load
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("files", nargs="+", metavar="FILE", help="topologies")
-    parser.add_argument("--json", action="store_true", help="one list of findings, for programs")
+    parser.add_argument("--json", action="store_true", help="print the findings as one JSON list")
 
 
 def findings_of(file: str) -> list[Finding]:
-    """Errors and warnings of one file."""
+    """Return the errors and warnings of one file."""
     try:
         return check(load(file))
     except InvalidTopology as error:

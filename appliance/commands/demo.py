@@ -1,4 +1,4 @@
-"""`buscoupler demo`: start the scene, let everyone talk, show the table, and balance the ledger."""
+"""`buscoupler demo`: start the scene, let all members send, show the table, and check the ledgers."""
 
 import argparse
 import asyncio
@@ -24,13 +24,16 @@ LOOK_S = 0.1
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--seconds", type=above_zero, default=8.0, metavar="S", help="how long to send")
+    parser.add_argument("--seconds", type=above_zero, default=8.0, metavar="S", help="send for S seconds (8)")
     parser.add_argument(
-        "--capture", type=Path, metavar="DIR", help="record there what all parts move (a new one in /tmp)"
+        "--capture",
+        type=Path,
+        metavar="DIR",
+        help="record all traffic in DIR (default: a new directory in /tmp)",
     )
     parser.add_argument("--no-capture", action="store_true", help="record nothing")
     parser.add_argument(
-        "--rate", type=above_zero, default=50.0, metavar="N", help="frames a second, each sender"
+        "--rate", type=above_zero, default=50.0, metavar="N", help="frames a second from each sender (50)"
     )
 
 
@@ -40,14 +43,14 @@ def run(options: argparse.Namespace) -> int:
 
 
 def new_capture() -> Path | None:
-    """A directory that stays; None without the package that writes captures."""
+    """Make a directory that remains. Return None if the package that writes captures is missing."""
     if find_spec("pyarrow") is None:
         return None
     return Path(tempfile.mkdtemp(prefix="buscoupler-demo-"))
 
 
 async def play(seconds: float, rate: float, console: Console, capture: Path | None = None) -> int:
-    """The whole demo. Returns 0 if every frame arrived everywhere once, 1 if not."""
+    """Run the whole demo. Return 0 if every frame arrived everywhere exactly once, else 1."""
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
@@ -64,21 +67,21 @@ async def play(seconds: float, rate: float, console: Console, capture: Path | No
         status = conclude(scene, ledgers, failed, console)
     if capture is not None:
         console.print(
-            f"What passed is in {capture}; look into it with: buscoupler audit {capture}", soft_wrap=True
+            f"The traffic is in {capture}; check it with: buscoupler audit {capture}", soft_wrap=True
         )
     return status
 
 
 def introduce(scene: Scene, console: Console) -> None:
-    console.print("Two TCP buses, a serial line and a CAN bus, each part in a process of its own:")
+    console.print("Two TCP buses, a serial line and a CAN bus; each bus and the bridge is a process:")
     console.print(f"  plant {scene.plant}, office {scene.office}, serial line {scene.line.a}")
     console.print(f"  CAN {scene.can['interface']} {scene.can['channel']} {scene.can['options'] or ''}")
     if not scene.foreign:
-        console.print("  (nanocat and nngcat are not installed: no foreign peers listen this time)")
+        console.print("  (nanocat and nngcat are not installed: the demo runs without foreign peers)")
 
 
 def all_joined(scene: Scene) -> bool:
-    """Everyone greets until all have heard all others: then the segments are one bus."""
+    """Send all greetings. Return whether each member has heard all others: then the segments are one bus."""
     speakers = [member for member in scene.members if member.readings]
     for member in speakers:
         member.say(member.greeting())
@@ -86,28 +89,29 @@ def all_joined(scene: Scene) -> bool:
 
 
 async def talk(scene: Scene, seconds: float, rate: float, console: Console, stop: asyncio.Event) -> None:
-    """Send at the rate from all sides until time is up or Ctrl-C, then let the last frames arrive."""
+    """Send from all members until the time is over or Ctrl-C, then wait for the last frames."""
     loop = asyncio.get_running_loop()
-    begin, told = loop.time(), 0.0
+    begin, shown = loop.time(), 0.0
     with Live(table(scene.members), console=console, refresh_per_second=8) as live:
         while not stop.is_set() and (elapsed := loop.time() - begin) < seconds and not scene.failed():
             send_due(scene, int(elapsed * rate) + 1)
-            if elapsed - told >= LOOK_S:
+            if elapsed - shown >= LOOK_S:
                 live.update(table(scene.members))
-                told = elapsed
+                shown = elapsed
             await asyncio.sleep(min(0.01, 1 / rate))
         await until(lambda: not misses(scene.members), SETTLE_S)
         live.update(table(scene.members))
 
 
 def send_due(scene: Scene, due: int) -> None:
+    """Send from each member until it has sent `due` frames."""
     for member in scene.members:
         while member.readings and member.sent < due:
             member.say(member.frame())
 
 
 async def until(condition: Callable[[], object], limit_s: float) -> bool:
-    """Look now and then; whether the condition came true in time."""
+    """Poll the condition for `limit_s` seconds. Return whether it became true."""
     deadline = asyncio.get_running_loop().time() + limit_s
     while not condition():
         if asyncio.get_running_loop().time() > deadline:
@@ -123,8 +127,9 @@ def conclude(scene: Scene, ledgers: dict[str, str], failed: str | None, console:
     sent = sum(member.sent for member in scene.members)
     wrong = misses(scene.members)
     if not sent:
-        wrong = ["nothing was sent: " + (f"{failed} ended" if failed else "not everyone joined in time")]
-    wrong += [f"{part}: its ledger does not balance" for part, text in ledgers.items() if "NOT" in text]
+        cause = f"the process of {failed} ended" if failed else f"not all members joined within {JOIN_S:g} s"
+        wrong = [f"nothing was sent: {cause}"]
+    wrong += [f"{part}: the ledger does not balance" for part, text in ledgers.items() if "NOT" in text]
     for line in wrong:
         console.print(f"[red]{line}[/red]")
     if wrong:
@@ -132,6 +137,6 @@ def conclude(scene: Scene, ledgers: dict[str, str], failed: str | None, console:
     received = sum(sum(member.received.values()) for member in scene.members)
     if not wrong:
         console.print(
-            f"The ledger balances: {sent} frames sent, {received} received, each by all others once."
+            f"The ledger balances: {sent} frames sent, {received} received; each reached all others once."
         )
     return int(bool(wrong))

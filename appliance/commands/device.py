@@ -1,4 +1,4 @@
-"""`buscoupler device URL...`: the raw device."""
+"""`buscoupler device URL...`: run a raw device."""
 
 import argparse
 import sys
@@ -18,7 +18,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     if not options.listen and not options.dial:
-        print("buscoupler device: give at least one URL to listen on, or --dial URL", file=sys.stderr)
+        print(
+            "buscoupler device: no address: give at least one URL to listen on, or --dial URL",
+            file=sys.stderr,
+        )
         return 2
     device = RawDevice(options.listen, options.dial)
 

@@ -1,4 +1,4 @@
-"""`buscoupler recv ENDPOINT`: what comes from a bus, a serial line or a CAN bus, one message a line."""
+"""`buscoupler recv ENDPOINT`: print the messages of a bus or any medium, one a line."""
 
 import argparse
 import asyncio
@@ -26,23 +26,21 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     endpoint_arguments(parser)
     parser.add_argument(
         "--pattern", action="append", default=[], type=argument(names_in), metavar="PATTERN",
-        help="only frames that start with it, like fridge/temp (repeatable)",
+        help="show only frames that start with it, like fridge/temp (repeatable)",
     )  # fmt: skip
     parser.add_argument("--count", type=int, metavar="N", help="stop after N messages")
     parser.add_argument(
         "--timeout",
         type=above_zero,
         metavar="S",
-        help="stop after S seconds; 1 if --count is not reached by then",
+        help="stop after S seconds; exit with 1 if --count was not reached",
     )
     parser.add_argument("--names", type=argument(read_names), default=[], metavar="FILE|A,B,C",
-                        help="names to show instead of tokens: a file, one a line, or a list")  # fmt: skip
-    parser.add_argument("--gaps", action="store_true", help="check the sequence numbers of `traffic`")
+                        help="show these names instead of tokens: a file, one a line, or a list")  # fmt: skip
+    parser.add_argument("--gaps", action="store_true", help="check the sequence numbers that `traffic` sends")
     how = parser.add_mutually_exclusive_group()
-    how.add_argument("--json", action="store_true", help="one object a line")
-    how.add_argument(
-        "--raw", action="store_true", help="the messages' bytes as they are, a newline after each"
-    )
+    how.add_argument("--json", action="store_true", help="print one JSON object a line")
+    how.add_argument("--raw", action="store_true", help="print the bytes unchanged, a newline after each")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -50,14 +48,14 @@ def run(options: argparse.Namespace) -> int:
 
 
 async def recv(options: argparse.Namespace) -> int:
-    """0, or 1 if the time was up before `count` messages (or any at all), or `--gaps` found some."""
+    """Print messages. Return 0, or 1 if too few came before the timeout, or `--gaps` found gaps."""
     wanted = _wanted(options)
     show, sequences = _show(options), Sequences()
     async with Station(link_of(options), announce=options.listen) as station:
         got = await _hear(station, options, wanted, show, sequences)
     rejected = station.leaf.totals().rejected
     if rejected:
-        log.info("%s: not messages: %s", station.link.name, reasons(rejected))
+        log.info("%s: rejected messages: %s", station.link.name, reasons(rejected))
     gaps = _report(sequences) if options.gaps else 0
     if not station.stops and got < (options.count or 1):
         text = f"{station.link.name}: {got} messages within {options.timeout:g} s"
@@ -73,7 +71,7 @@ async def _hear(
     show: Callable[[list[bytes]], None],
     sequences: Sequences,
 ) -> int:
-    """Shows what comes until it is enough; how many messages that were."""
+    """Show messages until `--count` or the timeout is reached. Return how many were shown."""
     heard, got = station.leaf.heard, 0
     loop = asyncio.get_running_loop()
     end_s = loop.time() + (inf if options.timeout is None else options.timeout)

@@ -1,4 +1,4 @@
-"""`buscoupler run FILE`: a gateway's part of a topology, in one process or `--only` some of it."""
+"""`buscoupler run FILE`: run a gateway's part of a topology in one process, or `--only` some of it."""
 
 import argparse
 import asyncio
@@ -20,12 +20,15 @@ log = logging.getLogger("buscoupler")
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", help="the topology")
-    parser.add_argument("--gateway", metavar="NAME", help="which gateway this is, if there are several")
+    parser.add_argument("--gateway", metavar="NAME", help="the name of this gateway, if the file has several")
     parser.add_argument(
-        "--only", action="append", default=[], metavar="NAME", help="run just this bus or bridge (repeatable)"
+        "--only", action="append", default=[], metavar="NAME", help="run only this bus or bridge (repeatable)"
     )
     parser.add_argument(
-        "--run-directory", type=Path, metavar="DIR", help="where parts of one gateway meet (local sockets)"
+        "--run-directory",
+        type=Path,
+        metavar="DIR",
+        help="directory of the local sockets by which parts of one gateway connect",
     )
 
 
@@ -52,7 +55,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 class Attended:
-    """An appliance and its status socket; without the socket it runs all the same."""
+    """An appliance and its status socket. It also runs if the socket cannot be opened."""
 
     def __init__(self, appliance: Appliance, path: Path) -> None:
         self._appliance = appliance
@@ -67,7 +70,9 @@ class Attended:
         try:
             await self._status.open()
         except OSError as error:
-            log.warning("no status for `top`: %s", error)
+            log.warning(
+                "cannot open the status socket: %s; `buscoupler top` will not show this gateway", error
+            )
 
     def close(self) -> None:
         self._status.close()
@@ -75,7 +80,7 @@ class Attended:
 
 
 def checked(file: str) -> Topology:
-    """A topology that `check` has no error for. Raises `InvalidTopology`."""
+    """Load and check a topology; log its warnings. Raises `InvalidTopology` if it has errors."""
     from topologies.checker import check
 
     topology = load(file)
@@ -90,22 +95,24 @@ def checked(file: str) -> Topology:
 
 def sole_gateway(topology: Topology) -> str:
     if len(topology.gateways) > 1:
-        raise TopologyError(f"which gateway is this? give --gateway: {', '.join(topology.gateways)}")
+        raise TopologyError(
+            f"the topology has several gateways: choose one with --gateway: {', '.join(topology.gateways)}"
+        )
     return next(iter(topology.gateways))
 
 
 def sockets_directory(given: Path | None, name: str, gateway: str) -> Path:
-    """A directory of this user's only, made if need be: who can write there can join the buses."""
+    """Make and return a directory that only this user can enter: who can write there can join the buses."""
     directory = given or runtime_directory() / name / gateway
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     return directory
 
 
 def reload(appliance: Appliance, file: str) -> None:
-    """SIGHUP: go over to what the file says now; keep what runs if the file is wrong."""
+    """Apply the file again (on SIGHUP). Keep everything running if the file has errors."""
     try:
         changed = appliance.change(checked(file))
     except TopologyError as error:
-        log.error("not re-read, going on as before:\n%s", error)
+        log.error("%s has errors and was not applied; the gateway goes on as before:\n%s", file, error)
     else:
-        log.warning("re-read %s: %s", file, ", ".join(changed) if changed else "nothing differs")
+        log.warning("%s was applied: %s", file, ", ".join(changed) if changed else "nothing differs")

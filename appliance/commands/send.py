@@ -1,4 +1,4 @@
-"""`buscoupler send ENDPOINT PATTERN`: messages from the command line, a file or a pipe to any link."""
+"""`buscoupler send ENDPOINT PATTERN`: send messages from the command line, a file or a pipe to any link."""
 
 import argparse
 import asyncio
@@ -20,7 +20,7 @@ from bus.wire.frame import PUB, pack
 
 _READ_BYTES = 65536
 _BATCH_MESSAGES = 512
-_BATCH_BYTES = 16 * 1024  # a device's whole queue is 64 KiB
+_BATCH_BYTES = 16 * 1024  # the whole queue of a device is 64 KiB
 _MESSAGE_BYTES_MAX = 1 << 20
 
 Encode = Callable[[bytes], bytes]
@@ -34,15 +34,21 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--data", metavar="TEXT", help="the data, as text (default: none)")
     what.add_argument("--hex", type=hex_bytes, metavar="HEX", help="the data, as hex digits")
-    what.add_argument("--file", metavar="FILE", help="one message a line of this file; - is standard input")
-    what.add_argument("--binary", type=argument(_content), metavar="FILE", help="the data: all of this file")
-    parser.add_argument(
-        "--type", type=argument(type_of), default=PUB, help="pub, pub+cache, ... (default pub)"
+    what.add_argument(
+        "--file", metavar="FILE", help="send each line of this file as a message; - is standard input"
     )
-    parser.add_argument("--raw", action="store_true", help="no frame: the bytes as they are (to a bus only)")
-    parser.add_argument("--count", type=int, metavar="N", help="send it N times")
+    what.add_argument(
+        "--binary", type=argument(_content), metavar="FILE", help="the data: the whole content of this file"
+    )
+    parser.add_argument("--type", type=argument(type_of), default=PUB, help="pub, pub+cache, ... (pub)")
+    parser.add_argument("--raw", action="store_true", help="send the bytes without a frame (to a bus only)")
+    parser.add_argument("--count", type=int, metavar="N", help="send the message N times")
     parser.add_argument(
-        "--timeout", type=above_zero, default=10.0, metavar="S", help="wait so long for a peer or device (10)"
+        "--timeout",
+        type=above_zero,
+        default=10.0,
+        metavar="S",
+        help="wait S seconds for a peer or device (10)",
     )
 
 
@@ -55,20 +61,24 @@ def run(options: argparse.Namespace) -> int:
 
 
 async def send(options: argparse.Namespace) -> int:
-    """0 if all was sent; 1 if nobody was there in time, or something was dropped."""
+    """Send, and return 0; or 1 if no peer was there in time, or a message was dropped."""
     encode = _encoder(options)
-    station = Station(link_of(options), options.endpoint.untold, options.listen)
+    station = Station(link_of(options), options.endpoint.uncounted, options.listen)
     batches = _batches(options, encode, min(_BATCH_BYTES, station.ahead_bytes))
     async with station:
         if not await station.peer(options.timeout):
-            return _complain(f"nobody there within {options.timeout:g} s", station)
+            return _complain(f"no peer or device within {options.timeout:g} s", station)
         async with aclosing(batches):
             late = await _say_all(station, batches, options.timeout)
         await station.drain(options.timeout)
     dropped = station.leaf.totals().dropped
     if dropped:
-        print(f"buscoupler send: {options.endpoint.word}: dropped: {reasons(dropped)}", file=sys.stderr)
-    return _complain(f"no room within {options.timeout:g} s", station) if late else int(bool(dropped))
+        print(
+            f"buscoupler send: {options.endpoint.word}: messages dropped: {reasons(dropped)}", file=sys.stderr
+        )
+    return (
+        _complain(f"its queue stayed full for {options.timeout:g} s", station) if late else int(bool(dropped))
+    )
 
 
 def _complain(text: str, station: Station) -> int:
@@ -79,41 +89,41 @@ def _complain(text: str, station: Station) -> int:
 
 
 async def _say_all(station: Station, batches: AsyncGenerator[list[bytes], None], timeout_s: float) -> bool:
-    """Whether there was no room in time for some of it."""
+    """Send the batches. Return whether it stopped because a queue stayed full for `timeout_s`."""
     async for batch in batches:
         if not await station.room(sum(map(cost, batch)), timeout_s):
             return True
         station.say(batch)
         if station.stops:
             return False
-        await asyncio.sleep(0)  # one turn of the loop: links read, and signals are heard
+        await asyncio.sleep(0)  # one turn of the loop: links read, and signals are handled
     return False
 
 
 def cost(message: bytes) -> int:
-    """Bytes that a message takes in a link's queue, at most."""
+    """Return the most bytes that a message takes in a link's queue."""
     return len(message) + MESSAGE_COST_BYTES
 
 
 def _encoder(options: argparse.Namespace) -> Encode:
     if not options.raw:
         if options.pattern is None:
-            options.fail("PATTERN is missing: like fridge/temp, or / for the empty one")
+            options.fail("PATTERN is missing: write one like fridge/temp, or / for the empty pattern")
         return partial(pack, options.type, options.pattern)
     if options.endpoint.kind != "bus":
-        options.fail("--raw is for a bus: serial lines and CAN carry frames only")
+        options.fail("--raw is for a bus: other media carry only frames")
     if options.pattern is not None:
-        options.fail("--raw sends bytes as they are, without a PATTERN")
+        options.fail("--raw sends bytes without a frame: leave PATTERN out")
     return bytes
 
 
 def _batches(
     options: argparse.Namespace, encode: Encode, limit_bytes: int
 ) -> AsyncGenerator[list[bytes], None]:
-    """What is to be sent, in lists that any link's queue can hold."""
+    """Return the messages to send, in lists that fit in any link's queue."""
     if options.file is not None:
         if options.count is not None:
-            options.fail("--count is for one message, --file has many")
+            options.fail("--count repeats one message, but --file has many: leave --count out")
         return _from_lines(_descriptor(options), encode, limit_bytes)
     if options.count is not None and options.count < 1:
         options.fail("--count must be at least 1")
@@ -162,12 +172,12 @@ def _encoded(encode: Encode, text: bytes, number: int) -> bytes:
 
 
 async def _lines(fd: int) -> AsyncGenerator[list[bytes], None]:
-    """Lines as they come, without their ends; the last may have none. Raises `FrameError` for a giant."""
+    """Yield lines as they arrive, without line ends. Raises `FrameError` for a line that is too long."""
     loop, rest = asyncio.get_running_loop(), b""
     while data := await _read(loop, fd):
         *lines, rest = (rest + data).split(b"\n")
         if len(rest) > _MESSAGE_BYTES_MAX:
-            raise FrameError(f"a line of more than {_MESSAGE_BYTES_MAX} bytes is no message")
+            raise FrameError(f"a line is longer than {_MESSAGE_BYTES_MAX} bytes, and cannot be a message")
         if lines:
             yield lines
     if rest:
@@ -175,7 +185,7 @@ async def _lines(fd: int) -> AsyncGenerator[list[bytes], None]:
 
 
 async def _read(loop: AbstractEventLoop, fd: int) -> bytes:
-    """What is there; waits on the loop where one can wait. Regular files never make us wait."""
+    """Read the next bytes; wait for them on the loop. A regular file is read at once."""
     ready: asyncio.Future[None] = loop.create_future()
     try:
         loop.add_reader(fd, _set, ready)
@@ -194,7 +204,7 @@ def _set(ready: "asyncio.Future[None]") -> None:
 
 
 def _cut(messages: Iterable[bytes], limit_bytes: int) -> Iterator[list[bytes]]:
-    """Lists of messages, each small enough for any queue; at least one message in each."""
+    """Yield lists of messages, at least one in each, that fit in any link's queue."""
     batch: list[bytes] = []
     size = 0
     for message in messages:

@@ -1,4 +1,4 @@
-"""`buscoupler show FILE`: a topology as a picture, in text or Mermaid."""
+"""`buscoupler show FILE`: print a topology as a picture, in text or Mermaid."""
 
 import argparse
 
@@ -7,7 +7,7 @@ from topologies.loader import load
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", help="the topology")
-    parser.add_argument("--format", choices=["text", "mermaid"], default="text")
+    parser.add_argument("--format", choices=["text", "mermaid"], default="text", help="of the picture (text)")
 
 
 def run(options: argparse.Namespace) -> int:

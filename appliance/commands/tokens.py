@@ -1,4 +1,4 @@
-"""`buscoupler tokens NAME...`: the token of each name, and names that share one."""
+"""`buscoupler tokens NAME...`: print the token of each name, and names that share one."""
 
 import argparse
 import json
@@ -14,11 +14,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(fail=parser.error)
     parser.add_argument(
         "names", nargs="*", type=argument(name_of), metavar="NAME",
-        help='a name; digits, or 0x and hex digits, are a token itself, and "7" in quotes is a name',
+        help='a name; digits, or 0x and hex digits, are a token, but in double quotes a name ("7")',
     )  # fmt: skip
     parser.add_argument("--file", type=argument(_names_in), default=[], metavar="FILE",
-                        help="one name a line, # begins a comment; - is standard input")  # fmt: skip
-    parser.add_argument("--json", action="store_true", help="one object, for programs")
+                        help="a file with one name a line and # comments; - is standard input")  # fmt: skip
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
 def _names_in(file: str) -> list[int | str]:
@@ -27,15 +27,15 @@ def _names_in(file: str) -> list[int | str]:
 
 
 def run(options: argparse.Namespace) -> int:
-    """0, or 1 if two different names have one token."""
+    """Print the tokens. Return 0, or 1 if two different names share a token."""
     names: list[int | str] = list(dict.fromkeys([*options.names, *options.file]))
     if not names:
-        options.fail("give at least one NAME, or --file FILE")
+        options.fail("there are no names: give at least one NAME, or --file FILE")
     found = collisions(names)
     put(_as_json(names, found) if options.json else _as_text(names))
     for number, shared in found.items():
         text = " and ".join(map(written, shared))
-        print(f"buscoupler tokens: {text} are all token {number}", file=sys.stderr)
+        print(f"buscoupler tokens: {text} share the token {number}: rename one", file=sys.stderr)
     return int(bool(found))
 
 

@@ -1,4 +1,4 @@
-"""`buscoupler top`: what running gateways do now: links, rates of each pipe, drops, and the latest events."""
+"""`buscoupler top`: show running gateways: links, rates of each pipe, drops, and the latest events."""
 
 import argparse
 import json
@@ -18,17 +18,24 @@ Status = dict[str, Any]
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--run-directory", type=Path, metavar="DIR", help="where the gateway was told to be")
-    parser.add_argument("--once", action="store_true", help="show it once, with totals instead of rates")
-    parser.add_argument("--json", action="store_true", help="one JSON document a process, once")
-    parser.add_argument("--seconds", type=above_zero, default=1.0, metavar="N", help="between two looks (1)")
+    parser.add_argument(
+        "--run-directory", type=Path, metavar="DIR", help="the --run-directory of the gateway"
+    )
+    parser.add_argument("--once", action="store_true", help="show once, with totals instead of rates")
+    parser.add_argument("--json", action="store_true", help="print one JSON document for each process, once")
+    parser.add_argument(
+        "--seconds", type=above_zero, default=1.0, metavar="N", help="refresh every N seconds (1)"
+    )
 
 
 def run(options: argparse.Namespace) -> int:
     statuses = look(options.run_directory)
     if not statuses:
         where = options.run_directory or runtime_directory()
-        print(f"buscoupler: no gateway of this user is running (looked in {where})", file=sys.stderr)
+        print(
+            f"buscoupler top: no gateway of this user runs in {where}: start one, or give --run-directory",
+            file=sys.stderr,
+        )
         return 1
     if options.json:
         for status in statuses.values():
@@ -41,7 +48,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def look(directory: Path | None) -> dict[Path, Status]:
-    """The status of every process that answers, by its socket."""
+    """Return the status of every process that answers, by the path of its socket."""
     paths = sorted(
         (directory or runtime_directory()).glob("status*.sock" if directory else "*/*/status*.sock")
     )
@@ -57,7 +64,7 @@ def _answers(paths: list[Path]) -> Iterator[tuple[Path, Status]]:
 
 
 def watch(options: argparse.Namespace, before: dict[Path, Status]) -> None:
-    """Redraw until interrupted, or until nobody answers."""
+    """Redraw until interrupted, or until no process answers."""
     while before:
         time.sleep(max(0.1, options.seconds))
         now = look(options.run_directory)
@@ -67,7 +74,7 @@ def watch(options: argparse.Namespace, before: dict[Path, Status]) -> None:
 
 
 def page(status: Status, before: Status | None) -> str:
-    """One process as text: rates where there is an earlier look, else totals."""
+    """Return one process as text: with rates if there is an earlier status, else with totals."""
     old = dict(_pipes(before)) if before else {}
     span_s = (status["time_ns"] - before["time_ns"]) / 1e9 if before else 1.0
     unit = "/s" if before else ""
@@ -77,7 +84,9 @@ def page(status: Status, before: Status | None) -> str:
     for name, pipe in _pipes(status):
         rates = (f"{_rate(pipe, old.get(name), f, span_s):10.0f}" for f in ("received", "sent"))
         lines.append(f"  {name[:48]:48} {' '.join(rates)} {pipe['queued']:8}  {_drops(pipe)}")
-    lines += [f"  cut, for it carries a loop: {name}" for hub in status["hubs"] for name in hub["cuts"]]
+    lines += [
+        f"  disconnected because it closes a loop: {name}" for hub in status["hubs"] for name in hub["cuts"]
+    ]
     lines += [f"  {_event(event)}" for event in status["events"][-_EVENTS:]]
     return "\n".join(lines)
 

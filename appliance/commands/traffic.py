@@ -1,4 +1,4 @@
-"""`buscoupler traffic ENDPOINT --rate N`: paced, numbered test traffic to any link."""
+"""`buscoupler traffic ENDPOINT --rate N`: send numbered test traffic at a given rate to any link."""
 
 import argparse
 import asyncio
@@ -18,7 +18,7 @@ from appliance.probe.words import above_zero, argument, pattern_of
 from bus.errors import FrameError
 from bus.wire.frame import DATA_BYTES_MAX, FRAME_BYTES_MAX, PUB, pack
 
-HEAD = Struct(">II")  # run, sequence: then noise
+HEAD = Struct(">II")  # run and sequence; noise follows
 _BATCH_MESSAGES = 512
 _BATCH_BYTES = 48 * 1024
 _TICK_S = 0.001
@@ -29,47 +29,55 @@ _MISSING_MAX = 65536
 def arguments(parser: argparse.ArgumentParser) -> None:
     endpoint_arguments(parser)
     parser.add_argument("--rate", type=argument(rate_of), default=100.0, metavar="N[/s]",
-                        help="messages a second; 0: as fast as the slowest peer takes it (100)")  # fmt: skip
+                        help="messages a second; 0: as fast as the slowest peer accepts (100)")  # fmt: skip
     parser.add_argument("--size", type=argument(size_of), default=(64, 64), metavar="BYTES[:BYTES]",
                         help=f"bytes of data, {HEAD.size} to {DATA_BYTES_MAX}, or a range (64)")  # fmt: skip
     parser.add_argument("--count", type=int, metavar="N", help="stop after N messages")
     parser.add_argument("--seconds", type=float, metavar="S", help="stop after S seconds")
     parser.add_argument("--pattern", type=argument(pattern_of), default=pattern_of("traffic"),
                         metavar="PATTERN", help="like fridge/temp (traffic)")  # fmt: skip
-    parser.add_argument("--seed", type=int, metavar="N", help="the same sizes, noise and run number again")
     parser.add_argument(
-        "--timeout", type=above_zero, default=10.0, metavar="S", help="wait so long for a peer or device (10)"
+        "--seed", type=int, metavar="N", help="repeat the sizes, noise and run number of this seed"
     )
-    parser.add_argument("--json", action="store_true", help="the summary for programs")
+    parser.add_argument(
+        "--timeout",
+        type=above_zero,
+        default=10.0,
+        metavar="S",
+        help="wait S seconds for a peer or device (10)",
+    )
+    parser.add_argument("--json", action="store_true", help="print the summary as JSON")
 
 
 def rate_of(word: str) -> float:
-    """Messages a second, of `100` or `100/s`. Raises `FrameError`."""
+    """Return messages a second from `100` or `100/s`. Raises `FrameError`."""
     try:
         rate = float(word.removesuffix("/s"))
     except ValueError:
         rate = -1.0
     if not 0 <= rate < inf:
-        raise FrameError(f"{word!r} is no rate: write 100 or 100/s, or 0 for as fast as it goes")
+        raise FrameError(f"{word!r} is not a rate: write 100 or 100/s, or 0 for as fast as possible")
     return rate
 
 
 def size_of(word: str) -> tuple[int, int]:
-    """Smallest and largest data, in bytes. Raises `FrameError`."""
+    """Return the smallest and largest data in bytes. Raises `FrameError`."""
     low, _, high = word.partition(":")
     try:
         sizes = int(low), int(high or low)
     except ValueError:
         sizes = 0, 0
     if not HEAD.size <= sizes[0] <= sizes[1] <= DATA_BYTES_MAX:
-        raise FrameError(f"{word!r} is no size: write BYTES or BYTES:BYTES, {HEAD.size} to {DATA_BYTES_MAX}")
+        raise FrameError(
+            f"{word!r} is not a size: write BYTES or BYTES:BYTES, from {HEAD.size} to {DATA_BYTES_MAX}"
+        )
     return sizes
 
 
 class Source:
-    """An endless iterator of frames: data is run u32, sequence u32 from 0 on, then noise.
+    """An endless iterator of frames. Their data is run (u32), sequence from 0 (u32), then noise.
 
-    `run` tells two sources on one bus apart. The same seed gives the same frames.
+    `run` distinguishes the sources on a bus. The same seed gives the same frames.
     """
 
     def __init__(self, pattern: tuple[int, ...], sizes: tuple[int, int], seed: int | None = None) -> None:
@@ -90,7 +98,7 @@ class Source:
         return pack(PUB, self._pattern, head + self._noise[start : start + size - HEAD.size])
 
     def batch(self, messages_max: int, bytes_max: int = _BATCH_BYTES) -> list[bytes]:
-        """So many frames, or fewer where more would not fit in a device's queue at once."""
+        """Return up to `messages_max` frames, as far as they fit in a device's queue of `bytes_max`."""
         batch: list[bytes] = []
         left = bytes_max
         while len(batch) < min(messages_max, _BATCH_MESSAGES) and left >= FRAME_BYTES_MAX:
@@ -100,16 +108,16 @@ class Source:
 
 
 class Sequences:
-    """Follows the sequence numbers of up to 64 runs: what is missing, doubled, or out of order.
+    """A check of the sequence numbers of up to 64 runs: which are missing, doubled, or out of order.
 
-    Counting starts at the first number that is heard. Bounded: numbers missing for 65536 others stay so.
+    Counting starts at the first number received. A number stays missing once 65,536 later ones are missing.
     """
 
     def __init__(self) -> None:
         self._runs: dict[int, _Run] = {}
 
     def note(self, data: bytes) -> None:
-        """Take the data of one frame; what is too short to be ours is passed over."""
+        """Count the data of one frame. Data that is too short to be from `traffic` is ignored."""
         if len(data) < HEAD.size:
             return
         run, sequence = HEAD.unpack_from(data)
@@ -153,7 +161,7 @@ class _Run:
 
     def __str__(self) -> str:
         return (
-            f"{self.heard} heard from {self.first} on, {self.missing} missing, {self.doubled} doubled, "
+            f"{self.heard} received from {self.first} on, {self.missing} missing, {self.doubled} doubled, "
             f"{self.reordered} out of order"
         )
 
@@ -163,16 +171,16 @@ def run(options: argparse.Namespace) -> int:
 
 
 async def traffic(options: argparse.Namespace) -> int:
-    """0, or 1 if nobody was there in time or a message was dropped."""
+    """Send, and return 0; or 1 if no peer was there in time, or a message was dropped."""
     if any(limit is not None and limit <= 0 for limit in (options.count, options.seconds)):
         options.fail("--count and --seconds must be above 0")
     source = Source(options.pattern, options.size, options.seed)
-    station = Station(link_of(options), options.endpoint.untold, options.listen)
+    station = Station(link_of(options), options.endpoint.uncounted, options.listen)
     async with station:
         if not await station.peer(options.timeout):
             if station.stops:
                 return 0
-            text = f"nobody there within {options.timeout:g} s{because(station.link)}"
+            text = f"no peer or device within {options.timeout:g} s{because(station.link)}"
             print(f"buscoupler traffic: {station.link.name}: {text}", file=sys.stderr)
             return 1
         seconds, late = await _speak(station, source, options)
@@ -183,7 +191,7 @@ async def traffic(options: argparse.Namespace) -> int:
 
 
 async def _speak(station: Station, source: Source, options: argparse.Namespace) -> tuple[float, int]:
-    """Send until it is enough; the seconds that took, and the messages that came too late to be sent."""
+    """Send to the limit. Return the seconds it took, and how many messages were too late to be sent."""
     loop = asyncio.get_running_loop()
     start_s = loop.time()
     end_s = start_s + (options.seconds or inf)
@@ -202,7 +210,7 @@ async def _speak(station: Station, source: Source, options: argparse.Namespace) 
 
 def _paced(station: Station, pacer: Pacer, clock: Callable[[], float]) -> Callable[[float], Any]:
     async def due(limit_s: float) -> int:
-        """Waits for the next message's moment; how many may go now. What has no room is dropped there."""
+        """Wait until the next message is due. Return how many may go now; a full queue drops them."""
         pause_s = pacer.next_s() - clock()
         if pause_s > 0:
             await station.until(lambda: False, min(limit_s, max(pause_s, _TICK_S)))
@@ -231,4 +239,4 @@ def _text(summary: dict[str, Any]) -> str:
         f"run {summary['run']:08x}: {summary['made']} messages in {summary['seconds']:.3f} s, "
         f"{summary['rate']:.1f}/s; sent {summary['sent']} ({summary['sent_bytes']} bytes), dropped {dropped}"
     )
-    return text + (f"; this program was late for {late} more" if late else "")
+    return text + (f"; {late} more not sent, because this program was late" if late else "")

@@ -1,7 +1,7 @@
-"""Who takes part in the demo: sensors on a line and on CAN, applications on the buses, foreign listeners.
+"""The members of the demo: sensors on a line and on CAN, applications on the buses, foreign listeners.
 
-Every frame is `(demo, sender, reading)` with the value as text. Each member counts, by sender, what
-it received; a frame of its own would be counted too, and spoil the balance.
+Every frame is `(demo, sender, reading)` with the value as text. Each member counts the frames it receives,
+by sender. It would also count its own frames, and then the balance would be wrong.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ DEMO = token("demo")
 GREETING = "hello"
 
 
-UNBUFFERED = ("stdbuf", "-o0")  # nngcat writes to a pipe in blocks, and so too late
+UNBUFFERED = ("stdbuf", "-o0")  # nngcat buffers what it writes to a pipe, which delays it
 FOREIGN = {
     "nanocat": ("nanocat", "--bus", "--raw", "--connect"),
     "nngcat": ("nngcat", "--bus0", "--raw", "--dial"),
@@ -28,7 +28,7 @@ FOREIGN = {
 
 
 class Member:
-    """Counts of one member. `last` is the newest value it received, as text."""
+    """A member and its counts. `last` is the newest value it received, as text."""
 
     def __init__(self, name: str, segment: str, readings: Iterator[tuple[str, str]] | None) -> None:
         self.name, self.segment = name, segment
@@ -43,6 +43,7 @@ class Member:
         return token(self.name)
 
     def take(self, message: bytes) -> None:
+        """Count a message that this member received."""
         try:
             frame = unpack(message)
         except FrameError:
@@ -56,18 +57,18 @@ class Member:
             self.last = frame.data.decode(errors="replace")
 
     def frame(self) -> bytes:
-        """The next reading, as a frame, counted as sent."""
+        """Return the next reading as a frame, and count it as sent."""
         assert self.readings is not None
         name, value = next(self.readings)
         self.sent += 1
         return pack(PUB, Pattern(DEMO, self.token, name), f"{name} {value}".encode())
 
     def greeting(self) -> bytes:
-        """Not counted: it only shows who is joined to whom by now."""
+        """Return a frame that is not counted: it only shows which members are connected by now."""
         return pack(PUB, Pattern(DEMO, self.token, GREETING))
 
     def say(self, message: bytes) -> None:
-        """Put a message on the member's segment. A foreign listener says nothing."""
+        """Send a message on the member's segment. A foreign listener sends nothing."""
 
     async def start(self) -> None: ...
 
@@ -75,7 +76,7 @@ class Member:
 
 
 class LinkMember(Member, Pipe):
-    """A node behind a link: it is the only pipe beside the link's own on a hub of its own."""
+    """A node behind a link. It has its own hub, with itself and the link's pipe on it."""
 
     def __init__(self, name: str, segment: str, link: Link, readings: Iterator[tuple[str, str]]) -> None:
         super().__init__(name, segment, readings)
@@ -103,7 +104,7 @@ class LinkMember(Member, Pipe):
 
 
 class Application(Member):
-    """A program on a bus, as an application programmer writes it."""
+    """A program on a bus, which uses the socket as any application does."""
 
     def __init__(self, name: str, segment: str, url: str, readings: Iterator[tuple[str, str]]) -> None:
         super().__init__(name, segment, readings)
@@ -132,7 +133,7 @@ class Application(Member):
 
 
 class Foreign(Member):
-    """A listener that no one here wrote: it prints raw messages, which we cut into frames and count."""
+    """A listener of another project: it prints raw messages, which this class cuts into frames and counts."""
 
     def __init__(self, program: str, segment: str, url: str) -> None:
         super().__init__(program, segment, None)
@@ -150,7 +151,7 @@ class Foreign(Member):
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.DEVNULL,
-            start_new_session=True,  # Ctrl-C is ours to pass on, after the count
+            start_new_session=True,  # Ctrl-C must not end it before the count
         )
         assert self._process.stdout is not None
         self._task = asyncio.create_task(self._read(self._process.stdout))

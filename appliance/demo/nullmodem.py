@@ -1,4 +1,4 @@
-"""A null modem without hardware: two pseudo-terminals whose ends are joined, named by symbolic links."""
+"""A null modem without hardware: two joined pseudo-terminals, with symbolic links as their names."""
 
 import os
 import pty
@@ -10,9 +10,9 @@ CHUNK_BYTES = 4096
 
 
 class NullModem:
-    """`a` and `b` are paths of two serial ports; what is written to one is read from the other.
+    """Two joined serial ports with the paths `a` and `b`: bytes written to one can be read from the other.
 
-    Like a real line, it holds little: while one end is not read, the other end's writes wait.
+    Like a real line, it buffers little: while nobody reads one end, writes to the other end wait.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -22,7 +22,7 @@ class NullModem:
         self._pending = [b"", b""]
 
     def _end(self, link: Path) -> tuple[int, int]:
-        """Both descriptors of a new pseudo-terminal. The slave stays open: its last close hangs up."""
+        """Open a pseudo-terminal; return both descriptors. The slave stays open: its last close hangs up."""
         master, slave = pty.openpty()
         tty.setraw(slave)
         os.set_blocking(master, False)
@@ -35,7 +35,7 @@ class NullModem:
             loop.add_reader(self._ends[end][0], self._move, end)
 
     def _move(self, end: int) -> None:
-        """Carry what one end wrote to the other, as much as it takes now."""
+        """Carry bytes from one end to the other, as many as it accepts now."""
         assert self._loop is not None
         source, target = self._ends[end][0], self._ends[1 - end][0]
         try:
@@ -53,7 +53,7 @@ class NullModem:
             self._loop.add_reader(source, self._move, end)
 
     def close(self) -> None:
-        """Idempotent."""
+        """Close both ends and remove the symbolic links. Idempotent."""
         for master, slave in self._ends:
             if self._loop is not None:
                 self._loop.remove_reader(master)

@@ -1,4 +1,4 @@
-"""Live readings of the machine that the demo runs on: what its sensors send."""
+"""Live readings of the machine that the demo runs on, for its sensors to send."""
 
 import itertools
 from collections.abc import Iterator
@@ -29,12 +29,12 @@ def temperature() -> str:
 
 
 def serial_sensor() -> Iterator[tuple[str, str]]:
-    """Name and value, without end: processor and memory, and temperature where there is one."""
+    """Return an endless iterator of names and values: processor, memory, and temperature if available."""
     has_temperature = bool(getattr(psutil, "sensors_temperatures", dict)())
     sources = [processor, memory, *([temperature] if has_temperature else [])]
     return ((source.__name__, source()) for source in itertools.cycle(sources))
 
 
 def can_sensor() -> Iterator[tuple[str, str]]:
-    """Name and value, without end: network and load."""
+    """Return an endless iterator of names and values: network and load."""
     return ((source.__name__, source()) for source in itertools.cycle([network, load]))

@@ -1,4 +1,4 @@
-"""What the demo runs: a topology file, a process for each bus and one for the bridge, and the members."""
+"""The scene of the demo: a topology file, a process for each bus and one for the bridge, and the members."""
 
 import asyncio
 import random
@@ -48,7 +48,7 @@ def free_port() -> int:
 
 
 def can_settings() -> dict[str, Any]:
-    """A virtual CAN interface of the kernel where there is one; else python-can's, over UDP multicast."""
+    """Return a virtual CAN interface of the kernel if there is one, else python-can's over UDP multicast."""
     for path in sorted(Path("/sys/class/net").glob("vcan*")):
         if (path / "operstate").read_text().strip() in ("up", "unknown"):
             return {"interface": "socketcan", "channel": path.name, "options": {}}
@@ -61,9 +61,9 @@ def can_settings() -> dict[str, Any]:
 
 
 class Scene:
-    """Everything the demo starts; `stop` ends it all, also after a start that failed half-way.
+    """All processes and members of the demo. `stop` ends them, also after a start that failed half-way.
 
-    With `capture` every part records into that directory what it moves.
+    With `capture`, every part records its traffic in that directory.
     """
 
     def __init__(self, directory: Path, capture: Path | None = None) -> None:
@@ -111,15 +111,15 @@ class Scene:
                 start_new_session=True,
             )
         assert process.stdout is not None
-        await process.stdout.readline()  # it says what it runs once it listens
+        await process.stdout.readline()  # it prints this line once it listens
         return process
 
     def failed(self) -> str | None:
-        """The first part whose process has ended, if any."""
+        """Return the first part whose process has ended, or None."""
         return next((part for part, p in self._processes.items() if p.returncode is not None), None)
 
     async def stop(self) -> dict[str, str]:
-        """End everything; what each process printed last: its ledger, with all its peers still there."""
+        """End everything. Return each process's last output: its ledger, taken with all peers connected."""
         for process in self._processes.values():
             if process.returncode is None:
                 process.terminate()
@@ -141,5 +141,5 @@ async def _last_words(process: Process) -> str:
 
 
 def directory() -> "tempfile.TemporaryDirectory[str]":
-    """Short, so that local sockets fit in it."""
+    """Make a temporary directory with a short path, because the paths of local sockets are limited."""
     return tempfile.TemporaryDirectory(prefix="bc-", dir="/tmp")

@@ -1,4 +1,4 @@
-"""Who sent and who received, as a table: live while the demo runs, and once more at its end."""
+"""The table of the demo: the frames received, by sender and receiver. It is shown live and at the end."""
 
 from collections.abc import Sequence
 
@@ -12,10 +12,10 @@ def expected(sender: Member, receiver: Member) -> int:
 
 
 def misses(members: Sequence[Member]) -> list[str]:
-    """What does not balance, a line each: every other member gets a frame once, the sender never."""
+    """Return one line for each count that is wrong: all other members get a frame once, its sender never."""
     return [
-        f"{receiver.name} received {receiver.received[sender.token]} of {sender.name}, "
-        f"not {expected(sender, receiver)}"
+        f"{receiver.name} received {receiver.received[sender.token]} frames of {sender.name}, "
+        f"but {expected(sender, receiver)} were expected"
         for sender in members
         if sender.readings
         for receiver in members
@@ -24,7 +24,7 @@ def misses(members: Sequence[Member]) -> list[str]:
 
 
 def table(members: Sequence[Member]) -> Table:
-    """A row for each sender, a column for each receiver."""
+    """Return the table: a row for each sender, a column for each receiver."""
     made = Table(title="frames received, by sender (rows) and receiver (columns)")
     made.add_column("sender")
     made.add_column("on")

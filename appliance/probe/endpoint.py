@@ -32,8 +32,8 @@ class Endpoint(NamedTuple):
     settings: dict[str, Any]
 
     @property
-    def untold(self) -> bool:
-        """Whether the transport does not say what has left: NNG's do not."""
+    def uncounted(self) -> bool:
+        """Return whether the transport does not count the messages it has written: NNG's do not."""
         return self.kind == "bus" and self.target.partition("://")[0] not in _STREAMS
 
     def link(self, listen: bool = False, tls: dict[str, str] | None = None) -> Link:

@@ -60,9 +60,9 @@ def _check_choice(source: Path, wanted: Callable[[Packet], bool]) -> None:
 
 async def _replay(frames: Iterator[Packet], word: str, speed: float, envelopes: bool) -> int:
     endpoint = parse_endpoint(word)
-    async with Station(endpoint.link(), endpoint.untold) as station:
+    async with Station(endpoint.link(), endpoint.uncounted) as station:
         if not await station.peer(PEER_S):
-            print(f"buscoupler capture: {word}: nobody there{because(station.link)}", file=sys.stderr)
+            print(f"buscoupler capture: {word}: no peer or device{because(station.link)}", file=sys.stderr)
             return 1
         await _play(station, frames, speed, envelopes)
         await station.drain(DRAIN_S)

@@ -82,12 +82,12 @@ class Leaf(Hub):
 class Station:
     """A link opened for a block of code. SIGINT and SIGTERM end its waits; what is queued may still drain.
 
-    `untold`: the transport does not tell what has left, so the end waits a moment after the last word.
+    `uncounted`: the transport does not count the messages it has written, so `drain` waits a moment.
     """
 
-    def __init__(self, link: Link, untold: bool = False, announce: bool = False) -> None:
+    def __init__(self, link: Link, uncounted: bool = False, announce: bool = False) -> None:
         self.link, self.leaf, self.stops = link, Leaf(link.name), 0
-        self._untold, self._announce = untold, announce
+        self._uncounted, self._announce = uncounted, announce
         self._spoke_s = -inf
         self.ahead_bytes = min(link.queue_bytes, _AHEAD_BYTES)
 
@@ -150,7 +150,7 @@ class Station:
     async def drain(self, limit_s: float) -> bool:
         """Wait until nothing is queued; after a signal no longer than a moment, after two not at all."""
         limit_s = min(limit_s, DRAIN_S) if self.stops else limit_s
-        if self._untold:
+        if self._uncounted:
             await asyncio.sleep(max(0.0, self._spoke_s + UNCOUNTED_S - self._loop.time()))
         return await self.until(
             lambda: not any(pipe.stats.queued for pipe in self.leaf.pipes), limit_s, _LOOK_S, self.stops + 1

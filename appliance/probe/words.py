@@ -1,7 +1,7 @@
-"""How patterns, types and messages are written on the command line, and how they are shown there.
+"""The notation of patterns, types and messages on the command line, for input and output.
 
-A pattern is one word, its parts divided by slashes: `fridge/temp/7`. A part of digits, or `0x` and hex
-digits, is that token; a part in double quotes is always a name; any other part is a name. `/` is empty.
+A pattern is one word with parts between slashes: `fridge/temp/7`. A part of digits, or of `0x` and hex
+digits, is that token. A part in double quotes, and any other part, is a name. `/` is the empty pattern.
 """
 
 import argparse
@@ -30,7 +30,7 @@ TYPES = {
 
 
 def argument(parse: Callable[[str], T]) -> Callable[[str], T]:
-    """`parse` as argparse wants it: what is wrong with a word is wrong use, said in one line."""
+    """Return `parse` for argparse: its errors become one line about wrong use."""
 
     def checked(word: str) -> T:
         try:
@@ -42,33 +42,33 @@ def argument(parse: Callable[[str], T]) -> Callable[[str], T]:
 
 
 def above_zero(word: str) -> float:
-    """A number above 0, and not without end, for argparse."""
+    """Return a finite number above 0. Raises argparse's error."""
     try:
         number = float(word)
     except ValueError:
         number = 0.0
     if not 0 < number < inf:
-        raise argparse.ArgumentTypeError(f"{word!r} is no number above 0")
+        raise argparse.ArgumentTypeError(f"{word!r} is not a number above 0: write one like 10 or 0.5")
     return number
 
 
 def whole_above_zero(word: str) -> int:
-    """A whole number above 0, for argparse."""
+    """Return a whole number above 0. Raises argparse's error."""
     if not (word.isascii() and word.isdigit() and int(word)):
-        raise argparse.ArgumentTypeError(f"{word!r} is no whole number above 0")
+        raise argparse.ArgumentTypeError(f"{word!r} is not a whole number above 0: write one like 10")
     return int(word)
 
 
 def hex_bytes(word: str) -> bytes:
-    """Bytes from hex digits, for argparse."""
+    """Return the bytes that hex digits stand for. Raises argparse's error."""
     try:
         return bytes.fromhex(word)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{word!r} is not pairs of hex digits") from None
+        raise argparse.ArgumentTypeError(f"{word!r} is not pairs of hex digits, like 00ff") from None
 
 
 def name_of(part: str) -> int | str:
-    """One part of a pattern, or one name. Raises `TokenError` for a number that is no token."""
+    """Return the name or token that a part of a pattern means. Raises `TokenError` for too large a number."""
     if len(part) > 1 and part[0] == part[-1] == '"':
         return part[1:-1]
     if part.isascii() and part.isdigit():
@@ -82,7 +82,7 @@ def name_of(part: str) -> int | str:
 
 
 def names_in(word: str) -> list[int | str]:
-    """The parts of a pattern's word. Raises `TokenError` for an empty part."""
+    """Split a pattern's word into names and tokens. Raises `TokenError` for an empty part."""
     parts = word.split("/") if word not in ("", "/") else []
     if not all(parts):
         raise TokenError(f"{word!r}: a part between slashes is empty: write it like fridge/temp/7")
@@ -90,12 +90,12 @@ def names_in(word: str) -> list[int | str]:
 
 
 def pattern_of(word: str) -> Pattern:
-    """The pattern that `word` writes. Raises `TokenError`."""
+    """Return the pattern that `word` means. Raises `TokenError`."""
     return Pattern(*names_in(word))
 
 
 def type_of(word: str) -> int:
-    """A frame's type: `pub`, `pub+cache`, or a number from 0 to 255. Raises `FrameError`."""
+    """Return a frame's type from `pub`, `pub+cache`, or a number from 0 to 255. Raises `FrameError`."""
     if word.isascii() and word.isdigit() and int(word) <= 0xFF:
         return int(word)
     bits = 0
@@ -107,28 +107,28 @@ def type_of(word: str) -> int:
 
 
 def type_word(kind: int) -> str:
-    """`pub+cache`, or the number where it has a bit without a name."""
+    """Return a type as a word like `pub+cache`, or as a number if one of its bits has no name."""
     named = [word for word, bit in TYPES.items() if kind & bit]
     return "+".join(named) if sum(TYPES[word] for word in named) == kind and named else str(kind)
 
 
 def read_names(source: str) -> list[int | str]:
-    """Names from a file, one a line with `#` comments, or from a list `a,b,c`. Raises `OSError`."""
+    """Read names from a file, one a line with `#` comments, or from a list `a,b,c`. Raises `OSError`."""
     if "," not in source and Path(source).exists():
         return names_from(Path(source).read_text(encoding="utf-8").splitlines())
     if "/" in source:
-        raise FileNotFoundError(f"{source}: no such file, and no name has a slash")
+        raise FileNotFoundError(f"{source}: there is no such file, and a name cannot have a slash")
     return names_from(source.split(","))
 
 
 def names_from(lines: Iterable[str]) -> list[int | str]:
-    """One name a line; what follows a `#` that starts a line or comes after a blank is a comment."""
+    """Read one name a line. A comment begins with a `#` at the start of a line or after a blank."""
     stripped = (f" {line}".partition(" #")[0].strip() for line in lines)
     return [name_of(line) for line in stripped if line]
 
 
 class Names:
-    """Tokens back to names, for those that are known. Raises `TokenError` if two of them collide."""
+    """A table of known names, to show tokens by name. Raises `TokenError` if two names share a token."""
 
     def __init__(self, names: Iterable[int | str] = ()) -> None:
         known = list(names)
@@ -136,12 +136,12 @@ class Names:
         self._names = {token(name): name for name in known if isinstance(name, str)}
 
     def show(self, tokens: Iterable[int]) -> str:
-        """A pattern's word, as `pattern_of` reads it where names have no slash."""
+        """Return a pattern as the word that `pattern_of` reads (if no name has a slash)."""
         return "/".join(written(self._names.get(t, t)) for t in tokens) or "/"
 
 
 def written(name: int | str) -> str:
-    """A name as one part of a pattern; in quotes where it would be read as a number."""
+    """Return a name as one part of a pattern, in quotes if it would be read as a number."""
     if isinstance(name, int):
         return str(name)
     shown = name if name.isprintable() else ascii(name)[1:-1]
@@ -149,7 +149,7 @@ def written(name: int | str) -> str:
 
 
 def text_of(data: bytes) -> str | None:
-    """`data` as text, if that shows all of it and cannot steer a terminal."""
+    """Return `data` as text, or None if it is not printable: control characters could affect a terminal."""
     try:
         text = data.decode()
     except UnicodeDecodeError:
@@ -163,7 +163,7 @@ def shown(data: bytes) -> str:
 
 
 def line(message: bytes, names: Names, time_s: float) -> str:
-    """`14:52:01.123456 pub fridge/temp 21.5`; what is no frame says so."""
+    """Return one line about a message: `14:52:01.123456 pub fridge/temp 21.5`, or that it is not a frame."""
     at = datetime.fromtimestamp(time_s).strftime("%H:%M:%S.%f")
     found = split(message)
     if found is None:
@@ -174,7 +174,7 @@ def line(message: bytes, names: Names, time_s: float) -> str:
 
 
 def record(message: bytes, names: Names, time_s: float) -> dict[str, Any]:
-    """A message for programs: `hex` holds its data always, `text` where it is text."""
+    """Return a message as JSON values: its data always as `hex`, and as `text` or None."""
     found = split(message)
     if found is None:
         return {"time": time_s, "frame": False, "text": text_of(message), "hex": message.hex()}
@@ -193,6 +193,6 @@ def record(message: bytes, names: Names, time_s: float) -> dict[str, Any]:
 
 
 def frame_in(message: bytes) -> Frame | None:
-    """The frame of a message, with or without an envelope; None where there is none."""
+    """Return the frame of a message, with or without an envelope; None if it holds no frame."""
     found = split(message)
     return None if found is None else unpack(found[1])

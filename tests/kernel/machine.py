@@ -28,7 +28,6 @@ from tests.kernel.freight import REPOSITORY, Freight, python_files
 IN_GUEST = "BUSCOUPLER_GUEST"
 """Set in the environment of every command in the machine, and nowhere else."""
 STUB_TARGETS = (0x20, 0x21, 0x42)
-BOOT_S = 180.0
 PROGRAMS = {
     "qemu-system-x86_64": "qemu-system-x86",
     "busybox": "busybox-static",

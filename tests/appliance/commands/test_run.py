@@ -121,7 +121,7 @@ async def test_sighup_changes_only_what_differs(two: tuple[Path, list[str]]) -> 
         file.write_text("name: [")
         program.send_signal(signal.SIGHUP)
         assert program.stderr is not None
-        while b"going on as before" not in await program.stderr.readline():
+        while b"goes on as before" not in await program.stderr.readline():
             pass
         program.send_signal(signal.SIGTERM)
         await program.communicate()

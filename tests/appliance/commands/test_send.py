@@ -100,7 +100,7 @@ async def test_send_waits_for_a_listener_that_comes_late(socket_path: Path) -> N
 async def test_nobody_there_is_a_problem(line: PtyPair, capsys: Out) -> None:
     for word in (f"tcp://127.0.0.1:{free_port()}", f"uart:{line.path}.gone", "can:no-such-can?node=1"):
         assert await command("send", word, "fridge", "--timeout", "0.1") == 1
-        assert "nobody there within 0.1 s" in capsys.readouterr().err
+        assert "no peer or device within 0.1 s" in capsys.readouterr().err
 
 
 async def test_a_peer_that_does_not_read_is_a_problem(socket_path: Path, capsys: Out, tmp_path: Path) -> None:
@@ -113,7 +113,7 @@ async def test_a_peer_that_does_not_read_is_a_problem(socket_path: Path, capsys:
     stuck = await asyncio.to_thread(SpPeer, url)
     assert await sending == 1
     err = capsys.readouterr().err
-    assert "no room within 0.3 s" in err
+    assert "its queue stayed full for 0.3 s" in err
     assert re.search(r"dropped: \d closed", err)
     stuck.close()
 

@@ -27,13 +27,13 @@ def test_two_names_with_one_token_are_a_problem(capsys: pytest.CaptureFixture[st
     out, err = capsys.readouterr()
     assert json.loads(out)["collisions"] == [{"token": token(one), "names": [one, other]}]
     assert [row["token"] for row in json.loads(out)["tokens"]] == [token(one), token(one), token("fridge")]
-    assert f"{one} and {other} are all token {token(one)}" in err
+    assert f"{one} and {other} share the token {token(one)}: rename one" in err
 
 
 def test_a_number_collides_with_the_name_that_hashes_to_it(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["tokens", "fridge", str(token("fridge"))]) == 1
     assert main(["tokens", "fridge", "fridge"]) == 0
-    assert "are all token" in capsys.readouterr().err
+    assert "share the token" in capsys.readouterr().err
 
 
 def test_names_from_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
