@@ -17,7 +17,7 @@ from typing import Literal
 from bus.backoff import Backoff
 from bus.errors import words_of
 from bus.hub import Stats
-from bus.tmq.connection import Connection
+from bus.tmq.connection import Connection, OnFrames
 from bus.tmq.options import Options
 from bus.tmq.wire import HELLO, HELLO_MASK, Address, Hello, data_of, pack_hello, unpack_hello
 from bus.transports.sockets import tune
@@ -31,9 +31,6 @@ _IN_PROGRESS = {0, errno.EINPROGRESS, errno.EWOULDBLOCK}
 
 class PeerOwner:
     """Callbacks of a peer to its owner; each does nothing unless overridden."""
-
-    def on_frames(self, connection: Connection, frames: list[bytes]) -> None:
-        """The peer sent frames back, other than greetings."""
 
     def peer_failed(self, peer: "Peer", reason: str) -> None:
         """The peer took no connection. Our own troubles, such as too few descriptors, are not reported."""
@@ -52,7 +49,7 @@ class Peer:
     """An address to send to. `send` never waits: it sends, queues within `queue_bytes`, or counts a drop.
 
     After a failure it is tried again with the first frame that comes after a growing pause. `each`: it takes
-    one packet a connection. `stats` may be shared with other peers.
+    one packet a connection. `stats` may be shared with other peers. `on_frames` gets what comes back.
     """
 
     def __init__(
@@ -63,6 +60,7 @@ class Peer:
         hello: Callable[[int], Hello],
         stats: Stats,
         owner: PeerOwner,
+        on_frames: OnFrames,
     ) -> None:
         self.address, self.name = address, f"{address[0]}:{address[1]}"
         self.state: State = "idle"
@@ -70,7 +68,7 @@ class Peer:
         self.fault = ""
         self.connection: Connection | None = None
         self._loop, self._options, self._hello, self._stats = loop, options, hello, stats
-        self._owner = owner
+        self._owner, self._on_frames = owner, on_frames
         self._waiting: deque[bytes] = deque()
         self._waiting_bytes = 0
         self._flushing = False
@@ -239,7 +237,7 @@ class Peer:
 
     def _pass(self, connection: Connection, frames: list[bytes]) -> None:
         if frames and not connection.closed:
-            self._owner.on_frames(connection, frames)
+            self._on_frames(connection, frames)
 
     def _greeted(self, connection: Connection, hello: Hello) -> None:
         connection.node, connection.silence_s = hello.node, hello.silence_ms / 1000

@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import Callable
 
 from bus.hub import Stats
-from bus.tmq.connection import Connection, OnFrames
+from bus.tmq.connection import OnFrames
 from bus.tmq.options import Options
 from bus.tmq.peer import Peer, PeerOwner
 from bus.tmq.wire import Address, Hello
@@ -30,7 +30,7 @@ class Outgoing(PeerOwner):
     ) -> None:
         self.stats = stats
         self._options, self._hello = options, hello
-        self._hand_on, self._failed = on_frames, on_failed
+        self._on_frames, self._failed = on_frames, on_failed
         self._peers: dict[Address, Peer] = {}
         self._used_s: dict[Address, float] = {}
         self._waiting: deque[tuple[Address, bytes]] = deque()
@@ -70,7 +70,7 @@ class Outgoing(PeerOwner):
         peer = self._peers.get(address)
         if peer is None and (len(self._peers) < self._options.dials or self._forget_idle(0.0)):
             peer = self._peers[address] = Peer(
-                self._loop, address, self._options, self._hello, self.stats, self
+                self._loop, address, self._options, self._hello, self.stats, self, self._on_frames
             )
         if peer is None:
             del self._used_s[address]
@@ -94,9 +94,6 @@ class Outgoing(PeerOwner):
         if peer is not None:
             del self._used_s[address]
             peer.close()
-
-    def on_frames(self, connection: Connection, frames: list[bytes]) -> None:
-        self._hand_on(connection, frames)
 
     def peer_done(self, peer: Peer) -> None:
         if self._waiting:

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from bus.hub import Stats
 from bus.tmq.broker.registry import Registry, Role
-from bus.tmq.connection import Connection, OnFrames
+from bus.tmq.connection import OnFrames
 from bus.tmq.options import Options
 from bus.tmq.peer import Peer, PeerOwner
 from bus.tmq.wire import PUBLISH, SUBSCRIBE, Address, Hello, Tokens, pack_hello, pack_shared
@@ -36,7 +36,7 @@ class Sharing(PeerOwner):
         self.expected = bool(peers)
         self.stats = Stats()
         self._options = replace(options, queue_bytes=max(options.queue_bytes, _QUEUE_BYTES))
-        self._addresses, self._node, self._registry, self._hand_on = peers, node, registry, on_frames
+        self._addresses, self._node, self._registry, self._on_frames = peers, node, registry, on_frames
         self._lifetime_s = max(1, round(3 * options.share_s))
         self._peers: list[Peer] = []
         self._up: dict[Peer, float] = {}  # and when to send all again
@@ -44,7 +44,10 @@ class Sharing(PeerOwner):
     def open(self, loop: AbstractEventLoop) -> None:
         """Start to dial the peers, with the next `tick`."""
         self._loop = loop
-        self._peers = [Peer(loop, a, self._options, self._hello, self.stats, self) for a in self._addresses]
+        self._peers = [
+            Peer(loop, a, self._options, self._hello, self.stats, self, self._on_frames)
+            for a in self._addresses
+        ]
 
     def _hello(self, flags: int) -> Hello:
         return Hello(self._node, self._options.silence_ms, flags)
@@ -70,9 +73,6 @@ class Sharing(PeerOwner):
         for peer in tuple(self._up):
             for frame in frames:
                 peer.send(frame)
-
-    def on_frames(self, connection: Connection, frames: list[bytes]) -> None:
-        self._hand_on(connection, frames)
 
     def peer_hello(self, peer: Peer, hello: Hello) -> None:
         if hello.node == self._node:

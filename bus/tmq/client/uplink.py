@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from bus.backoff import Backoff
 from bus.hub import Stats
-from bus.tmq.connection import Connection
+from bus.tmq.connection import Connection, OnFrames
 from bus.tmq.options import Options
 from bus.tmq.peer import Peer, PeerOwner
 from bus.tmq.wire import ANSWER, ANSWERED, Address, Hello, pack_hello
@@ -42,7 +42,7 @@ class Uplink(PeerOwner):
         options: Options,
         hello: Callable[[int, Address], Hello],
         registrations: Callable[[Address], list[bytes]],
-        on_frames: Callable[[Connection, list[bytes]], None],
+        on_frames: OnFrames,
     ) -> None:
         self.brokers = tuple(brokers)
         self.stats = Stats()
@@ -50,7 +50,7 @@ class Uplink(PeerOwner):
         self.up = False
         self._hello = hello
         self._options = replace(options, queue_bytes=max(options.queue_bytes, _QUEUE_BYTES))
-        self._registrations, self._hand_on = registrations, on_frames
+        self._registrations, self._on_frames = registrations, on_frames
         self._peer: Peer | None = None
         self._trial: Peer | None = None
         self._pauses = Backoff(options.retry_min_s, options.retry_max_s, random.uniform)
@@ -113,6 +113,7 @@ class Uplink(PeerOwner):
             lambda flags: self._hello(flags, address),
             self.stats,
             self,
+            self._on_frames,
         )
         for frame in self._registrations(address):
             peer.send(frame)
@@ -122,9 +123,6 @@ class Uplink(PeerOwner):
         self._timer = None
         self._peer = self._make(address)
         self._refresh_s = self._loop.time() + self._options.refresh_s
-
-    def on_frames(self, connection: Connection, frames: list[bytes]) -> None:
-        self._hand_on(connection, frames)
 
     def peer_hello(self, peer: Peer, hello: Hello) -> None:
         if peer is self._trial:
