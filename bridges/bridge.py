@@ -49,11 +49,11 @@ class Bridge(WatchedHub):
         self.sequence = secrets.randbits(32) if sequence is None else sequence & _U32
         self.sides: tuple[Side, ...] = ()
         self.gate: Gate | None = None
-        """Where several gateways run this bridge: what keeps us from forwarding while another does."""
+        """Where several gateways run this bridge: keeps it from forwarding while another does."""
         self.simple = not self.core_rule
         """Plain sides only and no filter: frames pass as they came, a batch at a time."""
         self.stamps = False
-        """Some side is a trunk: what enters without an envelope is given one."""
+        """Some side is a trunk: frames that enter without an envelope are given one."""
         self.sent_taps: tuple[Tap, ...] = ()
         """Taps that see every batch a port hands to its pipe, after all policies."""
 
@@ -107,7 +107,7 @@ class Bridge(WatchedHub):
 
 
 class Side(Hub):
-    """What a link takes for its hub: translates between the link's medium and the bridge.
+    """The hub that a link is opened on: translates between the link's medium and the bridge.
 
     `stats` sums up the ports that have gone; `ports` has the live ones.
     """
@@ -136,13 +136,13 @@ class Side(Hub):
         return sum(port.inner.stats.queued + port.stats.queued for port in self.ports)
 
     def attach(self, pipe: Pipe) -> None:
-        """A port for `pipe` joins the bridge."""
+        """Attach a port for `pipe` to the bridge."""
         super().attach(pipe)
         port = self._ports[id(pipe)] = Port(self, pipe)
         self.bridge.attach(port)
 
     def detach(self, pipe: Pipe) -> None:
-        """The port of `pipe` leaves the bridge; no error if there is none."""
+        """Detach the port of `pipe` from the bridge; no error if there is none."""
         super().detach(pipe)
         port = self._ports.pop(id(pipe), None)
         if port is not None:
@@ -152,7 +152,7 @@ class Side(Hub):
             self.stats.add(port.stats)
 
     def publish(self, batch: Batch, origin: Pipe | None = None) -> None:
-        """Take in what came from `origin`: the rest of its batch goes to all other pipes of the bridge.
+        """Admit what came from `origin`, and hand it to all other pipes of the bridge.
 
         For each port: received by its pipe = received by the port + rejected by it, in messages.
         """
