@@ -5,11 +5,9 @@ from collections.abc import Iterable
 from bridges.ledger import imbalances
 from bus.hub import Hub, Stats, chain
 
-__all__ = ["imbalances", "ledger", "line"]
-
 
 def ledger(hubs: Iterable[Hub]) -> str:
-    """One line a pipe, those behind a bridge's ports set in; and what does not balance, if anything."""
+    """Return a line for each pipe, indented for those behind another, and for each account out of balance."""
     hubs = list(hubs)
     lines, faults = [], imbalances(hubs)
     for hub in hubs:
@@ -22,7 +20,7 @@ def ledger(hubs: Iterable[Hub]) -> str:
 
 
 def line(stats: Stats) -> str:
-    """One pipe's integers; reasons only where there are any."""
+    """Return one pipe's counts; reasons only if there are any."""
     text = f"in {stats.received}, out {stats.sent} of {stats.offered}, queued {stats.queued}"
     for word, reasons in (("dropped", stats.dropped), ("rejected", stats.rejected)):
         if reasons:

@@ -28,7 +28,7 @@ class Watched(Protocol):
 
 
 class Monitor:
-    """`scan(now)` finds what changed; `record(...)` is for parts that know by themselves.
+    """`scan(now)` finds what changed; parts that know of an event by themselves call `record(...)`.
 
     Each event is kept, logged, and published on the hubs that `watched.event_hubs()` names.
     """
@@ -44,7 +44,7 @@ class Monitor:
     def record(
         self, kind: Kind, source: str, cause: str, level: int = logging.WARNING, **counts: int
     ) -> Event:
-        """Note an event of now. `level` is the log's: links log their own troubles."""
+        """Record an event that happened now. `level` is that of the log: links log their own troubles."""
         event = Event(self._clock_ns(), kind, f"{self._gateway}/{source}", cause, counts)
         self.events.append(event)
         log.log(level, "%s", event.line())

@@ -14,7 +14,7 @@ _DRAIN_LOOK_S = 0.01
 
 
 class Service(Protocol):
-    """What a process runs: opens without blocking, closes at once, and knows its hubs."""
+    """A thing that a process runs: opens without blocking, closes at once, and knows its hubs."""
 
     def open(self, loop: asyncio.AbstractEventLoop) -> None: ...
     def close(self) -> None: ...
@@ -35,7 +35,7 @@ def serve(
 
 
 def allow_all_descriptors() -> None:
-    """Take the hard limit of open files: the usual soft one, 1024, is too few for a bus's peers."""
+    """Raise the limit of open files to the hard one: the usual soft one, 1024, is too low for a bus."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 

@@ -29,11 +29,11 @@ class TapPart:
         self.links: list[Link] = [_RecorderLink(self.recorder, spec.queue_bytes)]
 
     def stays(self, site: Site, tapped: "Sequence[BusPart | BridgePart]") -> bool:
-        """Whether `site` describes the same tap, and all parts that it records stay."""
+        """Return whether `site` describes the same tap, and all parts that it records stay."""
         return site.topology.devices[self.name] == self._spec and tapped == self._tapped
 
     def open(self, loop: AbstractEventLoop) -> None:
-        """Raises `LinkError` where a package is missing."""
+        """Start recording. Raises `LinkError` if a package is missing."""
         self.recorder.open(loop)
         for part in self._tapped:
             if isinstance(part, BusPart):

@@ -1,4 +1,4 @@
-"""Check that every message is accounted for in the ledgers of all pipes (DESIGN section 5)."""
+"""Check that every message is accounted for in the ledgers of all pipes (docs/policies.md)."""
 
 from collections.abc import Iterable, Iterator
 

@@ -1,6 +1,6 @@
 """The hub: the raw bus. A batch in from one pipe goes out to all the others.
 
-The seams of DESIGN section 3 are stated here in full: all that is asked of a pipe, and of a link.
+The seams of docs/design.md are stated here in full: all that is asked of a pipe, and of a link.
 """
 
 from asyncio import AbstractEventLoop
@@ -13,7 +13,7 @@ from bus.wire.batch import Batch
 
 @dataclass(slots=True, eq=False)
 class Stats:
-    """Plain integers of one pipe, in messages unless a name says bytes; read at scrape time.
+    """Counts of one pipe, in messages unless a name says bytes; read at scrape time.
 
     The ledger: what the hub offered = sent + dropped (by reason) + queued, at any moment.
     `rejected` counts what the wire brought that never became a message, by reason.
@@ -121,7 +121,7 @@ class Hub:
         self.pipes += (pipe,)
 
     def detach(self, pipe: Pipe) -> None:
-        """Forget a pipe; no error if it is not attached."""
+        """Forget a pipe. It is no error if the pipe is not attached."""
         self.pipes = tuple(p for p in self.pipes if p is not pipe)
 
     def publish(self, batch: Batch, origin: Pipe | None = None) -> None:
@@ -136,7 +136,7 @@ class Hub:
 
 
 State = Literal["closed", "opening", "up", "waiting"]
-"""Of a link: not open; being opened; in use; lost or not found, and tried again after a pause."""
+"""State of a link: not open; being opened; in use; lost or not found, and tried again after a pause."""
 
 
 class Link(Protocol):
@@ -152,11 +152,11 @@ class Link(Protocol):
 
     @property
     def state(self) -> State:
-        """A link that listens is up while it listens; others while their peer or device is there."""
+        """State: a link that listens is up while it listens; others, while their peer or device is there."""
 
     @property
     def condition(self) -> str:
-        """State of the medium in its own words, as `bus-off`; "" for a medium that has none."""
+        """State of the medium in its own words, such as `bus-off`; "" for a medium that has none."""
 
     @property
     def fault(self) -> str:
@@ -164,11 +164,11 @@ class Link(Protocol):
 
     @property
     def losses(self) -> int:
-        """How many openings or connections ended that were in use, other than by `close`."""
+        """Number of connections or openings that ended, other than by `close`, after they had been up."""
 
     @property
     def queue_bytes(self) -> int:
-        """How many bytes may wait for each peer."""
+        """Number of bytes that may wait for each peer."""
 
     def open(self, hub: Hub, loop: AbstractEventLoop) -> None:
         """Start; never blocks. Trouble after this is a state with retries, not an exception.

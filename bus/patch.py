@@ -5,7 +5,7 @@ from bus.wire.batch import Batch
 
 
 class _Half(Pipe):
-    """Sits on one hub; what is sent into it is published on the other, as from its twin."""
+    """A pipe on one hub. Publishes on the other hub, as from its twin, every batch that it is sent."""
 
     __slots__ = ("_hub", "_twin", "name", "stats")
 
@@ -38,7 +38,7 @@ class _Half(Pipe):
 
 
 def join(a: Hub, b: Hub, name: str = "patch") -> tuple[Pipe, Pipe]:
-    """Join two hubs; returns the pipe on `a` and the pipe on `b`. Closing either parts them.
+    """Join two hubs; return the pipe on `a` and the pipe on `b`. Closing either of them parts the hubs.
 
     A ring of patches would send a message round for ever: topologies are checked for that before.
     """
@@ -49,5 +49,5 @@ def join(a: Hub, b: Hub, name: str = "patch") -> tuple[Pipe, Pipe]:
 
 
 def is_patch(pipe: Pipe) -> bool:
-    """Whether another hub of this process is behind `pipe`."""
+    """Return whether another hub of this process is behind `pipe`."""
     return isinstance(pipe, _Half)

@@ -23,7 +23,7 @@ _SPREAD = 1.0, 1.5  # of two who cut one ring the first finds it open; the secon
 
 @dataclass(slots=True)
 class Cut:
-    """A pipe that carries a loop: nothing goes through it until, after `until_s`, no canary comes back."""
+    """A pipe that carries a loop. Nothing passes until a canary sent after `until_s` does not come back."""
 
     pipe: Pipe
     like: bytes
@@ -58,7 +58,7 @@ class WatchedHub(Hub):
         self._cuts = tuple(cut for cut in self._cuts if cut.pipe is not pipe)
 
     def publish(self, batch: Batch, origin: Pipe | None = None) -> None:
-        """Hand `batch` on as a `Hub` does, unless it is going round."""
+        """Hand `batch` on as a `Hub` does, unless it goes round a loop."""
         if origin is not None and batch.count:
             now = self.clock()
             if self._cuts:
@@ -75,7 +75,7 @@ class WatchedHub(Hub):
         return super().publish(batch, origin)
 
     def _let_by(self, batch: Batch, origin: Pipe, now: float) -> Batch | None:
-        """What of `batch` may go on: all, what does not seem to go round, or nothing."""
+        """Return the part of `batch` that may go on, without what seems to go round; None if nothing may."""
         watch, suspect = self.watch, self.watch.suspect
         if suspect and watch.came_back(batch.data):
             self._cut(origin, suspect, now)
@@ -92,7 +92,7 @@ class WatchedHub(Hub):
         return _without(batch, bytes(first)) if type(batch) is Batch else None
 
     def _cut(self, pipe: Pipe, like: bytes, now: float) -> None:
-        """Cut a pipe by which a canary came back; or longer, where that was to see whether it may open."""
+        """Cut the pipe by which a canary came back. If that canary probed a cut pipe, cut that one longer."""
         probed = next((cut for cut in self._cuts if cut.probed_s is not None), None)
         if probed is None:
             super().detach(pipe)
@@ -105,7 +105,7 @@ class WatchedHub(Hub):
         log.error("%s: %s is cut for %g s", self.name, probed.pipe.name, probed.hold_down_s)
 
     def _review(self, now: float) -> None:
-        """Try each cut pipe after its time, one at a time, and open those without a loop."""
+        """Probe each cut pipe after its time, one at a time, and open those without a loop."""
         for cut in self._cuts:
             if cut.probed_s is not None and now - cut.probed_s > CANARY_S:
                 self._cuts = tuple(other for other in self._cuts if other is not cut)
@@ -119,7 +119,7 @@ class WatchedHub(Hub):
 
 
 def _first(data: Buffer) -> Buffer:
-    """The first message of a batch's bytes, without its envelope: that is new in every lap."""
+    """Return the first message of a batch, without its envelope, which is new in every lap."""
     length = LENGTH.unpack_from(data)[0]
     start = LENGTH_BYTES
     if is_enveloped(data, start, start + length):
@@ -128,12 +128,12 @@ def _first(data: Buffer) -> Buffer:
 
 
 def _copies(batch: Batch, first: Buffer) -> int:
-    """How often `first` is in `batch`, by its last message: all of them, or once."""
+    """Return how often `first` is in `batch`: if the last message is equal, so are all; else count one."""
     size = len(first)
     return batch.count if batch.count > 1 and batch.data[-size:] == first else 1
 
 
 def _without(batch: Batch, frame: bytes) -> Batch | None:
-    """The messages of `batch` that are not `frame`, in an envelope or bare."""
+    """Return the messages of `batch` that are not `frame`, in an envelope or bare."""
     rest = [message for message in payloads(batch) if not message.endswith(frame)]
     return from_payloads(rest) if rest else None

@@ -7,9 +7,10 @@ import signal
 from pathlib import Path
 
 from appliance.compose import Appliance
-from appliance.ledger import imbalances, ledger
+from appliance.ledger import ledger
 from appliance.serve import serve
 from appliance.status import StatusServer, runtime_directory, status_socket
+from bridges.ledger import imbalances
 from bus.errors import TopologyError
 from topologies.findings import Finding, InvalidTopology
 from topologies.loader import load

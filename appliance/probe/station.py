@@ -1,4 +1,4 @@
-"""A station: the end of one link, where a command speaks and hears; with signals, waits and a ledger."""
+"""A station: one link, opened for a command that sends and receives; with signals, waits and a ledger."""
 
 import asyncio
 import contextlib
@@ -23,9 +23,9 @@ _STOPS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Leaf(Hub):
-    """A hub that forwards nothing: what peers bring is heard here, what is said here goes to all of them.
+    """A hub that forwards nothing: `heard` collects what peers send, and what is published goes to all peers.
 
-    `heard` needs no bound of its own: a station takes all of it each time the loop comes round.
+    `heard` needs no bound of its own: a station empties it each time the loop comes round.
     """
 
     __slots__ = ("_known", "_past", "heard", "woken")
@@ -60,7 +60,7 @@ class Leaf(Hub):
             self._past.drop("no peer", batch.count)
 
     def _settle(self) -> None:
-        """Add up those who are gone, so that a peer that comes and goes costs nothing.
+        """Add up the counts of peers that are gone, so that those that come and go take no memory.
 
         Only link-owned counters come back, and then with all they had: a device's stay.
         """
@@ -72,7 +72,7 @@ class Leaf(Hub):
                 self._past.add(stats)
 
     def totals(self) -> Stats:
-        """All peers that there were, added up."""
+        """Return the counts of all peers that there were, added up."""
         total = Stats()
         for stats in (self._past, *self._known):
             total.add(stats)
@@ -116,9 +116,9 @@ class Station:
     async def until(
         self, ready: Callable[[], object], limit_s: float = inf, look_s: float = inf, stops: int = 1
     ) -> bool:
-        """Whether `ready()` came true before the limit and before a signal asked to stop.
+        """Return whether `ready()` came true before the limit and before a signal asked to stop.
 
-        It is looked at when peers or messages come, and every `look_s` seconds.
+        It is called when peers or messages come, and every `look_s` seconds.
         """
         end_s = self._loop.time() + limit_s
         while not ready() and self.stops < stops and (left_s := end_s - self._loop.time()) > 0:
@@ -130,11 +130,11 @@ class Station:
         return bool(ready())
 
     async def peer(self, limit_s: float = inf) -> bool:
-        """Wait until somebody is there, or the device is open."""
+        """Wait until a peer is there, or the device is open."""
         return await self.until(lambda: self.leaf.pipes, limit_s)
 
     async def room(self, cost_bytes: int, limit_s: float = inf) -> bool:
-        """Wait until somebody is there and the slowest has room for so much more."""
+        """Wait until a peer is there and the slowest has room for `cost_bytes` more."""
 
         def has_room() -> bool:
             queued = max((pipe.stats.queued_bytes for pipe in self.leaf.pipes), default=None)
@@ -143,7 +143,7 @@ class Station:
         return await self.until(has_room, limit_s, _LOOK_S)
 
     def say(self, messages: list[bytes]) -> None:
-        """To all who are there; never waits. What nobody heard is counted as dropped."""
+        """Send to all peers that are there; never waits. Without a peer the messages count as dropped."""
         self._spoke_s = self._loop.time()
         self.leaf.publish(from_payloads(messages))
 
@@ -158,7 +158,7 @@ class Station:
 
 
 def account(stats: Stats) -> dict[str, Any]:
-    """What became of what was said, for programs. Read it after the link has closed."""
+    """Return what became of the messages sent, for programs. Call it after the link has closed."""
     return {
         "sent": stats.sent,
         "sent_bytes": stats.sent_bytes,
@@ -176,13 +176,13 @@ def reasons(counts: dict[str, int]) -> str:
 
 
 def put(text: str) -> None:
-    """Print at once; a reader that is gone ends the command. Raises `BrokenPipeError`."""
+    """Print at once. Raises `BrokenPipeError` if the reader is gone, which ends the command."""
     with _reader_may_go():
         print(text, flush=True)
 
 
 def put_bytes(data: bytes) -> None:
-    """The same for bytes."""
+    """Write bytes at once. Raises `BrokenPipeError` as `put` does."""
     with _reader_may_go():
         sys.stdout.buffer.write(data)
         sys.stdout.buffer.flush()

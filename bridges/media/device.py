@@ -27,7 +27,7 @@ class DevicePipe(Pipe, Protocol):
 class OpenPipe(Pipe):
     """The base of pipes that own one open device: counts what comes too late, and ends once.
 
-    `start`, `_put` and `_end` are the medium's own; it calls `_gone(why)` when the device is lost.
+    A medium overrides `start`, `_put` and `_end`, and calls `_gone(why)` when the device is lost.
     """
 
     def __init__(
@@ -38,7 +38,7 @@ class OpenPipe(Pipe):
         self._closed = False
 
     def start(self) -> None:
-        """Begin to read, and attach to the hub. May raise `OSError`: the device is of no use."""
+        """Begin to read, and attach to the hub. Raises `OSError` if the device is of no use."""
         raise NotImplementedError
 
     def _put(self, batch: Batch) -> None:
@@ -59,7 +59,7 @@ class OpenPipe(Pipe):
         self._gone("closed")
 
     def _gone(self, why: str) -> None:
-        """The end, whoever brings it about; `why` goes to the link. Idempotent."""
+        """End the pipe and tell the link `why`. Idempotent."""
         if self._closed:
             return
         self._closed = True
@@ -69,7 +69,7 @@ class OpenPipe(Pipe):
 
 
 def cancel(*timers: Handle | None) -> None:
-    """Cancel those that there are."""
+    """Cancel the timers that are not None."""
     for timer in timers:
         if timer is not None:
             timer.cancel()
@@ -119,7 +119,7 @@ class DeviceLink(Generic[D]):
         return self.shed.queue_bytes
 
     def _open_device(self) -> D:
-        """The device, open; may block and may raise anything: it runs in a worker thread."""
+        """Open the device and return it. May block and may raise anything: it runs in a worker thread."""
         raise NotImplementedError
 
     def _release(self, device: D) -> None:
@@ -127,7 +127,7 @@ class DeviceLink(Generic[D]):
         raise NotImplementedError
 
     def _make_pipe(self, device: D, on_close: Callable[[str], None]) -> DevicePipe:
-        """A pipe that owns `device` and calls `on_close(why)` once, when it is gone."""
+        """Return a pipe that owns `device` and calls `on_close(why)` once, when the pipe is gone."""
         raise NotImplementedError
 
     def open(self, hub: Hub, loop: AbstractEventLoop) -> None:
@@ -178,7 +178,7 @@ class DeviceLink(Generic[D]):
             log.info("%s: up", self.name)
 
     def _cannot_start(self, why: str) -> None:
-        """What opens is no device yet: a regular file, or one pulled out meanwhile."""
+        """Try again later: what was opened is no device, but a regular file, or one that was pulled out."""
         self._generation += 1  # what its pipe says of the end is no news
         if self.pipe is not None:
             self.pipe.close()

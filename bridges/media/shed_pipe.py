@@ -84,7 +84,7 @@ class ShedHub(Hub):
         self._hub.attach(stage)
 
     def detach(self, pipe: Pipe) -> None:
-        """Forget a pipe; no error if it is not attached."""
+        """Forget a pipe. It is no error if the pipe is not attached."""
         super().detach(pipe)
         stage = self._stages.pop(id(pipe), None)
         if stage is not None:
@@ -98,7 +98,7 @@ class ShedHub(Hub):
 
 
 class ShedLink:
-    """A link whose pipes shed by `shed`. All else is that of `link`."""
+    """A link whose pipes shed by the policy `shed`; all else is that of `link`."""
 
     def __init__(self, link: Link, shed: Shed) -> None:
         self.name, self._link = link.name, link

@@ -26,7 +26,7 @@ def counts(stats: Stats, received: bool, sent: bool) -> Counts:
 
 
 class Ledger:
-    """Follows the pipes of `hub`: what they had when it began is not counted."""
+    """Follows the ledgers of the pipes of `hub`, from now on: earlier counts are left out."""
 
     def __init__(self, hub: Hub) -> None:
         self._hub = hub
@@ -37,14 +37,17 @@ class Ledger:
             list(self._gains(pipe))
 
     def meet(self, pipes: Sequence[Pipe]) -> None:
-        """Know of new ones, which are last, before they can leave again."""
+        """Remember new pipes, which are last in `pipes`, before they can leave again."""
         for pipe in reversed(pipes):
             if id(pipe) in self._pipes:
                 return
             self._pipes[id(pipe)] = pipe
 
     def gains(self, part: int = 0, parts: int = 1) -> list[Gain]:
-        """Of one part of the pipes: (pipe, direction, word, messages more); part 0 has those that left."""
+        """Return the gains of one part of the pipes: (pipe, direction, word, messages more).
+
+        Part 0 also has the pipes that left.
+        """
         found: list[Gain] = []
         if part == 0:
             live = {id(pipe): pipe for pipe in self._hub.pipes}
@@ -58,7 +61,10 @@ class Ledger:
         return found
 
     def _gains(self, pipe: Pipe) -> Iterator[Gain]:
-        """Of pipes in a chain the first says what came in, the last what left, and each what it dropped."""
+        """Yield the gains of a chain of pipes.
+
+        The first says what came in, the last what left, and each what it dropped.
+        """
         ledgers = [one.stats for one in chain(pipe)]
         for number, stats in enumerate(ledgers):
             now = counts(stats, received=number == 0, sent=stats is ledgers[-1])
