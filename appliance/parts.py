@@ -39,8 +39,8 @@ class BusPart:
         if has_trunk(spec):
             self.hub = bridge = Bridge(name, site.origin(f"bus {name}"))
             self.plain, self.trunk = bridge.side("plain"), bridge.side("trunk", trunk=True)
-        self._links = [(self._link(a, "listen"), self.seat(a.trunk)) for a in spec.listen]
-        self._links += [(self._link(a, "dial"), self.seat(a.trunk)) for a in spec.dial]
+        self._links = [(self._link(a, "listen"), self.hub_for(a.trunk)) for a in spec.listen]
+        self._links += [(self._link(a, "dial"), self.hub_for(a.trunk)) for a in spec.dial]
         self._links += self._local_links()
 
     def _link(self, address: Listen | Dial, mode: str) -> Link:
@@ -50,13 +50,13 @@ class BusPart:
         for trunk in (False, True) if self.trunk is not None else (False,):
             url = self.site.local_socket(self.name, trunk)
             if url is not None:
-                yield bus_link(url, "listen", None, None, None), self.seat(trunk)
+                yield bus_link(url, "listen", None, None, None), self.hub_for(trunk)
 
     @property
     def links(self) -> list[Link]:
         return [link for link, _ in self._links]
 
-    def seat(self, trunk: bool | None) -> Hub:
+    def hub_for(self, trunk: bool | None) -> Hub:
         """Return where a pipe joins: the trunk side if there is one, unless `trunk` is False."""
         return self.plain if trunk is False or self.trunk is None else self.trunk
 
@@ -145,7 +145,7 @@ class BridgePart:
         for seat, side in self.sides:
             if seat.side.bus in self._buses:
                 bus = self._buses[seat.side.bus]
-                self._patches.append(join(bus.seat(seat.side.trunk), side, self.name)[0])
+                self._patches.append(join(bus.hub_for(seat.side.trunk), side, self.name)[0])
         for _, link, side in self._links:
             link.open(side, loop)
         if self.candidacy is not None:
