@@ -7,13 +7,12 @@ from any thread, and wait for that loop alone, never for a peer (docs/tmq.md say
 import asyncio
 import contextlib
 import threading
-import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any, TypeVar
 
-from bus.errors import LinkError, TokenError
+from bus.errors import LinkError
 from bus.hub import Stats
 from bus.tmq.address import endpoint
 from bus.tmq.broker import Broker
@@ -35,19 +34,15 @@ class Context:
 
     def __init__(self) -> None:
         self.sockets: list[Socket] = []
-        self._loop = asyncio.new_event_loop()
+        self.loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run, name="tmq", daemon=True)
         self._thread.start()
 
     def _run(self) -> None:
         try:
-            self._loop.run_forever()
+            self.loop.run_forever()
         finally:
-            self._loop.close()
-
-    @property
-    def loop(self) -> asyncio.AbstractEventLoop:
-        return self._loop
+            self.loop.close()
 
     def call(self, function: Callable[..., T], *arguments: Any) -> T:
         """Run `function` on the loop, and wait for its result."""
@@ -55,15 +50,15 @@ class Context:
         async def run() -> T:
             return function(*arguments)
 
-        return asyncio.run_coroutine_threadsafe(run(), self._loop).result(_CALL_S)
+        return asyncio.run_coroutine_threadsafe(run(), self.loop).result(_CALL_S)
 
     def close(self) -> None:
         """Close all sockets and end the thread. Idempotent."""
-        if self._loop.is_closed() or not self._thread.is_alive():
+        if self.loop.is_closed() or not self._thread.is_alive():
             return
         for socket in tuple(self.sockets):
             socket.close()
-        self._loop.call_soon_threadsafe(self._loop.stop)
+        self.loop.call_soon_threadsafe(self.loop.stop)
         self._thread.join(_CALL_S)
 
     def __enter__(self) -> "Context":
@@ -74,14 +69,20 @@ class Context:
 
 
 class Socket:
-    """A TMQ socket: made by `tmq_socket`, used through the `tmq_*` functions.
+    """A TMQ socket of role TMQ_CLIENT, TMQ_BROKER or TMQ_BRIDGE, made by `tmq_socket`.
 
     `queue_messages` received ones wait for each subscription; beyond, the oldest are dropped and counted.
+    `options` are the fields of `bus.tmq.Options`. Raises `TypeError` for another role, as the reference does.
     """
 
-    def __init__(self, context: Context, role: int, queue_messages: int, options: Options) -> None:
-        self.context, self.role, self.queue_messages, self.options = context, role, queue_messages, options
+    def __init__(
+        self, context: Context, role: int = TMQ_CLIENT, queue_messages: int = 4096, **options: Any
+    ) -> None:
+        if role not in (TMQ_CLIENT, TMQ_BROKER, TMQ_BRIDGE):
+            raise TypeError(f"role {role!r}: TMQ_CLIENT, TMQ_BROKER or TMQ_BRIDGE")
+        self.context, self.role, self.queue_messages = context, role, queue_messages
         self.stats = Stats()
+        self._options = Options(**options)
         self._listen: Address | None = None
         self._brokers: list[Address] = []
         self._node: Node | None = None
@@ -105,6 +106,7 @@ class Socket:
         return self._node.uplink.broker if self._node is not None else None
 
     def node(self) -> Node:
+        """Return the client behind this socket. Raises `LinkError` where there is none yet, or never."""
         if self._closed:
             raise LinkError("the socket is closed")
         if self._node is None:
@@ -113,67 +115,78 @@ class Socket:
             raise LinkError("call tmq_bind and tmq_broker first")
         return self._node
 
-    def bind(self, address: Address) -> None:
+    def bind(self, address: "str | Address", backlog: int = 0) -> None:
+        """Listen at `address`; a broker's socket serves from now on. Raises `LinkError` with the address.
+
+        `("", port)` listens on every interface, port 0 takes a free one (`socket.address`). `backlog` is the
+        reference's, and ignored.
+        """
+        where = endpoint(address)
         if self._closed:
             raise LinkError("the socket is closed")
-        self._listen = address
+        self._listen = where
         if self.role == TMQ_BROKER:
-            self._serve(address)
+            self._serve(where)
         elif self._brokers:
-            self._open()
+            self.context.call(self._open, where)
 
     def _serve(self, address: Address) -> None:
         if self._broker is not None:
             self.context.call(self._broker.close)
-        self._broker = broker = Broker([address], **asdict(self.options))
+        self._broker = broker = Broker([address], **asdict(self._options))
         self.context.call(broker.open, self.context.loop)
 
-    def use_brokers(self, brokers: list[Address]) -> None:
+    def use_brokers(self, *brokers: "str | Address") -> None:
+        """Name the brokers, best first. The first that answers is used, the next one while it is dead."""
+        if not brokers:
+            raise ValueError("name at least one broker")
         if self.role == TMQ_BROKER:
             raise LinkError("a broker's socket has no broker")
-        self._brokers = brokers
+        self._brokers = [endpoint(broker) for broker in brokers]
         if self._listen is not None:
-            self._open()
+            self.context.call(self._open, self._listen)
 
-    def _open(self) -> None:
+    def _open(self, listen: Address) -> None:
         """Replace the node by a new one, which makes the same registrations."""
-        assert self._listen is not None
-        self.context.call(self._open_here, self._listen)
-
-    def _open_here(self, listen: Address) -> None:
-        old = self._node
-        published = list(old.published) if old is not None else []
+        old, self._node = self._node, None
         if old is not None:
             old.close()
-        self._node = None
-        node = Node(listen, self._brokers, self.options)
+        node = Node(listen, self._brokers, self._options)
         node.open(self.context.loop)
         self._node, self.stats, self._listen = node, node.stats, node.address
-        for tokens in published:
+        for tokens in old.published if old is not None else ():
             node.publish(tokens)
         for pattern, inbox in self._inboxes.items():
             node.subscribe(pattern, inbox)
 
-    def subscribe(self, pattern: Pattern) -> None:
-        node = self.node()
-        if pattern not in self._inboxes:
-            inbox = self._inboxes[pattern] = Inbox(self.queue_messages)
-            self.context.call(node.subscribe, pattern, inbox)
+    def subscribe(self, pattern: Names) -> None:
+        """Receive all that starts with `pattern`; `()` is everything. Subscribing again is no error."""
+        node, made = self.node(), pattern_of(pattern)
+        if made not in self._inboxes:
+            inbox = self._inboxes[made] = Inbox(self.queue_messages)
+            self.context.call(node.subscribe, made, inbox)
         self._settle(node)
 
-    def unsubscribe(self, pattern: Pattern) -> None:
-        if self._inboxes.pop(pattern, None) is not None:
-            self.context.call(self.node().unsubscribe, pattern)
+    def unsubscribe(self, pattern: Names) -> None:
+        """Take a subscription back. Messages that it received and nobody has read are lost."""
+        made = pattern_of(pattern)
+        if self._inboxes.pop(made, None) is not None:
+            self.context.call(self.node().unsubscribe, made)
             self._settle(self.node())
 
-    def publish(self, pattern: Pattern) -> None:
-        node = self.node()
-        if pattern not in node.published:
-            self.context.call(node.publish, pattern)
+    def publish(self, pattern: Names) -> None:
+        """Declare a pattern. On return the subscribers are known, or no broker answered for a second.
+
+        Raises `TokenError` for the empty pattern. Publishing again is no error.
+        """
+        node, made = self.node(), pattern_of(pattern)
+        if made not in node.published:
+            self.context.call(node.publish, made)
         self._settle(node)
 
-    def unpublish(self, pattern: Pattern) -> None:
-        self.context.call(self.node().unpublish, pattern)
+    def unpublish(self, pattern: Names) -> None:
+        """Take a declaration back."""
+        self.context.call(self.node().unpublish, pattern_of(pattern))
         self._settle(self.node())
 
     def _settle(self, node: Node) -> None:
@@ -184,18 +197,25 @@ class Socket:
 
         asyncio.run_coroutine_threadsafe(settled(), self.context.loop).result(_CALL_S)
 
-    def send(self, pattern: Pattern, data: bytes) -> None:
-        node = self.node()
-        if pattern not in node.published:
-            raise ValueError(f"{pattern} is not published: call tmq_publish first")
-        frame = pack(SUB, pattern, data)
+    def send(self, pattern: Names, data: bytes, flags: int = 0) -> int:
+        """Send to all subscribers of a published pattern; returns 1. Never waits for a peer.
+
+        What a peer does not take is queued within `Options.queue_bytes`, then dropped and counted in
+        `socket.stats`. Raises `ValueError` for a pattern that is not published, `FrameError` above 2048
+        bytes. `flags` are the reference's, and ignored.
+        """
+        made = pattern_of(pattern)
+        if made not in self.node().published:
+            raise ValueError(f"{made} is not published: call tmq_publish first")
+        frame = pack(SUB, made, data)
         with self._room:
             if len(self._outgoing) >= _OUTGOING:
                 self._room.wait_for(lambda: len(self._outgoing) < _OUTGOING or self._closed, _WAIT_S)
-            self._outgoing.append((pattern, frame))
+            self._outgoing.append((made, frame))
             first = len(self._outgoing) == 1
         if first:
             self.context.loop.call_soon_threadsafe(self._drain)
+        return 1
 
     def _drain(self) -> None:
         with self._room:
@@ -208,21 +228,24 @@ class Socket:
             for pattern, frames in runs.items():
                 self._node.send(pattern, frames)
 
-    def inbox(self, pattern: Pattern) -> Inbox:
-        if pattern not in self._inboxes:
-            raise ValueError(f"{pattern} is not subscribed to: call tmq_subscribe first")
-        return self._inboxes[pattern]
+    def recv(self, pattern: Names, timeout: float = 0.0) -> bytes | None:
+        """Return the oldest data of this subscription; None if there is none within `timeout` seconds."""
+        item = self.recv_from(pattern, timeout)
+        return None if item is None else item.data
 
-    def _drained(self) -> None:
-        end = time.monotonic() + _WAIT_S
-        with self._room:
-            self._room.wait_for(lambda: not self._outgoing, max(0.0, end - time.monotonic()))
+    def recv_from(self, pattern: Names, timeout: float = 0.0) -> Item | None:
+        """Receive as `tmq_recv` does; the result also has the whole pattern that the message was sent to."""
+        made = pattern_of(pattern)
+        if made not in self._inboxes:
+            raise ValueError(f"{made} is not subscribed to: call tmq_subscribe first")
+        return self._inboxes[made].take(timeout)
 
     def close(self) -> None:
         """Send what is queued, take all registrations back, disconnect. Received messages stay available."""
         if self._closed:
             return
-        self._drained()
+        with self._room:
+            self._room.wait_for(lambda: not self._outgoing, _WAIT_S)
         self._closed = True
         for node in (self._node, self._broker):
             if node is not None:
@@ -238,91 +261,9 @@ class Socket:
         self.close()
 
 
-def tmq_init() -> Context:
-    """Return a new context: the background thread that its sockets share."""
-    return Context()
-
-
-def tmq_socket(
-    context: Context, role: int = TMQ_CLIENT, queue_messages: int = 4096, **options: Any
-) -> Socket:
-    """Return a socket of role TMQ_CLIENT, TMQ_BROKER or TMQ_BRIDGE; `options`: see `bus.tmq.Options`.
-
-    Raises `TypeError` for another role, as the reference does.
-    """
-    if role not in (TMQ_CLIENT, TMQ_BROKER, TMQ_BRIDGE):
-        raise TypeError(f"role {role!r}: TMQ_CLIENT, TMQ_BROKER or TMQ_BRIDGE")
-    return Socket(context, role, queue_messages, Options(**options))
-
-
-def tmq_bind(socket: Socket, address: "str | Address", backlog: int = 0) -> None:
-    """Listen at `address`; a broker's socket serves from now on. Raises `LinkError` with the address.
-
-    `("", port)` listens on every interface, port 0 takes a free one (`socket.address`). `backlog` is the
-    reference's, and ignored.
-    """
-    socket.bind(endpoint(address))
-
-
-def tmq_broker(socket: Socket, *brokers: "str | Address") -> None:
-    """Name the brokers, best first. The first that answers is used, the next one while it is dead."""
-    if not brokers:
-        raise ValueError("name at least one broker")
-    socket.use_brokers([endpoint(broker) for broker in brokers])
-
-
-def tmq_publish(socket: Socket, pattern: Names) -> None:
-    """Declare a pattern. On return the subscribers are known, or no broker answered for a second.
-
-    Raises `TokenError` for the empty pattern. Publishing again is no error.
-    """
-    made = pattern_of(pattern)
-    if not made:
-        raise TokenError("the empty pattern cannot be published")
-    socket.publish(made)
-
-
-def tmq_subscribe(socket: Socket, pattern: Names) -> None:
-    """Receive all that starts with `pattern`; `()` is everything. Subscribing again is no error."""
-    socket.subscribe(pattern_of(pattern))
-
-
-def tmq_unpublish(socket: Socket, pattern: Names) -> None:
-    """Take a declaration back."""
-    socket.unpublish(pattern_of(pattern))
-
-
-def tmq_unsubscribe(socket: Socket, pattern: Names) -> None:
-    """Take a subscription back. Messages that it received and nobody has read are lost."""
-    socket.unsubscribe(pattern_of(pattern))
-
-
-def tmq_send(socket: Socket, pattern: Names, data: bytes, flags: int = 0) -> int:
-    """Send to all subscribers of a published pattern; returns 1. Never waits for a peer.
-
-    What a peer does not take is queued within `Options.queue_bytes`, then dropped and counted in
-    `socket.stats`. Raises `ValueError` for a pattern that is not published, `FrameError` above 2048 bytes.
-    """
-    socket.send(pattern_of(pattern), data)
-    return 1
-
-
-def tmq_recv(socket: Socket, pattern: Names, timeout: float = 0.0) -> bytes | None:
-    """Return the oldest data of this subscription; None if there is none within `timeout` seconds."""
-    item = tmq_recv_from(socket, pattern, timeout)
-    return None if item is None else item.data
-
-
-def tmq_recv_from(socket: Socket, pattern: Names, timeout: float = 0.0) -> Item | None:
-    """Receive as `tmq_recv` does; the result also has the whole pattern that the message was sent to."""
-    return socket.inbox(pattern_of(pattern)).take(timeout)
-
-
-def tmq_close(socket: Socket) -> None:
-    """Take all registrations back and disconnect."""
-    socket.close()
-
-
-def tmq_term(context: Context) -> None:
-    """Close all sockets of a context, and end its thread."""
-    context.close()
+tmq_init, tmq_term = Context, Context.close
+tmq_socket, tmq_close = Socket, Socket.close
+tmq_bind, tmq_broker = Socket.bind, Socket.use_brokers
+tmq_subscribe, tmq_unsubscribe = Socket.subscribe, Socket.unsubscribe
+tmq_publish, tmq_unpublish = Socket.publish, Socket.unpublish
+tmq_send, tmq_recv, tmq_recv_from = Socket.send, Socket.recv, Socket.recv_from
