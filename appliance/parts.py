@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from appliance.brokers import candidate_of
-from appliance.media import bus_link, medium_link
+from appliance.media import medium_link
 from appliance.site import Site
 from bridges.bridge import Bridge, Side
 from bridges.handover.window import AGE_S
@@ -17,12 +17,11 @@ from bus.leases.candidacy import Candidacy
 from bus.leases.candidate import Candidate
 from bus.patch import join
 from bus.tmq.address import endpoint
+from bus.transports.links import Mode, bus_link
 from bus.watched import WatchedHub
 from topologies.model import BridgeSpec, Dial, Listen
 from topologies.seats import Seat, seats_of
 from topologies.segments import broker_urls, has_trunk
-
-_DEAF = ("i2c", "tcp")  # point to point: a standby does not hear there what the active bridge sends
 
 
 class BusPart:
@@ -43,7 +42,7 @@ class BusPart:
         self._links += [(self._link(a, "dial"), self.hub_for(a.trunk)) for a in spec.dial]
         self._links += self._local_links()
 
-    def _link(self, address: Listen | Dial, mode: str) -> Link:
+    def _link(self, address: Listen | Dial, mode: Mode) -> Link:
         return bus_link(address.url, mode, *self.spec.limits(address), address.tls)
 
     def _local_links(self) -> Iterable[tuple[Link, Hub]]:
@@ -102,7 +101,7 @@ class BridgePart:
     def _stand_by(self, candidate: Candidate) -> Candidacy:
         """Forward only while we hold the lease."""
         ages = [side.shed.age_ms / 1000 for side in self.spec.join if side.shed and side.shed.age_ms]
-        deaf = [side.name for seat, side in self.sides if seat.side.kind in _DEAF]
+        deaf = [side.name for seat, side in self.sides if seat.side.medium and seat.side.medium.deaf]
         gate = self.hub.stand_by(candidate.may_forward, lambda: candidacy.judge(), deaf, min([AGE_S, *ages]))
         brokers = [endpoint(url) for url in broker_urls(self.site.topology)]
         candidacy = Candidacy(candidate, brokers, gate, self.links_up, self.site.record)
@@ -113,9 +112,9 @@ class BridgePart:
         return all(link.state == "up" and link.condition != "bus-off" for link in self.links)
 
     def _link(self, seat: Seat) -> Link:
-        if seat.side.bus is None:
-            return medium_link(seat.side, self.site.here)
-        return self._dial_bus(seat.side.bus, seat)
+        if seat.side.medium is not None:
+            return medium_link(seat.side.medium, seat.side.shed, self.site.here)
+        return self._dial_bus(str(seat.side.bus), seat)
 
     def _dial_bus(self, bus: str, seat: Seat) -> Link:
         spec, local = self.site.topology.buses[bus], self.site.local_socket(bus, seat.trunk)

@@ -18,8 +18,10 @@ from typing import Any, NamedTuple
 from benchmarks.formats import frame_of
 from bridges.media.can import codec as can
 from bridges.media.multicast.link import MulticastLink
+from bridges.media.multicast.medium import Multicast
 from bridges.media.uart import codec as uart
 from bridges.media.uart.link import UartLink
+from bridges.media.uart.medium import Uart
 from bridges.simulate import CanWire, SerialLine, run
 from bus.hub import Hub, Link, Pipe, Stats
 from bus.wire.batch import Batch, from_payloads
@@ -167,7 +169,8 @@ def pty_uart(size: int) -> Carried:
     """In real time; the processor time includes the relay's."""
 
     async def scenario(near: str, far: str) -> tuple[float, float]:
-        return await saturate(UartLink(near, BAUD), UartLink(far, BAUD), size, REAL_S)
+        one, other = (UartLink(Uart(port=port, baud=BAUD)) for port in (near, far))
+        return await saturate(one, other, size, REAL_S)
 
     with paced_line(BAUD) as (near, far):
         fps, cpu_us = asyncio.run(scenario(near, far))
@@ -202,7 +205,8 @@ def multicast(size: int) -> Sent:
 
 
 async def _through_link(batch: Batch) -> tuple[float, float]:
-    link: Any = MulticastLink(GROUP, 49_943, INTERFACE, hops=0, loopback=False)
+    group = Multicast(group=GROUP, port=49_943, interface=INTERFACE, hops=0)
+    link: Any = MulticastLink(group, loopback=False)
     hub = Hub()
     link.open(hub, asyncio.get_running_loop())
     while not hub.pipes:

@@ -22,7 +22,9 @@ from struct import Struct
 from benchmarks.command import Command, run_as_command
 from benchmarks.takeover_rig import Program, Rig, until
 from bridges.media.can.link import CanLink
+from bridges.media.can.medium import Can
 from bridges.media.uart.link import UartLink
+from bridges.media.uart.medium import Uart
 from bus.hub import Hub, Link, Pipe, Stats
 from bus.leases.wire import LEASE_MS
 from bus.transports.links import make_link
@@ -301,9 +303,10 @@ class Trial:
 
 def far_link(rig: Rig) -> Link:
     if rig.line is not None:
-        return UartLink(str(rig.line.paths[2]), 921600, exclusive=False)
+        return UartLink(Uart(port=str(rig.line.paths[2]), baud=921600, exclusive=False))
     options = {"port": rig.can_port, "hop_limit": 0}
-    return CanLink("udp_multicast", "239.74.163.58", node=99, fd=True, options=options)
+    can = Can(interface="udp_multicast", channel="239.74.163.58", node=99, fd=True, options=options)
+    return CanLink(can)
 
 
 async def trial(

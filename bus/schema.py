@@ -4,11 +4,16 @@ The loader of topologies reads YAML by them and the reference page is written fr
 """
 
 import re
+import types
+import typing
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Annotated, Any, NamedTuple
+from dataclasses import Field, dataclass, field, fields
+from functools import cache
+from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin
 
+from bus.kinds import Kinds
 from bus.transports.urls import check_dial, check_listen
+from bus.wire.envelope import MESSAGE_BYTES_MAX
 from bus.wire.frame import TOKENS_MAX
 
 TOKEN_MAX = 0xFFFFFFFF
@@ -58,6 +63,26 @@ class Single:
     """A list that may be written without its brackets when it has one item."""
 
 
+class OneOf(NamedTuple):
+    """A field that stands for several keys, one for each of `kinds`; one of them, or of `beside`, is given.
+
+    The value of such a key is the record of that kind. `what` names the mapping in findings.
+    """
+
+    what: str
+    kinds: Kinds[Any]
+    beside: tuple[str, ...] = ()
+
+    def keys(self) -> tuple[str, ...]:
+        return *self.beside, *self.kinds.all()
+
+    def problem(self, given: list[str]) -> str:
+        """Why the keys `given` will not do; "" if they will."""
+        if len(given) == 1:
+            return ""
+        return f"{self.what} is one of {', '.join(self.keys())}; found {', '.join(given) or 'none'}"
+
+
 def doc(text: str, key: str = "") -> dict[str, str]:
     """Metadata of a field: what it means, and its key in YAML where Python reserves that word."""
     return {"doc": text, "key": key}
@@ -70,6 +95,78 @@ class Node:
     where: Where = field(default=Where(), compare=False, repr=False)
 
 
+def _annotations(cls: type) -> dict[str, tuple[Field[Any], Any]]:
+    """Key in a file to field and annotation, of a record."""
+    hints = typing.get_type_hints(cls, include_extras=True)
+    keyed = {f.metadata.get("key") or f.name: (f, hints[f.name]) for f in fields(cls)}
+    return {key: found for key, found in keyed.items() if key != "where" and not one_of(found[1])}
+
+
+annotations: Callable[[type], dict[str, tuple[Field[Any], Any]]] = cache(_annotations)
+
+
+@cache
+def alternatives(cls: type) -> tuple[str, OneOf] | None:
+    """The field of a record that stands for several keys, if it has one."""
+    hints = typing.get_type_hints(cls, include_extras=True)
+    return next(((name, marker) for name, hint in hints.items() if (marker := one_of(hint))), None)
+
+
+def one_of(annotation: Any) -> OneOf | None:
+    return next((marker for marker in unwrap(annotation)[1] if isinstance(marker, OneOf)), None)
+
+
+def unwrap(annotation: Any) -> tuple[Any, tuple[Any, ...]]:
+    """The bare type and its markers, outermost last."""
+    if get_origin(annotation) is Annotated:
+        return annotation.__origin__, annotation.__metadata__
+    return annotation, ()
+
+
+def members(annotation: Any) -> tuple[Any, ...]:
+    """The alternatives of a union; of anything else, itself."""
+    return get_args(annotation) if get_origin(annotation) in (Union, types.UnionType) else (annotation,)
+
+
+def present(annotation: Any) -> Any:
+    """The annotation without its `None`; of a union of several others, the union."""
+    wanted = [member for member in members(annotation) if member is not type(None)]
+    return wanted[0] if len(wanted) == 1 else annotation
+
+
+def problem(marker: Any, value: Any) -> str:
+    """Why a marker forbids `value`; "" if it does not."""
+    if isinstance(marker, Range) and not marker.low <= value <= marker.high:
+        return f"{value} is out of range: {marker}"
+    if isinstance(marker, Length) and not marker.low <= len(value) <= marker.high:
+        return f"{len(value)} given; it takes {marker.low} to {marker.high}"
+    if isinstance(marker, Check):
+        try:
+            marker.function(value)
+        except ValueError as e:
+            return str(e)
+    return ""
+
+
+def check_fields(record: Node) -> None:
+    """Raise ValueError for the first field whose value its annotation forbids. Types are not looked at."""
+    for key, (f, annotation) in annotations(type(record)).items():
+        if text := _fault(annotation, getattr(record, f.name)):
+            raise ValueError(f"{key}: {text}")
+
+
+def _fault(annotation: Any, value: Any) -> str:
+    bare, markers = unwrap(present(annotation))
+    if value is None:
+        return ""
+    if get_origin(bare) is Literal and value not in get_args(bare):
+        return f"expected {' or '.join(map(str, get_args(bare)))}, found {value!r}"
+    faults = [problem(marker, value) for marker in markers]
+    if get_origin(bare) is tuple:
+        faults += [_fault(get_args(bare)[0], item) for item in value]
+    return next(filter(None, faults), "")
+
+
 def _check_name(name: str) -> None:
     if not NAME.fullmatch(name):
         raise ValueError(
@@ -77,7 +174,8 @@ def _check_name(name: str) -> None:
         )
 
 
-def _check_host(host: str) -> None:
+def check_host(host: str) -> None:
+    """Raise ValueError for text that is neither an address nor a host name."""
     if not re.fullmatch(r"[A-Za-z0-9._:%-]{1,253}", host):
         raise ValueError(f'"{host[:64]}" is no host: write an IP address or a host name, no port')
 
@@ -95,7 +193,7 @@ def _check_token(token: int | str) -> None:
 
 
 Name = Annotated[str, Check(_check_name, "a name")]
-Host = Annotated[str, Check(_check_host, "an IP address or host name")]
+Host = Annotated[str, Check(check_host, "an IP address or host name")]
 Path = Annotated[str, Check(_check_path, "a path")]
 AnyUrl = Annotated[str, Check(check_listen, "an address")]
 ListenUrl = Annotated[str, Check(check_listen, "an address to listen on")]
@@ -109,7 +207,8 @@ Patterns = Annotated[tuple[Names, ...], Length(0, 4096), Single()]
 Port = Annotated[int, Range(1, 65535)]
 CanNode = Annotated[int, Range(1, 127)]
 Milliseconds = Annotated[int, Range(1, 86_400_000)]
+Delay = Annotated[float, Range(0.001, 86_400_000)]  # milliseconds, and parts of one
 Seconds = Annotated[int, Range(1, 86_400)]
 Bytes = Annotated[int, Range(1, 1 << 40)]
-QueueBytes = Annotated[int, Range(4096, 1 << 40)]  # the longest frame fits
+QueueBytes = Annotated[int, Range(MESSAGE_BYTES_MAX, 1 << 40)]  # the longest frame fits
 Scalar = bool | int | float | str

@@ -1,80 +1,19 @@
-"""How much a medium carries, in worst-case seconds of wire time for one frame, and who promises more.
-
-CAN: Cyphal transfers (docs/wire/can.md), every stuffable bit stuffed, 29-bit identifiers, interframe
-space included. UART: 8N1, COBS with CRC-32. I2C: nine clocks a byte, mailbox segments of 30 bytes,
-each with its poll, once for each target.
-"""
+"""Holds the promised rates against the media, whose records tell the wire time of a frame at worst."""
 
 from collections import defaultdict
 
-from bus.wire.envelope import ENVELOPE_BYTES
 from topologies.filters import begins, related, tokens
 from topologies.findings import Finding, error, warning
-from topologies.model import BridgeSpec, Can, I2c, Rate, Side, Topology, Uart
+from topologies.model import BridgeSpec, Rate, Side, Topology
 from topologies.segments import Joint, Segments, is_trunk, joints
 
 FULL = 0.7  # the share above which a queue behind a medium grows long
-_FD_SIZES = (*range(9), 12, 16, 20, 24, 32, 48, 64)
 
 
 def frame_bytes(rate: Rate, spec: BridgeSpec) -> int:
     """Bytes of one TMQ frame of a promised rate."""
     count = max(len(rate.pattern), len(spec.pattern)) if rate.tokens is None else rate.tokens
     return 4 + 4 * count + rate.data_bytes
-
-
-def can_seconds(size: int, can: Can) -> float | None:
-    """Bus time of a transfer of `size` bytes; None when the bit rate is not told."""
-    if can.bitrate is None:
-        return None
-    if not can.fd or can.mixed == "classic":
-        return sum(80 + 10 * n for n in _classic(size)) / can.bitrate
-    data_rate = (can.data_bitrate or can.bitrate) if can.bitrate_switch else can.bitrate
-    return sum(57 / can.bitrate + _fd_data_bits(n) / data_rate for n in _fd(size))
-
-
-def _classic(size: int) -> list[int]:
-    """Data bytes of each CAN frame: 7 and the tail byte; CRC-16 when there are several."""
-    if size <= 7:
-        return [size + 1]
-    full, rest = divmod(size + 2, 7)
-    return [8] * full + ([rest + 1] if rest else [])
-
-
-def _fd(size: int) -> list[int]:
-    total = size if size <= 63 else size + 2
-    full, rest = divmod(total, 63)
-    return [64] * full + ([next(n for n in _FD_SIZES if n > rest)] if rest else [])
-
-
-def _fd_data_bits(count: int) -> int:
-    """Bits at the data rate: flags, length, data, stuff bits, stuff count, CRC with fixed stuff bits."""
-    stuffable = 5 + 8 * count
-    return stuffable + stuffable // 4 + 4 + (17 + 6 if count <= 16 else 21 + 7)
-
-
-def uart_seconds(size: int, uart: Uart) -> float:
-    """Line time of one message: COBS over it and its CRC-32, a zero on either side."""
-    coded = size + 4
-    return (coded + coded // 254 + 1 + 2) * 10 / uart.baud
-
-
-def i2c_seconds(size: int, i2c: I2c) -> float:
-    """Bus time of one message to or from every target; the dearer direction is taken."""
-    carried = size + 4
-    segments = -(-carried // 30)
-    return len(i2c.targets) * (carried + 12 * segments) * 9 / i2c.clock_hz
-
-
-def seconds(side: Side, size: int, trunk: bool) -> float | None:
-    """Wire time of one frame of `size` bytes on a side; None where no capacity is known."""
-    medium = side.medium
-    if isinstance(medium, I2c):
-        return i2c_seconds(size + ENVELOPE_BYTES, medium)  # always enveloped there
-    size += ENVELOPE_BYTES if trunk else 0
-    if isinstance(medium, Can):
-        return can_seconds(size, medium)
-    return uart_seconds(size, medium) if isinstance(medium, Uart) else None
 
 
 def find_overloads(topology: Topology) -> list[Finding]:
@@ -85,9 +24,8 @@ def find_overloads(topology: Topology) -> list[Finding]:
     for joint in joints(topology):
         if joint.gateway != joint.spec.on[0] or not joint.spec.rates:
             continue
-        if isinstance(joint.side.medium, Can) and joint.side.medium.bitrate is None:
-            text = "rates are promised, but without bitrate nobody can say whether CAN carries them"
-            findings.append(warning(joint.side.where, text))
+        if joint.side.medium and (why := joint.side.medium.unjudged()):
+            findings.append(warning(joint.side.where, f"rates are promised, but {why}"))
             continue
         load[segments.of(joint)] += _share(topology, joint)
         users[segments.of(joint)].append(joint)
@@ -96,9 +34,11 @@ def find_overloads(topology: Topology) -> list[Finding]:
 
 
 def _share(topology: Topology, joint: Joint) -> float:
-    trunk = is_trunk(topology, joint.side)
+    medium, trunk = joint.side.medium, is_trunk(topology, joint.side)
+    if medium is None:
+        return 0.0
     crossing = [r for r in joint.spec.rates if _crosses(joint.spec, joint.side, r)]
-    times = (seconds(joint.side, frame_bytes(r, joint.spec), trunk) or 0.0 for r in crossing)
+    times = (medium.seconds(frame_bytes(r, joint.spec), trunk) or 0.0 for r in crossing)
     return sum(r.frames_per_s * time for r, time in zip(crossing, times, strict=True))
 
 

@@ -3,14 +3,13 @@
 from collections.abc import Iterator
 from typing import Any
 
-from bus.transports.urls import split_url
 from bus.wire.pattern import collisions
 from topologies.budgets import find_overloads
 from topologies.cycles import find_cycles
-from topologies.exclusive import can_node, find_conflicts
+from topologies.exclusive import find_conflicts
 from topologies.filters import all_names
 from topologies.findings import Finding, error, warning
-from topologies.model import BridgeSpec, BusSpec, Can, Topology
+from topologies.model import BridgeSpec, BusSpec, Topology
 from topologies.segments import Joint, Segments, address_of, is_trunk, joints
 
 
@@ -82,10 +81,10 @@ def _unreachable(topology: Topology) -> Iterator[Finding]:
 
 def _nodeless(topology: Topology) -> Iterator[Finding]:
     for joint in joints(topology):
-        if isinstance(joint.side.medium, Can) and can_node(topology, joint) is None:
-            yield error(
-                joint.side.where, f"CAN needs a node id: give gateway {joint.gateway} a node, 1 to 127"
-            )
+        medium = joint.side.medium
+        if medium is not None and medium.needs_node and topology.gateways[joint.gateway].node is None:
+            text = f"{medium.key.upper()} needs a node id: give gateway {joint.gateway} a node, 1 to 127"
+            yield error(joint.side.where, text)
 
 
 def _shared_plain(topology: Topology) -> Iterator[Finding]:
@@ -93,7 +92,9 @@ def _shared_plain(topology: Topology) -> Iterator[Finding]:
     segments, users = Segments(topology), dict[str, list[Joint]]()
     for joint in joints(topology):
         # Peers of a bus do not hear each other: only stand-ins can repeat themselves there.
-        if joint.side.kind not in ("bus", "link") or len(joint.spec.on) > 1:
+        medium = joint.side.medium
+        joins_bus = medium is None or medium.dials or medium.listens
+        if not joins_bus or len(joint.spec.on) > 1:
             users.setdefault(segments.of(joint), []).append(joint)
     for name, joined in users.items():
         gateways = list(dict.fromkeys(joint.gateway for joint in joined))
@@ -107,10 +108,8 @@ def _beyond_policies(topology: Topology) -> Iterator[Finding]:
     """Links that queue out of reach: there a rate is all that can act."""
     for bridge in topology.bridges.values():
         for side in bridge.join:
-            scheme = split_url(side.link.address).scheme if side.link else ""
-            if side.shed and not side.shed.rate and scheme not in ("", "tcp", "ipc"):
-                text = f"{scheme}:// queues by itself, no shed policy reaches that: state a rate"
-                yield error(side.shed.where, text)
+            if side.medium and side.shed and not side.shed.rate and (why := side.medium.unshed()):
+                yield error(side.shed.where, f"{why}: state a rate")
 
 
 def _colliding_tokens(topology: Topology) -> Iterator[Finding]:

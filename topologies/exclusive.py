@@ -1,4 +1,4 @@
-"""What can be had once only: a port on a machine, a serial device, a node id on a CAN bus."""
+"""Finds things that two parts want and only one can have: a port, a serial device, a CAN node id."""
 
 from collections import defaultdict
 from collections.abc import Iterator
@@ -9,12 +9,12 @@ from typing import NamedTuple
 from bus.schema import Where
 from bus.transports.urls import HOSTED, overlap, split_url
 from topologies.findings import Finding, error
-from topologies.model import Can, I2c, Link, Tcp, Topology, Uart
-from topologies.segments import Joint, Segments, joints, machine
+from topologies.model import Topology
+from topologies.segments import Segments, joints, machine
 
 
 class Claim(NamedTuple):
-    """Who takes `what` on `machine`; `host` narrows a port, `path` tells WebSockets on one port apart."""
+    """`owner` takes `what` on `machine`; `host` narrows a port, `path` tells WebSockets on one port apart."""
 
     machine: str
     what: str
@@ -27,7 +27,7 @@ class Claim(NamedTuple):
 def find_conflicts(topology: Topology) -> list[Finding]:
     """An error for each pair that wants the same thing, at the later of the two."""
     groups: dict[tuple[str, str], list[Claim]] = defaultdict(list)
-    claims = (*_listeners(topology), *_devices(topology), *_can_nodes(topology))
+    claims = (*_listeners(topology), *_taken(topology))
     for claim in sorted(claims, key=lambda claim: claim.where):
         groups[claim.machine, claim.what].append(claim)
     return [
@@ -59,17 +59,6 @@ def _listeners(topology: Topology) -> Iterator[Claim]:
     for owner, gateway, listens in owned:
         for listen in listens:
             yield from _address(topology, gateway, listen.url, owner, listen.where)
-    for joint in joints(topology):
-        yield from _side_address(topology, joint)
-
-
-def _side_address(topology: Topology, joint: Joint) -> Iterator[Claim]:
-    medium, owner = joint.side.medium, f"bridge {joint.bridge}"
-    if isinstance(medium, Link) and medium.mode == "listen":
-        yield from _address(topology, joint.gateway, medium.address, owner, medium.where)
-    if isinstance(medium, Tcp) and medium.mode == "listen":
-        place = machine(topology, joint.gateway)
-        yield Claim(place, f"TCP port {medium.port}", owner, medium.where, medium.host)
 
 
 def _address(topology: Topology, gateway: str, text: str, owner: str, where: Where) -> Iterator[Claim]:
@@ -83,28 +72,16 @@ def _address(topology: Topology, gateway: str, text: str, owner: str, where: Whe
         yield Claim(f"process of {gateway}", text, owner, where)
 
 
-def _devices(topology: Topology) -> Iterator[Claim]:
-    for joint in joints(topology):
-        medium, owner = joint.side.medium, f"bridge {joint.bridge}"
-        place = machine(topology, joint.gateway)
-        if isinstance(medium, Uart):
-            yield Claim(place, f"serial port {normpath(medium.port)}", owner, medium.where)
-        if isinstance(medium, I2c):
-            for target in medium.targets:
-                yield Claim(place, f"I2C bus {medium.bus}, target {target:#04x},", owner, medium.where)
-
-
-def can_node(topology: Topology, joint: Joint) -> int | None:
-    """The Cyphal node id of a CAN side: its own, or else its gateway's; None on other media."""
-    medium = joint.side.medium
-    return (medium.node or topology.gateways[joint.gateway].node) if isinstance(medium, Can) else None
-
-
-def _can_nodes(topology: Topology) -> Iterator[Claim]:
+def _taken(topology: Topology) -> Iterator[Claim]:
+    """The things that media take for themselves."""
     segments = Segments(topology)
     for joint in joints(topology):
-        medium, node = joint.side.medium, can_node(topology, joint)
-        if isinstance(medium, Can) and node is not None:
-            # The identifier on the wire holds node and subject: only both together collide.
-            what = f"CAN node id {node} (subject {medium.subject:#x})"
-            yield Claim(segments.of(joint), what, f"bridge {joint.bridge} on {joint.gateway}", medium.where)
+        medium, bridge = joint.side.medium, f"bridge {joint.bridge}"
+        if medium is None:
+            continue
+        if medium.listens:
+            yield from _address(topology, joint.gateway, medium.listens, bridge, medium.where)
+        for what, host, on_wire in medium.takes(topology.gateways[joint.gateway].node):
+            place = segments.of(joint) if on_wire else machine(topology, joint.gateway)
+            owner = f"{bridge} on {joint.gateway}" if on_wire else bridge
+            yield Claim(place, what, owner, medium.where, host)

@@ -5,17 +5,15 @@ Nothing here knows a key of the file by name. Every error is found, not the firs
 
 import math
 import types
-import typing
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, Field, fields, is_dataclass
-from functools import cache
+from dataclasses import MISSING, Field, is_dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin
+from typing import Any, Literal, NamedTuple, Union, get_args, get_origin
 
 from yaml.constructor import ConstructorError, SafeConstructor
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
-from bus.schema import Check, Length, Range, Ref, Single, Where
+from bus.schema import OneOf, Ref, Single, Where, alternatives, annotations, problem, unwrap
 from topologies.document import CHARACTERS_MAX, describe, parse, where
 from topologies.findings import Finding, InvalidTopology, error, nearest
 from topologies.model import Topology
@@ -65,26 +63,6 @@ def loads(text: str, name: str = "<text>") -> Topology:
     return topology
 
 
-@cache
-def annotations(cls: type) -> dict[str, tuple[Field[Any], Any]]:
-    """YAML key to field and annotation, of a dataclass of the model."""
-    hints = typing.get_type_hints(cls, include_extras=True)
-    keyed = {f.metadata.get("key") or f.name: (f, hints[f.name]) for f in fields(cls)}
-    return {key: found for key, found in keyed.items() if key != "where"}
-
-
-def unwrap(annotation: Any) -> tuple[Any, tuple[Any, ...]]:
-    """The bare type and its markers, outermost last."""
-    if get_origin(annotation) is Annotated:
-        return annotation.__origin__, annotation.__metadata__
-    return annotation, ()
-
-
-def members(annotation: Any) -> tuple[Any, ...]:
-    """The alternatives of a union; of anything else, itself."""
-    return get_args(annotation) if get_origin(annotation) in (Union, types.UnionType) else (annotation,)
-
-
 class _Reader:
     def __init__(self, file: str, findings: list[Finding]) -> None:
         self._file = file
@@ -101,23 +79,14 @@ class _Reader:
         single = any(isinstance(m, Single) or m is Single for m in markers)
         value = self._read_bare(node, bare, path, single)
         for marker in markers if value is not WRONG else ():
-            if problem := self._judge(marker, value, node, path):
-                return self._wrong(node, path, problem)
+            if text := self._judge(marker, value, node, path):
+                return self._wrong(node, path, text)
         return value
 
-    def _judge(self, marker: Any, value: Any, node: Node, path: str) -> str | None:
-        if isinstance(marker, Range) and not marker.low <= value <= marker.high:
-            return f"{value} is out of range: {marker}"
-        if isinstance(marker, Length) and not marker.low <= len(value) <= marker.high:
-            return f"{len(value)} given; it takes {marker.low} to {marker.high}"
+    def _judge(self, marker: Any, value: Any, node: Node, path: str) -> str:
         if isinstance(marker, Ref):
             self._references.append(_Reference(marker.section, value, where(node, self._file, path)))
-        if isinstance(marker, Check):
-            try:
-                marker.function(value)
-            except ValueError as e:
-                return str(e)
-        return None
+        return problem(marker, value)
 
     def _read_bare(self, node: Node, bare: Any, path: str, single: bool) -> Any:
         if is_dataclass(bare) and isinstance(bare, type):
@@ -166,8 +135,8 @@ class _Reader:
 
     def _name(self, key: Node, name: str, key_type: Any, path: str) -> Any:
         for marker in unwrap(key_type)[1]:
-            if problem := self._judge(marker, name, key, path):
-                return self._wrong(key, path, problem)
+            if text := self._judge(marker, name, key, path):
+                return self._wrong(key, path, text)
         return name
 
     def _read_key(self, key: Node, path: str) -> str | None:
@@ -177,23 +146,40 @@ class _Reader:
         return None
 
     def _read_dataclass(self, node: Node, cls: type, path: str) -> Any:
-        known = annotations(cls)
+        known, choice = annotations(cls), alternatives(cls)
         if not isinstance(node, MappingNode):
             return self._read_short(node, cls, path)
-        values, good = {}, True
+        values, given, good = dict[str, Any](), list[str](), True
         for key, child in node.value:
             name = self._read_key(key, path)
-            if name not in known:
+            found = name and self._meant(key, name, cls, path)
+            if not name or not found:
                 good = False
-                if name is not None:
-                    self._wrong(key, _join(path, name), f'unknown key "{name[:64]}"{nearest(name, known)}')
                 continue
-            values[known[name][0].name] = self.read(child, known[name][1], _join(path, name))
+            given.append(name)
+            values[found[0]] = self.read(child, found[1], _join(path, name))
         missing = [key for key, (f, _) in known.items() if _required(f) and f.name not in values]
         for key in missing:
             self._wrong(node, path, f'"{key}" is missing')
         good = good and not missing and not any(value is WRONG for value in values.values())
+        if good and choice and (text := _unlike_one(choice[1], given, known)):
+            return self._wrong(node, path, text)
         return self._build(node, cls, values, path) if good else WRONG
+
+    def _meant(self, key: Node, name: str, cls: type, path: str) -> tuple[str, Any] | None:
+        """Field and annotation of a key of `cls`; None, with a finding, where it has no such key."""
+        known, choice = annotations(cls), alternatives(cls)
+        if name in known:
+            return known[name][0].name, known[name][1]
+        try:
+            if choice and (kind := choice[1].kinds.find(name)):
+                return choice[0], kind
+        except ValueError as e:
+            self._wrong(key, _join(path, name), str(e))
+            return None
+        words = [*known, *(choice[1].kinds.all() if choice else ())]
+        self._wrong(key, _join(path, name), f'unknown key "{name[:64]}"{nearest(name, words)}')
+        return None
 
     def _read_short(self, node: Node, cls: type, path: str) -> Any:
         """A value alone, where the class says which field it stands for; nothing, where none is needed."""
@@ -269,6 +255,11 @@ def _section_names(root: Node) -> dict[str, list[str]]:
         for section, body in pairs
         if isinstance(section, ScalarNode) and isinstance(body, MappingNode)
     }
+
+
+def _unlike_one(choice: OneOf, given: list[str], known: Mapping[str, Any]) -> str:
+    """The finding unless exactly one of the alternatives is given; "" if it is."""
+    return choice.problem([key for key in given if key in choice.beside or key not in known])
 
 
 def _required(f: Field[Any]) -> bool:

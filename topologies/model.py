@@ -6,8 +6,10 @@ read them here. Patterns stay as written, text or numbers; `bus.wire.pattern.Pat
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Literal
 
+from bridges.media import MEDIA
+from bridges.media.medium import Medium
 from bus.leases.wire import HEARTBEATS, LEASE_MS
 from bus.schema import (
     BusName,
@@ -21,6 +23,7 @@ from bus.schema import (
     Name,
     Names,
     Node,
+    OneOf,
     Path,
     Patterns,
     QueueBytes,
@@ -31,17 +34,7 @@ from bus.schema import (
     doc,
 )
 from bus.schema import Gateway as GatewayName
-from topologies.media import Can, I2c, Link, Multicast, Rs485, Tcp, Tls, Uart, check_tls, needs_certificate
-
-__all__ = [
-    "BridgeSpec", "BrokerSpec", "BusSpec", "Can", "DeviceSpec", "Dial", "Filter", "Gateway", "I2c", "Link",
-    "Listen",
-    "Medium", "Multicast", "Rate", "Rs485", "Shed", "Side",
-    "SideKind", "Tcp", "Tls", "Topology", "Uart",
-]  # fmt: skip
-
-SideKind = Literal["bus", "link", "uart", "can", "i2c", "multicast", "tcp"]
-Medium = str | Link | Uart | Can | I2c | Multicast | Tcp
+from bus.transports.options import Tls, check_tls, needs_certificate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,12 +163,7 @@ class Side(Node):
     """One side of a bridge: one of bus, url, uart, can, i2c, multicast and tcp, with its policies."""
 
     bus: BusName | None = field(default=None, metadata=doc("a bus of this file, on whichever gateway"))
-    link: Link | None = field(default=None, metadata=doc("an address outside this file", key="url"))
-    uart: Uart | None = field(default=None, metadata=doc("a serial line"))
-    can: Can | None = field(default=None, metadata=doc("a CAN bus"))
-    i2c: I2c | None = field(default=None, metadata=doc("an I2C bus"))
-    multicast: Multicast | None = field(default=None, metadata=doc("a multicast group"))
-    tcp: Tcp | None = field(default=None, metadata=doc("a TCP stream"))
+    medium: Annotated[Medium | None, OneOf("a side", MEDIA, ("bus",))] = None
     trunk: bool | None = field(
         default=None,
         metadata=doc("envelopes are kept here; by default on a bus that has a trunk, and nowhere else"),
@@ -192,28 +180,15 @@ class Side(Node):
     shed: Shed | None = field(default=None, metadata=doc("what happens above the medium's capacity"))
 
     def __post_init__(self) -> None:
-        given = [kind for kind in get_args(SideKind) if getattr(self, kind) is not None]
-        if len(given) != 1:
-            said = (
-                f"found {', '.join('url' if kind == 'link' else kind for kind in given)}"
-                if given
-                else "found none"
-            )
-            raise ValueError(f"a side is one of bus, url, uart, can, i2c, multicast, tcp; {said}")
         if self.pattern and (self.allow.both or self.allow.inward or self.allow.outward):
             raise ValueError("pattern and allow on one side: write the pattern into allow")
         if self.shed and self.bus:
             raise ValueError("nothing waits for a bus: give the shed policy to the side that is slow")
 
     @property
-    def kind(self) -> SideKind:
-        """Which medium it is; a `url:` is a `link`."""
-        return next(kind for kind in get_args(SideKind) if getattr(self, kind) is not None)
-
-    @property
-    def medium(self) -> Medium:
-        """The options of that medium; the name, for a bus."""
-        return getattr(self, self.kind)  # type: ignore[no-any-return]
+    def kind(self) -> str:
+        """The key that says what it joins."""
+        return "bus" if self.medium is None else self.medium.key
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

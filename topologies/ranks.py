@@ -1,8 +1,8 @@
-"""Who goes first on a wire that several appliances share: the others hold back (DESIGN section 5)."""
+"""The order in which appliances on a shared wire send: all but the first hold frames back."""
 
 from typing import NamedTuple
 
-from topologies.model import Can, Multicast, Side, Topology, Uart
+from topologies.model import Topology
 from topologies.segments import Joint, Segments, bus_at, is_trunk, joints
 
 
@@ -13,15 +13,10 @@ class Rank(NamedTuple):
     others: int
 
 
-def is_shared(side: Side) -> bool:
-    """Whether all on a side's wire hear each other."""
-    medium = side.medium
-    return isinstance(medium, Can | Multicast) or (isinstance(medium, Uart) and medium.rs485 is not None)
-
-
 def rank_of(topology: Topology, joint: Joint) -> Rank:
     """The order is that of the file, and of `on`. A bridge that no other way leads to sends nothing twice."""
-    if not is_shared(joint.side) or not is_trunk(topology, joint.side):
+    medium = joint.side.medium
+    if medium is None or not medium.shared or not is_trunk(topology, joint.side):
         return Rank(0, 0)
     segments = Segments(topology)
     wire = segments.of(joint)

@@ -9,8 +9,19 @@ from dataclasses import MISSING, Field, is_dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
-from bus.schema import Check, Length, Names, Patterns, Range, Ref, Single
-from topologies.loader import annotations, members, unwrap
+from bus.schema import (
+    Check,
+    Length,
+    Names,
+    Patterns,
+    Range,
+    Ref,
+    Single,
+    alternatives,
+    annotations,
+    members,
+    unwrap,
+)
 from topologies.model import Topology
 
 PAGE = Path(__file__).parent.parent / "docs" / "topology.md"
@@ -49,11 +60,18 @@ def page() -> str:
 def _classes(cls: type, seen: dict[type, None]) -> dict[type, None]:
     """The dataclasses that can be reached from one, in the order of the file."""
     seen.setdefault(cls)
-    for _, annotation in annotations(cls).values():
-        for inner in _inner(annotation):
-            if inner not in seen:
-                _classes(inner, seen)
+    reached = [inner for _, annotation in annotations(cls).values() for inner in _inner(annotation)]
+    for inner in (*_kinds(cls).values(), *reached):
+        if inner not in seen:
+            _classes(inner, seen)
     return seen
+
+
+def _kinds(cls: type) -> dict[str, type[Any]]:
+    """The records that keys of a class stand for; those of other distributions are not of this page."""
+    choice = alternatives(cls)
+    kinds = choice[1].kinds if choice else None
+    return {key: kind for key in kinds.ours() if (kind := kinds.find(key))} if kinds else {}
 
 
 def _inner(annotation: Any) -> Iterator[type]:
@@ -67,6 +85,8 @@ def _inner(annotation: Any) -> Iterator[type]:
 
 def _section(cls: type) -> str:
     rows = [_row(key, f, annotation) for key, (f, annotation) in annotations(cls).items()]
+    kinds = [f"| `{key}` | {_bare_words(kind)} |  | {kind.help} |" for key, kind in _kinds(cls).items()]
+    rows[1:1] = kinds  # after `bus`
     short = getattr(cls, "SHORT", None)
     alone = f"A value alone stands for `{short}`.\n\n" if short else ""
     table = "\n".join(["| key | value | default | meaning |", "|---|---|---|---|", *rows])
@@ -100,7 +120,7 @@ def _words(annotation: Any) -> str:
     for marker in markers:
         if isinstance(marker, Ref):
             return REFERENCES[marker.section]
-        if isinstance(marker, Check):
+        if isinstance(marker, Check) and marker.words:
             return marker.words
         if isinstance(marker, Range):
             return f"{_bare_words(bare)}, {marker}"

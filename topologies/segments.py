@@ -1,23 +1,10 @@
-"""Who meets whom: which address leads to which bus, and which sides of bridges share one wire."""
+"""Finds the bus that an address leads to, and the sides of bridges that share one wire."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
 
 from bus.transports.urls import HOSTED, Url, is_loopback, is_wildcard, overlap, split_url, with_host
-from topologies.model import (
-    BridgeSpec,
-    BusSpec,
-    Can,
-    DeviceSpec,
-    I2c,
-    Link,
-    Listen,
-    Multicast,
-    Side,
-    Tcp,
-    Topology,
-    Uart,
-)
+from topologies.model import BridgeSpec, BusSpec, DeviceSpec, Listen, Side, Topology
 
 
 class Joint(NamedTuple):
@@ -135,24 +122,10 @@ class Segments:
         side, medium = joint.side, joint.side.medium
         if side.segment is not None:
             return f"segment {side.segment}"
-        if isinstance(medium, str):
-            return f"bus {medium}"
-        if isinstance(medium, Link):
-            bus = bus_at(self._topology, medium.address, joint.gateway) if medium.mode == "dial" else None
-            return f"bus {bus}" if bus else f"url {medium.address}"
-        if isinstance(medium, Multicast):
-            return f"multicast {medium.group}:{medium.port}"
-        if isinstance(medium, Can) and medium.interface == "udp_multicast":
-            return f"can {medium.channel}:{medium.options.get('port', 43113)}"
-        return f"{side.kind} {_device(medium)} of {machine(self._topology, joint.gateway)}"
-
-
-def _device(medium: Can | Uart | I2c | Tcp) -> str:
-    if isinstance(medium, Can):
-        return f"{medium.interface}:{medium.channel}"
-    if isinstance(medium, Uart):
-        return medium.port
-    return str(medium.bus) if isinstance(medium, I2c) else f"{medium.host}:{medium.port}"
+        if medium is None:
+            return f"bus {side.bus}"
+        bus = bus_at(self._topology, medium.dials, joint.gateway) if medium.dials else None
+        return f"bus {bus}" if bus else medium.wire(machine(self._topology, joint.gateway))
 
 
 def tapped(topology: Topology, device: DeviceSpec) -> list[str]:

@@ -3,8 +3,7 @@
 from collections.abc import Iterator
 from typing import Literal
 
-from topologies.media import Can, I2c, Link, Multicast, Tcp, Uart
-from topologies.model import BridgeSpec, Filter, Gateway, Medium, Shed, Side, Topology
+from topologies.model import BridgeSpec, Filter, Gateway, Shed, Side, Topology
 from topologies.segments import Joint, Segments, bus_at, is_trunk, tapped
 
 Tree = tuple[str, list["Tree"]]
@@ -64,35 +63,12 @@ def _bridge(topology: Topology, name: str, spec: BridgeSpec, gateway: str) -> Tr
 def _side(topology: Topology, side: Side) -> str:
     pattern = f"  pattern {_pattern(side.pattern)}" if side.pattern else ""
     filtered = "  filtered" if (side.allow, side.deny) != (Filter(), Filter()) else ""
-    return (
-        medium_label(side.medium) + pattern + filtered + _shed(side.shed) + _trunk(is_trunk(topology, side))
-    )
+    return side_label(side) + pattern + filtered + _shed(side.shed) + _trunk(is_trunk(topology, side))
 
 
-def medium_label(medium: Medium) -> str:
+def side_label(side: Side) -> str:
     """One side in a few words: `can can0 FD 500000/2000000`."""
-    if isinstance(medium, str):
-        return f"bus {medium}"
-    if isinstance(medium, Link):
-        return f"{medium.mode} {medium.address}"
-    if isinstance(medium, Uart):
-        return f"uart {medium.port} {medium.baud}{' RS-485' if medium.rs485 else ''}"
-    if isinstance(medium, Can):
-        return _can(medium)
-    if isinstance(medium, I2c):
-        return f"i2c {medium.bus}: {', '.join(f'{target:#04x}' for target in medium.targets)}"
-    if isinstance(medium, Multicast):
-        return f"multicast {medium.group}:{medium.port} on {medium.interface}"
-    assert isinstance(medium, Tcp)
-    return f"tcp {medium.mode} {medium.host}:{medium.port}"
-
-
-def _can(can: Can) -> str:
-    rates = "/".join(str(rate) for rate in (can.bitrate, can.data_bitrate) if rate)
-    adapter = "" if can.interface == "socketcan" else can.interface
-    return " ".join(
-        word for word in ("can", adapter, str(can.channel), "FD" if can.fd else "", rates) if word
-    )
+    return f"bus {side.bus}" if side.medium is None else side.medium.label()
 
 
 def _shed(shed: Shed | None) -> str:
@@ -146,7 +122,7 @@ def _draw_joins(drawing: "_Drawing", topology: Topology, name: str, spec: Bridge
     segments = Segments(topology)
     for side in spec.join:
         wire = segments.of(Joint(name, spec, side, spec.on[0]))
-        label = wire if wire.startswith("bus ") else medium_label(side.medium)
+        label = wire if wire.startswith("bus ") else side_label(side)
         end = drawing.node(wire, "[/", "/]", label=label)
         drawing.line(f"bridge {name}", "===" if is_trunk(topology, side) else "---", end)
 

@@ -110,7 +110,7 @@ def _encoder(options: argparse.Namespace) -> Encode:
         if options.pattern is None:
             options.fail("PATTERN is missing: write one like fridge/temp, or / for the empty pattern")
         return partial(pack, options.type, options.pattern)
-    if options.endpoint.kind != "bus":
+    if options.endpoint.medium is not None:
         options.fail("--raw is for a bus: other media carry only frames")
     if options.pattern is not None:
         options.fail("--raw sends bytes without a frame: leave PATTERN out")

@@ -13,7 +13,9 @@ from appliance.demo.members import Application, Foreign, LinkMember, Member
 from appliance.demo.nullmodem import NullModem
 from appliance.demo.readings import can_sensor, serial_sensor
 from bridges.media.can.link import CanLink
+from bridges.media.can.medium import Can
 from bridges.media.uart.link import UartLink
+from bridges.media.uart.medium import Uart
 
 PARTS = ("plant", "office", "coupler")
 STOP_S = 5.0
@@ -80,10 +82,10 @@ class Scene:
         self.foreign = [m for m in self.members if isinstance(m, Foreign)]
 
     def _members(self) -> list[Member]:
-        can = CanLink(self.can["interface"], self.can["channel"], node=2, options=dict(self.can["options"]))
+        can = CanLink(Can(**self.can, node=2))
         foreign = zip(Foreign.installed(), (("plant", self.plant), ("office", self.office)), strict=False)
         return [
-            LinkMember("serial", "uart", UartLink(str(self.line.b), 921600), serial_sensor()),
+            LinkMember("serial", "uart", UartLink(Uart(port=str(self.line.b), baud=921600)), serial_sensor()),
             LinkMember("can", "can", can, can_sensor()),
             Application("app-plant", "plant", self.plant, serial_sensor()),
             Application("app-office", "office", self.office, can_sensor()),

@@ -1,12 +1,15 @@
-"""The media that a word can name: their settings, and how the link is made; one row of a table a medium."""
+"""Media as a word of the command line names them: `NAME:TARGET?KEY=VALUE&...`, its keys a record's fields."""
 
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import MISSING, Field, is_dataclass
+from difflib import get_close_matches
+from typing import Any, NamedTuple, get_origin
+from urllib.parse import parse_qsl
 
+from bridges.media import MEDIA
+from bridges.media.medium import Medium, Word
 from bus.errors import LinkError
-from bus.hub import Link
-
-RETRY_MAX_S = 1.0  # somebody waits at the keyboard
+from bus.schema import annotations, present, unwrap
 
 Reader = Callable[[str], Any]
 
@@ -33,64 +36,96 @@ KINDS = {
     float: "a number",
     str: "text",
 }
+_READERS: dict[Any, Reader] = {bool: switch, int: whole, float: float, tuple: wholes}
 
 
-class Medium(NamedTuple):
-    """`settings` by name; `needed` are those without a default; `others`: a driver takes more of its own.
-
-    `link(target, settings)` makes the link, not yet open, or raises `LinkError`.
-    """
-
-    settings: Mapping[str, Reader]
-    link: Callable[[str, dict[str, Any]], Link]
-    needed: Mapping[str, str] = {}
-    others: bool = False
+def reader_of(annotation: Any) -> Reader:
+    """The function that reads a field's value from text; text itself for a choice and for text."""
+    bare = _bare(annotation)
+    return _READERS.get(get_origin(bare) or bare, str)
 
 
-def _uart(port: str, settings: dict[str, Any]) -> Link:
-    from bridges.media.uart.link import UartLink
-
-    return UartLink(port, retry_max_s=RETRY_MAX_S, **settings)
+def _bare(annotation: Any) -> Any:
+    return unwrap(present(annotation))[0]
 
 
-def _rs485(port: str, settings: dict[str, Any]) -> Link:
-    from bridges.media.uart.rs485 import Rs485Link
+class Form(NamedTuple):
+    """A medium's record, and the word that names it."""
 
-    return Rs485Link(port, retry_max_s=RETRY_MAX_S, **settings)
+    word: Word
+    record: type[Medium]
+
+    @property
+    def part(self) -> type | None:
+        """The record inside the record whose fields are settings too."""
+        found = annotations(self.record).get(self.word.part)
+        return _bare(found[1]) if found else None
+
+    def settings(self) -> dict[str, tuple[Field[Any], Reader]]:
+        """The fields that stand behind the question mark, by key."""
+        known = {**annotations(self.record), **(annotations(self.part) if self.part else {})}
+        flat = {key: (f, hint) for key, (f, hint) in known.items() if not is_dataclass(_bare(hint))}
+        left_out = {*self.word.target, self.others}
+        return {key: (f, reader_of(hint)) for key, (f, hint) in flat.items() if key not in left_out}
+
+    @property
+    def others(self) -> str:
+        """The field that takes keys of a driver's own; "" where there is none."""
+        known = annotations(self.record).items()
+        return next((key for key, (_, hint) in known if get_origin(_bare(hint)) is Mapping), "")
 
 
-# what is said here is to arrive, however long the bus takes: a gateway gives up what is half a second old
-_CAN_DEFAULTS: dict[str, Any] = {"interface": "socketcan", "age_ms": 10_000}
+def forms(keys: Iterable[str]) -> Iterator[Form]:
+    """The words of the media with these keys. Raises ValueError where one cannot be imported."""
+    for key in keys:
+        if (record := MEDIA.find(key)) is not None:
+            yield from (Form(word, record) for word in record.words)
 
 
-def _can(channel: str, settings: dict[str, Any]) -> Link:
-    from bridges.media.can.link import CanLink
-
-    return CanLink(channel=channel, retry_max_s=RETRY_MAX_S, **(_CAN_DEFAULTS | settings))
-
-
-def _multicast(target: str, settings: dict[str, Any]) -> Link:
-    from bridges.media.multicast.link import MulticastLink
-
-    group, port = host_and_port(target)
-    return MulticastLink(group, port, retry_max_s=RETRY_MAX_S, **settings)
+def form_of(name: str) -> Form | None:
+    """The medium that words with `name` are of; other distributions are asked when it is none of ours."""
+    keys = (key for group in (MEDIA.ours, MEDIA.all) for key in group())
+    return next((form for form in forms(keys) if form.word.name == name), None)
 
 
-def _i2c(target: str, settings: dict[str, Any]) -> Link:
-    from bridges.media.i2c.link import I2cLink
-
+def medium_of(word: str, form: Form, rest: str) -> Medium:
+    """The record that a word describes. Raises `LinkError` that says which part of it is wrong."""
+    text, _, query = rest.partition("?")
+    if not text:
+        raise LinkError(f"{word}: what to open is missing after the colon")
+    settings, options = _split(word, query, form)
+    missing = [key for key, (f, _) in form.settings().items() if _required(f) or key in form.word.needed]
+    for key in missing:
+        if key not in settings:
+            meaning = form.settings()[key][0].metadata["doc"]
+            raise LinkError(f"{word}: {key} is missing: add ?{key}=..., {meaning}")
+    values = {**form.word.defaults, **_target(word, text, form), **settings}
+    if form.others:
+        values[form.others] = options
     try:
-        bus = whole(target)
+        return form.record(**_folded(form, values))
     except ValueError as error:
-        raise LinkError(f"i2c:{target}: write the number N of /dev/i2c-N") from error
-    return I2cLink(bus, retry_max_s=RETRY_MAX_S, **settings)
+        raise LinkError(f"{word}: {error}") from error
 
 
-def _frames(target: str, settings: dict[str, Any]) -> Link:
-    from bridges.media.tcp.link import TcpFramesLink
+def _required(f: Field[Any]) -> bool:
+    return f.default is MISSING and f.default_factory is MISSING
 
-    host, port = host_and_port(target)
-    return TcpFramesLink(host, port, retry_max_s=RETRY_MAX_S, **settings)
+
+def _folded(form: Form, values: dict[str, Any]) -> dict[str, Any]:
+    """The values, those of the record's inner record in one."""
+    if form.part is None:
+        return values
+    inner = {key: values.pop(key) for key in annotations(form.part) if key in values}
+    return values | {form.word.part: form.part(**inner)}
+
+
+def _target(word: str, text: str, form: Form) -> dict[str, Any]:
+    known = annotations(form.record)
+    if len(form.word.target) == 1:
+        (key,) = form.word.target
+        return {key: _read(word, key, text, reader_of(known[key][1]))}
+    return dict(zip(form.word.target, host_and_port(text), strict=True))
 
 
 def host_and_port(target: str) -> tuple[str, int]:
@@ -101,48 +136,52 @@ def host_and_port(target: str) -> tuple[str, int]:
     return host.removeprefix("[").removesuffix("]"), int(port)
 
 
-_SERIAL: dict[str, Reader] = {
-    "baud": whole,
-    "exclusive": switch,
-    "parity": str,
-    "stopbits": float,
-    "rtscts": switch,
-    "queue_bytes": whole,
-}
+def _split(word: str, query: str, form: Form) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Settings, and options for others, of `KEY=VALUE&...`."""
+    settings: dict[str, Any] = {}
+    options: dict[str, Any] = {}
+    known = form.settings()
+    for key, value in _pairs(word, query):
+        if key in settings or key in options:
+            raise LinkError(f"{word}: {key} is given twice")
+        if key in known:
+            settings[key] = _read(word, key, value, known[key][1])
+        else:
+            _refuse_misspelt(word, key, form)
+            options[key] = _guess(value)
+    return settings, options
 
-MEDIA = {
-    "uart": Medium(_SERIAL | {"echo": switch}, _uart),
-    "rs485": Medium(
-        _SERIAL | {"nodes": wholes, "answer_ms": float, "turnaround_ms": float},
-        _rs485,
-        {"nodes": "add ?nodes=A,B, the addresses that are polled"},
-    ),
-    "can": Medium(
-        {
-            "interface": str,
-            "node": whole,
-            "subject": whole,
-            "fd": switch,
-            "bitrate": whole,
-            "data_bitrate": whole,
-            "bitrate_switch": switch,
-            "mixed": str,
-            "age_ms": float,
-            "queue_bytes": whole,
-        },
-        _can,
-        {"node": "add ?node=N, 1 to 127, that nobody else has there"},
-        others=True,
-    ),
-    "multicast": Medium(
-        {"interface": str, "hops": whole, "datagram_bytes": whole, "queue_bytes": whole},
-        _multicast,
-        {"interface": "add ?interface=NAME or its address"},
-    ),
-    "i2c": Medium(
-        {"targets": wholes, "poll_ms": float, "alert": str, "queue_bytes": whole},
-        _i2c,
-        {"targets": "add ?targets=0x42,0x43"},
-    ),
-    "frames": Medium({"mode": str, "framing": str, "queue_bytes": whole}, _frames),
-}
+
+def _pairs(word: str, query: str) -> list[tuple[str, str]]:
+    try:
+        return parse_qsl(query, keep_blank_values=True, strict_parsing=bool(query))
+    except ValueError as error:
+        raise LinkError(f"{word}: after the question mark write KEY=VALUE&KEY=VALUE") from error
+
+
+def _read(word: str, key: str, value: str, reader: Reader) -> Any:
+    try:
+        if not value:
+            raise ValueError
+        return reader(value)
+    except ValueError as error:
+        raise LinkError(f"{word}: {key} must be {KINDS[reader]}, not {value!r}") from error
+
+
+def _refuse_misspelt(word: str, key: str, form: Form) -> None:
+    """A driver ignores what it does not know, so a key that nearly is one of ours is an error."""
+    known = form.settings()
+    near = get_close_matches(key, known, 1, 0.75)
+    if near or not form.others:
+        hint = f"did you mean {near[0]}?" if near else f"use {', '.join(known)}"
+        raise LinkError(f"{word}: unknown setting {key}: {hint}")
+
+
+def _guess(value: str) -> Any:
+    """A value for a driver whose keys we do not know: a number or a switch, if it is written like one."""
+    for reader in (whole, float):
+        try:
+            return reader(value)
+        except ValueError:
+            continue
+    return {"true": True, "false": False}.get(value.lower(), value)

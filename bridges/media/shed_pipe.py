@@ -133,3 +133,8 @@ class ShedLink:
     @property
     def queue_bytes(self) -> int:
         return self.shed.queue_bytes
+
+
+def staged(link: Link, shed: Shed | None) -> Link:
+    """A link that queues in batches, with its shedding in front where a policy is stated."""
+    return link if shed is None else ShedLink(link, shed)

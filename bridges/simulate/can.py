@@ -8,8 +8,9 @@ from collections import deque
 from typing import TYPE_CHECKING, Any, Literal
 
 from bridges.media.can.link import CanLink
+from bridges.media.can.medium import Can
 from bridges.simulate.loop import socket_pair
-from bridges.simulate.wire import End, Faults, Path, Wire
+from bridges.simulate.wire import End, Faults, Path, Wire, divide
 
 if TYPE_CHECKING:
     from can import BusABC, BusState, Message
@@ -53,7 +54,7 @@ class CanWire(Wire):
         return made
 
     def link(self, node: int, name: str = "", fd: bool = False, **options: Any) -> "SimulatedCan":
-        """Add a port and return a `CanLink` on it; `options` are those of `CanLink`."""
+        """A `CanLink` on a port of its own; `options`: fields of `Can` and arguments of `CanLink`."""
         return SimulatedCan(self.port(name, fd), node, fd=fd, **options)
 
     @property
@@ -315,7 +316,9 @@ class SimulatedCan(CanLink):
 
     def __init__(self, port: CanPort, node: int, **options: Any) -> None:
         options.setdefault("jitter", port.wire.retries.uniform)
-        super().__init__("virtual", port.name, node, **options)
+        fields, rest = divide(Can, options)
+        can = Can(interface="virtual", channel=port.name, node=node, **fields)
+        super().__init__(can, **rest)
         self.port = port
 
     def _open_device(self) -> "BusABC":

@@ -8,8 +8,9 @@ from typing import Any
 
 from bridges.media.i2c.link import I2cLink, Opened
 from bridges.media.i2c.mailbox import Target
+from bridges.media.i2c.medium import I2c
 from bridges.media.i2c.memory import MemoryAdapter
-from bridges.simulate.wire import Faults, Wire, flip_bits
+from bridges.simulate.wire import Faults, Wire, divide, flip_bits
 from bus.hub import Hub, Pipe, Stats
 from bus.wire.batch import Batch, from_payloads, payloads
 
@@ -31,7 +32,7 @@ class I2cWire(Wire):
         self.targets = {address: I2cTarget(self.adapter, address) for address in self.adapter.targets}
 
     def link(self, **options: Any) -> "SimulatedI2c":
-        """Return an `I2cLink` to all targets; `options` are those of `I2cLink`."""
+        """An `I2cLink` to all targets; `options`: fields of `I2c` and arguments of `I2cLink`."""
         return SimulatedI2c(self, **options)
 
     def unplug(self) -> None:
@@ -157,7 +158,8 @@ class SimulatedI2c(I2cLink):
 
     def __init__(self, wire: I2cWire, **options: Any) -> None:
         options.setdefault("jitter", wire.retries.uniform)
-        super().__init__(0, list(wire.targets), adapter=wire.adapter.open, **options)
+        fields, rest = divide(I2c, options)
+        super().__init__(I2c(bus=0, targets=tuple(wire.targets), **fields), wire.adapter.open, **rest)
         self.wire = wire
 
     def _open_device(self) -> Opened:

@@ -11,10 +11,11 @@ from typing import Any
 
 from bridges.media.multicast.interfaces import Interface
 from bridges.media.multicast.link import MulticastLink
+from bridges.media.multicast.medium import Multicast
 from bridges.media.multicast.rtnetlink import MULTICAST, RUNNING, UP, LinkNews, News
 from bridges.media.multicast.sockets import Sockets
 from bridges.simulate.loop import socket_pair
-from bridges.simulate.wire import End, Faults, Path, Wire, flip_one_bit
+from bridges.simulate.wire import End, Faults, Path, Wire, divide, flip_one_bit
 
 _QUEUE_BYTES = 4 * 1024 * 1024  # of a receiving socket
 _DATAGRAM_BYTES = 65536
@@ -45,7 +46,7 @@ class MulticastWire(Wire):
         return self.members[-1]
 
     def link(self, name: str = "", **options: Any) -> "SimulatedMulticast":
-        """Add a host and return a `MulticastLink` on it; `options` are those of `MulticastLink`."""
+        """A `MulticastLink` on a host of its own; `options`: fields of `Multicast`, arguments of the link."""
         return SimulatedMulticast(self.member(name), **options)
 
     def carry(self, loop: AbstractEventLoop, datagram: bytes, sender: Address) -> None:
@@ -249,7 +250,8 @@ class SimulatedMulticast(MulticastLink):
 
     def __init__(self, end: MulticastEnd, **options: Any) -> None:
         options.setdefault("jitter", end.wire.retries.uniform)
-        super().__init__("239.0.0.1", 9943, end.name, **options)
+        fields, rest = divide(Multicast, options)
+        super().__init__(Multicast(group="239.0.0.1", port=9943, interface=end.name, **fields), **rest)
         self.end = end
 
     def _open_device(self) -> Sockets:

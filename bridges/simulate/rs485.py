@@ -8,10 +8,13 @@ from typing import Any
 from bridges.media.device import OpenPipe, cancel
 from bridges.media.shedding import fitting
 from bridges.media.uart.codec import encode
+from bridges.media.uart.medium import Uart
+from bridges.media.uart.options import Rs485
 from bridges.media.uart.poll import DONE, Node, control
 from bridges.media.uart.port import Port
 from bridges.media.uart.rs485 import Rs485Link
 from bridges.simulate.uart import SerialEnd, SerialPort
+from bridges.simulate.wire import divide
 from bus.hub import Hub, Stats
 from bus.wire.batch import Batch, from_payloads, payloads
 
@@ -23,7 +26,10 @@ class SimulatedRs485(Rs485Link):
 
     def __init__(self, end: SerialEnd, **options: Any) -> None:
         options.setdefault("jitter", end.line.retries.uniform)
-        super().__init__(end.name, baud=end.line.baud, echo=end.line.echo, **options)
+        pair, options = divide(Rs485, options)
+        fields, rest = divide(Uart, options)
+        line: dict[str, Any] = {"port": end.name, "baud": end.line.baud, "echo": end.line.echo}
+        super().__init__(Uart(**(line | fields), rs485=Rs485(**pair)), **rest)
         self.end = end
 
     def _open_device(self) -> Port:

@@ -10,8 +10,9 @@ from functools import partial
 from typing import Any
 
 from bridges.media.uart.link import UartLink
+from bridges.media.uart.medium import Uart
 from bridges.simulate.loop import socket_pair
-from bridges.simulate.wire import End, Faults, Order, Wire, bend_bytes
+from bridges.simulate.wire import End, Faults, Order, Wire, bend_bytes, divide
 
 _CHUNK_BYTES = 256  # delivered as one piece when its last byte has been sent
 _CHUNK_S = 1e-3  # the same for a shared pair; short, because others must soon hear that somebody sends
@@ -60,7 +61,7 @@ class SerialLine(Wire):
         return made
 
     def link(self, name: str = "", **options: Any) -> "SimulatedUart":
-        """Add an end and return a `UartLink` on it; `options` are those of `UartLink`."""
+        """A `UartLink` on a new end; `options`: fields of `Uart` and arguments of `UartLink`."""
         return SimulatedUart(self.end(name), **options)
 
     def bend(self, loop: AbstractEventLoop, end: str, burst: _Burst) -> bytes:
@@ -240,7 +241,8 @@ class SimulatedUart(UartLink):
 
     def __init__(self, end: SerialEnd, **options: Any) -> None:
         options.setdefault("jitter", end.line.retries.uniform)
-        super().__init__(end.name, baud=end.line.baud, **options)
+        fields, rest = divide(Uart, options)
+        super().__init__(Uart(port=end.name, baud=end.line.baud, **fields), **rest)
         self.end = end
 
     def _open_device(self) -> "SerialPort":

@@ -2,13 +2,13 @@
 
 from asyncio import AbstractEventLoop, TimerHandle
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
 from functools import partial
 from itertools import pairwise
 from math import log
 from random import Random
-from typing import ClassVar, Generic, NamedTuple, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 T = TypeVar("T")
 
@@ -235,3 +235,10 @@ def flip_one_bit(packet: bytes, random: Random) -> bytes:
     if bent:
         bent[random.randrange(len(bent))] ^= 1 << random.randrange(8)
     return bytes(bent)
+
+
+def divide(record: type, given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The values in `given` that are fields of `record`, and the others, which are for its link."""
+    names = {field.name for field in fields(record)}
+    mine = {name: value for name, value in given.items() if name in names}
+    return mine, {name: value for name, value in given.items() if name not in names}

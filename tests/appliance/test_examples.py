@@ -4,6 +4,7 @@ import asyncio
 import re
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,9 +12,13 @@ import pytest
 from appliance.compose import Appliance
 from appliance.demo.nullmodem import NullModem
 from bridges.media.can.link import CanLink
+from bridges.media.can.medium import Can
 from bridges.media.multicast.link import MulticastLink
+from bridges.media.multicast.medium import Multicast
 from bridges.media.tcp.link import TcpFramesLink
+from bridges.media.tcp.medium import Tcp
 from bridges.media.uart.link import UartLink
+from bridges.media.uart.medium import Uart
 from bus.hub import Hub, Link
 from bus.transports.links import make_link
 from bus.wire.frame import PUB, pack
@@ -23,7 +28,7 @@ from tests.helpers import ROOT
 from tests.helpers.peers import Ear, until
 from topologies.checker import check
 from topologies.loader import loads
-from topologies.model import Can, Multicast, Tcp, Topology, Uart
+from topologies.model import Topology
 
 EXAMPLES = sorted((ROOT / "topologies").glob("*.yaml"))
 OWN_TEST = ("browser", "slow-line")  # they do not let everything through
@@ -50,17 +55,13 @@ def doors(topology: Topology, line: Path) -> dict[str, Link]:
     for bridge in topology.bridges.values():
         for side in bridge.join:
             if isinstance(side.medium, Uart):
-                links["uart"] = UartLink(str(line), side.medium.baud)
+                links["uart"] = UartLink(Uart(port=str(line), baud=side.medium.baud))
             elif isinstance(side.medium, Multicast):
-                group = side.medium
-                links["multicast"] = MulticastLink(group.group, group.port, group.interface, hops=group.hops)
+                links["multicast"] = MulticastLink(side.medium)
             elif isinstance(side.medium, Tcp):
-                links["tcp"] = TcpFramesLink(side.medium.host, side.medium.port)
+                links["tcp"] = TcpFramesLink(replace(side.medium, mode="dial"))
             elif isinstance(side.medium, Can):
-                can = side.medium
-                links["can"] = CanLink(
-                    can.interface, str(can.channel), node=99, fd=can.fd, options=dict(can.options)
-                )
+                links["can"] = CanLink(replace(side.medium, node=99))
     return links
 
 

@@ -9,24 +9,30 @@ from bridges.media.shedding import Shed
 from topologies.checker import check
 from topologies.loader import loads
 
-SIDES: list[tuple[str, str, dict[str, Any]]] = [
-    ("uart: {port: /dev/x, baud: 9600, echo: true}", "UartLink", {"port": "/dev/x", "name": "uart:/dev/x"}),
-    ("uart: {port: /dev/x, rs485: {nodes: [3, 7]}}", "Rs485Link", {"port": "/dev/x"}),
-    ("can: {channel: can0, node: 9, subject: 77}", "CanLink", {"node": 9, "subject": 77, "channel": "can0"}),
-    ("i2c: {bus: 1, targets: [0x42, 0x43]}", "I2cLink", {"bus": 1, "name": "i2c:1"}),
+SIDES: list[tuple[str, str, str, dict[str, Any]]] = [
+    ("uart: {port: /dev/x, baud: 9600, echo: true}", "UartLink", "uart:/dev/x", {"baud": 9600, "echo": True}),
+    ("uart: {port: /dev/x, rs485: {nodes: [3, 7]}}", "Rs485Link", "rs485:/dev/x", {"port": "/dev/x"}),
+    (
+        "can: {channel: can0, node: 9, subject: 77}",
+        "CanLink",
+        "can:socketcan:can0",
+        {"node": 9, "subject": 77, "channel": "can0"},
+    ),
+    ("i2c: {bus: 1, targets: [0x42, 0x43]}", "I2cLink", "i2c:1", {"bus": 1, "targets": (0x42, 0x43)}),
     (
         "multicast: {group: 'ff15::9', port: 9943, interface: lo, hops: 3}",
         "MulticastLink",
+        "multicast:[ff15::9]:9943@lo",
         {"port": 9943, "interface": "lo", "hops": 3},
     ),
-    ("tcp: {host: 127.0.0.1, port: 9, mode: listen}", "TcpFramesLink", {}),
-    ("tcp: {host: 127.0.0.1, port: 9, framing: cobs}", "TcpFramesLink", {}),
-    ("url: tcp://127.0.0.1:9", "DialLink", {"url": "tcp://127.0.0.1:9"}),
+    ("tcp: {host: 127.0.0.1, port: 9, mode: listen}", "TcpFramesLink", "tcp:127.0.0.1:9", {"mode": "listen"}),
+    ("tcp: {host: 127.0.0.1, port: 9, framing: cobs}", "TcpFramesLink", "tcp:127.0.0.1:9", {}),
+    ("url: tcp://127.0.0.1:9", "DialLink", "tcp://127.0.0.1:9", {"address": "tcp://127.0.0.1:9"}),
 ]
 
 
-@pytest.mark.parametrize(("side", "kind", "settings"), SIDES, ids=lambda value: str(value)[:24])
-def test_a_side_becomes_its_link(side: str, kind: str, settings: dict[str, Any]) -> None:
+@pytest.mark.parametrize(("side", "kind", "name", "settings"), SIDES, ids=lambda value: str(value)[:24])
+def test_a_side_becomes_its_link(side: str, kind: str, name: str, settings: dict[str, Any]) -> None:
     text = "\n".join(
         (
             "name: t",
@@ -42,12 +48,16 @@ def test_a_side_becomes_its_link(side: str, kind: str, settings: dict[str, Any])
     )
     topology = loads(text, "t.yaml")
     assert not [finding for finding in check(topology) if finding.level == "error"]
-    link = medium_link(topology.bridges["x"].join[1], topology.gateways["gw"])
-    assert {name: getattr(link, name) for name in settings} == settings
+    made = topology.bridges["x"].join[1].medium
+    assert made is not None
+    link: Any = medium_link(made, None, topology.gateways["gw"])
+    assert link.name == name
+    assert kind == "DialLink" or link.options == made
+    assert {field: getattr(made, field) for field in settings} == settings
     assert type(link).__name__ == kind
 
 
-@pytest.mark.parametrize("side", [side for side, _, _ in SIDES])
+@pytest.mark.parametrize("side", [side for side, *_ in SIDES])
 def test_a_policy_reaches_the_link_of_every_medium(side: str) -> None:
     text = f"""
 name: t
@@ -64,6 +74,7 @@ bridges:
     topology = loads(text, "t.yaml")
     assert not [finding for finding in check(topology) if finding.level == "error"]
     spec = topology.bridges["x"].join[1]
-    made: Any = medium_link(spec, topology.gateways["gw"])
-    queue_bytes = getattr(spec.medium, "queue_bytes", None) or 1 << 20
+    assert spec.medium is not None
+    made: Any = medium_link(spec.medium, spec.shed, topology.gateways["gw"])
+    queue_bytes = spec.medium.queue_bytes or 1 << 20
     assert made.shed == Shed("conflate", queue_bytes, 0.25, 10)

@@ -9,15 +9,14 @@ from hypothesis import strategies as st
 
 from bridges.bridge import Bridge, Side
 from bridges.ingress import only_frames
-from bridges.media.can.link import CanLink
 from bridges.media.uart.codec import Decoder, encode
-from bridges.media.uart.link import UartLink
 from bus.hub import Hub
 from bus.patch import join
 from bus.wire.batch import from_payloads
 from bus.wire.envelope import Envelope, split, wrap
 from bus.wire.frame import is_frame, pack
 from tests.bridges.support import FRAME, PtyPair, RecordingPipe, frame, recorder, say, until
+from tests.helpers.links import can_link, uart_link
 
 FRIDGE, OVEN = pack(1, (7, 1), b"4.5"), pack(1, (8, 1), b"180")
 
@@ -233,9 +232,9 @@ async def test_two_buses_a_serial_line_and_a_can_bus(line: PtyPair) -> None:
     plant, office, panel = Hub("plant"), Hub("office"), Hub("panel")
     bridge = Bridge("all", 0xB)
     channel = uuid.uuid4().hex
-    uart = UartLink(str(line.path))
-    can = CanLink("virtual", channel, 1, fd=True, queue_bytes=1 << 20)
-    node = CanLink("virtual", channel, 2, fd=True, queue_bytes=1 << 20)
+    uart = uart_link(str(line.path))
+    can = can_link("virtual", channel, 1, fd=True, queue_bytes=1 << 20)
+    node = can_link("virtual", channel, 2, fd=True, queue_bytes=1 << 20)
     loop = get_running_loop()
     for hub in (plant, office):
         join(hub, bridge.side(hub.name))
@@ -274,7 +273,7 @@ async def test_a_clogged_line_does_not_hold_up_the_bridge(line: PtyPair) -> None
     a, b = Hub("a"), Hub("b")
     join(a, bridge.side("a"))
     join(b, bridge.side("b"))
-    uart = UartLink(str(line.path), queue_bytes=8192)
+    uart = uart_link(str(line.path), queue_bytes=8192)
     uart.open(bridge.side("uart"), get_running_loop())
     await until(lambda: uart.state == "up")
     heard = recorder(b)

@@ -6,13 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from bridges.media.can.codec import can_id, segment
-from bridges.media.can.link import CanLink
 from bridges.media.multicast.datagram import Encoder
-from bridges.media.multicast.link import MulticastLink
 from bus.wire.batch import from_payloads
 from tests.bridges.support import frame, until
 from tests.conformance.pair import Maker, Pair, Side, free_port, noise
 from tests.conformance.serial_lines import Server, served
+from tests.helpers.links import can_link, multicast_link
 
 _RETRY: dict[str, Any] = {"retry_min_s": 0.01, "retry_max_s": 0.1}
 _CAN_GROUP, _GROUP = "239.74.163.9", "239.255.91.9"
@@ -25,7 +24,7 @@ def slcan(_: Path, clogged: bool = False) -> Pair:
     url, options = f"socket://127.0.0.1:{server.port}", {"sleep_after_open": 0}
     limits = {"queue_bytes": 16384 if clogged else 1 << 20, "age_ms": 60_000, **_RETRY}
     near, far = (
-        Side(name, partial(CanLink, "slcan", url, node, options=options, **limits))
+        Side(name, partial(can_link, "slcan", url, node, options=options, **limits))
         for node, name in enumerate(("near", "far"), 1)
     )
     lines = [f"T{can_id(0x1234, 2):08X}8{data.hex()}\r" for data in segment(frame(500), 30)]
@@ -41,7 +40,7 @@ def can(_: Path, interface: str, channel: str, fd: bool) -> Pair:
         options = {"port": free_port(socket.SOCK_DGRAM), "hop_limit": 0}
     limits = {"queue_bytes": 1 << 20, "age_ms": 60_000, **_RETRY}
     near, far = (
-        Side(name, partial(CanLink, interface, channel, node, fd=fd, options=options, **limits))
+        Side(name, partial(can_link, interface, channel, node, fd=fd, options=options, **limits))
         for node, name in enumerate(("near", "far"), 1)
     )
     stranger = Bus(channel=channel, interface=interface, ignore_config=True, fd=fd, **options)
@@ -84,7 +83,7 @@ def _to_group(group: str, port: int, *datagrams: bytes) -> None:
 def multicast(_: Path) -> Pair:
     port = free_port(socket.SOCK_DGRAM)
     near, far = (
-        Side(name, partial(MulticastLink, _GROUP, port, "lo", queue_bytes=1 << 20, **_RETRY))
+        Side(name, partial(multicast_link, _GROUP, port, "lo", queue_bytes=1 << 20, **_RETRY))
         for name in ("near", "far")
     )
 

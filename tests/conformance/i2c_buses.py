@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from bridges.media.i2c.adapter import open_adapter
-from bridges.media.i2c.link import I2cLink
 from bridges.media.i2c.mailbox import Target
 from bridges.media.i2c.memory import MemoryAdapter
 from bridges.simulate import I2cTarget
 from tests.bridges.support import frame, until
 from tests.conformance.pair import Maker, Pair, Side
+from tests.helpers.links import i2c_link
 
 _RETRY: dict[str, Any] = {"retry_min_s": 0.01, "retry_max_s": 0.1}
 _LOSS = "test_a_loss_is_counted_and_has_a_reason"
@@ -24,7 +24,7 @@ def i2c(_: Path, clogged: bool = False) -> Pair:
     memory = MemoryAdapter([0x42], blocks=True)
     target = I2cTarget(memory, 0x42)
     limits = {"queue_bytes": 16384 if clogged else 1 << 20, "poll_ms": 1, **_RETRY}
-    return i2c_pair(memory, target, Side("near", partial(I2cLink, 1, [0x42], adapter=memory.open, **limits)))
+    return i2c_pair(memory, target, Side("near", partial(i2c_link, 1, [0x42], adapter=memory.open, **limits)))
 
 
 def i2c_pair(adapter: Any, target: I2cTarget, near: Side) -> Pair:
@@ -120,7 +120,7 @@ def i2c_stub(_: Path, clogged: bool = False) -> Pair:
     assert number is not None
     memory: Any = StubMemory(number)
     limits = {"queue_bytes": 16384 if clogged else 1 << 20, "poll_ms": 1, **_RETRY}
-    near = Side("near", partial(I2cLink, number, [_STUB], **limits))
+    near = Side("near", partial(i2c_link, number, [_STUB], **limits))
     pair = i2c_pair(memory, I2cTarget(memory, _STUB), near)
 
     def state() -> Any:

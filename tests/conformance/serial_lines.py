@@ -9,13 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from bridges.media.uart.codec import encode
-from bridges.media.uart.link import UartLink
-from bridges.media.uart.rs485 import Rs485Link
 from bridges.simulate import Rs485Node
 from bus.hub import Link
 from examples.radio import RadioLink
 from tests.bridges.support import PtyPair, frame, until
 from tests.conformance.pair import Maker, Pair, Relay, Side, noise
+from tests.helpers.links import rs485_link, uart_link
 
 _RETRY: dict[str, Any] = {"retry_min_s": 0.01, "retry_max_s": 0.1}
 _BAUD = 3_000_000
@@ -54,7 +53,7 @@ class Ptys:
         self.far.close()
 
 
-_uart_link = partial(UartLink, baud=_BAUD, ahead_ms=1000)
+_uart_link = partial(uart_link, baud=_BAUD, ahead_ms=1000)
 
 
 def uart(path: Path, clogged: bool = False, link: Callable[..., Link] = _uart_link) -> Pair:
@@ -125,7 +124,7 @@ def uart_socket(_: Path, clogged: bool = False) -> Pair:
     server = Server()
     url = f"socket://127.0.0.1:{server.port}"
     limits = {"queue_bytes": 16384 if clogged else 1 << 20, **_RETRY}
-    near, far = (Side(name, partial(UartLink, url, **limits)) for name in ("near", "far"))
+    near, far = (Side(name, partial(uart_link, url, **limits)) for name in ("near", "far"))
     return served(server, near, far, encode(frame(3000))[:1500])
 
 
@@ -190,7 +189,7 @@ def rs485(path: Path, clogged: bool = False) -> Pair:
     path.mkdir()
     loop, line = asyncio.get_running_loop(), PtyPair(path / "pair")
     limits = {"queue_bytes": 16384 if clogged else 1 << 20, "answer_ms": 5000, "idle_ms": 0, **_RETRY}
-    near = Side("near", partial(Rs485Link, str(line.path), baud=_BAUD, nodes=(1,), **limits))
+    near = Side("near", partial(rs485_link, str(line.path), baud=_BAUD, nodes=(1,), **limits))
     far = Side("far")
     nodes: list[Rs485Node] = []
 

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from bridges.media.tcp.link import TcpFramesLink
 from bridges.media.uart.codec import encode
 from bus.transports.links import make_link
 from bus.wire.batch import from_payloads
 from bus.wire.sp import HANDSHAKE, LEAD_IPC, SCRATCH_BYTES, add_lead
 from tests.bridges.support import frame, until
 from tests.conformance.pair import Action, Maker, Pair, Side, free_port, noise
+from tests.helpers.links import tcp_link
 
 _RETRY: dict[str, Any] = {"retry_min_s": 0.01, "retry_max_s": 0.1}
 _CLOGGED = "test_a_clogged_peer_stalls_nobody_and_each_drop_is_counted"
@@ -159,9 +159,9 @@ def frames(_: Path, framing: Any, clogged: bool = False) -> Pair:
     queue_bytes = (1 if clogged else 8) << 20
     port = free_port()
     limits = {"queue_bytes": queue_bytes, **_RETRY}
-    near = Side("near", partial(TcpFramesLink, "127.0.0.1", port, "listen", framing, **limits))
+    near = Side("near", partial(tcp_link, "127.0.0.1", port, "listen", framing, **limits))
     near.open()
-    far = Side("far", partial(TcpFramesLink, "127.0.0.1", port, "dial", framing, **_RETRY))
+    far = Side("far", partial(tcp_link, "127.0.0.1", port, "dial", framing, **_RETRY))
     stranger = Stranger(near, lambda: ("127.0.0.1", port))
     code = encode if framing == "cobs" else bytes
 

@@ -12,6 +12,7 @@ from typing import Any
 from bridges.media.multicast.link import MulticastLink
 from bus.hub import Hub, Pipe, Stats
 from bus.wire.batch import Batch, from_payloads, payloads
+from tests.helpers.links import multicast_link
 
 
 def tell(**told: Any) -> None:
@@ -52,7 +53,7 @@ async def commands(hub: Hub, link: MulticastLink, teller: Teller) -> None:
 async def main() -> None:
     hub, teller = Hub(), Teller()
     hub.attach(teller)
-    link = MulticastLink(**json.loads(sys.argv[1]), retry_min_s=0.01, retry_max_s=0.05)
+    link = multicast_link(**json.loads(sys.argv[1]), retry_min_s=0.01, retry_max_s=0.05)
     link.open(hub, asyncio.get_running_loop())
     listening = asyncio.create_task(commands(hub, link, teller))
     told = ("", "")

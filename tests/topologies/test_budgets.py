@@ -2,9 +2,10 @@
 
 import pytest
 
+from bridges.media.can.medium import Can
+from bridges.media.i2c.medium import I2c
+from bridges.media.uart.medium import Uart
 from tests.topologies.support import GATEWAY, errors, warnings
-from topologies.budgets import can_seconds, i2c_seconds, uart_seconds
-from topologies.model import Can, I2c, Uart
 
 BUS = GATEWAY + "buses: {p: {on: gw}}\n"
 
@@ -18,7 +19,7 @@ def promised(side: str, rates: str) -> str:
     ("bitrate", "frames"), [(125_000, 781), (250_000, 1562), (500_000, 3125), (1_000_000, 6250)]
 )
 def test_classic_can_matches_the_published_frame_rates(bitrate: int, frames: int) -> None:
-    assert int(round(1 / (can_seconds(7, Can(channel="c", bitrate=bitrate)) or 0), 6)) == frames
+    assert int(round(1 / (Can(channel="c", bitrate=bitrate).seconds(7, False) or 0), 6)) == frames
 
 
 # The same section for CAN FD; it gives the results of its own rounding, so within 1 percent.
@@ -29,30 +30,33 @@ def test_classic_can_matches_the_published_frame_rates(bitrate: int, frames: int
 )  # fmt: skip
 def test_can_fd_is_near_the_published_frame_rates(bitrate: int, data: int, size: int, frames: int) -> None:
     can = Can(channel="c", fd=True, bitrate=bitrate, data_bitrate=data)
-    assert 1 / (can_seconds(size, can) or 0) == pytest.approx(frames, rel=0.01)
+    assert 1 / (can.seconds(size, False) or 0) == pytest.approx(frames, rel=0.01)
 
 
 # wire.md section 5: frames a transfer, for TMQ frames of 20, 200 and 2048 bytes in envelopes.
 @pytest.mark.parametrize(("size", "classic", "fd"), [(20, 5, 1), (200, 31, 4), (2048, 295, 33)])
 def test_transfers_take_as_many_can_frames_as_the_wire_format_says(size: int, classic: int, fd: int) -> None:
     slow = Can(channel="c", bitrate=1000)
-    assert round((can_seconds(size + 12, slow) or 0) * 1000 / 160) == classic
-    per_frame = can_seconds(63, Can(channel="c", fd=True, bitrate=1000, bitrate_switch=False)) or 0
-    total = can_seconds(size + 12, Can(channel="c", fd=True, bitrate=1000, bitrate_switch=False)) or 0
+    fast = Can(channel="c", fd=True, bitrate=1000, bitrate_switch=False)
+    assert round((slow.seconds(size, True) or 0) * 1000 / 160) == classic
+    per_frame = fast.seconds(63, False) or 0
+    total = fast.seconds(size, True) or 0
     assert fd - 1 < total / per_frame <= fd
 
 
 # wire.md sections 6 and 8: bytes on the line, zeros on both sides included.
 @pytest.mark.parametrize(("size", "line"), [(17 + 12, 36), (17, 24), (3072 + 12, 3103)])
 def test_uart_bytes_match_the_wire_format(size: int, line: int) -> None:
-    assert uart_seconds(size, Uart(port="/x", baud=10_000)) * 1000 == pytest.approx(line)
+    assert (Uart(port="/x", baud=10_000).seconds(size, False) or 0) * 1000 == pytest.approx(line)
 
 
 # wire.md section 7: bytes on the wire from a target, 20, 200 and 2048 bytes in envelopes.
 @pytest.mark.parametrize(("size", "line"), [(20, 60), (200, 312), (2048, 2892)])
 def test_i2c_bytes_match_the_wire_format(size: int, line: int) -> None:
-    assert i2c_seconds(size + 12, I2c(bus=1, targets=(8,), clock_hz=9000)) * 1000 == pytest.approx(line)
-    assert i2c_seconds(size + 12, I2c(bus=1, targets=(8, 9), clock_hz=9000)) * 1000 == pytest.approx(2 * line)
+    assert (I2c(bus=1, targets=(8,), clock_hz=9000).seconds(size, False) or 0) * 1000 == pytest.approx(line)
+    assert (I2c(bus=1, targets=(8, 9), clock_hz=9000).seconds(size, False) or 0) * 1000 == pytest.approx(
+        2 * line
+    )
 
 
 def test_a_rate_that_cannot_be_carried_is_an_error() -> None:

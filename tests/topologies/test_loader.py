@@ -6,13 +6,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bridges.media.can.medium import Can
+from bridges.media.i2c.medium import I2c
+from bridges.media.uart.medium import Uart
 from bus.errors import TopologyError
 from tests.helpers import ROOT
 from tests.topologies.support import GATEWAY, findings, said
 from topologies.checker import check
 from topologies.document import CHARACTERS_MAX
 from topologies.loader import load, loads
-from topologies.model import Can, Dial, Filter, I2c, Listen, Shed, Uart
+from topologies.model import Dial, Filter, Listen, Shed
 from topologies.show import show
 
 EXAMPLES = sorted(ROOT.glob("topologies/*.yaml"))

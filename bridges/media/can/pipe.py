@@ -3,19 +3,17 @@
 import logging
 from asyncio import AbstractEventLoop, Handle
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from bridges.media.can.port import BusPort, Port
 from bridges.media.can.receive import Inbound, Reader
+from bridges.media.can.restart import Restarter
 from bridges.media.can.send import DirectSender, Outbound, ThreadSender
+from bridges.media.can.shared import Shared
 from bridges.media.can.socketcan import Frame
 from bridges.media.can.state import State
 from bridges.media.device import OpenPipe, cancel
 from bus.hub import Hub
 from bus.wire.batch import Batch, from_payloads, payloads
-
-if TYPE_CHECKING:
-    from bridges.media.can.link import CanLink
 
 log = logging.getLogger("buscoupler.bridges")
 
@@ -29,27 +27,27 @@ class CanPipe(OpenPipe):
 
     def __init__(
         self,
-        link: "CanLink",
+        shared: Shared,
         port: Port,
+        restarter: Restarter,
         hub: Hub,
         loop: AbstractEventLoop,
         on_close: Callable[[str], None],
     ) -> None:
-        super().__init__(link.name, link.stats, hub, loop, on_close)
-        self._link, self._port = link, port
+        super().__init__(shared.name, shared.stats, hub, loop, on_close)
+        self._bus, self._port, self._restarter = shared.bus, port, restarter
         self._fd = port.fileno()
         self._reader: Reader | None = None
         self._again: Handle | None = None
         self._asking: Handle | None = None
-        self._restarter = link.make_restarter(loop)
-        sender = DirectSender if link.interface in _NEVER_BLOCKS else ThreadSender
-        self._outbound: Outbound = sender(link, port, loop, self._gone)
+        sender = DirectSender if shared.options.interface in _NEVER_BLOCKS else ThreadSender
+        self._outbound: Outbound = sender(shared, port, loop, self._gone)
         self._inbound = Inbound(
-            link.name,
-            link.identifier,
-            link.fd,
-            link.stats,
-            link.own,
+            shared.name,
+            shared.identifier,
+            shared.options.fd,
+            shared.stats,
+            shared.own,
             self._outbound.confirm,
             self._on_error,
         )
@@ -60,7 +58,7 @@ class CanPipe(OpenPipe):
         elif isinstance(self._port, BusPort):
             self._reader = Reader(self._port, self._loop, self._on_arrivals, self._gone)
         self._hub.attach(self)
-        self._link.bus.state = "unknown"
+        self._bus.forget()
         self._ask_state()
 
     def _on_readable(self) -> None:
@@ -96,7 +94,7 @@ class CanPipe(OpenPipe):
 
     def _on_error(self, classes: int, data: bytes | bytearray) -> None:
         """Only SocketCAN's error frames have a meaning that is laid down; others are counted."""
-        bus = self._link.bus
+        bus = self._bus
         if not self._port.confirms:
             bus.errors["error frame"] = bus.errors.get("error frame", 0) + 1
             return
@@ -109,16 +107,16 @@ class CanPipe(OpenPipe):
 
     def _ask_state(self) -> None:
         """Asked now and then: an error frame may be lost, and some interfaces only tell when asked."""
-        state, before = self._port.state(), self._link.bus.state
+        state, before = self._port.state(), self._bus.state
         # the carrier tells bus-off from not bus-off, and error frames tell more
         known = self._port.confirms and "bus-off" not in (state, before) and before != "unknown"
-        if state != "unknown" and not known and self._link.bus.enter(state):
+        if state != "unknown" and not known and self._bus.enter(state):
             self._changed(before)
         if not self._closed and (state != "unknown" or self._port.confirms):
             self._asking = self._loop.call_later(_STATE_S, self._ask_state)
 
     def _changed(self, before: State) -> None:
-        state = self._link.bus.state
+        state = self._bus.state
         if before == "unknown" and state == "error-active":
             return
         level = logging.INFO if state == "error-active" else logging.WARNING
@@ -153,4 +151,4 @@ class CanPipe(OpenPipe):
             self._reader.stop()
         self._port.close()
         if why != "bus-off":
-            self._link.bus.state = "unknown"
+            self._bus.forget()

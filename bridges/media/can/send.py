@@ -5,16 +5,14 @@ from asyncio import AbstractEventLoop, Future, Handle
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from bridges.media.can.codec import segment
 from bridges.media.can.port import BusPort, Port
+from bridges.media.can.shared import Shared
 from bridges.media.shedding import ShedQueue
 from bus.errors import words_of
 from bus.wire.envelope import message_bytes
-
-if TYPE_CHECKING:
-    from bridges.media.can.link import CanLink
 
 _FRAMES = 256  # sent in one turn of the loop
 _RETRY_MIN_S, _RETRY_MAX_S = 0.001, 0.05
@@ -28,10 +26,11 @@ class Outbound:
     """What both ways share: the queue, and its tending while nothing moves."""
 
     def __init__(
-        self, link: "CanLink", port: Port, loop: AbstractEventLoop, on_lost: Callable[[str], None]
+        self, shared: Shared, port: Port, loop: AbstractEventLoop, on_lost: Callable[[str], None]
     ) -> None:
-        self._link, self._port, self._loop, self._on_lost = link, port, loop, on_lost
-        self._queue = ShedQueue(link.stats, link.shed)
+        self._shared, self._port, self._loop, self._on_lost = shared, port, loop, on_lost
+        self._stats, self._own = shared.stats, shared.own
+        self._queue = ShedQueue(shared.stats, shared.shed)
         self._closed = self.held = False
         self._tending: Handle | None = None
         self._pacing: Handle | None = None
@@ -40,7 +39,7 @@ class Outbound:
         """Queue what fits and can be cut out of padding at the other end; drop the rest, counted."""
         whole = [message for message in messages if message and message_bytes(message) == len(message)]
         if len(whole) < len(messages):
-            self._link.stats.drop("malformed", len(messages) - len(whole))
+            self._stats.drop("malformed", len(messages) - len(whole))
         self._queue.put(self._loop.time(), whole)
         self.pump()
         self._tend_later()
@@ -72,11 +71,11 @@ class Outbound:
         self.pump()
 
     def _segments(self, message: bytes) -> list[bytes]:
-        return segment(message, self._link.next_transfer_id(), self._link.sends_fd)
+        return segment(message, self._shared.transfers.next(), self._shared.options.sends_fd)
 
     def _tend_later(self) -> None:
-        if self._tending is None and not self._closed and self._link.stats.queued:
-            self._tending = self._loop.call_later(min(self._link.age_s, _CONFIRM_S) / 2, self._tend_now)
+        if self._tending is None and not self._closed and self._stats.queued:
+            self._tending = self._loop.call_later(min(self._shared.age_s, _CONFIRM_S) / 2, self._tend_now)
 
     def _tend_now(self) -> None:
         self._tending = None
@@ -121,7 +120,7 @@ class DirectSender(Outbound):
             return
         self._refuse_stale()
         for _ in range(_FRAMES):
-            if len(self._flight) >= self._link.in_flight or not (self._pending or self._next()):
+            if len(self._flight) >= self._shared.in_flight or not (self._pending or self._next()):
                 return
             try:
                 self._port.write(self._pending[0])
@@ -145,7 +144,7 @@ class DirectSender(Outbound):
 
     def _refuse_stale(self) -> None:
         """A transfer that has waited too long for its first frame to be written, or for its next one."""
-        if self._pending and self._loop.time() - self._fresh_s > self._link.age_s:
+        if self._pending and self._loop.time() - self._fresh_s > self._shared.age_s:
             self._give_up_pending("stale")
 
     def _written(self) -> None:
@@ -156,7 +155,7 @@ class DirectSender(Outbound):
         if self._port.confirms:
             self._flight.append((data, size))
             return
-        self._link.own.append(data)
+        self._own.append(data)
         if size:
             self._queue.settle(size)
 
@@ -193,21 +192,21 @@ class DirectSender(Outbound):
         """What has not begun waits on, to grow old or be replaced."""
         if self._taken is not None:
             self._queue.untake(*self._taken)
-            self._link.take_back_transfer_id()
+            self._shared.transfers.take_back()
             self._taken = None
             self._pending.clear()
 
     def _tend(self) -> None:
         still_s = self._loop.time() - self._moved_s
-        controller_works = self._link.bus.state in ("error-active", "unknown")
-        if self._flight and still_s > max(_CONFIRM_S, self._link.age_s) and controller_works:
+        controller_works = self._shared.bus.state in ("error-active", "unknown")
+        if self._flight and still_s > max(_CONFIRM_S, self._shared.age_s) and controller_works:
             self.forget("unconfirmed")
         self._refuse_stale()
         self.pump()
 
     def forget(self, reason: str) -> None:
         """Confirmations are lost: count no more on those that are due."""
-        self._link.own.extend(data for data, _ in self._flight)  # they may come back yet, to the next socket
+        self._own.extend(data for data, _ in self._flight)  # they may come back yet, to the next socket
         for _, size in self._flight:
             if size:
                 self._queue.settle(size, reason)
@@ -256,7 +255,7 @@ class ThreadSender(Outbound):
             return
         self._size = len(taken[1])
         segments = self._segments(taken[1])
-        self._link.own.extend(segments)
+        self._own.extend(segments)
         future = self._loop.run_in_executor(self._worker, _send_all, self._port, segments)
         future.add_done_callback(self._done)
 

@@ -41,6 +41,10 @@ class BusState:
         self.tx_errors: int | None = None
         self.rx_errors: int | None = None
 
+    def forget(self) -> None:
+        """The bus is opened or closed: nobody knows what state it is in."""
+        self.state = "unknown"
+
     def enter(self, state: State) -> bool:
         """Note a state however it was learnt; whether it is a change."""
         if state == self.state:

@@ -69,11 +69,3 @@ def _get_line(chip: int, line: int, flags: int) -> int:
     fcntl.ioctl(chip, _GET_LINE, request)
     fd: int = _LINE_REQUEST.unpack(request)[-1]
     return fd
-
-
-def parse_alert(text: str) -> tuple[str, int]:
-    """Chip and line of `/dev/gpiochip0:17`. ValueError for anything else."""
-    chip, _, line = text.rpartition(":")
-    if not chip.startswith("/") or not line.isdecimal():
-        raise ValueError(f"write the alert line as /dev/gpiochip0:17, not {text!r}")
-    return chip, int(line)

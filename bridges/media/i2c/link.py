@@ -3,22 +3,22 @@
 import contextlib
 from asyncio import AbstractEventLoop
 from collections.abc import Callable, Iterable
+from functools import partial
 from threading import Lock
 from typing import Any, NamedTuple
 
 from bridges.media.device import DeviceLink, DevicePipe
 from bridges.media.i2c.adapter import Adapter, open_adapter
-from bridges.media.i2c.alert import Alert, GpioAlert, parse_alert
+from bridges.media.i2c.alert import Alert, GpioAlert
 from bridges.media.i2c.mailbox import Timing
+from bridges.media.i2c.options import I2cOptions
 from bridges.media.i2c.pipe import I2cBus, TargetPipe
-from bridges.media.i2c.poll import Lane, Poller
+from bridges.media.i2c.poll import Lane, Poller, Report
 from bridges.media.i2c.run import LoopRunner, Runner, ThreadRunner
 from bridges.media.shedding import Shed, ShedQueue, checked
 from bus.errors import LinkError
 from bus.hub import Hub, Stats
 from bus.wire.envelope import MESSAGE_BYTES_MAX
-
-_ADDRESS_MIN, _ADDRESS_MAX = 0x08, 0x77
 
 
 class Opened(NamedTuple):
@@ -29,39 +29,32 @@ class Opened(NamedTuple):
 
 
 class I2cLink(DeviceLink[Opened]):
-    """`/dev/i2c-<bus>` as a link, with a pipe for each of `targets` (7-bit addresses).
+    """An I2C bus as a link, with a pipe for each target.
 
-    `poll_ms`: pause between polls of an active target; idle ones are polled every 50 ms. `queue_bytes`
-    bounds what waits for each target; `shed`, a whole policy, stands in for it. `alert`: an active-low line
-    that the targets pull, `/dev/gpiochip0:17` or an `Alert`; idle targets are then polled once a second.
-    `adapter`: an `Adapter` to use instead, which is not closed, or a function that opens one, which is.
-    `timing` overrides `poll_ms`. Raises `LinkError` for what can never work. `targets[address]` shows each
-    one's `state`.
+    Idle targets are polled every 50 ms; with an alert line, once a second. `queue_bytes` bounds what waits
+    for each target; `shed`, a whole policy, stands in for it. `alert_line`: an `Alert` to use instead of the
+    line that the options name. `adapter`: an `Adapter` to use instead, which is not closed, or a function
+    that opens one, which is. `timing` overrides `poll_ms`. Raises `LinkError` for what can never work.
+    `targets[address]` shows each one's `state`.
     """
 
     def __init__(
         self,
-        bus: int,
-        targets: Iterable[int],
-        poll_ms: float = 5,
-        queue_bytes: int = 64 * 1024,
-        alert: str | Alert | None = None,
+        options: I2cOptions,
         adapter: Adapter | Callable[[], Adapter] | None = None,
+        alert_line: Alert | None = None,
         timing: Timing | None = None,
         shed: Shed | None = None,
         **retry: Any,
     ) -> None:
         self.targets: dict[int, TargetPipe] = {}
-        super().__init__(f"i2c:{bus}", **retry)
-        addresses = list(targets)
-        _check(self.name, bus, addresses, poll_ms)
-        self.shed = checked(self.name, shed, queue_bytes, None, MESSAGE_BYTES_MAX)
-        self.bus = bus
-        self.timing = timing or Timing(poll_s=poll_ms / 1000, idle_s=max(0.05, poll_ms / 1000))
-        for address in addresses:
+        super().__init__(f"i2c:{options.bus}", **retry)
+        self.options, self._adapter, self._alert = options, adapter, alert_line
+        self.shed = checked(self.name, shed, options.queue_bytes, None, MESSAGE_BYTES_MAX)
+        poll_s = options.poll_ms / 1000
+        self.timing = timing or Timing(poll_s=poll_s, idle_s=max(0.05, poll_s))
+        for address in options.targets:
             self.targets[address] = TargetPipe(f"{self.name}:{address:#04x}", address, self.shed)
-        self._adapter = adapter
-        self._alert = _gpio(self.name, alert) if isinstance(alert, str) else alert
         self._bus_lock = Lock()
 
     @property
@@ -97,14 +90,15 @@ class I2cLink(DeviceLink[Opened]):
 
     def _open_adapter(self) -> Adapter:
         if self._adapter is None:
-            return open_adapter(self.bus)
+            return open_adapter(self.options.bus)
         return self._adapter() if callable(self._adapter) else self._adapter
 
     def _open_alert(self) -> Alert | None:
-        return GpioAlert(*self._alert) if isinstance(self._alert, tuple) else self._alert
+        line = self.options.alert_line
+        return GpioAlert(*line) if line is not None and self._alert is None else self._alert
 
     def _release(self, device: Opened) -> None:
-        if device.alert is not None and isinstance(self._alert, tuple):
+        if device.alert is not None and device.alert is not self._alert:
             with contextlib.suppress(OSError):
                 device.alert.close()
         self._release_adapter(device.adapter)
@@ -115,12 +109,8 @@ class I2cLink(DeviceLink[Opened]):
                 adapter.close()
 
     def _make_pipe(self, device: Opened, on_close: Callable[[str], None]) -> DevicePipe:
-        bus = I2cBus(self.name, self.targets, self._lane, self._hub, self._loop, on_close)
-        bus.runner = self._runner(device, bus)
-        bus.runner.poller = Poller(
-            self.name, device.adapter, bus.lanes.values(), self._loop.time, bus.runner.report, device.alert
-        )
-        return bus
+        runner = partial(self._runner, device)
+        return I2cBus(self.name, self.targets, self._lane, runner, self._hub, self._loop, on_close)
 
     def _lane(self, target: TargetPipe) -> Lane:
         return Lane(target.address, self.timing, ShedQueue(target.stats, self.shed))
@@ -129,28 +119,14 @@ class I2cLink(DeviceLink[Opened]):
         def release() -> None:
             self._release(device)
 
+        def poller(report: Callable[[Report], None]) -> Poller:
+            lanes, clock = bus.lanes.values(), self._loop.time
+            return Poller(self.name, device.adapter, lanes, clock, report, device.alert)
+
+        told = bus.on_reports, bus.gone, release
         if device.adapter.blocks:
-            return ThreadRunner(self._loop, device.alert, bus.on_reports, bus.gone, release, self._bus_lock)
-        return LoopRunner(self._loop, device.alert, bus.on_reports, bus.gone, release)
-
-
-def _check(name: str, bus: int, targets: list[int], poll_ms: float) -> None:
-    if bus < 0:
-        raise LinkError(f"{name}: the bus is the N of /dev/i2c-N, not {bus}")
-    if not targets or len(set(targets)) != len(targets):
-        raise LinkError(f"{name}: targets must be one address or more, each once")
-    for address in targets:
-        if not _ADDRESS_MIN <= address <= _ADDRESS_MAX:
-            raise LinkError(f"{name}: {address:#04x} is no target's address: 0x08 to 0x77")
-    if poll_ms <= 0:
-        raise LinkError(f"{name}: poll_ms must be above 0, not {poll_ms}")
-
-
-def _gpio(name: str, text: str) -> tuple[str, int]:
-    try:
-        return parse_alert(text)
-    except ValueError as error:
-        raise LinkError(f"{name}: {error}") from error
+            return ThreadRunner(self._loop, poller, device.alert, *told, self._bus_lock)
+        return LoopRunner(self._loop, poller, device.alert, *told)
 
 
 def total(parts: Iterable[Stats]) -> Stats:

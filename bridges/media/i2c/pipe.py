@@ -128,6 +128,7 @@ class I2cBus(Pipe):
         name: str,
         targets: dict[int, TargetPipe],
         make_lane: Callable[[TargetPipe], Lane],
+        make_runner: Callable[["I2cBus"], "Runner"],
         hub: Hub,
         loop: AbstractEventLoop,
         on_close: Callable[[str], None],
@@ -137,23 +138,21 @@ class I2cBus(Pipe):
         self.lanes = {address: make_lane(target) for address, target in targets.items()}
         self._loop, self._on_close = loop, on_close
         self._joining: dict[int, TimerHandle] = {}
-        self.runner: Runner | None = None
         self._closed = False
+        self._runner = make_runner(self)
 
     @property
     def stuck(self) -> bool:
-        return self.runner is not None and self.runner.poller.stuck
+        return self._runner.poller.stuck
 
     def start(self) -> None:
-        assert self.runner is not None
         for target in self._targets.values():
             self._open(target)
-        self.runner.start()
+        self._runner.start()
 
     def _open(self, target: TargetPipe) -> None:
-        assert self.runner is not None
         lane = self.lanes[target.address]
-        target.open(self._hub, lane, self.runner.wake, self._loop.time, self._left)
+        target.open(self._hub, lane, self._runner.wake, self._loop.time, self._left)
 
     def _left(self, target: TargetPipe) -> None:
         """Somebody closed this one alone."""
@@ -161,12 +160,11 @@ class I2cBus(Pipe):
             self._joining[target.address] = self._loop.call_later(_AWAY_S, self._join, target)
 
     def _join(self, target: TargetPipe) -> None:
-        assert self.runner is not None
         del self._joining[target.address]
         lane = self.lanes[target.address] = self._make_lane(target)
-        self.runner.poller.join(lane)
+        self._runner.poller.join(lane)
         self._open(target)
-        self.runner.wake()
+        self._runner.wake()
 
     def send(self, batch: Batch) -> None:
         """To every target."""
@@ -189,8 +187,7 @@ class I2cBus(Pipe):
         self._closed = True
         for timer in self._joining.values():
             timer.cancel()
-        if self.runner is not None:
-            self.runner.stop()
+        self._runner.stop()
         for target in self._targets.values():
             target.close()
         self._on_close(why)

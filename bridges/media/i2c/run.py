@@ -18,6 +18,9 @@ _DELIVER = 256
 _LATE_S = 0.05
 
 
+MakePoller = Callable[[Callable[[Report], None]], Poller]
+
+
 class Runner(Protocol):
     """`start` begins, `wake`: there is something to send, `stop` ends; it lets go of the adapter itself."""
 
@@ -26,17 +29,15 @@ class Runner(Protocol):
     def start(self) -> None: ...
     def wake(self) -> None: ...
     def stop(self) -> None: ...
-    def report(self, report: Report) -> None: ...
 
 
 class LoopRunner:
     """For adapters in memory: on the loop, by its clock."""
 
-    poller: Poller
-
     def __init__(
         self,
         loop: AbstractEventLoop,
+        make_poller: MakePoller,
         alert: Alert | None,
         on_reports: Callable[[list[Report]], None],
         on_gone: Callable[[str], None],
@@ -45,6 +46,7 @@ class LoopRunner:
         self._loop, self._alert = loop, alert
         self._on_reports, self._on_gone, self._release = on_reports, on_gone, release
         self._reports: list[Report] = []
+        self.poller = make_poller(self.report)
         self._timer: TimerHandle | None = None
         self._stopped = False
 
@@ -99,11 +101,10 @@ class ThreadRunner:
     `bus_lock` keeps the thread of the opening before from the adapter: it may still be inside a call.
     """
 
-    poller: Poller
-
     def __init__(
         self,
         loop: AbstractEventLoop,
+        make_poller: MakePoller,
         alert: Alert | None,
         on_reports: Callable[[list[Report]], None],
         on_gone: Callable[[str], None],
@@ -114,6 +115,7 @@ class ThreadRunner:
         self._on_reports, self._on_gone, self._release = on_reports, on_gone, release
         self._bus_lock = bus_lock
         self._reports: deque[Report] = deque()
+        self.poller = make_poller(self.report)
         self._called = self._stopped = False
         self._bell, self._bell_lock = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC), Lock()
         self._thread = Thread(target=self._run, name="i2c", daemon=True)

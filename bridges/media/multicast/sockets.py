@@ -7,10 +7,11 @@ import socket
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from ipaddress import IPv4Address
+from ipaddress import IPv4Address, ip_address
 from pathlib import Path
 
 from bridges.media.multicast.interfaces import Interface, Watch, find
+from bridges.media.multicast.options import MulticastOptions
 from bridges.media.multicast.rtnetlink import Address
 
 HEADER_BYTES = {4: 20 + 8, 6: 40 + 8}
@@ -73,16 +74,17 @@ class Sockets:
             part.close()
 
 
-def open_sockets(wanted: str, group: Address, port: int, hops: int, loopback: bool) -> Sockets:
+def open_sockets(options: MulticastOptions, loopback: bool) -> Sockets:
     """All three, on the interface of that name or address. Raises OSError that says what is wrong."""
+    group, port = ip_address(options.group), options.port
     with contextlib.ExitStack() as undo:
         watch = Watch()  # first: what happens from here on is not missed
         undo.callback(watch.close)
-        interface = find(wanted, group)
+        interface = find(options.interface, group)
         receiver = _udp(group, undo)
         _join(receiver, group, port, interface)
         sender = _udp(group, undo)
-        _aim(sender, group, port, interface, hops, loopback)
+        _aim(sender, group, port, interface, options.hops, loopback)
         _verify(group, interface)
         undo.pop_all()
         return Sockets(interface, watch, receiver, sender)

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 from bridges.media.tcp.frames import CobsDecoder, FramesDecoder, join, join_cobs
+from bridges.media.tcp.options import TcpOptions
 from bridges.media.uart.codec import WIRE_BYTES_MAX
 from bus.errors import LinkError
 from bus.hub import Hub, State, Stats
@@ -18,11 +19,10 @@ from bus.transports.tcp import DialLink, ListenLink
 from bus.wire.batch import Batch
 from bus.wire.sp import SCRATCH_BYTES
 
-Kind = Literal["frames", "cobs"]
 Encode = Callable[[Batch], tuple[bytes, int]]
 
 
-def _framing(kind: Kind) -> Framing:
+def _framing(kind: Literal["frames", "cobs"]) -> Framing:
     """The framing of one link. Its decoders share a buffer, and a batch is encoded once for all peers."""
     scratch = bytearray(SCRATCH_BYTES)
     if kind == "cobs":
@@ -48,39 +48,27 @@ class Once:
 class TcpFramesLink:
     """A plain TCP stream of frames as a link: dialled, or listening for many peers, each with a pipe.
 
-    `host`, `port`: where to; `*` listens on every interface, port 0 on any (`url` tells which).
-    `framing`: `frames` for messages back to back, where an illegal header costs the peer its connection;
-    `cobs` for what a serial server passes on (docs/wire/uart.md), which finds its way back.
-    `queue_bytes` bounds what waits for each peer; more is dropped and counted `queue full`; `peers` how many
-    may be connected. `silence_s`: a peer that takes nothing for so long while something waits is closed.
+    With `frames` an illegal header costs the peer its connection; `cobs` (docs/wire/uart.md) finds its way
+    back. More than `queue_bytes` for a peer is dropped and counted `queue full`; `peers` bounds how many may
+    be connected. `silence_s`: a peer that takes nothing for so long while something waits is closed.
     `retry_min_s`, `retry_max_s`: the pauses of a dialling link. Raises `LinkError` for what can never work.
     """
 
     condition = ""
 
-    def __init__(
-        self,
-        host: str,
-        port: int,
-        mode: Literal["dial", "listen"] = "dial",
-        framing: Kind = "frames",
-        queue_bytes: int = 1 << 20,
-        peers: int = 1024,
-        silence_s: float = 30.0,
-        **retry: Any,
-    ) -> None:
+    def __init__(self, options: TcpOptions, peers: int = 1024, silence_s: float = 30.0, **retry: Any) -> None:
+        self.options, host, port = options, options.host, options.port
         self.name = f"tcp:{host}:{port}"
-        _check(self.name, port, mode, framing, silence_s)
+        if silence_s < 1:
+            raise LinkError(f"{self.name}: silence_s must be at least 1")
         url = f"tcp://[{host}]:{port}" if ":" in host else f"tcp://{host}:{port}"
-        make = DialLink if mode == "dial" else ListenLink
-        retry |= {"queue_bytes": queue_bytes, "message_bytes": WIRE_BYTES_MAX, "peers": peers}
+        make = DialLink if options.mode == "dial" else ListenLink
+        retry |= {"queue_bytes": options.queue_bytes, "message_bytes": WIRE_BYTES_MAX, "peers": peers}
+        framing = _framing(options.framing)
         try:
-            self._link: DialLink | ListenLink = make(
-                url, framing=_framing(framing), silence_s=silence_s, **retry
-            )
+            self._link: DialLink | ListenLink = make(url, framing=framing, silence_s=silence_s, **retry)
         except ValueError as error:
             raise LinkError(f"{self.name}: {error}") from error
-        self.mode, self.framing, self.queue_bytes = mode, framing, queue_bytes
 
     @property
     def url(self) -> str:
@@ -91,6 +79,10 @@ class TcpFramesLink:
     def pipes(self) -> set[StreamPipe]:
         """The peers that are connected."""
         return self._link.pipes
+
+    @property
+    def queue_bytes(self) -> int:
+        return self.options.queue_bytes
 
     @property
     def state(self) -> State:
@@ -117,14 +109,3 @@ class TcpFramesLink:
     def close(self) -> None:
         """Stop, and close all peers. Idempotent."""
         self._link.close()
-
-
-def _check(name: str, port: int, mode: str, framing: str, silence_s: float) -> None:
-    if mode not in ("dial", "listen"):
-        raise LinkError(f"{name}: mode is dial or listen, not {mode}")
-    if framing not in ("frames", "cobs"):
-        raise LinkError(f"{name}: framing is frames or cobs, not {framing}")
-    if not (0 if mode == "listen" else 1) <= port <= 65535:
-        raise LinkError(f"{name}: no such port")
-    if silence_s < 1:
-        raise LinkError(f"{name}: silence_s must be at least 1")

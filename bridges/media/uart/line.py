@@ -1,37 +1,41 @@
-"""What links over a serial port have in common: the settings, the port, reading it and letting go of it."""
+"""The common part of links over a serial port: its settings, opening it, reading it and letting go of it."""
 
 from asyncio import AbstractEventLoop, TimerHandle
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from bridges.media.device import DeviceLink, OpenPipe, cancel
 from bridges.media.shedding import Shed, checked
+from bridges.media.uart.address import SERVERS, scheme_of
+from bridges.media.uart.options import UartOptions
 from bridges.media.uart.outbox import Outbox
-from bridges.media.uart.port import Port, Settings, check_port, need_pyserial, open_port
-from bus.errors import words_of
+from bridges.media.uart.port import Port, need_pyserial, open_port
+from bus.errors import LinkError, words_of
 from bus.hub import Hub
 from bus.wire.batch import from_payloads
 from bus.wire.envelope import MESSAGE_BYTES_MAX
 
 
 class SerialLink(DeviceLink[Port]):
-    """Opens a serial port with its settings, and makes the queues of its pipes."""
+    """Opens a serial port with its settings, and makes the queues of its pipes.
+
+    `transceiver`: settings for a driver that switches an RS-485 transceiver (pyserial's RS485Settings by
+    name; `{}` for its defaults); most adapters do it in hardware.
+    """
 
     def __init__(
         self,
         name: str,
-        port: str,
-        settings: Settings,
-        queue_bytes: int,
-        age_ms: float | None,
-        shed: Shed | None,
+        options: UartOptions,
+        shed: Shed | None = None,
+        transceiver: Mapping[str, Any] | None = None,
         **retry: Any,
     ) -> None:
         super().__init__(name, **retry)
-        check_port(name, port, settings)
-        self.port, self.settings = port, settings
-        age_s = None if age_ms is None else age_ms / 1000
-        self.shed = checked(name, shed, queue_bytes, age_s, MESSAGE_BYTES_MAX)
+        if transceiver is not None and scheme_of(options.port) in SERVERS:
+            raise LinkError(f"{name}: rs485 is for a device of this machine: set it at the serial server")
+        self.options, self._transceiver = options, transceiver
+        self.shed = checked(name, shed, options.queue_bytes, None, MESSAGE_BYTES_MAX)
 
     def open(self, hub: Hub, loop: AbstractEventLoop) -> None:
         """Start opening the port. Raises `LinkError` where pyserial is missing."""
@@ -39,7 +43,7 @@ class SerialLink(DeviceLink[Port]):
         super().open(hub, loop)
 
     def _open_device(self) -> Port:
-        return open_port(self.port, self.settings)
+        return open_port(self.options, self._transceiver)
 
     def _release(self, device: Port) -> None:
         device.close()

@@ -1,7 +1,7 @@
 """A link over a serial line: one device, one pipe (docs/wire/uart.md)."""
 
 from asyncio import AbstractEventLoop, TimerHandle
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from math import inf
 from typing import Any
 
@@ -10,7 +10,8 @@ from bridges.media.shedding import Shed
 from bridges.media.uart.codec import Decoder
 from bridges.media.uart.echo import EchoCanceller
 from bridges.media.uart.line import SerialLink, SerialPipe, lost
-from bridges.media.uart.port import Port, Settings
+from bridges.media.uart.options import UartOptions
+from bridges.media.uart.port import Port
 from bus.errors import LinkError
 from bus.hub import Hub, Stats
 from bus.wire.batch import Batch, payloads
@@ -23,44 +24,22 @@ ECHO_S = 0.25  # beyond its time on the line, an echo is there by then or never:
 class UartLink(SerialLink):
     """A serial port as a link.
 
-    `port`: a device path, `hwgrep://EXPRESSION` (searched in path, description and USB identity
-    `USB VID:PID=0403:6001 SER=A50285BI`; found again under another number), or a serial server:
-    `socket://host:port`, `rfc2217://host:port`.
-    `queue_bytes` bounds what waits for the line; more is dropped and counted `queue full`.
-    `age_ms`: what would come to the line after that is dropped as `stale`. `shed`, a whole policy, stands in
-    for both. `ahead_ms` of the line's time, and half the age at most, may wait in the driver, where no policy
-    reaches it; a longer buffer is not filled.
-    `echo`: the line gives back what we send (a two-wire adapter); it is taken out again and counted in
-    `stats.rejected["echo"]`, and what never came back whole in `echoes_lost`.
-    `rs485`: settings for a driver that switches the transceiver (pyserial's RS485Settings by name; `{}` for
-    its defaults); most adapters do it in hardware.
-    `retry_min_s`, `retry_max_s`, `jitter`: see `DeviceLink`.
-    Raises `LinkError` for what can never work: an unknown scheme, a baud rate of 0.
+    What waits above `queue_bytes` is dropped and counted `queue full`; `shed`, a whole policy, stands in for
+    that. `ahead_ms` of the line's time, and half the policy's age at most, may wait in the driver, where no
+    policy reaches it; a longer buffer is not filled. An `echo` is counted in `stats.rejected["echo"]`, and
+    what never came back whole in `echoes_lost`. `retry`: `transceiver` of `SerialLink`; `retry_min_s`,
+    `retry_max_s` and `jitter` of `DeviceLink`. Raises `LinkError` for what can never work.
     """
 
     def __init__(
-        self,
-        port: str,
-        baud: int = 115200,
-        exclusive: bool = True,
-        parity: str = "N",
-        stopbits: float = 1,
-        rtscts: bool = False,
-        queue_bytes: int = 64 * 1024,
-        age_ms: float | None = None,
-        ahead_ms: float = 40,
-        echo: bool = False,
-        rs485: Mapping[str, Any] | None = None,
-        shed: Shed | None = None,
-        **retry: Any,
+        self, options: UartOptions, shed: Shed | None = None, ahead_ms: float = 40, **retry: Any
     ) -> None:
-        settings = Settings(baud, exclusive, parity, stopbits, rtscts, rs485)
-        super().__init__(f"uart:{port}", port, settings, queue_bytes, age_ms, shed, **retry)
+        super().__init__(f"uart:{options.port}", options, shed, **retry)
         if ahead_ms <= 0:
             raise LinkError(f"{self.name}: ahead_ms must be above 0, not {ahead_ms}")
         ahead_s = min(ahead_ms / 1000, (self.shed.age_s or inf) / 2)
-        self.ahead_bytes = max(_AHEAD_BYTES_MIN, int(ahead_s / settings.byte_s))
-        self.echoes = EchoCanceller() if echo else None
+        self.ahead_bytes = max(_AHEAD_BYTES_MIN, int(ahead_s / options.byte_s))
+        self.echoes = EchoCanceller() if options.echo else None
 
     @property
     def echoes_lost(self) -> int:
@@ -84,7 +63,7 @@ class UartPipe(SerialPipe):
     ) -> None:
         super().__init__(link, port, hub, loop, on_close)
         self._decoder = Decoder(link.stats.rejected)
-        self._byte_s, self._ahead_bytes, self._echoes = link.settings.byte_s, link.ahead_bytes, link.echoes
+        self._byte_s, self._ahead_bytes, self._echoes = link.options.byte_s, link.ahead_bytes, link.echoes
         self._age_s = link.shed.age_s
         self._tending: TimerHandle | None = None
 

@@ -7,17 +7,16 @@ the far end has gone, and its rfc2217:// has no descriptor and an unbounded queu
 import contextlib
 import fcntl
 import os
-import re
 import socket
 import termios
 from array import array
 from collections.abc import Mapping
-from dataclasses import dataclass
 from threading import Thread
 from time import monotonic
 from typing import Any, Protocol
-from urllib.parse import urlsplit
 
+from bridges.media.uart.address import server_of
+from bridges.media.uart.options import UartOptions
 from bridges.media.uart.rfc2217 import IAC, Client, escape
 from bus.errors import LinkError
 
@@ -25,24 +24,6 @@ _READ_BYTES = 65536
 _CONNECT_S = 5.0
 _SEND_BUFFER_BYTES = 8192  # of a socket: the serial server's line is slow, so what waits should wait with us
 _SUSPENDED_BYTES = 1 << 20
-_SCHEMES = ("", "socket", "rfc2217", "hwgrep")
-
-
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """How a port is opened. `rs485`: pyserial's RS485Settings by name; None leaves the driver as it is."""
-
-    baud: int = 115200
-    exclusive: bool = True
-    parity: str = "N"
-    stopbits: float = 1
-    rtscts: bool = False
-    rs485: Mapping[str, Any] | None = None
-
-    @property
-    def byte_s(self) -> float:
-        """How long one byte takes on the line: start, 8 data, parity and stop bits."""
-        return (9 + (self.parity != "N") + self.stopbits) / self.baud
 
 
 class Port(Protocol):
@@ -62,43 +43,6 @@ class Port(Protocol):
         """Let go, at once; never raises."""
 
 
-def check_port(name: str, port: str, settings: Settings) -> None:
-    """Raises `LinkError` that starts with `name` for what can never be opened."""
-    scheme = urlsplit(port).scheme if "://" in port else ""
-    if scheme not in _SCHEMES:
-        raise LinkError(
-            f"{name}: {scheme}:// has no descriptor to wait on: use a device path or {_SCHEMES[1:]}"
-        )
-    if scheme in ("socket", "rfc2217"):
-        _address(name, port)
-    if scheme == "hwgrep":
-        _check_expression(name, port)
-    if settings.baud <= 0:
-        raise LinkError(f"{name}: baud must be above 0, not {settings.baud}")
-    if settings.parity not in ("N", "E", "O", "M", "S") or settings.stopbits not in (1, 1.5, 2):
-        raise LinkError(f"{name}: parity is one of N E O M S, stopbits one of 1 1.5 2")
-    if settings.rs485 is not None and scheme in ("socket", "rfc2217"):
-        raise LinkError(f"{name}: rs485 is for a device of this machine: set it at the serial server")
-
-
-def _check_expression(name: str, port: str) -> None:
-    try:
-        re.compile(port.removeprefix("hwgrep://").split("&")[0])
-    except re.error as error:
-        raise LinkError(f"{name}: not a regular expression: {error}") from error
-
-
-def _address(name: str, url: str) -> tuple[str, int]:
-    try:
-        parts = urlsplit(url)
-        host, port = parts.hostname, parts.port
-    except ValueError as error:
-        raise LinkError(f"{name}: {error}") from error
-    if not host or not port or parts.query or parts.path.strip("/"):
-        raise LinkError(f"{name}: write it as {parts.scheme}://host:port")
-    return host, port
-
-
 def need_pyserial(name: str) -> None:
     """Raises `LinkError` where it is missing."""
     try:
@@ -107,32 +51,32 @@ def need_pyserial(name: str) -> None:
         raise LinkError(f"{name}: needs pyserial: install buscoupler[uart]") from error
 
 
-def open_port(port: str, settings: Settings) -> Port:
+def open_port(options: UartOptions, transceiver: Mapping[str, Any] | None) -> Port:
     """Open it; blocks, and raises whatever went wrong. `hwgrep://` looks for its device anew each time."""
-    if port.startswith("socket://"):
-        return SocketPort(_connect(port))
-    if port.startswith("rfc2217://"):
-        return _open_rfc2217(port, settings)
-    return DevicePort(_open_device(port, settings))
+    if options.port.startswith("socket://"):
+        return SocketPort(_connect(options.port))
+    if options.port.startswith("rfc2217://"):
+        return _open_rfc2217(options)
+    return DevicePort(_open_device(options, transceiver))
 
 
-def _open_device(port: str, settings: Settings) -> Any:
+def _open_device(options: UartOptions, transceiver: Mapping[str, Any] | None) -> Any:
     import serial
     import serial.rs485
 
     device = serial.serial_for_url(
-        port,
-        settings.baud,
-        exclusive=settings.exclusive,
-        parity=settings.parity,
-        stopbits=settings.stopbits,
-        rtscts=settings.rtscts,
+        options.port,
+        options.baud,
+        exclusive=options.exclusive,
+        parity=options.parity,
+        stopbits=options.stopbits,
+        rtscts=options.rtscts,
         timeout=0,
         write_timeout=0,
     )
-    if settings.rs485 is not None:
+    if transceiver is not None:
         try:
-            device.rs485_mode = serial.rs485.RS485Settings(**settings.rs485)
+            device.rs485_mode = serial.rs485.RS485Settings(**transceiver)
         except BaseException as error:
             device.close()
             raise OSError(f"the driver does not switch an RS-485 transceiver: {error}") from error
@@ -253,16 +197,16 @@ class Rfc2217Port(SocketPort):
 
 
 def _connect(url: str) -> socket.socket:
-    sock = socket.create_connection(_address(url, url), timeout=_CONNECT_S)
+    sock = socket.create_connection(server_of(url), timeout=_CONNECT_S)
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER_BYTES)
     return sock
 
 
-def _open_rfc2217(url: str, settings: Settings) -> Rfc2217Port:
-    client = Client(settings.baud, settings.parity, settings.stopbits, settings.rtscts)
-    sock = _connect(url)
+def _open_rfc2217(options: UartOptions) -> Rfc2217Port:
+    client = Client(options.baud, options.parity, options.stopbits, options.rtscts)
+    sock = _connect(options.port)
     try:
         _negotiate(sock, client)
         return Rfc2217Port(sock, client)

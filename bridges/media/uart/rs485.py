@@ -4,57 +4,38 @@ The pair is one segment, all hear each other, so it is one pipe: nothing is rela
 """
 
 from asyncio import AbstractEventLoop
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable
 from math import inf
 from typing import Any
 
 from bridges.media.device import DevicePipe, cancel
 from bridges.media.shedding import Shed
 from bridges.media.uart.line import SerialLink, SerialPipe, lost
-from bridges.media.uart.poll import ADDRESS_MAX, ADDRESS_MIN, Master, NodeHealth, Own, parse_control
-from bridges.media.uart.port import Port, Settings
+from bridges.media.uart.options import UartOptions
+from bridges.media.uart.poll import Master, NodeHealth, Own, parse_control
+from bridges.media.uart.port import Port
 from bus.errors import LinkError
 from bus.hub import Hub
 from bus.wire.batch import Batch, payloads
 
 
 class Rs485Link(SerialLink):
-    """The master of a shared pair, as a link.
+    """The master of a shared pair, as a link; its options have `rs485`.
 
-    `port`, `baud`, `exclusive`, `parity`, `stopbits`, `rtscts`, `rs485`, `echo`, `queue_bytes`, `age_ms`,
-    `shed` as `UartLink`.
-    `nodes`: their addresses, 1 to 254; polled in turn. A node begins its answer within `answer_ms` of the end
-    of its poll: add what the adapter delays (16 ms for some on USB). `turnaround_ms` of silence lie between
-    senders. A node that has nothing to say is asked again after `idle_ms`, and up to ten times that
-    while it goes on so.
-    `nodes` of the link tells each one's health; it goes on counting from one opening to the next.
+    Nodes are polled in turn. A node begins its answer within `answer_ms` of the end of its poll: add the
+    delay of the adapter (16 ms for some on USB). A node that has nothing to say is asked again after
+    `idle_ms`, and up to ten times that while it goes on so. `nodes` tells each one's health; it goes on
+    counting from one opening to the next. `shed` and `retry` as `UartLink`.
     """
 
     def __init__(
-        self,
-        port: str,
-        baud: int = 115200,
-        nodes: Collection[int] = (1, 2),
-        answer_ms: float = 20,
-        turnaround_ms: float = 1,
-        idle_ms: float = 5,
-        exclusive: bool = True,
-        parity: str = "N",
-        stopbits: float = 1,
-        rtscts: bool = False,
-        queue_bytes: int = 64 * 1024,
-        age_ms: float | None = None,
-        echo: bool = False,
-        rs485: Mapping[str, Any] | None = None,
-        shed: Shed | None = None,
-        **retry: Any,
+        self, options: UartOptions, shed: Shed | None = None, idle_ms: float = 5, **retry: Any
     ) -> None:
-        settings = Settings(baud, exclusive, parity, stopbits, rtscts, rs485)
-        super().__init__(f"rs485:{port}", port, settings, queue_bytes, age_ms, shed, **retry)
-        _check(self.name, nodes, answer_ms, turnaround_ms, idle_ms)
-        self.nodes = {address: NodeHealth() for address in nodes}
-        self.answer_s, self.turnaround_s, self.idle_s = answer_ms / 1000, turnaround_ms / 1000, idle_ms / 1000
-        self.echo = echo
+        super().__init__(f"rs485:{options.port}", options, shed, **retry)
+        if options.rs485 is None or idle_ms < 0:
+            raise LinkError(f"{self.name}: rs485 is needed, and idle_ms not below 0")
+        self._pair, self._idle_s = options.rs485, idle_ms / 1000
+        self.nodes = {address: NodeHealth() for address in self._pair.nodes}
         self._echoes_lost = 0
 
     @property
@@ -67,11 +48,11 @@ class Rs485Link(SerialLink):
         """A master with this link's settings that knows nothing yet, counting into its stats."""
         return Master(
             self.nodes,
-            self.settings.byte_s,
-            self.answer_s,
-            self.turnaround_s,
-            self.idle_s,
-            self.echo,
+            self.options.byte_s,
+            self._pair.answer_ms / 1000,
+            self._pair.turnaround_ms / 1000,
+            self._idle_s,
+            self.options.echo,
             self.stats.rejected,
         )
 
@@ -82,15 +63,6 @@ class Rs485Link(SerialLink):
 
         pipe = Rs485Pipe(self, device, self._hub, self._loop, closed)
         return pipe
-
-
-def _check(name: str, nodes: Collection[int], answer_ms: float, turnaround_ms: float, idle_ms: float) -> None:
-    if not nodes or not all(ADDRESS_MIN <= address <= ADDRESS_MAX for address in nodes):
-        raise LinkError(f"{name}: nodes are addresses, {ADDRESS_MIN} to {ADDRESS_MAX}, not {tuple(nodes)}")
-    if len(set(nodes)) != len(nodes):
-        raise LinkError(f"{name}: a node is listed twice: {tuple(nodes)}")
-    if answer_ms <= 0 or turnaround_ms < 0 or idle_ms < 0:
-        raise LinkError(f"{name}: answer_ms must be above 0, turnaround_ms and idle_ms not below")
 
 
 class Rs485Pipe(SerialPipe):

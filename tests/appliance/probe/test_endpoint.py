@@ -2,11 +2,16 @@
 
 import re
 import shutil
+from typing import Any
 
 import pytest
 
 from appliance.cli import main
 from appliance.probe.endpoint import parse_endpoint
+from bridges.media.can.medium import Can
+from bridges.media.tcp.medium import Tcp
+from bridges.media.uart.medium import Uart
+from bridges.media.uart.options import Rs485
 from bus.errors import LinkError
 from bus.wire.frame import PUB, pack
 from bus.wire.pattern import Pattern
@@ -48,9 +53,9 @@ def test_a_wrong_word_says_what_is_wrong(word: str, fault: str) -> None:
     ("word", "fault"),
     [
         ("tcp://127.0.0.1", "write tcp://HOST:PORT"),
-        ("uart:/dev/x?baud=0", "baud must be above 0"),
-        ("uart:/dev/x?parity=Q", "parity is one of"),
-        ("can:can0?node=128", "node must be 1 to 127"),
+        ("uart:/dev/x?baud=0", "baud: 0 is out of range: 50 to"),
+        ("uart:/dev/x?parity=Q", "parity: expected N or E"),
+        ("can:can0?node=128", "node: 128 is out of range: 1 to 127"),
     ],
 )
 def test_settings_that_never_work_are_wrong_use(word: str, fault: str, capsys: Out) -> None:
@@ -62,10 +67,17 @@ def test_settings_that_never_work_are_wrong_use(word: str, fault: str, capsys: O
 
 
 def test_words_become_settings() -> None:
-    assert parse_endpoint("uart:/dev/ttyUSB0?baud=9600&rtscts=yes").settings == {"baud": 9600, "rtscts": True}
-    can = parse_endpoint("can:vcan0?node=0x2a&fd=true&app_name=x&port=5&loop=false&ratio=0.5")
-    assert (can.target, can.settings["node"], can.settings["fd"]) == ("vcan0", 42, True)
-    assert can.settings["options"] == {"app_name": "x", "port": 5, "loop": False, "ratio": 0.5}
+    uart = parse_endpoint("uart:/dev/ttyUSB0?baud=9600&rtscts=yes")
+    assert uart.medium == Uart(port="/dev/ttyUSB0", baud=9600, rtscts=True)
+    word = "can:vcan0?node=0x2a&fd=true&app_name=x&port=5&loop=false&ratio=0.5"
+    options: dict[str, Any] = {"app_name": "x", "port": 5, "loop": False, "ratio": 0.5}
+    can = Can(channel="vcan0", node=42, fd=True, age_ms=10_000, options=options)
+    assert parse_endpoint(word).medium == can
+    pair = parse_endpoint("rs485:/dev/ttyUSB0?nodes=1,0x2&answer_ms=0.5&stopbits=1.5&parity=M")
+    shared = Rs485(nodes=(1, 2), answer_ms=0.5)
+    assert pair.medium == Uart(port="/dev/ttyUSB0", stopbits=1.5, parity="M", rs485=shared)
+    frames = parse_endpoint("frames:[::1]:9000?mode=listen&framing=cobs")
+    assert frames.medium == Tcp(host="::1", port=9000, mode="listen", framing="cobs")
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,6 @@ import pytest
 
 from bridges.bridge import Bridge
 from bridges.ledger import imbalances
-from bridges.media.i2c.link import I2cLink
 from bridges.media.i2c.mailbox import Timing
 from bridges.media.i2c.memory import MemoryAdapter
 from bridges.media.i2c.pipe import TargetPipe
@@ -30,6 +29,7 @@ from bus.patch import join
 from bus.wire.batch import Batch, payloads
 from bus.wire.frame import pack
 from tests.bridges.support import RecordingPipe, say, until
+from tests.helpers.links import i2c_link
 
 ALL = ("uart", "rs485", "i2c", "can", "multicast", "tcp")
 SLOW = ("uart", "rs485", "i2c", "can")
@@ -332,7 +332,7 @@ def test_a_link_that_closes_accounts_for_what_waits(kind: str) -> None:
 @pytest.mark.parametrize("policy", ["oldest", "conflate"])
 async def test_a_thread_that_takes_and_a_loop_that_puts_keep_one_ledger(policy: Any) -> None:
     memory, hub, loop = MemoryAdapter([0x42], blocks=True), Hub(), asyncio.get_running_loop()
-    link = I2cLink(1, [0x42], adapter=memory.open, shed=Shed(policy, 4096, age_s=0.01), poll_ms=0.1)
+    link = i2c_link(1, [0x42], adapter=memory.open, shed=Shed(policy, 4096, age_s=0.01), poll_ms=0.1)
     link.open(hub, loop)
     stats = link.targets[0x42].stats
     await until(lambda: link.targets[0x42].state == "up")

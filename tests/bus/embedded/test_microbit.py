@@ -20,6 +20,7 @@ from bus.wire.frame import PUB, pack
 from bus.wire.pattern import token
 from tests.bridges.support import until
 from tests.bus.embedded.microbit import MISSING, Microbit
+from tests.helpers.links import uart_link
 
 pytestmark = [
     pytest.mark.skipif(bool(MISSING), reason=f"needs the Debian packages {MISSING}: see `make test`"),
@@ -67,7 +68,7 @@ async def bridged(path: str) -> AsyncIterator[tuple[Bus, UartLink]]:
     """An application on a TCP bus that a bridge joins with the board's line."""
     bridge, loop = Bridge("panel", origin=0xB0B), asyncio.get_running_loop()
     plant, board = bridge.side("plant"), bridge.side("board")
-    listener, uart = ListenLink("tcp://127.0.0.1:0"), UartLink(path, retry_min_s=0.05)
+    listener, uart = ListenLink("tcp://127.0.0.1:0"), uart_link(path, retry_min_s=0.05)
     listener.open(plant, loop)
     uart.open(board, loop)
     try:

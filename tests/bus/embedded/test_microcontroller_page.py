@@ -7,7 +7,6 @@ from textwrap import dedent
 
 import pytest
 
-from bridges.media.uart.link import UartLink
 from bus.embedded.load import Board, load, open_port
 from bus.hub import Hub
 from bus.wire.frame import pack, unpack
@@ -15,6 +14,7 @@ from bus.wire.pattern import token
 from tests.bridges.support import recorder, say, until
 from tests.bus.embedded.microbit import MISSING, Microbit
 from tests.helpers import ROOT
+from tests.helpers.links import uart_link
 from topologies.checker import check
 from topologies.loader import loads
 
@@ -47,7 +47,7 @@ async def test_the_first_program_runs_on_the_board() -> None:
         assert len(told) == 2
         hub = Hub()
         heard = recorder(hub)
-        link = UartLink(microbit.path)
+        link = uart_link(microbit.path)
         link.open(hub, asyncio.get_running_loop())
         try:
             await until(lambda: len(heard.messages) >= 2)

@@ -16,13 +16,14 @@ from bus.hub import Hub
 from bus.wire.envelope import Envelope, wrap
 from tests.bridges.support import SIZES, frame, recorder, say, until
 from tests.bus.embedded.support import small_node
+from tests.helpers.links import tcp_link
 
 SMALL: Any = small_node(["tcp"])
 
 
 @contextmanager
 def gateway(hub: Hub, port: int = 0) -> Iterator[TcpFramesLink]:
-    link = TcpFramesLink("127.0.0.1", port, mode="listen")
+    link = tcp_link("127.0.0.1", port, mode="listen")
     link.open(hub, asyncio.get_running_loop())
     try:
         yield link

@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from bridges.media.can.link import CanLink
+from bridges.media.can.medium import Can
 from bridges.media.i2c.adapter import ByteAdapter, KernelAdapter
+from bridges.simulate.wire import divide
 from bus.hub import Hub
 from tests.bridges.support import until
 
@@ -37,7 +39,8 @@ def attach_pair(queue_frames: int = 10, restart_ms: int = 100) -> None:
 def can_link(hub: Hub, channel: str, node: int, **options: Any) -> Iterator[CanLink]:
     """A link on SocketCAN that retries soon and lets emulated machines take their time."""
     options = {"queue_bytes": 1 << 20, "age_ms": 60_000, "retry_min_s": 0.01, "retry_max_s": 0.1} | options
-    link = CanLink("socketcan", channel, node, **options)
+    fields, rest = divide(Can, options)
+    link = CanLink(Can(channel=channel, node=node, **fields), **rest)
     link.open(hub, get_running_loop())
     try:
         yield link

@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 
 from bridges.media.i2c.link import I2cLink
+from bridges.media.i2c.medium import I2c
+from bridges.simulate.wire import divide
 from bus.hub import Hub
 from tests.bridges.support import MESSAGE, frame, recorder, say, until
 from tests.kernel.guest.support import PATIENCE_S, open_bytes, python
@@ -40,7 +42,8 @@ def i2c_link(hub: Hub, bus: int, *targets: int, **options: Any) -> Iterator[I2cL
     if is_pci(bus):
         options["adapter"] = partial(open_bytes, bus)
     options = {"retry_min_s": 0.01, "retry_max_s": 0.1, "queue_bytes": 1 << 20} | options
-    link = I2cLink(bus, targets, **options)
+    fields, rest = divide(I2c, options)
+    link = I2cLink(I2c(bus=bus, targets=targets, **fields), **rest)
     link.open(hub, get_running_loop())
     try:
         yield link

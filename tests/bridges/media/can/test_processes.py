@@ -13,14 +13,14 @@ from typing import Any
 import pytest
 
 from bridges.media.can.codec import can_id, segment
-from bridges.media.can.link import CanLink
 from bus.hub import Hub
 from tests.bridges.media.can.test_link import GROUP, free_port
 from tests.bridges.support import MESSAGE, SIZES, PtyPair, frame, recorder, say, until
+from tests.helpers.links import can_link
 
 ECHO = """
 import asyncio, json, sys
-from bridges.media.can.link import CanLink
+from tests.helpers.links import can_link
 from bus.hub import Hub, Pipe, Stats
 
 class Echo(Pipe):
@@ -34,7 +34,7 @@ class Echo(Pipe):
         pass
 
 async def main():
-    link = CanLink(**json.loads(sys.argv[1]))
+    link = can_link(**json.loads(sys.argv[1]))
     loop = asyncio.get_running_loop()
     link.open(hub, loop)
     while link.state != "up":
@@ -93,7 +93,7 @@ async def wire() -> AsyncIterator[Wire]:
 
 @contextmanager
 def opened(hub: Hub, **settings: Any) -> Any:
-    link = CanLink(**settings, retry_min_s=0.01)
+    link = can_link(**settings, retry_min_s=0.01)
     link.open(hub, get_running_loop())
     try:
         yield link

@@ -21,6 +21,7 @@ from bridges.media.can.state import CONTROLLER, FILTER
 from bus.hub import Hub
 from tests.bridges.media.can.can_kernel import Kernel, Socket, formats
 from tests.bridges.support import MESSAGE, SIZES, frame, recorder, say, until
+from tests.helpers.links import can_link
 
 SOL_CAN_RAW = 101
 
@@ -39,7 +40,7 @@ def kernel(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Kernel:
 @contextmanager
 def link_on(hub: Hub, node: int = 5, **options: Any) -> Iterator[CanLink]:
     options = {"queue_bytes": 1 << 20, "age_ms": 60_000} | options
-    link = CanLink("socketcan", "fake0", node, retry_min_s=0.01, **options)
+    link = can_link("socketcan", "fake0", node, retry_min_s=0.01, **options)
     link.open(hub, get_running_loop())
     try:
         yield link
@@ -48,11 +49,11 @@ def link_on(hub: Hub, node: int = 5, **options: Any) -> Iterator[CanLink]:
         link.close()
 
 
-async def test_the_bytes_of_the_worked_example(kernel: Kernel) -> None:
+async def test_the_bytes_of_the_worked_example(kernel: Kernel, monkeypatch: pytest.MonkeyPatch) -> None:
     hub = Hub()
     with link_on(hub) as link:
         await until(lambda: link.state == "up")
-        link._transfer_id = 2  # noqa: SLF001
+        monkeypatch.setattr(link._shared.transfers, "_last", 2)  # noqa: SLF001
         say(hub, None, MESSAGE)
         await until(lambda: link.stats.sent == 1)
         assert kernel.wire[0].hex() == "05347290" + "08000000" + "e108f011a1b2c3a3"
@@ -79,7 +80,7 @@ async def test_what_is_sent_where_classic_and_fd_nodes_meet(
         await until(lambda: theirs.messages == messages)
         assert formats(kernel) == {sent}
         say(far, theirs, frame(200))
-        if a.fd:
+        if a.options.fd:
             await until(lambda: mine.messages == [frame(200)])
         else:
             await until(lambda: a.stats.rejected == {"fd on classic": 4})

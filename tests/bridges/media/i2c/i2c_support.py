@@ -9,6 +9,7 @@ from bridges.media.i2c.link import I2cLink
 from bridges.media.i2c.mailbox import Timing
 from bridges.media.i2c.memory import MemoryAdapter
 from bus.hub import Hub
+from tests.helpers.links import i2c_link
 
 QUICK = Timing(poll_s=0.001, idle_s=0.005, resend_s=0.02, stall_s=0.15, rest_s=0.03)
 
@@ -32,7 +33,7 @@ def opened(memory: MemoryAdapter, hub: Hub, **options: Any) -> Iterator[I2cLink]
     """A link to all targets of `memory`, whose ledger balances at the end."""
     targets = options.pop("targets", tuple(memory.targets))
     settings: dict[str, Any] = {"timing": QUICK, "retry_min_s": 0.005, "retry_max_s": 0.02} | options
-    link = I2cLink(1, targets, adapter=settings.pop("adapter", memory.open), **settings)
+    link = i2c_link(1, targets, adapter=settings.pop("adapter", memory.open), **settings)
     link.open(hub, get_running_loop())
     try:
         yield link

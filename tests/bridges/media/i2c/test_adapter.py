@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 from bridges.media.i2c.adapter import ByteAdapter, KernelAdapter, open_adapter, trouble
-from bridges.media.i2c.alert import GpioAlert, parse_alert
+from bridges.media.i2c.alert import GpioAlert
 from bridges.media.i2c.mailbox import Controller, Target
 from bridges.media.i2c.memory import MemoryAdapter
+from bridges.media.i2c.options import parse_alert
 from bridges.media.i2c.poll import perform
 from bus.errors import LinkError
 from tests.bridges.support import MESSAGE

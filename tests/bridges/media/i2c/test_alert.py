@@ -42,7 +42,7 @@ async def test_the_alert_line_replaces_idle_polling(blocks: bool) -> None:
     polls: list[int] = []
     memory.before = polls.append
     lazy = Timing(poll_s=0.001, idle_s=0.005, rest_s=3600)
-    with contextlib.closing(EventLine()) as line, opened(memory, hub, alert=line, timing=lazy) as link:
+    with contextlib.closing(EventLine()) as line, opened(memory, hub, alert_line=line, timing=lazy) as link:
         await until(lambda: all(target.state == "up" for target in link.targets.values()))
         await until(lambda: is_idle(link))
         before = len(polls)
@@ -71,6 +71,6 @@ async def test_a_lost_alert_line_means_polling() -> None:
         def is_asserted(self) -> bool:
             raise OSError(errno.ENODEV, os.strerror(errno.ENODEV))
 
-    with contextlib.closing(Broken()) as line, opened(memory, hub, alert=line):
+    with contextlib.closing(Broken()) as line, opened(memory, hub, alert_line=line):
         memory.send(0x20, MESSAGE)
         await until(lambda: heard.messages == [MESSAGE])

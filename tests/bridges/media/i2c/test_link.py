@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from bridges.bridge import Bridge
-from bridges.media.i2c.link import I2cLink
 from bridges.media.i2c.memory import MemoryAdapter
 from bus.errors import LinkError
 from bus.hub import Hub
 from tests.bridges.media.i2c.i2c_support import FaultyAdapter, balanced, check, opened
 from tests.bridges.support import MESSAGE, SIZES, frame, recorder, say, until
+from tests.helpers.links import i2c_link
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -118,7 +118,7 @@ async def test_queue_is_bounded_for_each_target_by_itself() -> None:
 
 async def test_a_device_that_is_not_there_is_waited_for() -> None:
     pytest.importorskip("smbus2")
-    link = I2cLink(250, [0x42], retry_min_s=0.001)
+    link = i2c_link(250, [0x42], retry_min_s=0.001)
     link.open(Hub(), get_running_loop())
     await until(lambda: link.state == "waiting")
     assert "/dev/i2c-250" in link.fault
@@ -128,15 +128,15 @@ async def test_a_device_that_is_not_there_is_waited_for() -> None:
 @pytest.mark.parametrize(
     ("targets", "options", "words"),
     [
-        ([], {}, "one address"),
-        ([0x42, 0x42], {}, "each once"),
-        ([0x03], {}, "0x08 to 0x77"),
-        ([0x78], {}, "0x08 to 0x77"),
+        ([], {}, "1 to 112"),
+        ([0x42, 0x42], {}, "listed twice"),
+        ([0x03], {}, "8 to 119"),
+        ([0x78], {}, "8 to 119"),
         ([0x42], {"poll_ms": 0}, "poll_ms"),
         ([0x42], {"queue_bytes": 100}, "3084"),
         ([0x42], {"alert": "gpio17"}, "gpiochip"),
     ],
 )
 def test_what_can_never_work_is_refused(targets: list[int], options: dict[str, Any], words: str) -> None:
-    with pytest.raises(LinkError, match=words):
-        I2cLink(1, targets, **options)
+    with pytest.raises((LinkError, ValueError), match=words):
+        i2c_link(1, targets, **options)

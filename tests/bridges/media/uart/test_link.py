@@ -12,15 +12,17 @@ import pytest
 from bridges.media.shedding import Shed
 from bridges.media.uart.codec import Decoder, encode
 from bridges.media.uart.link import UartLink
+from bridges.media.uart.medium import Uart
 from bus.errors import LinkError
 from bus.hub import Hub
 from bus.wire.frame import pack
 from tests.bridges.support import FRAME, MESSAGE, SIZES, PtyPair, frame, recorder, say, until
+from tests.helpers.links import uart_link
 
 
 @contextmanager
 def opened(path: Path | str, hub: Hub, **options: Any) -> Iterator[UartLink]:
-    link = UartLink(str(path), retry_min_s=0.01, retry_max_s=0.02, **options)
+    link = uart_link(str(path), retry_min_s=0.01, retry_max_s=0.02, **options)
     link.open(hub, get_running_loop())
     try:
         yield link
@@ -124,7 +126,7 @@ async def test_pauses_grow_and_jitter_is_injected(tmp_path: Path) -> None:
         spans.append(high)
         return 0.01
 
-    link = UartLink(str(tmp_path / "none"), retry_min_s=0.1, retry_max_s=0.5, jitter=jitter)
+    link = uart_link(str(tmp_path / "none"), retry_min_s=0.1, retry_max_s=0.5, jitter=jitter)
     link.open(Hub(), get_running_loop())
     await until(lambda: len(spans) >= 4)
     assert link._pauses.pause_s == 0.5  # noqa: SLF001
@@ -171,9 +173,9 @@ async def test_what_does_not_fit_on_the_line_is_dropped(line: PtyPair) -> None:
     [
         ("rfc2217://localhost", {}, "rfc2217://host:port"),
         ("rfc2217://localhost:1?ign_set_control", {}, "rfc2217://host:port"),
-        ("rfc2217://localhost:1", {"rs485": {}}, "serial server"),
+        ("rfc2217://localhost:1", {"transceiver": {}}, "serial server"),
         ("hwgrep://(", {}, "regular expression"),
-        ("/dev/ttyS0", {"age_ms": 0}, "age_ms"),
+        ("/dev/ttyS0", {"shed": Shed(age_s=0)}, "age_ms"),
         ("/dev/ttyS0", {"ahead_ms": 0}, "ahead_ms"),
         ("loop://", {}, "no descriptor"),
         ("socket://localhost", {}, "socket://host:port"),
@@ -184,8 +186,8 @@ async def test_what_does_not_fit_on_the_line_is_dropped(line: PtyPair) -> None:
     ],
 )
 def test_what_can_never_work_is_refused(port: str, options: dict[str, Any], words: str) -> None:
-    with pytest.raises(LinkError, match=words):
-        UartLink(port, **options)
+    with pytest.raises((LinkError, ValueError), match=words):
+        uart_link(port, **options)
 
 
 async def test_local_echo_is_taken_out_and_equal_messages_of_others_are_not(line: PtyPair) -> None:
@@ -252,7 +254,7 @@ class FakeLine:
 
 class FakeUartLink(UartLink):
     def __init__(self, **options: Any) -> None:
-        super().__init__("fake", 100_000, **options)
+        super().__init__(Uart(port="fake", baud=100_000), **options)
         self.line = FakeLine()
 
     def _open_device(self) -> FakeLine:
@@ -278,7 +280,7 @@ async def test_the_driver_is_given_no_more_than_the_line_carries_in_its_time() -
 
 
 async def test_what_is_stale_is_dropped_but_what_has_begun_is_finished() -> None:
-    hub, link = Hub(), FakeUartLink(ahead_ms=40, age_ms=1000)
+    hub, link = Hub(), FakeUartLink(ahead_ms=40, shed=Shed(age_s=1))
     loop = get_running_loop()
     link.open(hub, loop)
     await until(lambda: link.state == "up")
@@ -345,7 +347,7 @@ async def test_found_again_by_its_usb_identity(
 
 
 async def test_a_driver_that_cannot_switch_the_transceiver_is_a_fault(line: PtyPair) -> None:
-    with opened(line.path, Hub(), rs485={}) as link:
+    with opened(line.path, Hub(), transceiver={}) as link:
         await until(lambda: link.state == "waiting")
         assert "RS-485" in link.fault
     with opened(line.path, Hub()) as link:

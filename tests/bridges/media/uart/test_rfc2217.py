@@ -16,11 +16,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bridges.media.uart.codec import Decoder, encode
-from bridges.media.uart.link import UartLink
 from bridges.media.uart.port import Rfc2217Port
 from bridges.media.uart.rfc2217 import Client, escape
 from bus.hub import Hub
 from tests.bridges.support import MESSAGE, SIZES, PtyPair, frame, recorder, say, until
+from tests.helpers.links import uart_link
 
 DO_COM_PORT = b"\xff\xfd\x2c"
 DO_BINARY = b"\xff\xfd\x00"
@@ -223,7 +223,7 @@ async def test_both_ways_through_pyserial_s_server(line: PtyPair, server: Server
     hub, decoder, found = Hub(), Decoder(), list[bytes]()
     heard = recorder(hub)
     messages = [frame(size) for size in SIZES] + [b"\xff" * 400, bytes(400)]
-    link = UartLink(f"rfc2217://127.0.0.1:{server.port}", 57600, retry_min_s=0.01, retry_max_s=0.02)
+    link = uart_link(f"rfc2217://127.0.0.1:{server.port}", 57600, retry_min_s=0.01, retry_max_s=0.02)
     link.open(hub, get_running_loop())
     await until(lambda: link.state == "up")
     say(hub, heard, *messages)
@@ -247,7 +247,7 @@ async def test_both_ways_through_pyserial_s_server(line: PtyPair, server: Server
 async def test_hung_up_and_dialled_again(line: PtyPair, server: Server) -> None:
     hub = Hub()
     heard = recorder(hub)
-    link = UartLink(f"rfc2217://127.0.0.1:{server.port}", retry_min_s=0.01, retry_max_s=0.02)
+    link = uart_link(f"rfc2217://127.0.0.1:{server.port}", retry_min_s=0.01, retry_max_s=0.02)
     link.open(hub, get_running_loop())
     await until(lambda: link.state == "up")
     server.hang_up()
@@ -261,7 +261,7 @@ async def test_hung_up_and_dialled_again(line: PtyPair, server: Server) -> None:
 async def test_a_server_that_does_not_speak_it_is_a_state() -> None:
     with socket.create_server(("127.0.0.1", 0)) as plain:
         plain.setblocking(False)
-        link = UartLink(f"rfc2217://127.0.0.1:{plain.getsockname()[1]}")
+        link = uart_link(f"rfc2217://127.0.0.1:{plain.getsockname()[1]}")
         link.open(Hub(), get_running_loop())
         peer, _ = await get_running_loop().sock_accept(plain)
         with peer:

@@ -9,12 +9,14 @@ from typing import Any
 
 import pytest
 
+from bridges.media.shedding import Shed
 from bridges.media.uart.codec import encode
 from bridges.media.uart.poll import POLL, Node, control
 from bridges.media.uart.rs485 import Rs485Link
 from bus.errors import LinkError
 from bus.hub import Hub
 from tests.bridges.support import FRAME, MESSAGE, SIZES, PtyPair, frame, recorder, say, until
+from tests.helpers.links import rs485_link
 
 BAUD = 3_000_000
 LENGTHS = SIZES[8:]  # long enough to differ from node to node
@@ -64,7 +66,7 @@ class Wires:
 @contextmanager
 def opened(line: PtyPair, hub: Hub, **options: Any) -> Iterator[Rs485Link]:
     settings = {"baud": BAUD, "answer_ms": 5000, "idle_ms": 0, "retry_min_s": 0.01, "retry_max_s": 0.02}
-    link = Rs485Link(str(line.path), **{**settings, **options})
+    link = rs485_link(str(line.path), **{**settings, **options})
     link.open(hub, get_running_loop())
     try:
         yield link
@@ -161,7 +163,7 @@ async def test_a_clogged_pair_stalls_nobody_and_every_drop_is_counted(line: PtyP
 
 async def test_what_has_grown_stale_is_not_sent(line: PtyPair) -> None:
     hub = Hub()
-    with opened(line, hub, nodes=(1,), answer_ms=100, age_ms=1, baud=300) as link:
+    with opened(line, hub, nodes=(1,), answer_ms=100, shed=Shed(age_s=0.001), baud=300) as link:
         await until(lambda: link.state == "up")
         say(hub, None, *[frame(40, n) for n in range(10)])
         await until(lambda: link.stats.queued == 0)
@@ -192,7 +194,7 @@ async def test_garbage_costs_what_it_hits(line: PtyPair) -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"nodes": ()}, "addresses"),
+        ({"nodes": ()}, "1 to 254"),
         ({"nodes": (0,)}, "1 to 254"),
         ({"nodes": (3, 3)}, "twice"),
         ({"answer_ms": 0}, "answer_ms"),
@@ -201,8 +203,8 @@ async def test_garbage_costs_what_it_hits(line: PtyPair) -> None:
     ],
 )
 def test_what_can_never_work_is_refused(options: dict[str, Any], words: str) -> None:
-    with pytest.raises(LinkError, match=words):
-        Rs485Link("/dev/ttyS0", **options)
+    with pytest.raises((LinkError, ValueError), match=words):
+        rs485_link("/dev/ttyS0", **options)
 
 
 async def test_closed_twice(line: PtyPair, tmp_path: Path) -> None:

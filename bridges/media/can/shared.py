@@ -1,0 +1,45 @@
+"""The things that the pipes of one CAN link share, from one opening of the bus to the next."""
+
+import random
+from collections import deque
+from dataclasses import dataclass
+from math import inf
+
+from bridges.media.can.options import CanOptions
+from bridges.media.can.state import BusState
+from bridges.media.shedding import Shed
+from bus.hub import Stats
+
+
+class TransferIds:
+    """Counts on over re-openings: a transfer-id that starts again looks like a duplicate."""
+
+    def __init__(self) -> None:
+        self._last = random.randrange(32)  # after a quick restart the first would look like a duplicate
+
+    def next(self) -> int:
+        self._last += 1
+        return self._last
+
+    def take_back(self) -> None:
+        """The last one was not used: a gap of 31 would look like a duplicate."""
+        self._last -= 1
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """One node on the bus. `own` has the frames that were sent and may still come back."""
+
+    name: str
+    identifier: int
+    options: CanOptions
+    stats: Stats
+    shed: Shed
+    in_flight: int
+    bus: BusState
+    own: deque[bytes]
+    transfers: TransferIds
+
+    @property
+    def age_s(self) -> float:
+        return self.shed.age_s or inf

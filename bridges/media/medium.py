@@ -1,0 +1,107 @@
+"""The record of a medium: its settings, and the facts that others ask for (docs/add-a-medium.md).
+
+Records are pure and light: a link, and the library that drives it, are imported when a link is made.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+from bridges.media.options import Options
+
+if TYPE_CHECKING:
+    from bridges.media.shedding import Shed
+    from bus.hub import Link
+
+
+class Word(NamedTuple):
+    """How a medium is named on the command line: `NAME:TARGET?KEY=VALUE&...`, the keys being its fields.
+
+    `target`: the field that TARGET fills; two of them are written HOST:PORT. `needed`: fields without which
+    a word makes no sense, though a file may leave them out. `defaults`: values that differ from a file's.
+    `part`: a field whose record's own fields are keys too; without that it cannot be given in a word.
+    """
+
+    name: str
+    target: tuple[str, ...]
+    example: str
+    help: str
+    needed: tuple[str, ...] = ()
+    defaults: Mapping[str, Any] = {}
+    part: str = ""
+
+
+class Taken(NamedTuple):
+    """A thing that only one link can have, on its machine or, with `on_wire`, among all on its wire.
+
+    `host` narrows a port to one of the machine's addresses.
+    """
+
+    what: str
+    host: str = ""
+    on_wire: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Medium(Options):
+    """Settings and facts of one medium: a frozen dataclass that derives from its options and from this.
+
+    `key` names it in files, `help` tells in a few words what it is; `deaf` tells that a standby does not hear
+    there what the active bridge sends, as on a line for two.
+    """
+
+    key: ClassVar[str]
+    help: ClassVar[str]
+    words: ClassVar[tuple[Word, ...]] = ()
+    deaf: ClassVar[bool] = False
+
+    def link(self, node: int | None = None, shed: "Shed | None" = None, **retry: Any) -> "Link":
+        """The link, not yet open. `node` is the gateway's node id, `shed` its policy for what waits.
+
+        `retry`: `retry_min_s` and `retry_max_s`. Raises `LinkError` for what can never work.
+        """
+        raise NotImplementedError
+
+    def label(self) -> str:
+        """The side in a few words, for `show`."""
+        return f"{self.key} {self.device}"
+
+    def wire(self, machine: str) -> str:
+        """Name of the wire, the same for all sides that are on it; `machine` is where the link is opened."""
+        return f"{self.key} {self.device} of {machine}"
+
+    @property
+    def shared(self) -> bool:
+        """Whether all that are on the wire hear each other."""
+        return False
+
+    def takes(self, node: int | None) -> Iterator[Taken]:
+        """The things that no other link can have at the same time. `node` is the gateway's node id."""
+        yield from ()
+
+    @property
+    def needs_node(self) -> bool:
+        """Whether its gateway must have a node id."""
+        return False
+
+    def seconds(self, size: int, trunk: bool) -> float | None:
+        """Worst-case time on the wire of one frame of `size` bytes; None where no capacity is known."""
+        return None
+
+    def unjudged(self) -> str:
+        """The reason why nobody can say what it carries, where a setting would tell; "" otherwise."""
+        return ""
+
+    @property
+    def dials(self) -> str:
+        """The address of a bus that it dials; "" if it does not."""
+        return ""
+
+    @property
+    def listens(self) -> str:
+        """The address of a bus that it listens on; "" if it does not."""
+        return ""
+
+    def unshed(self) -> str:
+        """The reason why no shed policy reaches its queue; "" where one does."""
+        return ""

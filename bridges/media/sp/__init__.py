@@ -1,0 +1,1 @@
+"""A link to any bus that speaks SP, by its address."""

@@ -1,0 +1,39 @@
+"""Names of serial ports: device paths, hwgrep://, socket:// and rfc2217://, judged without opening any."""
+
+import re
+from urllib.parse import urlsplit
+
+SERVERS = ("socket", "rfc2217")
+_SCHEMES = ("", *SERVERS, "hwgrep")
+
+
+def scheme_of(port: str) -> str:
+    """The scheme of a port that is written as an address; "" for a device path."""
+    return urlsplit(port).scheme if "://" in port else ""
+
+
+def check_port(port: str) -> None:
+    """Raise ValueError for what can never be opened."""
+    scheme = scheme_of(port)
+    if scheme not in _SCHEMES:
+        raise ValueError(f"{scheme}:// has no descriptor to wait on: use a device path or {_SCHEMES[1:]}")
+    if scheme in SERVERS:
+        server_of(port)
+    if scheme == "hwgrep":
+        _check_expression(port)
+
+
+def _check_expression(port: str) -> None:
+    try:
+        re.compile(port.removeprefix("hwgrep://").split("&")[0])
+    except re.error as error:
+        raise ValueError(f"not a regular expression: {error}") from error
+
+
+def server_of(url: str) -> tuple[str, int]:
+    """Host and port of a serial server. Raises ValueError if the address names none."""
+    parts = urlsplit(url)
+    host, port = parts.hostname, parts.port
+    if not host or not port or parts.query or parts.path.strip("/"):
+        raise ValueError(f"write it as {parts.scheme}://host:port")
+    return host, port

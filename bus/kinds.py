@@ -1,0 +1,51 @@
+"""Records by their key in files: ours from a table of names, those of other distributions by entry points."""
+
+from collections.abc import Mapping
+from functools import cached_property
+from importlib import import_module
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+T = TypeVar("T")
+
+
+class Kinds(Generic[T]):
+    """Record classes by key. `ours`: key to "module:Class". `group`: the entry points that add others.
+
+    Modules are imported when their key is looked up. Entry points are read only when a key is not one of
+    ours, or when all keys are asked for: reading them takes longer than many a command.
+    """
+
+    def __init__(self, group: str, ours: Mapping[str, str]) -> None:
+        self.group, self._ours = group, ours
+
+    def find(self, key: str) -> type[T] | None:
+        """The class for `key`, or None. Raises ValueError where somebody else's cannot be imported."""
+        if key in self._ours:
+            module, _, name = self._ours[key].partition(":")
+            ours: type[T] = getattr(import_module(module), name)
+            return ours
+        if (entry := self._others.get(key)) is None:
+            return None
+        try:
+            others: type[T] = entry.load()
+        except Exception as error:  # whatever a module of somebody else raises
+            raise ValueError(f'"{key}" of {entry.value} cannot be imported: {error}') from error
+        return others
+
+    def ours(self) -> tuple[str, ...]:
+        """The keys of this distribution, in the order of the table."""
+        return tuple(self._ours)
+
+    def all(self) -> tuple[str, ...]:
+        """The keys of all that are installed, ours first."""
+        return *self._ours, *self._others
+
+    @cached_property
+    def _others(self) -> "dict[str, EntryPoint]":
+        from importlib.metadata import entry_points
+
+        found = entry_points(group=self.group)
+        return {entry.name: entry for entry in found if entry.name not in self._ours}
