@@ -73,6 +73,10 @@ class RadioPipe(OpenPipe):
         if not self._waiting:
             self._pump()
 
+    def purge(self, reason: str) -> list[bytes]:
+        """Drop what waits and return it; what has begun goes on."""
+        return self._queue.clear(reason)
+
     def _pump(self) -> None:
         """Write until the driver is full, the rate allows no more, or nothing waits."""
         while self._left or self._next():

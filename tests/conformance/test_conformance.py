@@ -209,6 +209,11 @@ async def test_a_clogged_peer_stalls_nobody_and_each_drop_is_counted(maker: Make
     assert pair.near.count("queued") > 0
     if peers > 1:  # the other one was served meanwhile
         await until(lambda: len(pair.far.heard.messages) == max(s.sent for s in pair.near.hub.ledgers))
+    for pipe in pair.near.hub.pipes[2:]:
+        queued, purged = pipe.stats.queued, pipe.purge("fenced")
+        assert pipe.stats.dropped.get("fenced", 0) == len(purged)
+        assert set(purged) <= set(messages)
+        assert purged or not queued or pipe not in pair.near.hub.pipes  # taken back, or closed
 
 
 def test_what_is_left_out_is_a_test_and_has_a_reason() -> None:
