@@ -31,7 +31,7 @@ class BrokerPart:
         )
 
     def stays(self, site: Site) -> bool:
-        """Whether `site` describes the same brokers: they know each other."""
+        """Return whether `site` describes the same brokers: they know each other."""
         return site.topology.brokers == self.site.topology.brokers
 
     def open(self, loop: AbstractEventLoop) -> None:

@@ -60,7 +60,7 @@ class BusPart:
         return self.plain if trunk is False or self.trunk is None else self.trunk
 
     def stays(self, site: Site) -> bool:
-        """Whether `site` describes the same bus."""
+        """Return whether `site` describes the same bus."""
         return site.topology.buses[self.name] == self.spec
 
     def open(self, loop: AbstractEventLoop) -> None:
@@ -136,7 +136,7 @@ class BridgePart:
         return [link for seat, link, _ in self._links if seat.side.bus is None]
 
     def stays(self, site: Site, buses: Mapping[str, BusPart]) -> bool:
-        """Whether `site` describes the same bridge, and the buses that it joins stay."""
+        """Return whether `site` describes the same bridge, and the buses that it joins stay."""
         same = site.topology.bridges[self.name] == self.spec and _joined(self.spec, buses) == self._buses
         return same and (self.candidacy is None or site.topology.brokers == self.site.topology.brokers)
 

@@ -118,7 +118,7 @@ class Candidacy:
 
     def _set_ready(self, ready: bool, words: str) -> None:
         if ready != self.candidate.ready:
-            self.candidate.ready = ready
+            self.candidate.links(ready)
             self._record("lease", self._name, f"{self.candidate.state}: {words}", epoch=self.candidate.epoch)
 
     def _look_back(self) -> None:

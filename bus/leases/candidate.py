@@ -28,7 +28,7 @@ class BrokerView:
         self.sent: dict[int, float] = {}
 
     def granted(self, now: float) -> bool:
-        """Whether this broker's lease to us still runs."""
+        """Return whether this broker's lease to us still runs."""
         return self.grant is not None and self.grant.granted and now < self.until_s
 
     def enter(self, reach: Reach, now: float) -> None:
@@ -43,9 +43,8 @@ class BrokerView:
 class Candidate:
     """State machine of one candidate: report each event to it, then act on the state that it returns.
 
-    `order`: place in the list of gateways, 0 is the best. `brokers`: how many there are. The owner sets
-    `ready` while all links of the bridge are up. Ask `may_forward(now)` before sending anything. Times are in
-    seconds, monotonic.
+    `order`: place in the list of gateways, 0 is the best. `brokers`: how many there are. It is `ready`
+    while all links of the bridge are up. Ask `may_forward(now)` before sending. Times in seconds, monotonic.
     """
 
     def __init__(
@@ -72,7 +71,7 @@ class Candidate:
         self._started_s: float | None = None
 
     def may_forward(self, now: float) -> bool:
-        """Whether a frame may leave now. Asked for each batch."""
+        """Return whether a frame may leave now. Asked for each batch."""
         return now < self.until_s and self.state in ("active", "orphan")
 
     @property
@@ -105,6 +104,10 @@ class Candidate:
             self.tokens, self.bridge, self.id, self.order, self.epoch, self.heartbeat_ms, self._number,
             *flags, self.name,
         )  # fmt: skip
+
+    def links(self, up: bool) -> None:
+        """Report whether all links of the bridge are up: only then can it be chosen."""
+        self.ready = up
 
     def opened(self, broker: int, now: float) -> State:
         """Report that a connection to a broker is up."""
@@ -188,7 +191,7 @@ class Candidate:
             self._enter("fenced", "a broker came back, and did not answer")
 
     def _usurped(self, now: float) -> bool:
-        """Whether a broker gave the lease to another candidate, which acts on it."""
+        """Return whether a broker gave the lease to another candidate, which acts on it."""
         return any(
             grant.acting and not grant.granted and grant.holder != self.id
             for view in self.views
@@ -196,7 +199,7 @@ class Candidate:
         )
 
     def _unanimous(self, now: float) -> bool:
-        """Whether all brokers grant us the lease, except those that are dead or were silent for a lease.
+        """Return whether all brokers grant us the lease, apart from dead ones and those silent for a lease.
 
         A broker out of our reach may still grant the lease to another candidate. So the earlier leases must
         have run out (`alone`) before the other brokers can promote us.
@@ -208,7 +211,7 @@ class Candidate:
         return alone and all(self._mute(view, now) for view in silent)
 
     def _mute(self, view: BrokerView, now: float) -> bool:
-        """Whether a broker has granted nothing for a lease, even if it accepts connections and drops them."""
+        """Return whether a broker has sent no grant for a lease, even if it accepts connections."""
         said_s = max(view.heard_s, now if self._started_s is None else self._started_s)
         return now - said_s > self.lease_s
 

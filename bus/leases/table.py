@@ -35,11 +35,11 @@ class _Candidate:
             self.ready_s = now
 
     def live(self, now: float) -> bool:
-        """Whether its last claim is no older than a lease."""
+        """Return whether its last claim is no older than a lease."""
         return now < self.heard_s + self.lease_s
 
     def fit(self, now: float) -> bool:
-        """Whether it could forward."""
+        """Return whether it could forward."""
         return self.ready_s is not None and self.live(now)
 
     def rank(self, now: float) -> tuple[bool, int, int]:
@@ -48,7 +48,7 @@ class _Candidate:
         return recently, self.claim.order, self.claim.id
 
     def late(self, claim: Claim, who: Hashable, now: float) -> bool:
-        """Whether a claim is older than the last one, from a connection that was given up since."""
+        """Return whether a claim is older than the last one, from a connection that was given up since."""
         older = (claim.number - self.claim.number) & 0xFFFF >= 0x8000
         return older and self.who != who and self.live(now)
 
@@ -104,7 +104,7 @@ class _Group:
             self.expiry_s = now + holder.lease_s
 
     def _outwaited(self, holder: _Candidate, now: float) -> bool:
-        """Whether the chosen candidate has not begun within a lease, and a better one could.
+        """Return whether the chosen candidate has not begun within a lease, and a better one could.
 
         Brokers that hear of the candidates in different order choose different ones. Then no candidate has
         the grants of all brokers, until all choose the best.
@@ -114,7 +114,7 @@ class _Group:
         )
 
     def _outranks(self, candidate: _Candidate, holder: _Candidate) -> bool:
-        """Whether a candidate that says that it forwards takes the lease from its holder.
+        """Return whether a candidate that says that it forwards takes the lease from its holder.
 
         It does if the holder does not act. Else the later epoch wins, then the better order. The holder's
         epoch is the one that it was granted, even if it has not heard of it yet: else two candidates whose
@@ -178,7 +178,7 @@ class _Group:
         return candidate.who, pack_grant(grant)
 
     def _better(self, holder: _Candidate, now: float, hold_down_s: float) -> bool:
-        """Whether another candidate should have the lease: the holder lost a link, or its better is back."""
+        """Return whether another should have the lease: the holder lost a link, or its better is back."""
         others = [other for other in self.candidates.values() if other is not holder and other.fit(now)]
         if holder.ready_s is None:
             return bool(others)

@@ -40,7 +40,7 @@ class World:
 
     def _candidate(self, number: int) -> Candidate:
         made = Candidate((1,), "x", self.chance.getrandbits(31) + 1, number, len(self.tables), f"c{number}")
-        made.ready = True
+        made.links(True)
         return made
 
     def forwarding(self) -> list[int]:
@@ -203,10 +203,10 @@ def test_brokers_that_chose_differently_at_the_start_agree_soon(seed: int) -> No
     ready_s = [world.now + chance.random() * 0.5 for _ in range(2)]
     dial_s = {ends: world.now + chance.random() * 0.2 for ends in world.wires}  # within a lease
     for candidate in world.candidates:
-        candidate.ready = False
+        candidate.links(False)
     while world.now < 101.6:
         for c, candidate in enumerate(world.candidates):
-            candidate.ready = world.now >= ready_s[c]
+            candidate.links(world.now >= ready_s[c])
         for ends, wire in world.wires.items():
             wire.stalled = world.now < dial_s[ends]
         world.run(STEP_S)
@@ -269,7 +269,7 @@ def test_a_partitioned_pair_whose_every_broker_says_otherwise_ends_with_one() ->
 
 def test_the_lease_runs_from_when_the_claim_was_sent() -> None:
     candidate = Candidate((1,), "x", 5, 0, 1)
-    candidate.ready = True
+    candidate.links(True)
     candidate.opened(0, 0.0)
     claim = candidate.claim(0, 10.0)
     grant = Grant((1,), "x", granted=True, alone=True, holder=5, epoch=1, lease_ms=250, number=claim.number)
@@ -285,7 +285,7 @@ def test_nobody_is_promoted_whose_links_are_down_nor_by_an_old_answer() -> None:
     grant = Grant((1,), "x", granted=True, holder=5, epoch=1, lease_ms=250)
     number = candidate.claim(0, 10.0).number
     assert candidate.heard(0, grant._replace(number=number), 10.1) == "standby"
-    candidate.ready = True
+    candidate.links(True)
     assert candidate.heard(0, grant._replace(number=number), 10.3) == "standby"
     assert candidate.heard(0, grant._replace(number=999), 10.3) == "standby"
     number = candidate.claim(0, 10.35).number
@@ -307,7 +307,7 @@ def test_with_every_broker_dead_the_active_one_goes_on_and_no_other_starts() -> 
 
 def test_an_answer_to_what_was_said_before_one_resigned_grants_nothing() -> None:
     candidate = Candidate((1,), "x", 5, 0, 1)
-    candidate.ready = True
+    candidate.links(True)
     candidate.opened(0, 0.0)
     grant = Grant((1,), "x", granted=True, please_resign=True, holder=5, epoch=1, lease_ms=250)
     numbers = [candidate.claim(0, at_s).number for at_s in (10.0, 10.01)]
@@ -320,7 +320,7 @@ def test_an_answer_to_what_was_said_before_one_resigned_grants_nothing() -> None
 
 def test_the_rest_of_a_lease_is_nothing_to_go_on_when_who_gave_it_is_gone() -> None:
     candidate = Candidate((1,), "x", 5, 0, 2)
-    candidate.ready = True
+    candidate.links(True)
     for broker, sent_s in ((0, 9.8), (1, 9.9)):
         candidate.opened(broker, 0.0)
         number = candidate.claim(broker, sent_s).number
@@ -334,7 +334,7 @@ def test_the_rest_of_a_lease_is_nothing_to_go_on_when_who_gave_it_is_gone() -> N
 @pytest.mark.parametrize("alone", [False, True])
 def test_where_a_broker_is_out_of_reach_the_lease_of_the_last_one_must_be_over(alone: bool) -> None:
     candidate = Candidate((1,), "x", 5, 0, 2)
-    candidate.ready = True
+    candidate.links(True)
     candidate.judge(0.0)
     candidate.opened(1, 0.0)
     number = candidate.claim(1, 1.0).number
@@ -345,7 +345,7 @@ def test_where_a_broker_is_out_of_reach_the_lease_of_the_last_one_must_be_over(a
 
 def test_an_orphan_goes_on_when_a_broker_was_back_for_a_moment_only() -> None:
     candidate = Candidate((1,), "x", 5, 0, 1)
-    candidate.ready = True
+    candidate.links(True)
     candidate.opened(0, 0.0)
     number = candidate.claim(0, 1.0).number
     candidate.heard(0, Grant((1,), "x", granted=True, holder=5, lease_ms=250, number=number), 1.0)
