@@ -35,7 +35,7 @@ class Stats:
         self.received_bytes += len(batch.data)
 
     def drop(self, reason: str, count: int = 1) -> None:
-        """Count messages that were offered and will not be sent."""
+        """Count messages that were offered and will not be sent, if there are any."""
         if count:
             self.dropped[reason] = self.dropped.get(reason, 0) + count
 

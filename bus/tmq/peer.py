@@ -288,10 +288,8 @@ class Peer:
         self._owner.peer_done(self)
 
     def _drop(self, reason: str) -> None:
-        count = len(self._waiting)
+        self._stats.drop(reason, len(self._waiting))
         self._unqueue_all()
-        if count:
-            self._stats.drop(reason, count)
 
     def _let_go(self) -> None:
         self._arm(0, None)

@@ -58,15 +58,12 @@ class Backlog(deque[tuple[memoryview, int]]):
                 self.put(begun, 1)
             stats.sent += count - len(waiting) - (begun is not None)
             messages += waiting
-        if messages:
-            stats.drop(reason, len(messages))
+        stats.drop(reason, len(messages))
         return messages
 
     def drop(self, reason: str) -> None:
         """Drop all of it, counted by `reason`."""
-        count = sum(count for _, count in self._emptied())
-        if count:
-            self._stats.drop(reason, count)
+        self._stats.drop(reason, sum(count for _, count in self._emptied()))
 
     def _emptied(self) -> list[tuple[memoryview, int]]:
         """Take all of it out of the queue."""

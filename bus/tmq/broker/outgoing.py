@@ -113,8 +113,7 @@ class Outgoing(PeerOwner):
         """Disconnect from all; what waits becomes counted drops. Idempotent."""
         for address in list(self._peers):
             self.forget(address)
-        if self._waiting:
-            self.stats.drop("closed", len(self._waiting))
-            self.stats.queued -= len(self._waiting)
-            self.stats.queued_bytes -= sum(len(frame) for _, frame in self._waiting)
-            self._waiting.clear()
+        self.stats.drop("closed", len(self._waiting))
+        self.stats.queued -= len(self._waiting)
+        self.stats.queued_bytes -= sum(len(frame) for _, frame in self._waiting)
+        self._waiting.clear()
