@@ -13,7 +13,7 @@ from topologies.model import Topology
 from topologies.segments import Segments, joints, machine
 
 
-class Claim(NamedTuple):
+class Use(NamedTuple):
     """`owner` takes `what` on `machine`; `host` narrows a port, `path` tells WebSockets on one port apart."""
 
     machine: str
@@ -26,10 +26,10 @@ class Claim(NamedTuple):
 
 def find_conflicts(topology: Topology) -> list[Finding]:
     """An error for each pair that wants the same thing, at the later of the two."""
-    groups: dict[tuple[str, str], list[Claim]] = defaultdict(list)
-    claims = (*_listeners(topology), *_taken(topology))
-    for claim in sorted(claims, key=lambda claim: claim.where):
-        groups[claim.machine, claim.what].append(claim)
+    groups: dict[tuple[str, str], list[Use]] = defaultdict(list)
+    uses = (*_listeners(topology), *_taken(topology))
+    for use in sorted(uses, key=lambda use: use.where):
+        groups[use.machine, use.what].append(use)
     return [
         error(later.where, f"{later.what} is taken by {first.owner} already (line {first.where.line})")
         for group in groups.values()
@@ -37,23 +37,23 @@ def find_conflicts(topology: Topology) -> list[Finding]:
     ]
 
 
-def _pairs(claims: list[Claim]) -> Iterator[tuple[Claim, Claim]]:
-    """For each claim the first one that it meets, so that n of them make n - 1 findings."""
+def _pairs(uses: list[Use]) -> Iterator[tuple[Use, Use]]:
+    """For each use the first one that it meets, so that n of them make n - 1 findings."""
     met = set()
-    for (_, first), (j, later) in combinations(enumerate(claims), 2):
+    for (_, first), (j, later) in combinations(enumerate(uses), 2):
         if j not in met and overlap(first.host, later.host) and not _share_port(first, later):
             met.add(j)
             yield first, later
 
 
-def _share_port(one: Claim, other: Claim) -> bool:
+def _share_port(one: Use, other: Use) -> bool:
     """Whether two WebSocket listeners differ by their path alone: NNG serves both on one port."""
     return (
         one.path is not None and other.path is not None and one.path != other.path and one.host == other.host
     )
 
 
-def _listeners(topology: Topology) -> Iterator[Claim]:
+def _listeners(topology: Topology) -> Iterator[Use]:
     owned = [(f"bus {name}", bus.on, bus.listen) for name, bus in topology.buses.items()]
     owned += [(f"broker {name}", broker.on, broker.listen) for name, broker in topology.brokers.items()]
     for owner, gateway, listens in owned:
@@ -61,18 +61,18 @@ def _listeners(topology: Topology) -> Iterator[Claim]:
             yield from _address(topology, gateway, listen.url, owner, listen.where)
 
 
-def _address(topology: Topology, gateway: str, text: str, owner: str, where: Where) -> Iterator[Claim]:
+def _address(topology: Topology, gateway: str, text: str, owner: str, where: Where) -> Iterator[Use]:
     url, place = split_url(text), machine(topology, gateway)
     if url.scheme in HOSTED and url.port:
         path = url.path.rstrip("/") if url.scheme.startswith("ws") else None
-        yield Claim(place, f"TCP port {url.port}", owner, where, url.host, path)
+        yield Use(place, f"TCP port {url.port}", owner, where, url.host, path)
     if url.scheme == "ipc":
-        yield Claim(place, f"socket {normpath(url.path)}", owner, where)
+        yield Use(place, f"socket {normpath(url.path)}", owner, where)
     if url.scheme == "inproc":
-        yield Claim(f"process of {gateway}", text, owner, where)
+        yield Use(f"process of {gateway}", text, owner, where)
 
 
-def _taken(topology: Topology) -> Iterator[Claim]:
+def _taken(topology: Topology) -> Iterator[Use]:
     """The things that media take for themselves."""
     segments = Segments(topology)
     for joint in joints(topology):
@@ -84,4 +84,4 @@ def _taken(topology: Topology) -> Iterator[Claim]:
         for what, host, on_wire in medium.takes(topology.gateways[joint.gateway].node):
             place = segments.of(joint) if on_wire else machine(topology, joint.gateway)
             owner = f"{bridge} on {joint.gateway}" if on_wire else bridge
-            yield Claim(place, what, owner, medium.where, host)
+            yield Use(place, what, owner, medium.where, host)
