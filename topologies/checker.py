@@ -1,7 +1,6 @@
 """Judges a topology that reads well; `run` refuses what `check` calls an error."""
 
 from collections.abc import Iterator
-from typing import Any
 
 from bus.wire.pattern import collisions
 from topologies.budgets import find_overloads
@@ -33,10 +32,9 @@ def check(topology: Topology) -> list[Finding]:
 
 def parts(topology: Topology, gateway: str | None) -> set[tuple[str, str]]:
     """(section, name) of everything that `gateway` runs; of everything, without one."""
-    sections: dict[str, Any] = {s: getattr(topology, s) for s in ("brokers", "buses", "bridges", "devices")}
     return {
         (section, name)
-        for section, entries in sections.items()
+        for section, entries in topology.sections.items()
         for name, entry in entries.items()
         if gateway is None or gateway in ((entry.on,) if isinstance(entry.on, str) else entry.on)
     }
@@ -53,8 +51,8 @@ def _idle_gateways(topology: Topology) -> list[Finding]:
 def _repeated_names(topology: Topology) -> Iterator[Finding]:
     """Names that `run --only NAME` could not tell apart."""
     seen: dict[str, str] = {}
-    for section in ("brokers", "buses", "bridges", "devices"):
-        for name, entry in getattr(topology, section).items():
+    for section, entries in topology.sections.items():
+        for name, entry in entries.items():
             if name in seen:
                 yield error(entry.where, f'"{name}" is the name of something in {seen[name]} already')
             seen.setdefault(name, section)

@@ -257,3 +257,13 @@ class Topology(Node):
     buses: Mapping[Name, BusSpec] = field(default_factory=dict, metadata=doc("buses, by name"))
     bridges: Mapping[Name, BridgeSpec] = field(default_factory=dict, metadata=doc("bridges, by name"))
     devices: Mapping[Name, DeviceSpec] = field(default_factory=dict, metadata=doc("devices, by name"))
+
+    @property
+    def sections(self) -> dict[str, Mapping[str, BrokerSpec | BusSpec | BridgeSpec | DeviceSpec]]:
+        """Everything that gateways run, by the key of its section in the file."""
+        return {
+            "brokers": self.brokers,
+            "buses": self.buses,
+            "bridges": self.bridges,
+            "devices": self.devices,
+        }
