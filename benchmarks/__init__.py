@@ -1,1 +1,1 @@
-"""Side-by-side comparison of raw bus devices on one load generator: `python -m benchmarks`."""
+"""Comparisons with other systems on the same loads, and measurements of our own parts."""

@@ -18,7 +18,7 @@ def _tell(sample: Sample) -> None:
 
 
 def main() -> int:
-    """Exit status: 0; 1 when our own device could not be measured everywhere; 2 for wrong use."""
+    """Return the exit status: 0, 1 if our own device could not be measured everywhere, 2 for wrong use."""
     todo = plan("benchmarks", __doc__, SYSTEMS, LOADS, sys.argv[1:])
     samples = run(todo.loads, todo.systems, todo.repeats, todo.seconds, _tell)
     if todo.directory:

@@ -1,14 +1,14 @@
-"""Peers of a bridge, each in a process of its own: `bridge_foreign.py zmq|zenoh INTAKE OUTLET`."""
+"""The bridges of other libraries, one in a process: `bridge_foreign.py zmq|zenoh INTAKE OUTLET`."""
 
 import json
 import sys
 import threading
 
-HIGH_WATER = 1_000_000  # messages; with the default of 1000 zmq_proxy drops most of a burst
+HIGH_WATER = 1_000_000  # messages; at the default of 1000 zmq_proxy drops most of a burst
 
 
 def zmq_proxy(intake: int, outlet: int) -> None:
-    """libzmq's own C proxy, from publishers to subscribers. Its filter is the subscribers' prefixes."""
+    """Run libzmq's own C proxy, from publishers to subscribers. The subscribers' prefixes are its filter."""
     import zmq
 
     context = zmq.Context()
@@ -22,7 +22,7 @@ def zmq_proxy(intake: int, outlet: int) -> None:
 
 
 def zenoh_router(intake: int, _: int) -> None:
-    """A session in router mode: it routes in the library's own Rust threads. Both clients dial it."""
+    """Run a session in router mode, which routes in the library's Rust threads. Both clients dial it."""
     import zenoh
 
     config = zenoh.Config()

@@ -1,4 +1,4 @@
-"""The report on bridges: samples in, Markdown out. Knows nothing of how they were measured."""
+"""The report on bridges: it turns samples into Markdown, and is independent of the measurements."""
 
 from collections.abc import Iterator, Sequence
 from statistics import median
@@ -60,7 +60,7 @@ def page(
     command: str,
     duration: str,
 ) -> str:
-    """The whole page."""
+    """Return the whole page."""
     results = Results(_with_capacity(samples))
     parts = [
         "# Performance of bridges\n\nWritten by `make bench`; do not edit. "
@@ -82,7 +82,7 @@ def _with_capacity(samples: Sequence[Sample]) -> Iterator[Sample]:
 
 
 def targets(results: Results) -> str:
-    """What is asked for, what came out in M frames/s, reached or missed, by the median."""
+    """Return the table of targets: the result in M frames/s, and reached or missed, by the median."""
     rows = []
     for target in TARGETS:
         values = results.compared(target)
@@ -112,7 +112,7 @@ def compared(results: Results, loads: Sequence[BridgeLoad], systems: Sequence[Br
 
 
 def load_table(results: Results, load: BridgeLoad, systems: Sequence[BridgeSystem]) -> str:
-    """One load: a row a system, then what was lost and why, and trouble."""
+    """Return the table of one load, a row for each system, then its losses by reason and its trouble."""
     measured = [system for system in systems if results.of(load.name, system.name)]
     rows = [_row(results, load.name, system) for system in measured]
     text = table(
@@ -133,7 +133,7 @@ def _row(results: Results, load: str, system: BridgeSystem) -> tuple[str, ...]:
 
 
 def remarks(results: Results, load: str, system: str) -> Iterator[str]:
-    """What the numbers in the table do not say: wrong frames, drops by reason, trouble."""
+    """Yield remarks on a system beside its numbers: trouble, wrong frames, drops by reason."""
     if trouble := results.trouble(load, system):
         yield trouble
     fields = dict.fromkeys(name for sample in results.of(load, system) for name in sample.values)

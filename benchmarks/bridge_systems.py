@@ -1,4 +1,4 @@
-"""The bridges under comparison: ours from a topology, zmq_proxy, a zenoh router; each on one core."""
+"""The compared bridges, each on one core: ours from a topology, zmq_proxy, a zenoh router."""
 
 import os
 import shutil
@@ -16,11 +16,11 @@ OUT_OF_SCOPE = "ours alone"
 
 
 class BridgeLoad(NamedTuple):
-    """What is done to a bridge.
+    """A load on a bridge.
 
     `medium`: trunk, trunk-bus, multicast, multicast-plain. `size` and `writes` as in bridge_load.c.
-    `refused` says how a tenth of the frames is filtered out: they are outside of the prefix that the
-    bridge carries, or inside and denied.
+    `refused` says which tenth of the frames the bridge filters: those "outside" of its prefix, or "inside" it
+    and denied.
     """
 
     name: str
@@ -32,7 +32,7 @@ class BridgeLoad(NamedTuple):
 
 
 class Ports(NamedTuple):
-    """Of 127.0.0.1: where frames go in, and where they come out; a directory for the bridge's files."""
+    """The ports of 127.0.0.1 where frames go in and come out, and a directory for the bridge's files."""
 
     intake: int
     outlet: int
@@ -40,7 +40,7 @@ class Ports(NamedTuple):
 
 
 class BridgeSystem(NamedTuple):
-    """`command(load, ports)` starts it; `unfit(load)` says why it cannot be measured, or ""."""
+    """A bridge: `command(load, ports)` starts it; `unfit(load)` returns why it cannot be measured, or ""."""
 
     name: str
     label: str
@@ -75,7 +75,7 @@ SIDES = {
 
 
 def topology(load: BridgeLoad, ports: Ports) -> str:
-    """A plain bus, and a bridge from it that filters, stamps and sends to the load's medium."""
+    """Return a topology: a plain bus, and a bridge that filters, stamps and sends to the load's medium."""
     values = {"group": GROUP, "outlet": ports.outlet}
     denied = [[PREFIX, number] for number in range(REFUSED, PATTERNS)] if load.refused == "inside" else []
     return TOPOLOGY.format(
@@ -101,7 +101,7 @@ def _unfit(module: str, package: str) -> Callable[[BridgeLoad], str]:
     def reason(load: BridgeLoad) -> str:
         if load.medium != "trunk" or load.size == "mixed":
             return OUT_OF_SCOPE
-        return "" if find_spec(module) else f"no {package}"
+        return "" if find_spec(module) else f"{package} is missing"
 
     return reason
 
@@ -112,7 +112,7 @@ SYSTEMS = (
         "buscoupler run",
         "sp",
         _ours,
-        lambda _: "" if COMMAND.exists() else f"{COMMAND} is not installed",
+        lambda _: "" if COMMAND.exists() else f"{COMMAND} is missing",
     ),
     BridgeSystem(
         "zmq",
@@ -126,7 +126,7 @@ SYSTEMS = (
 
 
 def pinned(core: int) -> list[str]:
-    """What to put before a command so that it stays on one of our cores; nothing where there is one."""
+    """Return the words that pin a command to one of our cores, or none if there is only one core."""
     cores = sorted(os.sched_getaffinity(0))
     if len(cores) < 2 or shutil.which("taskset") is None:
         return []
@@ -134,7 +134,7 @@ def pinned(core: int) -> list[str]:
 
 
 def generator(load: BridgeLoad, system: BridgeSystem, ports: Ports, seconds: float, pid: int) -> list[str]:
-    """The command that loads a bridge whose process is `pid`, and prints one JSON line."""
+    """Return the command that loads the bridge with process id `pid`, and prints one JSON line."""
     times = [str(min(0.5, seconds)), str(seconds), str(pid)]
     if system.protocol == "zenoh":
         script = str(HERE / "bridge_zenoh.py")

@@ -1,8 +1,8 @@
-"""The load on a zenoh router: publisher and subscriber in one Python process, each with its own session.
+"""The load on a zenoh router: a publisher and a subscriber in one Python process, each with its own session.
 
 `bridge_zenoh.py PORT SIZE outside|inside WARMUP_S SECONDS PID` prints the fields of bridge_load.c. The keys
-are frames/1000/N and frames/2000/N, the payload is a frame as bridge_load.c sends. Zenoh's transport is Rust,
-but each put and each sample passes through Python, which bounds the rate: look at the router's CPU time.
+are frames/1000/N and frames/2000/N; the payload is a frame as in bridge_load.c. Zenoh's transport is Rust,
+but each put and each sample passes through Python, which limits the rate: compare the router's CPU time.
 """
 
 import json
@@ -33,13 +33,13 @@ def frame(size: int, prefix: int, number: int) -> bytes:
 
 
 def cpu_s(pid: int) -> float:
-    """User and system seconds of a process, all its threads."""
+    """Return the user and system seconds of a process with all its threads."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 class Receiver:
-    """Counts what comes, and looks at the content of every 64th."""
+    """A subscriber that counts samples, and checks the content of every 64th."""
 
     def __init__(self, admitted: frozenset[bytes]) -> None:
         self._admitted = admitted
@@ -52,7 +52,7 @@ class Receiver:
 
 
 class Sender:
-    """Puts the frames of all patterns in turn; a round is one of each."""
+    """A publisher of frames with all patterns in turn; a round is one frame of each."""
 
     def __init__(self, port: int, size: int, refused_prefix: int) -> None:
         self._session = session(port)
@@ -72,10 +72,11 @@ class Sender:
 
 
 def settle(sender: Sender, receiver: Receiver) -> None:
+    """Send rounds until the first frame arrives, wait for the rest, and reset both counts."""
     end = time.monotonic() + 10
     while not receiver.count:
         if time.monotonic() > end:
-            raise SystemExit("load: no frame comes through")
+            raise SystemExit("load: no frame came through the router within 10 s")
         sender.round()
         time.sleep(0.01)
     drain(0, receiver)
@@ -83,7 +84,7 @@ def settle(sender: Sender, receiver: Receiver) -> None:
 
 
 def drain(due: int, receiver: Receiver) -> None:
-    """Until all that is due is here, or nothing came for a while."""
+    """Wait until `due` frames have arrived, or none came for `QUIET_S` seconds."""
     seen, last, end = -1, time.monotonic(), time.monotonic() + LIMIT_S
     while time.monotonic() < end and time.monotonic() - last < QUIET_S and (not due or receiver.count < due):
         if receiver.count != seen:
@@ -97,7 +98,7 @@ def run_until(end: float, sender: Sender) -> None:
 
 
 def measure(sender: Sender, receiver: Receiver, warmup: float, seconds: float, pid: int) -> dict[str, float]:
-    """The same fields as bridge_load.c prints."""
+    """Return the same fields as bridge_load.c prints."""
     settle(sender, receiver)
     run_until(time.monotonic() + warmup, sender)
     began, rounds, out, cpu, own = (
@@ -123,7 +124,7 @@ def measure(sender: Sender, receiver: Receiver, warmup: float, seconds: float, p
 
 
 def main(port: int, size: int, refused: str, warmup: float, seconds: float, pid: int) -> None:
-    """Measure, print one line, and wait for end of input."""
+    """Measure, print one line, and wait until standard input closes."""
     admitted = frozenset(frame(size, PREFIX, number) for number in range(REFUSED))
     receiver, listening = Receiver(admitted), session(port)
     inside = refused == "inside"
@@ -133,7 +134,7 @@ def main(port: int, size: int, refused: str, warmup: float, seconds: float, pid:
     print(json.dumps(measure(sender, receiver, warmup, seconds, pid)), flush=True)
     sys.stdin.read()
     del kept
-    os._exit(0)  # the library takes seconds to say goodbye
+    os._exit(0)  # the library would take seconds to close
 
 
 if __name__ == "__main__":

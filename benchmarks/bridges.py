@@ -1,4 +1,4 @@
-"""`python -m benchmarks.bridges`: measure bridges that translate each frame; write performance-bridges.md."""
+"""`python -m benchmarks.bridges`: measure bridges that change each frame; write performance-bridges.md."""
 
 import json
 import subprocess
@@ -51,9 +51,9 @@ LOADS = (
 
 @contextmanager
 def generating(command: list[str], seconds: float) -> Iterator[dict[str, float]]:
-    """What a load generator measured; meanwhile it stays connected.
+    """Run a load generator and yield its values; it stays connected until the block ends.
 
-    Raises `BenchError` with its words when it fails or says nothing in time.
+    Raises `BenchError` with its error output if it fails or prints nothing in time.
     """
     pipe = subprocess.PIPE
     process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
@@ -63,7 +63,7 @@ def generating(command: list[str], seconds: float) -> Iterator[dict[str, float]]
         line = process.stdout.readline()
         alarm.cancel()
         if not line:
-            raise BenchError(process.communicate()[1].strip() or "the load generator ended without a word")
+            raise BenchError(process.communicate()[1].strip() or "the load generator printed nothing")
         yield json.loads(line)
     finally:
         alarm.cancel()
@@ -78,7 +78,7 @@ def _after(seconds: float, do: Callable[[], None]) -> threading.Timer:
 
 
 def ledger(directory: Path) -> dict[str, float]:
-    """The running appliance's own account: unbalanced pipes, and messages lost by reason, over all pipes."""
+    """Return the running appliance's ledger over all pipes: unbalanced ones, and lost messages by reason."""
     found: dict[str, float] = {"unbalanced": 0}
     for hub in ask(directory / status_socket(()))["hubs"]:
         for pipe in hub["pipes"]:
@@ -91,7 +91,7 @@ def ledger(directory: Path) -> dict[str, float]:
 
 
 def measure(load: BridgeLoad, system: BridgeSystem, repeat: int, seconds: float) -> Sample:
-    """One measurement on fresh processes; trouble becomes the sample's text, never an exception."""
+    """Measure once, on fresh processes. Errors become the sample's `trouble`, never exceptions."""
     if reason := system.unfit(load):
         return Sample(load.name, system.name, repeat, {}, reason)
     try:
@@ -121,7 +121,7 @@ def run(
     seconds: float,
     tell: Callable[[Sample], Any],
 ) -> list[Sample]:
-    """Measure every load under every system that it is for."""
+    """Measure every load with every system that supports it."""
 
     def once(load: BridgeLoad, system: BridgeSystem, repeat: int) -> Sample | None:
         sample = measure(load, system, repeat, seconds)
@@ -138,7 +138,7 @@ def _tell(sample: Sample) -> None:
 
 
 def main() -> int:
-    """Exit status: 0; 1 when our own bridge could not be measured everywhere; 2 for wrong use."""
+    """Return the exit status: 0, 1 if our own bridge could not be measured everywhere, 2 for wrong use."""
     todo = plan("benchmarks.bridges", __doc__, SYSTEMS, LOADS, sys.argv[1:])
     samples = run(todo.loads, todo.systems, todo.repeats, todo.seconds, _tell)
     if todo.directory:

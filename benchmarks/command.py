@@ -1,4 +1,4 @@
-"""The command lines of the benchmarks: the options that several have, the pages they write, how they end."""
+"""The command lines of the benchmarks: common options, the pages they write, and how they end."""
 
 import argparse
 import signal
@@ -11,7 +11,7 @@ DOCS = Path(__file__).parent.parent / "docs"
 
 
 class Named(Protocol):
-    """A system or a load, which options name."""
+    """A system or a load, which options can name."""
 
     @property
     def name(self) -> str: ...
@@ -21,35 +21,35 @@ N = TypeVar("N", bound=Named)
 
 
 class Command(argparse.ArgumentParser):
-    """The options of `python -m MODULE`; the first paragraph of its docstring is shown."""
+    """The options of `python -m MODULE`; its help shows the first paragraph of the docstring."""
 
     def __init__(self, module: str, description: str | None) -> None:
         super().__init__(prog=f"python -m {module}", description=(description or "").partition("\n\n")[0])
 
     def add_seconds(self, default: float) -> None:
         self.add_argument(
-            "--seconds", type=float, default=default, help=f"length of one measurement ({default:g})"
+            "--seconds", type=float, default=default, help=f"seconds of one measurement ({default:g})"
         )
 
     def add_output(self, text: str, default: Path | None = None) -> None:
         self.add_argument("--output", type=Path, default=default, metavar="PATH", help=text)
 
     def add_seed(self) -> None:
-        self.add_argument("--seed", type=int, default=1, help="of all that is random (1)")
+        self.add_argument("--seed", type=int, default=1, help="seed of the random numbers (1)")
 
     def add_hidden(self, option: str, **how: object) -> None:
         """Add an option for a process that the benchmark starts itself."""
         self.add_argument(option, help=argparse.SUPPRESS, **how)  # type: ignore[arg-type]
 
     def add_names(self, option: str, what: str, known: Sequence[N]) -> None:
-        """Add a choice of some of the `known`, by their names with commas."""
+        """Add an option that chooses some of the `known`, by names with commas."""
         names = [item.name for item in known]
 
         def chosen(text: str) -> list[N]:
             wanted = text.split(",")
             for name in wanted:
                 if name not in names:
-                    raise argparse.ArgumentTypeError(f"no {name!r}; there are {', '.join(names)}")
+                    raise argparse.ArgumentTypeError(f"there is no {name!r}: use {', '.join(names)}")
             return [item for item in known if item.name in wanted]
 
         self.add_argument(
@@ -58,14 +58,14 @@ class Command(argparse.ArgumentParser):
 
 
 def written(path: Path) -> Path:
-    """Announce a file that is about to be written. Its directory is made."""
+    """Announce a file that is about to be written, and make its directory."""
     path.parent.mkdir(parents=True, exist_ok=True)
     print(f"written: {path}")
     return path
 
 
 def run_as_command(main: Callable[[], int]) -> None:
-    """Exit with what `main` returns; SIGTERM and Ctrl-C let it stop the processes that it started."""
+    """Exit with the status that `main` returns. On SIGTERM and Ctrl-C it first stops its processes."""
     signal.signal(signal.SIGTERM, _interrupted)
     try:
         sys.exit(main())

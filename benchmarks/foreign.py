@@ -1,7 +1,7 @@
-"""The raw devices of other libraries, each alone in a small process: `foreign.py nng|nanomsg PORT`.
+"""The raw devices of other libraries, one in a small process: `foreign.py nng|nanomsg PORT`.
 
-Both run the library's own device function as a reflector on one raw bus socket: all the forwarding
-is the library's C code, Python only starts it (and adds its resident size, some 10 to 20 MiB).
+Both run the library's own device function as a reflector on one raw bus socket. The library's C code
+does all the forwarding. Python only starts it, and adds 10 to 20 MiB of resident size.
 """
 
 import ctypes
@@ -17,7 +17,7 @@ NN_BUFFER_BYTES = 4 << 20
 
 
 def nng_device(port: int) -> None:
-    """Run `nng_device` on a raw bus socket. Its queues go from 16 messages to the library's most."""
+    """Run `nng_device` on a raw bus socket. Its queues hold 8192 messages, the maximum, instead of 16."""
     import pynng
 
     with pynng.Bus0(
@@ -30,7 +30,7 @@ def nng_device(port: int) -> None:
 
 
 def nn_library() -> str | None:
-    """The name of nanomsg's shared library, or None where it is not installed."""
+    """Return the name of nanomsg's shared library, or None if it is not installed."""
     return ctypes.util.find_library("nanomsg")
 
 

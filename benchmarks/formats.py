@@ -1,4 +1,4 @@
-"""What the wire formats cost: processor time of one encode and one decode of a frame, by format and size."""
+"""The cost of the wire formats: processor time to encode and to decode a frame, by format and size."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -23,7 +23,7 @@ _ROUNDS = 7
 
 
 class Cost(NamedTuple):
-    """Microseconds of processor time a frame: the median of several rounds over one batch."""
+    """Microseconds of processor time for each frame: the median of several rounds over one batch."""
 
     name: str
     size: int
@@ -32,12 +32,12 @@ class Cost(NamedTuple):
 
 
 def frame_of(size: int, number: int = 0) -> bytes:
-    """A frame of `size` bytes with one token; its data is random, the same each time."""
+    """Return a frame of `size` bytes with one token. Its data is random, but the same for each `number`."""
     return pack(1, (number,), Random(number).randbytes(size - 8))
 
 
 def timed_us(work: Callable[[], object], count: int) -> float:
-    """Microseconds of one of `count` things that `work` does at once."""
+    """Return the microseconds of one of the `count` steps that a call of `work` does."""
     spent = []
     for _ in range(_ROUNDS):
         start = time.process_time_ns()
@@ -47,7 +47,7 @@ def timed_us(work: Callable[[], object], count: int) -> float:
 
 
 def measure() -> list[Cost]:
-    """Every format at every size."""
+    """Measure every format at every size."""
     return [
         Cost(
             name, size, *(timed_us(work, _BATCH) for work in make([frame_of(size, n) for n in range(_BATCH)]))
@@ -95,7 +95,7 @@ def _tcp(messages: Sequence[bytes]) -> Works:
 
 
 def _i2c(messages: Sequence[bytes]) -> Works:
-    """To a target through its mailbox, both ends: without the answers there is no encoding."""
+    """Send to a target through its mailbox. Both ends count as encoding: it needs the target's answers."""
 
     def cross() -> int:
         controller, target, now, came = mailbox.Controller(), mailbox.Target(), 0.0, 0
@@ -114,7 +114,7 @@ def _i2c(messages: Sequence[bytes]) -> Works:
 
 
 def _serve(controller: mailbox.Controller, target: mailbox.Target, access: mailbox.Access, now: float) -> int:
-    """One access on a bus without faults; how many messages it completed at the target."""
+    """Do one access on a bus without faults. Return how many messages it completed at the target."""
     start = access.register
     if access.size:
         controller.done(now, bytes(target.memory[start : start + access.size]))

@@ -1,8 +1,8 @@
-"""How much of what a line can carry the links do carry, and at what processor time a frame.
+"""The throughput of the links as a share of what the lines can carry, and the processor time of a frame.
 
-The links are the real ones. The lines are simulated with their bit times on a clock of their own
-(`bridges.simulate`); a pseudo-terminal behind a relay that paces bytes is tried in real time; multicast is
-set against a bare loop of `sendto`.
+The links are the real ones. The lines are simulated with their bit times in virtual time
+(`bridges.simulate`). A pseudo-terminal behind a relay that limits the rate runs in real time. Multicast is
+compared with a loop that only calls `sendto`.
 """
 
 import asyncio
@@ -35,7 +35,8 @@ GROUP, INTERFACE = "239.255.77.9", "lo"
 
 
 class Carried(NamedTuple):
-    """`limit_fps` is what framing allows, `carried` the share that arrived; `cpu_us` a frame, both ends."""
+    """One result. `limit_fps` is what framing allows, `carried` the share that arrived, `cpu_us` the
+    processor time of a frame at both ends."""
 
     line: str
     size: int
@@ -45,12 +46,12 @@ class Carried(NamedTuple):
 
     @property
     def core(self) -> float:
-        """The share of one core that both ends take with the line full."""
+        """The share of one core that both ends take while the line is full."""
         return self.limit_fps * self.cpu_us / 1e6
 
 
 class Counter(Pipe):
-    """A pipe that counts what it hears, from the first on."""
+    """A pipe that counts the messages and bytes it receives."""
 
     def __init__(self, hub: Hub) -> None:
         self.name, self.stats, self.count, self.bytes = "counter", Stats(), 0, 0
@@ -65,10 +66,10 @@ class Counter(Pipe):
     def close(self) -> None: ...
 
 
-async def saturate(near: Link, far: Link, size: int, seconds: float) -> tuple[int, float]:
-    """Keep something waiting for the line; the frames that came out in a window, and its processor time."""
+async def saturate(near: Link, far: Link, size: int, seconds: float) -> tuple[float, float]:
+    """Keep the queue filled. Return the frames a second that arrived, and the processor time of one in us."""
     loop = asyncio.get_running_loop()
-    hub, ear = Hub("near"), Counter(far_hub := Hub("far"))
+    hub, receiver = Hub("near"), Counter(far_hub := Hub("far"))
     near.open(hub, loop)
     far.open(far_hub, loop)
     while not (hub.pipes and len(far_hub.pipes) > 1):
@@ -80,22 +81,22 @@ async def saturate(near: Link, far: Link, size: int, seconds: float) -> tuple[in
         while pipe.stats.queued_bytes < 16_384:
             hub.publish(batch)
         await asyncio.sleep(0.002)
-        if not start_s and ear.count > 20:  # the line is full by now
-            start_s, count, cpu_s = loop.time(), ear.count, time.process_time()
+        if not start_s and receiver.count > 20:  # the line is full by now
+            start_s, count, cpu_s = loop.time(), receiver.count, time.process_time()
     span_s = loop.time() - start_s
-    result = (ear.count - count) / span_s, (time.process_time() - cpu_s) / max(1, ear.count - count) * 1e6
+    received, cpu_s = receiver.count - count, time.process_time() - cpu_s
     near.close()
     far.close()
-    return result  # type: ignore[return-value]
+    return received / span_s, cpu_s / max(1, received) * 1e6
 
 
 def uart_limit(size: int, baud: int = BAUD) -> float:
-    """Frames a second of 8N1 at `baud`, framing and all."""
+    """Return the most frames a second on 8N1 at `baud`, with framing."""
     return baud / 10 / len(uart.encode(frame_of(size)))
 
 
 def can_limit(wire: CanWire, size: int, fd: bool) -> float:
-    """Transfers a second, without stuff bits."""
+    """Return the most transfers a second, without stuff bits."""
     from can import Message
 
     frames = [
@@ -129,7 +130,7 @@ def simulated_can(size: int, fd: bool) -> Carried:
 
 @contextmanager
 def paced_line(baud: int) -> Iterator[tuple[str, str]]:
-    """Two pseudo-terminals; a thread carries bytes from the first to the second, no faster than `baud`."""
+    """Yield two pseudo-terminals. A thread carries bytes from the first to the second at `baud` at most."""
     pairs = [os.openpty() for _ in range(2)]
     for pair in pairs:
         for fd in pair:
@@ -148,7 +149,7 @@ def paced_line(baud: int) -> Iterator[tuple[str, str]]:
 
 
 def _carry(source: int, sink: int, baud: int, stop: threading.Event) -> None:
-    """A byte takes ten bits. An idle line saves nothing up; one whose thread came late catches up."""
+    """Carry bytes of ten bits each. An idle line saves up no time, but a late thread catches up to 0.1 s."""
     os.set_blocking(source, False)
     due_s = time.monotonic()
     while not stop.is_set():
@@ -166,7 +167,7 @@ def _carry(source: int, sink: int, baud: int, stop: threading.Event) -> None:
 
 
 def pty_uart(size: int) -> Carried:
-    """In real time; the processor time includes the relay's."""
+    """Measure in real time. The processor time includes the relay's."""
 
     async def scenario(near: str, far: str) -> tuple[float, float]:
         one, other = (UartLink(Uart(port=port, baud=BAUD)) for port in (near, far))
@@ -187,7 +188,7 @@ LINES: dict[str, Callable[[int], Carried]] = {
 
 
 class Sent(NamedTuple):
-    """Frames a second and processor time a frame, of a link and of a bare loop of `sendto`."""
+    """Frames a second and processor time of a frame, for a link and for a loop that only calls `sendto`."""
 
     size: int
     link_fps: float
@@ -197,7 +198,7 @@ class Sent(NamedTuple):
 
 
 def multicast(size: int) -> Sent:
-    """64 KiB batches through a link, against a datagram a frame; nobody receives."""
+    """Compare a link that sends 64 KiB batches with a loop that sends a datagram for each frame."""
     batch = from_payloads([frame_of(size, n) for n in range(max(1, 65_536 // size))])
     link_fps, link_us = asyncio.run(_through_link(batch))
     loop_fps, loop_us = _through_sendto(frame_of(size))

@@ -1,4 +1,4 @@
-"""`python -m benchmarks.media`: what each medium's format costs, and how full its line gets."""
+"""`python -m benchmarks.media`: measure the cost of each medium's format, and the throughput of its line."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -86,7 +86,7 @@ def page(lines: Sequence[Carried], sent: Sequence[Sent], costs: Sequence[Cost]) 
 
 
 def middle(runs: Sequence[Carried]) -> Carried:
-    """Medians of several runs of one line."""
+    """Return the medians of several runs of one line."""
     carried, cpu_us = (median(getattr(run, name) for run in runs) for name in ("carried", "cpu_us"))
     return runs[0]._replace(carried=carried, cpu_us=cpu_us)
 

@@ -1,4 +1,4 @@
-"""The picture of a comparison: grouped bars of delivered messages, and the round trip beside them."""
+"""The picture of a comparison: grouped bars of delivered messages, and the round trips beside them."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -55,7 +55,7 @@ def _draw_round_trip(axes: Any, results: Results, systems: Sequence[System]) -> 
 
 
 def picture(results: Results, loads: Sequence[Load], systems: Sequence[System], path: Path) -> None:
-    """Write a PNG to `path`; loads that were not measured are left out."""
+    """Write a PNG to `path`. Loads that were not measured are left out."""
     import matplotlib
 
     matplotlib.use("Agg")

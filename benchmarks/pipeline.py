@@ -1,10 +1,9 @@
-"""`python -m benchmarks.pipeline`: audit and rates on Spark, Sail, DuckDB and Polars, on the same files;
-writes docs.
+"""`python -m benchmarks.pipeline`: time audit and rates on Spark, Sail, DuckDB and Polars on the same files.
 
-Each engine reduces all rows to the same table: the audit's first step (places, sums of each frame,
-signatures) and rates in windows of ten seconds by first token. Their answers are compared before anything
-is timed. Warm is the best of seven in one process, after one (a JIT compiler needs some); cold is a process
-that does it once. Memory is the peak of that process, and for Spark of its Java.
+Each engine reduces all rows to the same tables: the audit's first step (places, sums of each frame,
+signatures), and rates in windows of ten seconds by first token. The answers must be equal. "Warm" is the best
+of seven runs in one process, after a first one for the JIT compiler; "cold" is a process that does it once.
+Memory is the peak of that process, and for Spark also of its Java.
 """
 
 import json
@@ -28,24 +27,24 @@ PAGE: Final = DOCS / "performance-pipeline.md"
 MILLIONS: Final = (1, 2, 5, 10, 20)
 JOBS: Final = ("audit", "rates")
 REPEATS: Final = 7
-RESIDENT: Final = 15  # commands that a resident server gets: its Java goes on compiling for some ten
+RESIDENT: Final = 15  # commands for a resident server: its Java goes on compiling for about ten
 
 
 def inside(engine: str, directory: Path, repeats: int) -> None:
-    """What the child process does: each job `repeats` times after one; a line of JSON."""
+    """Run each job once and then `repeats` times, in the child process; print one line of JSON."""
     made = KINDS[engine](directory)
-    told: dict[str, Any] = {"answers": {}, "first_s": {}, "best_s": {}}
+    found: dict[str, Any] = {"answers": {}, "first_s": {}, "best_s": {}}
     for job in JOBS:
         times = []
         for _ in range(repeats + 1):
             begin = time.perf_counter()
             answer = getattr(made, job)()
             times.append(time.perf_counter() - begin)
-        told["answers"][job] = digest(answer)
-        told["first_s"][job], told["best_s"][job] = times[0], min(times[1:] or times)
-    told["peak_mb"] = made.memory_mb()
-    print(json.dumps(told), flush=True)
-    os._exit(0)  # what the engines do at their end is not measured
+        found["answers"][job] = digest(answer)
+        found["first_s"][job], found["best_s"][job] = times[0], min(times[1:] or times)
+    found["peak_mb"] = made.memory_mb()
+    print(json.dumps(found), flush=True)
+    os._exit(0)  # how the engines shut down is not measured
 
 
 def digest(answer: Answer) -> str:
@@ -61,7 +60,7 @@ def child(engine: str, directory: Path, repeats: int = REPEATS) -> dict[str, Any
 
 
 class Cold(NamedTuple):
-    """A command from start to end: how long, and the most memory that one of its processes held."""
+    """A command from start to end: its seconds, and the peak memory of its largest process."""
 
     s: float
     peak_mb: float
@@ -83,7 +82,7 @@ _WHERE: Final = {"spark": ("--master", "local[*]"), "sail": ("--remote", "sail")
 
 
 def whole(directory: Path) -> dict[str, Cold]:
-    """Our commands as users give them, the better of two."""
+    """Time our commands as users give them; the better of two runs."""
     return {
         f"{engine} {job}": min(cold([*_COMMAND, job, str(directory), "-q", *where]) for _ in range(2))
         for job in JOBS
@@ -92,7 +91,7 @@ def whole(directory: Path) -> dict[str, Cold]:
 
 
 def resident(directory: Path, port: int) -> dict[str, float]:
-    """Against a resident server."""
+    """Time our commands against a resident server."""
     from pipeline.engine import serve
 
     found = {}
@@ -107,7 +106,7 @@ def resident(directory: Path, port: int) -> dict[str, float]:
 
 
 def others(directory: Path) -> dict[str, Cold]:
-    """Both queries in one process."""
+    """Time both queries in one process, for each other engine."""
     ours = [sys.executable, "-m", "benchmarks.pipeline"]
     rest = ["--directory", str(directory), "--repeats", "0"]
     return {f"{engine} both": cold([*ours, "--inside", engine, *rest]) for engine in OTHERS}
@@ -124,7 +123,7 @@ def measure(millions: Sequence[int], envelope: str, where: Path) -> list[dict[st
         for job in JOBS:
             answers = {engine: one[engine]["answers"][job] for engine in ENGINES}
             if len(set(answers.values())) > 1:
-                raise SystemExit(f"benchmarks: {job} at {size} M rows differs: {answers}")
+                raise SystemExit(f"benchmarks: the answers to {job} at {size} M rows differ: {answers}")
         one["commands"] = whole(directory) | others(directory)
         print(json.dumps(one), flush=True)
         results.append(one)
@@ -134,7 +133,7 @@ def measure(millions: Sequence[int], envelope: str, where: Path) -> list[dict[st
 
 
 def with_server(directory: Path) -> dict[str, float]:
-    """`resident`, on a server of our own."""
+    """Run `resident` on a server that this function starts and stops."""
     import socket
 
     from pipeline.engine import serve
@@ -153,7 +152,7 @@ def with_server(directory: Path) -> dict[str, float]:
 
 
 def markdown(results: list[dict[str, Any]], connect: dict[str, float], envelope: str) -> str:
-    """The page."""
+    """Return the page."""
     names = " | ".join(("Spark", "Sail", "DuckDB", "Polars"))
     sizes = [one["millions"] for one in results]
     lines = [
@@ -206,8 +205,8 @@ _WORDS: Final = (
 
 def main() -> int:
     parser = Command("benchmarks.pipeline", __doc__)
-    parser.add_argument("--millions", default=",".join(map(str, MILLIONS)), help="sizes, with commas")
-    parser.add_argument("--envelope", default="all", help="all, trunk or none: how frames are known")
+    parser.add_argument("--millions", default=",".join(map(str, MILLIONS)), help="sizes in millions of rows")
+    parser.add_argument("--envelope", default="all", help="all, trunk or none: the rows that have envelopes")
     parser.add_output("the page (docs, for all sizes)")
     parser.add_hidden("--inside", choices=ENGINES)
     parser.add_hidden("--directory", type=Path)

@@ -15,7 +15,7 @@ Answer = list[tuple[int, ...]]
 
 
 def numbered(buses: Iterable[str]) -> list[tuple[str, int, int]]:
-    """Segments with their bits for "received from" and "put onto", as the audit has them."""
+    """Return the segments with their bits for "received from" and "put onto", as in the audit."""
     return [(bus, 1 << n, 1 << n + SEGMENTS_A_WORD) for n, bus in enumerate(sorted(buses))]
 
 
@@ -50,7 +50,7 @@ class Spark:
 
 
 class OnSail(Spark):
-    """The same lines on a Sail of our own."""
+    """Our jobs, on a Sail server that this class starts."""
 
     def __init__(self, directory: Path) -> None:
         from pipeline.engine import session
@@ -66,7 +66,7 @@ class OnSail(Spark):
 
 
 class DuckDb:
-    """The same in SQL, as its users would write it."""
+    """The same jobs in SQL, as users of DuckDB would write them."""
 
     def __init__(self, directory: Path) -> None:
         import duckdb
@@ -113,7 +113,7 @@ class DuckDb:
 
 
 class Polars:
-    """The same as lazy frames."""
+    """The same jobs with lazy frames, as users of Polars would write them."""
 
     def __init__(self, directory: Path) -> None:
         os.environ["POLARS_MAX_THREADS"] = str(_THREADS)
@@ -126,11 +126,11 @@ class Polars:
 
     def audit(self) -> Answer:
         pl, rows = self.pl, self.rows
-        told = pl.col("contents").struct
+        contents = pl.col("contents").struct
         places = (
-            self.every.filter((pl.col("kind") == 3) & (told.field("kind") == 0))
+            self.every.filter((pl.col("kind") == 3) & (contents.field("kind") == 0))
             .group_by("gateway", "hub", "bus", "dir")
-            .agg(told.field("rows").sum().alias("n"), told.field("enveloped").sum().alias("e"))
+            .agg(contents.field("rows").sum().alias("n"), contents.field("enveloped").sum().alias("e"))
             .collect()
         )
         bits = pl.DataFrame(
@@ -174,6 +174,6 @@ KINDS: Final[dict[str, Callable[[Path], Any]]] = {
 
 
 def peak_mb(pid: int) -> float:
-    """The most memory that a process has held (Linux)."""
+    """Return the peak memory of a process, in MiB (Linux only)."""
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM"))

@@ -1,4 +1,4 @@
-"""The plan of a command that compares systems under loads: its options, and where its report goes."""
+"""The plan of a command that compares systems under loads: its options, and the directory of its report."""
 
 import shlex
 import sys
@@ -20,9 +20,9 @@ L = TypeVar("L", bound=Named)
 
 @dataclass(frozen=True)
 class Plan(Generic[S, L]):
-    """What is measured: each load under each system, `repeats` times for `seconds`.
+    """A plan: measure each load with each system, `repeats` times for `seconds`.
 
-    `directory` is where the report goes; None for a part of all that was not told where.
+    `directory` is where the report goes; None for a partial run without --output.
     """
 
     program: str
@@ -34,13 +34,13 @@ class Plan(Generic[S, L]):
     begun_s: float = field(default_factory=time.monotonic)
 
     def circumstances(self) -> tuple[str, str]:
-        """The command, and in words how often and how long, for a report that is written now."""
+        """Return the command, and repeats and times in words, for a report that is written now."""
         minutes = (time.monotonic() - self.begun_s) / 60
         words = f"repeats: {self.repeats}, of {self.seconds:g} s each; {minutes:.0f} minutes in all"
         return shlex.join(["python", "-m", self.program, *sys.argv[1:]]), words
 
     def file(self, name: str) -> Path:
-        """A file of the report, which is about to be written."""
+        """Announce a file of the report, and return its path."""
         assert self.directory is not None
         return written(self.directory / name)
 
@@ -48,7 +48,7 @@ class Plan(Generic[S, L]):
 def plan(
     program: str, description: str | None, systems: Sequence[S], loads: Sequence[L], arguments: list[str]
 ) -> Plan[S, L]:
-    """What `arguments` ask for, of all there is. Exits with status 2 for what there is not."""
+    """Return the plan that `arguments` ask for. Exit with status 2 for an unknown name."""
     command = Command(program, description)
     command.add_names("--only", "systems", systems)
     command.add_names("--loads", "loads", loads)
@@ -73,5 +73,5 @@ def plan(
 
 
 def status(samples: Iterable[Sample]) -> int:
-    """1 when ours could not be measured everywhere."""
+    """Return 1 if ours could not be measured everywhere, else 0."""
     return int(any(sample.trouble and sample.system == "ours" for sample in samples))

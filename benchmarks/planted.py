@@ -1,10 +1,10 @@
-"""Captures with planted faults, by a seed: what a job must find, exactly, and nothing else.
+"""Captures with planted faults, from a seed: a job must find exactly these.
 
     python -m benchmarks.planted DIRECTORY --rows 1000000
 
-The system: each gateway has a bus of its own and a bridge from it to one trunk that all share. The first bus
-has a second gateway, which takes over when the first one's bridge dies. A frame makes 2 + 2 * gateways rows:
-it comes onto its bus, into its bridge, onto the trunk, into every other bridge and onto every other bus.
+Each gateway has its own bus, and a bridge from it to one trunk that all share. The first bus has a second
+gateway, which takes over when the first one's bridge dies. A frame makes 2 + 2 * gateways rows: on its bus,
+in its bridge, on the trunk, in every other bridge and on every other bus.
 """
 
 import json
@@ -39,7 +39,7 @@ Drops = Counter[tuple[int, str]]  # (place, reason)
 
 @dataclass
 class Plan:
-    """How much, and how much of it is wrong. `envelope`: rows that carry one: all, the trunk's, none."""
+    """The size of a capture, and its rates of faults. `envelope`: the rows with one: all, trunk or none."""
 
     rows: int = 100_000
     gateways: int = 4
@@ -56,8 +56,8 @@ class Plan:
     envelope: str = "trunk"
     offsets_ns: tuple[int, ...] = (0, 1_500_000, -700_000, 300_000)
     names: int = 1000  # in the file of names
-    collisions: int = 3  # pairs of names in it with one token
-    unknown: int = 2  # sensors that are not in it
+    collisions: int = 3  # pairs of names in that file that share a token
+    unknown: int = 2  # sensors that are not in that file
 
     @property
     def frames(self) -> int:
@@ -66,7 +66,7 @@ class Plan:
 
 @dataclass
 class Truth:
-    """What was planted, in the words that jobs use."""
+    """The planted faults and values, in the words of the jobs."""
 
     frames: int = 0
     rows: int = 0
@@ -78,13 +78,13 @@ class Truth:
     last: dict[int, tuple[int, str]] = field(default_factory=dict)  # sensor token: (ts_ns, text)
     ledger: Counter[str] = field(default_factory=Counter)  # "GATEWAY SEGMENT REASON"
     offsets_ns: dict[str, int] = field(default_factory=dict)
-    collisions: dict[int, list[str]] = field(default_factory=dict)  # token: the names that share it
-    unknown: Counter[int] = field(default_factory=Counter)  # rows with a token that no name has
+    collisions: dict[int, list[str]] = field(default_factory=dict)  # token -> the names that share it
+    unknown: Counter[int] = field(default_factory=Counter)  # token without a name -> its rows
 
 
 @dataclass
 class Rows:
-    """Rows of one gateway in one chunk: parallel arrays; `place` is an index into `_PLACES`."""
+    """The rows of one gateway in one chunk, as parallel arrays; `place` is an index into `_PLACES`."""
 
     time: list[Ints] = field(default_factory=list)
     place: list[Ints] = field(default_factory=list)
@@ -96,7 +96,7 @@ class Rows:
         self.place.append(np.full(len(frame), place, np.int64))
 
 
-# The places of a gateway's rows, by number; {s} is its segment.
+# the places of a gateway's rows, by number; {s} is its segment
 RECEIVED, INTO, OUT, FROM_TRUNK, ONTO = range(5)
 _PLACES: Final = (
     ("bus {s}", "{s}", "app", 0),
@@ -108,12 +108,12 @@ _PLACES: Final = (
 
 
 def generate(directory: Path, plan: Plan) -> Truth:
-    """Write the capture under `directory`, and say what is in it."""
+    """Write the capture under `directory`. Return what is in it."""
     return Maker(directory, plan).make()
 
 
 class Maker:
-    """One capture in the making: chunk by chunk, so that memory does not grow with it."""
+    """The maker of one capture. It works in chunks, so that memory does not grow with the capture."""
 
     def __init__(self, directory: Path, plan: Plan) -> None:
         self.directory, self.plan = directory, plan
@@ -134,14 +134,14 @@ class Maker:
         self._plan_takeovers()
 
     def _plan_names(self) -> None:
-        """The last sensors have no name."""
+        """Plant the file of names. The last sensors have no name there."""
         plan = self.plan
         named = [*KINDS, *(f"sensor-{n}" for n in range(plan.sensors - plan.unknown))]
         self.named = planted_names.plant(named, plan.names, plan.collisions, plan.seed)
         self.truth.collisions = self.named.collisions
 
     def _plan_takeovers(self) -> None:
-        """At even spaces the serving gateway of the first segment dies; the other follows after the gap."""
+        """Plan evenly spaced deaths of the first segment's gateway; the other takes over after the gap."""
         length = self.plan.frames * self.step_ns
         count, gap = self.plan.takeovers, int(self.plan.gap_s * 1e9)
         self.deaths = [START_NS + (n + 1) * length // (count + 1) for n in range(count)]
@@ -150,7 +150,7 @@ class Maker:
             self.truth.takeovers.append((self.segments[0], pair[n % 2], pair[1 - n % 2], gap))
 
     def serving(self, when: Ints) -> Ints:
-        """The gateway's number that serves the first segment at each time; -1 within a gap."""
+        """Return the number of the gateway that serves the first segment at each time; -1 in a gap."""
         number = np.zeros(len(when), np.int64)
         for n, death in enumerate(self.deaths):
             number[when >= death] = -1
@@ -176,7 +176,7 @@ class Maker:
                 self._write(number, part, frames, drops[number])
 
     def _source(self, f: "Frames", rows: list[Rows], drops: list[Drops]) -> None:
-        """Onto the bus, into the bridge, handed to the trunk; some of those the trunk's queue drops."""
+        """Carry frames onto the bus, into the bridge and to the trunk, whose queue drops some."""
         every = np.arange(f.count)
         for home, segment in enumerate(self.segments):
             mine = every[f.home == home]
@@ -210,7 +210,7 @@ class Maker:
             self.truth.ledger[f"{self.names[gateway]} {segment} {reason}"] += count
 
     def _deliver(self, f: "Frames", g: int, rows: list[Rows], drops: list[Drops]) -> None:
-        """From the trunk into one segment's bridge and onto the segment."""
+        """Carry frames from the trunk into one segment's bridge and onto the segment."""
         to = np.flatnonzero(f.sent & (f.home != g))
         arrived = f.trunk[to] + self.delay(len(to), 300_000)
         carrier = self.serving(f.time[to]) if g == 0 else np.full(len(to), g)
@@ -224,7 +224,7 @@ class Maker:
         self, f: "Frames", gateway: int, frame: Ints, when: Ints, fault: Ints,
         rows: list[Rows], drops: list[Drops],
     ) -> None:  # fmt: skip
-        """At one gateway: what the wire lost, the bridge lost or doubled, the segment's queue dropped."""
+        """Apply the faults at one gateway: lost on the wire, lost or doubled in the bridge, too old."""
         segment = self.segments[0 if gateway == self.standby else gateway]
         came = fault != Frames.LOST_ON_WIRE
         out = came & (fault != Frames.LOST_INSIDE)
@@ -327,7 +327,7 @@ class Maker:
         )
 
     def _ledger(self, number: int, time_ns: int, drops: Drops) -> pa.Table:
-        """One row for each pipe and reason, at the end of the chunk, as the recorder adds them."""
+        """Return the ledger after a chunk: a row for each pipe and reason, as the recorder adds it."""
         keys = sorted(drops)
         place = np.array([key[0] for key in keys], np.int64)
         columns = self._places(number, place)
@@ -347,7 +347,7 @@ class Maker:
 
 
 class Frames:
-    """One chunk's frames, and what happens to each: parallel arrays of length `count`."""
+    """The frames of one chunk and the faults of each, as parallel arrays of length `count`."""
 
     LOST_ON_WIRE, LOST_INSIDE, DOUBLED, AGED = 1, 2, 3, 4
 
@@ -366,22 +366,22 @@ class Frames:
         self.tokens = np.stack([maker.kind_tokens[self.kind], maker.sensor_tokens[sensor]], axis=1)
         centi = random.integers(1500, 3000, count)
         number = index.copy()
-        again = random.random(count) < plan.repeated  # equal contents, some within a window of each other
+        again = random.random(count) < plan.repeated  # equal contents, some of them close in time
         number[again], centi[again] = 0, 2000
         self._make_faults(maker, again)
         self.payload = _payload(centi, number)
         self.sent = np.zeros(count, bool)
-        self._tell(maker, sensor, centi, number)
+        self._note_truth(maker, sensor, centi, number)
 
     def _make_faults(self, maker: Maker, spared: NDArray[np.bool_]) -> None:
-        """At most one fault a frame. Equal frames are spared: among them a loss and a double would cancel."""
+        """Plan at most one fault a frame, and none for equal frames: a loss and a double would cancel out."""
         plan, random = maker.plan, maker.random
         dice = random.random(self.count)
         dice[spared | (self.carrier == -1)] = 1.0
         edges = np.cumsum([plan.lost / 3, plan.lost / 3, plan.lost / 3, plan.doubled, plan.echoed, plan.aged])
         which = np.searchsorted(edges, dice, side="right")
         nobody = maker.serving(self.time) == -1
-        self.lost_at_source = (which == 0) & ~nobody  # else the first segment's loss had two causes
+        self.lost_at_source = (which == 0) & ~nobody  # so that its loss has only one cause
         self.echoed = which == 4
         self.fault = np.select(
             [which == 1, which == 2, which == 3, which == 5],
@@ -389,9 +389,9 @@ class Frames:
             0,
         )
         self.victim = (self.home + random.integers(1, plan.gateways, self.count)) % plan.gateways
-        self.fault[nobody & (self.victim == 0)] = 0  # nobody was there to lose it
+        self.fault[nobody & (self.victim == 0)] = 0  # no gateway was there to lose it
 
-    def _tell(self, maker: Maker, sensor: Ints, centi: Ints, number: Ints) -> None:
+    def _note_truth(self, maker: Maker, sensor: Ints, centi: Ints, number: Ints) -> None:
         truth = maker.truth
         for kind, count in zip(*np.unique(self.kind, return_counts=True), strict=True):
             truth.by_kind[KINDS[kind]] += int(count)
@@ -404,7 +404,7 @@ class Frames:
 
 
 def _payload(centi: Ints, number: Ints) -> pa.Array:
-    """Text of fixed width, without a Python object a frame: "021.57 0001234"."""
+    """Return texts of fixed width, like "021.57 0001234", without a Python object for each."""
     digits = np.full((len(centi), _PAYLOAD), ord("0"), np.uint8)
     for column, power in ((0, 10_000), (1, 1000), (2, 100), (4, 10), (5, 1)):
         digits[:, column] += ((centi // power) % 10).astype(np.uint8)

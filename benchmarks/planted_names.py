@@ -1,7 +1,7 @@
-"""Names with planted collisions and gaps, for `benchmarks.planted`: what the `tokens` job must find.
+"""Names with planted collisions and gaps, for `benchmarks.planted`: the `tokens` job must find them.
 
-Colliding names are looked for among 400,000 tags of random letters, which hold some twenty pairs with one
-token. (Numbered tags hold none: the hash is linear, and their letters differ too little.)
+Colliding names are searched among 400,000 tags of random letters, of which some twenty pairs share a token.
+(No two numbered tags share one: the hash is linear, and their letters differ too little.)
 """
 
 from collections.abc import Sequence
@@ -21,23 +21,23 @@ _MASK: Final = np.uint64(0xFFFFFFFF)
 
 
 class Names(NamedTuple):
-    """`known` names that are written; `collisions`: a token that several of them have, with those."""
+    """Names: `known` are written to the file; `collisions` maps a shared token to the names that have it."""
 
     known: list[str]
     collisions: dict[int, list[str]]
 
 
 def plant(wanted: Sequence[str], count: int, collisions: int, seed: int = 1) -> Names:
-    """`wanted`, tags up to `count` names that share no token, and `collisions` pairs that do.
+    """Return `wanted`, tags that share no token up to `count` names, and `collisions` pairs that share one.
 
-    Raises `ValueError` where the tags hold fewer pairs.
+    Raises `ValueError` if the tags have fewer such pairs.
     """
     numbers = np.unique(np.random.default_rng(seed).integers(0, 26**_LETTERS, _POOL + count))
     tokens = tag_tokens(numbers)
     found, first, times = np.unique(tokens, return_index=True, return_counts=True)
     shared = found[times == 2][:collisions]
     if len(shared) < collisions:
-        raise ValueError(f"{len(shared)} pairs of names share a token, not {collisions}")
+        raise ValueError(f"{len(shared)} pairs of names share a token, not {collisions}: try another seed")
     taken = {token(name) for name in wanted}
     fill = max(0, count - len(wanted) - 2 * collisions)
     alone = [tag(numbers[n]) for n in first[times == 1][: fill + len(taken)] if int(tokens[n]) not in taken]
@@ -50,7 +50,7 @@ def tag(number: int) -> str:
 
 
 def tag_tokens(numbers: NDArray[np.int64]) -> NDArray[np.uint32]:
-    """The tokens of tags: `bus.wire.pattern.token`, a column of characters at a time."""
+    """Return the tokens of tags, as `bus.wire.pattern.token` does, but one column of characters at a time."""
     h = np.zeros(len(numbers), np.uint64)
     for place in _PLACES:
         letter = (numbers // 26**place % 26 + ord("a")).astype(np.uint64)
@@ -59,5 +59,5 @@ def tag_tokens(numbers: NDArray[np.int64]) -> NDArray[np.uint32]:
 
 
 def write(directory: Path, names: Names) -> None:
-    """One a line, as `buscoupler tokens --names` reads them."""
+    """Write the names, one a line, as `buscoupler pipeline tokens --names` reads them."""
     (directory / FILE).write_text("\n".join(names.known) + "\n")

@@ -1,4 +1,4 @@
-"""The report: samples in, Markdown out. Knows nothing of how they were measured."""
+"""The report: it turns samples into Markdown, and is independent of the measurements."""
 
 import os
 import platform
@@ -12,7 +12,7 @@ from benchmarks.run import IDLE_PEERS, Load, Sample
 from benchmarks.systems import System
 
 MILLION = 1e6
-STUCK_MIB = 16.0  # twice the queue that a peer may fill
+STUCK_MIB = 16.0  # twice the queue of one peer
 FIELDS = {"roundtrip": "p50_us", "idle": "idle_mib"}
 
 METHOD = f"""\
@@ -43,9 +43,9 @@ METHOD = f"""\
 
 
 class Target(NamedTuple):
-    """What must be reached. Compared is `field` of ours under `load`, over that of `system` under `base`.
+    """A target: the ratio of `field` for ours under `load` to that of `system` under `base`, against `bound`.
 
-    Without a `system` the value itself is compared. `above` says which side of `bound` is good.
+    Without a `system` the value itself is compared. `above` says whether the ratio must be above `bound`.
     """
 
     text: str
@@ -97,17 +97,17 @@ class Results:
         return [s.values[field] for s in self.of(load, system) if field in s.values]
 
     def middle(self, load: str, system: str, field: str) -> float | None:
-        """The median over the repeats that worked, None without any."""
+        """Return the median over the repeats that worked, or None if none did."""
         values = self.values(load, system, field)
         return median(values) if values else None
 
     def trouble(self, load: str, system: str) -> str:
-        """Why a measurement failed, shortened to one line; "" when all worked."""
+        """Return why a measurement failed, shortened to one line; "" if all worked."""
         texts = [s.trouble for s in self.of(load, system) if s.trouble]
         return re.sub(r"\s+", " ", texts[0])[-120:].replace("|", "/") if texts else ""
 
     def compared(self, target: Target) -> list[float]:
-        """What the target is about, one value for each repeat in which both sides worked."""
+        """Return the target's value for each repeat in which both sides worked."""
         ours = {s.repeat: s.values.get(target.field) for s in self.of(target.load, "ours")}
         if not target.system:
             return [value for value in ours.values() if value is not None]
@@ -129,7 +129,7 @@ def _number(value: float | None, scale: float = 1.0) -> str:
 
 
 def spread(values: Sequence[float]) -> str:
-    """Median, smallest and largest: `3.1 (2.9..3.4)`; a dash without values."""
+    """Return median, smallest and largest as `3.1 (2.9..3.4)`, or a dash without values."""
     if not values:
         return "–"
     if len(values) == 1:
@@ -138,13 +138,13 @@ def spread(values: Sequence[float]) -> str:
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A Markdown table; all but the first column are set to the right."""
+    """Return a Markdown table; all columns but the first are aligned right."""
     lines = ["| " + " | ".join(head) + " |", "|---|" + "---:|" * (len(head) - 1)]
     return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows]) + "\n"
 
 
 def targets(results: Results) -> str:
-    """What the issue asks for, what came out, reached or missed, by the median."""
+    """Return the table of targets: the result, and reached or missed, by the median."""
     rows = []
     for target in TARGETS:
         values = results.compared(target)
@@ -185,7 +185,7 @@ def _columns(results: Results, load: Load) -> list[Column]:
 
 
 def load_table(results: Results, load: Load, systems: Sequence[System]) -> str:
-    """One load: a row a system, with the ratio of ours to it, and a line for each that has trouble."""
+    """Return the table of one load, a row for each system with the ratio of ours to it, and their trouble."""
     columns = _columns(results, load)
     rows = [
         [system.label] + [cell(load.name, system.name) for _, cell in columns]
@@ -203,7 +203,7 @@ def load_table(results: Results, load: Load, systems: Sequence[System]) -> str:
 
 
 def machine() -> str:
-    """One line on the machine: processor, cores, memory, kernel, interpreter."""
+    """Describe the machine in one line: processor, cores, memory, kernel, interpreter."""
     info = Path("/proc/cpuinfo").read_text()
     model = re.search(r"model name\s*: (.+)", info)
     memory_gib = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / (1 << 30)
@@ -217,7 +217,7 @@ def machine() -> str:
 def markdown(
     results: Results, loads: Sequence[Load], systems: Sequence[System], command: str, duration: str
 ) -> str:
-    """The whole page."""
+    """Return the whole page."""
     parts = [
         "# Performance\n\nWritten by `make bench`; do not edit. "
         f"Command: `{command}` ({duration}).\nMachine: {machine()}.\n",

@@ -1,4 +1,4 @@
-"""The measurements: what loads there are, and one measurement of one system under one load."""
+"""The measurements: the loads, and one measurement of one system under one load."""
 
 import json
 import re
@@ -20,7 +20,7 @@ PATIENCE_S = 60.0
 
 
 class Load(NamedTuple):
-    """What is done to a device. `size` is bytes, "mixed", "uniform", "roundtrip" or "idle"."""
+    """A load on a device. `size` is bytes, "mixed", "uniform", "roundtrip" or "idle"."""
 
     name: str
     title: str
@@ -31,7 +31,7 @@ class Load(NamedTuple):
 
 
 class Sample(NamedTuple):
-    """One measurement; `values` by field name, units last; `trouble` when there is none."""
+    """One measurement: `values` by field name with units last, or `trouble` if it failed."""
 
     load: str
     system: str
@@ -63,19 +63,19 @@ LOADS = tuple(_loads())
 
 
 def memory_mib(pid: int, field: str) -> float:
-    """`VmRSS` or `VmHWM` of a live process; raises `BenchError` when it is gone."""
+    """Return `VmRSS` or `VmHWM` of a process in MiB. Raises `BenchError` if it has ended."""
     try:
         text = Path(f"/proc/{pid}/status").read_text()
     except OSError as error:
-        raise BenchError(f"process {pid} is gone") from error
+        raise BenchError(f"process {pid} has ended: see its log in build/bench") from error
     found = re.search(rf"^{field}:\s+(\d+) kB", text, re.M)
     return int(found.group(1)) * 1024 / MIB if found else 0.0
 
 
 def generate(*arguments: object) -> dict[str, float]:
-    """What one run of the load generator printed; arguments as at the head of load.c.
+    """Run the load generator once and return its values. Its arguments are described in load.c.
 
-    Raises `BenchError` with its words when it fails, `TimeoutExpired` when it hangs.
+    Raises `BenchError` with its error output if it fails, `TimeoutExpired` if it hangs.
     """
     command = [str(build("load")), *map(str, arguments)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
@@ -117,7 +117,7 @@ KINDS: dict[str, Callable[[Load, str, Running, float], dict[str, float]]] = {
 
 
 def measure(load: Load, system: System, repeat: int, seconds: float) -> Sample:
-    """One measurement on a fresh process; trouble becomes the sample's text, never an exception."""
+    """Measure once, on a fresh process. Errors become the sample's `trouble`, never exceptions."""
     if reason := system.missing():
         return Sample(load.name, system.name, repeat, {}, reason)
     try:
@@ -136,7 +136,7 @@ def run(
     seconds: float,
     tell: Callable[[Sample], Any],
 ) -> list[Sample]:
-    """Measure every load under every system. One with a stuck peer takes turns with the same one without."""
+    """Measure every load with every system. A load with a stuck peer alternates with the same one without."""
 
     def once(load: Load, system: System, repeat: int) -> Sample | None:
         return None if load.size == "idle" and repeat else measure(load, system, repeat, seconds)
@@ -152,7 +152,7 @@ def in_turn(
     once: Callable[[L, S, int], Sample | None],
     tell: Callable[[Sample], Any],
 ) -> list[Sample]:
-    """Measure each group of loads, all systems in turn within each repeat: the machine's drift meets all."""
+    """Measure each group of loads. Each repeat takes all systems in turn, so that drift affects all alike."""
     samples = []
     for together in groups:
         for repeat, load, system in product(range(repeats), together, systems):

@@ -1,4 +1,4 @@
-"""The systems under comparison: how to start each on a port, and stop it by its process id."""
+"""The compared systems: how to start each on a port, and how to stop it."""
 
 import os
 import resource
@@ -23,7 +23,7 @@ STOP_S = 3.0
 
 
 class System(NamedTuple):
-    """One device: `command(port)` starts it, `missing()` says why it cannot be, or "" when it can."""
+    """One device: `command(port)` starts it; `missing()` returns why it cannot be started, or ""."""
 
     name: str
     label: str
@@ -40,13 +40,13 @@ class Running(NamedTuple):
 
 
 class BenchError(Exception):
-    """A system or the load generator did not do its part; the text says which and why."""
+    """A system or the load generator failed; the text says which and why."""
 
 
 def build(name: str) -> Path:
-    """Compile `name`.c into the cache if it or a header is newer than what is there; returns the program.
+    """Compile `name`.c into the cache if it or a header is newer than the program there; return its path.
 
-    Raises `BenchError` with the compiler's words.
+    Raises `BenchError` with the compiler's error output.
     """
     source, program = HERE / f"{name}.c", CACHE / name
     changed = max(path.stat().st_mtime for path in (source, *HERE.glob("*.h")))
@@ -69,40 +69,40 @@ def _foreign(kind: str) -> Callable[[int], list[str]]:
     return lambda port: [sys.executable, str(HERE / "foreign.py"), kind, str(port)]
 
 
-def _unless(present: Callable[[], object], reason: str) -> Callable[[], str]:
-    return lambda: "" if present() else reason
+def _unless(present: Callable[[], object], what: object) -> Callable[[], str]:
+    return lambda: "" if present() else f"{what} is missing"
 
 
 SYSTEMS = (
-    System("ours", "buscoupler device", "sp", _ours, _unless(COMMAND.exists, f"{COMMAND} is not installed")),
-    System("nng", "nng_device", "sp", _foreign("nng"), _unless(lambda: find_spec("pynng"), "no pynng")),
-    System("nanomsg", "nn_device", "sp", _foreign("nanomsg"), _unless(foreign.nn_library, "no libnanomsg")),
+    System("ours", "buscoupler device", "sp", _ours, _unless(COMMAND.exists, COMMAND)),
+    System("nng", "nng_device", "sp", _foreign("nng"), _unless(lambda: find_spec("pynng"), "pynng")),
+    System("nanomsg", "nn_device", "sp", _foreign("nanomsg"), _unless(foreign.nn_library, "libnanomsg")),
     System(
         "nats",
         "nats-server",
         "nats",
         lambda port: ["nats-server", "-a", "127.0.0.1", "-p", str(port)],
-        _unless(lambda: shutil.which("nats-server"), "no nats-server"),
+        _unless(lambda: shutil.which("nats-server"), "nats-server"),
     ),
     System(
         "relay",
         "byte relay (limit)",
         "sp",
         lambda port: [str(build("relay")), str(port)],
-        _unless(lambda: shutil.which("cc"), "no C compiler"),
+        _unless(lambda: shutil.which("cc"), "a C compiler"),
     ),
 )
 
 
 def raise_file_limit(count: int) -> None:
-    """Let this process and what it starts open `count` files; raises `BenchError` where it may not."""
+    """Let this process and its children open `count` files. Raises `BenchError` if that is not allowed."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft >= count:
         return
     try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (count, max(hard, count)))
     except (OSError, ValueError) as error:
-        raise BenchError(f"{count} open files are needed, the limit is {hard}") from error
+        raise BenchError(f"{count} open files are needed, the limit is {hard}: raise ulimit -n") from error
 
 
 def free_port() -> int:
@@ -120,12 +120,12 @@ def _wait(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
     end = time.monotonic() + START_S
     while not _accepts(port):
         if process.poll() is not None or time.monotonic() > end:
-            raise BenchError(f"{process.args!r} does not accept on {port}: {log.read_text()[-600:]}")
+            raise BenchError(f"{process.args!r} accepts no connection on {port}: {log.read_text()[-600:]}")
         time.sleep(0.02)
 
 
 def stop(process: subprocess.Popen[bytes]) -> None:
-    """End a process that we started: politely, then for certain."""
+    """End a process that we started: with SIGTERM, then with SIGKILL."""
     process.terminate()
     try:
         process.wait(STOP_S)
@@ -136,7 +136,7 @@ def stop(process: subprocess.Popen[bytes]) -> None:
 
 @contextmanager
 def started(system: System) -> Iterator[Running]:
-    """A fresh process of `system`, gone afterwards; its words are in build/bench/NAME.log."""
+    """Start a process of `system`, and stop it afterwards. Its output goes to build/bench/NAME.log."""
     port, log = free_port(), CACHE / f"{system.name}.log"
     CACHE.mkdir(parents=True, exist_ok=True)
     with log.open("wb") as words:

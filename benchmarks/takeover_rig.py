@@ -1,4 +1,4 @@
-"""The rig for takeovers: real gateways and brokers as processes, relays between them, and a serial line."""
+"""The rig for takeovers: gateways and brokers as real processes, relays between them, and a serial line."""
 
 import asyncio
 import contextlib
@@ -25,12 +25,12 @@ _BROKERS = ("br-1", "br-2")
 
 
 async def until(holds: Callable[[], bool], seconds: float = LIMIT_S, what: str = "it") -> None:
-    """Wait until `holds()`. Raises `TimeoutError` that names what never came."""
+    """Wait until `holds()` is true. Raises `TimeoutError` with `what` did not come."""
     loop = asyncio.get_running_loop()
     end_s = loop.time() + seconds
     while not holds():
         if loop.time() > end_s:
-            raise TimeoutError(f"{what}: not within {seconds:g} s")
+            raise TimeoutError(f"{what} did not come within {seconds:g} s")
         await asyncio.sleep(0.002)
 
 
@@ -41,7 +41,7 @@ def free_port() -> int:
 
 
 class Relay:
-    """Passes a TCP port on to another. It can fall silent without closing anything, or be cut."""
+    """A relay from one TCP port to another. It can stall without closing anything, or be cut."""
 
     def __init__(self, target: int) -> None:
         self.port, self.target = free_port(), target
@@ -77,7 +77,7 @@ class Relay:
         _abort(sink)
 
     def stall(self) -> None:
-        """Pass nothing, close nothing."""
+        """Carry nothing more, but keep all connections open."""
         self._passing.clear()
 
     def heal(self) -> None:
@@ -104,7 +104,7 @@ def _abort(writer: StreamWriter) -> None:
 
 
 class Line:
-    """A serial line that every end hears every other on, in whole frames: pseudo-terminals and a hub."""
+    """A serial line on which all ends hear each other, in whole frames, made of pseudo-terminals."""
 
     def __init__(self, directory: Path, ends: int) -> None:
         self.paths = [directory / f"line{number}" for number in range(ends)]
@@ -119,7 +119,7 @@ class Line:
             os.set_blocking(master, False)
             path.symlink_to(os.ttyname(slave))
             self._masters.append(master)
-            self._slaves.append(slave)  # kept open: an end that dies does not unplug the line
+            self._slaves.append(slave)  # kept open, so that the death of an end does not unplug the line
 
     def open(self) -> None:
         loop = asyncio.get_running_loop()
@@ -136,7 +136,7 @@ class Line:
                     self._write(other)
 
     def _write(self, number: int) -> None:
-        """What an end does not take waits half a second, as in a driver's buffer; then it is overrun."""
+        """Write waiting data. An end that does not read it within 0.5 s loses it, as in an overrun."""
         waiting, master = self._waiting[number], self._masters[number]
         asyncio.get_running_loop().remove_writer(master)
         while waiting:
@@ -163,7 +163,7 @@ class Line:
 
 @dataclass
 class Program:
-    """`buscoupler run FILE --gateway NAME` as a process; what it says of its lease."""
+    """A process of `buscoupler run FILE --gateway NAME`, and the state of its lease as its log says."""
 
     file: Path
     gateway: str
@@ -186,7 +186,7 @@ class Program:
         try:
             await until(lambda: any(" runs " in line for line in self.said[begun:]), what="start")
         except TimeoutError:
-            raise TimeoutError(f"{self.gateway} did not start: {self.said[-3:]}") from None
+            raise TimeoutError(f"{self.gateway} did not start; its last output: {self.said[-3:]}") from None
 
     async def _read(self, process: asyncio.subprocess.Process) -> None:
         assert process.stdout is not None
@@ -209,7 +209,7 @@ class Program:
         self.process.send_signal(number)
 
     async def kill(self) -> None:
-        """SIGKILL, and gone."""
+        """Send SIGKILL and wait for the end."""
         if self.process is not None and self.process.returncode is None:
             with contextlib.suppress(ProcessLookupError):
                 self.process.kill()
@@ -218,7 +218,7 @@ class Program:
         self.state, self.ready = "", False
 
     async def stop(self) -> int | None:
-        """SIGINT; the exit status."""
+        """Send SIGINT and return the exit status, or None if it does not run."""
         if self.process is None or self.process.returncode is not None:
             return None
         with contextlib.suppress(ProcessLookupError):
@@ -264,7 +264,7 @@ bridges:
 
 
 class Rig:
-    """A hub with a bus, two brokers, two gateways, which reach bus and brokers by relays of their own."""
+    """A hub with a bus, two brokers, and two gateways. Each gateway has its own relays to bus and brokers."""
 
     def __init__(self, directory: Path, medium: str, envelopes: bool, lease_ms: int = LEASE_MS) -> None:
         self.directory, self.medium, self.envelopes, self.lease_ms = directory, medium, envelopes, lease_ms
@@ -282,7 +282,7 @@ class Rig:
         return f"can: {{interface: udp_multicast, channel: 239.74.163.58, fd: true, options: {options}}}"
 
     def _site(self, host: str, bus: int, brokers: list[int], gateways: str) -> str:
-        """Buses and brokers, by these ports. Without envelopes the bus has one address for all."""
+        """Return a topology of bus and brokers at these ports. Without envelopes, the bus has one address."""
         trunk = str(self.envelopes).lower()
         listen = [f'      - {{url: "tcp://{host}:{bus}", trunk: {trunk}}}']
         if self.envelopes:
@@ -296,7 +296,7 @@ class Rig:
         return file
 
     def _gateway(self, name: str, end: int) -> Path:
-        """A gateway's own view: it reaches all others by its relays, and has its own end of the line."""
+        """Write a gateway's own topology: relays to all others, and one end of the line."""
         ports = [relay.port for relay in self.broker_relays[name]]
         site = self._site("0.0.0.0", self.bus_relays[name].port, ports, GATEWAYS)
         trunk = str(self.envelopes).lower()
@@ -318,7 +318,7 @@ class Rig:
         await until(lambda: self.active() is not None and self.standby_ready(), what="the first lease")
 
     async def kill_broker(self, name: str) -> None:
-        """Its relays refuse from the same moment on, as its machine would."""
+        """Kill a broker. Its relays refuse connections at the same moment, as its machine would."""
         self.programs[name].signal(signal.SIGKILL)
         for relays in self.broker_relays.values():
             relays[_BROKERS.index(name)].cut()
@@ -330,7 +330,7 @@ class Rig:
             await relays[_BROKERS.index(name)].open()
 
     def active(self) -> Program | None:
-        """The gateway that says that it forwards."""
+        """Return the gateway that says that it forwards, or None."""
         holders = [
             self.programs[n] for n in ("gw-a", "gw-b") if self.programs[n].state in ("active", "orphan")
         ]

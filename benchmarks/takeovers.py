@@ -1,8 +1,7 @@
-"""Takeovers under load: `python -m benchmarks.takeovers --count 200 --seed 1` (docs/failover.md).
+"""`python -m benchmarks.takeovers --count 200 --seed 1`: measure takeovers under load (docs/failover.md).
 
-Numbered frames go both ways through two gateways that stand in for each other, while processes are killed and
-frozen, links and brokers go down, and partitions come and go. Counts what was lost, what came twice, and how
-long a frame had to wait.
+Numbered frames go both ways through two redundant gateways, while processes are killed and frozen, links and
+brokers go down, and partitions come and go. It counts lost and duplicated frames, and the longest wait.
 """
 
 import argparse
@@ -50,7 +49,7 @@ _CATCH_UP_S = 5.0
 
 
 class Station(Pipe):
-    """An application at one end: says numbered frames, and notes when it heard each number."""
+    """An application at one end. It sends numbered frames, and notes when it received each number."""
 
     def __init__(self, token: int, link: Link, envelopes: bool) -> None:
         self.name, self.stats, self.token = "station", Stats(), token
@@ -58,8 +57,8 @@ class Station(Pipe):
         self.sent: list[float] = []
         self.heard: dict[int, list[float]] = {}
         self.keys: set[int] = set()
-        self.remembered = 0  # copies that a receiver with a memory of keys drops
-        self.strays: dict[int, int] = {}  # our own frames, come back: how often, by number
+        self.remembered = 0  # copies that a receiver drops because it remembers their keys
+        self.strays: dict[int, int] = {}  # number of a frame of ours -> how often it came back
         self._envelopes, self._origin = envelopes, random.getrandbits(32)
         self.hub.attach(self)
         link.open(self.hub, asyncio.get_running_loop())
@@ -99,7 +98,7 @@ class Station(Pipe):
 
 @dataclass
 class Outcome:
-    """What one fault did: frames, and milliseconds."""
+    """The effect of one fault, in frames and milliseconds."""
 
     fault: str
     sent: int = 0
@@ -112,20 +111,20 @@ class Outcome:
     missing: list[str] = field(default_factory=list)
 
 
-Way = tuple[Station, Station, int, int]
-"""From where to where, the first number, and the one behind the last."""
+Direction = tuple[Station, Station, int, int]
+"""Sender, receiver, the first number, and the number after the last."""
 
 
 @dataclass
 class Load:
-    """Both stations, speaking at a rate until told to stop."""
+    """The load: both stations send at a rate until `stop`."""
 
     near: Station
     far: Station
     rate: float
     _running: bool = True
     _task: "asyncio.Task[None] | None" = field(default=None)
-    _accounts: "list[tuple[Outcome, tuple[Way, Way]]]" = field(default_factory=list)
+    _accounts: "list[tuple[Outcome, tuple[Direction, Direction]]]" = field(default_factory=list)
 
     def start(self) -> None:
         self._task = asyncio.get_running_loop().create_task(self._run())
@@ -148,10 +147,10 @@ class Load:
         return len(self.near.sent), len(self.far.sent), self.near.remembered + self.far.remembered
 
     async def account(self, fault: str, marks: tuple[int, int, int], over_s: float) -> Outcome:
-        """What became of the frames since `marks`, when all have come or their time is over.
+        """Count the frames since `marks`, once all have arrived or the time to catch up is over.
 
-        The wait is the longest of a frame that was sent before `over_s`. What came too often is counted by
-        `recount`: a gateway that was frozen says late what it says.
+        The wait is the longest of a frame that was sent before `over_s`. `recount` counts duplicates again
+        at the end, because a gateway that was frozen sends late.
         """
         ends = len(self.near.sent), len(self.far.sent)
         ways = ((self.near, self.far, marks[0], ends[0]), (self.far, self.near, marks[1], ends[1]))
@@ -175,7 +174,7 @@ class Load:
         return outcome
 
     def recount(self) -> None:
-        """What has come too often by now, by the fault under which it was sent."""
+        """Count the duplicates and echoes so far, by the fault during which they were sent."""
         for outcome, ways in self._accounts:
             outcome.doubled = outcome.strays = 0
             for source, sink, first, last in ways:
@@ -185,11 +184,11 @@ class Load:
 
 
 class Trial:
-    """One rig under load, and its faults."""
+    """A rig under load, and the faults to try on it."""
 
     def __init__(self, rig: Rig, load: Load, chance: random.Random) -> None:
         self.rig, self.load, self.chance = rig, load, chance
-        self.over_s = inf  # when another had taken over; starting processes again slows a small machine down
+        self.over_s = inf  # time of the takeover; later waits do not count: restarts slow the machine
         self._acts: dict[str, Callable[[Program, Program], Awaitable[None]]] = {
             "stop": self._stop,
             "kill": self._kill,
@@ -202,7 +201,7 @@ class Trial:
         }
 
     async def run(self, fault: str) -> Outcome:
-        """Do it at a random moment, undo it, and account for every frame since just before."""
+        """Cause a fault at a random moment, undo it, and account for every frame since just before."""
         rig = self.rig
         await self._calm(fault)
         marks = self.load.mark()
@@ -219,7 +218,7 @@ class Trial:
         return outcome
 
     async def _calm(self, fault: str) -> None:
-        """Until one forwards and the other could, and still at a random moment later."""
+        """Wait until one gateway forwards and the other is ready, and still are after a random pause."""
 
         def calm() -> bool:
             return self.rig.active() is not None and self.rig.standby_ready()
@@ -318,7 +317,7 @@ async def trial(
     say: Callable[[str], None],
     lease_ms: int = LEASE_MS,
 ) -> list[Outcome]:
-    """Run `faults` one after the other on one rig."""
+    """Run `faults` one after another on one rig."""
     outcomes: list[Outcome] = []
     with tempfile.TemporaryDirectory() as directory:
         rig = Rig(Path(directory), medium, envelopes, lease_ms)
@@ -368,13 +367,13 @@ def _brief(o: Outcome) -> str:
 
 
 def percentile(values: list[float], part: float) -> float:
-    """The nearest-rank percentile."""
+    """Return the nearest-rank percentile."""
     ranked = sorted(values)
     return ranked[min(len(ranked) - 1, int(part * len(ranked)))] if ranked else 0.0
 
 
 def table(results: dict[str, list[Outcome]]) -> str:
-    """A line for each fault and setup."""
+    """Return a text table with a line for each setup and fault."""
     head = f"{'setup':22} {'fault':18} " + "   n   frames  lost twice  echo  p50 ms  p99 ms"
     lines = [head]
     for setup, outcomes in results.items():
@@ -392,7 +391,7 @@ def table(results: dict[str, list[Outcome]]) -> str:
 
 
 def plan(count: int, seed: int, kinds: Sequence[str] = FAULTS) -> list[tuple[str, bool, list[str]]]:
-    """Faults in a seeded order, evenly over the setups."""
+    """Return the faults in a seeded order, spread evenly over the setups."""
     chance = random.Random(seed)
     faults = [kinds[number % len(kinds)] for number in range(count)]
     chance.shuffle(faults)
@@ -421,17 +420,20 @@ async def run(options: argparse.Namespace) -> dict[str, list[Outcome]]:
 
 def main() -> int:
     parser = Command("benchmarks.takeovers", __doc__)
-    parser.add_argument("--count", type=int, default=200, help="how many faults in all")
+    parser.add_argument("--count", type=int, default=200, help="number of faults in all (200)")
     parser.add_seed()
-    parser.add_argument("--rate", type=float, default=200, help="frames a second each way")
-    parser.add_argument("--lease-ms", type=int, default=LEASE_MS)
-    parser.add_argument("--short", action="store_true", help="eight faults")
+    parser.add_argument("--rate", type=float, default=200, help="frames a second each way (200)")
+    parser.add_argument("--lease-ms", type=int, default=LEASE_MS, help=f"duration of a lease ({LEASE_MS})")
+    parser.add_argument("--short", action="store_true", help="only eight faults")
     parser.add_argument(
-        "--setup", action="append", default=[], help="can-envelopes, can-plain, uart-envelopes, uart-plain"
+        "--setup",
+        action="append",
+        default=[],
+        help="only this: can-envelopes, can-plain, uart-envelopes, uart-plain",
     )
     parser.add_argument("--fault", action="append", default=[], choices=FAULTS, help="only this (repeatable)")
-    parser.add_argument("--json", action="store_true")
-    parser.add_argument("--verbose", action="store_true", help="a line for each fault")
+    parser.add_argument("--json", action="store_true", help="print the outcomes as JSON")
+    parser.add_argument("--verbose", action="store_true", help="print a line for each fault")
     options = parser.parse_args()
     if options.short:
         options.count = 8

@@ -1,7 +1,7 @@
-"""What a tap costs the raw device, and how many frames it keeps: `python -m benchmarks.tap`.
+"""`python -m benchmarks.tap`: measure what a tap costs the raw device, and how many frames it records.
 
-Under each load the device's tap goes on and off ten times a second, so that both meet the same machine. Then,
-with no other load, a tap is fed as fast as it takes. Writes docs/performance-tap.md.
+Under each load the device's tap goes on and off ten times a second, so that the machine is the same for both.
+Then, without other load, a tap is fed as fast as it accepts frames. It writes docs/performance-tap.md.
 """
 
 import argparse
@@ -41,8 +41,8 @@ LOADS = (("64 B, batched", "64", "batched"), ("1 KiB, batched", "1024", "batched
 WINDOW_S = 0.1
 WARMUP_S = 0.5
 _READY = b"ready\n"
-DISTINCT = 100_000  # frames that a tap is fed before they come again
-BURST = 1000  # batches fed between two looks at the clock
+DISTINCT = 100_000  # different frames that a tap is fed before they repeat
+BURST = 1000  # batches fed between two readings of the clock
 FEEDS = (
     ("48 B, 100 in a batch", 48, 100),
     ("48 B, each alone", 48, 1),
@@ -51,7 +51,7 @@ FEEDS = (
 
 
 class Window(NamedTuple):
-    """A moment of the device's: whether the tap was on, messages in, seconds, and its own CPU seconds."""
+    """A short time of the device: whether its tap was on, the messages received, seconds and CPU seconds."""
 
     on: bool
     messages: int
@@ -60,7 +60,7 @@ class Window(NamedTuple):
 
 
 class Run(NamedTuple):
-    """The windows of one load, in turn off and on; what the tap took, and what it lost."""
+    """The windows of one load, alternately off and on, and the frames that the tap captured and lost."""
 
     windows: list[Window]
     captured: int
@@ -72,7 +72,7 @@ def locate(pipe: Pipe | None) -> tuple[str, str, Direction]:
 
 
 class Alternating:
-    """A raw device whose tap goes on and off every `WINDOW_S`; while it is off its writer stands still."""
+    """A raw device whose tap goes on and off every `WINDOW_S`. Its writer is stopped while it is off."""
 
     def __init__(self, port: int, idle: bool, directory: Path) -> None:
         self.device = RawDevice([f"tcp://127.0.0.1:{port}"])
@@ -118,7 +118,7 @@ class Alternating:
 
 
 async def serve(port: int, idle: bool, directory: Path) -> None:
-    """At SIGTERM it prints its windows and what the tap did."""
+    """Run the device until SIGTERM, then print its windows and the tap's counts."""
     loop, stop = asyncio.get_running_loop(), asyncio.Event()
     loop.add_signal_handler(signal.SIGTERM, stop.set)
     device = Alternating(port, idle, directory)
@@ -131,7 +131,7 @@ async def serve(port: int, idle: bool, directory: Path) -> None:
 
 @contextmanager
 def started(*words: str) -> Iterator[subprocess.Popen[bytes]]:
-    """This module's other half, when it is ready; killed if it is still there at the end."""
+    """Start this module as the device, wait until it is ready, and kill it at the end if it still runs."""
     command = [sys.executable, "-m", "benchmarks.tap", *words]
     process = subprocess.Popen(command, stdout=subprocess.PIPE)
     assert process.stdout is not None
@@ -145,7 +145,7 @@ def started(*words: str) -> Iterator[subprocess.Popen[bytes]]:
 
 
 def measure(size: str, writes: str, idle: bool, seconds: float) -> Run:
-    """One device under one load."""
+    """Measure one device under one load."""
     directory, port = Path(tempfile.mkdtemp(prefix="tap-", dir=CACHE)), free_port()
     try:
         with started("--serve", str(port), "idle" if idle else "equal", str(directory)) as process:
@@ -164,9 +164,9 @@ def speed(window: Window) -> float:
 
 
 def losses(run: Run) -> tuple[float, float, float]:
-    """In percent: throughput lost, the half width of its 95 % interval, and more CPU a message.
+    """Return three percentages: lost throughput, half its 95 % interval, and additional CPU for a message.
 
-    Each window with the tap is held against the mean of its two neighbours without.
+    Each window with the tap is compared with the mean of its two neighbours without.
     """
     ratios, costs = [], []
     for before, window, after in zip(run.windows, run.windows[1:], run.windows[2:], strict=False):
@@ -179,7 +179,7 @@ def losses(run: Run) -> tuple[float, float, float]:
 
 
 async def feed(directory: Path, seconds: float, data_bytes: int, per_batch: int) -> dict[str, float]:
-    """A tap that is given as much as it takes and no more: frames a second that reach the files."""
+    """Feed a tap exactly as much as it accepts. Return the frames a second in its files, and its CPU time."""
     hub = Hub("bench")
     recorder = Recorder("bench", "here", directory, Options(idle=False, keep_bytes=1 << 40))
     recorder.open(asyncio.get_running_loop())
@@ -192,7 +192,7 @@ async def feed(directory: Path, seconds: float, data_bytes: int, per_batch: int)
     )
     spent_s, batch, start_s = 0.0, next(batches), time.monotonic()
     while time.monotonic() - start_s < seconds:
-        for _ in range(BURST):  # the writer may keep up for ever
+        for _ in range(BURST):  # a limit, because the writer may always keep up
             if not recorder.room(len(batch.data)):
                 break
             before_s = time.thread_time()
@@ -208,7 +208,7 @@ async def feed(directory: Path, seconds: float, data_bytes: int, per_batch: int)
 
 
 def fed(seconds: float, data_bytes: int, per_batch: int) -> dict[str, float]:
-    """One feeding, with the writer's CPU in us a frame and the bytes of a frame on disk."""
+    """Feed a tap, and add the writer's CPU in us and the bytes on disk for each frame."""
     directory = Path(tempfile.mkdtemp(prefix="tap-", dir=CACHE))
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     try:
@@ -272,7 +272,7 @@ def heading(columns: tuple[str, ...]) -> str:
 def page(
     options: argparse.Namespace, loads: list[tuple[str, list[Run]]], fed: list[tuple[str, dict[str, float]]]
 ) -> str:
-    """docs/performance-tap.md."""
+    """Return the page docs/performance-tap.md."""
     text = HEAD.format(
         machine=machine(), seconds=options.seconds, rest_s=REST_S
     ) + heading(LOAD_COLUMNS)  # fmt: skip

@@ -1,9 +1,9 @@
-"""Messages a second from one TMQ publisher to one subscriber, each a process of its own.
+"""A measurement of the messages a second from one TMQ publisher to one subscriber, in two processes.
 
     python -m benchmarks.tmq
 
-One connection for all packets (both are ours) beside one connection a packet (the subscriber behaves as the
-2015 reference does: it reads one packet and closes).
+It compares one connection for all packets (both ends are ours) with one connection for each packet (the
+subscriber behaves as the 2015 reference: it reads one packet and closes).
 """
 
 import asyncio
@@ -23,7 +23,7 @@ SECONDS = 3.0
 
 
 def ours(broker: tuple[str, int], end: End) -> None:
-    """Subscribe, count, and tell the count when asked."""
+    """Subscribe, count messages, and send the count to `end` when asked."""
 
     async def run() -> None:
         async with Client([broker], ("127.0.0.1", 0), queue_messages=1 << 20) as client:
@@ -41,7 +41,7 @@ def ours(broker: tuple[str, int], end: End) -> None:
 
 
 def reference(broker: tuple[str, int], end: End) -> None:
-    """As the reference: accept, read once, close."""
+    """Behave as the reference: accept, read once, close."""
     from bus.wire.frame import pack
 
     with socket.create_server(("127.0.0.1", 0), backlog=128) as listener:
@@ -110,17 +110,17 @@ def started(target: Callable[..., None], *arguments: object) -> tuple[mp.Process
 
 
 def measure(publisher: Callable[..., None], subscriber: Callable[..., None]) -> float:
-    """Messages a second that came in."""
+    """Return the messages a second that the subscriber received."""
     serving, end = started(serve)
     where = end.recv()
-    _, ear = started(subscriber, where)
-    ear.recv()
+    _, receiving = started(subscriber, where)
+    receiving.recv()
     began = time.monotonic()
-    _, mouth = started(publisher, where)
-    mouth.recv()
+    _, sending = started(publisher, where)
+    sending.recv()
     took = time.monotonic() - began
-    ear.send(0)
-    count = ear.recv()
+    receiving.send(0)
+    count = receiving.recv()
     serving.kill()
     return float(count) / min(took, SECONDS)
 

@@ -109,7 +109,7 @@ def test_a_system_is_gone_after_its_measurement() -> None:
 
 def test_a_system_that_ends_or_is_missing_is_reported() -> None:
     broken = System("broken", "broken", "sp", lambda port: ["/bin/false"], lambda: "")
-    assert "does not accept" in measure(Load("any", "", "64"), broken, 0, SECONDS).trouble
+    assert "accepts no connection on" in measure(Load("any", "", "64"), broken, 0, SECONDS).trouble
     absent = broken._replace(missing=lambda: "not installed")
     assert measure(Load("any", "", "64"), absent, 0, SECONDS) == Sample(
         "any", "broken", 0, {}, "not installed"
