@@ -32,13 +32,19 @@ class BrokerPart:
 
     def stays(self, site: Site) -> bool:
         """Return whether `site` describes the same brokers: they know each other."""
-        return site.topology.brokers == self.site.topology.brokers
+        return same_brokers(site, self.site)
 
     def open(self, loop: AbstractEventLoop) -> None:
         self.service.open(loop)
 
     def close(self) -> None:
         self.service.close()
+
+
+def same_brokers(one: Site, other: Site) -> bool:
+    """Return whether two sites have the same brokers at the same addresses."""
+    a, b = one.topology, other.topology
+    return a.brokers == b.brokers and broker_urls(a) == broker_urls(b)
 
 
 def candidate_of(bridge: str, site: Site) -> Candidate | None:

@@ -5,7 +5,7 @@ from asyncio import AbstractEventLoop
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from appliance.brokers import candidate_of
+from appliance.brokers import candidate_of, same_brokers
 from appliance.media import medium_link
 from appliance.site import Site
 from bridges.bridge import Bridge, Side
@@ -136,9 +136,12 @@ class BridgePart:
         return [link for seat, link, _ in self._links if seat.side.bus is None]
 
     def stays(self, site: Site, buses: Mapping[str, BusPart]) -> bool:
-        """Return whether `site` describes the same bridge, and the buses that it joins stay."""
-        same = site.topology.bridges[self.name] == self.spec and _joined(self.spec, buses) == self._buses
-        return same and (self.candidacy is None or site.topology.brokers == self.site.topology.brokers)
+        """Return whether `site` describes the same bridge, and what it joins and dials stays where it is."""
+        if site.topology.bridges[self.name] != self.spec or _joined(self.spec, buses) != self._buses:
+            return False
+        dials = [seat.dial for seat in seats_of(site.topology, self.name, site.gateway)]
+        same = dials == [seat.dial for seat, _ in self.sides]
+        return same and (self.candidacy is None or same_brokers(site, self.site))
 
     def open(self, loop: AbstractEventLoop) -> None:
         for seat, side in self.sides:

@@ -76,8 +76,28 @@ async def test_a_change_opens_anew_what_differs_and_what_joins_it_and_nothing_el
         here = trunk.replace("{gw: {address: 127.0.0.1}", "{gw: {address: 127.0.0.2}")
         assert len(appliance.change(loads(here))) == 6
         assert appliance.change(loads(here)) == []
+        moved = here.replace("far: {address: 127.0.0.1}", "far: {address: 127.0.0.3}")
+        assert appliance.change(loads(moved)) == []
         with pytest.raises(TopologyError, match="no gateway"):
             appliance.change(loads(REMOTE.format(1, 2)))
-        assert appliance.change(loads(here)) == []
+        assert appliance.change(loads(moved)) == []
+    finally:
+        appliance.close()
+
+
+@pytest.mark.parametrize(
+    ("text", "gateway", "other", "changed"),
+    [(REMOTE, "gw-b", "gw-a", ["bridge joint"]), (CHANGING, "gw", "far", ["bridge standby", "broker main"])],
+)
+async def test_a_part_is_made_anew_when_another_gateway_that_it_dials_has_moved(
+    text: str, gateway: str, other: str, changed: list[str]
+) -> None:
+    text = text.format(*[free_port() for _ in range(5)]).replace("tcp://127.0.0.1", "tcp://0.0.0.0")
+    appliance = Appliance(loads(text), gateway)
+    appliance.open(asyncio.get_running_loop())
+    try:
+        moved = text.replace(other + ": {address: 127.0.0.1}", other + ": {address: 127.0.0.3}")
+        assert appliance.change(loads(moved)) == changed
+        assert appliance.change(loads(moved)) == []
     finally:
         appliance.close()
