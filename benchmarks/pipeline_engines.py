@@ -33,10 +33,10 @@ class Spark:
         self.rows = capture.read(self.spark, capture.root(str(directory)))
 
     def audit(self) -> Answer:
-        from pipeline.analysis import audit, inventory
+        from pipeline.analysis import inventory, sums
 
         at = inventory.places(self.rows)
-        found = audit.signatures(audit.sums(audit.keyed(self.rows, at), at), at).collect()
+        found = sums.signatures(sums.sums(sums.keyed(self.rows, at), at), at).collect()
         return [tuple(row) for row in found]
 
     def rates(self) -> Answer:

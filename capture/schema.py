@@ -66,34 +66,26 @@ class Verdict(IntEnum):
     OTHER = 99
 
 
-VERDICTS: Final[Mapping[str, Verdict]] = {
-    "received": Verdict.OK,
-    "sent": Verdict.OK,
-    "duplicate": Verdict.DUPLICATE,
-    "standby": Verdict.STANDBY,
-    "queue full": Verdict.QUEUE_FULL,
-    "overrun": Verdict.QUEUE_FULL,
-    "kernel buffer full": Verdict.QUEUE_FULL,
-    "conflated": Verdict.QUEUE_FULL,
-    "rate": Verdict.QUEUE_FULL,
-    "pattern": Verdict.PATTERN,
-    "echo": Verdict.ECHO,
-    "hops": Verdict.HOPS,
-    "loop": Verdict.LOOP,
-    "malformed": Verdict.MALFORMED,
-    "framing": Verdict.MALFORMED,
-    "unreadable": Verdict.MALFORMED,
-    "foreign": Verdict.MALFORMED,
-    "age": Verdict.AGE,
-    "closed": Verdict.CLOSED,
-    "peer gone": Verdict.CLOSED,
-    "not captured": Verdict.NOT_CAPTURED,
+_WORDS: Final = {
+    Verdict.OK: ("received", "sent"),
+    Verdict.DUPLICATE: ("duplicate",),
+    Verdict.STANDBY: ("standby",),
+    Verdict.QUEUE_FULL: ("queue full", "overrun", "kernel buffer full", "conflated", "rate"),
+    Verdict.PATTERN: ("pattern",),
+    Verdict.ECHO: ("echo",),
+    Verdict.HOPS: ("hops",),
+    Verdict.LOOP: ("loop",),
+    Verdict.MALFORMED: ("malformed", "framing", "unreadable", "foreign"),
+    Verdict.AGE: ("age",),
+    Verdict.CLOSED: ("closed", "peer gone"),
+    Verdict.NOT_CAPTURED: ("not captured",),
 }
-"""A ledger's words for what happened; a word that is not here is `Verdict.OTHER`, and stands in `reason`."""
+_VERDICTS: Final = {word: verdict for verdict, words in _WORDS.items() for word in words}
 
 
 def verdict_of(reason: str) -> Verdict:
-    return VERDICTS.get(reason, Verdict.OTHER)
+    """The verdict of a ledger's word; `Verdict.OTHER` for one that is not known here."""
+    return _VERDICTS.get(reason, Verdict.OTHER)
 
 
 class Column(NamedTuple):

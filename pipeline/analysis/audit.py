@@ -1,16 +1,16 @@
 """The audit: did every frame reach every other segment exactly once, and its own not at all?
 
-All frames are summed up in one pass, with numbers only. Their usual sums are learned
+All frames are summed up in one pass (`pipeline.analysis.sums`). Their usual sums are learned
 (`pipeline.analysis.expected`); frames with any other sum are *suspects*. Only these, a few in a thousand, are
 counted hub by hub. Suspects with equal counts have the same *fault pattern*, which is explained once
 (`pipeline.analysis.explain`); the answer is joined back.
 
-A frame is known by its envelope if every row has one. In a capture where some rows have none it is known by
-its content: equal contents within a window are one *episode*, in which counts are compared, in order.
+Frames that are known by their content may be equal: equal contents within a window are one *episode*, in
+which counts are compared, in order.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -18,7 +18,7 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F
 
 from pipeline.analysis import inventory
-from pipeline.analysis.expected import ENVELOPED_UNIT, SEGMENTS_A_WORD, SENT_UNIT, Expected, learn
+from pipeline.analysis.expected import ENVELOPED_UNIT, Expected, learn
 from pipeline.analysis.explain import (
     AT_SENDER,
     IN_BRIDGE,
@@ -29,18 +29,10 @@ from pipeline.analysis.explain import (
     Seen,
     explain,
 )
-from pipeline.analysis.frames import (
-    content,
-    envelope,
-    first_token,
-    frames,
-    local_table,
-    on_bridge,
-    received,
-    sent,
-)
+from pipeline.analysis.frames import first_token, local_table, received, sent
 from pipeline.analysis.gaps import Pause, gaps
 from pipeline.analysis.inventory import Places
+from pipeline.analysis.sums import keyed, signatures, sums, suspects, with_key
 from pipeline.engine.cache import cached
 
 if TYPE_CHECKING:
@@ -86,73 +78,6 @@ class FaultPattern(NamedTuple):
     episodes: int
     entered: int
     faults: list[Fault]
-
-
-def keyed(rows: "DataFrame", at: Places) -> "DataFrame":
-    """Add `key` and the number of the `segment` to rows of frames that enter, that a bridge receives, or that
-    it puts."""
-    wanted = with_key(rows, at)
-    if at.words == 1:  # to compare a few names takes half the time of a join
-        return wanted.withColumn("segment", _number(at.segments))
-    numbers = local_table(
-        rows.sparkSession, {"bus": str, "segment": int}, [(name, n) for n, name in enumerate(at.segments)]
-    )
-    return wanted.join(F.broadcast(numbers), "bus")
-
-
-def _number(segments: Sequence[str]) -> "Column":
-    number = F.lit(None).cast("bigint")
-    for n, name in enumerate(segments):
-        number = F.when(F.col("bus") == name, F.lit(n).cast("bigint")).otherwise(number)
-    return number
-
-
-def with_key(rows: "DataFrame", at: Places) -> "DataFrame":
-    """Do as `keyed` does, without the segment's number."""
-    key = envelope() if at.by_envelope else content()
-    return frames(rows).where(received() | on_bridge()).withColumn("key", key)
-
-
-def sums(keyed_rows: "DataFrame", at: Places) -> "DataFrame":
-    """Sum up the rows of each key: `words`, `rows`, `token` (see `pipeline.analysis.expected`)."""
-    unit = F.when(sent(), F.lit(SENT_UNIT)).otherwise(F.lit(1)) + F.when(
-        F.col("origin").isNull(), F.lit(0)
-    ).otherwise(F.lit(ENVELOPED_UNIT))
-    masks = [F.bit_or(_in_word(n, at.words)).alias(f"word{n}") for n in range(at.words)]
-    return keyed_rows.groupBy("key").agg(
-        *masks,
-        F.sum(unit).alias("rows"),
-        F.max(first_token()).alias("token"),
-    )
-
-
-def _in_word(number: int, words: int) -> "Column":
-    """Compute the bit of a row's segment, or 0 if it is in another word."""
-    inside = F.lit(SEGMENTS_A_WORD) * number
-    shift = F.col("segment") - inside + F.when(sent(), F.lit(SEGMENTS_A_WORD)).otherwise(F.lit(0))
-    bit = F.call_function("shiftleft", F.lit(1).cast("bigint"), shift.cast("int"))
-    if words == 1:
-        return bit
-    here = F.col("segment").between(inside, inside + SEGMENTS_A_WORD - 1)
-    return F.when(here, bit).otherwise(F.lit(0).cast("bigint"))
-
-
-def sum_columns(at: Places) -> list[str]:
-    """Name the columns of `sums` besides the key."""
-    return [*(f"word{n}" for n in range(at.words)), "rows", "token"]
-
-
-def signatures(frame_sums: "DataFrame", at: Places) -> "DataFrame":
-    """Count the keys with equal sums: the few rows that `pipeline.analysis.expected.learn` takes."""
-    return frame_sums.groupBy(*sum_columns(at)).agg(F.count(F.lit(1)).alias("count"))
-
-
-def suspects(frame_sums: "DataFrame", expected: Expected, at: Places) -> "DataFrame":
-    """Select the keys of frames whose sums are not typical."""
-    names = sum_columns(at)
-    table = [[*one.words, one.rows, one.token] for one in expected.typical]
-    typical = local_table(frame_sums.sparkSession, dict.fromkeys(names, int), table)
-    return frame_sums.join(F.broadcast(typical), names, "left_anti").select("key")
 
 
 def episodes(keyed_rows: "DataFrame", suspect: "DataFrame", window_ns: int) -> "DataFrame":

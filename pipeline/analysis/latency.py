@@ -1,7 +1,7 @@
 """Latency: the time of frames inside each bridge, on each wire, and end to end, with the gateways' clocks
 corrected.
 
-Only frames without a fault are timed (see `pipeline.analysis.audit`), so that rows of one are not another's.
+Only frames without a fault are timed (`pipeline.analysis.expected`), so that rows of one are not another's.
 Times are kept as KLL sketches, one a minute and hop: they merge, so a month is summed up from its minutes.
 """
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pyspark.sql import functions as F
 
-from pipeline.analysis import audit, inventory
+from pipeline.analysis import inventory, sums
 from pipeline.analysis.expected import learn
 from pipeline.analysis.frames import local_table, on_bridge, received, sent
 from pipeline.engine.cache import cached
@@ -43,12 +43,12 @@ def timed(rows: "DataFrame", sample: int = 1) -> "tuple[DataFrame, Places]":
     """Select the rows of faultless frames, of one key in `sample`: `key`, gateway, hub, bus, `segment`, dir,
     ts_ns."""
     at = inventory.places(rows)
-    of_frames = audit.keyed(rows, at)
+    of_frames = sums.keyed(rows, at)
     if sample > 1:
         of_frames = of_frames.where(F.pmod(F.xxhash64("key"), F.lit(sample)) == 0)
-    frame_sums = audit.sums(of_frames, at)
-    expected = learn(audit.signatures(frame_sums, at).collect(), at.words)
-    names = audit.sum_columns(at)
+    frame_sums = sums.sums(of_frames, at)
+    expected = learn(sums.signatures(frame_sums, at).collect(), at.words)
+    names = sums.columns(at)
     typical = local_table(
         rows.sparkSession,
         dict.fromkeys([*names, "home"], int),

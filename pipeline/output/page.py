@@ -39,7 +39,9 @@ def window_s(seen: "Sequence[Row]") -> float:
 def page(where: str, parts: "Mapping[str, Sequence[Row]]") -> str:
     """Make the whole page; nothing in it is loaded from elsewhere."""
     body = [f"<h1>Capture</h1><p>{html.escape(where)}</p>", _verdict(parts)]
-    body += [_section(title, plot(parts), parts[name], text) for title, name, plot, text in _SECTIONS]
+    for heading, name, text in _SECTIONS:
+        plot = _PLOTS[name](parts) if name in _PLOTS else ""
+        body.append(f"<h2>{heading}</h2><p>{text}</p>{plot}{_table(parts[name])}")
     title = html.escape(f"buscoupler: {where}")
     head = f'<meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{title}</title>'
     top = f"<!doctype html><html lang=en><head>{head}<style>{_STYLE}</style></head>"
@@ -60,10 +62,6 @@ def _verdict(parts: "Mapping[str, Sequence[Row]]") -> str:
     if missed:
         text += f" The recorders missed {missed:,} rows: what is missing may be missing in the capture alone."
     return f'<div class="verdict {"bad" if found else "good"}">{text}</div>'
-
-
-def _section(title: str, plot: str, rows: "Sequence[Row]", text: str) -> str:
-    return f"<h2>{title}</h2><p>{text}</p>{plot}{_table(rows)}"
 
 
 def _table(rows: "Sequence[Row]") -> str:
@@ -132,56 +130,23 @@ def _media(parts: "Mapping[str, Sequence[Row]]") -> str:
     )
 
 
-def _nothing(parts: "Mapping[str, Sequence[Row]]") -> str:
-    return ""
-
-
+_PLOTS: Final = {
+    "summary": _faults, "failovers": _services, "prefixes": _traffic, "media": _media, "hops": _times,
+}  # fmt: skip
 _SECTIONS: Final = (
     (
         "Faults",
         "summary",
-        _faults,
-        "Lost: a segment did not get a frame. By where it was lost, and how its rows were matched.",
+        "Lost: a segment did not get a frame. By place, and how rows were matched.",
     ),
-    ("Ledgers", "ledger", _nothing, "What the bridges' own ledgers say they dropped or rejected."),
-    (
-        "Ledgers beside traffic",
-        "agreement",
-        _nothing,
-        "Drops in a bridge's queues, and what the traffic misses there.",
-    ),
-    (
-        "Takeovers and gaps",
-        "failovers",
-        _services,
-        "Orange: nobody served, until another gateway did. Times by the gateways' own clocks.",
-    ),
-    (
-        "Traffic",
-        "prefixes",
-        _traffic,
-        "Frames that segments carry, and how many they brought and were given, by first token.",
-    ),
-    ("Media", "media", _media, "Bytes a second on each segment."),
-    ("Top talkers", "talkers", _nothing, "Peers that brought most."),
-    (
-        "Latency",
-        "hops",
-        _times,
-        "In microseconds, by one clock. End to end: from entering to being put onto the other segment.",
-    ),
-    (
-        "Clocks",
-        "clocks",
-        _nothing,
-        "How far each gateway's clock is ahead of the first one's, from the shortest ways there and back.",
-    ),
-    ("Last values", "last", _nothing, "The latest frame of each pattern."),
-    (
-        "Recorders",
-        "capture",
-        _nothing,
-        "Rows by gateway and run; missed: what they say they could "
-        "not keep; holes: numbers that are missing.",
-    ),
+    ("Ledgers", "ledger", "Messages that the bridges' own ledgers say they dropped or rejected."),
+    ("Ledgers beside traffic", "agreement", "Drops in a bridge's queues, and frames missing there."),
+    ("Takeovers and gaps", "failovers", "Orange: nobody served. Times are by the gateways' own clocks."),
+    ("Traffic", "prefixes", "Frames on each segment: those it brought and was given, by first token."),
+    ("Media", "media", "Bytes a second on each segment."),
+    ("Top talkers", "talkers", "Peers that brought most."),
+    ("Latency", "hops", "In microseconds, by one clock. End to end: from entering to the other segment."),
+    ("Clocks", "clocks", "How far each clock is ahead of the first, by the shortest times there and back."),
+    ("Last values", "last", "The latest frame of each pattern."),
+    ("Recorders", "capture", "Rows by gateway and run; missed by their own account; holes in their numbers."),
 )

@@ -8,17 +8,18 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from pipeline.analysis import audit, failovers, inventory, last, latency, rates
+from pipeline.analysis import failovers, inventory, last, latency, rates, sums
 from pipeline.analysis.frames import first_token
 from pipeline.engine.cache import cached, release
 from pipeline.input import read as capture
 from pipeline.input.sample import write
+from tests.helpers import ROOT
 from tests.pipeline.conftest import plan
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-PACKAGE = Path(audit.__file__).parent
+FOLDERS = [ROOT / "pipeline" / "analysis", ROOT / "pipeline" / "jobs"]
 REFUSED = {
     "sparkContext",
     "_jvm",
@@ -36,7 +37,8 @@ REFUSED = {
 def test_nothing_is_used_that_connect_refuses_or_that_is_python_for_each_row() -> None:
     used = {
         f"{path.name}: {node.attr}"
-        for path in PACKAGE.glob("*.py")
+        for folder in FOLDERS
+        for path in folder.glob("*.py")
         for node in ast.walk(ast.parse(path.read_text()))
         if isinstance(node, ast.Attribute) and node.attr in REFUSED
     }
@@ -52,12 +54,12 @@ def rows(spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> "Da
 
 def test_all_rows_are_summed_up_by_hash(rows: "DataFrame") -> None:
     at = inventory.places(rows)
-    sums = audit.sums(audit.keyed(rows, at), at)
+    frame_sums = sums.sums(sums.keyed(rows, at), at)
     frames = {
         "summarised": inventory.summarised(rows),
         "counted": inventory.counted(rows),
-        "sums": sums,
-        "signatures": audit.signatures(sums, at),
+        "sums": frame_sums,
+        "signatures": sums.signatures(frame_sums, at),
         "activity": failovers.activity(rows, first_token()),
         "rates": rates.rates(rows),
         "talkers": rates.talkers(rows),
@@ -92,8 +94,8 @@ def test_many_segments_are_summed_up_as_few_are(rows: "DataFrame") -> None:
     before = tuple(f"a{n:02}" for n in range(40))  # sorted before "left" and "right"
     many = few._replace(segments=(*before, *few.segments))
     assert (few.words, many.words) == (1, 2)
-    one = {row.key: row for row in audit.sums(audit.keyed(rows, few), few).collect()}
-    two = {row.key: row for row in audit.sums(audit.keyed(rows, many), many).collect()}
+    one = {row.key: row for row in sums.sums(sums.keyed(rows, few), few).collect()}
+    two = {row.key: row for row in sums.sums(sums.keyed(rows, many), many).collect()}
     moved = len(before) - 31
     assert {row.word0 for row in two.values()} == {0}
     assert {key: row.word0 << moved for key, row in one.items()} == {k: row.word1 for k, row in two.items()}

@@ -1,0 +1,93 @@
+"""The sums of frames: all rows of a frame added up to a few numbers, in one pass.
+
+A frame is known by its envelope if every row has one. In a capture where some rows have none it is known by
+its content.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+
+from pipeline.analysis.expected import ENVELOPED_UNIT, SEGMENTS_A_WORD, SENT_UNIT, Expected
+from pipeline.analysis.frames import (
+    content,
+    envelope,
+    first_token,
+    frames,
+    local_table,
+    on_bridge,
+    received,
+    sent,
+)
+from pipeline.analysis.inventory import Places
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+
+def keyed(rows: "DataFrame", at: Places) -> "DataFrame":
+    """Add `key` and the number of the `segment` to rows of frames that enter, that a bridge receives, or that
+    it puts."""
+    wanted = with_key(rows, at)
+    if at.words == 1:  # to compare a few names takes half the time of a join
+        return wanted.withColumn("segment", _number(at.segments))
+    numbers = local_table(
+        rows.sparkSession, {"bus": str, "segment": int}, [(name, n) for n, name in enumerate(at.segments)]
+    )
+    return wanted.join(F.broadcast(numbers), "bus")
+
+
+def _number(segments: Sequence[str]) -> "Column":
+    number = F.lit(None).cast("bigint")
+    for n, name in enumerate(segments):
+        number = F.when(F.col("bus") == name, F.lit(n).cast("bigint")).otherwise(number)
+    return number
+
+
+def with_key(rows: "DataFrame", at: Places) -> "DataFrame":
+    """Do as `keyed` does, without the segment's number."""
+    key = envelope() if at.by_envelope else content()
+    return frames(rows).where(received() | on_bridge()).withColumn("key", key)
+
+
+def sums(keyed_rows: "DataFrame", at: Places) -> "DataFrame":
+    """Sum up the rows of each key: `words`, `rows`, `token` (see `pipeline.analysis.expected`)."""
+    unit = F.when(sent(), F.lit(SENT_UNIT)).otherwise(F.lit(1)) + F.when(
+        F.col("origin").isNull(), F.lit(0)
+    ).otherwise(F.lit(ENVELOPED_UNIT))
+    masks = [F.bit_or(_in_word(n, at.words)).alias(f"word{n}") for n in range(at.words)]
+    return keyed_rows.groupBy("key").agg(
+        *masks,
+        F.sum(unit).alias("rows"),
+        F.max(first_token()).alias("token"),
+    )
+
+
+def _in_word(number: int, words: int) -> "Column":
+    """Compute the bit of a row's segment, or 0 if it is in another word."""
+    inside = F.lit(SEGMENTS_A_WORD) * number
+    shift = F.col("segment") - inside + F.when(sent(), F.lit(SEGMENTS_A_WORD)).otherwise(F.lit(0))
+    bit = F.call_function("shiftleft", F.lit(1).cast("bigint"), shift.cast("int"))
+    if words == 1:
+        return bit
+    here = F.col("segment").between(inside, inside + SEGMENTS_A_WORD - 1)
+    return F.when(here, bit).otherwise(F.lit(0).cast("bigint"))
+
+
+def columns(at: Places) -> list[str]:
+    """Name the columns of `sums` besides the key."""
+    return [*(f"word{n}" for n in range(at.words)), "rows", "token"]
+
+
+def signatures(frame_sums: "DataFrame", at: Places) -> "DataFrame":
+    """Count the keys with equal sums: the few rows that `pipeline.analysis.expected.learn` takes."""
+    return frame_sums.groupBy(*columns(at)).agg(F.count(F.lit(1)).alias("count"))
+
+
+def suspects(frame_sums: "DataFrame", expected: Expected, at: Places) -> "DataFrame":
+    """Select the keys of frames whose sums are not typical."""
+    names = columns(at)
+    table = [[*one.words, one.rows, one.token] for one in expected.typical]
+    typical = local_table(frame_sums.sparkSession, dict.fromkeys(names, int), table)
+    return frame_sums.join(F.broadcast(typical), names, "left_anti").select("key")
