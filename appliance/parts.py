@@ -81,11 +81,12 @@ class BridgePart:
         self.name, self.site = name, site
         self.spec = site.topology.bridges[name]
         self._buses = _joined(self.spec, buses)
+        seats = seats_of(site.topology, name, site.gateway)
         candidate = candidate_of(name, site)
         self.hub = Bridge(name, self._origin(candidate), self.spec.pattern)
         self.sides = [
             (seat, _side(self.hub, number, seat, lambda: candidate is None or not candidate.alone))
-            for number, seat in enumerate(seats_of(site.topology, name, site.gateway))
+            for number, seat in enumerate(seats)
         ]
         self._patches: list[Pipe] = []
         self._links = [

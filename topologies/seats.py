@@ -1,10 +1,16 @@
-"""The sides of one bridge as one gateway makes them: a topology's answers, found once for each."""
+"""The sides of one bridge as one gateway makes them: where each leads, and who sends first there."""
 
 from typing import NamedTuple
 
 from topologies.model import Listen, Side, Topology
-from topologies.ranks import Rank, rank_of
-from topologies.segments import Joint, Segments, address_of, is_trunk
+from topologies.segments import Joint, Segments, address_of, bus_at, is_trunk, joints
+
+
+class Rank(NamedTuple):
+    """How many appliances send before this one: candidates for the same bridge, and other bridges."""
+
+    mates: int
+    others: int
 
 
 class Seat(NamedTuple):
@@ -31,4 +37,33 @@ def seats_of(topology: Topology, bridge: str, gateway: str) -> list[Seat]:
 def _seat(topology: Topology, joint: Joint, segments: Segments) -> Seat:
     side, trunk = joint.side, is_trunk(topology, joint.side)
     dial = None if side.bus is None else address_of(topology, side.bus, joint.gateway, trunk)
-    return Seat(side, trunk, rank_of(topology, joint), segments.of(joint), dial)
+    shared = trunk and side.medium is not None and side.medium.shared
+    rank = _rank(topology, joint, segments) if shared else Rank(0, 0)
+    return Seat(side, trunk, rank, segments.of(joint), dial)
+
+
+def _rank(topology: Topology, joint: Joint, segments: Segments) -> Rank:
+    """Return the rank by the order of the file, and of `on`.
+
+    Bridges that no other way leads to do not count: nothing that they send is sent twice.
+    """
+    wire = segments.of(joint)
+    on_wire = {j.bridge for j in joints(topology) if segments.of(j) == wire}
+    connected = _connected(topology, segments, wire, joint.bridge)
+    names = list(topology.bridges)
+    ahead = [name for name in names[: names.index(joint.bridge)] if name in on_wire and name in connected]
+    return Rank(joint.spec.on.index(joint.gateway), len(ahead))
+
+
+def _connected(topology: Topology, segments: Segments, without: str, bridge: str) -> set[str]:
+    """Return the bridges that are reached from one without using a wire."""
+    edges = [(f"bridge {j.bridge}", segments.of(j)) for j in joints(topology)]
+    for name, bus in topology.buses.items():
+        targets = [bus_at(topology, dial.url, bus.on) or dial.url for dial in bus.dial]
+        edges += [(f"bus {name}", f"bus {target}") for target in targets]
+    found, grown = {f"bridge {bridge}"}, True
+    while grown:
+        near = {end for edge in edges if without not in edge and found & set(edge) for end in edge}
+        grown = not near <= found
+        found |= near
+    return {name.removeprefix("bridge ") for name in found if name.startswith("bridge ")}
