@@ -6,8 +6,8 @@ from pathlib import Path
 
 from appliance.parts import BridgePart, BusPart
 from appliance.site import Site
-from bridges.bridge import Port
-from bus.hub import Hub, Link, Pipe, State
+from bridges.bridge import Bridge, Port
+from bus.hub import Hub, Link, Pipe, State, Tap
 from bus.patch import is_patch
 from capture.schema import Direction
 from devices.tap.recorder import Locate, Options, Recorder
@@ -27,6 +27,7 @@ class TapPart:
         self.hub = Hub(name)  # nothing passes through a tap
         self.recorder = Recorder(name, site.gateway, Path(spec.directory), options_of(spec))
         self.links: list[Link] = [_RecorderLink(self.recorder, spec.queue_bytes)]
+        self._sent: list[tuple[Bridge, Tap]] = []
 
     def stays(self, site: Site, tapped: "Sequence[BusPart | BridgePart]") -> bool:
         """Return whether `site` describes the same tap, and all parts that it records stay."""
@@ -46,9 +47,12 @@ class TapPart:
         self.recorder.watch(part.hub, name, bridge_locator(wires, Direction.RX))
         tap = self.recorder.tap(name, bridge_locator(wires, Direction.TX))
         part.hub.tap_sent(tap)
+        self._sent.append((part.hub, tap))
 
     def close(self) -> None:
         self.recorder.close()
+        for bridge, tap in self._sent:
+            bridge.untap_sent(tap)
 
 
 class _RecorderLink:

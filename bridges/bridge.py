@@ -101,9 +101,13 @@ class Bridge(WatchedHub):
         self.gate = Gate(self.sides, self.origin, self.seen, self.clock, may_forward, on_lapse, deaf, age_s)
         return self.gate
 
-    def tap_sent(self, *taps: Tap) -> None:
-        """Call `taps`, and no others, with every batch a port hands to its pipe from now on."""
-        self.sent_taps = taps
+    def tap_sent(self, tap: Tap) -> None:
+        """Call `tap` with every batch that a port hands to its pipe from now on."""
+        self.sent_taps += (tap,)
+
+    def untap_sent(self, tap: Tap) -> None:
+        """Call `tap` no more. No error if it is not there."""
+        self.sent_taps = tuple(other for other in self.sent_taps if other is not tap)
 
 
 class Side(Hub):

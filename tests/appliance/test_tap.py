@@ -5,6 +5,7 @@ from collections import Counter
 from pathlib import Path
 
 from appliance.compose import Appliance
+from bridges.bridge import Bridge
 from bus.wire.batch import from_payloads
 from bus.wire.frame import PUB, pack
 from bus.wire.pattern import Pattern
@@ -108,6 +109,28 @@ async def test_a_tap_added_at_run_time_sees_a_running_bridge(tmp_path: Path) -> 
     found = Counter((row.hub, row.bus, row.dir) for row in read(tmp_path) if row.kind == Kind.FRAME)
     assert found["bridge joint", "bus two", Direction.TX] == len(GOOD)
     assert found["bus one", "bus one", Direction.RX] == len(GOOD + OTHER)
+
+
+async def test_two_taps_record_one_bridge_and_neither_is_called_after_its_end(tmp_path: Path) -> None:
+    text = written(tmp_path / "first")
+    second = text + text[text.index("  recorder:") :].replace("recorder:", "second:").replace(
+        "first", "second"
+    )
+    appliance = Appliance(loads(second, "t.yaml"), "here")
+    appliance.open(asyncio.get_running_loop())
+    bridge = appliance.parts["bridge joint"].hub
+    assert isinstance(bridge, Bridge)
+    try:
+        await exchanged(appliance)
+        assert appliance.change(loads(text, "t.yaml")) == ["device second"]
+        assert len(bridge.sent_taps) == 1
+    finally:
+        appliance.close()
+    assert not bridge.sent_taps
+    assert await asyncio.to_thread(settle, 20)
+    for directory in (tmp_path / "first", tmp_path / "second"):
+        found = Counter((row.hub, row.bus, row.dir) for row in read(directory) if row.kind == Kind.FRAME)
+        assert found["bridge joint", "bus two", Direction.TX] == len(GOOD)
 
 
 async def test_with_only_a_tap_goes_with_what_it_taps(tmp_path: Path) -> None:
