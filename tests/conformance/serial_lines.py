@@ -3,15 +3,12 @@
 import asyncio
 import os
 import socket
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from bridges.media.uart.codec import encode
 from bridges.simulate import Rs485Node
-from bus.hub import Link
-from examples.radio import RadioLink
 from tests.bridges.support import PtyPair, frame, until
 from tests.conformance.pair import Maker, Pair, Relay, Side, noise
 from tests.helpers.links import rs485_link, uart_link
@@ -53,14 +50,11 @@ class Ptys:
         self.far.close()
 
 
-_uart_link = partial(uart_link, baud=_BAUD, ahead_ms=1000)
-
-
-def uart(path: Path, clogged: bool = False, link: Callable[..., Link] = _uart_link) -> Pair:
+def uart(path: Path, clogged: bool = False) -> Pair:
     ptys = Ptys(path)
-    limits = {"queue_bytes": 16384 if clogged else 1 << 20, **_RETRY}
+    limits = {"queue_bytes": 16384 if clogged else 1 << 20, "baud": _BAUD, "ahead_ms": 1000, **_RETRY}
     near, far = (
-        Side(line.path.name, partial(link, str(line.path), **limits)) for line in (ptys.near, ptys.far)
+        Side(line.path.name, partial(uart_link, str(line.path), **limits)) for line in (ptys.near, ptys.far)
     )
 
     async def garbage() -> None:
@@ -225,7 +219,6 @@ def rs485(path: Path, clogged: bool = False) -> Pair:
 
 MAKERS = [
     Maker("uart", 254, uart, partial(uart, clogged=True)),
-    Maker("example-radio", 254, partial(uart, link=RadioLink), partial(uart, clogged=True, link=RadioLink)),
     Maker("uart-socket", 254, uart_socket, partial(uart_socket, clogged=True)),
     Maker("rs485", 254, rs485, partial(rs485, clogged=True)),
 ]

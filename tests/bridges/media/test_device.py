@@ -1,24 +1,53 @@
-"""What opens and yet is of no use: a state with retries, as any other trouble; the example's link."""
+"""Devices that open and yet are of no use: that is a state with retries, as any other trouble."""
 
 import asyncio
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from bridges.media.device import DevicePipe, OpenPipe
+from bridges.media.device import DeviceLink, DevicePipe, OpenPipe
 from bus.hub import Hub, Stats
 from bus.wire.batch import Batch, from_payloads
-from examples.radio import RadioLink
 from tests.bridges.support import until
+
+
+class FileLink(DeviceLink[int]):
+    """A link to a file, whose descriptor nobody can wait on."""
+
+    def __init__(self, path: Path, **retry: Any) -> None:
+        super().__init__(f"file:{path}", **retry)
+        self.path = path
+
+    def _open_device(self) -> int:
+        return os.open(self.path, os.O_RDWR | os.O_CLOEXEC)
+
+    def _release(self, device: int) -> None:
+        os.close(device)
+
+    def _make_pipe(self, device: int, on_close: Callable[[str], None]) -> DevicePipe:
+        return FilePipe(device, self._hub, on_close)
+
+
+class FilePipe(OpenPipe):
+    def __init__(self, fd: int, hub: Hub, on_close: Callable[[str], None]) -> None:
+        super().__init__("file", Stats(), hub, asyncio.get_running_loop(), on_close)
+        self._fd = fd
+
+    def start(self) -> None:
+        self._loop.add_reader(self._fd, lambda: None)
+
+    def _end(self, why: str) -> None:
+        os.close(self._fd)
 
 
 async def test_what_cannot_be_waited_on_is_a_state_and_is_closed(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / "radio0").write_bytes(b"")
-    hub, link = Hub(), RadioLink(str(tmp_path / "radio0"), retry_min_s=0.01, retry_max_s=0.02)
+    hub, link = Hub(), FileLink(tmp_path / "radio0", retry_min_s=0.01, retry_max_s=0.02)
     before = len(os.listdir("/proc/self/fd"))
     link.open(hub, asyncio.get_running_loop())
     await until(lambda: link.fault == "Operation not permitted")
@@ -31,14 +60,14 @@ async def test_what_cannot_be_waited_on_is_a_state_and_is_closed(
     await until(lambda: len(os.listdir("/proc/self/fd")) <= before)
 
 
-class Unmakeable(RadioLink):
+class Unmakeable(FileLink):
     def _make_pipe(self, device: int, on_close: Callable[[str], None]) -> DevicePipe:
         raise OSError(19, "No such device")
 
 
 async def test_a_device_that_is_gone_before_it_has_a_pipe_is_let_go_of(tmp_path: Path) -> None:
     (tmp_path / "radio0").write_bytes(b"")
-    link = Unmakeable(str(tmp_path / "radio0"), retry_min_s=0.01, retry_max_s=0.02)
+    link = Unmakeable(tmp_path / "radio0", retry_min_s=0.01, retry_max_s=0.02)
     before = len(os.listdir("/proc/self/fd"))
     link.open(Hub(), asyncio.get_running_loop())
     await until(lambda: link.fault == "No such device")

@@ -1,0 +1,1 @@
+"""UDP unicast as a medium of buscoupler."""

@@ -1,0 +1,133 @@
+"""A link to one UDP peer: a connected socket, one pipe, a queue with a shed policy."""
+
+import socket
+from asyncio import AbstractEventLoop, TimerHandle
+from collections.abc import Callable
+from typing import Any
+
+from bridges.media.device import DeviceLink, DevicePipe, OpenPipe, cancel
+from bridges.media.shedding import Shed, ShedQueue, checked, fitting
+from bus.errors import words_of
+from bus.hub import Hub, Stats
+from bus.wire.batch import Batch, from_payloads, payloads
+from bus.wire.envelope import MESSAGE_BYTES_MAX
+from buscoupler_udp.codec import decode, encode
+from buscoupler_udp.options import UdpOptions
+
+_READ_BYTES = 65536
+_READ_DATAGRAMS = 64  # in one wake-up, so that others get their turn
+
+
+class UdpLink(DeviceLink[socket.socket]):
+    """A UDP peer as a link. `shed`, a whole policy, stands in for `queue_bytes`."""
+
+    def __init__(self, options: UdpOptions, shed: Shed | None = None, **retry: Any) -> None:
+        super().__init__(f"udp:{options.device}", **retry)
+        self.options = options
+        self.shed = checked(self.name, shed, options.queue_bytes, None, MESSAGE_BYTES_MAX)
+
+    def _open_device(self) -> socket.socket:
+        options = self.options
+        found = socket.getaddrinfo(options.host, options.port, type=socket.SOCK_DGRAM)
+        family, kind, protocol, _, peer = found[0]
+        sock = socket.socket(family, kind | socket.SOCK_CLOEXEC, protocol)
+        try:
+            sock.bind(("", options.own_port))
+            sock.connect(peer)
+            sock.setblocking(False)
+        except OSError:
+            sock.close()
+            raise
+        return sock
+
+    def _release(self, device: socket.socket) -> None:
+        device.close()
+
+    def _make_pipe(self, device: socket.socket, on_close: Callable[[str], None]) -> DevicePipe:
+        return UdpPipe(self.name, self.stats, self.shed, device, self._hub, self._loop, on_close)
+
+
+class UdpPipe(OpenPipe):
+    """The peer, while the socket is open."""
+
+    def __init__(
+        self,
+        name: str,
+        stats: Stats,
+        shed: Shed,
+        sock: socket.socket,
+        hub: Hub,
+        loop: AbstractEventLoop,
+        on_close: Callable[[str], None],
+    ) -> None:
+        super().__init__(name, stats, hub, loop, on_close)
+        self._socket, self._queue = sock, ShedQueue(stats, shed)
+        self._timer: TimerHandle | None = None
+        self._waiting = False  # for room in the socket
+
+    def start(self) -> None:
+        self._loop.add_reader(self._socket, self._on_readable)
+        self._hub.attach(self)
+
+    def _on_readable(self) -> None:
+        messages = list[bytes]()
+        for _ in range(_READ_DATAGRAMS):
+            try:
+                messages.append(decode(self._socket.recv(_READ_BYTES)))
+            except BlockingIOError:
+                break
+            except ConnectionRefusedError:  # the answer to something sent: the peer does not listen now
+                continue
+            except OSError as error:
+                return self._gone(f"lost: {words_of(error)}")
+            except ValueError as error:
+                self.stats.reject(str(error))
+        if messages:
+            self._hub.publish(from_payloads(messages), self)
+
+    def _put(self, batch: Batch) -> None:
+        self._queue.put(self._loop.time(), fitting(payloads(batch), self.stats))
+        if not self._waiting:
+            self._pump()
+
+    def purge(self, reason: str) -> list[bytes]:
+        """Drop what waits; those messages."""
+        return self._queue.clear(reason)
+
+    def _pump(self) -> None:
+        """Send until the socket is full, the rate allows no more, or nothing waits."""
+        while (taken := self._queue.take(self._loop.time())) is not None:
+            try:
+                self._socket.send(encode(taken[1]))
+            except BlockingIOError:
+                self._queue.untake(*taken)
+                return self._wait(True)
+            except ConnectionRefusedError:  # said of an earlier datagram; this one was not sent
+                self._queue.settle(len(taken[1]), "refused")
+            except OSError as error:
+                self._queue.settle(len(taken[1]), "closed")
+                return self._gone(f"lost: {words_of(error)}")
+            else:
+                self._queue.settle(len(taken[1]))
+        self._wait(False)
+        if self._queue and self._timer is None:
+            self._timer = self._loop.call_at(self._queue.ready_s(), self._on_time)
+
+    def _wait(self, for_room: bool) -> None:
+        if for_room and not self._waiting:
+            self._loop.add_writer(self._socket, self._pump)
+        elif self._waiting and not for_room:
+            self._loop.remove_writer(self._socket)
+        self._waiting = for_room
+
+    def _on_time(self) -> None:
+        self._timer = None
+        if not self._waiting:
+            self._pump()
+
+    def _end(self, why: str) -> None:
+        cancel(self._timer)
+        self._loop.remove_reader(self._socket)
+        self._loop.remove_writer(self._socket)
+        self._queue.clear("closed")
+        self._socket.close()

@@ -1,0 +1,228 @@
+"""One suite for every link: all that a bus asks of a medium, whatever it is made of.
+
+A test module takes it with `from tests.conformance.suite import *` and lists its `MAKERS`. It may be in a
+project of its own, with a clone of this repository on its path (docs/add-a-medium.md).
+"""
+
+import asyncio
+import functools
+from collections.abc import Awaitable, Callable
+from inspect import signature
+
+import pytest
+
+from bridges import simulate
+from bus.wire.frame import TOKENS_MAX, pack
+from tests.bridges.support import frame, until
+from tests.conformance.pair import Maker, Pair, Side
+
+Scenario = Callable[[Maker, Pair], Awaitable[None]]
+CLOGGED = "test_a_clogged_peer_stalls_nobody_and_each_drop_is_counted"
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Each test with each of the module's `MAKERS`, but for what the maker leaves out with a reason."""
+    name = metafunc.function.__name__
+    if "maker" in signature(metafunc.function).parameters:
+        params = [
+            pytest.param(
+                maker,
+                id=maker.name,
+                marks=[pytest.mark.skip(reason=f"{maker}: {why}")] if (why := maker.missing()) else [],
+            )
+            for maker in metafunc.module.MAKERS
+            if name not in maker.left_out
+        ]
+        metafunc.parametrize("maker", params)
+
+
+def conformance(scenario: Scenario) -> Callable[[Maker, pytest.TempPathFactory], None]:
+    """A test that runs `scenario` on a pair, on the loop that the maker needs, and checks the ledger."""
+
+    @functools.wraps(scenario)
+    def test(maker: Maker, tmp_path_factory: pytest.TempPathFactory) -> None:
+        path = tmp_path_factory.mktemp("s") / "s"  # short: a local socket's is at most 107 bytes long
+
+        async def main() -> None:
+            make = maker.clogged if scenario.__name__ == CLOGGED else maker.pair
+            assert make is not None
+            pair = make(path)
+            try:
+                await pair.up()
+                await scenario(maker, pair)
+                pair.check_ledger()
+            finally:
+                pair.close()
+                await asyncio.sleep(0)
+            pair.check_ledger()
+            assert [side.count("queued") for side in (pair.near, pair.far)] == [0, 0]
+
+        simulate.run(main()) if maker.simulated else asyncio.run(main())
+
+    test.__signature__ = signature(_arguments)  # type: ignore[attr-defined]
+    return test
+
+
+def _arguments(maker: Maker, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Stands for a test's arguments, which pytest reads."""
+
+
+async def cross(maker: Maker, source: Side, sink: Side, messages: list[bytes]) -> None:
+    """Send `messages`, no more at once than the medium can hold, and expect them all, in order."""
+    start = len(sink.heard.messages)
+    for first in range(0, len(messages), maker.window):
+        source.say(*messages[first : first + maker.window])
+        due = start + min(len(messages), first + maker.window)
+        await until(lambda due=due: len(sink.heard.messages) >= due)  # type: ignore[misc]
+    assert sink.heard.messages[start:] == messages
+
+
+@conformance
+async def test_order_is_kept_both_ways(maker: Maker, pair: Pair) -> None:
+    messages = [frame(4 + (seed * 37) % 200, seed) for seed in range(120)]
+    await cross(maker, pair.near, pair.far, messages)
+    await cross(maker, pair.far, pair.near, messages[::-1])
+    await until(lambda: pair.near.count("sent") == pair.far.count("sent") == 120)
+    assert pair.near.count("received") == pair.far.count("received") == 120
+    assert not pair.near.reasons("dropped")
+    assert not pair.far.reasons("dropped")
+
+
+@conformance
+async def test_every_size_around_the_mtu(maker: Maker, pair: Pair) -> None:
+    sizes = sorted({4, maker.mtu - 1, maker.mtu, maker.mtu + 1, 2 * maker.mtu, 3071, 3072})
+    messages = [maker.sizes(size) for size in sizes if maker.sizes is not frame or size <= 3072]
+    await cross(maker, pair.near, pair.far, messages)
+    await cross(maker, pair.far, pair.near, messages)
+
+
+@conformance
+async def test_every_token_count(maker: Maker, pair: Pair) -> None:
+    messages = [pack(1, range(count), b"\0" * (count % 5)) for count in range(TOKENS_MAX + 1)]
+    await cross(maker, pair.near, pair.far, messages)
+
+
+@conformance
+async def test_equal_frames_in_a_row_all_arrive(maker: Maker, pair: Pair) -> None:
+    await cross(maker, pair.near, pair.far, [frame(20)] * 100)
+    await cross(maker, pair.far, pair.near, [frame(20)] * 100)
+
+
+@conformance
+async def test_nothing_is_echoed(maker: Maker, pair: Pair) -> None:
+    for seed in range(20):
+        await cross(maker, pair.near, pair.far, [frame(30, seed)])
+        await cross(maker, pair.far, pair.near, [frame(30, seed)])  # the same bytes, and not an echo
+    assert len(pair.near.heard.messages) == len(pair.far.heard.messages) == 20
+
+
+@conformance
+async def test_garbage_then_the_next_frame_but_one_at_the_latest(maker: Maker, pair: Pair) -> None:
+    assert pair.garbage is not None
+    for round_ in range(3):
+        await cross(maker, pair.far, pair.near, [frame(40, round_)])
+        known = len(pair.near.heard.messages)
+        await pair.garbage()
+        await pair.up()
+        pair.far.say(frame(50, round_))
+        pair.far.say(frame(60, round_))
+        await until(lambda: pair.near.heard.messages[-1:] == [frame(60, round_)])  # noqa: B023
+        assert pair.near.heard.messages[known:] in (
+            [frame(50, round_), frame(60, round_)],
+            [frame(60, round_)],
+        )
+    await cross(maker, pair.near, pair.far, [frame(70)])
+
+
+@conformance
+async def test_opened_and_closed_twice(maker: Maker, pair: Pair) -> None:
+    for round_ in range(2):
+        pair.near.close()
+        pair.near.close()
+        await until(lambda: not pair.near.up)
+        pair.near.open()
+        await pair.up()
+        await cross(maker, pair.near, pair.far, [frame(40, round_)])
+        await cross(maker, pair.far, pair.near, [frame(40, round_)])
+
+
+@conformance
+async def test_a_link_says_what_it_is_and_how_it_is(maker: Maker, pair: Pair) -> None:
+    fresh, link = pair.near.made(), pair.near.link
+    assert (fresh.state, fresh.fault, fresh.losses) == ("closed", "", 0)
+    assert fresh.name
+    assert fresh.url
+    assert fresh.condition in ("", "unknown")
+    assert fresh.queue_bytes > 0
+    fresh.close()
+    assert fresh.state == "closed"
+    assert link is not None
+    await until(lambda: link.state == "up")
+    assert (link.fault, link.losses) == ("", 0)
+    assert "://" not in link.url or not link.url.endswith(":0")  # the port that was bound
+    pair.near.close()
+    assert (link.state, link.losses) == ("closed", 0)
+
+
+@conformance
+async def test_a_loss_is_counted_and_has_a_reason(maker: Maker, pair: Pair) -> None:
+    assert pair.loses is not None
+    side, lose, regain = pair.loses
+    link = side.link
+    assert link is not None
+    await until(lambda: link.state == "up")
+    for losses in range(1, 3):
+        await lose()
+        await until(lambda: link.losses == losses)  # noqa: B023
+        assert link.fault
+        await until(lambda: link.state != "up")
+        await regain()
+        await until(lambda: link.state == "up")
+    side.close()
+    assert (link.state, link.losses) == ("closed", 2)
+
+
+@conformance
+async def test_a_peer_gone_in_mid_frame_and_back(maker: Maker, pair: Pair) -> None:
+    assert pair.cut is not None
+    assert pair.mend is not None
+    await cross(maker, pair.far, pair.near, [frame(40)])
+    await pair.cut()
+    assert pair.near.heard.messages == [frame(40)]
+    await pair.mend()
+    await pair.up()
+    await until(lambda: pair.near.heard.messages == [frame(40), *pair.back])
+    await cross(maker, pair.far, pair.near, [frame(60)])
+    await cross(maker, pair.near, pair.far, [frame(60)])
+
+
+@conformance
+async def test_a_clogged_peer_stalls_nobody_and_each_drop_is_counted(maker: Maker, pair: Pair) -> None:
+    pair.clog()
+    peers, count, messages = len(pair.near.hub.pipes) - 2, 0, [frame(1024, seed) for seed in range(10)]
+    while not pair.near.reasons("dropped").get("queue full", 0) > 50:
+        pair.near.say(*messages)
+        count += 10
+        assert len(pair.near.other.messages) == count  # at once: nobody waited for the clogged one
+        pair.check_ledger()
+        assert count < 100_000
+        await asyncio.sleep(0)
+    dropped = pair.near.reasons("dropped")
+    assert set(dropped) <= {"queue full", "stale"}
+    assert pair.near.count("offered") == count * peers
+    assert pair.near.count("queued") > 0
+    if peers > 1:  # the other one was served meanwhile
+        await until(lambda: len(pair.far.heard.messages) == max(s.sent for s in pair.near.hub.ledgers))
+    for pipe in pair.near.hub.pipes[2:]:
+        queued, purged = pipe.stats.queued, pipe.purge("fenced")
+        assert pipe.stats.dropped.get("fenced", 0) == len(purged)
+        assert set(purged) <= set(messages)
+        assert purged or not queued or pipe not in pair.near.hub.pipes  # taken back, or closed
+
+
+def test_what_is_left_out_is_a_test_and_has_a_reason(request: pytest.FixtureRequest) -> None:
+    tests = {name for name in globals() if name.startswith("test_")}
+    for maker in request.module.MAKERS:
+        assert set(maker.left_out) <= tests, maker
+        assert all(len(reason) > 10 for reason in maker.left_out.values()), maker
+        assert (maker.clogged is None) == (CLOGGED in maker.left_out), maker
