@@ -19,10 +19,10 @@ Written by `python -m benchmarks.media` (`make bench` runs it too); do not edit.
 
 ## Lines kept full
 
-The limit is what framing allows: 8N1 and COBS on a UART; identifier, length, check and tail bytes on CAN,
-without stuff bits. The links are real; the simulated lines have bit times on a clock of their own, the
+The framing sets the limit: 8N1 and COBS on a UART; identifier, length, check and tail bytes on CAN,
+without stuff bits. The links are real. The simulated lines have bit times on a clock of their own. The
 pseudo-terminal runs in real time behind a relay that paces bytes. Processor time is that of both ends and of
-the line between them; a simulated CAN bus is the larger part of it.
+the line between them; for CAN the simulated bus takes the larger part.
 
 | Line | Frame | Limit, frames/s | Carried | CPU a frame, us | of one core, line full | |
 |---|---:|---:|---:|---:|---:|---|
@@ -30,8 +30,9 @@ the line between them; a simulated CAN bus is the larger part of it.
 
 ## Multicast against a loop of `sendto`
 
-Frames a second that leave through one interface; nobody receives. The link packs small frames into datagrams
-of at most 1400 bytes; the loop sends a datagram for each frame and does nothing else.
+The benchmark counts frames a second that leave through one interface; nobody receives them. The link packs
+small frames into datagrams of at most 1400 bytes. The loop sends a datagram for each frame, and does no other
+work.
 
 | Frame | Link, CPU us | Loop, CPU us | Link / loop, frames a second |
 |---:|---:|---:|---:|
@@ -39,7 +40,7 @@ of at most 1400 bytes; the loop sends a datagram for each frame and does nothing
 
 ## Encoding and decoding a frame
 
-Processor time in microseconds of our part alone, in batches of 256 frames of random data.
+The table shows the processor time of our part alone, in us, for batches of 256 frames of random data.
 
 | Format | {sizes} |
 |---|{rule}

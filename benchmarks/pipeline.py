@@ -156,7 +156,7 @@ def markdown(results: list[dict[str, Any]], connect: dict[str, float], envelope:
     names = " | ".join(("Spark", "Sail", "DuckDB", "Polars"))
     sizes = [one["millions"] for one in results]
     lines = [
-        "# What the pipeline costs", "",
+        "# The cost of the pipeline", "",
         f"`python -m benchmarks.pipeline` on {machine()}; "
         f"load average at the end {os.getloadavg()[0]:.1f}. "
         f"Captures with planted faults, envelopes: {envelope}. "
@@ -194,12 +194,13 @@ def _row(one: dict[str, Any]) -> str:
 
 _WORDS: Final = (
     "`audit` is the whole command: it also explains every fault, one by one, and reads the ledgers. "
-    "`sail` is what a command takes where Sail is installed, `spark` is `--master 'local[*]'` with the class "
-    "archive of `buscoupler warm`, where there is one; `connect` is against `buscoupler pipeline serve`.",
+    "`sail` is the engine of a command if Sail is installed. `spark` is `--master 'local[*]'`, with the "
+    "class archive of `buscoupler warm` if there is one. `connect` uses the server of "
+    "`buscoupler pipeline serve`.",
     "",
-    "On one small machine DuckDB is faster, and our files are readable by it (docs/pipeline.md). "
-    "Spark is what carries on when one machine is outgrown: the same lines on a cluster, and "
-    "streams with checkpoints.",
+    "On one small machine DuckDB is faster, and it can read our files (docs/pipeline.md). "
+    "Spark is for data that outgrows one machine: the same commands run on a cluster, and "
+    "streams have checkpoints.",
 )
 
 

@@ -16,29 +16,29 @@ STUCK_MIB = 16.0  # twice the queue of one peer
 FIELDS = {"roundtrip": "p50_us", "idle": "idle_mib"}
 
 METHOD = f"""\
-- Every system runs on loopback, alone, in a fresh process for each measurement; systems take turns
-  within each repeat. Figures are medians over the repeats; a ratio is taken within one repeat, and its
-  smallest and largest stand in brackets. Nothing is pinned to a core.
-- The load generator (`benchmarks/load.c`) is one thread with one epoll: a sender that writes as fast as
-  the device reads, 64 KiB a write ("batched") or one message a write, and the receivers. It checks the
-  length of every message that comes and the content of every 64th. *Delivered* is counted over the
-  window at all good receivers together; *lost* is what was sent times the receivers, less what came,
-  over the whole run, when nothing more came for a second.
-- "Octaves" means sizes 16, 32 ... 2048 B, each carrying as many bytes as the next, shuffled: 64 B on
-  average. "Uniform" means sizes spread evenly over 16 to 2048 B, shuffled: about 1 KiB on average.
-- `nng_device` and `nn_device` are the libraries' own C functions on one raw bus socket, started from
-  Python, whose interpreter counts in their resident size. So that they are treated fairly, their queues
-  are raised from the defaults: NNG's from 16 to 8192 messages (its most), nanomsg's from 128 KiB to 4
-  MiB. Both drop what a peer does not take. A forwarder between two raw NNG sockets, which does not
-  serve peers of the same side, delivered up to 1.7 times the reflector in a trial at 64 B.
-- nats-server speaks its own text protocol, on one subject, with its own settings. It holds the sender
-  back for a peer that does not read: what it still held at the end of a run counts as lost here.
-- The byte relay (`benchmarks/relay.c`) copies chunks to all others as they come and looks at nothing:
-  the limit of one thread. With one message a write a device that gathers can pass it.
-- Processor time is user and system time of the device over the window, by message delivered (two per
+- Every system runs on loopback, alone, in a fresh process for each measurement. Systems take turns
+  within each repeat. Figures are medians over the repeats. A ratio is taken within one repeat; its
+  smallest and largest values stand in brackets. No process is pinned to a core.
+- The load generator (`benchmarks/load.c`) is one thread with one epoll. It has the receivers and a sender
+  that writes as fast as the device reads, 64 KiB a write ("batched") or one message a write. It checks the
+  length of every message that arrives, and the content of every 64th. *Delivered* is counted over the
+  window, at all good receivers together. *Lost* is the number of messages sent times the receivers, minus
+  the number that arrived; it is counted over the whole run, after nothing more arrived for a second.
+- "Octaves" means sizes 16, 32 ... 2048 B, shuffled; each size carries as many bytes as the next. The mean
+  is 64 B. "Uniform" means sizes spread evenly over 16 to 2048 B, shuffled; the mean is about 1 KiB.
+- `nng_device` and `nn_device` are the libraries' own C functions on one raw bus socket. Python starts them,
+  so its interpreter counts in their resident size. For a fair comparison their queues are larger than the
+  defaults: NNG's 8192 messages (its maximum) instead of 16, nanomsg's 4 MiB instead of 128 KiB. Both drop
+  the messages that a peer does not take. In a trial at 64 B, a forwarder between two raw NNG sockets
+  delivered up to 1.7 times the reflector, but it does not serve peers of the same side.
+- nats-server speaks its own text protocol, on one subject, with its own settings. It slows the sender
+  down for a peer that does not read. Messages that it still holds at the end of a run count as lost here.
+- The byte relay (`benchmarks/relay.c`) copies chunks to all other peers as they come, and looks at nothing.
+  It is the limit of one thread. With one message a write, a device that gathers messages can be faster.
+- Processor time is user and system time of the device over the window, for each delivered message (two per
   round trip).
 - Memory of idle peers is the growth of the device's resident size with {IDLE_PEERS} peers that have
-  shaken hands; what the kernel holds for the sockets is not in it.
+  done the handshake. It does not include the kernel's memory for the sockets.
 """
 
 
@@ -66,9 +66,9 @@ TARGETS = (
     Target("1 KiB: 2 × nats-server", "1KiB", 2, "nats"),
     Target("1 KiB: 0.85 of the byte relay", "1KiB", 0.85, "relay"),
     Target("Mixed sizes (octaves): 20 × nng_device", "mixed", 20, "nng"),
-    Target("One message a write, 64 B: nats-server", "64B-single", 1, "nats"),
-    Target("64 B, one peer stuck: 0.95 of without", "64B-stuck", 0.95, "ours", "64B"),
-    Target("1 KiB, one peer stuck: 0.95 of without", "1KiB-stuck", 0.95, "ours", "1KiB"),
+    Target("One message a write, 64 B: 1 × nats-server", "64B-single", 1, "nats"),
+    Target("64 B, one peer stuck: 0.95 of the rate without it", "64B-stuck", 0.95, "ours", "64B"),
+    Target("1 KiB, one peer stuck: 0.95 of the rate without it", "1KiB-stuck", 0.95, "ours", "1KiB"),
     Target(
         f"One peer stuck: at most {STUCK_MIB:.0f} MiB more (peak)",
         "1KiB-stuck",
@@ -179,7 +179,7 @@ def _columns(results: Results, load: Load) -> list[Column]:
         ]
         return [*cells, ("p50 ours ÷ it", ratio)]
     if load.size == "idle":
-        return [("grew by MiB", value("idle_mib")), ("resident MiB", value("rss_mib")), ("ours ÷ it", ratio)]
+        return [("growth MiB", value("idle_mib")), ("resident MiB", value("rss_mib")), ("ours ÷ it", ratio)]
     speed = [("M delivered/s", value("delivered_per_s", MILLION)), ("ours ÷ it", ratio), ("lost %", percent)]
     return [*speed, ("CPU µs/message", value("cpu_us")), ("peak MiB", value("peak_rss_mib"))]
 
@@ -224,7 +224,7 @@ def markdown(
         f"## Targets\n\n{targets(results)}",
         "![Delivered messages a second and round trip](performance.png)\n",
         f"## How it is measured\n\n{METHOD}",
-        '## Results\n\n"ours ÷ it" is our figure over that system\'s in the same repeat.\n',
+        '## Results\n\n"ours ÷ it" is our figure divided by that system\'s figure in the same repeat.\n',
     ]
     parts += [f"### {load.title}\n\n{load_table(results, load, systems)}" for load in loads]
     parts.append(

@@ -55,7 +55,7 @@ def _loads() -> Iterable[Load]:
     for name, size, words in SIZES:
         yield Load(f"{name}-single", f"{words}, one message a write, 3 receivers", size, writes="single")
     yield Load("64B-x16-single", "64 B, one message a write, 16 receivers", "64", 16, writes="single")
-    yield Load("roundtrip", "Round trip, 64 B, one under way", "roundtrip", 1)
+    yield Load("roundtrip", "Round trip, 64 B, one message in flight", "roundtrip", 1)
     yield Load("idle", f"{IDLE_PEERS} idle peers", "idle", IDLE_PEERS)
 
 

@@ -231,28 +231,28 @@ def feed_all(seconds: float) -> list[tuple[str, dict[str, float]]]:
 
 
 HEAD = """\
-# What a tap costs, and what it keeps
+# The cost of a tap, and the share that it keeps
 
 `python -m benchmarks.tap` on {machine}, {seconds:g} s a load.
-Only ratios within one run mean anything elsewhere.
+Only ratios within one run can be compared with other machines.
 
 ## The device under its full load
-One sender, three receivers: the load generator, the device and the tap's writer share the cores. Every 100 ms
-the tap is put on or taken off (its writer stands still then), and each such window is held against its
-neighbours; the loss is the median with its 95 % interval. *CPU* is what the device itself spends more on a
-message. *Recorded* is the share of what passed while the tap was on; the rest is counted, in gaps. With
-`yields: true`, the default, the writer runs in time that nobody else wants, and rests for {rest_s:g} s when
-the ring has filled while the device is busy.
+There are one sender and three receivers. The load generator, the device and the tap's writer share the cores.
+Every 100 ms the tap is switched on or off; its writer stands still while it is off. Each such window is
+compared with its neighbours. The loss is the median with its 95 % interval. *CPU* is the additional processor
+time of the device for each message. *Recorded* is the recorded share of the messages that passed while the
+tap was on; the rest is counted, in gaps. With `yields: true`, the default, the writer runs only when no other
+process needs the processor, and rests for {rest_s:g} s when the ring has filled while the device is busy.
 
 """
 FED = """
-## The tap given all that it takes
-A hub in one process, the writer in its own. Frames with 3 tokens; data is noise, which does not compress. A
-core that has nothing else to do keeps 1,000,000 / (writer's CPU in us) frames a second.
+## The tap with as much input as it takes
+A hub runs in one process, the writer in another. The frames have 3 tokens and random data, which does not
+compress. A core with no other work keeps 1,000,000 / (writer's CPU in us) frames a second.
 
 """
 LOAD_COLUMNS = (
-    "load", "M messages/s in, without", "loss, `yields: true`", "CPU", "recorded",
+    "load", "M messages/s in, without a tap", "loss, `yields: true`", "CPU", "recorded",
     "loss, `yields: false`", "CPU", "recorded",
 )  # fmt: skip
 FED_COLUMNS = (
