@@ -7,5 +7,5 @@ import pytest
 
 @pytest.fixture
 def socket_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A short path for a local socket (107 bytes is the kernel's limit)."""
+    """A short path for a local socket, because the kernel's limit is 107 bytes."""
     return tmp_path_factory.mktemp("s") / "s"

@@ -1,4 +1,4 @@
-"""Imports go one way and never in a circle, and pure modules import no I/O. Read off the syntax tree."""
+"""Tests on the syntax tree: imports go one way and never in a circle, and pure modules import no I/O."""
 
 import ast
 import re

@@ -1,4 +1,4 @@
-"""Parts of a topology that only meet over the network."""
+"""Parts of a topology that connect only over the network."""
 
 import asyncio
 

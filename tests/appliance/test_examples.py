@@ -1,4 +1,4 @@
-"""Each example topology runs as it is written, but for ports and paths, and joins all that it names."""
+"""Each example topology runs as written, except for ports and paths, and joins all that it names."""
 
 import asyncio
 import re
@@ -31,12 +31,12 @@ from topologies.loader import loads
 from topologies.model import Topology
 
 EXAMPLES = sorted((ROOT / "topologies").glob("*.yaml"))
-OWN_TEST = ("browser", "slow-line")  # they do not let everything through
+OWN_TEST = ("browser", "slow-line")  # these filter or shed frames
 RUNNABLE = [path for path in EXAMPLES if path.stem != "cold-chain"]
 
 
 def relocated(text: str, directory: Path) -> str:
-    """An example with its fixed ports and paths exchanged for free ones."""
+    """Return an example with free ports and paths in place of its fixed ones."""
     ports = {
         port: str(free_port()) for port in set(re.findall(r"(?<=127\.0\.0\.1:)\d+|(?<=port: )\d+", text))
     }
@@ -45,7 +45,7 @@ def relocated(text: str, directory: Path) -> str:
 
 
 def doors(topology: Topology, line: Path) -> dict[str, Link]:
-    """A link from outside for each address, line and CAN bus of a topology, by a name."""
+    """Return a link from outside for each address, line and CAN bus of a topology, by a name."""
     links: dict[str, Link] = {
         f"{name} {number}": make_link(listen.url, "dial")
         for name, bus in topology.buses.items()
@@ -67,7 +67,7 @@ def doors(topology: Topology, line: Path) -> dict[str, Link]:
 
 @asynccontextmanager
 async def running(topology: Topology, directory: Path) -> AsyncIterator[dict[str, Ear]]:
-    """Every gateway of a topology, and an ear outside each of its doors, joined by the time it yields."""
+    """Run every gateway of a topology, with an `Ear` outside each of its doors; yield when all are joined."""
     loop = asyncio.get_running_loop()
     async with AsyncExitStack() as stack:
         modem = NullModem(directory)
@@ -92,7 +92,7 @@ def frame(sender: str, *pattern: str) -> bytes:
 
 
 async def rendezvous(ears: dict[str, Ear], *pattern: str) -> None:
-    """Greet from every door until every other has heard it, then forget the greetings."""
+    """Greet from every door until every other one has heard it, then discard the greetings."""
 
     def met() -> bool:
         for name, ear in ears.items():

@@ -1,4 +1,4 @@
-"""Gateways that stand in for each other, as real processes: the short form of `benchmarks.takeovers`."""
+"""Redundant gateways as real processes: the short form of `benchmarks.takeovers`."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -19,7 +19,7 @@ from tests.appliance.probe.support import free_port
 from tests.helpers.peers import Ear, until
 from topologies.loader import loads
 
-LEASE_MS = 600  # a machine that runs other tests beside may well stall for longer than the usual 250
+LEASE_MS = 600  # a machine that also runs other tests can stall for longer than the default 250
 
 TWO = """\
 name: pair
@@ -56,7 +56,7 @@ async def test_takeovers_of_real_processes_lose_and_double_nothing(
 
 
 class Pair:
-    """A hub with a broker, and two gateways, in this process; an application on either bus."""
+    """A hub with a broker, and two gateways, in this process, with an application on each bus."""
 
     def __init__(self) -> None:
         self.ports = [free_port() for _ in range(3)]
@@ -90,7 +90,7 @@ class Pair:
         return part.service.table
 
     async def cross(self, number: int) -> None:
-        """A frame crosses, and once."""
+        """Send a frame across, and check that it arrives exactly once."""
         ears = self.ears
         frame = pack(PUB, Pattern("motor"), str(number).encode())
         ears[0].say(frame)
@@ -114,7 +114,7 @@ async def pair() -> AsyncIterator[Pair]:
 
 
 async def test_one_stops_the_other_goes_on_and_the_first_gets_its_place_back(pair: Pair) -> None:
-    if pair.forwards("gw-b"):  # it was quicker; the broker knew nothing of the other
+    if pair.forwards("gw-b"):  # it was quicker, and the broker did not know of the other
         pair.table.hold_down_s = 0.1
         await until(lambda: pair.forwards("gw-a"))
     pair.table.hold_down_s = 1000.0

@@ -1,4 +1,4 @@
-"""Scapy reads what we write, and builds what we read."""
+"""Scapy reads the bytes that we write, and builds bytes that we read."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Each medium of a topology becomes its link, with the settings that the file gives."""
+"""Each medium of a topology becomes its link, with the settings of the file."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Events: what changed is noticed once, logged, kept, and said on the bus; `top` shows it."""
+"""Events: a change is noticed once, logged, kept, and published on the bus; `top` shows it."""
 
 import asyncio
 import json
@@ -60,7 +60,7 @@ def causes(monitor: Monitor) -> list[tuple[str, str]]:
 
 
 def told(frame: Frame, kind: Kind) -> Event:
-    """The event in a frame, as a program on the bus would read it."""
+    """Return the event in a frame, as a program on the bus would read it."""
     return Event(kind=kind, **json.loads(frame.data))
 
 

@@ -1,4 +1,4 @@
-"""Rings: of trunks every frame arrives once; of plain links, which no file shows, the loop is cut."""
+"""Rings: on trunks every frame arrives once; on plain links, which no file shows, the loop is cut."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -17,7 +17,7 @@ from tests.helpers.peers import Ear, until
 from topologies.checker import check
 from topologies.loader import loads
 
-STORM = 4000  # copies that a storm exceeds in a blink; what a watch lets by is far below
+STORM = 4000  # copies: a storm exceeds this at once, and a watched hub lets far fewer through
 
 
 def frame(number: int) -> bytes:
@@ -25,7 +25,7 @@ def frame(number: int) -> bytes:
 
 
 def ring_of_trunks(trunks: list[int], doors: list[int]) -> str:
-    """Three gateways, each with a bus that dials the next one's trunk."""
+    """Return a topology of three gateways, each with a bus that dials the next one's trunk."""
     buses = "\n".join(
         f"  bus{n}:\n    on: gw{n}\n    listen:\n      - tcp://127.0.0.1:{doors[n]}\n"
         f"      - {{url: 'tcp://127.0.0.1:{trunks[n]}', trunk: true}}\n"
@@ -37,7 +37,7 @@ def ring_of_trunks(trunks: list[int], doors: list[int]) -> str:
 
 
 def parallel(name: str, one: int, other: int) -> str:
-    """A bridge between two buses elsewhere, by plain links: nobody sees that there are two of them."""
+    """Return a topology with a bridge between two remote buses, by plain links that hide a second bridge."""
     sides = "\n".join(f"      - url: tcp://127.0.0.1:{port}" for port in (one, other))
     head = f"name: {name}\ngateways: {{gw: {{address: 127.0.0.1}}}}\n"
     return f"{head}bridges:\n  b:\n    on: gw\n    join:\n{sides}\n"
@@ -63,7 +63,7 @@ def opened(stack: AsyncExitStack, text: str, gateway: str) -> Appliance:
 
 
 async def at_rest(ears: list[Ear]) -> None:
-    """Until nothing new is heard for a tenth of a second."""
+    """Wait until nothing new is heard for 0.1 s."""
     loop, heard, since_s = asyncio.get_running_loop(), -1, 0.0
 
     def quiet() -> bool:
@@ -113,7 +113,7 @@ async def test_bridges_in_parallel_between_plain_buses_are_no_storm(bridges: int
         await until(lambda: all(len(bus.hub.pipes) == bridges + 1 for bus in buses))
         hubs = [hub for a in appliances for hub in a.hubs() if isinstance(hub, WatchedHub)]
         hubs += [bus.hub for bus in buses if isinstance(bus.hub, WatchedHub)]
-        for number in range(1, bridges + 2):  # a loop that hides behind another shows at the next frame
+        for number in range(1, bridges + 2):  # a loop behind another one becomes visible with the next frame
             before = sum(hub.loops for hub in hubs)
             ears[number % 2].say(frame(number))
             await at_rest(ears)

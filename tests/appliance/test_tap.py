@@ -1,4 +1,4 @@
-"""Taps of a topology: what buses and bridges move, by segment, as their ledgers have it."""
+"""Taps of a topology: they record the traffic of buses and bridges by segment, equal to the ledgers."""
 
 import asyncio
 from collections import Counter
@@ -41,7 +41,7 @@ def written(directory: Path, tap: str = "[one, two, joint]", more: str = "") -> 
 
 
 async def exchanged(appliance: Appliance) -> None:
-    """One member says all there is, until the other, on the other bus, has what crosses."""
+    """Send everything from one member, until the member on the other bus has all that crosses."""
     one, two = (str(appliance.topology.buses[name].listen[0].url) for name in ("one", "two"))
     async with member(one) as (hub, _), member(two) as (_, ear):
         hubs = {part.name: part.hub for part in appliance.parts.values()}
@@ -51,7 +51,7 @@ async def exchanged(appliance: Appliance) -> None:
 
 
 async def captured(text: str) -> Counter[tuple[int, str, str, int, str]]:
-    """Messages by kind, hub, segment, direction and, of ledgers, word."""
+    """Count messages by kind, hub, segment, direction and, for ledgers, word."""
     appliance = Appliance(loads(text, "t.yaml"), "here")
     appliance.open(asyncio.get_running_loop())
     try:

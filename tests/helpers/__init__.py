@@ -1,4 +1,4 @@
-"""What tests of several packages share."""
+"""Helpers that tests of several packages share."""
 
 from pathlib import Path
 

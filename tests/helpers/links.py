@@ -1,4 +1,4 @@
-"""Links from one set of settings: the fields of the medium's record, and arguments of the link's own."""
+"""Links from one set of settings: the fields of the medium's record, and the link's own arguments."""
 
 from collections.abc import Iterable
 from typing import Any

@@ -1,4 +1,4 @@
-"""What all tests share: a pipe that listens, hand-made SP peers, and waiting for a condition."""
+"""Helpers of all tests: a pipe that listens, hand-made SP peers, and a wait for a condition."""
 
 import asyncio
 import socket
@@ -10,7 +10,7 @@ from bus.wire.sp import HANDSHAKE
 
 
 class Ear(Pipe):
-    """A pipe that keeps all it is sent."""
+    """A pipe that keeps all messages that it is sent."""
 
     def __init__(self, hub: Hub) -> None:
         self.name = "ear"
@@ -32,7 +32,7 @@ class Ear(Pipe):
 
 
 class SpPeer:
-    """An SP peer made of a plain blocking socket, so that tests decide every byte. Use it in a thread."""
+    """An SP peer on a plain blocking socket, so that tests control every byte. Use it in a thread."""
 
     def __init__(self, url: str, greet: bytes = HANDSHAKE) -> None:
         scheme, _, rest = url.partition("://")
@@ -67,7 +67,7 @@ class SpPeer:
         return self.exactly(int.from_bytes(head[-8:], "big"))
 
     def at_end(self) -> bool:
-        """Whether the other side closed: true at end of stream or reset, after what came before."""
+        """Read to the end. Return whether the other side closed: with an end of stream or a reset."""
         try:
             while self.socket.recv(65536):
                 pass
@@ -80,7 +80,7 @@ class SpPeer:
 
 
 async def until(condition: Callable[[], object], limit_s: float = 20.0) -> None:
-    """Let the loop run until `condition` holds; fails after `limit_s`, which no healthy run comes near."""
+    """Let the loop run until `condition` holds. Fail after `limit_s`, far longer than a good run needs."""
     async with asyncio.timeout(limit_s):
         while not condition():
             await asyncio.sleep(0.001)

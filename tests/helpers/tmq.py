@@ -1,4 +1,4 @@
-"""Peers of the TMQ system that behave as the 2015 reference does, made of plain sockets."""
+"""TMQ peers on plain sockets that behave as the 2015 reference does."""
 
 import socket
 import struct
@@ -8,7 +8,7 @@ Address = tuple[str, int]
 
 
 def packet(kind: int, tokens: tuple[int, ...], data: bytes = b"") -> bytes:
-    """As the reference packs it: type and count are signed."""
+    """Pack as the reference does: type and count are signed."""
     return struct.pack(f">bbH{len(tokens)}L", kind, len(tokens), len(data), *tokens) + data
 
 
@@ -17,7 +17,7 @@ def packed(address: Address) -> bytes:
 
 
 def parsed(wire: bytes) -> tuple[int, tuple[int, ...], bytes]:
-    """As the reference parses it: whatever is behind the tokens is data. It fails where that one does."""
+    """Parse as the reference does: all bytes after the tokens are data. It fails on the same input."""
     kind, count, _ = struct.unpack(">bbH", wire[:4])
     tokens = struct.unpack(f">{count}L", wire[4 : 4 + 4 * count])
     return kind, tokens, wire[4 + 4 * count :]
@@ -39,7 +39,7 @@ def say(where: Address, wire: bytes) -> None:
 
 
 class ReferenceSocket:
-    """Accepts in turn, reads 2056 bytes of each connection once, and drops the connection."""
+    """A socket that accepts one connection after another, reads 2056 bytes once, and closes it."""
 
     def __init__(self) -> None:
         self.listener = socket.socket()
@@ -68,7 +68,7 @@ class ReferenceSocket:
 
 
 class ReferenceClient(ReferenceSocket):
-    """Fails on what the reference client fails on: unknown types, patterns that it does not know."""
+    """A client that fails where the reference's fails: on unknown types and on unknown patterns."""
 
     def __init__(self, broker: Address) -> None:
         super().__init__()
@@ -99,7 +99,7 @@ class ReferenceClient(ReferenceSocket):
 
 
 class ReferenceBroker(ReferenceSocket):
-    """Exact patterns; tells a new publisher all subscribers, and publishers a new subscriber."""
+    """A broker with exact patterns. It sends new publishers all subscribers, and publishers each new one."""
 
     def __init__(self) -> None:
         super().__init__()

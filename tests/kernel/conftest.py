@@ -1,4 +1,4 @@
-"""What is in `guest/` needs the kernel drivers of the virtual machine: nobody collects it elsewhere."""
+"""Tests in `guest/` need the kernel drivers of the virtual machine, so pytest collects them only there."""
 
 import os
 

@@ -1,8 +1,8 @@
 """The files that Python needs in the virtual machine, as one archive.
 
-The guest can read this machine's files over 9p, but each look at one costs it a round trip, and an import
-takes hundreds: starting pytest so takes half a minute. One archive, unpacked into the guest's memory and
-mounted over the same paths, takes a few seconds.
+The guest can read this machine's files over 9p, but each access costs a round trip, and an import needs
+hundreds: pytest would take half a minute to start. One archive, unpacked into the guest's memory and mounted
+over the same paths, takes a few seconds.
 """
 
 import re
@@ -20,7 +20,7 @@ DISTRIBUTIONS = (
     *("pytest", "pytest-asyncio", "pytest-timeout", "python-can", "smbus2"),
     *("pycyphal2", "pynng", "msgpack", "PyYAML", "psutil"),
 )
-"""What runs in the guest, with what that requires; those not installed are left out."""
+"""Distributions that run in the guest, with their requirements; those not installed are left out."""
 _FOLDERS = (
     *(
         "appliance",
@@ -42,20 +42,20 @@ _UNUSED = re.compile(
 
 @dataclass(frozen=True)
 class Freight:
-    """`files` are absolute paths; each of `mounts` is to be mounted over its own path, in this order."""
+    """An archive: `files` are absolute paths; the guest mounts each of `mounts` over its path, in order."""
 
     files: tuple[Path, ...]
     mounts: tuple[Path, ...]
 
     def pack(self, archive: Path) -> None:
-        """Write the archive; names in it are the absolute paths without their first slash."""
+        """Write the archive. Names in it are the absolute paths without the first slash."""
         with tarfile.open(archive, "w", format=tarfile.GNU_FORMAT) as tar:
             for path in self.files:
                 tar.add(path, recursive=False)
 
 
 def python_files() -> Freight:
-    """This interpreter, its library, the packages of `DISTRIBUTIONS` and this repository."""
+    """Return this interpreter, its library, the packages of `DISTRIBUTIONS`, and this repository."""
     library = Path(sysconfig.get_path("stdlib"))
     interpreter = Path(sys.executable).resolve()
     shared = _shared_library()
@@ -102,7 +102,7 @@ def _packages() -> set[Path]:
 
 
 def _closure(names: tuple[str, ...]) -> list[Distribution]:
-    """The distributions of these names and all that they require and that is installed."""
+    """Return the distributions of these names, and of their requirements, that are installed."""
     found: dict[str, Distribution] = {}
     waiting = list(names)
     while waiting:

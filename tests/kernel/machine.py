@@ -1,7 +1,7 @@
-"""A virtual machine with Debian's kernel: real CAN and I2C drivers where this kernel has none.
+"""A virtual machine with Debian's kernel, which has real CAN and I2C drivers that this kernel lacks.
 
-`missing()` says why it cannot run here; `run(command)` boots it, runs one command in it as root and hands
-back what that printed. The guest sees the files of this machine, read-only, `share` for its results, and has:
+`missing()` returns why it cannot run here. `run(command)` boots it, runs one command in it as root, and
+returns its output. The guest can read the files of this machine, can write its results to `share`, and has:
 
 - `vcan0`, up, classic and FD; python-can's `socketcan` opens it;
 - `can0` and `can1`, down: two SJA1000 controllers (kvaser_pci) on one simulated bus;
@@ -26,7 +26,7 @@ from pathlib import Path
 from tests.kernel.freight import REPOSITORY, Freight, python_files
 
 IN_GUEST = "BUSCOUPLER_GUEST"
-"""Set in the environment of every command in the machine, and nowhere else."""
+"""The variable that is set in the environment of every command in the machine, and nowhere else."""
 STUB_TARGETS = (0x20, 0x21, 0x42)
 PROGRAMS = {
     "qemu-system-x86_64": "qemu-system-x86",
@@ -35,17 +35,17 @@ PROGRAMS = {
     "ip": "iproute2",
     "cansend": "can-utils",
 }
-"""What is needed of Debian, by program: `make test` installs it."""
+"""The Debian package of each program that is needed; `make test` installs them."""
 MODULES = {
     "virtme": "virtme-ng",
     "pycyphal2": "pycyphal2==2.0.0.dev9",
     "can": "python-can",
     "smbus2": "smbus2",
 }
-"""What is needed of Python, by module: the `dev` extra has it."""
+"""The Python package of each module that is needed; the extra `dev` has them."""
 _DRIVER = "kernel/drivers/net/can/vcan.ko"
 _DEVICES = "-object can-bus,id=bus0 -device kvaser_pci,canbus=bus0 -device kvaser_pci,canbus=bus0"
-# what udev would load for nothing, at a second each in emulation
+# modules that udev would load without need, at a second each in emulation
 _NEEDLESS = "kvm,kvm_amd,kvm_intel,ahci,sr_mod,iTCO_wdt,powernow_k8,psmouse,pcspkr,joydev,evdev"
 _PROLOGUE = """
 set -e
@@ -67,7 +67,7 @@ sync
 
 @dataclass(frozen=True)
 class Result:
-    """What a command in the machine came to; `status` is None if it never ended."""
+    """The result of a command in the machine; `status` is None if it never ended."""
 
     status: int | None
     output: str
@@ -75,7 +75,7 @@ class Result:
 
 
 def kernel() -> Path | None:
-    """The newest installed kernel whose modules have CAN drivers; Debian's `cloud` kernels lack them."""
+    """Return the newest installed kernel with CAN drivers; Debian's `cloud` kernels lack them."""
     found = [
         image
         for image in Path("/boot").glob("vmlinuz-*")
@@ -89,12 +89,12 @@ def kernel() -> Path | None:
 
 
 def _path() -> str:
-    """Where programs are looked for: `sbin` is not in everybody's path."""
+    """Return the path to search for programs: it adds `sbin`, which not every user's path has."""
     return f"{Path(sys.executable).parent}:{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
 
 
 def missing() -> str:
-    """Why the machine cannot run here, with the way out; "" if it can."""
+    """Return why the machine cannot run here, and what to do; "" if it can."""
     if sys.platform != "linux" or os.uname().machine != "x86_64":
         return "the virtual machine is made for Linux on x86-64"
     packages = [
@@ -110,19 +110,19 @@ def missing() -> str:
     return ""
 
 
-def run(command: Sequence[str], share: Path, seconds: float = 300.0, cpus: int = 1) -> Result:
-    """Boot, run `command` in the repository's root in the guest, shut down: at most `seconds` in all.
+def run(command: Sequence[str], share: Path, seconds: float = 300.0) -> Result:
+    """Boot, run `command` in the guest in the repository's root, and shut down, within `seconds` in all.
 
-    `share` is an absolute path to an empty directory that the guest may write, by the same name.
-    One processor: with two, what is sent on `can0` overruns the four frames that the emulated controller of
-    `can1` holds, because it sends in no time whatever the bitrate; with one, the interrupt comes first.
-    Raises nothing: a machine that does not boot is a result without a status.
+    `share` is an absolute path to an empty directory that the guest can write under the same name. The guest
+    has one processor: the emulated controller sends in no time at any bitrate, so with two, frames on `can0`
+    overrun the four that the controller of `can1` holds. With one, the interrupt comes first.
+    It raises nothing: a machine that does not boot is a result without a status.
     """
     freight = python_files()
     freight.pack(share / "freight.tar")
     script = share / "guest.sh"
     script.write_text(_script(command, share, freight))
-    console = _boot(script, share, seconds, cpus)
+    console = _boot(script, share, seconds)
     (share / "freight.tar").unlink()
     status = _read(share / "status").strip()
     return Result(int(status) if status else None, _read(share / "output"), console)
@@ -143,11 +143,11 @@ def _read(path: Path) -> str:
     return path.read_text(errors="replace") if path.exists() else ""
 
 
-def _boot(script: Path, share: Path, seconds: float, cpus: int) -> str:
-    """What the console said. Kills nothing but the processes that it started."""
+def _boot(script: Path, share: Path, seconds: float) -> str:
+    """Run the machine and return its console output. It kills only processes that it started."""
     with tempfile.TemporaryFile() as console:
         process = subprocess.Popen(
-            _vng(script, share, cpus),
+            _vng(script, share),
             stdin=subprocess.DEVNULL,
             stdout=console,
             stderr=subprocess.STDOUT,
@@ -166,18 +166,18 @@ def _boot(script: Path, share: Path, seconds: float, cpus: int) -> str:
 
 
 def _end(process: "subprocess.Popen[bytes]") -> None:
-    """The session is our own: nobody else is in it."""
+    """Kill the machine's processes: they have their own session, with nobody else in it."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
 
 
-def _vng(script: Path, share: Path, cpus: int) -> list[str]:
-    # plain emulation: KVM inside a virtual machine hangs on some hosts, and 2 minutes do
+def _vng(script: Path, share: Path) -> list[str]:
+    # emulation without KVM, which hangs inside a virtual machine on some hosts; 2 minutes are enough
     return [
         str(Path(sys.executable).parent / "vng"),
         *("--run", str(kernel()), "--disable-kvm", "--disable-microvm", "--force-9p"),
-        *("--user", "root", "--memory", "1G", "--cpus", str(cpus), f"--rwdir={share}"),
+        *("--user", "root", "--memory", "1G", "--cpus", "1", f"--rwdir={share}"),
         *(
             f"--qemu-opts={_DEVICES}",
             f"--append=module_blacklist={_NEEDLESS}",
@@ -189,7 +189,7 @@ def _vng(script: Path, share: Path, cpus: int) -> list[str]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run one command in the machine and print what it printed."""
+    """Run one command in the machine, print its output, and return its status."""
     if reason := missing():
         print(reason, file=sys.stderr)
         return 2

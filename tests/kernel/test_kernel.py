@@ -1,6 +1,6 @@
 """The suites of `guest/`, and conformance on the kernel's own buses, run once in the virtual machine.
 
-Each of their tests is one here.
+Each test there is one test here.
 """
 
 import ast
@@ -19,13 +19,13 @@ from tests.kernel.freight import REPOSITORY
 GUEST = Path(__file__).parent / "guest"
 CONFORMANCE = Path(__file__).parents[1] / "conformance" / "test_conformance.py"
 SUITES = [*sorted(GUEST.glob("test_*.py")), CONFORMANCE]
-ONLY = " or ".join([*(path.stem for path in SUITES[:-1]), "vcan", "stub"])  # of conformance: the kernel's own
+ONLY = " or ".join([*(path.stem for path in SUITES[:-1]), "vcan", "stub"])  # conformance: only these
 MACHINE_S = 480.0
 pytestmark = pytest.mark.timeout(MACHINE_S + 60)
 
 
 def guest_tests() -> Iterator[tuple[str, str]]:
-    """File and name of each test function for the guest: read, not imported."""
+    """Return file and name of each test function for the guest. The files are parsed, not imported."""
     for path in SUITES:
         for node in ast.parse(path.read_text()).body:
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and _runs(path, node):
@@ -39,7 +39,7 @@ def _runs(path: Path, node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
 
 @dataclass
 class Outcome:
-    """One test function of the guest, with all its parameters."""
+    """The outcome of one test function in the guest, over all its parameters."""
 
     passed: int = 0
     skipped: list[str] = field(default_factory=list)
@@ -48,14 +48,14 @@ class Outcome:
 
 @dataclass
 class Run:
-    """What the machine came to."""
+    """The result of the machine's run."""
 
     result: machine.Result
     outcomes: dict[tuple[str, str], Outcome]
 
 
 def read_report(path: Path) -> dict[tuple[str, str], Outcome]:
-    """The outcomes in a JUnit report; none if it was never written."""
+    """Return the outcomes in a JUnit report; none if it was never written."""
     outcomes: dict[tuple[str, str], Outcome] = defaultdict(Outcome)
     if not path.exists():
         return outcomes
@@ -90,4 +90,4 @@ def test_in_the_machine(run: Run, file: str, name: str) -> None:
         pytest.skip(outcome.skipped[0])
     if not outcome.passed:
         tail = run.result.output or run.result.console
-        pytest.fail(f"it did not run; the machine's last words:\n{tail[-4000:]}")
+        pytest.fail(f"this test did not run in the machine; its last output:\n{tail[-4000:]}")

@@ -1,7 +1,7 @@
-"""A member of a multicast group: says what comes in by its standard input, tells what it hears and counts.
+"""A member of a multicast group: it sends messages from standard input, and prints what it hears and counts.
 
-`python -m tests.system.member '{"group": ..., "port": ..., "interface": ...}'`. A line of input holds
-messages in hex, a batch; an empty line asks for the counters. Lines of output are JSON.
+`python -m tests.system.member '{"group": ..., "port": ..., "interface": ...}'`. A line of input holds the
+messages of a batch in hex; an empty line asks for the counters. Lines of output are JSON.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ def tell(**told: Any) -> None:
 
 
 class Teller(Pipe):
-    """A pipe that tells what it is sent."""
+    """A pipe that prints every message it is sent."""
 
     name = "teller"
 

@@ -1,6 +1,6 @@
-"""Two hosts in network namespaces, joined by two cables (veth), and programs that run on them.
+"""Two hosts in network namespaces, joined by two cables (veth), and programs on them.
 
-Needs root and `ip` of the Debian package iproute2. Names are unique; everything is deleted again.
+This needs root, and `ip` of the Debian package iproute2. Names are unique, and all is deleted afterwards.
 """
 
 import asyncio
@@ -20,12 +20,12 @@ from tests.helpers import ROOT
 
 
 def ip(*arguments: str) -> None:
-    """Run `ip`; CalledProcessError with what it says on trouble."""
+    """Run `ip`. Raises `CalledProcessError` with its error output."""
     subprocess.run(["ip", *arguments], check=True, capture_output=True, text=True)
 
 
 def why_not() -> str:
-    """Why there can be no namespaces here; empty if there can."""
+    """Return why namespaces cannot be made here; "" if they can."""
     if not shutil.which("ip"):
         return "needs `ip`: install the Debian package iproute2"
     if os.geteuid():
@@ -42,9 +42,9 @@ def why_not() -> str:
 
 
 class Network:
-    """Hosts `a` and `b`; cables 0 and 1 are the interfaces `plant` and `office` of both.
+    """Two hosts, `a` and `b`. Cables 0 and 1 are the interfaces `plant` and `office` of both.
 
-    On cable N host a has 10.91.N.1 and fd91:N::1, host b .2 and ::2.
+    On cable N, host a has 10.91.N.1 and fd91:N::1; host b has .2 and ::2.
     """
 
     CABLES = ("plant", "office")
@@ -61,7 +61,7 @@ class Network:
             self.plug(cable)
 
     def _no_waiting_for_addresses(self, name: str) -> None:
-        """IPv6 tries a second for each address whether somebody has it: not here."""
+        """Switch off the check of IPv6, a second for each address, for duplicates of it."""
         for scope in ("all", "default"):
             path = f"/proc/sys/net/ipv6/conf/{scope}/accept_dad"
             subprocess.run(["ip", "netns", "exec", name, "sh", "-c", f"echo 0 > {path}"], check=True)
@@ -74,7 +74,7 @@ class Network:
             self.link(host, cable, "up")
 
     def unplug(self, cable: str) -> None:
-        """Both ends are gone, not just down."""
+        """Remove a cable: both ends disappear, and are not only down."""
         ip("-n", self.hosts["a"], "link", "del", cable)
 
     def address(self, host: str, cable: str, action: str = "replace") -> None:
@@ -96,7 +96,7 @@ class Network:
 
 @contextmanager
 def network() -> Iterator[Network]:
-    """Both hosts, for as long as it takes."""
+    """Make both hosts, and delete them afterwards."""
     made = Network()
     try:
         made.make()
@@ -106,7 +106,7 @@ def network() -> Iterator[Network]:
 
 
 class Member:
-    """A program on a host (tests/system/member.py) that is a member of a group, seen from the test."""
+    """The test's view of a program on a host (tests/system/member.py) that is a member of a group."""
 
     def __init__(self, process: Process) -> None:
         self._process = process
@@ -115,7 +115,7 @@ class Member:
         self.stats: dict[str, Any] = {}
 
     async def listen(self) -> None:
-        """Take in what the program tells, until it ends."""
+        """Read the program's output until it ends."""
         assert self._process.stdout is not None
         while line := await self._process.stdout.readline():
             told = json.loads(line)
@@ -124,12 +124,12 @@ class Member:
                 setattr(self, key, value)
 
     def say(self, *messages: bytes) -> None:
-        """Have it send `messages` as one batch."""
+        """Make the program send `messages` as one batch."""
         assert self._process.stdin is not None
         self._process.stdin.write(" ".join(message.hex() for message in messages).encode() + b"\n")
 
     async def count(self) -> dict[str, Any]:
-        """Its link's counters now."""
+        """Return the counters of its link now."""
         assert self._process.stdin is not None
         self.stats = {}
         self._process.stdin.write(b"\n")
@@ -147,7 +147,7 @@ class Member:
 async def member(
     net: Network, host: str, group: str, interface: str, **options: Any
 ) -> AsyncIterator[Member]:
-    """A member of `group` on `host`, at `interface`; `options` are those of `MulticastLink`."""
+    """Run a member of `group` on `host`, at `interface`; `options` are those of `MulticastLink`."""
     settings = json.dumps({"group": group, "port": 9143, "interface": interface, **options})
     process = await asyncio.create_subprocess_exec(
         *("ip", "netns", "exec", net.hosts[host], sys.executable, "-m", "tests.system.member", settings),

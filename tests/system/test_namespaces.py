@@ -20,14 +20,14 @@ both_families = pytest.mark.parametrize("group", [V4, SITE])
 
 @pytest.fixture(scope="module")
 def net() -> Iterator[Network]:
-    """For tests that leave the network as they found it."""
+    """A network for tests that leave it unchanged."""
     with network() as made:
         yield made
 
 
 @pytest.fixture
 def worn(net: Network) -> Iterator[Network]:
-    """The network, whose cables are plugged in anew after the test."""
+    """The same network; its cables are made again after the test."""
     yield net
     for cable in net.CABLES:
         net.unplug(cable)
@@ -37,7 +37,7 @@ def worn(net: Network) -> Iterator[Network]:
 async def members(
     stack: AsyncExitStack, net: Network, group: str, *places: str, **options: Any
 ) -> list[Member]:
-    """A member at each place, `host/interface`, all up."""
+    """Run a member at each place, `host/interface`; yield when all are up."""
     made = []
     for place in places:
         host, _, interface = place.partition("/")
@@ -62,7 +62,7 @@ async def test_across_two_hosts_both_ways(net: Network, group: str) -> None:
 
 @every_family
 async def test_the_right_interface_and_no_other(net: Network, group: str) -> None:
-    """Host b is a member on both of its interfaces, so both of them take the group in."""
+    """Host b is a member on both its interfaces, so both receive the group."""
     async with AsyncExitStack() as stack:
         places = ("a/plant", "a/office", "b/plant", "b/office")
         a_plant, a_office, b_plant, b_office = await members(stack, net, group, *places)
@@ -117,7 +117,7 @@ async def test_an_interface_taken_down_and_brought_back(worn: Network, group: st
         await a.waiting("plant is down")
         await b.waiting("plant has no carrier")
         worn.link("a", "plant", "up")
-        worn.address("a", "plant")  # an interface that goes down loses its IPv6 addresses
+        worn.address("a", "plant")  # an interface loses its IPv6 addresses when it goes down
         await a.up()
         await b.up()
         a.say(FRAME)
@@ -166,7 +166,7 @@ async def test_no_datagram_is_larger_than_the_interface_takes(worn: Network) -> 
         for host in "ab":
             worn.link(host, "plant", "mtu", "300")
         before, after = 0, 1
-        while after - before != 1000 + 4 * 18:  # the news of it travels on a road of its own
+        while after - before != 1000 + 4 * 18:  # the notification of it arrives by another way
             before = (await a.count())["sent_bytes"]
             a.say(frame(1000))
             after = (await a.count())["sent_bytes"]
@@ -174,7 +174,7 @@ async def test_no_datagram_is_larger_than_the_interface_takes(worn: Network) -> 
 
 
 def throttle(net: Network, rate: str) -> None:
-    """Host a's `plant` sends no faster than `rate` and queues 6 KB."""
+    """Limit the interface `plant` of host a to `rate`, with a queue of 6 KB."""
     limits = ("tbf", "rate", rate, "burst", "3000", "limit", "6000")
     try:
         net.run("a", "tc", "qdisc", "replace", "dev", "plant", "root", *limits)
@@ -184,8 +184,8 @@ def throttle(net: Network, rate: str) -> None:
 
 @both_families
 async def test_a_slow_interface_loses_nothing_and_doubles_nothing(worn: Network, group: str) -> None:
-    """Its queue overflows (ENOBUFS), which Linux hides from those who do not ask. This host has heard
-    the datagram by then, so it must not hear it when it is sent again.
+    """The queue overflows (ENOBUFS), which Linux reports only to those who ask. This host has already heard
+    the datagram, so it must not hear the retransmission.
     """
     throttle(worn, "16mbit")
     messages = [frame(1000, seed) for seed in range(300)]

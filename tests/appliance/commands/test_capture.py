@@ -28,7 +28,7 @@ async def bus() -> AsyncIterator[str]:
 
 
 async def run(*words: str) -> tuple[int, str]:
-    """Exit status and what it said."""
+    """Run the command. Return its exit status and its error output."""
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "buscoupler", "capture", *words, stderr=asyncio.subprocess.PIPE
     )

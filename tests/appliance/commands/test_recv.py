@@ -22,12 +22,11 @@ Out = pytest.CaptureFixture[str]
 FRIDGE = Pattern("fridge", "temp")
 READING = pack(PUB, FRIDGE, b"21.5")
 
-needs_nanocat = pytest.mark.skipif(not shutil.which("nanocat"), reason="Debian package nanomsg-utils")
 needs_nngcat = pytest.mark.skipif(not shutil.which("nngcat"), reason="Debian package nng-utils")
 
 
 async def heard_by(words: list[str], *messages: bytes) -> int:
-    """The status of `recv` on a bus where these messages pass, in one batch."""
+    """Return the exit status of `recv` on a bus that carries these messages in one batch."""
     async with device() as (ear, url):
         hearing = asyncio.create_task(command("recv", url, *words))
         await until(lambda: len(pipes_of(ear)) == 2 or hearing.done())

@@ -34,7 +34,7 @@ bridges:
 
 @asynccontextmanager
 async def process(*words: str) -> AsyncIterator[asyncio.subprocess.Process]:
-    """A running command that has said its first line."""
+    """Start a command, and wait for its first line of output."""
     started = await asyncio.create_subprocess_exec(
         *COMMAND, *words, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
     )
@@ -117,7 +117,7 @@ async def test_sighup_changes_only_what_differs(two: tuple[Path, list[str]]) -> 
         async with ear_on(new_url) as moved:
             await hears(moved, stays)
             await hears(stays, moved)
-        assert len(stays.hub.pipes) == 2  # its own connection was never touched
+        assert len(stays.hub.pipes) == 2  # its connection was never closed
         file.write_text("name: [")
         program.send_signal(signal.SIGHUP)
         assert program.stderr is not None

@@ -1,4 +1,4 @@
-"""The commands that speak and hear, run on the test's own loop; and free addresses for them."""
+"""Helpers that run `send`, `recv` and `traffic` on the test's own loop, and find free addresses for them."""
 
 import argparse
 import asyncio
@@ -25,13 +25,13 @@ def parsed(*words: str) -> argparse.Namespace:
 
 
 async def command(*words: str) -> int:
-    """The exit status of a command that runs on this loop, beside whatever else the test runs."""
+    """Run a command on this loop, beside the test's other tasks. Return its exit status."""
     work: Any = getattr(import_module(f"appliance.commands.{words[0]}"), words[0])
     return int(await work(parsed(*words)))
 
 
 async def while_repeating(speak: Any, waiting: Awaitable[int]) -> int:
-    """Nobody says when a listener has joined a bus that remembers nothing: speak until it has heard."""
+    """Repeat a message until the listener has heard it: a bus does not report when a listener has joined."""
     task = asyncio.ensure_future(waiting)
     while not task.done():
         speak()
@@ -41,7 +41,7 @@ async def while_repeating(speak: Any, waiting: Awaitable[int]) -> int:
 
 @asynccontextmanager
 async def device() -> AsyncIterator[tuple[Ear, str]]:
-    """A raw device on an address of its own, with an ear on its hub."""
+    """Open a raw device on a free address, with an `Ear` on its hub."""
     raw = RawDevice(["tcp://127.0.0.1:0"])
     raw.open(asyncio.get_running_loop())
     try:
@@ -52,7 +52,7 @@ async def device() -> AsyncIterator[tuple[Ear, str]]:
 
 @asynccontextmanager
 async def opened(link: Link) -> AsyncIterator[tuple[Hub, Ear]]:
-    """A link with an ear at its end."""
+    """Open a link with an `Ear` at its end."""
     hub = Hub("far")
     ear = Ear(hub)
     link.open(hub, asyncio.get_running_loop())
@@ -77,7 +77,7 @@ def can_word(port: int, node: int, more: str = "") -> str:
 
 
 class UartEar:
-    """The far end of a serial line: takes all that comes and puts messages together."""
+    """The far end of a serial line: it reads all bytes and decodes the messages."""
 
     def __init__(self, line: PtyPair) -> None:
         self.messages: list[bytes] = []
@@ -88,7 +88,7 @@ class UartEar:
         self.messages += self._decoder.feed(self._line.read())
 
     async def beside(self, work: Coroutine[Any, Any, int], count: int) -> int:
-        """Listen while `work` runs, and then until so many messages have come out of the line."""
+        """Listen while `work` runs, and then until so many messages have arrived."""
         loop = asyncio.get_running_loop()
         loop.add_reader(self._line.master, self._read)
         try:

@@ -1,7 +1,6 @@
-"""The words that name endpoints, and wrong use of the commands that take them."""
+"""Words that name endpoints, and wrong use of the commands that take them."""
 
 import re
-import shutil
 from typing import Any
 
 import pytest
@@ -13,15 +12,8 @@ from bridges.media.tcp.medium import Tcp
 from bridges.media.uart.medium import Uart
 from bridges.media.uart.options import Rs485
 from bus.errors import LinkError
-from bus.wire.frame import PUB, pack
-from bus.wire.pattern import Pattern
 
 Out = pytest.CaptureFixture[str]
-FRIDGE = Pattern("fridge", "temp")
-READING = pack(PUB, FRIDGE, b"21.5")
-
-needs_nanocat = pytest.mark.skipif(not shutil.which("nanocat"), reason="Debian package nanomsg-utils")
-needs_nngcat = pytest.mark.skipif(not shutil.which("nngcat"), reason="Debian package nng-utils")
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Which messages a replay sends together, and when."""
+"""The batches and times of a replay."""
 
 from appliance.probe.replay import together
 from tests.capture.capture_support import FRAMES, STAMPED, row

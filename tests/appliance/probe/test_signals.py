@@ -1,7 +1,6 @@
-"""`send` and `recv` as processes: signals, and readers that go."""
+"""`send` and `recv` as processes: signals, and readers that close the pipe."""
 
 import re
-import shutil
 import signal
 import subprocess
 from collections.abc import Callable
@@ -16,12 +15,8 @@ from bus.wire.pattern import Pattern
 from tests.appliance.probe.support import BUSCOUPLER, parsed
 from tests.helpers.peers import SpPeer
 
-Out = pytest.CaptureFixture[str]
 FRIDGE = Pattern("fridge", "temp")
 READING = pack(PUB, FRIDGE, b"21.5")
-
-needs_nanocat = pytest.mark.skipif(not shutil.which("nanocat"), reason="Debian package nanomsg-utils")
-needs_nngcat = pytest.mark.skipif(not shutil.which("nngcat"), reason="Debian package nng-utils")
 
 
 Process = subprocess.Popen[str]

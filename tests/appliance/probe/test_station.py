@@ -1,7 +1,6 @@
-"""The end of a link, where a command speaks and hears."""
+"""The end of a link, where a command sends and receives."""
 
 import asyncio
-import shutil
 from pathlib import Path
 
 import pytest
@@ -17,9 +16,6 @@ from tests.helpers.peers import SpPeer, until
 Out = pytest.CaptureFixture[str]
 FRIDGE = Pattern("fridge", "temp")
 READING = pack(PUB, FRIDGE, b"21.5")
-
-needs_nanocat = pytest.mark.skipif(not shutil.which("nanocat"), reason="Debian package nanomsg-utils")
-needs_nngcat = pytest.mark.skipif(not shutil.which("nngcat"), reason="Debian package nng-utils")
 
 
 class Deaf(Pipe):

@@ -61,7 +61,7 @@ def test_random_is_seeded_and_put_back() -> None:
 
 
 async def chatter(seed: int) -> tuple[list[Event], list[bytes], list[bytes]]:
-    """A bad quarter of an hour: noise, and each end pulled out in turn."""
+    """Send for 15 minutes over a noisy line, and unplug each end in turn."""
     line = SerialLine(
         9600, seed=seed, faults=Faults(loss=1e-3, corruption=1e-3, duplication=1e-3, jitter_s=0.02)
     )

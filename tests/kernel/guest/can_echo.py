@@ -1,4 +1,4 @@
-"""A program of its own that says on a CAN bus, through a link, all that it hears: CHANNEL NODE [fd]."""
+"""A program that echoes all messages on a CAN bus, through a link. Its arguments: CHANNEL NODE [fd]."""
 
 import asyncio
 import sys
@@ -10,7 +10,7 @@ from tests.kernel.guest.support import PATIENCE_S, can_link
 
 
 class Echo(Pipe):
-    """A pipe that hands back what it is sent."""
+    """A pipe that sends every message back."""
 
     def __init__(self, hub: Hub) -> None:
         self.name, self.stats, self._hub = "echo", Stats(), hub

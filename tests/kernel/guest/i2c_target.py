@@ -1,7 +1,7 @@
-"""A program that stands for a microcontroller: the mailbox in the memory of an emulated chip.
+"""A program in place of a microcontroller: it echoes through the mailbox in the memory of an emulated chip.
 
-BUS ADDRESS [bytes]. It says again all that it hears. The chip is memory alone (i2c-stub, or QEMU's EEPROM),
-so this program reads and writes it through the same adapter; `bytes`: one byte at a time.
+Its arguments: BUS ADDRESS [bytes]. The chip is only memory (i2c-stub, or QEMU's EEPROM), so this program
+reads and writes it through the same adapter; with `bytes`, one byte at a time.
 """
 
 import contextlib
@@ -12,17 +12,17 @@ from bridges.media.i2c.adapter import Adapter
 from bridges.media.i2c.mailbox import Target
 from tests.kernel.guest.support import open_blocks, open_bytes
 
-_CTL = 0x1F  # what the controller writes last
+_CTL = 0x1F  # the register that the controller writes last
 
 
 class Chip:
-    """The memory at `address`, and the target's end of the mailbox in it."""
+    """The memory at `address`, with the target's end of the mailbox."""
 
     def __init__(self, address: int) -> None:
         self.target, self._address, self._ctl = Target(), address, -1
 
     def serve(self, adapter: Adapter) -> None:
-        """One look at the memory, and what follows. A new ctl means that all before it is written."""
+        """Read the memory once and react. A new control byte means that the bytes before it are complete."""
         ctl = adapter.read_i2c_block_data(self._address, _CTL, 1)
         if ctl[0] != self._ctl:
             self._ctl = ctl[0]
@@ -38,7 +38,7 @@ class Chip:
 
 
 def main(number: int, address: int, by_bytes: bool) -> None:
-    """Serve until killed; an adapter that goes away is opened again: a chip keeps its memory."""
+    """Serve until killed. Open an adapter again that was removed: a chip keeps its memory."""
     chip, announced = Chip(address), False
     while True:
         with contextlib.suppress(OSError):
@@ -47,7 +47,7 @@ def main(number: int, address: int, by_bytes: bool) -> None:
                 if not announced:
                     announced = True
                     print("ready", flush=True)
-                while adapter.present():  # the kernel waits until nobody has a lost adapter open
+                while adapter.present():  # the kernel waits until a removed adapter is closed by all
                     chip.serve(adapter)
                     time.sleep(0.001)
         time.sleep(0.05)

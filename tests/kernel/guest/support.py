@@ -1,4 +1,4 @@
-"""Interfaces, foreign programs and second processes of the tests that run in the virtual machine."""
+"""Interfaces, foreign programs and second processes for the tests in the virtual machine."""
 
 import asyncio
 import subprocess
@@ -18,16 +18,16 @@ from bus.hub import Hub
 from tests.bridges.support import until
 
 PATIENCE_S = 40.0
-"""The machine is emulated: everything takes ten times as long."""
+"""Ten times the usual limit, because the machine is emulated."""
 
 
 def ip(*words: str) -> None:
-    """One command of iproute2; fails the test if it fails."""
+    """Run one command of iproute2. Fail the test if it fails."""
     subprocess.run(["ip", *words], check=True, timeout=PATIENCE_S)
 
 
 def attach_pair(queue_frames: int = 10, restart_ms: int = 100) -> None:
-    """Both SJA1000 controllers up, at 500 kbit/s; `queue_frames` wait in the kernel at most."""
+    """Set up both SJA1000 controllers at 500 kbit/s, with at most `queue_frames` waiting in the kernel."""
     for name in ("can0", "can1"):
         ip("link", "set", name, "down")
         ip("link", "set", name, "type", "can", "bitrate", "500000", "restart-ms", str(restart_ms))
@@ -37,7 +37,7 @@ def attach_pair(queue_frames: int = 10, restart_ms: int = 100) -> None:
 
 @contextmanager
 def can_link(hub: Hub, channel: str, node: int, **options: Any) -> Iterator[CanLink]:
-    """A link on SocketCAN that retries soon and lets emulated machines take their time."""
+    """Return a link on SocketCAN that retries soon, with limits for a slow emulated machine."""
     options = {"queue_bytes": 1 << 20, "age_ms": 60_000, "retry_min_s": 0.01, "retry_max_s": 0.1} | options
     fields, rest = divide(Can, options)
     link = CanLink(Can(channel=channel, node=node, **fields), **rest)
@@ -50,7 +50,7 @@ def can_link(hub: Hub, channel: str, node: int, **options: Any) -> Iterator[CanL
 
 @asynccontextmanager
 async def program(*command: str, **options: Any) -> AsyncIterator[Process]:
-    """A process that ends with the block."""
+    """Run a process, and end it with the block."""
     process = await asyncio.create_subprocess_exec(
         *command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, **options
     )
@@ -64,7 +64,7 @@ async def program(*command: str, **options: Any) -> AsyncIterator[Process]:
 
 @asynccontextmanager
 async def python(module: str, *arguments: str) -> AsyncIterator[Process]:
-    """`tests.kernel.guest.MODULE` in a process of its own, once it has said that it is ready."""
+    """Run `tests.kernel.guest.MODULE` in a process; yield once it says that it is ready."""
     async with program(sys.executable, "-m", f"tests.kernel.guest.{module}", *arguments) as process:
         assert process.stdout is not None
         assert await process.stdout.readline() == b"ready\n"
@@ -78,20 +78,20 @@ def open_blocks(number: int) -> KernelAdapter:
 
 
 def open_bytes(number: int) -> KernelAdapter:
-    """As for an adapter that knows no blocks: the emulated i801 spoils the last byte of those it reads."""
+    """Open an adapter without block transfers: the emulated i801 damages the last byte of blocks it reads."""
     from smbus2 import SMBus
 
     return ByteAdapter(SMBus(number), number)
 
 
 def listeners(channel: str) -> int:
-    """How many sockets hear all of `channel`."""
+    """Return the number of sockets that hear all frames of `channel`."""
     return Path("/proc/net/can/rcvlist_all").read_text().count(f" {channel} ")
 
 
 @asynccontextmanager
 async def candump(channel: str) -> AsyncIterator[asyncio.StreamReader]:
-    """candump in its log format, once it listens."""
+    """Run candump in its log format; yield once it listens."""
     before = listeners(channel)
     async with program("candump", "-L", channel) as process:
         await until(lambda: listeners(channel) > before, PATIENCE_S)
@@ -100,10 +100,10 @@ async def candump(channel: str) -> AsyncIterator[asyncio.StreamReader]:
 
 
 async def dumped(lines: asyncio.StreamReader) -> tuple[int, bytes]:
-    """Identifier and data of the next frame that candump saw."""
+    """Return identifier and data of the next frame that candump saw."""
     words = (await asyncio.wait_for(lines.readline(), PATIENCE_S)).decode().split()
     identifier, _, data = words[2].partition("#")
-    if data.startswith("#"):  # FD: one digit of flags
+    if data.startswith("#"):  # FD frames have one digit of flags
         data = data[2:]
     return int(identifier, 16), bytes.fromhex(data)
 

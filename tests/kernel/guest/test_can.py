@@ -1,4 +1,4 @@
-"""The CAN link on vcan: kernel filters, can-utils and the open standard's own decoder beside it."""
+"""The CAN link on vcan, with kernel filters, can-utils, and the open standard's own decoder."""
 
 import socket
 import struct
@@ -16,7 +16,7 @@ from tests.kernel.guest.support import PATIENCE_S, can_link, candump, cansend, d
 BOTH = pytest.mark.parametrize("fd", [False, True], ids=["classic", "fd"])
 CHANNEL = "vcan0"
 SUBJECT = 0x1234
-# wire spec section 8: node 5, transfer-id 3
+# section 8 of the wire format: node 5, transfer-id 3
 CLASSIC = ("e108f011a1b2c3a3", "d400000007020203", "0005112233445523", "66778868656c6c03", "6fb5ce63")
 FD = "e108f011a1b2c3d40000000702020005112233445566778868656c6c6f0000e3"
 
@@ -108,14 +108,14 @@ async def test_the_kernel_keeps_foreign_frames_away() -> None:
     ],
 )
 async def test_error_frames_of_the_kernel_are_states(frame_: str, state: str) -> None:
-    """linux/can/error.h: what a driver reports of its controller; anybody may say it on vcan."""
+    """Error frames (linux/can/error.h) report a controller's state; on vcan any program may send them."""
     hub = Hub()
     heard = recorder(hub)
     with can_link(hub, CHANNEL, 1) as link:
         await until(lambda: link.condition == "error-active", PATIENCE_S)
         await cansend(CHANNEL, frame_)
         await until(lambda: link.bus.entered.get(state) == 1, PATIENCE_S)
-        await cansend(CHANNEL, "20000100#0000000000000000")  # the controller was restarted
+        await cansend(CHANNEL, "20000100#0000000000000000")  # error class "controller restarted"
         await until(lambda: link.condition == "error-active", PATIENCE_S)
         say(hub, heard, MESSAGE)
         await until(lambda: link.stats.sent == 1, PATIENCE_S)
@@ -129,7 +129,7 @@ async def test_what_the_kernel_drops_for_want_of_room_is_counted() -> None:
     with can_link(hub, CHANNEL, 1) as link, raw_socket() as flood:
         await until(lambda: link.state == "up", PATIENCE_S)
         orphan = raw_frame(can_id(SUBJECT, 8) | socket.CAN_EFF_FLAG, bytes(7) + b"\0")
-        for _ in range(8000):  # at once: the loop does not read meanwhile
+        for _ in range(8000):  # in one burst, during which the loop does not read
             flood.send(orphan)
         await until(lambda: link.stats.rejected.get("orphan", 0) > 0, PATIENCE_S)
         for data in segment(MESSAGE, 7):
@@ -156,7 +156,7 @@ async def test_what_cansend_sends_arrives(frames: list[str]) -> None:
 
 
 class Standard:
-    """The open standard's own decoder, fed with frames; pycyphal2."""
+    """The open standard's own decoder (pycyphal2), fed with frames."""
 
     def __init__(self, fd: bool) -> None:
         self.payloads: list[tuple[int, bytes]] = []
@@ -194,7 +194,7 @@ async def test_candump_sees_the_codecs_frames_and_the_standards_decoder_reads_th
     for identifier, data in seen:
         standard.feed(identifier, data)
     assert [source for source, _ in standard.payloads] == [7] * len(messages)
-    # the standard leaves padding to the reader
+    # the standard leaves the padding in
     for (_, payload), message in zip(standard.payloads, messages, strict=True):
         assert payload[: len(message)] == message
         assert not any(payload[len(message) :])

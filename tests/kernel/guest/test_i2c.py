@@ -1,4 +1,4 @@
-"""The I2C link on i2c-dev: i2c-stub by blocks, and a PCI controller (i2c-i801) with an EEPROM by bytes."""
+"""The I2C link on i2c-dev: i2c-stub with blocks, and a PCI controller (i2c-i801) and EEPROM with bytes."""
 
 import subprocess
 from asyncio import get_running_loop
@@ -26,11 +26,11 @@ EACH = pytest.mark.parametrize("name", [STUB, PCI], ids=["stub", "i801"])
 
 
 def number(name: str) -> int:
-    """N of /dev/i2c-N; the adapter is known by its driver's words."""
+    """Return N of /dev/i2c-N for the adapter that its driver names so."""
     for adapter in ADAPTERS.iterdir():
         if (adapter / "name").read_text().startswith(name):
             return int(adapter.name.removeprefix("i2c-"))
-    pytest.fail(f"no adapter called {name!r}")
+    pytest.fail(f"there is no I2C adapter named {name!r}")
 
 
 def is_pci(bus: int) -> bool:
@@ -90,7 +90,7 @@ async def test_an_adapter_taken_away_and_brought_back() -> None:
     async with python("i2c_target", str(bus), str(address), "bytes"):
         with i2c_link(hub, bus, address) as link:
             await until(lambda: link.targets[address].state == "up", PATIENCE_S)
-            # the kernel waits until all have let go of it: not on this thread, then
+            # in a thread, because the kernel waits until all have closed the adapter
             await get_running_loop().run_in_executor(None, bind, "unbind", device)
             await until(lambda: link.state == "waiting", PATIENCE_S)
             say(hub, heard, MESSAGE)
@@ -108,7 +108,7 @@ def run(*command: str) -> None:
 
 
 async def test_a_module_taken_out_and_loaded_again() -> None:
-    """While it is out, the link waits; i2c-dev lets no module go that is in use."""
+    """The link waits while the module is removed, and closes first: i2c-dev keeps a module that is in use."""
     hub, bus, address = Hub(), number(STUB), TARGET[STUB]
     heard = recorder(hub)
     run("rmmod", "i2c-stub")

@@ -1,4 +1,4 @@
-"""The CAN link on a controller's driver: two SJA1000 on one simulated bus, can0 and can1 (kvaser_pci)."""
+"""The CAN link on a real driver (kvaser_pci): two SJA1000 on one simulated bus, can0 and can1."""
 
 import errno
 import socket
@@ -24,10 +24,10 @@ def pair() -> Iterator[None]:
 
 @pytest.fixture
 def narrow() -> Iterator[None]:
-    """can0 as a slow bus with a short queue: the emulated controller by itself sends in no time.
+    """Make can0 a slow bus with a short queue, because the emulated controller sends in no time.
 
-    At 128 kbit/s of 16-byte frames with 4 frames of room: what does not fit gets ENOBUFS, as it does
-    from the ten frames that a driver's queue holds by default.
+    It sends 128 kbit/s of 16-byte frames and queues 4 frames. Frames that do not fit get ENOBUFS, as with the
+    default queue of ten frames.
     """
     words = "qdisc replace dev can0 root tbf rate 128kbit burst 64 limit 64 mtu 72"
     run_tc(words)
@@ -55,7 +55,7 @@ async def test_every_size_crosses_to_another_process_and_back() -> None:
 
 
 def fill(channel: str) -> int:
-    """The errno that a burst from a plain socket meets; 0 if none."""
+    """Send a burst from a plain socket. Return the errno that ends it, or 0."""
     packed = struct.pack("=IB3x8s", can_id(0x42, 99) | socket.CAN_EFF_FLAG, 8, bytes(8))
     with socket.socket(socket.AF_CAN, socket.SOCK_RAW, socket.CAN_RAW) as raw:
         raw.bind((channel,))
@@ -69,7 +69,7 @@ def fill(channel: str) -> int:
 
 @pytest.mark.usefixtures("narrow")
 async def test_a_full_transmit_queue_loses_nothing() -> None:
-    assert fill("can0") == errno.ENOBUFS  # else this test tests nothing
+    assert fill("can0") == errno.ENOBUFS  # otherwise this test shows nothing
     near, far = Hub(), Hub()
     theirs = recorder(far)
     with can_link(near, "can0", 1, in_flight=512) as a, can_link(far, "can1", 2) as b:
@@ -98,7 +98,7 @@ async def test_an_interface_taken_down_in_traffic_is_a_state_and_old_messages_do
         await until(lambda: a.state == "waiting", PATIENCE_S)
         assert a.stats.balance() == 0
         assert a.fault
-        say(near, None, MESSAGE)  # nobody is there to take it
+        say(near, None, MESSAGE)  # nobody is there to acknowledge it
         arrived = len(theirs.messages)
         ip("link", "set", "can0", "up")
         await until(lambda: a.state == "up", PATIENCE_S)
