@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 from bridges.media import MEDIA
 from bridges.media.medium import Medium
-from bus.leases.wire import HEARTBEATS, LEASE_MS
+from bus.leases.wire import HEARTBEATS, LEASE_MS, LEASE_MS_MAX
 from bus.schema import (
     BusName,
     Bytes,
@@ -95,7 +95,7 @@ class BrokerSpec(Node):
     on: GatewayName = field(metadata=doc("the gateway that runs it"))
     listen: Annotated[tuple[Listen, ...], Length(1, 64), Single()] = field(metadata=doc("its addresses"))
     heartbeat_ms: Milliseconds = field(default=1000, metadata=doc("a peer silent for three of these is gone"))
-    lease_ms: Milliseconds = field(
+    lease_ms: Annotated[int, Range(1, LEASE_MS_MAX)] = field(
         default=LEASE_MS,
         metadata=doc(
             f"how long a bridge may forward on one lease; it renews it {HEARTBEATS:g} times in that"

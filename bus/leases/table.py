@@ -171,7 +171,7 @@ class _Group:
             holder=0 if holder is None else holder.claim.id,
             order=0 if holder is None else holder.claim.order,
             epoch=self.epoch,
-            lease_ms=min(0xFFFF, int(1000 * candidate.lease_s)),
+            lease_ms=int(1000 * candidate.lease_s),
             number=candidate.claim.number,
             name="" if holder is None else holder.claim.name,
         )

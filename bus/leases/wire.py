@@ -1,5 +1,6 @@
 """Claims and grants, by which candidates and brokers agree who forwards (docs/wire/lease.md). Pure."""
 
+from collections.abc import Iterator
 from struct import Struct
 from struct import error as StructError
 from typing import NamedTuple
@@ -10,25 +11,22 @@ from bus.wire.frame import BRIDGE, BROKER, pack, unpack
 CLAIM_TYPE, GRANT_TYPE = BRIDGE | BROKER, BRIDGE
 VERSION = 1
 NAME_BYTES_MAX = 255
-READY, HOLDING, RESIGN = 0x01, 0x02, 0x04
-GRANTED, PLEASE_RESIGN, ACTING, ALONE = 0x01, 0x02, 0x04, 0x08
-LEASE_MS = 250  # by default, and at least:
-LEASE_MS_MIN = 10
+LEASE_MS = 250
+LEASE_MS_MIN, LEASE_MS_MAX = 10, 0xFFFF
 HEARTBEATS = 2.5  # in a lease, so that a frozen holder is replaced within three
-_CLAIM = Struct(">BBHIIHH")
-_GRANT = Struct(">BBHIIHH")
+_NUMBERS = Struct(">BBHIIHH")  # version, flags, order, id, epoch, ms, number
 
 Tokens = tuple[int, ...]
 
 
 def heartbeat_ms_of(lease_ms: int) -> int:
     """Return the time between two claims, in ms, that renews a lease of `lease_ms` in time."""
-    return int(max(LEASE_MS_MIN, lease_ms) / HEARTBEATS)
+    return int(min(max(LEASE_MS_MIN, lease_ms), LEASE_MS_MAX) / HEARTBEATS)
 
 
 def lease_s_of(heartbeat_ms: int) -> float:
     """Return the lease, in seconds, of a candidate that sends a claim every `heartbeat_ms`."""
-    return max(LEASE_MS_MIN, HEARTBEATS * heartbeat_ms) / 1000
+    return min(max(LEASE_MS_MIN, HEARTBEATS * heartbeat_ms), LEASE_MS_MAX) / 1000
 
 
 class Claim(NamedTuple):
@@ -74,55 +72,64 @@ class Grant(NamedTuple):
 
 def pack_claim(claim: Claim) -> bytes:
     """Pack a claim as a frame. Raises `FrameError` for a pattern or number that does not fit."""
-    flags = READY * claim.ready | HOLDING * claim.holding | RESIGN * claim.resign
-    fields = flags, claim.order, claim.id, claim.epoch, claim.heartbeat_ms, claim.number
-    head = _CLAIM.pack(VERSION, *fields)
-    return pack(CLAIM_TYPE, claim.tokens, head + _names(claim.bridge, claim.name))
+    flags = _flags(claim.ready, claim.holding, claim.resign)
+    numbers = flags, claim.order, claim.id, claim.epoch, claim.heartbeat_ms, claim.number
+    return _pack(CLAIM_TYPE, claim.tokens, numbers, claim.bridge, claim.name)
 
 
 def pack_grant(grant: Grant) -> bytes:
     """Pack a grant as a frame. Raises `FrameError` for a pattern or number that does not fit."""
-    flags = GRANTED * grant.granted | PLEASE_RESIGN * grant.please_resign
-    flags |= ACTING * grant.acting | ALONE * grant.alone
-    fields = flags, grant.order, grant.holder, grant.epoch, grant.lease_ms, grant.number
-    head = _GRANT.pack(VERSION, *fields)
-    return pack(GRANT_TYPE, grant.tokens, head + _names(grant.bridge, grant.name))
+    flags = _flags(grant.granted, grant.please_resign, grant.acting, grant.alone)
+    numbers = flags, grant.order, grant.holder, grant.epoch, grant.lease_ms, grant.number
+    return _pack(GRANT_TYPE, grant.tokens, numbers, grant.bridge, grant.name)
 
 
 def unpack_claim(frame: bytes) -> Claim | None:
     """Return the claim in a frame, or None if it holds none."""
-    found = _parts(frame, CLAIM_TYPE, _CLAIM)
+    found = _unpack(CLAIM_TYPE, frame)
     if found is None:
         return None
     tokens, (flags, order, id, epoch, heartbeat_ms, number), bridge, name = found
     if not id or not heartbeat_ms:
         return None
-    bits = bool(flags & READY), bool(flags & HOLDING), bool(flags & RESIGN)
-    return Claim(tokens, bridge, id, order, epoch, heartbeat_ms, number, *bits, name)
+    ready, holding, resign = _bits(flags, 3)
+    return Claim(tokens, bridge, id, order, epoch, heartbeat_ms, number, ready, holding, resign, name)
 
 
 def unpack_grant(frame: bytes) -> Grant | None:
     """Return the grant in a frame, or None if it holds none."""
-    found = _parts(frame, GRANT_TYPE, _GRANT)
+    found = _unpack(GRANT_TYPE, frame)
     if found is None:
         return None
     tokens, (flags, order, holder, epoch, lease_ms, number), bridge, name = found
-    granted, please, acting, alone = (bool(flags & bit) for bit in (GRANTED, PLEASE_RESIGN, ACTING, ALONE))
+    granted, please, acting, alone = _bits(flags, 4)
     numbers = holder, order, epoch, lease_ms, number
     return Grant(tokens, bridge, granted, please, acting, alone, *numbers, name)
 
 
-def _names(bridge: str, name: str) -> bytes:
-    first, second = (text.encode()[:NAME_BYTES_MAX] for text in (bridge, name))
-    return bytes((len(first),)) + first + second
+def _flags(*bits: bool) -> int:
+    return sum(bit << place for place, bit in enumerate(bits))
 
 
-def _parts(frame: bytes, kind: int, layout: Struct) -> tuple[Tokens, tuple[int, ...], str, str] | None:
+def _bits(flags: int, count: int) -> Iterator[bool]:
+    return (bool(flags >> place & 1) for place in range(count))
+
+
+def _pack(kind: int, tokens: Tokens, numbers: tuple[int, ...], *names: str) -> bytes:
+    bridge, name = (text.encode()[:NAME_BYTES_MAX] for text in names)
+    try:
+        head = _NUMBERS.pack(VERSION, *numbers)
+    except StructError as error:
+        raise FrameError(f"{numbers}: {error}") from error
+    return pack(kind, tokens, head + bytes((len(bridge),)) + bridge + name)
+
+
+def _unpack(kind: int, frame: bytes) -> tuple[Tokens, tuple[int, ...], str, str] | None:
     """Return the tokens, the numbers behind the version, and both names; None for another type or version."""
     try:
         type, tokens, data = unpack(frame)
-        version, *numbers = layout.unpack_from(data)
-        length, names = data[layout.size], data[layout.size + 1 :]
+        version, *numbers = _NUMBERS.unpack_from(data)
+        length, names = data[_NUMBERS.size], data[_NUMBERS.size + 1 :]
         if type != kind or version != VERSION or not 0 <= len(names) - length <= NAME_BYTES_MAX:
             return None
         return tokens, tuple(numbers), names[:length].decode(), names[length:].decode()

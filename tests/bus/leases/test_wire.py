@@ -1,8 +1,12 @@
 """Claims and grants on the wire."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bus.errors import FrameError
+from bus.leases.candidate import Candidate
+from bus.leases.table import LeaseTable
 from bus.leases.wire import Claim, Grant, pack_claim, pack_grant, unpack_claim, unpack_grant
 
 
@@ -22,6 +26,20 @@ def test_both_packets_survive_the_wire(
     grant = Grant(tuple(tokens), name, bits[0], bits[1], bits[2], bits[3], long[0], short[0], long[1])
     grant = grant._replace(lease_ms=short[1], number=short[2], name=name)
     assert unpack_grant(pack_grant(grant)) == grant
+
+
+@pytest.mark.parametrize("lease_ms", [1, 10, 250, 65_535, 600_000])
+def test_a_lease_of_any_length_fits_into_claims_and_grants(lease_ms: int) -> None:
+    candidate, table = Candidate((1,), "x", 5, 0, 1, lease_ms=lease_ms), LeaseTable(lease_ms)
+    ((_, answer),) = table.heard(pack_claim(candidate.claim(0, 0.0)), "c", 0.0)
+    grant = unpack_grant(answer)
+    assert grant is not None
+    assert min(max(lease_ms, 10), 65_535) - 3 < grant.lease_ms <= min(max(lease_ms, 10), 65_535)
+
+
+def test_a_number_that_does_not_fit_is_a_frame_error() -> None:
+    with pytest.raises(FrameError, match="70000"):
+        pack_claim(Claim((1,), "x", 1, heartbeat_ms=70_000))
 
 
 def test_the_worked_example_of_the_wire_page() -> None:
