@@ -1,4 +1,4 @@
-"""The load on bridges: through the real ones, and through one that does each thing wrong that it can."""
+"""The load on bridges: through the real ones, and through fake ones with each possible fault."""
 
 import os
 import shutil
@@ -64,7 +64,7 @@ Fault = Callable[[bytes, int], list[tuple[bytes, int]]]
 
 
 def translate(chunk: bytes, fault: Fault, number: int) -> tuple[bytes, bytes, int]:
-    """Frames from SP to SP with envelopes, in the slow and obvious way; the rest; the number of the last."""
+    """Translate frames from SP to SP with envelopes, simply. Return them, the rest, and the last number."""
     out, position = [], 0
     while position + 8 <= len(chunk):
         end = position + 8 + struct.unpack_from(">Q", chunk, position)[0]
@@ -79,7 +79,7 @@ def translate(chunk: bytes, fault: Fault, number: int) -> tuple[bytes, bytes, in
 
 
 def bridge(servers: list[socket.socket], fault: Fault) -> None:
-    """Takes the receiver first, as the generator dials it first, then the sender."""
+    """Accept the receiver first, because the generator dials it first, then the sender."""
     peers = []
     for server in servers:
         peers.append(server.accept()[0])
@@ -109,7 +109,7 @@ def through(servers: list[socket.socket], fault: Fault) -> dict[str, float]:
 
 
 class Right:
-    """Does what a bridge should: numbers those that it lets through."""
+    """A correct bridge: it numbers the frames that it forwards."""
 
     def __init__(self) -> None:
         self.sequence = 0
@@ -133,7 +133,7 @@ class Damaged(Right):
 
 
 class Swapped(Right):
-    """A frame of another size than the one that was sent under its index."""
+    """A bridge that once sends a frame of another size than the one with its index."""
 
     def __call__(self, frame: bytes, number: int) -> list[tuple[bytes, int]]:
         cut = frame[:3] + bytes((frame[3] - 4,)) + frame[4:-4]

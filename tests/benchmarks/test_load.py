@@ -1,4 +1,4 @@
-"""The load generator against the C relay, and against a relay that damages what it passes on."""
+"""The load generator against the C relay, and against a relay that corrupts data."""
 
 import os
 import shutil
@@ -62,7 +62,7 @@ def listener() -> Iterator[socket.socket]:
 
 
 def relay_damaged(server: socket.socket, damage_at: int) -> None:
-    """Pass on what the second peer sends to the first, with one byte of the first chunk turned over."""
+    """Relay from the second peer to the first, with one byte of the first chunk changed."""
     handshake = bytes.fromhex("0053500000700000")
     peers = [server.accept()[0]]
     peers[0].sendall(handshake)

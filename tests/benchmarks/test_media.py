@@ -1,4 +1,4 @@
-"""The media's figures: every line can be measured, every format is exact, the page says what was missed."""
+"""The media's figures: every line can be measured, every format is exact, the page marks missed targets."""
 
 import pytest
 

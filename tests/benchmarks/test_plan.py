@@ -1,4 +1,4 @@
-"""What a comparison's command line asks for, and where its report goes."""
+"""The command line of a comparison, and the directory of its report."""
 
 from pathlib import Path
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""The report from made-up samples: medians, ratios within a repeat, targets, trouble, the picture."""
+"""The report from invented samples: medians, ratios within a repeat, targets, trouble, the picture."""
 
 from pathlib import Path
 

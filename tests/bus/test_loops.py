@@ -1,4 +1,4 @@
-"""Loops of plain links: noticed, proved by a canary, cut, and opened again; equal readings are let be."""
+"""Loops of plain links: noticed, proved by a canary, cut, and opened again; equal readings are not cut."""
 
 import asyncio
 import secrets
@@ -26,7 +26,7 @@ class Clock:
 
 
 class Wire:
-    """Joins two hubs by a queue, as a network does: what is sent arrives when the test says so."""
+    """A connection of two hubs by a queue, as a network has it. Messages arrive when the test says so."""
 
     def __init__(self, one: Hub, other: Hub, under_way: "deque[Callable[[], None]]") -> None:
         self.ends = tuple(
@@ -53,7 +53,7 @@ class WireEnd(Pipe):
 
 
 class Net:
-    """Hubs in a ring; `run` lets time pass, a tick for each delivery."""
+    """Hubs in a ring; `run` lets time pass, one tick for each delivery."""
 
     def __init__(self, watched: int = 3) -> None:
         self.clock, self.under_way = Clock(), deque[Callable[[], None]]()
@@ -66,7 +66,7 @@ class Net:
         self.ears = [Ear(hub) for hub in self.hubs]
 
     def run(self, deliveries: int = 20_000, tick_s: float = 1e-4) -> bool:
-        """Whether the net came to rest within so many deliveries."""
+        """Deliver messages. Return whether the net came to rest within so many deliveries."""
         for _ in range(deliveries):
             if not self.under_way:
                 return True
@@ -106,7 +106,7 @@ def test_a_cut_pipe_counts_what_it_does_not_carry() -> None:
 
 
 def cut_net() -> tuple[Net, WatchedHub, Ear]:
-    """A ring that its one watchful hub has cut, that hub, and a mouth there."""
+    """Return a ring that its only watching hub has cut, that hub, and a pipe to send there."""
     net = Net(watched=1)
     net.ears[0].say(READING)
     assert net.run()
@@ -215,7 +215,7 @@ async def test_three_devices_in_a_ring_are_no_storm() -> None:
         urls.append(devices[-1].links[0].url)
     ears = [Ear(device.hub) for device in devices]
     try:
-        await until(lambda: all(len(device.hub.pipes) == 3 for device in devices))  # two peers and an ear
+        await until(lambda: all(len(device.hub.pipes) == 3 for device in devices))  # two peers and an `Ear`
         ears[0].say(READING)
         await until(lambda: any(device.hub.loops for device in devices))
         copies = sum(len(ear.heard) for ear in ears)
@@ -248,7 +248,7 @@ def ears_end(hub: Hub, name: str) -> Ear:
 
 
 def prove_loop(hub: WatchedHub, end: Ear, clock: Clock) -> None:
-    """Bring back by `end` a canary for something suspected."""
+    """Send a canary for a suspect and bring it back by `end`, which proves a loop."""
     canary = hub.watch.probe(READING, clock.now)
     hub.publish(from_payloads([canary]), end)
 

@@ -22,7 +22,7 @@ TEMP = Pattern("fridge", "temp")
 
 
 def eventually(condition: Callable[[], bool]) -> None:
-    """Poll, for at most `WAIT_S`, for what NNG's threads do in their own time."""
+    """Poll for at most `WAIT_S`, because NNG's threads work asynchronously."""
     end = time.monotonic() + WAIT_S
     while not condition():
         assert time.monotonic() < end, "it did not happen in time"
@@ -36,7 +36,7 @@ def connected(*sockets: tuple[Bus | RawBus, int]) -> None:
 
 @pytest.fixture(scope="module")
 def tls(tmp_path_factory: pytest.TempPathFactory) -> tuple[Tls, Tls]:
-    """The listener's and the dialer's configuration, of one authority."""
+    """Return the configurations of listener and dialer, from one authority."""
     folder: Path = tmp_path_factory.mktemp("tls")
     authority = trustme.CA()
     authority.cert_pem.write_to_path(str(folder / "ca.pem"))

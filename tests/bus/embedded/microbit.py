@@ -1,4 +1,4 @@
-"""Debian's micro:bit: MicroPython 1.9.2 in `qemu-system-arm`, its serial line a pseudo-terminal of ours."""
+"""Debian's micro:bit: MicroPython 1.9.2 in `qemu-system-arm`, with a pseudo-terminal as its serial line."""
 
 import json
 import os
@@ -18,11 +18,11 @@ MISSING = " and ".join(
     )
     if not there
 )
-"""The Debian packages that are not installed."""
+"""The needed Debian packages that are not installed."""
 
 
 class Microbit:
-    """A running board; its serial line is the device `path`. Close it."""
+    """A running board; its serial line is the device `path`. Close it after use."""
 
     def __init__(self) -> None:
         self._directory = TemporaryDirectory()
@@ -43,7 +43,7 @@ class Microbit:
         found = re.search(r"redirected to (\S+)", line)
         if found is None:
             self.close()
-            raise AssertionError(f"qemu said {line!r}")
+            raise AssertionError(f"qemu printed {line!r}, not the name of its pseudo-terminal")
         self.path = found[1]
 
     def reset(self) -> None:

@@ -1,4 +1,4 @@
-"""The node as the board has it: with and without the C implementation of CRC-32, whole and made small."""
+"""The node as on the board: whole and shrunk, with and without the C implementation of CRC-32."""
 
 import sys
 from types import ModuleType
@@ -12,7 +12,7 @@ SOURCE = NODE.read_text()
 
 
 def small_node(parts: list[str] = PARTS) -> ModuleType:
-    """What the loader sends, run here as a board without `binascii` runs it."""
+    """Return the node that the loader sends, as a board without `binascii` runs it."""
     module = ModuleType("small_node")
     with patch.dict(sys.modules, {"binascii": None}):
         exec(shrink(SOURCE, parts), module.__dict__)
@@ -20,9 +20,9 @@ def small_node(parts: list[str] = PARTS) -> ModuleType:
 
 
 class Line:
-    """A serial line as MicroPython shows it: `hears` is what is there to read, `said` what was written.
+    """A serial line with MicroPython's methods: `hears` is the data to read, `said` the data written.
 
-    At most `takes` bytes fit into one write, and `chunk` into one read.
+    A write accepts at most `takes` bytes, and a read returns at most `chunk`.
     """
 
     def __init__(self, hears: bytes = b"", takes: int = 1 << 20, chunk: int = 64) -> None:

@@ -1,4 +1,4 @@
-"""What is sent to a board."""
+"""The code that the loader sends to a board."""
 
 import ast
 

@@ -65,7 +65,7 @@ def opened(path: str) -> Iterator[Board]:
 
 @asynccontextmanager
 async def bridged(path: str) -> AsyncIterator[tuple[Bus, UartLink]]:
-    """An application on a TCP bus that a bridge joins with the board's line."""
+    """Run a bridge between a TCP bus and the board's line; yield an application on the bus."""
     bridge, loop = Bridge("panel", origin=0xB0B), asyncio.get_running_loop()
     plant, board = bridge.side("plant"), bridge.side("board")
     listener, uart = ListenLink("tcp://127.0.0.1:0"), uart_link(path, retry_min_s=0.05)
@@ -81,7 +81,7 @@ async def bridged(path: str) -> AsyncIterator[tuple[Bus, UartLink]]:
 
 
 def data_of(number: int) -> bytes:
-    """Every byte value has its turn: Ctrl-C, Ctrl-D and zero among them."""
+    """Return data that in time has every byte value, also Ctrl-C, Ctrl-D and zero."""
     return struct.pack(">H", number) + bytes((number + step) & 0xFF for step in range(number % 14))
 
 
@@ -121,14 +121,14 @@ async def test_stored_on_the_board_it_starts_by_itself_and_an_error_in_it_ends_n
         bus.send(("down",), b"after")
         assert await heard(bus, "up") == b"after"
         assert sum(uart.stats.rejected.values()) > 0  # the error's text
-        bus.send(("down",), bytes(27))  # too long by one; both together fit into what it receives into
+        bus.send(("down",), bytes(27))  # one byte too long; two of them fit in its receive buffer
         bus.send(("down",), b"s")
         assert await heard(bus, "up") == b"s"
         microbit.reset()
         await until_it_answers(bus)
     with opened(microbit.path) as board:
         entering = asyncio.create_task(asyncio.to_thread(board.enter))
-        while not entering.done():  # QEMU looks only once a second whether its pty is open again
+        while not entering.done():  # QEMU checks only once a second whether its pty is open again
             microbit.reset()
             await asyncio.wait({entering}, timeout=3)
         await entering
@@ -136,7 +136,7 @@ async def test_stored_on_the_board_it_starts_by_itself_and_an_error_in_it_ends_n
 
 
 async def heard(bus: Bus, name: str) -> bytes:
-    """The data of the next frame of that name."""
+    """Return the data of the next frame of that name."""
     while True:
         frame = await bus.arecv(timeout=30)
         if frame.tokens == (token(name),):
@@ -144,9 +144,9 @@ async def heard(bus: Bus, name: str) -> bytes:
 
 
 async def until_it_answers(bus: Bus) -> None:
-    """It takes a while to start: what is sent before that is lost, as with any device that is switched on.
+    """Ask until the board answers: frames are lost while it starts, as with any device that is switched on.
 
-    The answer to the last question says that none of the others is still on its way.
+    The answer to the last question shows that none of the others is in flight.
     """
     for number in range(100):
         bus.send(("down",), bytes((number,)))
@@ -154,7 +154,7 @@ async def until_it_answers(bus: Bus) -> None:
             while (await bus.arecv(timeout=0.5)).data != bytes((number,)):
                 pass
             return
-    raise AssertionError("the board never answered")
+    raise AssertionError("the board answered no question")
 
 
 def test_what_the_board_computes_is_what_the_gateway_computes(microbit: Microbit) -> None:

@@ -1,4 +1,4 @@
-"""docs/microcontroller.md: what it tells a reader to do works."""
+"""The instructions of docs/microcontroller.md work."""
 
 import asyncio
 import os

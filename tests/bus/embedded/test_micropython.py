@@ -1,4 +1,4 @@
-"""The node on a MicroPython of today: `micropython` of the path, or the WebAssembly build run by node."""
+"""The node on a current MicroPython: `micropython` from the path, or the WebAssembly build run by node."""
 
 import os
 import random

@@ -82,7 +82,7 @@ def test_envelopes_are_taken_off_as_on_the_bus(message: bytes) -> None:
 
 
 class Loop:
-    """A link that hears what it sends."""
+    """A link that receives what it sends."""
 
     def __init__(self) -> None:
         self.messages: list[bytes] = []

@@ -15,7 +15,7 @@ SMALL: Any = small_node(["i2c"])
 
 
 class Wires:
-    """One controller and one target's memory; `fails` is the share of accesses that are not acknowledged."""
+    """A controller and a target's memory; `fails` is the share of accesses without acknowledgement."""
 
     def __init__(self, target: Mailbox, fails: float = 0.0) -> None:
         self.target, self.fails, self.now = target, fails, 0.0
@@ -48,7 +48,7 @@ class Wires:
             self.turn()
             if self.controller.ready:
                 return
-        raise AssertionError("never linked")
+        raise AssertionError("the controller and the target did not link")
 
     def send(self, messages: list[bytes]) -> list[str | None]:
         outcomes: list[str | None] = []
@@ -128,7 +128,7 @@ def test_a_gateway_that_boots_again_links_again_and_only_what_was_begun_is_lost(
 def test_an_impossible_acknowledgement_has_the_link_begun_anew() -> None:
     wires = Wires(Mailbox(bytearray(64)))
     wires.link()
-    wires.target.memory[0x1F] ^= 0x10  # nothing was up to be acknowledged
+    wires.target.memory[0x1F] ^= 0x10  # there was nothing to acknowledge
     wires.target.poll()
     assert wires.target.epoch == 0
     assert wires.send([frame(50)]) == ["sent"]

@@ -36,7 +36,7 @@ def port_of(link: TcpFramesLink) -> int:
 
 
 class Hearing:
-    """A node's link that is polled; `found` is what it heard."""
+    """A node's link that is polled; `found` holds the received messages."""
 
     def __init__(self, link: Tcp) -> None:
         self.link = link
@@ -53,7 +53,7 @@ class Hearing:
 
 @pytest.fixture
 def peer() -> Iterator[socket.socket]:
-    """A listening socket, for what a gateway never does."""
+    """A listening socket for behaviour that a gateway never shows."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         yield server
 
@@ -118,7 +118,7 @@ async def test_pauses_grow_while_nobody_answers(peer: socket.socket) -> None:
     for _ in range(10):
         assert link.poll() is None
         pauses.append(link.pause_ms)
-        link.since_ms -= link.pause_ms  # as if it had passed
+        link.since_ms -= link.pause_ms  # as if the pause were over
     assert pauses == [250, 500, 1000, 2000, 4000, 8000, 16000, 30000, 30000, 30000]
 
 

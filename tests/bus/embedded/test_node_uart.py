@@ -28,7 +28,7 @@ MESSAGES = BLOCKS.map(lambda data: data[:MESSAGE_BYTES_MAX].ljust(4, b"\0"))
 
 
 def received(link: Uart, line: Line) -> list[bytes]:
-    """All that comes out of the link until the line has nothing more."""
+    """Poll the link until the line is empty; return all messages."""
     found = []
     while line.hears or link.rest:
         message = link.poll()
@@ -107,7 +107,7 @@ def test_a_line_that_takes_nothing_is_counted_and_the_next_frame_is_whole() -> N
 
 
 class Pair:
-    """Two wires: what the gateway's `Master` and the nodes say, in virtual time."""
+    """Two wires that carry the bytes of the gateway's `Master` and of the nodes, in virtual time."""
 
     def __init__(self, nodes: dict[int, Rs485], echo: bool = False) -> None:
         self.nodes, self.echo, self.now = nodes, echo, 0.0
@@ -122,7 +122,7 @@ class Pair:
                 line.hears += data
 
     def turn(self) -> None:
-        """Whatever is next: the master polls, or a node works."""
+        """Do the next step: the master polls, or a node works."""
         self.now += 0.002
         polled = self.master.step(self.now, own=False)
         if isinstance(polled, bytes):

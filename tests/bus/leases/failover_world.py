@@ -1,4 +1,4 @@
-"""Gateways and brokers in virtual time: real candidacies and leases; what fails are wires and processes."""
+"""Gateways and brokers in virtual time: candidacies and leases are real, wires and processes can fail."""
 
 import random
 from collections import deque
@@ -25,7 +25,7 @@ class Timer:
 
 
 class Process:
-    """An event loop that can freeze and die. What is due while it is frozen is done when it thaws."""
+    """An event loop that can freeze and die. Work that is due while it is frozen is done when it thaws."""
 
     def __init__(self, world: "World") -> None:
         self.world, self.dead, self.frozen = world, False, False
@@ -50,7 +50,7 @@ class Process:
             call()
 
     def thaw(self) -> None:
-        """The guard looks first; then what came in, then timers, as they were due."""
+        """Go on: first the guard, then the received data, then the timers in the order of their times."""
         if self.frozen:
             self.frozen, late, self.late = False, self.late, []
             for call, timer in late:
@@ -58,7 +58,7 @@ class Process:
 
 
 class Path:
-    """Between a gateway and a broker; stalled, it holds up all that is under way."""
+    """A path between a gateway and a broker. A stalled path holds back all data in flight."""
 
     def __init__(self) -> None:
         self.stalled = False
@@ -66,7 +66,7 @@ class Path:
 
 
 class End:
-    """One end of a connection: what comes to it, in order. None is the end of the connection."""
+    """One end of a connection, which receives data in order. None is the end of the connection."""
 
     def __init__(self, process: Process, path: Path, hear: Callable[[bytes | None], None]) -> None:
         self.process, self.path, self.hear = process, path, hear
@@ -92,7 +92,7 @@ class End:
             self.hear(frame)
 
     def reset(self, late: bool = False) -> None:
-        """The connection was broken: what was under way is lost."""
+        """Break the connection: data in flight is lost."""
         self.coming.clear()
         if late:
             self.put(None)
@@ -113,7 +113,7 @@ class Line:
 
     def answer(self, frame: bytes) -> None:
         if self.near.process.dead or not self.near.open:
-            self.far.reset()  # nobody is there any more
+            self.far.reset()  # that end has closed
         else:
             self.near.put(frame)
 
@@ -234,7 +234,7 @@ def random_of(dialer: Dialer) -> random.Random:
 
 
 class Door:
-    """As much of a gate as a candidacy moves. `busy_s`: until when its pipes have something queued."""
+    """A gate, as far as a candidacy uses it. Its pipes have queued frames until `busy_s`."""
 
     def __init__(self, world: "World") -> None:
         self.forwarding, self.busy_s, self.world = False, 0.0, world
@@ -289,14 +289,15 @@ class Gateway:
         self.world.log.append((self.world.now, f"g{self.order}", kind, cause, counts.get("epoch", 0)))
 
     def forwards_until(self, now: float) -> float:
-        """Until when, if nothing happens; before now if it does not."""
+        """Return the time until which it forwards if nothing happens, or `now` if it does not forward."""
         if self.process.dead or self.process.frozen or not self.gate.forwarding:
             return now
         return self.candidate.until_s if self.candidate.may_forward(now) else now
 
 
 class World:
-    """`overlap_s`: how long more than one forwarded; `gap_s`: the longest time in which none did."""
+    """All gateways and brokers. `overlap_s`: how long several forwarded; `gap_s`: the longest time that
+    none did."""
 
     def __init__(
         self, seed: int, brokers: int = 2, gateways: int = 2, delay_s: float = 0.02, hold_down_s: float = 10.0
@@ -318,7 +319,7 @@ class World:
         return self.chance.random() * self.delay_s
 
     def path(self, order: int, broker: int) -> Path:
-        """The path between a gateway and a broker."""
+        """Return the path between a gateway and a broker."""
         return self.paths.setdefault((order, broker), Path())
 
     def at(self, when: float, call: Call) -> None:
@@ -334,7 +335,7 @@ class World:
         self._pass(end_s)
 
     def _pass(self, when: float) -> None:
-        """Until `when`, nothing happens but that leases end."""
+        """Let time pass until `when`, in which only leases end."""
         ends = sorted(min(when, gateway.forwards_until(self.now)) for gateway in self.gateways)
         if ends[-1] > self.now:
             self.gap_s = max(self.gap_s, self.now - self.served_s)
@@ -349,7 +350,7 @@ class World:
         return [g.order for g in self.gateways if g.forwards_until(self.now) > self.now]
 
     def mark(self) -> None:
-        """Measure gaps and overlaps from here."""
+        """Measure gaps and overlaps from now on."""
         self.overlap_s = self.gap_s = 0.0
         self.overlaps.clear()
         self.served_s = self.now
@@ -371,7 +372,7 @@ class World:
                 dialer.line.far.put(None)
 
     def stop(self, order: int) -> None:
-        """As it should be: it says goodbye."""
+        """Stop the gateway in the regular way: it takes leave of its brokers."""
         gateway = self.gateways[order]
         if not gateway.process.dead and not gateway.process.frozen:
             gateway.candidacy.close()
@@ -402,7 +403,7 @@ class World:
             self.at(self.now, carry)
 
     def cut(self, order: int, broker: int, late: bool = False) -> None:
-        """Something between them breaks the connection: both hear of it, at once or each at its time."""
+        """Break the connection from outside: both ends notice it, at once or each at its own time."""
         line = self.gateways[order].dialers[broker].line
         if line is not None:
             line.near.reset(late)

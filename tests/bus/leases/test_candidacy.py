@@ -1,4 +1,4 @@
-"""A bridge's candidacy on a loop whose time the tests make."""
+"""A bridge's candidacy on a loop whose time the tests control."""
 
 import asyncio
 from asyncio import StreamReader, StreamWriter
@@ -20,7 +20,7 @@ class Timer:
 
 
 class Loop:
-    """The few things that a candidacy without brokers asks of a loop."""
+    """An event loop, as far as a candidacy without brokers uses it."""
 
     def __init__(self) -> None:
         self.now = 100.0
@@ -75,7 +75,7 @@ def ignore(*_: object, **__: object) -> None:
 
 
 class Standby:
-    """A candidate that hears of another's lease at each heartbeat."""
+    """A candidate that hears at each heartbeat that another holds the lease."""
 
     def __init__(self) -> None:
         self.loop, self.gate = Loop(), Told()
@@ -113,7 +113,7 @@ def test_a_holder_that_slept_for_a_lease_listens_anew() -> None:
 
 
 def holder(brokers: int = 1) -> World:
-    """A world in which g1 forwards, and g0, its better, is about to get its place back."""
+    """Return a world in which g1 forwards, and g0, of a better rank, is about to take over again."""
     world = World(5, brokers, 2, hold_down_s=1.0)
     world.run(1.0)
     world.kill(0)

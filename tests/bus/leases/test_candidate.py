@@ -1,4 +1,4 @@
-"""Candidates and brokers in virtual time: at most one forwards, and soon one does."""
+"""Candidates and brokers in virtual time: at most one candidate forwards, and one does so soon."""
 
 import random
 from collections import deque
@@ -15,7 +15,7 @@ SETTLE_S = 0.02  # as `bus.leases.candidacy` waits before it forwards
 
 
 class Wire:
-    """A connection between a candidate and a broker, with delays; silent when stalled."""
+    """A connection between a candidate and a broker, with delays. A stalled one delivers nothing."""
 
     def __init__(self) -> None:
         self.up = self.stalled = False
@@ -24,7 +24,7 @@ class Wire:
 
 
 class World:
-    """Two candidates, two brokers, and what befalls them. `forwarding` is who does at this step."""
+    """Two candidates and two brokers with faults. `forwarding` names those that forward at this step."""
 
     def __init__(self, seed: int, brokers: int = 2) -> None:
         self.now, self.chance = 100.0, random.Random(seed)
@@ -86,7 +86,7 @@ class World:
             wire.back.append((self._when(wire.back), frame))
 
     def _when(self, queue: deque[tuple[float, bytes]]) -> float:
-        """After a random delay, never before what was sent earlier."""
+        """Return when a packet arrives: after a random delay, but never before an earlier one."""
         return max(self.now + self.chance.random() * 0.02, queue[-1][0] if queue else 0.0)
 
     def _arrived(self, wire: Wire, queue: deque[tuple[float, bytes]]) -> Iterator[bytes]:
@@ -141,7 +141,7 @@ class World:
             self._say(c, b, candidate)
 
     def cut(self, c: int, b: int) -> None:
-        """The connection ends, and both sides notice at once."""
+        """End the connection; both sides notice at once."""
         wire = self.wires[c, b]
         if not wire.up:
             return
@@ -197,7 +197,7 @@ def test_one_fault_at_a_time_never_makes_two_forward_and_one_does_soon(seed: int
 
 @pytest.mark.parametrize("seed", range(200))
 def test_brokers_that_chose_differently_at_the_start_agree_soon(seed: int) -> None:
-    """All of it starts within half a second, in any order, and a connection may take its time."""
+    """All parts start within half a second in any order, and connections can be slow."""
     world = World(seed)
     chance = world.chance
     ready_s = [world.now + chance.random() * 0.5 for _ in range(2)]
@@ -244,7 +244,7 @@ def test_a_broker_cut_off_from_the_holder_alone_makes_nobody_a_second_one() -> N
     who = world.who()
     world.wires[who, 0].stalled = True
     world.run(1.0)
-    assert world.who() == who  # the other broker still grants it, and the standby hears so there
+    assert world.who() == who  # the other broker still grants it, and the standby learns this there
     world.wires[who, 0].stalled = False
     world.cut(who, 0)
     world.run(1.0)
@@ -253,7 +253,7 @@ def test_a_broker_cut_off_from_the_holder_alone_makes_nobody_a_second_one() -> N
 
 
 def test_a_partitioned_pair_whose_every_broker_says_otherwise_ends_with_one() -> None:
-    """Each candidate reaches one broker only: two forward, which nothing here prevents; healing ends it."""
+    """Each candidate reaches only one broker, so two forward, which nothing can prevent. Healing ends it."""
     world = World(2)
     world.run(1.0)
     who = world.who()
@@ -315,7 +315,7 @@ def test_an_answer_to_what_was_said_before_one_resigned_grants_nothing() -> None
     assert candidate.resign(10.03) == "standby"
     assert candidate.heard(0, grant._replace(number=numbers[1]), 10.04) == "standby"
     number = candidate.claim(0, 10.05, resign=True).number
-    assert candidate.heard(0, grant._replace(number=number), 10.06) == "active"  # nobody else can
+    assert candidate.heard(0, grant._replace(number=number), 10.06) == "active"  # no other candidate is ready
 
 
 def test_the_rest_of_a_lease_is_nothing_to_go_on_when_who_gave_it_is_gone() -> None:
@@ -326,7 +326,7 @@ def test_the_rest_of_a_lease_is_nothing_to_go_on_when_who_gave_it_is_gone() -> N
         number = candidate.claim(broker, sent_s).number
         grant = Grant((1,), "x", granted=True, holder=5, epoch=1, lease_ms=250, number=number)
         candidate.heard(broker, grant, sent_s)
-    assert candidate.judge(10.06) == "active"  # the first has run out
+    assert candidate.judge(10.06) == "active"  # the first lease has run out
     assert candidate.unreachable(1, 10.07) == "doubt"
     assert not candidate.may_forward(10.07)
 

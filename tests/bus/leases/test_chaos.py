@@ -1,4 +1,4 @@
-"""Whatever befalls gateways and brokers: soon after, exactly one forwards, it is the best, and it stays."""
+"""Random faults of gateways and brokers: soon afterwards exactly one forwards, the best, and it stays."""
 
 import random
 
@@ -34,7 +34,7 @@ def befall(world: World, fault: str, order: int, broker: int) -> None:
 
 
 def healed(world: World) -> None:
-    """One forwards within 1.5 s; the best comes back at once or after the hold-down; no more happens."""
+    """Check: one forwards within 1.5 s, the best at once or after the hold-down, and nothing more happens."""
     world.heal()
     world.run(1.5)
     assert len(world.forwarding()) <= 1
@@ -83,7 +83,7 @@ def test_two_whose_claims_and_grants_cross_do_not_take_the_lease_from_each_other
 
 @pytest.mark.parametrize("seed", range(6))
 def test_a_lease_of_a_broker_that_died_is_not_kept_for_one_that_ran_out_elsewhere(seed: int) -> None:
-    """The other broker has not heard the holder for a while, and promotes its next one: nobody says no."""
+    """The other broker has not heard the holder for a while, and promotes the next one; nobody refuses."""
     world = World(seed, 2, 2)
     world.run(1.5)
     assert world.forwarding() == [0]

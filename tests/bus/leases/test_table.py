@@ -1,4 +1,4 @@
-"""The broker's table of leases, in time that the tests make."""
+"""The broker's table of leases, with a time that the tests control."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,7 +11,7 @@ FRIDGE = (0x11223344,)
 
 
 class Desk:
-    """A table, and candidates that say what they are told to."""
+    """A table, and candidates whose claims the test decides."""
 
     def __init__(self, **options: float) -> None:
         self.table, self.now = LeaseTable(**options), 0.0  # type: ignore[arg-type]
@@ -36,7 +36,7 @@ class Desk:
         self._take(self.table.tick(self.now))
 
     def settle(self, holder: str = "a", other: str = "b") -> None:
-        """`holder` is chosen and acts, `other` stands by."""
+        """Let `holder` be chosen and forward, while `other` is the standby."""
         self.say(holder, 0)
         self.wait(0.2)
         self.say(holder, 0)
@@ -158,7 +158,7 @@ def test_who_was_chosen_and_cannot_begin_makes_way_for_a_better_one_when_its_lea
     desk.wait(0.16)
     desk.say("a", 0)
     assert not desk.say("b", 1).granted
-    assert not desk.say("a", 0).granted  # the lease that b had may still run
+    assert not desk.say("a", 0).granted  # the lease of b may still run
     desk.wait(0.1)
     assert desk.say("a", 0).granted
 
@@ -201,7 +201,7 @@ def test_tables_are_bounded_and_what_does_not_fit_is_counted() -> None:
 
 
 def test_what_was_said_on_a_connection_that_has_been_given_up_since_is_late() -> None:
-    """Read after the new connection's claims, its end would take the lease from a holder that is well."""
+    """The old connection's end, read after claims on the new one, must not take the lease from its holder."""
     table = LeaseTable()
     claim = Claim(FRIDGE, "fridge", 1, ready=True, holding=True, epoch=1)
     assert table.heard(pack_claim(claim._replace(number=3)), "new", 0.0)

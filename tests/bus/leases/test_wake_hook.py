@@ -1,4 +1,4 @@
-"""The loop that looks at the time before it hands out what has happened."""
+"""The loop that checks the time before it handles events."""
 
 import asyncio
 from contextlib import closing

@@ -1,4 +1,4 @@
-"""The classic face: the reference's functions, from plain threads; and the fridge, run as three programs."""
+"""The classic interface: the reference's functions in plain threads; and the fridge as three programs."""
 
 import subprocess
 import sys
@@ -88,7 +88,7 @@ def test_from_one_to_the_other(context: Context, broker: Socket, subscribe_first
     if not subscribe_first:
         tmq_subscribe(sub, ("fridge",))
     assert tmq_recv(sub, ("fridge",)) is None
-    if subscribe_first:  # else the publisher is told a moment later: until it is, what it sends is lost
+    if subscribe_first:  # otherwise the publisher learns of it later, and its messages until then are lost
         for number in range(1000):
             assert tmq_send(pub, ("fridge", "temp"), b"%d" % number) == 1
         got = [tmq_recv(sub, ("fridge",), timeout=20) for _ in range(1000)]
@@ -106,7 +106,7 @@ def test_each_subscription_has_its_own_queue(context: Context, broker: Socket) -
     pub, sub = client(context, broker), client(context, broker)
     for wanted in ((), (1,), (1, 2)):
         tmq_subscribe(sub, wanted)
-        tmq_subscribe(sub, wanted)  # again is no error
+        tmq_subscribe(sub, wanted)  # a second time is no error
     tmq_publish(pub, (1, 2))
     tmq_publish(pub, (3,))
     tmq_send(pub, (1, 2), b"a")
@@ -154,7 +154,7 @@ def test_what_is_wrong_says_so(context: Context, broker: Socket) -> None:
 
 
 def test_a_broker_that_is_not_there_raises_nothing(context: Context, broker: Socket) -> None:
-    """The reference raises what connect raised; here it is said when a broker comes, here the second."""
+    """The reference raises the error of connect. Ours registers when a broker comes, here the second one."""
     assert broker.address
     sub = tmq_socket(context)
     tmq_bind(sub, HERE)
@@ -176,7 +176,7 @@ def test_bind_again_moves_and_keeps_what_was_declared(context: Context, broker: 
         tmq_send(pub, (1,), b"x")
         if tmq_recv(sub, (1,), timeout=0.01):
             return
-    pytest.fail("never arrived")
+    pytest.fail("no message arrived within the time limit")
 
 
 def test_sending_from_many_threads(context: Context, broker: Socket) -> None:
@@ -222,7 +222,7 @@ def program(name: str, *arguments: str) -> "subprocess.Popen[str]":
 
 
 def test_the_fridge(context: Context, broker: Socket) -> None:
-    """Three programs: the fridge is opened, the server finds out, the alarm sounds and stops."""
+    """Three programs: the fridge is opened, the server notices it, the alarm sounds and stops."""
     assert broker.address
     where = f"{broker.address[0]}:{broker.address[1]}"
     alarm, server, fridge = (

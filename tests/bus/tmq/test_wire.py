@@ -1,4 +1,4 @@
-"""Addresses, greetings and the cutting of a stream, byte for byte."""
+"""Addresses, greetings and the splitting of a stream into packets, byte for byte."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""What waits for a stream socket: order, counts and bytes, through a real one that takes less than given."""
+"""The backlog of a stream socket: order, counts and bytes, on a real socket that accepts only parts."""
 
 import asyncio
 import contextlib
@@ -27,7 +27,7 @@ def pair() -> Iterator[Pair]:
 
 
 def drained(backlog: Backlog, pair: Pair) -> bytes:
-    """All that came out, with the accounts looked at after each write."""
+    """Return all data that came out; check the accounts after each write."""
     received = b""
     while backlog:
         try:
@@ -99,7 +99,7 @@ def test_what_is_purged_has_not_begun_and_what_has_begun_is_finished(
     purged = backlog.purge("fenced", lead)
     with contextlib.suppress(BlockingIOError):
         backlog.write(pair[0])
-    assert backlog.purge("fenced", lead) == []  # what has begun goes on
+    assert backlog.purge("fenced", lead) == []  # a message that has begun is finished
     assert stats.dropped == ({"fenced": len(purged)} if purged else {})
     assert stats.balance() == 0
     wire += drained(backlog, pair)

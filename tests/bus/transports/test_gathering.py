@@ -1,4 +1,4 @@
-"""Gathering waits under load only, and never holds back a lone message."""
+"""Gathering waits only under load, and never delays a single message."""
 
 import socket
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ class Scene:
         self.gathering, self.sock = Gathering(sock), sock
 
     def read(self, read_bytes: int = 72, messages: int = 1, pause_s: float = 1e-6) -> int:
-        """How many waits one read made."""
+        """Return how many waits one read made."""
         before = len(self.waits_s)
         self.now_s += pause_s
         self.gathering.wait()

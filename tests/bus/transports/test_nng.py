@@ -1,4 +1,4 @@
-"""The transports that NNG carries, as links of a hub, against plain pynng peers."""
+"""The transports of NNG, as links of a hub, against plain pynng peers."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -25,7 +25,7 @@ _numbers = count()
 
 @pytest.fixture(scope="module")
 def tls(tmp_path_factory: pytest.TempPathFactory) -> Tls:
-    """One configuration that serves listeners and dialers."""
+    """Return one configuration for listeners and dialers."""
     folder: Path = tmp_path_factory.mktemp("tls")
     authority = trustme.CA()
     authority.cert_pem.write_to_path(str(folder / "ca.pem"))
@@ -46,7 +46,7 @@ def _url(scheme: str, folder: Path) -> str:
 
 
 class Peer:
-    """A plain pynng socket that dials or listens; `heard` is what has come in."""
+    """A plain pynng socket that dials or listens; `heard` holds the received messages."""
 
     def __init__(self, tls: Tls, buffer: int = 8192, **options: Any) -> None:
         config = pynng.TLSConfig(pynng.TLSConfig.MODE_CLIENT, server_name="127.0.0.1", ca_files=[tls.ca_file])
@@ -71,7 +71,7 @@ class Peer:
 
 @asynccontextmanager
 async def listening(url: str, tls: Tls, peers: int, **limits: Any) -> AsyncIterator[tuple[Any, ...]]:
-    """A hub with an open listening link and `peers` dialed peers, all attached."""
+    """Open a hub with a listening link and `peers` dialed peers; yield when all are attached."""
     hub = Hub()
     link = NngLink(url, "listen", tls=tls, **limits)
     link.open(hub, asyncio.get_running_loop())
@@ -138,7 +138,7 @@ async def test_empty_messages_and_the_longest_pass_and_a_longer_one_costs_the_co
         await until(lambda: len(ear.heard) == 3 and len(b.heard) == 3)
         assert ear.heard == b.heard == [b"", bytes(70_000), b"end"]
         if link.url.startswith("inproc"):
-            return  # inproc hands over a pointer: NNG does not measure it
+            return  # inproc passes a pointer, and NNG does not check its size
         a.socket.send(bytes(70_001))
         await until(lambda: len(hub.pipes) == 2)
         b.socket.send(b"unmoved")
@@ -258,7 +258,7 @@ async def test_a_burst_arrives_whole_and_in_order(tls: Tls, tmp_path: Path) -> N
 
 
 class Service(Ear):
-    """Answers at once, in the middle of the hub's round."""
+    """A pipe that answers at once, while the hub is still sending."""
 
     def send(self, batch: Batch) -> None:
         super().send(batch)
@@ -282,7 +282,7 @@ class Rewriter(Pipe):
 
 
 class RewritingHub(Hub):
-    """Puts a `Rewriter` before every pipe of a link."""
+    """A hub that puts a `Rewriter` before every pipe of a link."""
 
     __slots__ = ()
 

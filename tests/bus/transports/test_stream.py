@@ -1,4 +1,4 @@
-"""Stream links against hand-made peers: what is forwarded, and what bad peers cannot do to others."""
+"""Stream links against hand-made peers: messages are forwarded, and bad peers do not affect others."""
 
 import asyncio
 import socket
@@ -31,7 +31,7 @@ async def listening(
 
 
 class serving:
-    """A hub that listens on `url`, for a block."""
+    """Open a hub that listens on `url`, and close it after the block."""
 
     def __init__(self, url: str, **options: Any) -> None:
         self.hub, self.link = Hub(), ListenLink(url, **options)
@@ -166,7 +166,7 @@ async def test_a_peer_reset_during_a_write_harms_nobody(listening: tuple[Hub, Li
 
 
 def _pipe_of(link: ListenLink, peer: SpPeer) -> StreamPipe:
-    """The link's pipe of a peer; over IPC peers have no names, so any one will do."""
+    """Return the link's pipe of a peer; over IPC any one, because peers have no names there."""
     name = peer.socket.getsockname()
     wanted = f"{name[0]}:{name[1]}" if isinstance(name, tuple) else ""
     return next(pipe for pipe in link.pipes if wanted in pipe.name)

@@ -16,7 +16,7 @@ bodies = st.lists(SIZES.map(lambda n: bytes(i & 0xFF for i in range(n))), max_si
 def decode(
     wire: bytes, cuts: list[int], message_bytes: int = 5000, lead: int = 0, scratch_bytes: int = 4096
 ) -> tuple[list[bytes], Decoder]:
-    """All bodies out of `wire` cut at `cuts`, with a small scratch buffer so that every path is met."""
+    """Return the bodies of `wire`, cut at `cuts`, read with a buffer so small that every path is used."""
     decoder, out = Decoder(bytearray(scratch_bytes), message_bytes, lead), []
     edges = sorted({0, len(wire), *(c % (len(wire) + 1) for c in cuts)})
     for start, stop in itertools.pairwise(edges):
@@ -53,7 +53,7 @@ def test_one_byte_at_a_time_and_with_a_trailer(lead: int) -> None:
 
 
 def test_a_message_larger_than_the_read_buffer() -> None:
-    """A prototype read a full buffer as end of stream."""
+    """A prototype took a full buffer for the end of the stream."""
     large = [bytes([i]) * 900_000 for i in range(3)]
     assert decode(from_payloads(large).keep(), [], 1_000_000)[0] == large
 

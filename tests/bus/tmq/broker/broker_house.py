@@ -1,4 +1,4 @@
-"""What the tests of brokers and clients share: a house of them, deaths, and messages that arrive."""
+"""Helpers for tests of brokers and clients: a group of them, deaths, and messages that arrive."""
 
 import asyncio
 import socket
@@ -13,7 +13,7 @@ FAST = {"heartbeat_s": 0.05, "return_s": 0.1, "retry_max_s": 0.2}
 
 
 class House:
-    """Brokers and clients that are closed in the end, with every ledger looked at."""
+    """A group of brokers and clients. At the end it closes them, and checks every ledger."""
 
     def __init__(self) -> None:
         self.brokers: list[Broker] = []
@@ -44,14 +44,14 @@ class House:
 
 
 def free_urls(count: int) -> list[str]:
-    """Ports that nobody listens on, for brokers that must know each other's before they open."""
+    """Return URLs with free ports, for brokers that must know each other's before they open."""
     with ExitStack() as stack:
         taken = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
         return [f"tcp://127.0.0.1:{sock.getsockname()[1]}" for sock in taken]
 
 
 def kill(client: Client) -> None:
-    """As kill -9 does: every descriptor is closed, and nothing is said."""
+    """End as by kill -9: close every descriptor, and send nothing."""
     node = client.node
     node.published.clear()
     node.subscriptions.clear()
@@ -59,7 +59,7 @@ def kill(client: Client) -> None:
 
 
 async def delivered(pub: Client, sub: Client, pattern: Iterable[int] = (1, 2)) -> None:
-    """A new message arrives, whatever was lost before."""
+    """Check that a new message arrives, even if earlier ones were lost."""
     while sub.receive_nowait() is not None:
         pass
 

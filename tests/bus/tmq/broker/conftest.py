@@ -1,4 +1,4 @@
-"""The fixtures of the devices' tests."""
+"""The fixtures of the brokers' tests."""
 
 from collections.abc import AsyncIterator
 

@@ -1,4 +1,4 @@
-"""What a broker makes of nonsense: bounded, counted, and everybody else is served."""
+"""Invalid input to a broker: it is bounded and counted, and all other clients are served."""
 
 import asyncio
 import logging
@@ -21,7 +21,7 @@ ME = pack_address(("127.0.0.1", 1))
 
 @pytest.fixture
 async def broker() -> AsyncIterator[Broker]:
-    """Small bounds, and a look in the end: it still serves, whatever happened."""
+    """A broker with small bounds; at the end of the test it must still serve."""
     made = Broker(
         "tcp://127.0.0.1:0", heartbeat_s=0.05, idle_s=0.3, connections=20, per_host=100, registrations=150
     )
@@ -83,7 +83,7 @@ async def test_random_bytes(broker: Broker) -> None:
     source = random.Random(9942)
     for _ in range(300):
         wire = bytearray(source.randbytes(source.randrange(1, 200)))
-        if source.random() < 0.5:  # plausible headers reach further than noise
+        if source.random() < 0.5:  # plausible headers get further than noise
             wire[0:1] = bytes([source.choice((0x46, 0x45, 0x4E, 0x4D, 0x4F, 0x66, 0x10, 0x80, 0x05))])
             wire[1:4] = bytes([source.randrange(3), 0, source.randrange(20)])
         say(broker.addresses[0], bytes(wire))
@@ -132,7 +132,7 @@ async def test_connections_that_say_nothing_make_room_for_those_that_do(broker: 
 
 
 async def test_a_slow_loris_is_closed_though_it_never_stops(broker: Broker) -> None:
-    """A byte now and then is no packet: what counts is a whole frame within `idle_s`."""
+    """Single bytes are no packet: a client must send a whole frame within `idle_s`."""
     _reader, writer = await asyncio.open_connection(*broker.addresses[0])
     wire = pack(SUBSCRIBE, (1,), bytes(2048))
     sent = 0
@@ -146,7 +146,7 @@ async def test_a_slow_loris_is_closed_though_it_never_stops(broker: Broker) -> N
 
 
 async def test_a_client_that_never_reads_is_bounded(broker: Broker) -> None:
-    """A publisher is told of thousands of subscribers and takes nothing: its queue ends at its bound."""
+    """A publisher with thousands of subscribers reads nothing: its queue stops at its bound."""
     small = Broker("tcp://127.0.0.1:0", queue_bytes=20_000, heartbeat_s=5.0)
     small.open(asyncio.get_running_loop())
     with socket.create_connection(small.addresses[0]) as sock, socket.create_server(("127.0.0.1", 0)) as own:

@@ -1,4 +1,4 @@
-"""A broker and our clients: prefixes, the empty pattern, taking back, bridges, inboxes."""
+"""A broker and our clients: prefixes, the empty pattern, unsubscribing, bridges, inboxes."""
 
 import asyncio
 
@@ -86,7 +86,7 @@ async def test_a_client_that_closes_takes_all_back(house: House) -> None:
 
 
 async def test_one_connection_is_the_way_to_one_address(house: House) -> None:
-    """Who greets under ever new addresses takes no memory."""
+    """A peer that greets with ever new addresses uses no memory."""
     broker = house.broker()
     _, writer = await asyncio.open_connection(*broker.addresses[0])
     for port in range(1, 2000):

@@ -1,4 +1,4 @@
-"""Peers of a broker that die, freeze, come again or are said to be dead."""
+"""Peers of a broker that die, freeze, return, or are reported dead."""
 
 import asyncio
 import socket
@@ -75,7 +75,7 @@ async def test_a_false_report_of_a_reference_client_costs_it_no_more_than_an_emp
 
 
 async def test_a_dead_subscriber_does_not_hold_up_the_others(house: House) -> None:
-    """One that accepts and never reads: its queue fills, the rest is dropped and counted."""
+    """A subscriber accepts and never reads: its queue fills, and the rest is dropped and counted."""
     broker = house.broker()
     pub, sub = await house.client(broker, queue_bytes=100_000, connect_s=60.0), await house.client(broker)
     await sub.subscribe((1,))
@@ -120,13 +120,13 @@ async def test_connections_stay_while_both_sides_say_so(house: House) -> None:
     uplink, stream = sub.node.uplink.connection, pub.node.peers[sub.address].connection
     assert uplink is not None
     assert stream is not None
-    await until(lambda: uplink.frames > 8 and stream.frames > 8)  # twice the silence that ends one
+    await until(lambda: uplink.frames > 8 and stream.frames > 8)  # twice the silence that ends a connection
     assert not uplink.closed
     assert not stream.closed
 
 
 async def test_a_client_that_freezes_is_looked_at_and_kept(house: House) -> None:
-    """Its kernel still takes connections: it is not dead, but its silent connection is given up."""
+    """Its kernel still accepts connections: the client is not dead, but its silent connection is closed."""
     broker = house.broker()
     with socket.create_server(("127.0.0.1", 0)) as listener:
         mine = pack_address(listener.getsockname())
@@ -138,4 +138,4 @@ async def test_a_client_that_freezes_is_looked_at_and_kept(house: House) -> None
         assert len(broker.registry) == 1
         listener.close()
         say(broker.addresses[0], pack(DEAD, (), mine))
-        assert broker.counts["deaths"] == 0  # not looked at again so soon
+        assert broker.counts["deaths"] == 0  # it is not checked again so soon

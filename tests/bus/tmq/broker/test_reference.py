@@ -1,4 +1,4 @@
-"""Ours and the 2015 reference, both ways: sockets that send, read and fail exactly as its own do."""
+"""Ours with the 2015 reference, both ways: its sockets send, read and fail exactly as the original."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -40,7 +40,7 @@ def opened(stack: ExitStack, *sockets: ReferenceSocket) -> None:
 
 
 async def processed(condition: Callable[[], object], *sockets: ReferenceSocket) -> None:
-    """Let the reference run in a thread, as it does, until the condition holds: it blocks when it reads."""
+    """Run the reference in a thread, because its reads block, until the condition holds."""
     async with asyncio.timeout(20):
         while not condition():
             for sock in sockets:
@@ -70,7 +70,7 @@ async def test_reference_clients_meet_at_our_broker(
 
 
 async def test_our_broker_says_nothing_new_to_a_reference_client(broker: Broker, stack: ExitStack) -> None:
-    """What it hears is type PUB|CACHE with or without REMOVE, one packet a connection."""
+    """It only gets packets of type PUB|CACHE, with or without REMOVE, one for each connection."""
     pub, one, other = (ReferenceClient(broker.addresses[0]) for _ in range(3))
     opened(stack, pub, one, other)
     pub.publish(5)

@@ -1,4 +1,4 @@
-"""The broker's memory, against a plain model of the rule: a pattern hears what starts with it."""
+"""The broker's registry, compared with a simple model of the rule: a pattern gets what starts with it."""
 
 import pytest
 from hypothesis import given
@@ -104,7 +104,7 @@ def test_each_bound_refuses_and_the_rest_goes_on() -> None:
     assert registry.add(SUB, (1,), ("1.1.1.1", 9), "flood")[1] == "registrations of one host"
     said(registry, SUB, (1,), P)
     assert registry.add(SUB, (1,), Q, "h")[1] == "registrations full"
-    said(registry, SUB, (1,), P)  # what is known can be said again
+    said(registry, SUB, (1,), P)  # a known registration can be repeated
     registry.remove_address(("1.1.1.1", 0))
     assert registry.add(SUB, (1,), ("1.1.1.1", 9), "flood")[1] == ""
 

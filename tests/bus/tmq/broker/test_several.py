@@ -1,4 +1,4 @@
-"""Several brokers: clients go to the next and come back, and what one knows the others learn."""
+"""Several brokers: clients move to the next and return, and brokers share their registrations."""
 
 import asyncio
 from contextlib import suppress
@@ -21,7 +21,7 @@ async def test_moving_to_the_next_broker_and_back(house: House) -> None:
     await until(lambda: pub.broker == sub.broker == second.addresses[0])
     await until(lambda: len(second.registry) == 2)
     await delivered(pub, sub)
-    late = await house.client(first, second)  # who comes meanwhile is found too
+    late = await house.client(first, second)  # a client that comes meanwhile is found too
     await late.subscribe((1, 2))
     await until(lambda: set(pub.subscribers((1, 2))) == {sub.address, late.address})
     again = house.broker(where)
@@ -33,7 +33,7 @@ async def test_moving_to_the_next_broker_and_back(house: House) -> None:
 
 
 async def test_a_broker_that_freezes_is_left_for_the_next(house: House) -> None:
-    """As SIGSTOP does: it has greeted, and then says nothing more, though its kernel takes everything."""
+    """As after SIGSTOP: it has greeted and then sends nothing more, though its kernel accepts all data."""
     frozen = await asyncio.start_server(greet_and_freeze, "127.0.0.1", 0)
     where = f"tcp://127.0.0.1:{frozen.sockets[0].getsockname()[1]}"
     second = house.broker()
@@ -94,7 +94,7 @@ async def test_brokers_share(house: House, subscribe_first: bool) -> None:
 
 
 async def test_what_is_shared_ends_with_the_broker_that_said_it_and_does_not_loop(house: House) -> None:
-    """Three brokers, each with all three in its list, itself included: each knows it once, none for ever."""
+    """Three brokers list all three, also themselves: each knows a registration once, and none for ever."""
     urls = free_urls(3)
     one, two, three = [house.broker(url, peers=urls, share_s=0.1) for url in urls]
     await until(lambda: all(broker.counts["peers"] == 2 for broker in (one, two, three)))
@@ -108,7 +108,7 @@ async def test_what_is_shared_ends_with_the_broker_that_said_it_and_does_not_loo
 
 
 async def test_a_death_is_told_to_the_other_brokers(house: House) -> None:
-    """The other looks for itself too: what one broker cannot reach may live."""
+    """The other broker checks too: a client that one broker cannot reach may be alive."""
     urls = free_urls(2)
     one, two = [house.broker(url, peers=urls) for url in urls]
     pub, dead, alive = await house.client(two), await house.client(one), await house.client(one)
@@ -120,4 +120,4 @@ async def test_a_death_is_told_to_the_other_brokers(house: House) -> None:
     kill(dead)
     await until(lambda: pub.subscribers((1,)) == [alive.address])
     assert one.counts["deaths"] == two.counts["deaths"] == 1
-    assert pub.stats.sent == 0  # nobody sent to it, nobody reported it
+    assert pub.stats.sent == 0  # no client sent to it or reported it
