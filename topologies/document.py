@@ -114,7 +114,7 @@ def where(node: Node, file: str, path: str) -> Where:
 
 
 def describe(node: Node) -> str:
-    """What a node is, in the words of someone who writes YAML."""
+    """Name the kind of a node in the words of someone who writes YAML."""
     if isinstance(node, MappingNode):
         return "a mapping"
     if isinstance(node, SequenceNode):

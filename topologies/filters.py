@@ -1,4 +1,4 @@
-"""Which frames a side lets through, in tokens: what the cycle search and the budgets both ask."""
+"""Tells which frames a side lets through, in tokens: for the search for loops and for the budgets."""
 
 from collections.abc import Iterator
 from functools import lru_cache

@@ -1,4 +1,4 @@
-"""What is wrong with a topology, and where: findings are values, collected and never raised singly."""
+"""The faults of a topology and their places, as values that are collected, not raised one by one."""
 
 from collections.abc import Iterable
 from difflib import get_close_matches

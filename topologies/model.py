@@ -143,7 +143,7 @@ class Filter(Node):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shed(Node):
-    """What a slow medium does with more than it can carry."""
+    """A policy for a slow medium that is given more than it can carry."""
 
     SHORT = "policy"
     policy: Literal["newest", "oldest", "conflate"] = field(
@@ -160,7 +160,7 @@ class Shed(Node):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Side(Node):
-    """One side of a bridge: one of bus, url, uart, can, i2c, multicast and tcp, with its policies."""
+    """One side of a bridge: a bus of this file or one medium, with its policies."""
 
     bus: BusName | None = field(default=None, metadata=doc("a bus of this file, on whichever gateway"))
     medium: Annotated[Medium | None, OneOf("a side", MEDIA, ("bus",))] = None
@@ -193,7 +193,7 @@ class Side(Node):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rate(Node):
-    """What the applications promise: so many frames of a pattern cross this bridge."""
+    """A promise of the applications: so many frames of a pattern cross this bridge."""
 
     pattern: Names = field(default=(), metadata=doc("the frames that are meant"))
     frames_per_s: Annotated[float, Range(0.001, 1e9)] = field(

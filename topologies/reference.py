@@ -37,6 +37,8 @@ with file, line, column and path. A word that YAML 1.1 takes for something else 
 quotes where text is expected. `<<: *anchor` works. A file has at most 1 MiB and 50,000 values, aliases
 counted as what they stand for.
 
+The media of other distributions are not on this page ([add a medium](add-a-medium.md)).
+
 `check` finds, beyond that: loops that are not made of trunks throughout; a port, serial device, I2C target
 or CAN node id that two things want; gateways that nothing runs on; names used twice; bridges that cannot
 reach their bus; CAN without a node id; names with one token; media that cannot carry the `rates` promised.
@@ -86,7 +88,7 @@ def _inner(annotation: Any) -> Iterator[type]:
 def _section(cls: type) -> str:
     rows = [_row(key, f, annotation) for key, (f, annotation) in annotations(cls).items()]
     kinds = [f"| `{key}` | {_bare_words(kind)} |  | {kind.help} |" for key, kind in _kinds(cls).items()]
-    rows[1:1] = kinds  # after `bus`
+    rows[1:1] = kinds  # after the one key beside them, `bus`
     short = getattr(cls, "SHORT", None)
     alone = f"A value alone stands for `{short}`.\n\n" if short else ""
     table = "\n".join(["| key | value | default | meaning |", "|---|---|---|---|", *rows])

@@ -25,7 +25,7 @@ def joints(topology: Topology) -> Iterator[Joint]:
 
 
 def machine(topology: Topology, gateway: str) -> str:
-    """What tells machines apart: gateways with loopback addresses share one."""
+    """A name that tells machines apart: gateways with loopback addresses share one."""
     address = topology.gateways[gateway].address
     return "this machine" if is_loopback(address) else address
 
@@ -43,7 +43,7 @@ def has_trunk(bus: BusSpec) -> bool:
 
 
 def address_of(topology: Topology, bus: str, gateway: str, trunk: bool) -> tuple[str, Listen] | None:
-    """What `gateway` dials to reach `bus`, and whose options that has: the first of that kind, or None."""
+    """Address that `gateway` dials to reach `bus`, and its options: the first of that kind, or None."""
     for listen in topology.buses[bus].listen:
         if listen.trunk == trunk and (address := _from(topology, listen, topology.buses[bus].on, gateway)):
             return address, listen
@@ -129,5 +129,5 @@ class Segments:
 
 
 def tapped(topology: Topology, device: DeviceSpec) -> list[str]:
-    """What a tap records: `bus NAME`, `bridge NAME`."""
+    """The parts that a tap records: `bus NAME`, `bridge NAME`."""
     return [f"bus {name}" if name in topology.buses else f"bridge {name}" for name in device.tap]

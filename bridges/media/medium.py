@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Word(NamedTuple):
-    """How a medium is named on the command line: `NAME:TARGET?KEY=VALUE&...`, the keys being its fields.
+    """The way to name a medium on the command line: `NAME:TARGET?KEY=VALUE&...`, the keys being its fields.
 
     `target`: the field that TARGET fills; two of them are written HOST:PORT. `needed`: fields without which
     a word makes no sense, though a file may leave them out. `defaults`: values that differ from a file's.

@@ -60,7 +60,7 @@ class CanLink(DeviceLink["BusABC"]):
 
     @property
     def condition(self) -> State:
-        """What the controller is: `error-active`, ..., `bus-off`; `unknown` where nothing tells."""
+        """State of the controller: `error-active`, ..., `bus-off`; `unknown` where nothing tells."""
         return self.bus.state
 
     def _bus_arguments(self) -> dict[str, Any]:

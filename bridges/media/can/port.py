@@ -45,16 +45,16 @@ class Port(Protocol):
     overruns: int  # frames lost since it was last set to 0
 
     def fileno(self) -> int | None:
-        """What to wait on; None where there is nothing."""
+        """Descriptor to wait on; None where there is none."""
 
     def read(self, unreadable: Callable[[], bool]) -> Arrivals:
-        """What is there, up to 256 frames. `unreadable()` counts rubbish; True if it was too much."""
+        """Read up to 256 frames that are there. `unreadable()` counts rubbish; True if it was too much."""
 
     def write(self, data: bytes) -> None:
         """Send one frame. Raises `OSError` with its number; EAGAIN where the driver told none."""
 
     def state(self) -> State:
-        """What the interface itself tells of its state; `unknown` where it does not."""
+        """State that the interface itself tells; `unknown` where it does not."""
 
     def close(self) -> None: ...
 

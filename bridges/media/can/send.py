@@ -23,7 +23,7 @@ _TRANSIENT = (errno.EAGAIN, errno.ENOBUFS, errno.ENOMEM, errno.EBUSY, errno.EINT
 
 
 class Outbound:
-    """What both ways share: the queue, and its tending while nothing moves."""
+    """The common part of both ways: the queue, and its tending while nothing moves."""
 
     def __init__(
         self, shared: Shared, port: Port, loop: AbstractEventLoop, on_lost: Callable[[str], None]
@@ -189,7 +189,7 @@ class DirectSender(Outbound):
         return None
 
     def _give_back(self) -> None:
-        """What has not begun waits on, to grow old or be replaced."""
+        """Queue a message again that has not begun, to grow old or be replaced."""
         if self._taken is not None:
             self._queue.untake(*self._taken)
             self._shared.transfers.take_back()

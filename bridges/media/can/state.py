@@ -26,7 +26,7 @@ _CLASSES = {
 
 
 class BusState:
-    """What the controller was last heard to be.
+    """The state that the controller last told.
 
     `entered` counts how often each state was entered, `restarts` the recoveries from bus-off, `errors`
     error frames by class, `rx_overflows` the frames-lost reports of the controller; `tx_errors` and

@@ -22,7 +22,7 @@ from bus.wire.envelope import MESSAGE_BYTES_MAX
 
 
 class Opened(NamedTuple):
-    """What the link holds while it is up."""
+    """The adapter and the alert line, held while the link is up."""
 
     adapter: Adapter
     alert: Alert | None
@@ -64,7 +64,7 @@ class I2cLink(DeviceLink[Opened]):
 
     @stats.setter
     def stats(self, _: Stats) -> None:
-        """What the base class would count in is not needed: the targets count."""
+        """Ignore the base class's own counters: the targets count."""
 
     @property
     def stuck(self) -> bool:

@@ -5,7 +5,7 @@ from typing import Literal, NamedTuple
 from bridges.media.i2c.mailbox_segments import ACK, DATA_END, EPOCH, TARGET_CTL, Inbox, Outbox, Timing
 
 _ACTIVE_S = 0.25
-"""How long after the last progress a target counts as active."""
+"""Time after the last progress for which a target counts as active."""
 _IN_STEP = -1
 
 MailState = Literal["linking", "up", "stalled", "absent"]

@@ -45,7 +45,7 @@ def seal(message: bytes) -> bytes:
 
 
 class Outbox:
-    """What this side places: one transfer at a time, a new segment only when the last one was taken."""
+    """The sending half: one transfer at a time, a new segment only when the last one was taken."""
 
     __slots__ = ("_position", "_transfer", "placed", "toggle")
 

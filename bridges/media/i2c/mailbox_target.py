@@ -111,7 +111,7 @@ class Target:
         return found
 
     def changes(self) -> list[tuple[int, bytes]]:
-        """What to write to a memory that is elsewhere, in this order; empty if nothing changed."""
+        """Registers to write to a memory that is elsewhere, in this order; empty if nothing changed."""
         changes, self._changes = self._changes, []
         return changes
 

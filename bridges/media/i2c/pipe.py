@@ -77,7 +77,7 @@ class TargetPipe(Pipe):
         return self._wake()
 
     def take(self, reports: list[Report]) -> None:
-        """What the poller says of this target, in order."""
+        """Act on the poller's reports on this target, in order."""
         for report in reports:
             if report.outcome:
                 self._settle(report)

@@ -1,4 +1,4 @@
-"""What drives a poller: a thread for an adapter that blocks, the event loop for one that does not."""
+"""Drives a poller: a thread for an adapter that blocks, the event loop for one that does not."""
 
 import contextlib
 import os

@@ -133,7 +133,7 @@ class Watch:
         self._socket.close()
 
     def news(self) -> list[News]:
-        """What has happened; never blocks. Raises OSError where news was lost: look again."""
+        """Read the changes so far; never blocks. Raises OSError where some were lost: look again."""
         try:
             return list(parse(self._socket.recv(_READ_BYTES)))
         except (BlockingIOError, InterruptedError):

@@ -38,7 +38,7 @@ _LOST = {
 
 
 def drain(sock: socket.socket, view: memoryview, own: tuple[Any, ...]) -> tuple[list[tuple[bytes, Any]], int]:
-    """What waits at `sock`, up to a bound, with its senders; and how many datagrams were our own."""
+    """Read the datagrams at `sock`, up to a bound, with their senders; and count those of our own."""
     read, found, echoes = sock.recvfrom_into, list[tuple[bytes, Any]](), 0
     append = found.append
     try:
@@ -89,7 +89,7 @@ class MulticastPipe(OpenPipe):
         self._repeat = False  # the first datagram was heard on this host, but the interface did not take it
 
     def _fit(self, mtu: int) -> int:
-        """What a datagram may hold where `mtu` holds it with its IP and UDP headers."""
+        """Bytes that a datagram may hold where `mtu` bounds it with its IP and UDP headers."""
         room = mtu - HEADER_BYTES[self._sockets.interface.address.version]
         return max(DATAGRAM_BYTES_MIN, min(self._datagram_bytes, room))
 

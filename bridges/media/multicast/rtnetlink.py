@@ -60,7 +60,7 @@ def request(kind: int) -> bytes:
 
 
 def parse(data: bytes) -> Iterator[News]:
-    """What one datagram of the kernel says; passes over what is not about links and addresses."""
+    """Parse one datagram of the kernel; skips messages that are not about links and addresses."""
     start = 0
     while start + _HEADER.size <= len(data):
         size, kind, _, _, _ = _HEADER.unpack_from(data, start)

@@ -1,4 +1,4 @@
-"""What a multicast group's sender has not taken yet: bounded, in order, and every drop counted."""
+"""The queue in front of a multicast group's sender: bounded, in order, and every drop counted."""
 
 from collections import deque
 from collections.abc import Callable, Iterable
@@ -12,7 +12,7 @@ _ENCODE_MESSAGES = 512  # taken off the queue at a time
 
 
 class Outbox:
-    """What waits for the sender: datagrams, and behind them messages. Bounded; keeps the ledger."""
+    """Datagrams that wait for the sender, and behind them messages. Bounded; keeps the ledger."""
 
     def __init__(self, encoder: Encoder, stats: Stats, queue_bytes: int) -> None:
         self._encoder, self._stats, self._queue_bytes = encoder, stats, queue_bytes

@@ -54,7 +54,7 @@ class Sockets:
 
     @contextlib.contextmanager
     def unheard_here(self) -> Iterator[None]:
-        """What is sent meanwhile goes out by the interface, but not to the programs of this host."""
+        """Meanwhile, send by the interface only, and not to the programs of this host."""
         v4 = self.sender.family == socket.AF_INET
         level = socket.IPPROTO_IP if v4 else socket.IPPROTO_IPV6
         option = socket.IP_MULTICAST_LOOP if v4 else socket.IPV6_MULTICAST_LOOP

@@ -99,7 +99,7 @@ class Decoder:
         return [message for coded in codes if coded and (message := self._message(coded)) is not None]
 
     def _ended(self) -> tuple[bytes, ...]:
-        """What was held when a zero came; nothing if it had grown too long."""
+        """The bytes held when a zero came; none if they had grown too many."""
         held = () if self._skipping else (bytes(self._tail),)
         self._tail.clear()
         self._skipping = False

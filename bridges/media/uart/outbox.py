@@ -1,4 +1,4 @@
-"""What waits for a serial line: messages by policy, encoded as the line takes them, each drop counted."""
+"""The queue of a serial line: messages by policy, encoded as the line takes them, each drop counted."""
 
 from collections import deque
 from collections.abc import Sequence

@@ -35,7 +35,7 @@ def parse_control(message: bytes) -> tuple[int, int] | None:
 
 
 class Own(Enum):
-    """What `Master.step` returns when the line is free for a message of the master's own."""
+    """Returned by `Master.step` when the line is free for a message of the master's own."""
 
     TURN = "turn"
 
@@ -138,7 +138,7 @@ class Master:
             self.echoes.sent(message or control(last_polled, POLL), self._line_free + ECHO_S)
 
     def hear(self, data: bytes, now: float) -> list[bytes]:
-        """What others said in `data`: their messages, in order.
+        """Return the messages of others in `data`, in order.
 
         Who has begun may end, and bytes on the line keep us silent, but neither for longer than two messages
         take: a receiver that delivers noise without end must not stop the polling.
@@ -220,7 +220,7 @@ class Node:
         return len(taken)
 
     def hear(self, data: bytes, now: float) -> list[bytes]:
-        """What others said in `data`, in order; our own poll among it sets `deadline`."""
+        """Return the messages of others in `data`, in order. Our own poll among them sets `deadline`."""
         messages = []
         for message in self._decoder.feed(data):
             if self._echoes is not None and self._echoes.heard(message, now):
@@ -234,7 +234,7 @@ class Node:
         return messages
 
     def step(self, now: float) -> bytes:
-        """What to write now; nothing before `deadline`."""
+        """Bytes to write now; none before `deadline`."""
         if self._polled is None or now < self.deadline:
             return b""
         late = now > self._polled + self._answer_s

@@ -31,10 +31,10 @@ class Port(Protocol):
 
     def fileno(self) -> int: ...
     def read(self) -> bytes:
-        """What has arrived, once the descriptor is readable; may be empty."""
+        """Bytes that have arrived, once the descriptor is readable; may be empty."""
 
     def write(self, data: bytes) -> int:
-        """How many bytes were taken; 0 when the driver is full."""
+        """Return the number of bytes taken: 0 when the driver is full."""
 
     def waiting(self) -> int:
         """Bytes that the driver has taken and the line has yet to carry; 0 where that is not known."""

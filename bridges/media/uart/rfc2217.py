@@ -78,7 +78,7 @@ class Client:
         return b"".join((*parts, data[position:]))
 
     def _command_bytes(self, data: bytes, at: int) -> int:
-        """How long the command at `at` is; 0 where it is incomplete."""
+        """Length of the command at `at`; 0 where it is incomplete."""
         left = len(data) - at
         if left < 2:
             return 0
