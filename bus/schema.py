@@ -7,9 +7,9 @@ import re
 import types
 import typing
 from collections.abc import Callable
-from dataclasses import Field, dataclass, field, fields
+from dataclasses import MISSING, Field, dataclass, field, fields
 from functools import cache
-from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Union, get_args, get_origin
 
 from bus.kinds import Kinds
 from bus.transports.urls import check_dial, check_listen
@@ -59,6 +59,12 @@ class Ref(NamedTuple):
     section: str
 
 
+class Key(NamedTuple):
+    """The key of a field in a file, where Python reserves that word."""
+
+    name: str
+
+
 class Single:
     """A list that may be written without its brackets when it has one item."""
 
@@ -83,33 +89,54 @@ class OneOf(NamedTuple):
         return f"{self.what} is one of {', '.join(self.keys())}; found {', '.join(given) or 'none'}"
 
 
-def doc(text: str, key: str = "") -> dict[str, str]:
-    """Metadata of a field: what it means, and its key in YAML where Python reserves that word."""
-    return {"doc": text, "key": key}
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
-    """Anything in the file; `where` says at which line it stands, and does not count in comparisons."""
+    """Anything in a file. `where` says at which line it stands, and does not count in comparisons.
 
+    `SHORT` names the field that a value alone stands for; "" where a mapping must be written.
+    """
+
+    SHORT: ClassVar[str] = ""
     where: Where = field(default=Where(), compare=False, repr=False)
 
 
-def _annotations(cls: type) -> dict[str, tuple[Field[Any], Any]]:
-    """Key in a file to field and annotation, of a record."""
+class Setting(NamedTuple):
+    """A key of a record: its field, its type with all markers but the text, and the text that explains it."""
+
+    field: Field[Any]
+    annotation: Any
+    doc: str
+
+    @property
+    def required(self) -> bool:
+        return self.field.default is MISSING and self.field.default_factory is MISSING
+
+
+def _settings(cls: type) -> dict[str, Setting]:
+    """Settings of a record by their keys in a file. A text among the markers of a field explains it."""
+    found = dict[str, Setting]()
     hints = typing.get_type_hints(cls, include_extras=True)
-    keyed = {f.metadata.get("key") or f.name: (f, hints[f.name]) for f in fields(cls)}
-    return {key: found for key, found in keyed.items() if key != "where" and not one_of(found[1])}
+    for f in fields(cls):
+        bare, markers = unwrap(hints[f.name])
+        key = next((marker.name for marker in markers if isinstance(marker, Key)), f.name)
+        texts = [marker for marker in markers if isinstance(marker, str)]
+        rest = tuple(marker for marker in markers if not isinstance(marker, Key | str))
+        if key != "where" and not one_of(hints[f.name]):
+            found[key] = Setting(f, Annotated[bare, *rest] if rest else bare, *texts)
+    return found
 
 
-annotations: Callable[[type], dict[str, tuple[Field[Any], Any]]] = cache(_annotations)
+# Typed here: mypy takes the type of a record for one without a hash.
+settings: Callable[[type], dict[str, Setting]] = cache(_settings)
 
 
-@cache
-def alternatives(cls: type) -> tuple[str, OneOf] | None:
+def _alternatives(cls: type) -> tuple[str, OneOf] | None:
     """The field of a record that stands for several keys, if it has one."""
     hints = typing.get_type_hints(cls, include_extras=True)
     return next(((name, marker) for name, hint in hints.items() if (marker := one_of(hint))), None)
+
+
+alternatives: Callable[[type], tuple[str, OneOf] | None] = cache(_alternatives)
 
 
 def one_of(annotation: Any) -> OneOf | None:
@@ -150,7 +177,7 @@ def problem(marker: Any, value: Any) -> str:
 
 def check_fields(record: Node) -> None:
     """Raise ValueError for the first field whose value its annotation forbids. Types are not looked at."""
-    for key, (f, annotation) in annotations(type(record)).items():
+    for key, (f, annotation, _) in settings(type(record)).items():
         if text := _fault(annotation, getattr(record, f.name)):
             raise ValueError(f"{key}: {text}")
 

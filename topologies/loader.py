@@ -6,14 +6,14 @@ Nothing here knows a key of the file by name. Every error is found, not the firs
 import math
 import types
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, Field, is_dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Union, get_args, get_origin
 
 from yaml.constructor import ConstructorError, SafeConstructor
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
-from bus.schema import OneOf, Ref, Single, Where, alternatives, annotations, problem, unwrap
+from bus.schema import Node as Record
+from bus.schema import OneOf, Ref, Single, Where, alternatives, problem, settings, unwrap
 from topologies.document import CHARACTERS_MAX, describe, parse, where
 from topologies.findings import Finding, InvalidTopology, error, nearest
 from topologies.model import Topology
@@ -89,7 +89,7 @@ class _Reader:
         return problem(marker, value)
 
     def _read_bare(self, node: Node, bare: Any, path: str, single: bool) -> Any:
-        if is_dataclass(bare) and isinstance(bare, type):
+        if isinstance(bare, type) and issubclass(bare, Record):
             return self._read_dataclass(node, bare, path)
         origin = get_origin(bare)
         if origin in (Union, types.UnionType):
@@ -145,8 +145,8 @@ class _Reader:
         self._wrong(key, path, f"a key must be text, found {describe(key)}")
         return None
 
-    def _read_dataclass(self, node: Node, cls: type, path: str) -> Any:
-        known, choice = annotations(cls), alternatives(cls)
+    def _read_dataclass(self, node: Node, cls: type[Record], path: str) -> Any:
+        known, choice = settings(cls), alternatives(cls)
         if not isinstance(node, MappingNode):
             return self._read_short(node, cls, path)
         values, given, good = dict[str, Any](), list[str](), True
@@ -158,7 +158,7 @@ class _Reader:
                 continue
             given.append(name)
             values[found[0]] = self.read(child, found[1], _join(path, name))
-        missing = [key for key, (f, _) in known.items() if _required(f) and f.name not in values]
+        missing = [key for key, one in known.items() if one.required and one.field.name not in values]
         for key in missing:
             self._wrong(node, path, f'"{key}" is missing')
         good = good and not missing and not any(value is WRONG for value in values.values())
@@ -166,11 +166,11 @@ class _Reader:
             return self._wrong(node, path, text)
         return self._build(node, cls, values, path) if good else WRONG
 
-    def _meant(self, key: Node, name: str, cls: type, path: str) -> tuple[str, Any] | None:
+    def _meant(self, key: Node, name: str, cls: type[Record], path: str) -> tuple[str, Any] | None:
         """Field and annotation of a key of `cls`; None, with a finding, where it has no such key."""
-        known, choice = annotations(cls), alternatives(cls)
+        known, choice = settings(cls), alternatives(cls)
         if name in known:
-            return known[name][0].name, known[name][1]
+            return known[name].field.name, known[name].annotation
         try:
             if choice and (kind := choice[1].kinds.find(name)):
                 return choice[0], kind
@@ -181,18 +181,18 @@ class _Reader:
         self._wrong(key, _join(path, name), f'unknown key "{name[:64]}"{nearest(name, words)}')
         return None
 
-    def _read_short(self, node: Node, cls: type, path: str) -> Any:
+    def _read_short(self, node: Node, cls: type[Record], path: str) -> Any:
         """A value alone, where the class says which field it stands for; nothing, where none is needed."""
-        known = annotations(cls)
-        if _is_null(node) and not any(_required(f) for f, _ in known.values()):
+        known = settings(cls)
+        if _is_null(node) and not any(one.required for one in known.values()):
             return self._build(node, cls, {}, path)
-        short = getattr(cls, "SHORT", None)
-        if short is None or _is_null(node):
+        short = cls.SHORT
+        if not short or _is_null(node):
             return self._wrong(node, path, f"expected a mapping, found {describe(node)}")
-        value = self.read(node, next(hint for f, hint in known.values() if f.name == short), path)
+        value = self.read(node, known[short].annotation, path)
         if value is WRONG:
             return WRONG
-        missing = [key for key, (f, _) in known.items() if _required(f) and f.name != short]
+        missing = [key for key, one in known.items() if one.required and one.field.name != short]
         if missing:
             return self._wrong(node, path, f"write a mapping: {', '.join(missing)} must be given too")
         return self._build(node, cls, {short: value}, path)
@@ -260,10 +260,6 @@ def _section_names(root: Node) -> dict[str, list[str]]:
 def _unlike_one(choice: OneOf, given: list[str], known: Mapping[str, Any]) -> str:
     """The finding unless exactly one of the alternatives is given; "" if it is."""
     return choice.problem([key for key in given if key in choice.beside or key not in known])
-
-
-def _required(f: Field[Any]) -> bool:
-    return f.default is MISSING and f.default_factory is MISSING
 
 
 def _is_null(node: Node) -> bool:

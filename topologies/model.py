@@ -17,6 +17,7 @@ from bus.schema import (
     CanNode,
     DialUrl,
     Host,
+    Key,
     Length,
     ListenUrl,
     Milliseconds,
@@ -31,7 +32,6 @@ from bus.schema import (
     Seconds,
     Single,
     TapName,
-    doc,
 )
 from bus.schema import Gateway as GatewayName
 from bus.transports.options import Tls, check_tls, needs_certificate
@@ -41,11 +41,11 @@ from bus.transports.options import Tls, check_tls, needs_certificate
 class Gateway(Node):
     """A machine that runs part of the system."""
 
-    address: Host = field(default="127.0.0.1", metadata=doc("where the other gateways reach it"))
-    node: CanNode | None = field(default=None, metadata=doc("its Cyphal node id on CAN"))
-    origin: Annotated[int, Range(1, 0xFFFFFFFF)] | None = field(
-        default=None, metadata=doc("its id in envelopes; random and kept by default")
-    )
+    address: Annotated[Host, "where the other gateways reach it"] = "127.0.0.1"
+    node: Annotated[CanNode | None, "its Cyphal node id on CAN"] = None
+    origin: Annotated[
+        Annotated[int, Range(1, 0xFFFFFFFF)] | None, "its id in envelopes; random and kept by default"
+    ] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,15 +53,11 @@ class Listen(Node):
     """An address that a bus offers to peers."""
 
     SHORT = "url"
-    url: ListenUrl = field(metadata=doc("`tcp://`, `ipc://`, `ws://`, `wss://`, `tls+tcp://` or `inproc://`"))
-    trunk: bool = field(default=False, metadata=doc("for other appliances: envelopes are kept here"))
-    queue_bytes: Bytes | None = field(
-        default=None, metadata=doc("bound of the queue to each peer; the bus's by default")
-    )
-    message_bytes: Bytes | None = field(
-        default=None, metadata=doc("longest message taken; the bus's by default")
-    )
-    tls: Tls | None = field(default=None, metadata=doc("certificates, for `tls+tcp://` and `wss://`"))
+    url: Annotated[ListenUrl, "`tcp://`, `ipc://`, `ws://`, `wss://`, `tls+tcp://` or `inproc://`"]
+    trunk: Annotated[bool, "for other appliances: envelopes are kept here"] = False
+    queue_bytes: Annotated[Bytes | None, "bound of the queue to each peer; the bus's by default"] = None
+    message_bytes: Annotated[Bytes | None, "longest message taken; the bus's by default"] = None
+    tls: Annotated[Tls | None, "certificates, for `tls+tcp://` and `wss://`"] = None
 
     def __post_init__(self) -> None:
         check_tls(self.url, self.tls)
@@ -74,15 +70,11 @@ class Dial(Node):
     """Another bus's address, which this bus keeps a connection to."""
 
     SHORT = "url"
-    url: DialUrl = field(metadata=doc("an address of a bus, in this file or not"))
-    trunk: bool = field(default=False, metadata=doc("the other end is an appliance: envelopes are kept here"))
-    queue_bytes: Bytes | None = field(
-        default=None, metadata=doc("bound of the queue to it; the bus's by default")
-    )
-    message_bytes: Bytes | None = field(
-        default=None, metadata=doc("longest message taken; the bus's by default")
-    )
-    tls: Tls | None = field(default=None, metadata=doc("certificates, for `tls+tcp://` and `wss://`"))
+    url: Annotated[DialUrl, "an address of a bus, in this file or not"]
+    trunk: Annotated[bool, "the other end is an appliance: envelopes are kept here"] = False
+    queue_bytes: Annotated[Bytes | None, "bound of the queue to it; the bus's by default"] = None
+    message_bytes: Annotated[Bytes | None, "longest message taken; the bus's by default"] = None
+    tls: Annotated[Tls | None, "certificates, for `tls+tcp://` and `wss://`"] = None
 
     def __post_init__(self) -> None:
         check_tls(self.url, self.tls)
@@ -92,32 +84,25 @@ class Dial(Node):
 class BrokerSpec(Node):
     """A TMQ broker; bridges and clients take them in the order of the file."""
 
-    on: GatewayName = field(metadata=doc("the gateway that runs it"))
-    listen: Annotated[tuple[Listen, ...], Length(1, 64), Single()] = field(metadata=doc("its addresses"))
-    heartbeat_ms: Milliseconds = field(default=1000, metadata=doc("a peer silent for three of these is gone"))
-    lease_ms: Annotated[int, Range(1, LEASE_MS_MAX)] = field(
-        default=LEASE_MS,
-        metadata=doc(
-            f"how long a bridge may forward on one lease; it renews it {HEARTBEATS:g} times in that"
-        ),
-    )
+    on: Annotated[GatewayName, "the gateway that runs it"]
+    listen: Annotated[tuple[Listen, ...], Length(1, 64), Single(), "its addresses"]
+    heartbeat_ms: Annotated[Milliseconds, "a peer silent for three of these is gone"] = 1000
+    lease_ms: Annotated[
+        int,
+        Range(1, LEASE_MS_MAX),
+        f"how long a bridge may forward on one lease; it renews it {HEARTBEATS:g} times in that",
+    ] = LEASE_MS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BusSpec(Node):
     """A bus: every message in goes out to all peers but its sender."""
 
-    on: GatewayName = field(metadata=doc("the gateway that runs it"))
-    listen: Annotated[tuple[Listen, ...], Length(0, 64), Single()] = field(
-        default=(), metadata=doc("its addresses")
-    )
-    dial: Annotated[tuple[Dial, ...], Length(0, 64), Single()] = field(
-        default=(), metadata=doc("other buses to join into one with this")
-    )
-    queue_bytes: Bytes = field(default=8 << 20, metadata=doc("bound of the queue to each peer"))
-    message_bytes: Bytes = field(
-        default=1 << 20, metadata=doc("longest message taken; who sends a longer one is closed")
-    )
+    on: Annotated[GatewayName, "the gateway that runs it"]
+    listen: Annotated[tuple[Listen, ...], Length(0, 64), Single(), "its addresses"] = ()
+    dial: Annotated[tuple[Dial, ...], Length(0, 64), Single(), "other buses to join into one with this"] = ()
+    queue_bytes: Annotated[Bytes, "bound of the queue to each peer"] = 8 << 20
+    message_bytes: Annotated[Bytes, "longest message taken; who sends a longer one is closed"] = 1 << 20
 
     def __post_init__(self) -> None:
         links: list[Listen | Dial | BusSpec] = [self, *self.listen, *self.dial]
@@ -136,9 +121,9 @@ class Filter(Node):
     """Lists of patterns; a list written alone holds both ways."""
 
     SHORT = "both"
-    both: Patterns = field(default=(), metadata=doc("what enters and what leaves"))
-    inward: Patterns = field(default=(), metadata=doc("what enters the bridge here", key="in"))
-    outward: Patterns = field(default=(), metadata=doc("what leaves the bridge here", key="out"))
+    both: Annotated[Patterns, "what enters and what leaves"] = ()
+    inward: Annotated[Patterns, "what enters the bridge here", Key("in")] = ()
+    outward: Annotated[Patterns, "what leaves the bridge here", Key("out")] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,38 +131,31 @@ class Shed(Node):
     """A policy for a slow medium that is given more than it can carry."""
 
     SHORT = "policy"
-    policy: Literal["newest", "oldest", "conflate"] = field(
-        metadata=doc("drop what comes, drop what waits longest, or keep the latest frame of each pattern")
-    )
-    age_ms: Milliseconds | None = field(default=None, metadata=doc("frames that waited longer are not sent"))
-    queue_bytes: QueueBytes | None = field(
-        default=None, metadata=doc("bound of the queue; the medium's by default")
-    )
-    rate: Annotated[float, Range(0.001, 1e9)] | None = field(
-        default=None, metadata=doc("frames a second at most")
-    )
+    policy: Annotated[
+        Literal["newest", "oldest", "conflate"],
+        "drop what comes, drop what waits longest, or keep the latest frame of each pattern",
+    ]
+    age_ms: Annotated[Milliseconds | None, "frames that waited longer are not sent"] = None
+    queue_bytes: Annotated[QueueBytes | None, "bound of the queue; the medium's by default"] = None
+    rate: Annotated[Annotated[float, Range(0.001, 1e9)] | None, "frames a second at most"] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Side(Node):
     """One side of a bridge: a bus of this file or one medium, with its policies."""
 
-    bus: BusName | None = field(default=None, metadata=doc("a bus of this file, on whichever gateway"))
+    bus: Annotated[BusName | None, "a bus of this file, on whichever gateway"] = None
     medium: Annotated[Medium | None, OneOf("a side", MEDIA, ("bus",))] = None
-    trunk: bool | None = field(
-        default=None,
-        metadata=doc("envelopes are kept here; by default on a bus that has a trunk, and nowhere else"),
-    )
-    segment: Name | None = field(
-        default=None,
-        metadata=doc("name of the wire, where several gateways share it and `check` should know"),
-    )
-    pattern: Names = field(
-        default=(), metadata=doc("only frames that start with this cross here; short for one `allow`")
-    )
-    allow: Filter = field(default=Filter(), metadata=doc("only these patterns cross here"))
-    deny: Filter = field(default=Filter(), metadata=doc("these patterns do not cross here"))
-    shed: Shed | None = field(default=None, metadata=doc("what happens above the medium's capacity"))
+    trunk: Annotated[
+        bool | None, "envelopes are kept here; by default on a bus that has a trunk, and nowhere else"
+    ] = None
+    segment: Annotated[
+        Name | None, "name of the wire, where several gateways share it and `check` should know"
+    ] = None
+    pattern: Annotated[Names, "only frames that start with this cross here; short for one `allow`"] = ()
+    allow: Annotated[Filter, "only these patterns cross here"] = Filter()
+    deny: Annotated[Filter, "these patterns do not cross here"] = Filter()
+    shed: Annotated[Shed | None, "what happens above the medium's capacity"] = None
 
     def __post_init__(self) -> None:
         if self.pattern and (self.allow.both or self.allow.inward or self.allow.outward):
@@ -195,28 +173,27 @@ class Side(Node):
 class Rate(Node):
     """A promise of the applications: so many frames of a pattern cross this bridge."""
 
-    pattern: Names = field(default=(), metadata=doc("the frames that are meant"))
-    frames_per_s: Annotated[float, Range(0.001, 1e9)] = field(
-        metadata=doc("frames a second, all senders together")
-    )
-    data_bytes: Annotated[int, Range(0, 2048)] = field(default=8, metadata=doc("data in each"))
-    tokens: Annotated[int, Range(0, 255)] | None = field(
-        default=None, metadata=doc("tokens in each; as many as in the pattern by default")
-    )
+    pattern: Annotated[Names, "the frames that are meant"] = ()
+    frames_per_s: Annotated[float, Range(0.001, 1e9), "frames a second, all senders together"]
+    data_bytes: Annotated[int, Range(0, 2048), "data in each"] = 8
+    tokens: Annotated[
+        Annotated[int, Range(0, 255)] | None, "tokens in each; as many as in the pattern by default"
+    ] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BridgeSpec(Node):
     """A bridge: carries frames between media, with policies for each."""
 
-    on: Annotated[tuple[GatewayName, ...], Length(1, 64), Single()] = field(
-        metadata=doc("the gateway, or several, best first: they stand in for each other")
-    )
-    join: Annotated[tuple[Side, ...], Length(2, 64)] = field(metadata=doc("what it joins"))
-    pattern: Names = field(default=(), metadata=doc("only frames that start with this cross"))
-    rates: tuple[Rate, ...] = field(
-        default=(), metadata=doc("promised traffic, held against what the media carry")
-    )
+    on: Annotated[
+        tuple[GatewayName, ...],
+        Length(1, 64),
+        Single(),
+        "the gateway, or several, best first: they stand in for each other",
+    ]
+    join: Annotated[tuple[Side, ...], Length(2, 64), "what it joins"]
+    pattern: Annotated[Names, "only frames that start with this cross"] = ()
+    rates: Annotated[tuple[Rate, ...], "promised traffic, held against what the media carry"] = ()
 
     def __post_init__(self) -> None:
         if len(set(self.on)) != len(self.on):
@@ -227,36 +204,35 @@ class BridgeSpec(Node):
 class DeviceSpec(Node):
     """Something that serves buses and bridges: so far a tap, which records what crosses (docs/capture.md)."""
 
-    on: GatewayName = field(metadata=doc("the gateway that runs it"))
-    tap: Annotated[tuple[TapName, ...], Length(1, 64), Single()] = field(
-        metadata=doc("the buses and bridges of that gateway to record")
-    )
-    directory: Path = field(metadata=doc("where captures are written"))
-    pattern: Names = field(default=(), metadata=doc("only frames that start with this are recorded"))
-    file_bytes: Bytes = field(default=64 << 20, metadata=doc("size at which a new file begins"))
-    file_s: Seconds = field(default=60, metadata=doc("age at which a new file begins"))
-    keep_bytes: Bytes = field(default=1 << 30, metadata=doc("size at which the oldest file is deleted"))
-    keep_days: Annotated[float, Range(0.001, 36500)] | None = field(
-        default=None, metadata=doc("age at which a file is deleted; by size alone by default")
-    )
-    queue_bytes: Annotated[int, Range(1 << 20, 1 << 34)] = field(
-        default=32 << 20, metadata=doc("what may wait to be written; more is not recorded, and counted")
-    )
-    yields: bool = field(
-        default=True, metadata=doc("write only in spare processor time, and rest where that is too little")
-    )
+    on: Annotated[GatewayName, "the gateway that runs it"]
+    tap: Annotated[
+        tuple[TapName, ...], Length(1, 64), Single(), "the buses and bridges of that gateway to record"
+    ]
+    directory: Annotated[Path, "where captures are written"]
+    pattern: Annotated[Names, "only frames that start with this are recorded"] = ()
+    file_bytes: Annotated[Bytes, "size at which a new file begins"] = 64 << 20
+    file_s: Annotated[Seconds, "age at which a new file begins"] = 60
+    keep_bytes: Annotated[Bytes, "size at which the oldest file is deleted"] = 1 << 30
+    keep_days: Annotated[
+        Annotated[float, Range(0.001, 36500)] | None,
+        "age at which a file is deleted; by size alone by default",
+    ] = None
+    queue_bytes: Annotated[
+        int, Range(1 << 20, 1 << 34), "what may wait to be written; more is not recorded, and counted"
+    ] = 32 << 20
+    yields: Annotated[bool, "write only in spare processor time, and rest where that is too little"] = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Topology(Node):
     """The whole system: each gateway runs its part of it."""
 
-    name: Name = field(metadata=doc("what the system is called"))
-    gateways: Annotated[Mapping[Name, Gateway], Length(1, 1024)] = field(metadata=doc("the machines"))
-    brokers: Mapping[Name, BrokerSpec] = field(default_factory=dict, metadata=doc("they choose who bridges"))
-    buses: Mapping[Name, BusSpec] = field(default_factory=dict, metadata=doc("buses, by name"))
-    bridges: Mapping[Name, BridgeSpec] = field(default_factory=dict, metadata=doc("bridges, by name"))
-    devices: Mapping[Name, DeviceSpec] = field(default_factory=dict, metadata=doc("devices, by name"))
+    name: Annotated[Name, "what the system is called"]
+    gateways: Annotated[Mapping[Name, Gateway], Length(1, 1024), "the machines"]
+    brokers: Annotated[Mapping[Name, BrokerSpec], "they choose who bridges"] = field(default_factory=dict)
+    buses: Annotated[Mapping[Name, BusSpec], "buses, by name"] = field(default_factory=dict)
+    bridges: Annotated[Mapping[Name, BridgeSpec], "bridges, by name"] = field(default_factory=dict)
+    devices: Annotated[Mapping[Name, DeviceSpec], "devices, by name"] = field(default_factory=dict)
 
     @property
     def sections(self) -> dict[str, Mapping[str, BrokerSpec | BusSpec | BridgeSpec | DeviceSpec]]:

@@ -5,7 +5,7 @@
 
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import MISSING, Field, is_dataclass
+from dataclasses import MISSING, is_dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
@@ -13,13 +13,15 @@ from bus.schema import (
     Check,
     Length,
     Names,
+    Node,
     Patterns,
     Range,
     Ref,
+    Setting,
     Single,
     alternatives,
-    annotations,
     members,
+    settings,
     unwrap,
 )
 from topologies.model import Topology
@@ -59,53 +61,53 @@ def page() -> str:
     return "\n".join([INTRODUCTION, *(_section(cls) for cls in _classes(Topology, {}))])
 
 
-def _classes(cls: type, seen: dict[type, None]) -> dict[type, None]:
+def _classes(cls: type[Node], seen: dict[type[Node], None]) -> dict[type[Node], None]:
     """The dataclasses that can be reached from one, in the order of the file."""
     seen.setdefault(cls)
-    reached = [inner for _, annotation in annotations(cls).values() for inner in _inner(annotation)]
+    reached = [inner for one in settings(cls).values() for inner in _inner(one.annotation)]
     for inner in (*_kinds(cls).values(), *reached):
         if inner not in seen:
             _classes(inner, seen)
     return seen
 
 
-def _kinds(cls: type) -> dict[str, type[Any]]:
+def _kinds(cls: type[Node]) -> dict[str, type[Any]]:
     """The records that keys of a class stand for; those of other distributions are not of this page."""
     choice = alternatives(cls)
     kinds = choice[1].kinds if choice else None
     return {key: kind for key in kinds.ours() if (kind := kinds.find(key))} if kinds else {}
 
 
-def _inner(annotation: Any) -> Iterator[type]:
+def _inner(annotation: Any) -> Iterator[type[Node]]:
     bare, _ = unwrap(annotation)
-    if isinstance(bare, type) and is_dataclass(bare):
+    if isinstance(bare, type) and issubclass(bare, Node):
         yield bare
     for argument in get_args(bare) if get_origin(bare) is not Literal else ():
         if argument is not ...:
             yield from _inner(argument)
 
 
-def _section(cls: type) -> str:
-    rows = [_row(key, f, annotation) for key, (f, annotation) in annotations(cls).items()]
+def _section(cls: type[Node]) -> str:
+    rows = [_row(key, one) for key, one in settings(cls).items()]
     kinds = [f"| `{key}` | {_bare_words(kind)} |  | {kind.help} |" for key, kind in _kinds(cls).items()]
     rows[1:1] = kinds  # after the one key beside them, `bus`
-    short = getattr(cls, "SHORT", None)
-    alone = f"A value alone stands for `{short}`.\n\n" if short else ""
+    alone = f"A value alone stands for `{cls.SHORT}`.\n\n" if cls.SHORT else ""
     table = "\n".join(["| key | value | default | meaning |", "|---|---|---|---|", *rows])
     return f"## {_title(cls)}\n\n{cls.__doc__}\n\n{alone}{table}\n"
 
 
-def _title(cls: type) -> str:
+def _title(cls: type[Node]) -> str:
     return cls.__name__.removesuffix("Spec")
 
 
-def _row(key: str, f: Field[Any], annotation: Any) -> str:
-    return f"| `{key}` | {_words(annotation)} | {_default(f)} | {f.metadata['doc']} |"
+def _row(key: str, one: Setting) -> str:
+    return f"| `{key}` | {_words(one.annotation)} | {_default(one)} | {one.doc} |"
 
 
-def _default(f: Field[Any]) -> str:
-    if f.default is MISSING and f.default_factory is MISSING:
+def _default(one: Setting) -> str:
+    if one.required:
         return "**required**"
+    f = one.field
     value = f.default if f.default_factory is MISSING else f.default_factory()
     if value is None or value in ((), {}) or is_dataclass(value):
         return ""
@@ -134,7 +136,7 @@ def _words(annotation: Any) -> str:
 
 def _bare_words(bare: Any) -> str:
     origin = get_origin(bare)
-    if isinstance(bare, type) and is_dataclass(bare):
+    if isinstance(bare, type) and issubclass(bare, Node):
         return f"[{_title(bare)}](#{_title(bare).lower()})"
     if origin is Literal:
         return " or ".join(f"`{choice}`" for choice in get_args(bare))

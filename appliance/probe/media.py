@@ -1,7 +1,7 @@
 """Media as a word of the command line names them: `NAME:TARGET?KEY=VALUE&...`, its keys a record's fields."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import MISSING, Field, is_dataclass
+from dataclasses import is_dataclass
 from difflib import get_close_matches
 from typing import Any, NamedTuple, get_origin
 from urllib.parse import parse_qsl
@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl
 from bridges.media import MEDIA
 from bridges.media.medium import Medium, Word
 from bus.errors import LinkError
-from bus.schema import annotations, present, unwrap
+from bus.schema import Setting, present, settings, unwrap
 
 Reader = Callable[[str], Any]
 
@@ -58,21 +58,24 @@ class Form(NamedTuple):
     @property
     def part(self) -> type | None:
         """The record inside the record whose fields are settings too."""
-        found = annotations(self.record).get(self.word.part)
-        return _bare(found[1]) if found else None
+        found = settings(self.record).get(self.word.part)
+        return _bare(found.annotation) if found else None
 
-    def settings(self) -> dict[str, tuple[Field[Any], Reader]]:
-        """The fields that stand behind the question mark, by key."""
-        known = {**annotations(self.record), **(annotations(self.part) if self.part else {})}
-        flat = {key: (f, hint) for key, (f, hint) in known.items() if not is_dataclass(_bare(hint))}
+    def settings(self) -> dict[str, Setting]:
+        """The settings that stand behind the question mark, by key."""
+        known = settings(self.record) | (settings(self.part) if self.part else {})
         left_out = {*self.word.target, self.others}
-        return {key: (f, reader_of(hint)) for key, (f, hint) in flat.items() if key not in left_out}
+        return {
+            key: one
+            for key, one in known.items()
+            if key not in left_out and not is_dataclass(_bare(one.annotation))
+        }
 
     @property
     def others(self) -> str:
         """The field that takes keys of a driver's own; "" where there is none."""
-        known = annotations(self.record).items()
-        return next((key for key, (_, hint) in known if get_origin(_bare(hint)) is Mapping), "")
+        known = settings(self.record).items()
+        return next((key for key, one in known if get_origin(_bare(one.annotation)) is Mapping), "")
 
 
 def forms(keys: Iterable[str]) -> Iterator[Form]:
@@ -93,13 +96,11 @@ def medium_of(word: str, form: Form, rest: str) -> Medium:
     text, _, query = rest.partition("?")
     if not text:
         raise LinkError(f"{word}: what to open is missing after the colon")
-    settings, options = _split(word, query, form)
-    missing = [key for key, (f, _) in form.settings().items() if _required(f) or key in form.word.needed]
-    for key in missing:
-        if key not in settings:
-            meaning = form.settings()[key][0].metadata["doc"]
-            raise LinkError(f"{word}: {key} is missing: add ?{key}=..., {meaning}")
-    values = {**form.word.defaults, **_target(word, text, form), **settings}
+    given, options = _split(word, query, form)
+    for key, one in form.settings().items():
+        if key not in given and (one.required or key in form.word.needed):
+            raise LinkError(f"{word}: {key} is missing: add ?{key}=..., {one.doc}")
+    values = {**form.word.defaults, **_target(word, text, form), **given}
     if form.others:
         values[form.others] = options
     try:
@@ -108,23 +109,19 @@ def medium_of(word: str, form: Form, rest: str) -> Medium:
         raise LinkError(f"{word}: {error}") from error
 
 
-def _required(f: Field[Any]) -> bool:
-    return f.default is MISSING and f.default_factory is MISSING
-
-
 def _folded(form: Form, values: dict[str, Any]) -> dict[str, Any]:
     """The values, those of the record's inner record in one."""
     if form.part is None:
         return values
-    inner = {key: values.pop(key) for key in annotations(form.part) if key in values}
+    inner = {key: values.pop(key) for key in settings(form.part) if key in values}
     return values | {form.word.part: form.part(**inner)}
 
 
 def _target(word: str, text: str, form: Form) -> dict[str, Any]:
-    known = annotations(form.record)
+    known = settings(form.record)
     if len(form.word.target) == 1:
         (key,) = form.word.target
-        return {key: _read(word, key, text, reader_of(known[key][1]))}
+        return {key: _read(word, key, text, reader_of(known[key].annotation))}
     return dict(zip(form.word.target, host_and_port(text), strict=True))
 
 
@@ -138,18 +135,18 @@ def host_and_port(target: str) -> tuple[str, int]:
 
 def _split(word: str, query: str, form: Form) -> tuple[dict[str, Any], dict[str, Any]]:
     """Settings, and options for others, of `KEY=VALUE&...`."""
-    settings: dict[str, Any] = {}
+    given: dict[str, Any] = {}
     options: dict[str, Any] = {}
     known = form.settings()
     for key, value in _pairs(word, query):
-        if key in settings or key in options:
+        if key in given or key in options:
             raise LinkError(f"{word}: {key} is given twice")
         if key in known:
-            settings[key] = _read(word, key, value, known[key][1])
+            given[key] = _read(word, key, value, reader_of(known[key].annotation))
         else:
             _refuse_misspelt(word, key, form)
             options[key] = _guess(value)
-    return settings, options
+    return given, options
 
 
 def _pairs(word: str, query: str) -> list[tuple[str, str]]:

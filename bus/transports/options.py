@@ -1,8 +1,9 @@
 """Certificates of a bus's addresses, as a file gives them."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import Annotated
 
-from bus.schema import Host, Node, Path, doc
+from bus.schema import Host, Node, Path
 from bus.transports.urls import TLS_SCHEMES, split_url
 
 STREAMS = ("tcp", "ipc")  # on our own streams, whose queue is bounded in bytes; NNG's is in messages
@@ -12,15 +13,11 @@ STREAMS = ("tcp", "ipc")  # on our own streams, whose queue is bounded in bytes;
 class Tls(Node):
     """Certificates for `tls+tcp://` and `wss://`: files in PEM."""
 
-    ca_file: Path | None = field(default=None, metadata=doc("authorities to trust; the system's by default"))
-    cert_file: Path | None = field(default=None, metadata=doc("own certificate; who listens needs one"))
-    key_file: Path | None = field(default=None, metadata=doc("own key, if `cert_file` does not hold it too"))
-    server_name: Host | None = field(
-        default=None, metadata=doc("the name expected; the address's host by default")
-    )
-    require_peer_cert: bool = field(
-        default=False, metadata=doc("turn away peers that `ca_file` did not sign")
-    )
+    ca_file: Annotated[Path | None, "authorities to trust; the system's by default"] = None
+    cert_file: Annotated[Path | None, "own certificate; who listens needs one"] = None
+    key_file: Annotated[Path | None, "own key, if `cert_file` does not hold it too"] = None
+    server_name: Annotated[Host | None, "the name expected; the address's host by default"] = None
+    require_peer_cert: Annotated[bool, "turn away peers that `ca_file` did not sign"] = False
 
 
 def check_tls(url: str, tls: Tls | None) -> None:

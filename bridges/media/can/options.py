@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, ClassVar, Literal
 
 from bridges.media.options import Options
-from bus.schema import CanNode, Delay, Name, QueueBytes, Range, Scalar, doc
+from bus.schema import CanNode, Delay, Name, QueueBytes, Range, Scalar
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -13,33 +13,27 @@ class CanOptions(Options):
     """The settings of a CAN or CAN FD bus."""
 
     SHORT: ClassVar = "channel"
-    channel: str | int = field(
-        metadata=doc("as the interface names it: `can0`, `/dev/ttyACM0`, `239.74.163.2`")
-    )
-    interface: Name = field(default="socketcan", metadata=doc("python-can's name of the adapter"))
-    fd: bool = field(default=False, metadata=doc("the controller is a CAN FD one"))
-    bitrate: Annotated[int, Range(1_000, 20_000_000)] | None = field(
-        default=None,
-        metadata=doc("bits a second, nominal; SocketCAN takes it from `ip link`, `check` from here"),
-    )
-    data_bitrate: Annotated[int, Range(1_000, 20_000_000)] | None = field(
-        default=None, metadata=doc("bits a second of the data phase, with `fd`")
-    )
-    bitrate_switch: bool = field(default=True, metadata=doc("send data at `data_bitrate`, with `fd`"))
-    mixed: Literal["fd", "classic"] = field(
-        default="fd", metadata=doc("what is sent where `fd` and classic nodes share the bus; both are heard")
-    )
-    node: CanNode | None = field(
-        default=None, metadata=doc("Cyphal node id; the gateway's `node` by default")
-    )
-    subject: Annotated[int, Range(0, 8191)] = field(default=0x1234, metadata=doc("Cyphal subject id of TMQ"))
-    age_ms: Delay = field(
-        default=500, metadata=doc("frames that waited longer are not sent; a `shed` with an age stands in")
-    )
-    queue_bytes: QueueBytes = field(default=65_536, metadata=doc("bound of the queue to the bus"))
-    options: Mapping[Name, Scalar] = field(
-        default_factory=dict, metadata=doc("anything else the python-can interface takes, passed on as it is")
-    )
+    channel: Annotated[str | int, "as the interface names it: `can0`, `/dev/ttyACM0`, `239.74.163.2`"]
+    interface: Annotated[Name, "python-can's name of the adapter"] = "socketcan"
+    fd: Annotated[bool, "the controller is a CAN FD one"] = False
+    bitrate: Annotated[
+        Annotated[int, Range(1_000, 20_000_000)] | None,
+        "bits a second, nominal; SocketCAN takes it from `ip link`, `check` from here",
+    ] = None
+    data_bitrate: Annotated[
+        Annotated[int, Range(1_000, 20_000_000)] | None, "bits a second of the data phase, with `fd`"
+    ] = None
+    bitrate_switch: Annotated[bool, "send data at `data_bitrate`, with `fd`"] = True
+    mixed: Annotated[
+        Literal["fd", "classic"], "what is sent where `fd` and classic nodes share the bus; both are heard"
+    ] = "fd"
+    node: Annotated[CanNode | None, "Cyphal node id; the gateway's `node` by default"] = None
+    subject: Annotated[int, Range(0, 8191), "Cyphal subject id of TMQ"] = 0x1234
+    age_ms: Annotated[Delay, "frames that waited longer are not sent; a `shed` with an age stands in"] = 500
+    queue_bytes: Annotated[QueueBytes, "bound of the queue to the bus"] = 65_536
+    options: Annotated[
+        Mapping[Name, Scalar], "anything else the python-can interface takes, passed on as it is"
+    ] = field(default_factory=dict)
 
     def check(self) -> None:
         if self.data_bitrate is not None and not self.fd:

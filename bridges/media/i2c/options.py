@@ -1,10 +1,10 @@
 """The settings of an I2C bus."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Annotated
 
 from bridges.media.options import Options
-from bus.schema import Check, Delay, Length, QueueBytes, Range, doc
+from bus.schema import Check, Delay, Length, QueueBytes, Range
 
 
 def _check_targets(targets: tuple[int, ...]) -> None:
@@ -28,19 +28,22 @@ def _check_alert(text: str) -> None:
 class I2cOptions(Options):
     """The settings of an I2C bus."""
 
-    bus: Annotated[int, Range(0, 255)] = field(metadata=doc("number N of `/dev/i2c-N`"))
+    bus: Annotated[int, Range(0, 255), "number N of `/dev/i2c-N`"]
     targets: Annotated[
-        tuple[Annotated[int, Range(0x08, 0x77)], ...], Length(1, 112), Check(_check_targets, "")
-    ] = field(metadata=doc("7-bit addresses"))
-    poll_ms: Delay = field(default=5, metadata=doc("time between two polls of an active target"))
-    alert: Annotated[str, Check(_check_alert, "a chip's path and a line")] | None = field(
-        default=None,
-        metadata=doc("active-low line that targets pull, `/dev/gpiochip0:17`: read instead of idle polls"),
-    )
-    clock_hz: Annotated[int, Range(1_000, 5_000_000)] = field(
-        default=100_000, metadata=doc("bus clock; set by the system, told here for the budget")
-    )
-    queue_bytes: QueueBytes = field(default=65_536, metadata=doc("bound of the queue to each target"))
+        tuple[Annotated[int, Range(0x08, 0x77)], ...],
+        Length(1, 112),
+        Check(_check_targets, ""),
+        "7-bit addresses",
+    ]
+    poll_ms: Annotated[Delay, "time between two polls of an active target"] = 5
+    alert: Annotated[
+        Annotated[str, Check(_check_alert, "a chip's path and a line")] | None,
+        "active-low line that targets pull, `/dev/gpiochip0:17`: read instead of idle polls",
+    ] = None
+    clock_hz: Annotated[
+        int, Range(1_000, 5_000_000), "bus clock; set by the system, told here for the budget"
+    ] = 100_000
+    queue_bytes: Annotated[QueueBytes, "bound of the queue to each target"] = 65_536
 
     @property
     def alert_line(self) -> tuple[str, int] | None:

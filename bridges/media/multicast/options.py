@@ -1,11 +1,11 @@
 """The settings of a UDP multicast group."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import Annotated
 
 from bridges.media.options import Options
-from bus.schema import Check, Port, Range, doc
+from bus.schema import Check, Port, Range
 
 
 def _check_group(text: str) -> None:
@@ -23,22 +23,16 @@ def _check_interface(text: str) -> None:
 class MulticastOptions(Options):
     """The settings of a UDP multicast group."""
 
-    group: Annotated[str, Check(_check_group, "a multicast address")] = field(
-        metadata=doc("IPv4 or IPv6 group")
-    )
-    port: Port = field(metadata=doc("UDP port"))
-    interface: Annotated[str, Check(_check_interface, "text")] = field(
-        metadata=doc("network interface or its address: always said, never guessed")
-    )
-    hops: Annotated[int, Range(0, 255)] = field(
-        default=1, metadata=doc("TTL or hop limit; 0 stays on this machine")
-    )
-    datagram_bytes: Annotated[int, Range(64, 65_507)] = field(
-        default=1400, metadata=doc("longest datagram sent; longer frames are fragmented")
-    )
-    queue_bytes: Annotated[int, Range(8192, 1 << 40)] = field(
-        default=1 << 20, metadata=doc("bound of the queue to the socket")
-    )
+    group: Annotated[str, Check(_check_group, "a multicast address"), "IPv4 or IPv6 group"]
+    port: Annotated[Port, "UDP port"]
+    interface: Annotated[
+        str, Check(_check_interface, "text"), "network interface or its address: always said, never guessed"
+    ]
+    hops: Annotated[int, Range(0, 255), "TTL or hop limit; 0 stays on this machine"] = 1
+    datagram_bytes: Annotated[
+        int, Range(64, 65_507), "longest datagram sent; longer frames are fragmented"
+    ] = 1400
+    queue_bytes: Annotated[int, Range(8192, 1 << 40), "bound of the queue to the socket"] = 1 << 20
 
     @property
     def device(self) -> str:

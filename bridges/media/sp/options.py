@@ -1,10 +1,10 @@
 """The settings of a link to an SP bus outside the file."""
 
-from dataclasses import dataclass, field
-from typing import ClassVar, Literal
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Literal
 
 from bridges.media.options import Options
-from bus.schema import AnyUrl, Bytes, doc
+from bus.schema import AnyUrl, Bytes
 from bus.transports.options import Tls, check_tls, needs_certificate
 from bus.transports.urls import check_dial
 
@@ -14,13 +14,11 @@ class SpOptions(Options):
     """The settings of a link to an SP bus outside the file."""
 
     SHORT: ClassVar = "address"
-    address: AnyUrl = field(
-        metadata=doc("`tcp://`, `ipc://`, `ws://`, `wss://`, `tls+tcp://` or `inproc://`")
-    )
-    mode: Literal["dial", "listen"] = field(default="dial", metadata=doc("who opens the connection"))
-    queue_bytes: Bytes | None = field(default=None, metadata=doc("bound of the queue to each peer"))
-    message_bytes: Bytes | None = field(default=None, metadata=doc("longest message taken from a peer"))
-    tls: Tls | None = field(default=None, metadata=doc("certificates, for `tls+tcp://` and `wss://`"))
+    address: Annotated[AnyUrl, "`tcp://`, `ipc://`, `ws://`, `wss://`, `tls+tcp://` or `inproc://`"]
+    mode: Annotated[Literal["dial", "listen"], "who opens the connection"] = "dial"
+    queue_bytes: Annotated[Bytes | None, "bound of the queue to each peer"] = None
+    message_bytes: Annotated[Bytes | None, "longest message taken from a peer"] = None
+    tls: Annotated[Tls | None, "certificates, for `tls+tcp://` and `wss://`"] = None
 
     def check(self) -> None:
         check_tls(self.address, self.tls)

@@ -1,11 +1,11 @@
 """The settings of a serial line, and of a polled RS-485 pair."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
 from bridges.media.options import Options
 from bridges.media.uart.address import check_port
-from bus.schema import Check, Delay, Length, Node, Path, QueueBytes, Range, check_fields, doc
+from bus.schema import Check, Delay, Length, Node, Path, QueueBytes, Range, check_fields
 
 
 def _check_nodes(nodes: tuple[int, ...]) -> None:
@@ -22,13 +22,14 @@ def _check_stopbits(stopbits: float) -> None:
 class Rs485(Node):
     """A shared two-wire pair: the gateway polls the nodes on it (wire format: UART)."""
 
-    nodes: Annotated[tuple[Annotated[int, Range(1, 254)], ...], Length(1, 254), Check(_check_nodes, "")] = (
-        field(metadata=doc("addresses of the nodes that are polled"))
-    )
-    answer_ms: Delay = field(default=20, metadata=doc("how long a polled node may take to answer"))
-    turnaround_ms: Annotated[float, Range(0, 86_400_000)] = field(
-        default=1, metadata=doc("silence between two senders")
-    )
+    nodes: Annotated[
+        tuple[Annotated[int, Range(1, 254)], ...],
+        Length(1, 254),
+        Check(_check_nodes, ""),
+        "addresses of the nodes that are polled",
+    ]
+    answer_ms: Annotated[Delay, "how long a polled node may take to answer"] = 20
+    turnaround_ms: Annotated[float, Range(0, 86_400_000), "silence between two senders"] = 1
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -39,28 +40,19 @@ class UartOptions(Options):
     """The settings of a serial line."""
 
     SHORT: ClassVar = "port"
-    port: Path = field(
-        metadata=doc(
-            "a device file (`/dev/serial/by-id/...` survives re-plugging), `hwgrep://VID:PID`, "
-            "`socket://HOST:PORT` or `rfc2217://HOST:PORT`"
-        )
-    )
-    baud: Annotated[int, Range(50, 20_000_000)] = field(
-        default=115_200, metadata=doc("bits a second, 8 data bits")
-    )
-    parity: Literal["N", "E", "O", "M", "S"] = field(
-        default="N", metadata=doc("none, even, odd, mark or space")
-    )
-    stopbits: Annotated[float, Check(_check_stopbits, "1, 1.5 or 2")] = field(
-        default=1, metadata=doc("stop bits")
-    )
-    rtscts: bool = field(default=False, metadata=doc("hardware flow control"))
-    echo: bool = field(
-        default=False, metadata=doc("a two-wire adapter that hears what it sends: its echo is taken out")
-    )
-    exclusive: bool = field(default=True, metadata=doc("keep other programs off the port"))
-    rs485: Rs485 | None = field(default=None, metadata=doc("a polled, shared pair instead of a line for two"))
-    queue_bytes: QueueBytes = field(default=65_536, metadata=doc("bound of the queue to the line"))
+    port: Annotated[
+        Path,
+        "a device file (`/dev/serial/by-id/...` survives re-plugging), `hwgrep://VID:PID`, "
+        "`socket://HOST:PORT` or `rfc2217://HOST:PORT`",
+    ]
+    baud: Annotated[int, Range(50, 20_000_000), "bits a second, 8 data bits"] = 115_200
+    parity: Annotated[Literal["N", "E", "O", "M", "S"], "none, even, odd, mark or space"] = "N"
+    stopbits: Annotated[float, Check(_check_stopbits, "1, 1.5 or 2"), "stop bits"] = 1
+    rtscts: Annotated[bool, "hardware flow control"] = False
+    echo: Annotated[bool, "a two-wire adapter that hears what it sends: its echo is taken out"] = False
+    exclusive: Annotated[bool, "keep other programs off the port"] = True
+    rs485: Annotated[Rs485 | None, "a polled, shared pair instead of a line for two"] = None
+    queue_bytes: Annotated[QueueBytes, "bound of the queue to the line"] = 65_536
 
     def check(self) -> None:
         check_port(self.port)

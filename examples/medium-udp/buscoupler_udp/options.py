@@ -1,19 +1,20 @@
 """The settings of a UDP peer."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import Annotated
 
 from bridges.media.options import Options
-from bus.schema import Host, Port, QueueBytes, doc
+from bus.schema import Host, Port, QueueBytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UdpOptions(Options):
     """The settings of a UDP peer."""
 
-    host: Host = field(metadata=doc("the peer"))
-    port: Port = field(metadata=doc("UDP port of the peer"))
-    local_port: Port | None = field(default=None, metadata=doc("our own UDP port; `port` by default"))
-    queue_bytes: QueueBytes = field(default=1 << 20, metadata=doc("bound of the queue to the socket"))
+    host: Annotated[Host, "the peer"]
+    port: Annotated[Port, "UDP port of the peer"]
+    local_port: Annotated[Port | None, "our own UDP port; `port` by default"] = None
+    queue_bytes: Annotated[QueueBytes, "bound of the queue to the socket"] = 1 << 20
 
     @property
     def device(self) -> str:
