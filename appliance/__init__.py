@@ -1,1 +1,1 @@
-"""The program: composes a gateway's parts, and has the commands."""
+"""The program: a gateway's parts, composed from a topology, and the commands."""

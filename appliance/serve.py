@@ -1,4 +1,4 @@
-"""Runs services on one event loop until a signal asks them to stop, then drains and closes them."""
+"""The runner of services: one event loop until a signal asks them to stop, then drain and close."""
 
 import asyncio
 import resource

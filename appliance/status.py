@@ -57,7 +57,7 @@ def _pipe(pipe: Pipe) -> dict[str, Any]:
 
 @dataclass
 class StatusServer:
-    """Answers each connection to `path` with one snapshot, and closes it."""
+    """A server that answers each connection to `path` with one snapshot, and closes it."""
 
     path: Path
     appliance: Appliance
@@ -65,7 +65,7 @@ class StatusServer:
     _server: asyncio.AbstractServer | None = None
 
     async def open(self) -> None:
-        """Listen, also where a dead process left its socket file. Raises `OSError`."""
+        """Listen, even if a dead process left its socket file there. Raises `OSError`."""
         if await _answers(self.path):
             raise FileExistsError(f"{self.path}: another process answers there")
         self.path.unlink(missing_ok=True)

@@ -12,7 +12,7 @@ from bus.hub import Link
 from bus.transports.links import SCHEMES, Mode, bus_link
 from bus.transports.options import STREAMS, Tls
 
-RETRY_MAX_S = 1.0  # somebody waits at the keyboard
+RETRY_MAX_S = 1.0  # short, because a user waits
 _EXAMPLES = "endpoints of a bus or a medium"  # in their place, the examples of all that are installed
 
 
@@ -28,7 +28,7 @@ class Endpoint(NamedTuple):
         return self.medium is None and self.word.partition("://")[0] not in STREAMS
 
     def link(self, listen: bool = False, tls: Tls | None = None) -> Link:
-        """The link, not yet open. Raises `LinkError` for settings that can never work."""
+        """Return the link, not yet open. Raises `LinkError` for settings that can never work."""
         if self.medium is None:
             return _bus_link(self.word, listen, tls)
         if listen or tls:
@@ -37,7 +37,7 @@ class Endpoint(NamedTuple):
 
 
 def parse_endpoint(word: str) -> Endpoint:
-    """The endpoint that `word` names. Raises `LinkError` that says which part of it is wrong."""
+    """Return the endpoint that `word` names. Raises `LinkError`, which says what part of it is wrong."""
     if "://" in word and word.partition("://")[0] in SCHEMES:
         return Endpoint(word)
     name, _, rest = word.partition(":")
@@ -60,21 +60,21 @@ def _bus_link(url: str, listen: bool, tls: Tls | None) -> Link:
 
 
 class _Help(argparse.RawDescriptionHelpFormatter):
-    """Adds the examples when help is shown: other distributions are asked for theirs only then."""
+    """Help that adds the examples only when it is shown, because it asks other distributions for theirs."""
 
     def add_text(self, text: str | None) -> None:
         super().add_text(examples() if text == _EXAMPLES else text)
 
 
 def examples() -> str:
-    """A line for each way to write an endpoint."""
+    """Return one line for each way to write an endpoint."""
     rows = [("tcp://HOST:PORT, ipc:///PATH, ws://..., ...", "a bus; dialled, unless it is to listen")]
     rows += [(form.word.example, form.word.help) for form in forms(MEDIA.all())]
     return "\n".join(["endpoints:", *(f"{example:47} {text}" for example, text in rows)])
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """What every command with an endpoint takes. `options.fail(text)` is the way out for wrong use."""
+    """Add the arguments of every command with an endpoint. `options.fail(text)` ends it for wrong use."""
     parser.formatter_class, parser.epilog = _Help, _EXAMPLES
     parser.set_defaults(fail=parser.error)
     parser.add_argument(
@@ -90,7 +90,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def link_of(options: argparse.Namespace) -> Link:
-    """The link that the arguments ask for; wrong use ends the program with status 2."""
+    """Return the link that the arguments ask for. Wrong use ends the program with status 2."""
     tls = Tls(ca_file=options.tls_ca, cert_file=options.tls_cert, key_file=options.tls_key)
     try:
         made: Link = options.endpoint.link(options.listen, None if tls == Tls() else tls)

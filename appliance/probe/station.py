@@ -17,8 +17,8 @@ from bus.hub import Hub, Link, Pipe, Stats
 from bus.wire.batch import Batch, from_payloads, payloads
 
 _LOOK_S = 0.002
-_AHEAD_BYTES = 1 << 20  # at most so much waits at a time, however much the link takes
-MESSAGE_COST_BYTES = 32  # what framing adds to a message in any queue, at most
+_AHEAD_BYTES = 1 << 20  # the most that waits at a time, even if the link accepts more
+MESSAGE_COST_BYTES = 32  # the most that framing adds to a message in any queue
 _STOPS = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -60,7 +60,7 @@ class Leaf(Hub):
             self._past.drop("no peer", batch.count)
 
     def _settle(self) -> None:
-        """Add up the counts of peers that are gone, so that those that come and go take no memory.
+        """Add up the counts of peers that have left, so that peers that come and go use no memory.
 
         Only link-owned counters come back, and then with all they had: a device's stay.
         """
@@ -72,7 +72,7 @@ class Leaf(Hub):
                 self._past.add(stats)
 
     def totals(self) -> Stats:
-        """Return the counts of all peers that there were, added up."""
+        """Return the sum of the counts of all peers so far."""
         total = Stats()
         for stats in (self._past, *self._known):
             total.add(stats)
@@ -148,7 +148,7 @@ class Station:
         self.leaf.publish(from_payloads(messages))
 
     async def drain(self, limit_s: float) -> bool:
-        """Wait until nothing is queued; after a signal no longer than a moment, after two not at all."""
+        """Wait until nothing is queued: after a signal at most `DRAIN_S`, after two not at all."""
         limit_s = min(limit_s, DRAIN_S) if self.stops else limit_s
         if self._uncounted:
             await asyncio.sleep(max(0.0, self._spoke_s + UNCOUNTED_S - self._loop.time()))
@@ -193,7 +193,7 @@ def _reader_may_go() -> Iterator[None]:
     try:
         yield
     except BrokenPipeError:
-        # Else the interpreter tries again at its end, and complains about it.
+        # otherwise the interpreter tries again when it exits, and prints an error
         null = os.open(os.devnull, os.O_WRONLY)
         os.dup2(null, sys.stdout.fileno())
         os.close(null)

@@ -175,7 +175,7 @@ def test_the_canary_looks_like_its_suspect_so_that_filters_let_it_by() -> None:
     assert not watch.came_back(canary)
 
 
-def test_a_canary_that_stays_out_acquits_for_a_while() -> None:
+def test_a_canary_that_does_not_come_back_clears_the_suspect_for_a_while() -> None:
     watch = LoopWatch(lambda low, high: 0.0, partial(secrets.token_bytes, 12))
 
     def storm(now: float) -> bytes | None:
@@ -274,7 +274,7 @@ def test_a_cut_pipe_is_not_offered_what_it_brought() -> None:
     assert pipe.stats.rejected["loop"] >= 1
 
 
-def test_a_canary_of_long_ago_gives_no_loop_a_head_start() -> None:
+def test_an_old_canary_does_not_delay_the_next_one() -> None:
     watch = LoopWatch(lambda low, high: 0.0, partial(secrets.token_bytes, 12))
     for now in (1.0, 3600.0):
         for way in [0, 1] * RETURNS:
@@ -282,7 +282,7 @@ def test_a_canary_of_long_ago_gives_no_loop_a_head_start() -> None:
         assert watch.canary(now)
 
 
-def test_equal_messages_in_a_run_by_one_way_are_nobody_s_suspects() -> None:
+def test_a_run_of_equal_messages_from_one_pipe_is_not_suspected() -> None:
     hub = WatchedHub("bus", Clock())
     near, far = Ear(hub), Ear(hub)
     for _ in range(100):

@@ -110,7 +110,7 @@ def test_a_file_of_a_later_version_is_refused_by_name(
     assert "1-0.parquet" in capsys.readouterr().err
 
 
-async def test_ends_that_are_not_there(tmp_path: Path) -> None:
+async def test_an_endpoint_without_a_peer_and_no_output(tmp_path: Path) -> None:
     status, said = await run("tcp://127.0.0.1:1", "--pcapng", str(tmp_path / "x"), "--seconds", "0.3")
     assert (status, "0 messages" in said) == (1, True)
     assert list(read(tmp_path / "x")) == []

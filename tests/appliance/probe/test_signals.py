@@ -38,7 +38,7 @@ def is_listening(process: subprocess.Popen[str]) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("words", [["recv"], ["send", "--file", "-"]])
-def test_signals_end_it_without_a_word(number: int, words: list[str], socket_path: Path) -> None:
+def test_signals_end_it_quietly(number: int, words: list[str], socket_path: Path) -> None:
     name, *more = words
     pattern = ["fridge"] if name == "send" else []
     command_line = [name, f"ipc://{socket_path}", *pattern, "--listen", *more]
@@ -63,7 +63,7 @@ def test_signals_end_a_send_that_waits_for_its_next_line(number: int, socket_pat
     peers[0].close()
 
 
-def test_a_reader_that_goes_ends_recv_without_a_word(socket_path: Path) -> None:
+def test_recv_ends_quietly_if_its_reader_closes(socket_path: Path) -> None:
     command_line = [*BUSCOUPLER, "recv", f"ipc://{socket_path}", "--listen"]
     with subprocess.Popen(command_line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         is_listening(process)

@@ -28,7 +28,7 @@ def test_tokens_are_those_of_the_bus(module: Any, name: str | int) -> None:
 
 
 @pytest.mark.parametrize("name", [-1, 1 << 32, 1.5, None, True])
-def test_what_is_no_token_there_is_none_here(name: Any) -> None:
+def test_a_value_that_is_no_token_on_the_bus_is_refused(name: Any) -> None:
     with pytest.raises(TokenError):
         bus_token(name)
     with pytest.raises(ValueError):  # noqa: PT011

@@ -126,7 +126,7 @@ def holder(brokers: int = 1) -> World:
     return world
 
 
-def test_one_that_resigns_lets_nothing_out_though_a_broker_confirms_it_meanwhile() -> None:
+def test_a_resigning_holder_sends_nothing_though_a_broker_confirms_its_lease() -> None:
     world = holder(2)
     resigning = world.gateways[1]
     world.stall(0, 1)
@@ -149,7 +149,7 @@ def test_one_that_resigns_lets_nothing_out_though_a_broker_confirms_it_meanwhile
     assert world.forwarding() == [1]
 
 
-def test_one_that_resigns_goes_on_at_once_when_its_better_is_gone_again() -> None:
+def test_a_resigning_holder_goes_on_at_once_if_the_better_candidate_disappears() -> None:
     world = holder()
     world.mark()
     world.kill(0)

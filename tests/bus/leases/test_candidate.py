@@ -305,7 +305,7 @@ def test_with_every_broker_dead_the_active_one_goes_on_and_no_other_starts() -> 
     assert not world.candidates[who].alone
 
 
-def test_an_answer_to_what_was_said_before_one_resigned_grants_nothing() -> None:
+def test_an_answer_to_a_claim_from_before_resigning_grants_nothing() -> None:
     candidate = Candidate((1,), "x", 5, 0, 1)
     candidate.links(True)
     candidate.opened(0, 0.0)
@@ -318,7 +318,7 @@ def test_an_answer_to_what_was_said_before_one_resigned_grants_nothing() -> None
     assert candidate.heard(0, grant._replace(number=number), 10.06) == "active"  # no other candidate is ready
 
 
-def test_the_rest_of_a_lease_is_nothing_to_go_on_when_who_gave_it_is_gone() -> None:
+def test_a_lease_counts_no_more_once_its_broker_is_out_of_reach() -> None:
     candidate = Candidate((1,), "x", 5, 0, 2)
     candidate.links(True)
     for broker, sent_s in ((0, 9.8), (1, 9.9)):
@@ -332,7 +332,7 @@ def test_the_rest_of_a_lease_is_nothing_to_go_on_when_who_gave_it_is_gone() -> N
 
 
 @pytest.mark.parametrize("alone", [False, True])
-def test_where_a_broker_is_out_of_reach_the_lease_of_the_last_one_must_be_over(alone: bool) -> None:
+def test_with_a_broker_out_of_reach_the_last_holder_s_lease_must_be_over(alone: bool) -> None:
     candidate = Candidate((1,), "x", 5, 0, 2)
     candidate.links(True)
     candidate.judge(0.0)

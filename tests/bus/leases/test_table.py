@@ -57,7 +57,7 @@ def test_a_broker_without_memory_waits_one_lease_and_then_takes_the_best() -> No
     assert desk.heard["b"].holder == ord("a")
 
 
-def test_one_who_says_that_it_forwards_is_believed_at_once_and_the_latest_epoch_wins() -> None:
+def test_a_candidate_that_says_it_forwards_is_believed_at_once_and_the_latest_epoch_wins() -> None:
     desk = Desk()
     desk.say("b", 1)
     assert desk.say("a", 0, holding=True, epoch=7) == Grant(
@@ -200,7 +200,7 @@ def test_tables_are_bounded_and_what_does_not_fit_is_counted() -> None:
     assert table.heard(pack_claim(Claim((9,), "x", 1)), "new", 1.0)
 
 
-def test_what_was_said_on_a_connection_that_has_been_given_up_since_is_late() -> None:
+def test_packets_of_a_closed_connection_are_ignored_as_late() -> None:
     """The old connection's end, read after claims on the new one, must not take the lease from its holder."""
     table = LeaseTable()
     claim = Claim(FRIDGE, "fridge", 1, ready=True, holding=True, epoch=1)

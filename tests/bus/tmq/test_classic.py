@@ -115,7 +115,7 @@ def test_each_subscription_has_its_own_queue(context: Context, broker: Socket) -
     assert [tmq_recv(sub, wanted) for wanted in ((1,), (1, 2), ())] == [b"a", b"a", None]
 
 
-def test_taking_back(context: Context, broker: Socket) -> None:
+def test_unsubscribing_and_unpublishing(context: Context, broker: Socket) -> None:
     pub, sub = client(context, broker), client(context, broker)
     tmq_subscribe(sub, (1,))
     tmq_publish(pub, (1,))
@@ -128,7 +128,7 @@ def test_taking_back(context: Context, broker: Socket) -> None:
         tmq_send(pub, (1,), b"x")
 
 
-def test_what_is_wrong_says_so(context: Context, broker: Socket) -> None:
+def test_wrong_arguments_raise_clear_errors(context: Context, broker: Socket) -> None:
     with pytest.raises(TypeError, match="role"):
         tmq_socket(context, 3)
     fresh = tmq_socket(context)

@@ -48,7 +48,7 @@ def test_addresses_return(given: list[tuple[str, int]]) -> None:
 @pytest.mark.parametrize(
     "bad", [("1.2.3", 4), ("1.2.3.256", 4), ("::1", 4), ("1.2.3.4", 65536), ("host", 1), (None, 1)]
 )
-def test_what_is_no_address_says_so(bad: tuple[str, int]) -> None:
+def test_an_address_that_is_not_ipv4_is_refused(bad: tuple[str, int]) -> None:
     with pytest.raises(FrameError, match="not an IPv4 address"):
         pack_address(bad)
 

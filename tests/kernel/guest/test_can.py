@@ -123,7 +123,7 @@ async def test_error_frames_of_the_kernel_are_states(frame_: str, state: str) ->
         assert link.losses == 0
 
 
-async def test_what_the_kernel_drops_for_want_of_room_is_counted() -> None:
+async def test_frames_that_the_kernel_drops_from_a_full_queue_are_counted() -> None:
     hub = Hub()
     heard = recorder(hub)
     with can_link(hub, CHANNEL, 1) as link, raw_socket() as flood:

@@ -56,7 +56,7 @@ async def test_the_empty_pattern_is_not_published(house: House) -> None:
         await client.publish(())
 
 
-async def test_taking_back(house: House) -> None:
+async def test_unsubscribing_and_unpublishing(house: House) -> None:
     broker = house.broker()
     pub, sub = await house.client(broker), await house.client(broker)
     await sub.subscribe((1,))
@@ -85,7 +85,7 @@ async def test_a_client_that_closes_takes_all_back(house: House) -> None:
     assert broker.counts["deaths"] == 0
 
 
-async def test_one_connection_is_the_way_to_one_address(house: House) -> None:
+async def test_a_connection_is_the_route_to_only_one_address(house: House) -> None:
     """A peer that greets with ever new addresses uses no memory."""
     broker = house.broker()
     _, writer = await asyncio.open_connection(*broker.addresses[0])
@@ -160,7 +160,7 @@ def test_addresses_that_cannot_be() -> None:
             Broker(bad)
 
 
-async def test_a_port_that_is_taken_is_said_and_nothing_is_left_open(house: House) -> None:
+async def test_a_taken_port_is_an_error_that_leaves_nothing_open(house: House) -> None:
     broker = house.broker()
     second = Broker(["tcp://127.0.0.1:0", broker.urls[0]])
     with pytest.raises(LinkError, match="cannot listen: Address already in use"):

@@ -33,7 +33,7 @@ def test_a_publisher_hears_of_every_prefix_in_both_orders(subscribed: tuple[int,
         assert told == [Tell(P, (1, 2, 3), "add", (S,))]
 
 
-def test_what_does_not_start_with_it_is_not_told() -> None:
+def test_a_publisher_hears_only_of_patterns_that_match() -> None:
     registry = Registry()
     for tokens in ((1, 2), (2,), (0, 1), (1, 1, 9)):
         said(registry, PUB, tokens, P)
@@ -60,7 +60,7 @@ def test_the_dead_are_not_told_of_their_own_end() -> None:
     assert not registry.knows(S)
 
 
-def test_said_again_is_told_again() -> None:
+def test_a_repeated_subscription_is_told_again() -> None:
     registry = Registry()
     said(registry, PUB, (1,), P)
     assert said(registry, SUB, (1,), S) == said(registry, SUB, (1,), S) == [Tell(P, (1,), "add", (S,))]
@@ -86,7 +86,7 @@ def test_publishers_of_other_brokers_are_told_by_them() -> None:
     assert said(registry, SUB, (1,), S) == []
 
 
-def test_only_what_was_said_here_is_shared() -> None:
+def test_only_local_registrations_are_shared() -> None:
     registry = Registry()
     registry.share(SUB, (1,), S, 7, 10.0)
     said(registry, SUB, (1,), Q)
@@ -118,7 +118,7 @@ def test_long_patterns_are_bounded_by_their_tokens() -> None:
     said(registry, SUB, tuple(range(255)), Q)
 
 
-def test_said_again_is_not_told_where_the_publishers_ask_themselves() -> None:
+def test_a_repeated_subscription_is_not_told_again_if_again_is_false() -> None:
     registry = Registry()
     said(registry, PUB, (1,), P)
     assert registry.add(SUB, (1,), S, "h", again=False)[0] != []
