@@ -49,7 +49,7 @@ class BusPart:
         for trunk in (False, True) if self.trunk is not None else (False,):
             url = self.site.local_socket(self.name, trunk)
             if url is not None:
-                yield bus_link(url, "listen", None, None, None), self.hub_for(trunk)
+                yield bus_link(url, "listen"), self.hub_for(trunk)
 
     @property
     def links(self) -> list[Link]:
@@ -120,7 +120,7 @@ class BridgePart:
     def _dial_bus(self, bus: str, seat: Seat) -> Link:
         spec, local = self.site.topology.buses[bus], self.site.local_socket(bus, seat.trunk)
         if spec.on == self.site.gateway and local is not None:
-            return bus_link(local, "dial", None, None, None)
+            return bus_link(local, "dial")
         if seat.dial is None:
             kind = "a trunk address" if seat.trunk else "an address"
             raise LinkError(f"bus {bus}: it does not listen on {kind} that {self.site.gateway} can reach")

@@ -32,7 +32,12 @@ def make_link(url: str, mode: Mode = "listen", **options: Any) -> Link:
 
 
 def bus_link(
-    url: str, mode: Mode, queue_bytes: int | None, message_bytes: int | None, tls: Tls | None, **retry: Any
+    url: str,
+    mode: Mode,
+    queue_bytes: int | None = None,
+    message_bytes: int | None = None,
+    tls: Tls | None = None,
+    **retry: Any,
 ) -> Link:
     """A link with the settings of a file. Streams of our own bound a queue in bytes, NNG's in messages."""
     options: dict[str, Any] = {"message_bytes": message_bytes, "queue_bytes": queue_bytes, **retry}
