@@ -21,7 +21,7 @@ COMMANDS = {
     "traffic": ("appliance.commands.traffic", "send numbered test traffic at a given rate"),
     "top": ("appliance.commands.top", "show what running gateways do now"),
     "tokens": ("appliance.commands.tokens", "show the tokens of names, and names that share one"),
-    "pipeline": ("appliance.commands.pipeline", "all jobs on captures: also tokens, watch, serve"),
+    "pipeline": ("appliance.commands.pipeline", "run any job on captures: also tokens, watch, serve"),
 }
 
 

@@ -35,7 +35,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--count", type=int, metavar="N", help="stop after N messages")
     parser.add_argument("--seconds", type=float, metavar="S", help="stop after S seconds")
     parser.add_argument("--pattern", type=argument(pattern_of), default=pattern_of("traffic"),
-                        metavar="PATTERN", help="like fridge/temp (traffic)")  # fmt: skip
+                        metavar="PATTERN", help="the pattern, like fridge/temp (traffic)")  # fmt: skip
     parser.add_argument(
         "--seed", type=int, metavar="N", help="repeat the sizes, noise and run number of this seed"
     )

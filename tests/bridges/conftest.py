@@ -17,13 +17,13 @@ def line(tmp_path: Path) -> Iterator[PtyPair]:
 
 @pytest.fixture(params=["thread", "loop"])
 def blocks(request: pytest.FixtureRequest) -> bool:
-    """Whether the I2C adapter blocks, and so has a thread."""
+    """Return whether the I2C adapter blocks, and so needs a thread."""
     return bool(request.param == "thread")
 
 
 @pytest.fixture(autouse=True)
 def ledgers(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Whatever a test does: every pipe that was ever on a hub balances, and so do pipes and their ports."""
+    """Check after every test: each pipe that was ever on a hub balances, and so do pipes and their ports."""
     hubs, pipes = dict[int, Hub](), dict[int, Pipe]()
     attach = Hub.attach
 

@@ -19,7 +19,7 @@ SIZES = (4, 5, 7, 8, 11, 12, 13, 20, 59, 60, 61, 62, 63, 64, 65, 120, 124, 200, 
 
 
 class RecordingPipe(Pipe):
-    """A pipe that keeps what it is sent."""
+    """A pipe that keeps all messages it is sent."""
 
     def __init__(self, name: str = "recorder") -> None:
         self.name = name
@@ -36,14 +36,14 @@ class RecordingPipe(Pipe):
 
 
 def recorder(hub: Hub, name: str = "recorder") -> RecordingPipe:
-    """A recording pipe that is on `hub`."""
+    """Return a recording pipe on `hub`."""
     pipe = RecordingPipe(name)
     hub.attach(pipe)
     return pipe
 
 
 def frame(size: int, seed: int = 0) -> bytes:
-    """A legal frame of exactly `size` bytes (4 to 3072), with zeros and noise in its data."""
+    """Return a valid frame of exactly `size` bytes (4 to 3072), with zeros and noise in its data."""
     count = max(0, -(-(size - 4 - 2048) // 4))
     source = random.Random(seed * 5000 + size)
     data = bytes(source.choice((0, source.randrange(256))) for _ in range(size - 4 - 4 * count))
@@ -55,7 +55,7 @@ def say(hub: Hub, pipe: Pipe | None, *messages: bytes) -> None:
 
 
 async def until(holds: Callable[[], bool], seconds: float = 20.0) -> None:
-    """Wait until `holds()`, which must come true within a bound."""
+    """Wait until `holds()` is true. Fail if it is not within the limit."""
     loop = asyncio.get_running_loop()
     end_s = loop.time() + seconds
     while not holds():
@@ -64,7 +64,7 @@ async def until(holds: Callable[[], bool], seconds: float = 20.0) -> None:
 
 
 class PtyPair:
-    """A pseudo-terminal: we hold the master, `path` leads to the slave, as a device's name does."""
+    """A pseudo-terminal: the test has the master, and `path` leads to the slave like a device's name."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -80,7 +80,7 @@ class PtyPair:
         self._slave = slave
 
     def let_go(self) -> None:
-        """Leave the slave to the link alone."""
+        """Close our descriptor of the slave, so that only the link has it."""
         os.close(self._slave)
         self._slave = -1
 

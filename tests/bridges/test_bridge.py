@@ -149,7 +149,7 @@ def test_all_pipes_of_a_side_hear_each_other_but_not_themselves() -> None:
 
 
 def test_a_ring_of_bridges_over_trunks_ends() -> None:
-    """Two appliances that join the same two buses: each frame everywhere once, and no storm."""
+    """Two appliances join the same two buses: each frame arrives everywhere once, without a storm."""
     left, right = Hub("left"), Hub("right")
     for n in (1, 2):
         bridge = Bridge(f"b{n}", n)

@@ -1,4 +1,4 @@
-"""The check of all accounts finds what is missing, whichever counter it is missing from."""
+"""The check of all accounts finds a missing message, in whichever counter it is missing."""
 
 import pytest
 
@@ -10,7 +10,7 @@ from tests.bridges.support import FRAME, MESSAGE, RecordingPipe, recorder, say
 
 
 def plant() -> tuple[Hub, Bridge, RecordingPipe]:
-    """A bus, a bridge with a filter, and a pipe on its far side; some of what was said has crossed."""
+    """Return a bus, a bridge with a filter, and a pipe on its far side; some messages have crossed."""
     bus, bridge = Hub("bus"), Bridge("joint", 7, sequence=0)
     join(bus, bridge.side("bus", deny_out=[[0x11223344]]))
     far = recorder(bridge.side("far", trunk=True), "far")

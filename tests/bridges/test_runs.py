@@ -1,4 +1,4 @@
-"""Runs against the walk, message by message: the same comes out, in the same order, with the same counts."""
+"""Runs compared with the walk, message by message: same result, same order, same counts."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -31,7 +31,7 @@ tokens = st.lists(st.integers(1, 5), max_size=4)
 
 @st.composite
 def run_of(draw: Any) -> list[bytes]:
-    """Messages of one layout, and not all of them right; more than one structure cuts, now and then."""
+    """Return messages of one layout, some of them invalid; sometimes a second layout interrupts the run."""
     count = draw(st.sampled_from([1, 3, RUN_MIN, RUN_MIN + 1, 60, 300]))
     size, some = draw(st.integers(0, 4)), draw(st.integers(0, 3))
     patterns = draw(st.lists(st.tuples(*[st.integers(1, 5)] * some), min_size=1, max_size=5))
@@ -62,7 +62,7 @@ rules = st.sampled_from(RULES)
 
 
 def walked(call: Any) -> Any:
-    """What `call` returns where no run is ever found."""
+    """Return the result of `call` when no run is ever found."""
     with pytest.MonkeyPatch.context() as patch:
         for module in (egress, enveloped, ingress):
             patch.setattr(module, "find", lambda *_: None)
@@ -189,7 +189,7 @@ def test_verdicts_are_bounded_and_right_afterwards() -> None:
 
 @pytest.mark.parametrize("count", [1, 3 * RUN_MIN])
 def test_what_one_side_filters_out_another_may_still_admit(count: int) -> None:
-    """It was not taken in, so its second copy, by a trunk without that filter, is no duplicate."""
+    """It was not admitted, so a second copy, by a trunk without that filter, is no duplicate."""
     seen, stats = Seen(), Stats()
     batch = from_payloads([wrap(pack(1, (2,), b"x"), Envelope(0xC, n, 5)) for n in range(count)])
     assert admit_stamped(batch, Admission(OWN, RULES[1], seen.add), 0, stats)[0] is None

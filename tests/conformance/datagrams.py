@@ -1,4 +1,4 @@
-"""Makers of CAN, and of multicast on the loopback interface."""
+"""Makers of CAN links, and of multicast links on the loopback interface."""
 
 import socket
 from functools import partial
@@ -19,7 +19,7 @@ _CLOGGED = "test_a_clogged_peer_stalls_nobody_and_each_drop_is_counted"
 
 
 def slcan(_: Path, clogged: bool = False) -> Pair:
-    """The driver of USB adapters, its serial line replaced by the server."""
+    """The driver of USB adapters (slcan), with the server in place of its serial line."""
     server = Server()
     url, options = f"socket://127.0.0.1:{server.port}", {"sleep_after_open": 0}
     limits = {"queue_bytes": 16384 if clogged else 1 << 20, "age_ms": 60_000, **_RETRY}
@@ -32,7 +32,7 @@ def slcan(_: Path, clogged: bool = False) -> Pair:
 
 
 def can(_: Path, interface: str, channel: str, fd: bool) -> Pair:
-    """Near and far are nodes 1 and 2; a stranger, node 9, misbehaves."""
+    """Make a CAN pair: near and far are nodes 1 and 2; a third, node 9, misbehaves."""
     from can import Bus
 
     options: dict[str, Any] = {}
@@ -112,7 +112,7 @@ _UDP = {
 
 
 def no_can(channel: str, mtu: int) -> str:
-    """Why a SocketCAN interface cannot be used; "" if it can."""
+    """Return why a SocketCAN interface cannot be used; "" if it can."""
     try:
         found = int(Path(f"/sys/class/net/{channel}/mtu").read_text())
     except OSError:

@@ -1,4 +1,4 @@
-"""Makers of I2C: in memory, and on the kernel's i2c-stub."""
+"""Makers of I2C links: in memory, and on the kernel's i2c-stub."""
 
 import asyncio
 from collections.abc import Callable
@@ -20,7 +20,7 @@ _GARBAGE = "test_garbage_then_the_next_frame_but_one_at_the_latest"
 
 
 def i2c(_: Path, clogged: bool = False) -> Pair:
-    """The memory adapter, called from the link's own thread as the kernel's is."""
+    """Make a pair on the memory adapter, called from the link's thread like the kernel's."""
     memory = MemoryAdapter([0x42], blocks=True)
     target = I2cTarget(memory, 0x42)
     limits = {"queue_bytes": 16384 if clogged else 1 << 20, "poll_ms": 1, **_RETRY}
@@ -28,7 +28,7 @@ def i2c(_: Path, clogged: bool = False) -> Pair:
 
 
 def i2c_pair(adapter: Any, target: I2cTarget, near: Side) -> Pair:
-    """A controller and one target, at 0x42; what can happen to a target."""
+    """Make a controller and one target, at 0x42, with the faults that a target can have."""
     far = Side("far")
     target.mailbox.queue_bytes = 1 << 20
     target.join(far.hub, asyncio.get_running_loop())
@@ -39,7 +39,7 @@ def i2c_pair(adapter: Any, target: I2cTarget, near: Side) -> Pair:
         return link.targets[0x42]
 
     async def cut() -> None:
-        read, left = adapter.read_i2c_block_data, iter(range(60))  # of more than 100 segments
+        read, left = adapter.read_i2c_block_data, iter(range(60))  # a part of its more than 100 segments
 
         def fail_in_the_middle(address: int, register: int, length: int) -> list[int]:
             if next(left, None) is None and 0x42 in adapter.targets:
@@ -68,7 +68,7 @@ _STUB = 0x42
 
 
 def stub() -> int | None:
-    """The number of i2c-stub's adapter."""
+    """Return the number of i2c-stub's adapter."""
     for name in sorted(Path("/sys/class/i2c-adapter").glob("i2c-*/name")):
         if "stub" in name.read_text():
             return int(name.parent.name.removeprefix("i2c-"))
@@ -76,12 +76,12 @@ def stub() -> int | None:
 
 
 class StubMemory:
-    """The far end of i2c-stub, which is memory alone: a target's mailbox in it, served every millisecond."""
+    """The far end of i2c-stub, which is only memory: a target's mailbox in it, served every millisecond."""
 
     def __init__(self, number: int) -> None:
         self.targets, self.hung = {_STUB: Target()}, set[int]()
         self.on_message: Callable[[int, bytes], None] = lambda address, message: None
-        self.left = 0  # looks at the memory until this target dies; 0: never
+        self.left = 0  # reads of the memory until this target dies; 0: never
         self._adapter, self._loop = open_adapter(number), asyncio.get_running_loop()
         self._handle = self._loop.call_soon(self._serve)
 
@@ -93,7 +93,7 @@ class StubMemory:
         if _STUB in self.hung:
             return
         target, adapter = self.targets[_STUB], self._adapter
-        # ctl first: a new one means that all before it is written
+        # the control byte first: a new one means that the other bytes are complete
         ctl = adapter.read_i2c_block_data(_STUB, 0x1F, 1)
         target.put(0, bytes([*adapter.read_i2c_block_data(_STUB, 0, 0x1F), *ctl]))
         for message in target.poll(self._loop.time()):
@@ -115,7 +115,7 @@ class StubMemory:
 
 
 def i2c_stub(_: Path, clogged: bool = False) -> Pair:
-    """The kernel's I2C on i2c-stub, whose memory answers whatever becomes of the target."""
+    """Make a pair on the kernel's i2c-stub, whose memory answers even if the target has died."""
     number = stub()
     assert number is not None
     memory: Any = StubMemory(number)
@@ -128,7 +128,7 @@ def i2c_stub(_: Path, clogged: bool = False) -> Pair:
         return link.targets[_STUB].state
 
     async def cut() -> None:
-        memory.left = 40  # looks, of more than 100
+        memory.left = 40  # reads, of more than 100
         pair.far.say(frame(3000))
         await until(lambda: state() == "stalled")
 
@@ -141,7 +141,7 @@ def i2c_stub(_: Path, clogged: bool = False) -> Pair:
 
 
 def no_stub() -> str:
-    """Why i2c-stub cannot be used; "" if it can."""
+    """Return why i2c-stub cannot be used; "" if it can."""
     return "" if stub() is not None else "no i2c-stub: tests/kernel starts a machine that has it"
 
 

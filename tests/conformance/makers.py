@@ -1,4 +1,4 @@
-"""Every link that the suite runs over."""
+"""The makers of every link that the suite tests."""
 
 from tests.conformance import datagrams, i2c_buses, serial_lines, simulated, streams
 

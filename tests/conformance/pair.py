@@ -1,4 +1,4 @@
-"""What the suite works on: two hubs with a medium between them, and what can be done to that medium."""
+"""The pair that the suite tests: two hubs with a medium between them, and the faults of that medium."""
 
 import asyncio
 import random
@@ -28,14 +28,14 @@ class LedgerHub(Hub):
 
     @property
     def ledgers(self) -> list[Stats]:
-        """Each once: the pipes of a device share the one of their link."""
+        """Return each ledger once: the pipes of a device share the one of their link."""
         return list({id(pipe.stats): pipe.stats for pipe in self.seen}.values())
 
 
 class Side:
     """One end: a hub, a pipe on it that keeps what the medium brings, and a link.
 
-    `once`: the link is of those that are opened once only; opening again makes another.
+    `once`: the link can be opened only once; opening again makes another link.
     """
 
     def __init__(self, name: str, make: Callable[[], Link] | None = None, once: bool = False) -> None:
@@ -48,7 +48,7 @@ class Side:
         self.link: Link | None = None
 
     def made(self) -> Link:
-        """Another link like ours, not yet open."""
+        """Return another link like ours, not yet open."""
         assert self._make is not None
         return self._make()
 
@@ -64,19 +64,19 @@ class Side:
 
     @property
     def up(self) -> bool:
-        """Whether something of the medium is on the hub."""
+        """Return whether a pipe of the medium is on the hub."""
         return len(self.hub.pipes) > 2
 
     def say(self, *messages: bytes) -> None:
-        """Hand messages to the medium, as if `heard` had sent them: it does not keep its own."""
+        """Send messages to the medium as if from `heard`, which does not keep its own."""
         say(self.hub, self.heard, *messages)
 
     def count(self, name: str) -> int:
-        """A field of the ledger, summed over all pipes."""
+        """Return a field of the ledger, summed over all pipes."""
         return sum(getattr(stats, name) for stats in self.hub.ledgers)
 
     def reasons(self, name: str) -> dict[str, int]:
-        """`dropped` or `rejected`, summed over all pipes."""
+        """Return `dropped` or `rejected`, summed over all pipes."""
         total: dict[str, int] = {}
         for stats in self.hub.ledgers:
             for reason, count in getattr(stats, name).items():
@@ -86,9 +86,9 @@ class Side:
 
 @dataclass
 class Pair:
-    """Two sides. `garbage` puts rubbish where `near` hears it; `cut` makes `far`, or another peer of
-    `near`, vanish in the middle of a frame, and `mend` brings it back, with `back` to be heard from it.
-    `loses`: a side whose link can lose its device or connection, what does that, and what gives it back."""
+    """Two sides and their faults. `garbage` sends invalid bytes to `near`. `cut` ends `far`, or another peer
+    of `near`, in the middle of a frame; `mend` brings it back, and then it sends `back`. `loses`: a side
+    whose link can lose its device or connection, the action that does it, and the one that restores it."""
 
     near: Side
     far: Side
@@ -111,16 +111,16 @@ class Pair:
             closer()
 
     def check_ledger(self) -> None:
-        """At any moment: all that was offered is sent, dropped for a reason, or queued."""
+        """Check that every offered message is sent, dropped for a reason, or queued, at any moment."""
         for side in (self.near, self.far):
             assert [stats.balance() for stats in side.hub.ledgers] == [0] * len(side.hub.ledgers)
 
 
 @dataclass
 class Maker:
-    """Makes pairs of one link. `mtu`: the largest frame that crosses in one piece; `window`: how many
-    messages may be under way at once where nothing holds a sender back; `left_out`: tests that cannot
-    apply, and why; `missing`: why this machine cannot run it, "" if it can.
+    """A maker of pairs of one link. `mtu`: the largest frame that crosses in one piece; `window`: how many
+    messages can be in flight at once where nothing slows the sender; `left_out`: tests that do not apply,
+    and why; `missing`: why this machine cannot run it, "" if it can.
     """
 
     name: str
@@ -138,21 +138,21 @@ class Maker:
 
 
 def free_port(kind: int = socket.SOCK_STREAM) -> int:
-    """A port that nobody uses now."""
+    """Return a free port."""
     with socket.socket(socket.AF_INET, kind) as sock:
         sock.bind(("127.0.0.1", 0))
         return int(sock.getsockname()[1])
 
 
 def noise(size: int, seed: int = 1) -> bytes:
-    """Rubbish, the same each time."""
+    """Return random bytes, the same each time."""
     return random.Random(seed).randbytes(size)
 
 
 class Relay:
-    """Hands the bytes of each descriptor on to all others, as a null modem or a serial server's hub does.
+    """A relay of the bytes of each descriptor to all others, like a null modem or a hub of serial lines.
 
-    `hold`: descriptors from which nothing is taken, so that who writes there clogs.
+    `hold`: descriptors that are not read, so that their writers clog.
     """
 
     def __init__(self, loop: AbstractEventLoop) -> None:
@@ -192,7 +192,7 @@ class Relay:
                 self.inject(other, data)
 
     def inject(self, fd: int, data: bytes) -> None:
-        """Bytes for one member, after what waits for it already."""
+        """Send bytes to one member, after those that already wait for it."""
         self._waiting[fd] += data
         self._flush(fd)
 

@@ -1,4 +1,4 @@
-"""Makers of serial lines: ptys, a serial server, a polled pair."""
+"""Makers of serial links: on ptys, on a serial server, and on a polled pair."""
 
 import asyncio
 import os
@@ -22,7 +22,7 @@ def _write(fd: int, data: bytes) -> int:
 
 
 class Ptys:
-    """Two pseudo-terminals with a null modem between them."""
+    """A pair of pseudo-terminals with a null modem between them."""
 
     def __init__(self, path: Path) -> None:
         path.mkdir()
@@ -76,7 +76,7 @@ def uart(path: Path, clogged: bool = False) -> Pair:
 
 
 class Server:
-    """A server on TCP that hands what each client says on to all others."""
+    """A TCP server that relays the bytes of each client to all others."""
 
     def __init__(self) -> None:
         loop = asyncio.get_running_loop()
@@ -114,7 +114,7 @@ def _send(sock: socket.socket, data: bytes) -> int:
 
 
 def uart_socket(_: Path, clogged: bool = False) -> Pair:
-    """A serial server: both ends are clients of it; the first to come is `near`."""
+    """Make a pair on a serial server: both ends are its clients, and the first client is `near`."""
     server = Server()
     url = f"socket://127.0.0.1:{server.port}"
     limits = {"queue_bytes": 16384 if clogged else 1 << 20, **_RETRY}
@@ -123,7 +123,7 @@ def uart_socket(_: Path, clogged: bool = False) -> Pair:
 
 
 def served(server: Server, near: Side, far: Side, half: bytes) -> Pair:
-    """The pair of two clients; `half` of a frame is what `near` last hears before it is cut off."""
+    """Return the pair of two clients. `near` hears `half` of a frame before it is cut off."""
     near.open()
     closers = [server.close]
 
@@ -145,7 +145,7 @@ def served(server: Server, near: Side, far: Side, half: bytes) -> Pair:
 
     async def mend() -> None:
         await until(lambda: len(server.clients) == 2)
-        server.clients.reverse()  # near came back last
+        server.clients.reverse()  # near reconnected last
 
     def clog() -> None:
         server.relay.stop_reading(first().fileno())
@@ -154,7 +154,7 @@ def served(server: Server, near: Side, far: Side, half: bytes) -> Pair:
 
 
 class MasterPort:
-    """The master of a pty as a node's port."""
+    """The master of a pty, as the port of a node."""
 
     def __init__(self, line: PtyPair) -> None:
         self._line, self._fd = line, line.master
@@ -175,11 +175,11 @@ class MasterPort:
         return 0
 
     def close(self) -> None:
-        """The pty is closed by itself."""
+        """Do nothing: the pty is closed elsewhere."""
 
 
 def rs485(path: Path, clogged: bool = False) -> Pair:
-    """The master on a pty, a node on the other side of it."""
+    """Make a pair of a master on a pty and a node on the other side of it."""
     path.mkdir()
     loop, line = asyncio.get_running_loop(), PtyPair(path / "pair")
     limits = {"queue_bytes": 16384 if clogged else 1 << 20, "answer_ms": 5000, "idle_ms": 0, **_RETRY}

@@ -1,4 +1,4 @@
-"""Makers of the simulated media: the same links on wires of `bridges.simulate`."""
+"""Makers of simulated media: the same links on wires of `bridges.simulate`."""
 
 import asyncio
 from functools import partial
@@ -27,7 +27,6 @@ from tests.conformance.pair import Action, Maker, Pair, Side, noise
 from tests.conformance.streams import any_bytes, hanging_up
 
 _RETRY: dict[str, Any] = {"retry_min_s": 0.01, "retry_max_s": 0.1}
-_SCRATCH = SCRATCH_BYTES - 8
 _STRANGER = ("10.0.9.9", 7)
 
 
@@ -38,7 +37,7 @@ def opened(near: Side, far: Side, **actions: Any) -> Pair:
 
 
 def pulling_out(side: Side, end: Any) -> tuple[Side, Action, Action]:
-    """The device of `side` is unplugged, and plugged in again."""
+    """Return the actions that unplug the device of `side`, and plug it in again."""
 
     async def lose() -> None:
         end.unplug()
@@ -79,7 +78,7 @@ def rs485(_: Path, clogged: bool = False) -> Pair:
     limits = {"queue_bytes": 16384 if clogged else 1 << 20, **_RETRY}
     near = Side("near", partial(SimulatedRs485, end, nodes=(1,), **limits))
     far = Side("far")
-    pair = Pair(near, far)  # such a pair is slow enough to clog by itself
+    pair = Pair(near, far)  # this pair is so slow that it clogs by itself
 
     def join() -> None:
         node = rs485_node(node_end, 1, far.hub, loop, queue_bytes=1 << 20)

@@ -24,7 +24,7 @@ _GARBAGE = "test_garbage_then_the_next_frame_but_one_at_the_latest"
 
 
 class Stranger:
-    """A program that speaks to `near` on a plain socket: badly, half, or not listening at all."""
+    """A program with a plain socket to `near`: it sends invalid or partial data, or reads nothing."""
 
     def __init__(self, near: Side, address: Callable[[], Any], family: int = socket.AF_INET) -> None:
         self.near, self.address, self.family = near, address, family
@@ -43,7 +43,7 @@ class Stranger:
         return sock
 
     async def is_closed(self, sock: socket.socket) -> None:
-        """Wait until the link has hung up."""
+        """Wait until the link has closed the connection."""
         with contextlib.suppress(ConnectionError):
             while await asyncio.get_running_loop().sock_recv(sock, 65536):
                 pass
@@ -57,7 +57,7 @@ class Stranger:
 def cutting(
     stranger: Stranger, half: bytes, whole: bytes
 ) -> tuple[Callable[[], Awaitable[None]], Callable[[], Awaitable[None]]]:
-    """`cut` and `mend` of a peer that dies in the middle of a frame and comes back with another."""
+    """Return `cut` and `mend` for a peer that dies in the middle of a frame and returns with another."""
     near = stranger.near
 
     async def cut() -> None:
@@ -77,7 +77,7 @@ def cutting(
 
 
 def hanging_up(near: Side, far: Side) -> tuple[Side, Action, Action]:
-    """The connection of `far` is lost while `near` is closed."""
+    """Return the actions that close `near`, so that `far` loses its connection, and open it again."""
 
     async def lose() -> None:
         near.close()
@@ -89,7 +89,7 @@ def hanging_up(near: Side, far: Side) -> tuple[Side, Action, Action]:
 
 
 def sp(path: Path, scheme: str, clogged: bool = False) -> Pair:
-    """`tcp` or `ipc`: near listens, far dials, a stranger dials too."""
+    """Make a pair on `tcp` or `ipc`: near listens, far dials, and so does a stranger."""
     options = {"queue_bytes": (1 if clogged else 8) << 20, **_RETRY}
     url = "tcp://127.0.0.1:0" if scheme == "tcp" else f"ipc://{path}"
     near = Side("near", lambda: make_link(bound[0] if bound else url, "listen", **options), once=True)
@@ -124,7 +124,7 @@ def sp(path: Path, scheme: str, clogged: bool = False) -> Pair:
 
 
 def sp_clogged(path: Path, scheme: str) -> Pair:
-    """The stranger greets and then reads nothing."""
+    """Make a pair with a stranger that greets and then reads nothing."""
     pair = sp(path, scheme, clogged=True)
     return _with_deaf_stranger(pair, HANDSHAKE)
 
@@ -142,7 +142,7 @@ def _stop(task: asyncio.Task[socket.socket]) -> None:
 
 
 def nng(_: Path, scheme: str) -> Pair:
-    """`ws` or `inproc`."""
+    """Make a pair on `ws` or `inproc`."""
     url = "ws://127.0.0.1:0/bus" if scheme == "ws" else f"inproc://{uuid4().hex}"
     near = Side("near", lambda: make_link(bound[0] if bound else url, "listen"), once=True)
     bound: list[str] = []
@@ -155,7 +155,7 @@ def nng(_: Path, scheme: str) -> Pair:
 
 
 def frames(_: Path, framing: Any, clogged: bool = False) -> Pair:
-    """Plain TCP: near listens, far dials, a stranger dials too."""
+    """Make a pair on plain TCP: near listens, far dials, and so does a stranger."""
     queue_bytes = (1 if clogged else 8) << 20
     port = free_port()
     limits = {"queue_bytes": queue_bytes, **_RETRY}
@@ -188,7 +188,7 @@ def frames_clogged(path: Path, framing: str) -> Pair:
 
 
 def any_bytes(size: int) -> bytes:
-    """A message of an SP link, which may be anything."""
+    """Return a message of an SP link, which can hold any bytes."""
     return frame(size) if size <= 3072 else noise(size)
 
 

@@ -1,4 +1,4 @@
-"""The suite over every link of ours, real and simulated."""
+"""The conformance suite over every link of ours, real and simulated."""
 
 from tests.conformance.makers import MAKERS
 from tests.conformance.suite import *  # noqa: F403

@@ -1,4 +1,4 @@
-"""Two copies of a bridge between media that both hear: one dies at any moment, every frame crosses once."""
+"""Two copies of a bridge between media that both hear: one dies at any moment, each frame crosses once."""
 
 import random
 from collections import Counter, deque
@@ -23,7 +23,7 @@ class Clock:
 
 
 class Medium:
-    """Everyone hears all others, in order, but each at its own time."""
+    """A medium on which all ends hear all others, in order, but each end at its own time."""
 
     def __init__(self) -> None:
         self.ends: dict[str, End] = {}
@@ -40,7 +40,7 @@ class Medium:
 
 
 class End(Pipe):
-    """A pipe on a medium; `hear` takes the next message in. A `slow` one sends when told to `move`."""
+    """A pipe on a medium; `hear` receives the next message. A `slow` pipe sends only on `move`."""
 
     def __init__(self, name: str, hub: Hub, medium: Medium) -> None:
         self.name, self.hub, self.medium, self.stats = name, hub, medium, Stats()
@@ -78,7 +78,7 @@ class End(Pipe):
 
 
 class Station(Hub):
-    """At the far end of a medium: says frames, and counts what it heard."""
+    """An application at the far end of a medium: it sends frames, and counts those it heard."""
 
     def __init__(self, medium: Medium, trunk: bool, origin: int) -> None:
         super().__init__("station")
@@ -148,7 +148,7 @@ class World:
         return [medium.ends[who] for medium in self.media if who in medium.ends]
 
     def churn(self, steps: int) -> None:
-        """Frames are said, and some of what is under way arrives, somewhere."""
+        """Send frames, and let some of those in flight arrive at some ends."""
         for _ in range(steps):
             self.clock.now += self.chance.random() * 0.002
             if self.chance.random() < 0.4:
@@ -159,14 +159,14 @@ class World:
             assert all(copy.balanced() for copy in self.copies.values())
 
     def drain(self, *names: str) -> None:
-        """What is under way to these arrives, in any order."""
+        """Let all frames in flight to these ends arrive, in any order."""
         while ends := [end for name in names for end in self.ends(name) if end.coming or end.waiting]:
             end = self.chance.choice(ends)
             end.hear(self.chance.randint(1, 3))
             end.move(self.chance.randint(1, 3))
 
     def die(self, who: str) -> None:
-        """What was under way to it is lost; what it sent is not."""
+        """Kill a copy: frames in flight to it are lost, but frames that it sent are not."""
         del self.copies[who]
         for medium in self.media:
             medium.ends.pop(who, None)
@@ -197,7 +197,7 @@ def test_whoever_dies_whenever_every_frame_crosses_once(
         world.churn(150)
         world.die(active)
         world.churn(20)
-        world.drain(standby)  # the settling: what the dead one got out has come in
+        world.drain(standby)  # the settling time: the frames that the dead copy sent have arrived
         world.copies[standby].promote()
         world.churn(30)
         _join(world, active)
@@ -208,7 +208,7 @@ def test_whoever_dies_whenever_every_frame_crosses_once(
 
 
 def _join(world: World, name: str) -> None:
-    """Another copy begins to listen; what it hears first has no counterpart."""
+    """Add a copy that begins to listen; the frames it hears first have no counterpart."""
     world.copies[name] = Copy(name, world)
     world.churn(20)
     world.drain(*world.copies)
@@ -290,7 +290,7 @@ def test_a_process_frozen_on_the_way_through_sends_nothing_late() -> None:
     assert port.stats.balance() == 0
     gate.pause()
     may = True
-    assert gate.resume() == 1  # nobody else has had a turn
+    assert gate.resume() == 1  # no other copy has had a turn
     far.end.hear(9)
     assert list(far.heard.values()) == [1]
     assert gate.window.stats.balance() == 0
@@ -337,7 +337,7 @@ def test_what_a_standby_says_itself_goes_out() -> None:
 
 
 class Trio(World):
-    """Three copies; some of them frozen, and what comes to them waits."""
+    """Three copies. Frames to a frozen copy wait."""
 
     def __init__(self, trunks: tuple[bool, bool], seed: int, equal: bool, known: bool) -> None:
         super().__init__(trunks, seed, equal, known)
@@ -367,7 +367,7 @@ class Trio(World):
             assert all(copy.balanced() for copy in self.copies.values())
 
     def leave(self, who: str, fault: str) -> None:
-        """It forwards no more."""
+        """Make a copy stop forwarding."""
         if fault == "dies":
             return self.die(who)
         self.copies[who].may = False
@@ -423,7 +423,7 @@ def test_what_the_other_had_queued_and_comes_late_does_not_go_back_to_its_sender
     world.copies["a"].promote()
     frame = world.frame(1)
     world.stations[1].say(frame)
-    world.drain("a")  # it sends; what it sends is in no hurry
+    world.drain("a")  # it sends, and its frames arrive late
     late, original = world.ends("b")
     original.hear(1)
     world.copies["a"].gate.pause()
@@ -431,7 +431,7 @@ def test_what_the_other_had_queued_and_comes_late_does_not_go_back_to_its_sender
     world.stations[0].say(world.frame(0))
     late.hear(9)
     world.drain("station", "b")
-    assert world.stations[0].heard[frame] == 2  # that it came twice nobody can help
+    assert world.stations[0].heard[frame] == 2  # this duplicate cannot be avoided
     assert world.stations[1].heard == world.stations[0].said
     rejected = [port.stats.rejected for side in world.copies["b"].sides for port in side.ports]
     assert rejected[0] == {"late": 1}

@@ -1,4 +1,4 @@
-"""The window's bounds and filters, stamps at every spacing, and waiting for others on a shared trunk."""
+"""The window's bounds and filters, stamps at every spacing, and the wait for others on a shared trunk."""
 
 import asyncio
 from collections.abc import Callable
@@ -40,7 +40,7 @@ def test_the_window_knows_how_long_frames_have_lately_taken() -> None:
     assert heard.lag_s(now + 1.5) == pytest.approx(0.03)
     assert heard.lag_s(now + 3.5) == pytest.approx(0.03)
     assert heard.lag_s(now + 5.6) == 0
-    heard.hear(0, READING, now + 10)  # nobody sends it: that is no lag
+    heard.hear(0, READING, now + 10)  # nobody sends it, which is no lag
     assert heard.lag_s(now + 10.5) == 0
 
 
@@ -55,7 +55,7 @@ def test_what_is_held_back_on_a_trunk_is_no_lag() -> None:
 
 @pytest.mark.parametrize("spacing_s", [0.001, 0.1, 1, 2, 4.9, 5, 7, 9.9, 10, 12, 19, 20, 21, 30, 39, 41, 100])
 def test_equal_readings_are_never_taken_for_duplicates_at_any_spacing(spacing_s: float) -> None:
-    """The receiver remembers keys as `Seen` does; what it lets through is what was said."""
+    """A receiver that remembers keys as `Seen` does lets exactly the sent messages through."""
     stamps, seen, now = Stamps(), Seen(), 1000.0
     stamps.advance(now - 11)
     for _ in range(60):
@@ -78,7 +78,7 @@ def test_one_who_takes_over_uses_no_number_that_may_be_remembered(spacing_s: flo
         seen.advance(now)
         number = (first if turn < 3 else second).next(READING)
         if turn == 2:
-            second.advance(now)  # born now: it has heard nothing of what went before
+            second.advance(now)  # it starts now, and has heard nothing before
         assert number is None or seen.add(number)
 
 
@@ -93,7 +93,7 @@ def test_two_who_hear_alike_stamp_alike_and_one_who_missed_some_catches_up() -> 
     assert last is not None
     two.heard(READING, last)
     assert two.next(READING) == one.next(READING)
-    two.heard(READING, 12345)  # no number of this content: of no account
+    two.heard(READING, 12345)  # it is no number for this content, and is ignored
     assert two.next(READING) == one.next(READING)
 
 
@@ -178,7 +178,7 @@ def test_what_is_no_frame_is_malformed() -> None:
 
 
 class Shared:
-    """Two bridges that both forward, between one bus and one shared trunk."""
+    """Two bridges between one bus and one shared trunk that both forward."""
 
     def __init__(self, hold_needed: Callable[[], bool] = lambda: True) -> None:
         self.bridges = [Bridge("x", 0xA, pattern=(7,)) for _ in range(2)]
@@ -202,7 +202,7 @@ class Shared:
 
 
 class Echo(RecordingPipe):
-    """An end of the shared trunk: the other bridge hears what is sent here."""
+    """An end of the shared trunk: the other bridge hears all messages that are sent here."""
 
     def __init__(self, shared: Shared, rank: int) -> None:
         super().__init__("can")

@@ -1,4 +1,4 @@
-"""Devices that open and yet are of no use: that is a state with retries, as any other trouble."""
+"""Devices that open but cannot be used: this is a state with retries, like any other fault."""
 
 import asyncio
 import os
@@ -15,7 +15,7 @@ from tests.bridges.support import until
 
 
 class FileLink(DeviceLink[int]):
-    """A link to a file, whose descriptor nobody can wait on."""
+    """A link to a file, whose descriptor cannot be waited for."""
 
     def __init__(self, path: Path, **retry: Any) -> None:
         super().__init__(f"file:{path}", **retry)
@@ -77,7 +77,7 @@ async def test_a_device_that_is_gone_before_it_has_a_pipe_is_let_go_of(tmp_path:
 
 
 class Recorded(OpenPipe):
-    """Writes down what it is told to do, and is lost again while it ends, as when a device fails to close."""
+    """A link that records its calls, and is lost again while it ends, like a device that fails to close."""
 
     def __init__(self, hub: Hub, told: list[str]) -> None:
         super().__init__("recorded", Stats(), hub, asyncio.get_running_loop(), told.append)

@@ -1,4 +1,4 @@
-"""Every reason by which a message is dropped or input rejected stands on a page."""
+"""Every reason to drop a message or reject input is documented on a page."""
 
 import re
 

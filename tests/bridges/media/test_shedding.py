@@ -1,4 +1,4 @@
-"""What a slow medium's queue keeps and what it gives up, by policy; the ledger balances at every step."""
+"""The queue of a slow medium, which sheds by policy; the ledger balances at every step."""
 
 from collections import deque
 
@@ -116,7 +116,7 @@ def test_a_rate_spaces_what_leaves() -> None:
     assert 1.05 < waiting.ready_s() <= 1.1
     assert taken(waiting, 1.05) == []
     assert len(taken(waiting, 1.11)) == 1
-    assert [len(taken(waiting, 5.0)), len(taken(waiting, 5.0))] == [1, 0]  # silence earns no burst
+    assert [len(taken(waiting, 5.0)), len(taken(waiting, 5.0))] == [1, 0]  # a pause does not allow a burst
 
 
 def test_what_was_taken_counts_as_queued_until_it_is_settled() -> None:
@@ -139,7 +139,7 @@ def test_what_is_put_back_is_first_in_line_and_as_old_as_it_was() -> None:
     assert first == (0, A)
     assert not waiting.ready(0.1)
     waiting.untake(*first)
-    assert waiting.ready(0.1)  # it left no trace in the rate
+    assert waiting.ready(0.1)  # it did not count for the rate
     assert waiting.take(0.1) == first
     waiting.untake(*first)
     assert waiting.take(0.6) == (0.4, C)

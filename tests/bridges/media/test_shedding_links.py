@@ -1,4 +1,4 @@
-"""Each link sheds by its policy where its medium takes the next message: real links, simulated media."""
+"""Each link sheds by its policy where its medium accepts the next message: real links, simulated media."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterator
@@ -45,7 +45,7 @@ def value_of(message: bytes) -> int:
 
 
 class Clocked(RecordingPipe):
-    """Also remembers when each message came."""
+    """A pipe that also remembers when each message came."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -57,7 +57,7 @@ class Clocked(RecordingPipe):
 
 
 class Plant:
-    """A bus, a bridge, a medium that sheds by `shed`, and somebody who listens at its far end."""
+    """A bus, a bridge, a medium that sheds by `shed`, and a listener at its far end."""
 
     def __init__(self, kind: str, shed: Shed) -> None:
         loop = asyncio.get_running_loop()

@@ -1,4 +1,4 @@
-"""A fast bus into a 115,200-baud line: 5,000 frames a second of 50 patterns, of which a tenth has room."""
+"""A fast bus into a 115,200-baud line: 5,000 frames a second of 50 patterns; there is room for a tenth."""
 
 import asyncio
 from itertools import count
@@ -32,7 +32,7 @@ HEARD_S = CHUNK_BYTES * 10 / BAUD  # the far end hears so many bytes at once
 
 
 class Far(RecordingPipe):
-    """What came out at the far end: number, pattern and when."""
+    """The far end, which notes number, pattern and time of each frame."""
 
     def __init__(self) -> None:
         super().__init__("far")
@@ -85,7 +85,7 @@ class Plant:
             await asyncio.sleep(STEP_S)
 
     async def close(self, overrun: int = 0) -> None:
-        """`overrun`: messages that the line itself lost."""
+        """Close all, and check the counts; `overrun` is the number of messages that the line lost."""
         await until(lambda: not self.link.stats.queued)
         await asyncio.sleep(1)
         stats = self.link.stats
@@ -158,7 +158,7 @@ def test_a_stalled_line_brings_nothing_stale_but_what_the_driver_had() -> None:
         plant.line.ends[1].clogged = False
         freed_s = plant.loop.time()
         await plant.talk(0.5, range(1, 20))
-        await plant.close(overrun=2)  # what was on its way when the far end stopped
+        await plant.close(overrun=2)  # messages in flight when the far end stopped
         assert all(pattern for _, pattern, _ in plant.out.heard)
         late = [n for n, _, came_s in plant.out.heard if came_s > freed_s and plant.said[n] < freed_s - AGE_S]
         assert all(plant.said[number] <= stalled_s + AGE_S for number in late)

@@ -12,12 +12,12 @@ from bridges.media.can.codec import SOT, Reassembler
 from bridges.media.can.socketcan import ERROR, FD, unpack_frame
 from bridges.media.can.state import BUS_OFF, RESTARTED
 
-_NOTE = Struct("=BII")  # 1 a frame, 2 an error; flags or errno; frames dropped so far
+_NOTE = Struct("=BII")  # 1 for a frame, 2 for an error; flags or errno; frames dropped so far
 _RXQ_OVFL = 40
 
 
 class Kernel:
-    """One CAN interface. While `running` is False what is sent stays with the driver, until `transmit`."""
+    """A CAN interface. While `running` is False, sent frames stay in the driver until `transmit`."""
 
     def __init__(self, net: Path) -> None:
         self._carrier = net / "fake0" / "carrier"
@@ -27,7 +27,7 @@ class Kernel:
         self.driver: deque[tuple[Socket, bytes]] = deque()
         self.running = True
         self.txqueuelen = 1000
-        self.down = 0  # an errno: what opening and binding then tell
+        self.down = 0  # the errno that opening and binding raise
         self.gone = False
         self.opened = 0
         self.restart_result = errno.EBUSY
@@ -37,7 +37,7 @@ class Kernel:
         self._listener, self._now = Reassembler(), 0.0
 
     def open(self, channel: str = "", **arguments: Any) -> "Bus":
-        """In the place of `can.Bus`."""
+        """Open a socket, in place of `can.Bus`."""
         if self.gone:
             raise OSError(errno.ENODEV, os.strerror(errno.ENODEV))
         self.opened += 1
@@ -51,17 +51,18 @@ class Kernel:
             self.transmit()
 
     def transmit(self, count: int = 1 << 20) -> None:
-        """Put what the driver has on the wire: all hear it, the sender as its confirmation."""
+        """Send the driver's frames: all sockets hear them, the sender as a confirmation."""
         for _ in range(min(count, len(self.driver))):
             sender, raw = self.driver.popleft()
             self.put(raw, sender)
 
     def put(self, raw: bytes, sender: "Socket | None" = None) -> None:
-        """A frame on the wire; of another program of this machine, if a foreign socket sent it."""
+        """Put a frame on the wire; a foreign socket is another program of this machine."""
         self.wire.append(raw)
         frame = unpack_frame(raw)
         assert frame is not None
-        self._now += 3.0 if frame[1][-1] & SOT else 0.0  # no transfer passes for the one 32 before it
+        # Without this pause, a transfer could be taken for the one 32 before it.
+        self._now += 3.0 if frame[1][-1] & SOT else 0.0
         found = self._listener.feed(self._now, frame[0], frame[1])
         if found is not None:
             self.messages.append(found)
@@ -78,7 +79,7 @@ class Kernel:
         self._carrier.write_text(f"{there:d}\n")
 
     def bus_off(self) -> None:
-        """As can_bus_off() does; the queue of a device without carrier is emptied."""
+        """Go bus-off, as can_bus_off() does; the queue of a device without carrier is emptied."""
         self.carrier(False)
         self.driver.clear()
         self.error_frame(BUS_OFF)
@@ -88,20 +89,20 @@ class Kernel:
         self.error_frame(RESTARTED)
 
     def asked_to_restart(self, interface: str) -> int:
-        """In the place of the netlink request; runs in a thread."""
+        """Restart, in place of the netlink request; runs in a thread."""
         self.asked.append(interface)
         if not self.restart_result:
             self.restart()
         return self.restart_result
 
     def fail(self, number: int) -> None:
-        """What a socket tells when its interface goes down or away."""
+        """Give every socket the errno of an interface that goes down or is removed."""
         for sock in list(self.sockets):
             sock.note(2, number, b"")
 
 
 class Socket:
-    """What the link uses of a raw CAN socket."""
+    """A raw CAN socket, as far as the link uses it."""
 
     def __init__(self, kernel: Kernel) -> None:
         self._kernel = kernel
@@ -151,7 +152,7 @@ class Socket:
 
 
 class Bus:
-    """What the link uses of python-can's SocketcanBus."""
+    """python-can's SocketcanBus, as far as the link uses it."""
 
     def __init__(self, kernel: Kernel, channel: str, arguments: dict[str, Any]) -> None:
         self.channel, self.arguments = channel, arguments
@@ -162,6 +163,6 @@ class Bus:
 
 
 def formats(kernel: Kernel) -> set[str]:
-    """Of the frames that were on the wire."""
+    """Return the formats of the frames that were on the wire."""
     frames = (unpack_frame(raw) for raw in kernel.wire)
     return {"fd" if frame is not None and frame[2] & FD else "classic" for frame in frames}

@@ -30,7 +30,7 @@ def free_port() -> int:
 
 
 class Bus:
-    """A CAN bus of the test's own: virtual in this process, or UDP multicast."""
+    """A CAN bus for one test: virtual in this process, or over UDP multicast."""
 
     def __init__(self, interface: str) -> None:
         self.interface = interface
@@ -136,7 +136,7 @@ async def test_no_message_no_transfer() -> None:
 
 
 class Faulty:
-    """Stands between the link and its bus, and makes `send` or `recv` fail as a driver does."""
+    """A bus between the link and its real one that makes `send` or `recv` fail as a driver does."""
 
     def __init__(self, link: CanLink, monkeypatch: pytest.MonkeyPatch) -> None:
         self.send_faults: deque[Exception] = deque()
@@ -207,7 +207,7 @@ async def test_a_blocking_driver_sends_from_a_thread(monkeypatch: pytest.MonkeyP
         messages = [frame(size) for size in SIZES]
         say(near, None, *messages)
         await until(lambda: theirs.messages == messages)
-        await until(lambda: a.stats.sent == len(messages))  # the thread reports after the bus has it
+        await until(lambda: a.stats.sent == len(messages))  # the thread reports it after the bus has taken it
         assert a.stats.balance() == a.stats.queued_bytes == 0
 
 
@@ -257,7 +257,7 @@ async def test_own_messages_that_an_interface_returns() -> None:
 
 
 class Told(VirtualBus):
-    """An interface that tells its state, as those of some vendors do."""
+    """An interface that has a state, like those of some vendors."""
 
     told = can.BusState.ACTIVE
 

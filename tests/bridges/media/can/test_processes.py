@@ -1,4 +1,4 @@
-"""Two links in two processes, on what needs no kernel CAN: UDP multicast, and slcan over TCP."""
+"""Two links in two processes without CAN in the kernel: over UDP multicast, and slcan over TCP."""
 
 import asyncio
 import json
@@ -51,7 +51,7 @@ asyncio.run(main())
 
 
 class Wire:
-    """A CAN bus made of a TCP server: hands the lines of each slcan adapter to the others."""
+    """A CAN bus as a TCP server, which relays the lines of each slcan adapter to the others."""
 
     def __init__(self) -> None:
         self.sides: list[StreamWriter] = []
@@ -112,7 +112,7 @@ def settings(where: str, node: int, url: str, port: int) -> dict[str, Any]:
 
 @asynccontextmanager
 async def other_process(arguments: dict[str, Any]) -> AsyncIterator[list[Any]]:
-    """A link in a process of its own that says everything again; its figures, once it has ended."""
+    """Run an echoing link in another process; yield its counts, which are filled when it has ended."""
     command = [sys.executable, "-c", ECHO, json.dumps(arguments)]
     process = await asyncio.create_subprocess_exec(*command, stdin=PIPE, stdout=PIPE)
     assert process.stdout is not None
@@ -132,7 +132,7 @@ async def other_process(arguments: dict[str, Any]) -> AsyncIterator[list[Any]]:
 @pytest.mark.parametrize("formats", [(False, False), (True, True), (True, False)])
 @pytest.mark.parametrize("where", ["udp_multicast", "slcan"])
 async def test_across_processes(wire: Wire, where: str, formats: tuple[bool, bool]) -> None:
-    """There and back; where formats are mixed, all send classic."""
+    """Send there and back; all send classic frames if formats are mixed."""
     hub, port, mixed = Hub(), free_port(), "fd" if formats[0] == formats[1] else "classic"
     mine = settings(where, 1, wire.url, port) | {"fd": formats[0], "mixed": mixed}
     theirs = settings(where, 2, wire.url, port) | {"fd": formats[1]}
@@ -197,7 +197,7 @@ async def test_slcan_without_a_code_for_the_rate_says_so(wire: Wire) -> None:
 
 
 async def test_slcan_on_a_serial_line(line: PtyPair) -> None:
-    """A tty, as a USB adapter is: pulled out, put back, and clogged when it is closed."""
+    """A tty, like a USB adapter: unplugged, plugged in again, and clogged when it is closed."""
     hub = Hub()
     heard = recorder(hub)
     said = bytearray()
@@ -219,6 +219,6 @@ async def test_slcan_on_a_serial_line(line: PtyPair) -> None:
         for data in segment(MESSAGE, 7):
             os.write(line.master, f"T{can_id(0x1234, 9):08X}{len(data)}{data.hex()}\rz\r".encode())
         await until(lambda: heard.messages == [MESSAGE])
-        say(hub, heard, *[frame(2048, seed) for seed in range(8)])  # which nobody reads
+        say(hub, heard, *[frame(2048, seed) for seed in range(8)])  # nobody reads these
         await until(lambda: link.stats.queued > 0)
     assert link.stats.balance() == link.stats.queued == 0

@@ -1,4 +1,4 @@
-"""The link on SocketCAN, against a stand-in for the kernel; tests/kernel has it on the real one."""
+"""The link on SocketCAN with a stand-in for the kernel; tests/kernel uses the real one."""
 
 import asyncio
 import errno
@@ -202,7 +202,7 @@ async def test_a_controller_that_was_off_before_we_came(kernel: Kernel) -> None:
 
 
 async def test_a_lone_node_sends_nothing_stale_when_another_one_comes(kernel: Kernel) -> None:
-    """Nobody acknowledges: the controller repeats its first frame for ever, error-passive."""
+    """Nobody acknowledges: the error-passive controller retransmits its first frame for ever."""
     hub = Hub()
     kernel.running = False
     with link_on(hub, fd=True, age_ms=30, in_flight=2) as link:
@@ -266,7 +266,7 @@ async def test_overruns_are_counted(kernel: Kernel) -> None:
 
 
 async def test_programs_of_one_machine(kernel: Kernel, caplog: pytest.LogCaptureFixture) -> None:
-    """Frames of another program are marked local, not as ours: they count, and a stolen node id shows."""
+    """The kernel marks frames of other local programs: they count, and a shared node id shows."""
     hub = Hub()
     heard = recorder(hub)
     with link_on(hub, 5) as link:
@@ -278,7 +278,7 @@ async def test_programs_of_one_machine(kernel: Kernel, caplog: pytest.LogCapture
         say(hub, heard, frame(100))
         await until(lambda: link.stats.sent == 1)
         assert link.stats.rejected == {}
-        for data in segment(frame(100), 1):  # byte by byte what we have just sent ourselves
+        for data in segment(frame(100), 1):  # the same bytes as the message that we have just sent
             other.send(pack_frame(can_id(0x1234, 5, priority=2), data), 0)
         await until(lambda: link.stats.rejected == {"conflict": len(segment(frame(100), 1))})
         other.close()
@@ -309,7 +309,7 @@ async def test_equal_frames_in_a_row_all_arrive(kernel: Kernel) -> None:
 
 @pytest.mark.parametrize("seed", range(20))
 async def test_whatever_happens_the_ledger_balances(kernel: Kernel, seed: int) -> None:
-    """Chance decides; a sent message was on the wire, none was there twice, none in the wrong order."""
+    """Random faults: each sent message was on the wire, none twice, and none in the wrong order."""
     chance, hub = random.Random(seed), Hub()
     kernel.txqueuelen = 6
     with link_on(hub, fd=seed % 2 == 0, age_ms=chance.choice((5, 60_000)), in_flight=4) as link:
@@ -380,13 +380,13 @@ async def test_who_may_not_restart_a_controller_is_told_what_to_set(
 
 
 def test_the_kernel_understands_the_request() -> None:
-    """It answers with its own reason: the loopback interface is no CAN controller; another is not there."""
+    """The kernel answers with its reason: loopback is no CAN controller, and the other one does not exist."""
     assert restart("lo") in (errno.EOPNOTSUPP, errno.EPERM)
     assert restart("none-such") == errno.ENODEV
 
 
 def test_the_request_in_bytes() -> None:
-    """As `ip link set can0 type can restart` sends it, for the interface with index 3."""
+    """The request of `ip link set can0 type can restart`, for the interface with index 3."""
     expected = (
         "38000000 1000 0500 01000000 00000000"  # length, RTM_NEWLINK, request and acknowledge
         "00000000 03000000 00000000 00000000"  # struct ifinfomsg

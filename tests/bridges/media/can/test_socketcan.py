@@ -10,7 +10,7 @@ ID = can_id(0x1234, 5)
 
 
 def test_in_memory() -> None:
-    """Wire spec, section 8: identifier 10723405 is 05 34 72 90 in memory, on a little-endian machine."""
+    """Section 8 of the wire format: identifier 10723405 is 05 34 72 90 in a little-endian memory."""
     first = segment(MESSAGE, 3)[0]
     assert pack_frame(ID, first).hex() == "05347290" + "08000000" + "e108f011a1b2c3a3"
     assert pack_frame(ID, b"\x01").hex() == "05347290" + "01000000" + "0100000000000000"
@@ -47,7 +47,7 @@ def test_noise_never_raises(raw: bytes) -> None:
 
 
 def test_as_python_can_has_it() -> None:
-    """Against python-can's own layout."""
+    """Compared with python-can's own layout."""
     can = pytest.importorskip("can.interfaces.socketcan.socketcan")
     message = pytest.importorskip("can").Message
     for fd, switch, data in ((False, False, b"12345678"), (True, True, bytes(64)), (True, False, b"abc")):

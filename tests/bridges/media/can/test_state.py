@@ -21,7 +21,7 @@ def crtl(status: int, tx: int = 0, rx: int = 0) -> bytes:
 
 
 def test_a_controller_that_fails_and_recovers() -> None:
-    """What an SJA1000 brings whose cable is cut and mended, restart-ms on."""
+    """The error frames of an SJA1000 with restart-ms whose cable is cut and repaired."""
     bus = BusState()
     story = [
         (CONTROLLER | COUNTERS, crtl(0x08, 96), "error-warning"),

@@ -1,4 +1,4 @@
-"""What the tests of the I2C link share: quick timing, adapters with faults, links whose ledgers balance."""
+"""Helpers of the I2C link's tests: quick timing, adapters with faults, and links with checked ledgers."""
 
 import contextlib
 from asyncio import get_running_loop
@@ -15,7 +15,7 @@ QUICK = Timing(poll_s=0.001, idle_s=0.005, resend_s=0.02, stall_s=0.15, rest_s=0
 
 
 class FaultyAdapter(MemoryAdapter):
-    """Memory, with a hook before each access that may raise."""
+    """A memory adapter with a hook before each access, which may raise."""
 
     before: Callable[[int], None] = staticmethod(lambda address: None)
 
@@ -30,7 +30,7 @@ class FaultyAdapter(MemoryAdapter):
 
 @contextlib.contextmanager
 def opened(memory: MemoryAdapter, hub: Hub, **options: Any) -> Iterator[I2cLink]:
-    """A link to all targets of `memory`, whose ledger balances at the end."""
+    """Open a link to all targets of `memory`; check at the end that its ledger balances."""
     targets = options.pop("targets", tuple(memory.targets))
     settings: dict[str, Any] = {"timing": QUICK, "retry_min_s": 0.005, "retry_max_s": 0.02} | options
     link = i2c_link(1, targets, adapter=settings.pop("adapter", memory.open), **settings)

@@ -6,7 +6,7 @@ from bridges.media.i2c.mailbox import Access, Controller, Target
 
 
 class Wire:
-    """One controller and one target on a bus in virtual time; `fault` sees each access and may spoil it."""
+    """One controller and one target on a bus in virtual time; `fault` sees each access and can change it."""
 
     def __init__(self, fault: "Callable[[Access, bytes], bytes | None] | None" = None) -> None:
         self.now = 0.0
@@ -20,7 +20,7 @@ class Wire:
         self.backlog: list[bytes] = []
 
     def access(self, wanted: Access) -> None:
-        """One access, as the adapter would make it, 0.5 ms; the target looks at its memory after a write."""
+        """Do one access, as the adapter would, in 0.5 ms. The target reads its memory after a write."""
         self.now += 0.0005
         memory = self.target.memory
         held = bytes(memory[wanted.register : wanted.register + wanted.size]) if wanted.size else wanted.data
@@ -49,7 +49,7 @@ class Wire:
         return self.controller.state
 
     def turn(self) -> None:
-        """Offer what waits, then one access or the rest up to the next."""
+        """Offer waiting messages, then do one access, or rest until the next one."""
         if self.backlog and self.controller.ready:
             self.controller.send(self.now, self.backlog.pop(0))
         if self.serving:

@@ -1,4 +1,4 @@
-"""The kernel's adapters and GPIO lines, as far as they go without hardware."""
+"""The kernel's adapters and GPIO lines, as far as tests work without hardware."""
 
 import errno
 import fcntl
@@ -23,7 +23,7 @@ BLOCKS, BYTES, FULL = 0x0C000000, 0x00180000, 0x0EFF0009
 
 
 class Device:
-    """What smbus2 makes of `/dev/i2c-N`, over a target in memory."""
+    """The object that smbus2 has for `/dev/i2c-N`, on a target in memory."""
 
     def __init__(self, functions: int) -> None:
         self.funcs, self.target, self.closed = functions, Target(), False
@@ -52,7 +52,7 @@ class Device:
 
 @pytest.fixture
 def smbus2(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """A stand-in for the library; `devices` says what each bus number opens."""
+    """A stand-in for the library; `devices` has the device of each bus number."""
     module: Any = ModuleType("smbus2")
     module.devices = {}
     module.SMBus = lambda bus: module.devices[bus]
@@ -154,7 +154,7 @@ def test_gpio_line(monkeypatch: pytest.MonkeyPatch, pulls_up: bool) -> None:
     gpio.value = 1
     assert alert.is_asserted()
     with pytest.raises(BlockingIOError):
-        os.read(alert.fileno(), 1)  # events were taken
+        os.read(alert.fileno(), 1)  # all events have been read
     alert.close()
     alert.close()
     os.close(gpio.events)

@@ -14,7 +14,7 @@ from tests.bridges.support import MESSAGE, frame, recorder, say, until
 
 
 class EventLine:
-    """An alert line that a test pulls: an eventfd tells of changes."""
+    """An alert line that a test pulls; an eventfd signals changes."""
 
     def __init__(self) -> None:
         self._fd = os.eventfd(0, os.EFD_NONBLOCK)
@@ -52,12 +52,12 @@ async def test_the_alert_line_replaces_idle_polling(blocks: bool) -> None:
         line.set(False)
         await until(lambda: is_idle(link))
         assert len(polls) > before
-        say(hub, heard, frame(30))  # to send, no line is needed
+        say(hub, heard, frame(30))  # sending needs no alert line
         await until(lambda: memory.heard[0x21] == [frame(30)] and memory.heard[0x20] == [MESSAGE, frame(30)])
 
 
 def is_idle(link: I2cLink) -> bool:
-    """Whether all targets rest for long."""
+    """Return whether all targets rest for long."""
     now = get_running_loop().time()
     lanes = [target._lane for target in link.targets.values()]  # noqa: SLF001
     return all(lane is not None and lane.controller.due_s > now + 60 for lane in lanes)

@@ -49,7 +49,7 @@ async def test_closing_does_not_wait_for_an_access_that_hangs() -> None:
         assert hub.pipes == (heard,)
         link.open(hub, get_running_loop())
         await until(lambda: link.state == "up")
-        assert link.targets[0x42].state == "linking"  # its thread waits for the one before to let go
+        assert link.targets[0x42].state == "linking"  # its thread waits until the previous one has ended
         gate.set()
         await until(lambda: link.targets[0x42].state == "up")
         assert link.stats.dropped == {"closed": 1}
@@ -69,7 +69,7 @@ async def test_one_target_s_pipe_closed_leaves_the_others() -> None:
 
 
 async def test_a_target_whose_pipe_was_closed_joins_again(blocks: bool) -> None:
-    """A gateway that may no longer forward closes what has something queued, and forwards another day."""
+    """A gateway that loses its lease closes pipes with queued messages, and may forward again later."""
     hub, memory = Hub(), MemoryAdapter([0x20, 0x21], blocks=blocks)
     heard = recorder(hub)
     with opened(memory, hub) as link:

@@ -1,4 +1,4 @@
-"""An I2C bus in trouble: accesses that fail, targets that reset, a bus held low, an adapter pulled out."""
+"""Faults of an I2C bus: accesses that fail, targets that reset, a bus held low, an unplugged adapter."""
 
 import errno
 import os
@@ -29,7 +29,7 @@ async def test_a_fifth_of_all_accesses_not_acknowledged() -> None:
         for message in sent:
             memory.send(0x20, message)
         await until(lambda: len(heard.messages) == 50 and memory.heard[0x20] == sent)
-        await until(lambda: len(memory.heard[0x21]) == 100)  # the other target's as well
+        await until(lambda: len(memory.heard[0x21]) == 100)  # those of the other target as well
         assert heard.messages == sent
         assert link.targets[0x20].failures > 10
         assert link.targets[0x20].state == "up"

@@ -76,14 +76,14 @@ async def test_eight_targets_one_hung_one_absent_the_others_get_all(blocks: bool
         memory.hung.clear()
         await until(lambda: link.targets[0x23].state == "up")
         say(hub, heard, FINAL)
-        await until(lambda: memory.heard[0x23] == [FINAL])  # nothing stale came before it
+        await until(lambda: memory.heard[0x23] == [FINAL])  # no old message came before it
 
 
 FINAL = frame(33, 99)
 
 
 async def test_turns_are_fair() -> None:
-    """Each of eight targets with much to send and to take comes on at the pace of the others."""
+    """Eight busy targets, which send and receive, all progress at the same rate."""
     hub, memory = Hub(), FaultyAdapter(range(0x20, 0x28), blocks=True)
     heard = recorder(hub)
     spread: list[int] = []

@@ -6,7 +6,7 @@ from bridges.media.i2c.mailbox import Access, Controller, Target, Timing
 from tests.bridges.media.i2c.mailbox_wire import Wire, exchange
 from tests.bridges.support import MESSAGE, SIZES, frame
 
-TRACE = [  # wire spec section 8: register, bytes; [..] is a read
+TRACE = [  # section 8 of the wire format: register, bytes; [..] is a read
     "20 [00 00]",
     "1e 00 01",
     "20 [01 00]",

@@ -20,7 +20,7 @@ def not_acknowledged(source: random.Random) -> Callable[[Access, bytes], bytes |
 
 
 def noisy(source: random.Random, rate: float) -> Callable[[Access, bytes], bytes | None]:
-    """Each byte is another one with probability `rate`."""
+    """Return data in which each byte is changed with probability `rate`."""
 
     def spoil(_: Access, carried: bytes) -> bytes | None:
         return bytes(source.randrange(256) if source.random() < rate else byte for byte in carried)
@@ -59,7 +59,7 @@ def test_byte_errors_lose_messages_but_never_change_or_double_one(seed: int, rat
         assert len(set(heard)) == len(heard)
         assert heard == sorted(heard)  # in order: they begin with their number
     if rate == BYTE_ERRORS:
-        assert len(wire.to_target) + len(wire.to_controller) >= 562  # what the specification's own run had
+        assert len(wire.to_target) + len(wire.to_controller) >= 562  # as in the run of the specification
 
 
 def test_a_rebooted_target_is_linked_again_and_only_what_was_in_flight_is_lost() -> None:
@@ -134,7 +134,7 @@ def test_a_target_whose_segment_is_not_fetched_drops_it_and_asks_for_a_new_epoch
     assert (target.memory[0x20], target.memory[0x21]) == (0, 0)
     assert target.dropped == {"stalled": 1}
     target.poll(9.0)
-    assert target.memory[0x20] == 0  # the epoch that it gave up does not bring it back
+    assert target.memory[0x20] == 0  # an epoch that it has abandoned does not restore the link
     target.written(10.0, 0x1E, b"\x00\x02")
     assert target.memory[0x20] == 0xE2
     assert target.memory[0x22:0x36] == frame(20, 2)
@@ -199,7 +199,7 @@ def test_noise_read_by_the_controller_never_raises_and_it_serves_again(noise: li
 
 
 def once(change: Callable[[bytes], bytes], reads: bool, bytes_: int) -> Callable[[Access, bytes], bytes]:
-    """Changes the first access of a kind that carries so many bytes; the others pass as they are."""
+    """A fault that changes the first access of a kind with so many bytes, and no others."""
     done: list[bool] = []
 
     def spoil(wanted: Access, carried: bytes) -> bytes:
@@ -230,7 +230,7 @@ def test_one_flipped_bit_of_ctl_in_a_poll_loses_and_doubles_nothing(bit: int) ->
 def test_a_toggle_flipped_while_its_segment_is_still_up_does_not_double_the_message() -> None:
     wire = Wire()
     wire.run(lambda: wire.controller.ready)
-    wire.serving = False  # so that the segment stays up
+    wire.serving = False  # so that the segment stays exposed
     wire.target.send(frame(20))
     wire.target.poll(wire.now)
     wire.run(lambda: len(wire.to_controller) == 1)

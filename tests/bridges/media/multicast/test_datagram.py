@@ -22,7 +22,7 @@ BARE_WHOLE = bytes.fromhex("02 02 00 05 11 22 33 44 55 66 77 88 68 65 6c 6c 6f 0
 ONE = ("10.0.0.1", 4000)
 OTHER = ("10.0.0.2", 4000)
 
-patient = settings(deadline=None)  # a busy machine is no fault
+patient = settings(deadline=None)  # a slow machine must not fail the test
 
 
 def enveloped(bare: bytes, sequence: int = 1) -> bytes:
@@ -59,7 +59,7 @@ def test_worked_example_of_two_messages() -> None:
 
 
 def test_worked_example_of_a_bare_frame_in_fragments() -> None:
-    """The link's own envelope: flags FRAG and BARE, 8 hops; its sequence has just wrapped to 0."""
+    """The link's own envelope has flags FRAG and BARE and 8 hops; its sequence has just wrapped to 0."""
     bare = pack(2, [0x11223344, 0x55667788], b"hello, hello!")
     made = Encoder(28, 0x01020304, 0xFFFFFFFF).encode(from_payloads([bare]))
     assert [datagram.hex(" ") for datagram, _ in made] == [
@@ -164,7 +164,7 @@ def test_what_is_no_message_is_refused_and_harms_nobody(bad: bytes) -> None:
 @pytest.mark.parametrize("offset", range(16))
 @pytest.mark.parametrize("message", [FRAME, MESSAGE, bytes(20)])
 def test_a_run_with_one_header_byte_wrong(message: bytes, offset: int) -> None:
-    """What the columns overlook, a look at each message would not."""
+    """A check of each message must find what a check by columns could miss."""
     wrong = message[:offset] + bytes((message[offset] ^ 0x10,)) + message[offset + 1 :]
     messages = [message] * 5 + [wrong] + [message] * 5
     encoder, one_by_one = Encoder(1400, 1, 1), Encoder(1400, 1, 1)

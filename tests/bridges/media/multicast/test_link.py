@@ -1,4 +1,4 @@
-"""The link on real sockets, over the loopback interface; other interfaces are in tests/system."""
+"""The link on real sockets of the loopback interface; tests/system has other interfaces."""
 
 import asyncio
 import errno
@@ -33,7 +33,7 @@ GROUP = "239.255.91.7"
 
 @pytest.fixture
 def port() -> int:
-    """A port that nobody else uses now."""
+    """Return a free port."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         sock.bind(("", 0))
         return int(sock.getsockname()[1])
@@ -204,7 +204,7 @@ async def test_what_the_kernel_drops_is_counted(port: int) -> None:
     datagram = Encoder(65000, 1, 1).pack([FRAME] * 2000)[0][0]
     with opened(port, hub) as link, stranger() as sock:
         await up(link)
-        for _ in range(300):  # 10 MB, and nobody reads meanwhile
+        for _ in range(300):  # 10 MB, which nobody reads meanwhile
             sock.sendto(datagram, (GROUP, port))
         await until(
             lambda: link.stats.received // 2000 + link.stats.rejected.get("kernel buffer full", 0) == 300
@@ -240,7 +240,7 @@ async def test_no_such_interface_is_a_state_with_retries() -> None:
 async def test_by_address_opened_and_closed_again_and_again(port: int) -> None:
     hub = Hub()
     heard = recorder(hub)
-    group = f"239.254.{port >> 8}.{port & 255}"  # one that nobody else on this host is a member of
+    group = f"239.254.{port >> 8}.{port & 255}"  # a group without other members on this host
     with opened(port, hub, "127.0.0.1", group) as link:
         for _ in range(3):
             await up(link)
@@ -285,7 +285,7 @@ def test_what_can_never_work_is_refused(
 
 
 class Line:
-    """A sender that takes so many datagrams, and then raises."""
+    """A sender that accepts so many datagrams, and then raises."""
 
     def __init__(self, room: int, error: OSError | None = None) -> None:
         self.room, self.error, self.sent = room, error or BlockingIOError(errno.EAGAIN, "full"), list[bytes]()

@@ -25,7 +25,7 @@ streams = st.lists(runs, max_size=6).map(lambda parts: [message for part in part
 
 
 def feed(decoder: FramesDecoder | CobsDecoder, data: bytes) -> list[bytes]:
-    """Through the lent buffer, as far as it reaches at a time."""
+    """Feed data through the decoder's own buffer, as much as fits at a time."""
     found = []
     while data:
         lent = decoder.buffer()
@@ -90,7 +90,7 @@ def test_cuts_change_nothing(said: list[bytes], data: st.DataObject) -> None:
 
 @pytest.mark.parametrize("spoil", [0, 2, 3, 13, 14, 15])
 def test_one_odd_layout_in_a_run_is_seen(spoil: int) -> None:
-    """A run is not taken on trust: an envelope whose inside disagrees ends the stream there."""
+    """A run is checked: an envelope that disagrees with its frame ends the stream there."""
     said = [wrap(frame(64, n), Envelope(7, n)) for n in range(100)]
     odd = bytearray(said[60])
     odd[spoil] ^= 0x20

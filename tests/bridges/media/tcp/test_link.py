@@ -151,7 +151,7 @@ async def test_a_clogged_peer_stalls_nobody_and_every_drop_is_counted() -> None:
         assert stuck.stats.dropped["queue full"] > 100
         assert "queue full" not in by_name[str(good.getsockname()[1])].stats.dropped
         assert [pipe.purge("fenced") for pipe in tuple(link.pipes)] == [[], []]
-        assert stuck not in link.pipes  # what was framed cannot be taken back
+        assert stuck not in link.pipes  # bytes already framed cannot be taken back
         assert len(link.pipes) == 1
     assert link.stats.dropped["closed"] > 0
     assert link.stats.balance() == link.stats.queued == link.stats.queued_bytes == 0

@@ -63,7 +63,7 @@ letters = st.sampled_from([b"A", b"B", b"C"])
 
 @given(st.lists(st.tuples(letters, st.booleans())), st.data())
 def test_counted(line: list[tuple[bytes, bool]], data: st.DataObject) -> None:
-    """On a line that loses nothing, as many of each pass as others sent, in whatever order things come."""
+    """On a line without loss, as many of each message pass as others sent, in any order of arrival."""
     echoes, passed = EchoCanceller(), list[bytes]()
     ours = [message for message, own in line if own]
     sent = heard = 0

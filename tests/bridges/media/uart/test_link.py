@@ -226,7 +226,7 @@ async def test_a_damaged_echo_is_counted(line: PtyPair) -> None:
 
 
 class FakeLine:
-    """A port whose driver holds what it is told to; a socket pair gives it a descriptor."""
+    """A port whose driver holds as many bytes as the test says; a socket pair gives it a descriptor."""
 
     def __init__(self) -> None:
         self._ours, self._theirs = socket.socketpair()

@@ -1,4 +1,4 @@
-"""The polled pair in virtual time: a hub of bytes where everybody hears everybody."""
+"""The polled pair in virtual time: a hub of bytes on which all hear each other."""
 
 import random
 from dataclasses import dataclass, field
@@ -24,7 +24,7 @@ def test_worked_examples() -> None:
 
 @dataclass
 class Bus:
-    """Master and nodes on one pair. A byte is heard when it has left the line; two senders at once fail."""
+    """Master and nodes on one pair. A byte is heard after its time on the line; two senders at once fail."""
 
     master: Master
     nodes: list[Node]

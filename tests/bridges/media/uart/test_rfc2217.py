@@ -121,7 +121,7 @@ def test_an_endless_subnegotiation_is_given_up() -> None:
     st.lists(st.integers(0, 5), min_size=1, max_size=50),
 )
 def test_an_escape_cut_in_two_is_finished(data: bytes, takes: list[int]) -> None:
-    """Whatever the socket takes, the wire carries the escaped bytes once and in order."""
+    """However little the socket accepts, the wire carries the escaped bytes once and in order."""
 
     class Socket:
         wire = b""
@@ -144,7 +144,7 @@ def test_an_escape_cut_in_two_is_finished(data: bytes, takes: list[int]) -> None
 
 
 class _PtySerial(serial.Serial):  # type: ignore[misc, unused-ignore]
-    """A pty has no modem lines."""
+    """A serial port without modem lines, because a pty has none."""
 
     cts = dsr = ri = cd = False
 

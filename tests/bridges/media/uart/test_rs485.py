@@ -1,4 +1,4 @@
-"""The RS-485 link on a pty whose far end is a pair of wires with nodes on it: all hear all."""
+"""The RS-485 link on a pty; at its far end is a pair of wires with nodes that all hear each other."""
 
 import os
 from asyncio import get_running_loop
@@ -23,7 +23,7 @@ LENGTHS = SIZES[8:]  # long enough to differ from node to node
 
 
 class Wires:
-    """Reads the master's bytes off the pty, gives them to every node, and each node's to all others."""
+    """The wires: they carry the master's bytes from the pty to every node, and each node's to all others."""
 
     def __init__(self, line: PtyPair, *addresses: int, echo: bool = False) -> None:
         self.line, self.echo, self._out = line, echo, b""
