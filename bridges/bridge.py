@@ -221,13 +221,13 @@ class Port(Pipe):
         """Send what the side lets out. `since_s`: since when it has waited, where that is not now."""
         self.stats.offered += batch.count
         side = self._side
-        out = batch if side.bridge.simple else leaving(batch, side.trunk, side.outward, self.stats)
+        bridge = side.bridge
+        out = batch if bridge.simple else leaving(batch, side.trunk, side.outward, self.stats)
         if out is None:
             return
         if side.hold is not None and side.hold.wanted():
             return side.hold.put(self, out, since_s)
-        gate = side.bridge.gate
-        if gate is not None and gate.fences(side.number, out):
+        if bridge.gate is not None and bridge.gate.fences(side.number, out):
             return self.stats.drop("fenced", out.count)
         self.hand_on(out)
 

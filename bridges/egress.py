@@ -18,14 +18,12 @@ def leaving(batch: Batch, trunk: bool, rules: Rules, stats: Stats) -> Batch | No
     if not trunk:
         bare = batch.bare()
         return select(bare, 0, rules, stats) if rules else bare
-    out = unspent(batch, stats)
+    out = unspent(batch, stats) if batch.spent else batch
     return select(out, ENVELOPE_BYTES, rules, stats) if out and rules else out
 
 
 def unspent(batch: EnvelopedBatch, stats: Stats) -> Batch | None:
     """Return the messages that a trunk may take; those whose hops have run out are counted as dropped."""
-    if not batch.spent:
-        return batch
     stats.drop("hops", len(batch.spent))
     data, length_at, position = batch.keep(), LENGTH.unpack_from, 0
     parts: list[bytes] = []

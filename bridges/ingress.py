@@ -23,7 +23,7 @@ from bus.wire.envelope import (
     MAGIC,
     MARK,
 )
-from bus.wire.frame import DATA_BYTES_MAX, FRAME_BYTES_MIN, frame_bytes
+from bus.wire.frame import DATA_BYTES_MAX, FRAME_BYTES_MIN
 
 _U32 = 0xFFFFFFFF
 _HEAD = Struct(">QBBHII")  # a batch's length and an envelope
@@ -60,13 +60,16 @@ def only_frames(batch: Batch) -> bool:
 
 def _frames_end(data: bytes, position: int, count: int) -> int:
     """Return where the next message begins if these `count` are all plain frames; else 0."""
-    length_at = LENGTH.unpack_from
+    length_at, sizes_at = LENGTH.unpack_from, _SIZES.unpack_from
     for _ in range(count):
+        start = position + LENGTH_BYTES
         length = length_at(data, position)[0]
-        position += LENGTH_BYTES
-        if not length or frame_bytes(data, position) != length:
+        position = start + length
+        if length < FRAME_BYTES_MIN:
             return 0
-        position += length
+        tokens, size = sizes_at(data, start + 1)
+        if length != FRAME_BYTES_MIN + 4 * tokens + size or size > DATA_BYTES_MAX:
+            return 0
     return position
 
 

@@ -126,8 +126,10 @@ class Hub:
 
     def publish(self, batch: Batch, origin: Pipe | None = None) -> None:
         """Hand `batch` to every pipe but `origin`, and count it as received from there."""
-        if origin is not None:
-            origin.stats.receive(batch)
+        if origin is not None:  # `Stats.receive` inlined: a call here is a fiftieth of a lone message's way
+            stats = origin.stats
+            stats.received += batch.count
+            stats.received_bytes += len(batch.data)
         for tap in self.taps:
             tap(batch, origin)
         for pipe in self.pipes:

@@ -41,6 +41,7 @@ class LoopWatch:
     """Watches what crosses one hub: `look` at each batch; all else happens only where that is suspicious.
 
     `jitter(low, high)` returns a random number between both, and `nonce()` bytes that nobody else has.
+    `suspect` is the message that seems to go round; None if there is none.
     """
 
     __slots__ = (
@@ -53,13 +54,13 @@ class LoopWatch:
         "_pause_s",
         "_rest_s",
         "_since_s",
-        "_suspect",
+        "suspect",
     )
 
     def __init__(self, jitter: Callable[[float, float], float], nonce: Callable[[], bytes]) -> None:
         self._jitter, self._make_nonce = jitter, nonce
         self._contents: dict[int, _Content] = {}
-        self._suspect: bytes | None = None
+        self.suspect: bytes | None = None
         self._nonce: bytes | None = None
         self._pause_s = PAUSE_S
         self._since_s = self._due_s = self._out_s = self._rest_s = float("-inf")
@@ -85,8 +86,8 @@ class LoopWatch:
             return False
         if now < self._rest_s and (content.ways == 1 or content.count < STORM):
             return False
-        if self._suspect is None:
-            self._suspect = bytes(message)
+        if self.suspect is None:
+            self.suspect = bytes(message)
             self._due_s = now + self._jitter(0, DELAY_S)
         if content.count < QUARANTINE or content.ways == 1:
             if content.count >= URGENT:
@@ -97,7 +98,7 @@ class LoopWatch:
     def expire(self, now: float) -> None:
         """Drop a suspicion whose canary has not come back by now, or that died of itself."""
         told_s = max(self._due_s, self._out_s) + CANARY_S
-        if self._suspect is not None and now > told_s:
+        if self.suspect is not None and now > told_s:
             if self._nonce is not None:
                 self._rest_s = told_s + self._pause_s
                 self._pause_s = min(2 * self._pause_s, PAUSE_MAX_S)
@@ -105,27 +106,22 @@ class LoopWatch:
 
     def drop(self) -> None:
         """Suspect nothing any more, and wait for no canary."""
-        self._suspect = self._nonce = None
+        self.suspect = self._nonce = None
 
     def canary(self, now: float) -> bytes | None:
         """Return the message to send to everyone now, if one is due."""
-        if self._suspect is None or self._nonce is not None or now < self._due_s:
+        if self.suspect is None or self._nonce is not None or now < self._due_s:
             return None
         self.expire(now)
-        return None if self._suspect is None else self.probe(self._suspect, now)
+        return None if self.suspect is None else self.probe(self.suspect, now)
 
     def probe(self, like: bytes, now: float) -> bytes:
         """Return a canary that resembles a message, so that it passes every filter that lets that by."""
-        self._suspect, self._nonce = like, _MARK + self._make_nonce()
+        self.suspect, self._nonce = like, _MARK + self._make_nonce()
         self._due_s = self._out_s = now
         if not is_frame(like):
             return self._nonce
         return pack(PUB, (*unpack(like).tokens[: TOKENS_MAX - 1], TOKEN), self._nonce)
-
-    @property
-    def suspect(self) -> bytes:
-        """The message that is suspected of going round; b"" if there is none."""
-        return self._suspect or b""
 
     def came_back(self, data: Buffer) -> bool:
         """Return whether our canary is in `data`; that proves a loop, and the watch begins anew."""

@@ -77,14 +77,14 @@ class WatchedHub(Hub):
     def _let_by(self, batch: Batch, origin: Pipe, now: float) -> Batch | None:
         """Return the part of `batch` that may go on, without what seems to go round; None if nothing may."""
         watch, suspect = self.watch, self.watch.suspect
-        if suspect and watch.came_back(batch.data):
+        if suspect is not None and watch.came_back(batch.data):
             self._cut(origin, suspect, now)
             return None
         if self._cuts and any(cut.pipe is origin for cut in self._cuts):
             return None
         first = _first(batch.data)
-        held = watch.look(first, origin, now, _copies(batch, first))
-        if canary := watch.canary(now):
+        held = watch.look(first, origin, now, _copies(batch, first) if batch.count > 1 else 1)
+        if watch.suspect is not None and (canary := watch.canary(now)):
             super().publish(from_payloads([canary]))
         if not held:
             return batch
@@ -112,7 +112,7 @@ class WatchedHub(Hub):
                 self.watch.drop()
                 log.warning("%s: %s is open again: the loop has gone", self.name, cut.pipe.name)
                 super().attach(cut.pipe)
-            elif cut.probed_s is None and now >= cut.until_s and not self.watch.suspect:
+            elif cut.probed_s is None and now >= cut.until_s and self.watch.suspect is None:
                 cut.probed_s = now
                 super().publish(from_payloads([self.watch.probe(cut.like, now)]))
         self.watch.expire(now)  # a suspicion that died of itself must not keep a pipe cut
@@ -129,8 +129,7 @@ def _first(data: Buffer) -> Buffer:
 
 def _copies(batch: Batch, first: Buffer) -> int:
     """Return how often `first` is in `batch`: if the last message is equal, so are all; else count one."""
-    size = len(first)
-    return batch.count if batch.count > 1 and batch.data[-size:] == first else 1
+    return batch.count if batch.data[-len(first) :] == first else 1
 
 
 def _without(batch: Batch, frame: bytes) -> Batch | None:
