@@ -9,9 +9,9 @@ import threading
 import time
 import warnings
 from collections.abc import AsyncIterator, Iterable, Iterator
+from contextlib import suppress
 from functools import lru_cache
-from types import TracebackType
-from typing import Any, NewType
+from typing import Any, Generic, NewType, Self, TypeVar
 
 from bus.client.waiting import Readable, flush
 from bus.errors import LinkError, TokenError
@@ -34,10 +34,14 @@ _READY_MAX = 64  # messages that `_areceive` returns before it lets other tasks 
 
 Addresses = str | Iterable[str]
 Names = Iterable[int | str]
+T = TypeVar("T")
 
 
-class _Socket:
-    """The base of both sockets: addresses, life and waiting. Receive in one thread or on one loop."""
+class _Socket(Generic[T]):
+    """The base of both sockets: addresses, life and waiting. Receive in one thread or on one loop.
+
+    It receives a `T` for each message that `_item` takes.
+    """
 
     _raw = False
 
@@ -75,6 +79,36 @@ class _Socket:
                 raise LinkError(f"{url}: the socket listens here and would hear itself: dial another address")
             self._nng.dial(url, tls)
         return urls
+
+    def _item(self, message: bytes, peer: int) -> T | None:
+        """Return what the program gets for a message; None to skip it."""
+        raise NotImplementedError
+
+    def recv(self, timeout: float | None = None) -> T:
+        """Return what arrives next. Raises `TimeoutError`, or `ClosedError` once closed."""
+        deadline = _deadline(timeout)
+        while (item := self._item(*self._receive(deadline))) is None:
+            pass
+        return item
+
+    async def arecv(self, timeout: float | None = None) -> T:  # noqa: ASYNC109
+        """Receive as `recv` does, on an asyncio loop. Cancelling loses no message."""
+        async with asyncio.timeout(timeout):
+            while (item := self._item(*await self._areceive())) is None:
+                pass
+            return item
+
+    def __iter__(self) -> Iterator[T]:
+        """Yield what arrives; end when the socket is closed."""
+        with suppress(ClosedError):
+            while True:
+                yield self.recv()
+
+    async def __aiter__(self) -> AsyncIterator[T]:
+        """Yield what arrives; end when the socket is closed."""
+        with suppress(ClosedError):
+            while True:
+                yield await self.arecv()
 
     def _joined(self, peer: int, address: str) -> None:
         with self._changed:
@@ -156,14 +190,18 @@ class _Socket:
         self._readable.close()
         self._nng.close()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __enter__(self) -> Self:
+        self._wait_dialed()
+        return self
+
+    async def __aenter__(self) -> Self:
+        await asyncio.to_thread(self._wait_dialed)
+        return self
+
+    def __exit__(self, *_: object) -> None:
         self.close()
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.aclose()
 
     def __del__(self) -> None:
@@ -173,7 +211,7 @@ class _Socket:
             self._nng.close()
 
 
-class Bus(_Socket):
+class Bus(_Socket[Frame]):
     """A socket of a bus that carries frames.
 
     `with Bus(dial="tcp://10.0.0.11:5555") as bus: bus.send(("fridge", "temp"), b"21.5")`.
@@ -204,62 +242,25 @@ class Bus(_Socket):
         self._transmit(message)
         await asyncio.sleep(0)
 
-    def recv(self, timeout: float | None = None) -> Frame:
-        """Return the next frame, without envelope. Raises `TimeoutError`, or `ClosedError` once closed."""
-        deadline = _deadline(timeout)
-        while (frame := self._frame(self._receive(deadline)[0])) is None:
-            pass
-        return frame
-
     def recv_bytes(self, timeout: float | None = None) -> bytes:
         """Return the next message, whether it is a frame or not. Raises as `recv` does."""
         return self._receive(_deadline(timeout))[0]
-
-    async def arecv(self, timeout: float | None = None) -> Frame:  # noqa: ASYNC109
-        """Receive as `recv` does, on an asyncio loop. Cancelling loses no message."""
-        async with asyncio.timeout(timeout):
-            while (frame := self._frame((await self._areceive())[0])) is None:
-                pass
-            return frame
 
     async def arecv_bytes(self, timeout: float | None = None) -> bytes:  # noqa: ASYNC109
         """Receive as `recv_bytes` does, on an asyncio loop."""
         async with asyncio.timeout(timeout):
             return (await self._areceive())[0]
 
-    def _frame(self, message: bytes) -> Frame | None:
+    def _item(self, message: bytes, peer: int) -> Frame | None:
+        """Return the frame, without envelope."""
         parts = split(message)
         if parts is None:
             self.rejected += 1
             return None
         return unpack(parts[1])
 
-    def __iter__(self) -> Iterator[Frame]:
-        """Yield frames as they arrive; end when the socket is closed."""
-        try:
-            while True:
-                yield self.recv()
-        except ClosedError:
-            return
 
-    async def __aiter__(self) -> AsyncIterator[Frame]:
-        """Yield frames as they arrive; end when the socket is closed."""
-        try:
-            while True:
-                yield await self.arecv()
-        except ClosedError:
-            return
-
-    def __enter__(self) -> "Bus":
-        self._wait_dialed()
-        return self
-
-    async def __aenter__(self) -> "Bus":
-        await asyncio.to_thread(self._wait_dialed)
-        return self
-
-
-class RawBus(_Socket):
+class RawBus(_Socket[tuple[bytes, Peer]]):
     """A socket of a bus that names the sender of each message, and can leave one peer out when it sends.
 
     It takes the arguments of `Bus`. This is a reflector:
@@ -277,40 +278,9 @@ class RawBus(_Socket):
         self.send(message, exclude)
         await asyncio.sleep(0)
 
-    def recv(self, timeout: float | None = None) -> tuple[bytes, Peer]:
-        """Return the next message and its sender. Raises `TimeoutError`, or `ClosedError` once closed."""
-        message, peer = self._receive(_deadline(timeout))
+    def _item(self, message: bytes, peer: int) -> tuple[bytes, Peer]:
+        """Return the message and its sender."""
         return message, Peer(peer)
-
-    async def arecv(self, timeout: float | None = None) -> tuple[bytes, Peer]:  # noqa: ASYNC109
-        """Receive as `recv` does, on an asyncio loop. Cancelling loses no message."""
-        async with asyncio.timeout(timeout):
-            message, peer = await self._areceive()
-            return message, Peer(peer)
-
-    def __iter__(self) -> Iterator[tuple[bytes, Peer]]:
-        """Yield messages and their senders as they arrive; end when the socket is closed."""
-        try:
-            while True:
-                yield self.recv()
-        except ClosedError:
-            return
-
-    async def __aiter__(self) -> AsyncIterator[tuple[bytes, Peer]]:
-        """Yield messages and their senders as they arrive; end when the socket is closed."""
-        try:
-            while True:
-                yield await self.arecv()
-        except ClosedError:
-            return
-
-    def __enter__(self) -> "RawBus":
-        self._wait_dialed()
-        return self
-
-    async def __aenter__(self) -> "RawBus":
-        await asyncio.to_thread(self._wait_dialed)
-        return self
 
 
 def _addresses(given: Addresses) -> tuple[str, ...]:

@@ -83,13 +83,12 @@ class BrokerLink:
         return (self._hurried if self._candidate.state == "doubt" else self._pauses).next_s()
 
     async def _serve(self, sock: socket.socket) -> None:
-        gone = self._loop.create_future()
+        gone = asyncio.Event()
 
         def on_closed(_: Connection) -> None:
             self._connection = None
             self._candidate.unreachable(self._number, self._loop.time())
-            if not gone.done():
-                gone.set_result(None)
+            gone.set()
             self._judge_safely()
 
         name = f"{self._address[0]}:{self._address[1]}"
@@ -98,7 +97,7 @@ class BrokerLink:
         self._connection.say(pack_hello(Hello(secrets.randbits(32), _SILENCE_MS)))
         self.claim()
         try:
-            await gone
+            await gone.wait()
         finally:
             if self._connection is not None:
                 self._connection.close()

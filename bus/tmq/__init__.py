@@ -3,24 +3,7 @@
 `from bus.tmq import *` is the classic face; `Client` is the same on asyncio.
 """
 
-from bus.tmq.classic import (
-    TMQ_BRIDGE,
-    TMQ_BROKER,
-    TMQ_CLIENT,
-    tmq_bind,
-    tmq_broker,
-    tmq_close,
-    tmq_init,
-    tmq_publish,
-    tmq_recv,
-    tmq_recv_from,
-    tmq_send,
-    tmq_socket,
-    tmq_subscribe,
-    tmq_term,
-    tmq_unpublish,
-    tmq_unsubscribe,
-)
+from bus.tmq.classic import TMQ_BRIDGE, TMQ_BROKER, TMQ_CLIENT, Context, Socket
 from bus.tmq.client import Client
 from bus.tmq.options import Options
 from bus.wire.frame import CACHE as TMQ_CACHE
@@ -30,6 +13,13 @@ from bus.wire.frame import SUB as TMQ_SUB
 from bus.wire.pattern import Pattern as pattern
 from bus.wire.pattern import check_tokens
 from bus.wire.pattern import token as tmq_hash
+
+tmq_init, tmq_term = Context, Context.close
+tmq_socket, tmq_close = Socket, Socket.close
+tmq_bind, tmq_broker = Socket.bind, Socket.use_brokers
+tmq_subscribe, tmq_unsubscribe = Socket.subscribe, Socket.unsubscribe
+tmq_publish, tmq_unpublish = Socket.publish, Socket.unpublish
+tmq_send, tmq_recv, tmq_recv_from = Socket.send, Socket.recv, Socket.recv_from
 
 __all__ = [
     "TMQ_BRIDGE",

@@ -259,11 +259,3 @@ class Socket:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-tmq_init, tmq_term = Context, Context.close
-tmq_socket, tmq_close = Socket, Socket.close
-tmq_bind, tmq_broker = Socket.bind, Socket.use_brokers
-tmq_subscribe, tmq_unsubscribe = Socket.subscribe, Socket.unsubscribe
-tmq_publish, tmq_unpublish = Socket.publish, Socket.unpublish
-tmq_send, tmq_recv, tmq_recv_from = Socket.send, Socket.recv, Socket.recv_from

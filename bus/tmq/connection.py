@@ -65,26 +65,6 @@ class Connection:
     those that came. `stats` counts what goes out, in frames; it may be shared.
     """
 
-    __slots__ = (
-        "_cutter",
-        "_loop",
-        "_lost",
-        "_on_closed",
-        "_on_frames",
-        "_pipe",
-        "_socket",
-        "address",
-        "frames",
-        "greeted",
-        "heard_s",
-        "host",
-        "name",
-        "node",
-        "said_s",
-        "silence_s",
-        "stats",
-    )
-
     def __init__(
         self,
         loop: AbstractEventLoop,
@@ -107,16 +87,9 @@ class Connection:
         self._lost: list[OnClosed] = []
         self._cutter = Cutter()
         tune(sock)
-        framing = Framing(lambda _: _Decoder(self._cutter))
+        framing, batch, gone = Framing(lambda _: _Decoder(self._cutter)), self._on_batch, self._on_gone
         self._pipe = StreamPipe(
-            sock,
-            name,
-            framing,
-            queue_bytes,
-            self._on_batch,
-            self._on_gone,
-            stats=stats,
-            gathering=NoGathering,
+            sock, name, framing, queue_bytes, batch, gone, stats=stats, gathering=NoGathering
         )
         self.stats = self._pipe.stats
         self._pipe.start(loop, 0.0)

@@ -57,16 +57,14 @@ class Listener:
 
     def _take(self, sock: socket.socket, name: str) -> None:
         self.accepted += 1
-        if len(self.connections) >= self._options.connections and not self._make_room(
-            name.rpartition(":")[0]
-        ):
+        host, full = name.rpartition(":")[0], len(self.connections) >= self._options.connections
+        if full and not self._make_room(host):
             self.refused += 1
-            self._reject("connections full", name.rpartition(":")[0])
+            self._reject("connections full", host)
             sock.close()
             return
-        connection = Connection(
-            self._loop, sock, name, self._heard, self._closed, self._stats, self._options.queue_bytes
-        )
+        stats, queue_bytes = self._stats, self._options.queue_bytes
+        connection = Connection(self._loop, sock, name, self._heard, self._closed, stats, queue_bytes)
         self.connections[connection] = None
         connection.read()  # a reference client has already sent its one packet,
         connection.read()  # and closed

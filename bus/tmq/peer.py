@@ -11,7 +11,7 @@ import random
 import socket
 from asyncio import AbstractEventLoop, TimerHandle
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Literal
 
 from bus.backoff import Backoff
@@ -20,7 +20,6 @@ from bus.hub import Stats
 from bus.tmq.connection import Connection, OnFrames
 from bus.tmq.options import Options
 from bus.tmq.wire import HELLO, HELLO_MASK, Address, Hello, data_of, pack_hello, unpack_hello
-from bus.transports.sockets import tune
 
 log = logging.getLogger("buscoupler.tmq")
 
@@ -86,34 +85,27 @@ class Peer:
     def queued_bytes(self) -> int:
         return self._waiting_bytes + (self.connection.queued_bytes if self.connection else 0)
 
-    def send(self, frame: bytes) -> None:
-        """Send one frame, after those before it."""
-        stats = self._stats
-        stats.offered += 1
-        if self.state in ("down", "closed") and (self.state == "closed" or self._loop.time() < self._retry_s):
-            return stats.drop("peer gone")
-        if self._waiting_bytes + len(frame) > self._options.queue_bytes:
-            return stats.drop("queue full")
-        self._waiting.append(frame)
-        self._waiting_bytes += len(frame)
-        stats.queued += 1
-        stats.queued_bytes += len(frame)
-        if not self._flushing and self.state in ("idle", "down", "streaming"):
-            self._flushing = True
-            self._loop.call_soon(self._flush)
-
-    def send_all(self, frames: Sequence[bytes]) -> None:
-        """Send several frames, one after the other."""
-        stats, size = self._stats, sum(map(len, frames))
-        if self.state != "streaming" or self._waiting_bytes + size > self._options.queue_bytes:
+    def send(self, *frames: bytes) -> None:
+        """Send frames, one after the other, after those before them."""
+        stats, count, size = self._stats, len(frames), sum(map(len, frames))
+        full = self._waiting_bytes + size > self._options.queue_bytes
+        if full and count > 1:  # some of them may fit
             for frame in frames:
                 self.send(frame)
             return
+        stats.offered += count
+        if self.state in ("down", "closed") and (self.state == "closed" or self._loop.time() < self._retry_s):
+            return stats.drop("peer gone", count)
+        if full:
+            return stats.drop("queue full", count)
         self._waiting.extend(frames)
         self._waiting_bytes += size
-        stats.offered += len(frames)
-        stats.queued += len(frames)
+        stats.queued += count
         stats.queued_bytes += size
+        if self.state in ("idle", "down", "streaming"):
+            self._flush_soon()
+
+    def _flush_soon(self) -> None:
         if not self._flushing:
             self._flushing = True
             self._loop.call_soon(self._flush)
@@ -144,7 +136,6 @@ class Peer:
         try:
             self._socket = sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
             sock.setblocking(False)
-            tune(sock)
             code = sock.connect_ex(self.address)
         except (OSError, OverflowError) as error:
             return self._fail(error if isinstance(error, OSError) else OSError(str(error)))
@@ -193,15 +184,8 @@ class Peer:
             sock.close()
             return self._next()
         self.state, self._asked_s = "asking", self._loop.time()
-        self.connection = Connection(
-            self._loop,
-            sock,
-            self.name,
-            self._heard,
-            self._closed,
-            self._stats,
-            self._options.queue_bytes,
-        )
+        heard, closed, queue_bytes = self._heard, self._closed, self._options.queue_bytes
+        self.connection = Connection(self._loop, sock, self.name, heard, closed, self._stats, queue_bytes)
         self._arm(self._options.verdict_s, self._on_silence)
 
     def _sent_one(self, sent: int) -> None:
@@ -215,8 +199,7 @@ class Peer:
     def _next(self) -> None:
         self.state = "idle"
         if self._waiting:
-            self._flushing = True
-            self._loop.call_soon(self._flush)
+            self._flush_soon()
         else:
             self._owner.peer_done(self)
 

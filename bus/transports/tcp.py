@@ -211,15 +211,14 @@ class DialLink(_StreamLink):
 
     async def _serve(self, sock: socket.socket) -> bool:
         """Run one connection to its end; return whether it was of use, and no failed attempt."""
-        gone, began_s = self._loop.create_future(), self._loop.time()
+        gone, began_s = asyncio.Event(), self._loop.time()
 
         def on_close(pipe: StreamPipe) -> None:
             self._forget(pipe)
-            if not gone.done():
-                gone.set_result(None)
+            gone.set()
 
         pipe = self._adopt(sock, self.url, on_close)
-        await gone
+        await gone.wait()
         if self._framing.greeting:
             return pipe.ready
         return pipe.stats.received > 0 or self._loop.time() - began_s > _SERVED_S

@@ -6,14 +6,17 @@ taken back or the address is found dead (a reference client never repeats itself
 """
 
 from bisect import bisect_left, insort
+from collections import Counter
 from collections.abc import Iterable, Iterator
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, TypeVar
 
 from bus.tmq.wire import Address, Tokens, prefixes
 from bus.wire.frame import PUB, SUB
 
 Role = int  # SUB or PUB
 Key = tuple[Role, Tokens, Address]
+K = TypeVar("K")
+M = TypeVar("M")
 
 
 class Tell(NamedTuple):
@@ -45,9 +48,9 @@ class Registry:
         self._tokens = 0
         self._entries: dict[Key, _Entry] = {}
         self._by_address: dict[Address, dict[tuple[Role, Tokens], None]] = {}
-        self._hosts: dict[str, int] = {}
+        self._hosts = Counter[str]()
         self._subscribers: dict[Tokens, dict[Address, None]] = {}
-        self._lengths: dict[int, int] = {}
+        self._lengths = Counter[int]()
         self._publishers: dict[Tokens, dict[Address, None]] = {}
         self._published: list[Tokens] = []  # sorted: those that start with a pattern are a run
 
@@ -118,13 +121,13 @@ class Registry:
             return []
         self._disown(entry)
         self._tokens -= len(tokens)
-        del self._by_address[address][role, tokens]
-        if not self._by_address[address]:
-            del self._by_address[address]
+        _discard(self._by_address, address, (role, tokens))
         if role == PUB:
-            self._drop_publisher(tokens, address)
+            if _discard(self._publishers, tokens, address):
+                del self._published[bisect_left(self._published, tokens)]
             return []
-        self._drop_subscriber(tokens, address)
+        if _discard(self._subscribers, tokens, address):
+            _lower(self._lengths, len(tokens))
         return list(self._tell_publishers(tokens, address, "remove"))
 
     def remove_address(self, address: Address) -> list[Tell]:
@@ -151,7 +154,7 @@ class Registry:
             return "registrations full"
         if len(self._by_address.get(key[2], ())) >= self.per_address:
             return "registrations of one address"
-        return "registrations of one host" if self._hosts.get(host, 0) >= self.per_host else ""
+        return "registrations of one host" if self._hosts[host] >= self.per_host else ""
 
     def _entry(self, key: Key) -> _Entry:
         entry = self._entries.get(key)
@@ -170,35 +173,19 @@ class Registry:
             if role == PUB:
                 insort(self._published, tokens)
             else:
-                self._lengths[len(tokens)] = self._lengths.get(len(tokens), 0) + 1
+                self._lengths[len(tokens)] += 1
         table[tokens][address] = None
 
     def _own(self, entry: _Entry, host: str) -> None:
         if entry.host != host:
             self._disown(entry)
             entry.host = host
-            self._hosts[host] = self._hosts.get(host, 0) + 1
+            self._hosts[host] += 1
 
     def _disown(self, entry: _Entry) -> None:
         if entry.host:
-            self._hosts[entry.host] -= 1
-            if not self._hosts[entry.host]:
-                del self._hosts[entry.host]
+            _lower(self._hosts, entry.host)
             entry.host = ""
-
-    def _drop_subscriber(self, tokens: Tokens, address: Address) -> None:
-        del self._subscribers[tokens][address]
-        if not self._subscribers[tokens]:
-            del self._subscribers[tokens]
-            self._lengths[len(tokens)] -= 1
-            if not self._lengths[len(tokens)]:
-                del self._lengths[len(tokens)]
-
-    def _drop_publisher(self, tokens: Tokens, address: Address) -> None:
-        del self._publishers[tokens][address]
-        if not self._publishers[tokens]:
-            del self._publishers[tokens]
-            del self._published[bisect_left(self._published, tokens)]
 
     def _told_of(self, key: Key) -> list[Tell]:
         role, tokens, address = key
@@ -232,3 +219,19 @@ class Registry:
         while end < len(self._published) and self._published[end][:size] == tokens:
             end += 1
         return self._published[begin:end]
+
+
+def _discard(table: dict[K, dict[M, None]], key: K, member: M) -> bool:
+    """Remove a member of `table[key]`; if it was the last one, remove `key` too and return True."""
+    del table[key][member]
+    if table[key]:
+        return False
+    del table[key]
+    return True
+
+
+def _lower(counts: Counter[K], key: K) -> None:
+    """Count one less; keep no zero."""
+    counts[key] -= 1
+    if not counts[key]:
+        del counts[key]

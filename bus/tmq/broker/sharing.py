@@ -71,8 +71,7 @@ class Sharing(PeerOwner):
     def _say(self, frames: list[bytes]) -> None:
         """Tell all peers that are connected; the others hear it all when they are."""
         for peer in tuple(self._up):
-            for frame in frames:
-                peer.send(frame)
+            peer.send(*frames)
 
     def peer_hello(self, peer: Peer, hello: Hello) -> None:
         if hello.node == self._node:
@@ -89,8 +88,7 @@ class Sharing(PeerOwner):
         for role, tokens, address in self._registry.own():
             by_pattern.setdefault((role, tokens), []).append(address)
         for (role, tokens), addresses in by_pattern.items():
-            for frame in self._registration(role, tokens, addresses):
-                peer.send(frame)
+            peer.send(*self._registration(role, tokens, addresses))
 
     def peer_lost(self, peer: Peer) -> None:
         log.warning("peer broker %s: connection lost", peer.name)

@@ -1,7 +1,6 @@
 """The modern face: a client of the TMQ system on asyncio."""
 
 import asyncio
-from asyncio import Future
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -54,8 +53,8 @@ class Client:
         known = [endpoint(broker) for broker in brokers]
         self._node = Node(endpoint(listen), known, Options(**options), on_bridge)
         self._wait_s = wait_s
-        self._inbox = Inbox(queue_messages, self._wake)
-        self._waiter: Future[None] | None = None
+        self._filled = asyncio.Event()  # or closed
+        self._inbox = Inbox(queue_messages, self._filled.set)
         self._open = False
         self._sent = 0
 
@@ -147,9 +146,8 @@ class Client:
         while (item := self._inbox.take()) is None:
             if not self._open:
                 raise LinkError("the client is not open")
-            if self._waiter is None or self._waiter.done():
-                self._waiter = asyncio.get_running_loop().create_future()
-            await asyncio.wait([self._waiter])
+            self._filled.clear()
+            await self._filled.wait()
         return item
 
     def receive_nowait(self) -> Item | None:
@@ -165,13 +163,9 @@ class Client:
         except LinkError:
             raise StopAsyncIteration from None
 
-    def _wake(self) -> None:
-        if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_result(None)
-
     def close(self) -> None:
         """Take all registrations back and disconnect; iterating ends after what was received. Idempotent."""
         if self._open:
             self._open = False
             self._node.close()
-        self._wake()
+        self._filled.set()

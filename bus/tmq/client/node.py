@@ -92,7 +92,7 @@ class Node(PeerOwner):
     def _hello(self, flags: int) -> Hello:
         return Hello(self.node, self._options.silence_ms, flags)
 
-    def _hello_to(self, flags: int, broker: Address) -> Hello:
+    def _hello_to(self, broker: Address, flags: int) -> Hello:
         return Hello(self.node, self._options.silence_ms, flags, self.address_for(broker))
 
     def _registrations(self, broker: Address) -> list[bytes]:
@@ -128,8 +128,7 @@ class Node(PeerOwner):
     def _register(self, type: int, tokens: Tokens) -> None:
         broker = self.uplink.broker or (self.uplink.brokers[0] if self.uplink.brokers else None)
         if broker is not None:
-            for frame in address_frames(type, tokens, [self.address_for(broker)]):
-                self.uplink.say(frame)
+            self.uplink.say(address_frames(type, tokens, [self.address_for(broker)]))
 
     def settled(self) -> "Future[None]":
         """Return a future, done when a broker has taken all so far and answered; see `Uplink.settled`."""
@@ -142,7 +141,7 @@ class Node(PeerOwner):
             self.stats.offered += len(frames)
             return self.stats.drop("no subscriber", len(frames))
         for peer in peers.values():
-            peer.send_all(frames)
+            peer.send(*frames)
 
     def on_frames(self, connection: Connection, frames: list[bytes]) -> None:
         """Handle what came in on any connection: messages into inboxes, the rest by type."""
@@ -217,8 +216,7 @@ class Node(PeerOwner):
     def peer_failed(self, peer: Peer, reason: str) -> None:
         """Report it to the broker, which checks for itself and tells everybody if it is so."""
         self._reject(f"subscriber gone: {reason}", peer.name)
-        for frame in address_frames(DEAD, (), [peer.address]):
-            self.uplink.say(frame)
+        self.uplink.say(address_frames(DEAD, (), [peer.address]))
 
     def _tick(self) -> None:
         now_s = self._loop.time()

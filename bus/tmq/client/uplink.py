@@ -7,6 +7,8 @@ from asyncio import AbstractEventLoop, Future, TimerHandle
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
+from itertools import chain
 
 from bus.backoff import Backoff
 from bus.hub import Stats
@@ -40,7 +42,7 @@ class Uplink(PeerOwner):
         self,
         brokers: Sequence[Address],
         options: Options,
-        hello: Callable[[int, Address], Hello],
+        hello: Callable[[Address, int], Hello],
         registrations: Callable[[Address], list[bytes]],
         on_frames: OnFrames,
     ) -> None:
@@ -75,10 +77,10 @@ class Uplink(PeerOwner):
         """The connection to a broker of ours, while there is one."""
         return self._peer.connection if self._peer is not None and self._peer.state == "streaming" else None
 
-    def say(self, frame: bytes) -> None:
+    def say(self, frames: list[bytes]) -> None:
         """Send a change now if a broker listens; `registrations` includes it anyway."""
         if self._peer is not None:
-            self._peer.send(frame)
+            self._peer.send(*frames)
         elif self.brokers and not self._closed and self._timer is None:
             self._begin(self.brokers[0])
 
@@ -98,25 +100,22 @@ class Uplink(PeerOwner):
         if not self._unasked or peer is None:
             return
         if self.connection is not None:
-            self.connection.say(pack_hello(self._hello(ANSWER, peer.address)))
+            self.connection.say(pack_hello(self._hello(peer.address, ANSWER)))
             self._asked.append(self._unasked)
             self._unasked = []
         elif self.up and peer.each and not peer.busy:
             _finish(self._unasked)
             self._unasked = []
 
+    def _ask_again(self) -> None:
+        """Ask the next broker what this one has not answered."""
+        self._unasked = [*chain.from_iterable(self._asked), *self._unasked]
+        self._asked.clear()
+
     def _make(self, address: Address) -> Peer:
-        peer = Peer(
-            self._loop,
-            address,
-            self._options,
-            lambda flags: self._hello(flags, address),
-            self.stats,
-            self,
-            self._on_frames,
-        )
-        for frame in self._registrations(address):
-            peer.send(frame)
+        hello = partial(self._hello, address)
+        peer = Peer(self._loop, address, self._options, hello, self.stats, self, self._on_frames)
+        peer.send(*self._registrations(address))
         return peer
 
     def _begin(self, address: Address) -> None:
@@ -133,8 +132,7 @@ class Uplink(PeerOwner):
             _finish(self._asked.popleft())
         if not self.up:
             self._is_up(peer)
-            for frame in self._registrations(peer.address):  # now that it knows whom to answer here
-                peer.send(frame)
+            peer.send(*self._registrations(peer.address))  # now that it knows whom to answer here
             self._loop.call_soon(self._ask)
 
     def peer_done(self, peer: Peer) -> None:
@@ -168,8 +166,7 @@ class Uplink(PeerOwner):
         peer = self._peer
         if peer is None or self._closed:
             return
-        self._unasked = [future for asked in self._asked for future in asked] + self._unasked
-        self._asked.clear()
+        self._ask_again()
         if self.up or not self._failures:
             log.warning("broker %s", why)
         self.up, self._peer = False, None
@@ -192,8 +189,7 @@ class Uplink(PeerOwner):
         if now_s >= self._refresh_s:
             self._refresh_s = now_s + self._options.refresh_s
             peer.each = False  # the broker may be another program by now
-            for frame in self._registrations(peer.address):
-                peer.send(frame)
+            peer.send(*self._registrations(peer.address))
         self._look_back(peer, now_s)
 
     def _look_back(self, peer: Peer, now_s: float) -> None:
@@ -209,14 +205,12 @@ class Uplink(PeerOwner):
         old, self._trial = self._peer, None
         if old is None:
             return trial.close()
-        self._unasked = [future for asked in self._asked for future in asked] + self._unasked
-        self._asked.clear()
+        self._ask_again()
         self._peer = trial
         self.moves += 1
         log.info("back to broker %s", trial.name)
         old.close()
-        for frame in self._registrations(trial.address):
-            trial.send(frame)
+        trial.send(*self._registrations(trial.address))
         self._loop.call_soon(self._ask)
 
     def close(self) -> None:
@@ -228,9 +222,9 @@ class Uplink(PeerOwner):
             if peer is not None:
                 peer.close()
         self._peer = self._trial = None
-        for future in [*self._unasked, *(future for asked in self._asked for future in asked)]:
+        self._ask_again()
+        for future in self._unasked:
             future.cancel()
-        self._asked.clear()
         self._unasked = []
 
 
