@@ -40,22 +40,9 @@ class _Content:
 class LoopWatch:
     """Watches what crosses one hub: `look` at each batch; all else happens only where that is suspicious.
 
-    `jitter(low, high)` returns a random number between both, and `nonce()` bytes that nobody else has.
-    `suspect` is the message that seems to go round; None if there is none.
+    `suspect` is the message that seems to go round; None if there is none. `jitter(low, high)` returns a
+    random number between both, and `nonce()` bytes that nobody else has.
     """
-
-    __slots__ = (
-        "_contents",
-        "_due_s",
-        "_jitter",
-        "_make_nonce",
-        "_nonce",
-        "_out_s",
-        "_pause_s",
-        "_rest_s",
-        "_since_s",
-        "suspect",
-    )
 
     def __init__(self, jitter: Callable[[float, float], float], nonce: Callable[[], bytes]) -> None:
         self._jitter, self._make_nonce = jitter, nonce

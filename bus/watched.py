@@ -35,33 +35,28 @@ class Cut:
 class WatchedHub(Hub):
     """A `Hub` with a `LoopWatch`. Through a cut pipe nothing passes: counted by the reason `loop`.
 
-    `clock` gives seconds, monotonic. `loops` counts the cuts.
+    `clock` gives seconds, monotonic. `cuts` are the pipes that are cut now; `loops` counts the cuts made.
     """
 
-    __slots__ = ("_cuts", "clock", "loops", "watch")
+    __slots__ = ("clock", "cuts", "loops", "watch")
 
     def __init__(self, name: str = "", clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__(name)
         self.clock = clock
         self.watch = LoopWatch(uniform, partial(secrets.token_bytes, _NONCE_BYTES))
         self.loops = 0
-        self._cuts: tuple[Cut, ...] = ()
-
-    @property
-    def cuts(self) -> tuple[Cut, ...]:
-        """The pipes that are cut now."""
-        return self._cuts
+        self.cuts: tuple[Cut, ...] = ()
 
     def detach(self, pipe: Pipe) -> None:
         """Forget a pipe, cut or not."""
         super().detach(pipe)
-        self._cuts = tuple(cut for cut in self._cuts if cut.pipe is not pipe)
+        self.cuts = tuple(cut for cut in self.cuts if cut.pipe is not pipe)
 
     def publish(self, batch: Batch, origin: Pipe | None = None) -> None:
         """Hand `batch` on as a `Hub` does, unless it goes round a loop."""
         if origin is not None and batch.count:
             now = self.clock()
-            if self._cuts:
+            if self.cuts:
                 self._review(now)
             kept = self._let_by(batch, origin, now)
             if kept is not batch:
@@ -69,7 +64,7 @@ class WatchedHub(Hub):
             if kept is None:
                 return None
             batch = kept
-        for cut in self._cuts:
+        for cut in self.cuts:
             cut.pipe.stats.offered += batch.count
             cut.pipe.stats.drop("loop", batch.count)
         return super().publish(batch, origin)
@@ -80,7 +75,7 @@ class WatchedHub(Hub):
         if suspect is not None and watch.came_back(batch.data):
             self._cut(origin, suspect, now)
             return None
-        if self._cuts and any(cut.pipe is origin for cut in self._cuts):
+        if self.cuts and any(cut.pipe is origin for cut in self.cuts):
             return None
         first = _first(batch.data)
         held = watch.look(first, origin, now, _copies(batch, first) if batch.count > 1 else 1)
@@ -93,10 +88,10 @@ class WatchedHub(Hub):
 
     def _cut(self, pipe: Pipe, like: bytes, now: float) -> None:
         """Cut the pipe by which a canary came back. If that canary probed a cut pipe, cut that one longer."""
-        probed = next((cut for cut in self._cuts if cut.probed_s is not None), None)
+        probed = next((cut for cut in self.cuts if cut.probed_s is not None), None)
         if probed is None:
             super().detach(pipe)
-            self._cuts += (probed := Cut(pipe, like, now + HOLD_DOWN_S * uniform(*_SPREAD)),)
+            self.cuts += (probed := Cut(pipe, like, now + HOLD_DOWN_S * uniform(*_SPREAD)),)
         else:
             probed.hold_down_s = min(2 * probed.hold_down_s, HOLD_DOWN_MAX_S)
             probed.until_s, probed.probed_s = now + probed.hold_down_s * uniform(*_SPREAD), None
@@ -106,9 +101,9 @@ class WatchedHub(Hub):
 
     def _review(self, now: float) -> None:
         """Probe each cut pipe after its time, one at a time, and open those without a loop."""
-        for cut in self._cuts:
+        for cut in self.cuts:
             if cut.probed_s is not None and now - cut.probed_s > CANARY_S:
-                self._cuts = tuple(other for other in self._cuts if other is not cut)
+                self.cuts = tuple(other for other in self.cuts if other is not cut)
                 self.watch.drop()
                 log.warning("%s: %s is open again: the loop has gone", self.name, cut.pipe.name)
                 super().attach(cut.pipe)

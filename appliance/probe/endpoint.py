@@ -9,8 +9,9 @@ from bridges.media import MEDIA
 from bridges.media.medium import Medium
 from bus.errors import LinkError
 from bus.hub import Link
-from bus.transports.links import SCHEMES, Mode, bus_link
+from bus.transports.links import Mode, bus_link
 from bus.transports.options import STREAMS, Tls
+from bus.transports.urls import SCHEMES
 
 RETRY_MAX_S = 1.0  # short, because a user waits
 _EXAMPLES = "endpoints of a bus or a medium"  # in their place, the examples of all that are installed

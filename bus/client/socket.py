@@ -15,7 +15,8 @@ from typing import Any, Generic, NewType, Self, TypeVar
 
 from bus.client.waiting import Readable, flush
 from bus.errors import LinkError, TokenError
-from bus.transports.nng_socket import NOBODY, ClosedError, Limits, NngSocket, Tls
+from bus.transports.nng_socket import NOBODY, ClosedError, Limits, NngSocket
+from bus.transports.options import Tls
 from bus.wire.batch import Buffer
 from bus.wire.envelope import split
 from bus.wire.frame import PUB, Frame, pack, unpack

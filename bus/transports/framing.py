@@ -20,10 +20,6 @@ class StreamDecoder(Protocol):
         """Return the whole messages now there, with their `count`; None if there are none."""
 
 
-def _no_greeting(_: bytes) -> str | None:
-    return None
-
-
 @dataclass(frozen=True, slots=True)
 class Framing:
     """The framing of all peers of one link.
@@ -38,7 +34,7 @@ class Framing:
 
     decoder: Callable[[dict[str, int]], StreamDecoder]
     greeting: bytes = b""
-    greeting_fault: Callable[[bytes], str | None] = _no_greeting
+    greeting_fault: Callable[[bytes], str | None] = lambda _: None
     encode: Callable[[Batch], tuple[bytes, int]] | None = None
     unfit: str = "malformed"
     lead: int | None = None

@@ -8,13 +8,17 @@ out. What a single pipe of a listening link is given therefore reaches all peers
 
 from asyncio import AbstractEventLoop, TimerHandle
 from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
 from itertools import groupby
 from operator import itemgetter
 from typing import Any, Literal
 
 from bus.errors import LinkError
 from bus.hub import Hub, Pipe, State, Stats
-from bus.transports.nng_socket import NOBODY, Limits, NngSocket, Tls
+from bus.transports.nng_socket import NOBODY, Limits, NngSocket
+from bus.transports.options import Tls
 from bus.wire.batch import LENGTH, LENGTH_BYTES, Batch, from_payloads
 
 WAKE_MESSAGES_MAX = 512
@@ -73,13 +77,12 @@ class NngLink:
         url: str,
         mode: Literal["listen", "dial"] = "listen",
         *,
-        name: str = "",
         tls: Tls | None = None,
         **limits: Any,
     ) -> None:
         if mode not in ("listen", "dial"):
             raise ValueError(f"mode {mode!r}: listen or dial")
-        self.url, self.mode, self.name = url, mode, name or url
+        self.url, self.mode, self.name = url, mode, url
         self._tls = tls
         self._limits = Limits(**limits)
         self.queue_bytes = self._limits.queue_messages * self._limits.message_bytes
@@ -95,7 +98,10 @@ class NngLink:
         """Start. Raises `LinkError` for a bad address, a taken port or unusable TLS files."""
         self._hub, self._loop = hub, loop
         self._socket = socket = NngSocket(
-            self._limits, raw=True, on_join=self._hand_over_join, on_leave=self._hand_over_leave
+            self._limits,
+            raw=True,
+            on_join=partial(self._on_loop, self._join),
+            on_leave=partial(self._on_loop, self._leave),
         )
         try:
             if self.mode == "dial":
@@ -208,17 +214,10 @@ class NngLink:
             self._join(peer, self._socket.peers.get(peer, str(peer)) if self._socket else "")
         return self._pipes[peer]
 
-    def _hand_over_join(self, peer: int, address: str) -> None:
-        self._call_on_loop(self._join, peer, address)
-
-    def _hand_over_leave(self, peer: int) -> None:
-        self._call_on_loop(self._leave, peer)
-
-    def _call_on_loop(self, function: object, *arguments: object) -> None:
-        try:
-            self._loop.call_soon_threadsafe(function, *arguments)  # type: ignore[arg-type]
-        except RuntimeError:
-            return  # the loop was closed first: nobody is left to tell
+    def _on_loop(self, function: Callable[..., None], *arguments: Any) -> None:
+        """Call a function on the loop; NNG calls this on threads of its own."""
+        with suppress(RuntimeError):  # the loop was closed first: nobody is left to tell
+            self._loop.call_soon_threadsafe(function, *arguments)
 
     def _join(self, peer: int, address: str) -> None:
         if self._socket is not None and peer not in self._pipes and peer not in self._departed:
@@ -242,15 +241,10 @@ def _own(batch: Batch) -> Batch:
 def _take(socket: NngSocket) -> list[tuple[bytes, int]]:
     taken: list[tuple[bytes, int]] = []
     size = 0
-    while len(taken) < WAKE_MESSAGES_MAX and size < WAKE_BYTES_MAX:
-        try:
-            message = socket.receive()
-        except LinkError:
-            break
-        if message is None:
-            break
-        taken.append(message)
-        size += len(message[0])
+    with suppress(LinkError):
+        while len(taken) < WAKE_MESSAGES_MAX and size < WAKE_BYTES_MAX and (message := socket.receive()):
+            taken.append(message)
+            size += len(message[0])
     return taken
 
 

@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 import pynng
 
 from bus.errors import LinkError
+from bus.transports.options import Tls
 from bus.wire.batch import Buffer
 
 NOBODY = 0  # never the id of an NNG pipe
@@ -30,22 +31,6 @@ _SECURE = ("tls+tcp", "tls+tcp4", "tls+tcp6", "wss", "wss4", "wss6")
 
 class ClosedError(LinkError):
     """The socket has been closed on this side."""
-
-
-@dataclass(frozen=True, slots=True)
-class Tls:
-    """Files in PEM. A listener needs `cert_file` (and `key_file`, unless that holds the key too).
-
-    A dialer trusts `ca_file`, or the system's authorities without one, and expects `server_name`,
-    or the host in the URL without one. `require_peer_cert`: a listener turns away peers whose
-    certificate `ca_file` did not sign.
-    """
-
-    ca_file: str = ""
-    cert_file: str = ""
-    key_file: str = ""
-    server_name: str = ""
-    require_peer_cert: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,26 +84,25 @@ class NngSocket:
 
     def listen(self, url: str, tls: Tls | None = None) -> str:
         """Listen; the URL with the port that was bound. Raises `LinkError`."""
-        _check_url(url)
-        listener = _ffi.new("nng_listener *")
-        _check(_lib.nng_listener_create(listener, self._id, url.encode()), url)
-        _lib.nng_listener_set_bool(listener[0], b"tcp-keepalive", True)
-        self._forgetful |= url.startswith(("tls+", "ws"))
-        self._fragile |= url.startswith("ws")
-        _secure(url, tls, _lib.NNG_TLS_MODE_SERVER, _lib.nng_listener_set_ptr, listener[0])
-        _check(_lib.nng_listener_start(listener[0], 0), url)
-        return _bound(url, listener[0])
+        return _bound(url, self._start("listener", url, tls, _lib.NNG_TLS_MODE_SERVER, 0))
 
     def dial(self, url: str, tls: Tls | None = None) -> None:
         """Begin to dial and keep at it. Raises `LinkError` for an address that can never work."""
+        self._start("dialer", url, tls, _lib.NNG_TLS_MODE_CLIENT, _lib.NNG_FLAG_NONBLOCK)
+
+    def _start(self, kind: str, url: str, tls: Tls | None, tls_mode: int, flags: int) -> Any:
+        """Make and start an endpoint: `kind` is `listener` or `dialer`, in the names of NNG's functions."""
         _check_url(url)
-        dialer = _ffi.new("nng_dialer *")
-        _check(_lib.nng_dialer_create(dialer, self._id, url.encode()), url)
-        _lib.nng_dialer_set_bool(dialer[0], b"tcp-keepalive", True)
+        verbs = "create", "set_bool", "set_ptr", "start"
+        create, set_bool, set_ptr, start = (getattr(_lib, f"nng_{kind}_{verb}") for verb in verbs)
+        endpoint = _ffi.new(f"nng_{kind} *")
+        _check(create(endpoint, self._id, url.encode()), url)
+        set_bool(endpoint[0], b"tcp-keepalive", True)
         self._forgetful |= url.startswith(("tls+", "ws"))
         self._fragile |= url.startswith("ws")
-        _secure(url, tls, _lib.NNG_TLS_MODE_CLIENT, _lib.nng_dialer_set_ptr, dialer[0])
-        _check(_lib.nng_dialer_start(dialer[0], _lib.NNG_FLAG_NONBLOCK), url)
+        _secure(url, tls, tls_mode, set_ptr, endpoint[0])
+        _check(start(endpoint[0], flags), url)
+        return endpoint[0]
 
     def receive(self) -> tuple[bytes, int] | None:
         """The next message and its peer's id; None if none waits. Raises `ClosedError`."""

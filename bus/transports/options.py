@@ -9,7 +9,7 @@ from bus.transports.urls import TLS_SCHEMES, split_url
 STREAMS = ("tcp", "ipc")  # on our own streams, whose queue is bounded in bytes; NNG's is in messages
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Tls(Node):
     """Certificates for `tls+tcp://` and `wss://`: files in PEM."""
 

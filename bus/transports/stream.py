@@ -44,7 +44,6 @@ class StreamPipe(Pipe):
     """
 
     __slots__ = (
-        "_closed",
         "_encode",
         "_framing",
         "_gathering",
@@ -57,6 +56,7 @@ class StreamPipe(Pipe):
         "_queue_bytes",
         "_socket",
         "_timer",
+        "closed",
         "decoder",
         "fault",
         "name",
@@ -78,7 +78,7 @@ class StreamPipe(Pipe):
     ) -> None:
         self.name = name
         self.stats = stats or Stats()
-        self.ready = False
+        self.ready = self.closed = False
         self.fault = ""
         self.decoder = framing.decoder(self.stats.rejected)
         self._socket = sock
@@ -86,14 +86,8 @@ class StreamPipe(Pipe):
         self._queue, self._queue_bytes = Backlog(self.stats), queue_bytes
         self._on_batch, self._on_close, self._on_ready = on_batch, on_close, on_ready
         self._greeting = b""
-        self._closed = False
         self._gathering = gathering(sock)
         self._timer: TimerHandle | None = None
-
-    @property
-    def closed(self) -> bool:
-        """Whether the peer is gone."""
-        return self._closed
 
     @property
     def queued_bytes(self) -> int:
@@ -160,7 +154,7 @@ class StreamPipe(Pipe):
         """Send at once what the kernel takes, queue the rest, drop the batch if the queue is full."""
         stats, data, count = self.stats, batch.data, batch.count
         stats.offered += count
-        if self._closed:
+        if self.closed:
             return stats.drop("closed", count)
         if self._encode is not None:
             data, count = self._encode(batch)
@@ -219,9 +213,9 @@ class StreamPipe(Pipe):
 
     def close(self, fault: str = "") -> None:
         """Let go of the peer; queued messages become drops. Idempotent. `fault` says what forced it."""
-        if self._closed:
+        if self.closed:
             return
-        self._closed, self.fault = True, fault
+        self.closed, self.fault = True, fault
         self._disarm()
         # Before the descriptor is closed: its number may be given to another peer at once.
         self._loop.remove_reader(self._socket)

@@ -17,6 +17,7 @@ from bus.hub import Hub, State, Stats
 from bus.transports.framing import Framing, sp_framing
 from bus.transports.sockets import Acceptor, OnPeer, connect_to, tune
 from bus.transports.stream import CLOSED_BY_PEER, StreamOptions, StreamPipe
+from bus.transports.urls import Url, with_host
 
 log = logging.getLogger("buscoupler.bus")
 
@@ -45,6 +46,7 @@ class _StreamLink:
     def __init__(self, url: str, framing: Framing | None, options: dict[str, Any]) -> None:
         self.name = self.url = url
         self.options = StreamOptions(**options)
+        self.queue_bytes = self.options.queue_bytes
         self.address = parse(url)
         self.pipes: set[StreamPipe] = set()
         self.fault = ""
@@ -58,10 +60,6 @@ class _StreamLink:
         raise NotImplementedError
 
     @property
-    def queue_bytes(self) -> int:
-        return self.options.queue_bytes
-
-    @property
     def stats(self) -> Stats:
         """The counts of all peers so far, those that have gone included, added up now."""
         total = Stats()
@@ -72,8 +70,8 @@ class _StreamLink:
     def _adopt(self, sock: socket.socket, name: str, on_close: Callable[[StreamPipe], None]) -> StreamPipe:
         if sock.family != socket.AF_UNIX:
             tune(sock, self.options.silence_s)
-        hub, queue_bytes = self._hub, self.options.queue_bytes
-        pipe = StreamPipe(sock, name, self._framing, queue_bytes, hub.publish, on_close, hub.attach)
+        hub = self._hub
+        pipe = StreamPipe(sock, name, self._framing, self.queue_bytes, hub.publish, on_close, hub.attach)
         self.pipes.add(pipe)
         pipe.start(self._loop, self.options.handshake_s)
         return pipe
@@ -103,12 +101,7 @@ class ListenLink(_StreamLink):
     """
 
     def __init__(
-        self,
-        url: str,
-        mode: str = "",
-        framing: Framing | None = None,
-        acceptor: Accepting | None = None,
-        **options: Any,
+        self, url: str, framing: Framing | None = None, acceptor: Accepting | None = None, **options: Any
     ) -> None:
         super().__init__(url, framing, options)
         self._acceptor: Accepting = acceptor or Acceptor(*self.address)
@@ -126,7 +119,7 @@ class ListenLink(_StreamLink):
             raise LinkError(f"{self.url}: cannot listen: {words_of(error)}") from error
         self._is_open = True
         if isinstance(bound, tuple):
-            self.url = _url(bound)
+            self.url = with_host(Url("tcp", "", bound[1], ""), bound[0])
 
     def _accepted(self, sock: socket.socket, peer: str) -> None:
         if len(self.pipes) >= self.options.peers:
@@ -154,12 +147,7 @@ class DialLink(_StreamLink):
     """
 
     def __init__(
-        self,
-        url: str,
-        mode: str = "",
-        framing: Framing | None = None,
-        connect: Connect | None = None,
-        **options: Any,
+        self, url: str, framing: Framing | None = None, connect: Connect | None = None, **options: Any
     ) -> None:
         super().__init__(url, framing, options)
         self._connect = connect or self._dial
@@ -250,8 +238,3 @@ def parse(url: str) -> tuple[int, Any]:
     if scheme != "tcp" or not host or port is None or parts.path.strip("/"):
         raise LinkError(f"{url}: not an address: write tcp://HOST:PORT or ipc:///PATH")
     return 0, ("" if host == "*" else host, port)
-
-
-def _url(name: tuple[Any, ...]) -> str:
-    host = f"[{name[0]}]" if ":" in name[0] else name[0]
-    return f"tcp://{host}:{name[1]}"

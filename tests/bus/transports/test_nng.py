@@ -15,7 +15,7 @@ import trustme
 from bus.errors import LinkError
 from bus.hub import Hub, Pipe, Stats
 from bus.transports.nng import NngLink
-from bus.transports.nng_socket import Tls
+from bus.transports.options import Tls
 from bus.wire.batch import Batch, from_payloads, payloads
 from tests.helpers.peers import Ear, until
 
