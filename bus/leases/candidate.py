@@ -109,19 +109,13 @@ class Candidate:
         """Report whether all links of the bridge are up: only then can it be chosen."""
         self.ready = up
 
-    def opened(self, broker: int, now: float) -> State:
-        """Report that a connection to a broker is up."""
-        self.views[broker].enter("up", now)
-        return self.judge(now)
+    def reached(self, broker: int, reach: Reach, now: float) -> State:
+        """Report whether a broker can be reached.
 
-    def refused(self, broker: int, now: float) -> State:
-        """Report that nobody listens there: the broker is dead."""
-        self.views[broker].enter("refused", now)
-        return self.judge(now)
-
-    def unreachable(self, broker: int, now: float) -> State:
-        """Report a connection that ended or was not answered: the broker may live, and promote another."""
-        self.views[broker].enter("unreachable", now)
+        `refused`: nobody listens there, so the broker is dead. `unreachable`: a connection ended or was not
+        answered, so the broker may live, and promote another.
+        """
+        self.views[broker].enter(reach, now)
         return self.judge(now)
 
     def heard(self, broker: int, grant: Grant, now: float) -> State:

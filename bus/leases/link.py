@@ -61,9 +61,9 @@ class BrokerLink:
                 connected = True
                 await self._serve(sock)
             except ConnectionRefusedError:
-                candidate.refused(self._number, self._loop.time())
+                candidate.reached(self._number, "refused", self._loop.time())
             except (OSError, UnicodeError):  # the latter for names that no resolver takes
-                candidate.unreachable(self._number, self._loop.time())
+                candidate.reached(self._number, "unreachable", self._loop.time())
             self._judge_safely()
             await asyncio.sleep(self._pause_s(connected))
 
@@ -87,13 +87,13 @@ class BrokerLink:
 
         def on_closed(_: Connection) -> None:
             self._connection = None
-            self._candidate.unreachable(self._number, self._loop.time())
+            self._candidate.reached(self._number, "unreachable", self._loop.time())
             gone.set()
             self._judge_safely()
 
         name = f"{self._address[0]}:{self._address[1]}"
         self._connection = Connection(self._loop, sock, name, self._on_frames, on_closed)
-        self._candidate.opened(self._number, self._loop.time())  # the next line may close it
+        self._candidate.reached(self._number, "up", self._loop.time())  # the next line may close it
         self._connection.say(pack_hello(Hello(secrets.randbits(32), _SILENCE_MS)))
         self.claim()
         try:

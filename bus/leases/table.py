@@ -12,6 +12,7 @@ from bus.leases.wire import LEASE_MS, LEASE_MS_MIN, Claim, Grant, Tokens, lease_
 Key = tuple[Tokens, str]
 Answer = tuple[Hashable, bytes]
 HOLD_DOWN_S = 10.0
+_NOBODY = Claim((), "", 0)
 _KEPT_S = 600.0  # a group, with its epoch, that no candidate claims
 
 
@@ -72,10 +73,12 @@ class _Group:
     @property
     def standing(self) -> tuple[int, int, bool]:
         """The holder's id, the epoch, and whether the holder acts: all candidates hear when this changes."""
-        holder = self.holder
-        return (
-            (0, self.epoch, False) if holder is None else (holder.claim.id, self.epoch, holder.claim.holding)
-        )
+        return self.claim.id, self.epoch, self.claim.holding
+
+    @property
+    def claim(self) -> Claim:
+        """The holder's last claim; that of nobody while there is no holder."""
+        return _NOBODY if self.holder is None else self.holder.claim
 
     def take(self, candidate: _Candidate, now: float) -> None:
         """Apply a candidate's claim, before a holder is chosen."""
@@ -161,19 +164,19 @@ class _Group:
 
     def answer(self, candidate: _Candidate, now: float, hold_down_s: float) -> Answer:
         """Return the grant for one candidate."""
-        holder = self.holder
+        claim, granted = self.claim, candidate is self.holder
         grant = Grant(
             *self.key,
-            granted=candidate is holder,
-            please_resign=candidate is holder and self._better(candidate, now, hold_down_s),
-            acting=holder is not None and holder.claim.holding,
+            granted=granted,
+            please_resign=granted and self._better(candidate, now, hold_down_s),
+            acting=claim.holding,
             alone=now >= self.free_s,
-            holder=0 if holder is None else holder.claim.id,
-            order=0 if holder is None else holder.claim.order,
+            holder=claim.id,
+            order=claim.order,
             epoch=self.epoch,
             lease_ms=int(1000 * candidate.lease_s),
             number=candidate.claim.number,
-            name="" if holder is None else holder.claim.name,
+            name=claim.name,
         )
         return candidate.who, pack_grant(grant)
 

@@ -29,7 +29,7 @@ _WAIT_S = 1.0
 T = TypeVar("T")
 
 
-class Context:
+class Context(contextlib.AbstractContextManager["Context"]):
     """One background thread for all sockets made in it. `with tmq_init() as context:` closes them."""
 
     def __init__(self) -> None:
@@ -61,14 +61,11 @@ class Context:
         self.loop.call_soon_threadsafe(self.loop.stop)
         self._thread.join(_CALL_S)
 
-    def __enter__(self) -> "Context":
-        return self
-
     def __exit__(self, *_: object) -> None:
         self.close()
 
 
-class Socket:
+class Socket(contextlib.AbstractContextManager["Socket"]):
     """A TMQ socket of role TMQ_CLIENT, TMQ_BROKER or TMQ_BRIDGE, made by `tmq_socket`.
 
     `queue_messages` received ones wait for each subscription; beyond, the oldest are dropped and counted.
@@ -253,9 +250,6 @@ class Socket:
                     self.context.call(node.close)
         if self in self.context.sockets:
             self.context.sockets.remove(self)
-
-    def __enter__(self) -> "Socket":
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()

@@ -141,12 +141,13 @@ class Peer:
             return self._fail(error if isinstance(error, OSError) else OSError(str(error)))
         if code not in _IN_PROGRESS:
             return self._fail(OSError(code, os.strerror(code)))
-        if not self._said_at_once(sock):
-            self._loop.add_writer(sock, self._on_connected)
+        # At once: loopback is connected by now, and a reference peer blocks without a packet.
+        if not self._say_first(sock):
+            self._loop.add_writer(sock, self._say_first, sock)
             self._arm(self._options.connect_s, self._on_late)
 
-    def _said_at_once(self, sock: socket.socket) -> bool:
-        """Try to send at once: loopback is connected by now, and a reference peer blocks without a packet."""
+    def _say_first(self, sock: socket.socket) -> bool:
+        """Send the first frame. Returns False if the socket is not connected yet."""
         try:
             sent = sock.send(self._waiting[0])
         except (BlockingIOError, InterruptedError):
@@ -160,27 +161,14 @@ class Peer:
     def _on_late(self) -> None:
         self._fail(OSError(errno.ETIMEDOUT, "timed out"))
 
-    def _on_connected(self) -> None:
-        sock = self._socket
-        assert sock is not None
+    def _connected(self, sock: socket.socket, sent: int) -> None:
         self._loop.remove_writer(sock)
         self._arm(0, None)
-        code = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
-        if code:
-            return self._fail(OSError(code, os.strerror(code)))
-        try:
-            sent = sock.send(self._waiting[0]) if self._waiting else 0
-        except OSError as error:
-            return self._fail(error)
-        self._connected(sock, sent)
-
-    def _connected(self, sock: socket.socket, sent: int) -> None:
         self.fault = ""
         self._pauses.reset()
         self._socket = None
-        if sent:  # a fresh connection takes a whole packet
-            self._sent_one(sent)
-        if self.each or not sent:
+        self._sent_one(sent)  # a fresh connection takes a whole packet
+        if self.each:
             sock.close()
             return self._next()
         self.state, self._asked_s = "asking", self._loop.time()

@@ -66,14 +66,13 @@ class Outgoing(PeerOwner):
             peer.send(frame)
 
     def _peer(self, address: Address) -> Peer | None:
-        self._used_s[address] = self._loop.time()
         peer = self._peers.get(address)
         if peer is None and (len(self._peers) < self._options.dials or self._forget_idle(0.0)):
             peer = self._peers[address] = Peer(
                 self._loop, address, self._options, self._hello, self.stats, self, self._on_frames
             )
-        if peer is None:
-            del self._used_s[address]
+        if peer is not None:
+            self._used_s[address] = self._loop.time()
         return peer
 
     def _forget_idle(self, idle_s: float) -> bool:
@@ -84,8 +83,7 @@ class Outgoing(PeerOwner):
             if not peer.busy and not peer.queued_bytes and self._used_s[address] <= before_s
         ]
         for address in idle:
-            del self._used_s[address]
-            self._peers.pop(address).close()
+            self.forget(address)
         return bool(idle)
 
     def forget(self, address: Address) -> None:

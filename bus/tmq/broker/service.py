@@ -6,6 +6,7 @@ from asyncio import AbstractEventLoop, TimerHandle
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+import bus.tmq.wire as wire
 from bus.errors import LinkError
 from bus.hub import Stats
 from bus.tmq.address import endpoint
@@ -15,33 +16,12 @@ from bus.tmq.broker.sharing import Sharing
 from bus.tmq.connection import Connection
 from bus.tmq.listener import Listener
 from bus.tmq.options import Options, Rejections
-from bus.tmq.wire import (
-    ADD,
-    DEAD,
-    FORGET,
-    HELLO,
-    HELLO_MASK,
-    MESSAGE,
-    PUBLISH,
-    SHARED,
-    SUBSCRIBE,
-    UNPUBLISH,
-    UNSUBSCRIBE,
-    Address,
-    Hello,
-    Tokens,
-    address_frames,
-    data_of,
-    pack_hello,
-    tokens_of,
-    unpack_addresses,
-    unpack_shared,
-)
+from bus.tmq.wire import Address, Hello, Tokens
 from bus.wire.frame import BRIDGE, PUB, REMOVE, SUB, pack
 
 log = logging.getLogger("buscoupler.tmq")
 
-_REGISTRATIONS = {SUBSCRIBE, PUBLISH, UNSUBSCRIBE, UNPUBLISH}
+_REGISTRATIONS = {wire.SUBSCRIBE, wire.PUBLISH, wire.UNSUBSCRIBE, wire.UNPUBLISH}
 _PROBES = 1024  # addresses looked at
 _PROBE_AGAIN_S = 5.0  # one that was found alive is not looked at again within
 ANY = "0.0.0.0"
@@ -90,7 +70,7 @@ class Broker:
         )
         self._outgoing = Outgoing(self._options, self._hello, self._on_frames, self._failed, self.stats)
         self._sharing = Sharing(
-            [endpoint(peer) for peer in peers], self._options, self._node, self.registry, self._on_frames
+            [endpoint(peer) for peer in peers], self._options, self._hello, self.registry, self._on_frames
         )
         self._timer: TimerHandle | None = None
         self._open = False
@@ -135,15 +115,15 @@ class Broker:
         self.stats.received += len(frames)
         for frame in frames:
             kind = frame[0]
-            if kind & HELLO_MASK == HELLO:
+            if kind & wire.HELLO_MASK == wire.HELLO:
                 self._greeted(connection, frame)
             elif kind & BRIDGE:
                 self._bridge(connection, frame)
             elif kind in _REGISTRATIONS:
                 self._register(connection, frame)
-            elif kind == DEAD:
-                self._reported(connection, *unpack_addresses(data_of(frame)))
-            elif kind & ~SHARED in _REGISTRATIONS or kind == DEAD | SHARED:
+            elif kind == wire.DEAD:
+                self._reported(connection, *wire.unpack_addresses(wire.data_of(frame)))
+            elif kind & ~wire.SHARED in _REGISTRATIONS or kind == wire.DEAD | wire.SHARED:
                 self._shared(connection, frame)
             else:
                 self._reject(f"type 0x{kind:02x}", connection.host)
@@ -169,8 +149,8 @@ class Broker:
         return (connection.host, address[1]) if address[0] == ANY else address
 
     def _register(self, connection: Connection, frame: bytes) -> None:
-        kind, tokens = frame[0], tokens_of(frame)
-        addresses, fault = unpack_addresses(data_of(frame))
+        kind, tokens = frame[0], wire.tokens_of(frame)
+        addresses, fault = wire.unpack_addresses(wire.data_of(frame))
         role = SUB if kind & SUB else PUB
         if not fault:
             fault = _unfit(role, tokens, addresses)
@@ -195,11 +175,11 @@ class Broker:
 
     def _shared(self, connection: Connection, frame: bytes) -> None:
         """Take what another broker was told. It goes no further: every broker knows every other."""
-        kind, tokens = frame[0] & ~SHARED, tokens_of(frame)
-        lifetime_s, addresses, fault = unpack_shared(data_of(frame))
+        kind, tokens = frame[0] & ~wire.SHARED, wire.tokens_of(frame)
+        lifetime_s, addresses, fault = wire.unpack_shared(wire.data_of(frame))
         if not self._sharing.expected or not connection.greeted:
             return self._reject("not a peer broker", connection.host)
-        if kind == DEAD or fault:
+        if kind == wire.DEAD or fault:
             return self._reported(connection, addresses, fault)
         role = SUB if kind & SUB else PUB
         fault = _unfit(role, tokens, addresses)
@@ -216,8 +196,8 @@ class Broker:
 
     def _tell(self, told: Iterable[Tell]) -> None:
         for tell in told:
-            kind = ADD if tell.change == "add" else FORGET
-            for frame in address_frames(kind, tell.tokens, tell.subscribers):
+            kind = wire.ADD if tell.change == "add" else wire.FORGET
+            for frame in wire.address_frames(kind, tell.tokens, tell.subscribers):
                 self._send(tell.publisher, frame)
 
     def _send(self, address: Address, frame: bytes) -> None:
@@ -255,12 +235,12 @@ class Broker:
         mere subscriber gets an empty message.
         """
         if address in self._ours:
-            return pack_hello(self._hello(0))
+            return wire.pack_hello(self._hello(0))
         known = self.registry.of(address)
         published = next((tokens for role, tokens in known if role == PUB), None)
         if published is not None:
-            return address_frames(ADD, published, self.registry.subscribers(published))[0]
-        return pack(MESSAGE, next(tokens for _, tokens in known))
+            return wire.address_frames(wire.ADD, published, self.registry.subscribers(published))[0]
+        return pack(wire.MESSAGE, next(tokens for _, tokens in known))
 
     def _failed(self, address: Address, reason: str) -> None:
         """Remove a client that took no connection; tell its publishers and the other brokers."""
@@ -272,7 +252,7 @@ class Broker:
         self._deaths += 1
         log.info("%s: client %s:%d is gone: %s", self.name, *address, reason)
         if self.registry.is_own(address):
-            self._sharing.withdraw(DEAD, (), address)
+            self._sharing.withdraw(wire.DEAD, (), address)
         self._tell(self.registry.remove_address(address))
 
     def _unroute(self, connection: Connection) -> bool:

@@ -3,7 +3,7 @@
 import logging
 import random
 from asyncio import AbstractEventLoop
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from bus.hub import Stats
@@ -29,14 +29,14 @@ class Sharing(PeerOwner):
         self,
         peers: Sequence[Address],
         options: Options,
-        node: int,
+        hello: Callable[[int], Hello],
         registry: Registry,
         on_frames: OnFrames,
     ) -> None:
         self.expected = bool(peers)
         self.stats = Stats()
         self._options = replace(options, queue_bytes=max(options.queue_bytes, _QUEUE_BYTES))
-        self._addresses, self._node, self._registry, self._on_frames = peers, node, registry, on_frames
+        self._addresses, self._hello, self._registry, self._on_frames = peers, hello, registry, on_frames
         self._lifetime_s = max(1, round(3 * options.share_s))
         self._peers: list[Peer] = []
         self._up: dict[Peer, float] = {}  # and when to send all again
@@ -48,9 +48,6 @@ class Sharing(PeerOwner):
             Peer(loop, a, self._options, self._hello, self.stats, self, self._on_frames)
             for a in self._addresses
         ]
-
-    def _hello(self, flags: int) -> Hello:
-        return Hello(self._node, self._options.silence_ms, flags)
 
     @property
     def up(self) -> int:
@@ -74,7 +71,7 @@ class Sharing(PeerOwner):
             peer.send(*frames)
 
     def peer_hello(self, peer: Peer, hello: Hello) -> None:
-        if hello.node == self._node:
+        if hello.node == self._hello(0).node:
             self._peers.remove(peer)
             self._up.pop(peer, None)
             peer.close()

@@ -5,6 +5,7 @@ import random
 from asyncio import AbstractEventLoop, Future, TimerHandle
 from collections.abc import Callable, Sequence
 
+import bus.tmq.wire as wire
 from bus.errors import TokenError
 from bus.hub import Stats
 from bus.tmq.client.inbox import Inbox, Item
@@ -13,25 +14,7 @@ from bus.tmq.connection import Connection
 from bus.tmq.listener import Listener
 from bus.tmq.options import Options, Rejections
 from bus.tmq.peer import Peer, PeerOwner
-from bus.tmq.wire import (
-    ADD,
-    DEAD,
-    FORGET,
-    HELLO,
-    HELLO_MASK,
-    PUBLISH,
-    SUBSCRIBE,
-    UNPUBLISH,
-    UNSUBSCRIBE,
-    Address,
-    Hello,
-    Tokens,
-    address_frames,
-    data_of,
-    prefixes,
-    tokens_of,
-    unpack_addresses,
-)
+from bus.tmq.wire import Address, Hello, Tokens
 from bus.wire.frame import BRIDGE, SUB
 from bus.wire.pattern import Pattern
 
@@ -97,38 +80,39 @@ class Node(PeerOwner):
 
     def _registrations(self, broker: Address) -> list[bytes]:
         own = [self.address_for(broker)]
-        frames = [f for tokens in self.published for f in address_frames(PUBLISH, tokens, own)]
-        return frames + [f for tokens in self.subscriptions for f in address_frames(SUBSCRIBE, tokens, own)]
+        said = [(wire.PUBLISH, tokens) for tokens in self.published]
+        said += [(wire.SUBSCRIBE, tokens) for tokens in self.subscriptions]
+        return [frame for type, tokens in said for frame in wire.address_frames(type, tokens, own)]
 
     def subscribe(self, tokens: Tokens, inbox: Inbox) -> None:
         """Put messages whose pattern starts with `tokens` into `inbox` from now on."""
         self.subscriptions[tokens] = inbox
         self._routes.clear()
-        self._register(SUBSCRIBE, tokens)
+        self._register(wire.SUBSCRIBE, tokens)
 
     def unsubscribe(self, tokens: Tokens) -> None:
         """Take a subscription back. No error if there is none."""
         if self.subscriptions.pop(tokens, None) is not None:
             self._routes.clear()
-            self._register(UNSUBSCRIBE, tokens)
+            self._register(wire.UNSUBSCRIBE, tokens)
 
     def publish(self, tokens: Tokens) -> None:
         """Declare a pattern; the broker then names its subscribers. Raises `TokenError` for the empty one."""
         if not tokens:
             raise TokenError("the empty pattern cannot be published: it would reach nobody in particular")
         self.published.setdefault(tokens, {})
-        self._register(PUBLISH, tokens)
+        self._register(wire.PUBLISH, tokens)
 
     def unpublish(self, tokens: Tokens) -> None:
         """Take a declaration back. No error if there is none."""
         if self.published.pop(tokens, None) is not None:
             self._drop_unused()
-            self._register(UNPUBLISH, tokens)
+            self._register(wire.UNPUBLISH, tokens)
 
     def _register(self, type: int, tokens: Tokens) -> None:
         broker = self.uplink.broker or (self.uplink.brokers[0] if self.uplink.brokers else None)
         if broker is not None:
-            self.uplink.say(address_frames(type, tokens, [self.address_for(broker)]))
+            self.uplink.say(wire.address_frames(type, tokens, [self.address_for(broker)]))
 
     def settled(self) -> "Future[None]":
         """Return a future, done when a broker has taken all so far and answered; see `Uplink.settled`."""
@@ -163,9 +147,9 @@ class Node(PeerOwner):
             inbox.put(items)
 
     def _route(self, frame: bytes) -> Route:
-        tokens = Pattern(*tokens_of(frame))
+        tokens = Pattern(*wire.tokens_of(frame))
         lengths = sorted({len(pattern) for pattern in self.subscriptions})
-        found = (self.subscriptions.get(pattern) for pattern in prefixes(tokens, lengths))
+        found = (self.subscriptions.get(pattern) for pattern in wire.prefixes(tokens, lengths))
         route = tokens, tuple(dict.fromkeys(inbox for inbox in found if inbox is not None))
         if len(self._routes) >= _ROUTES:
             self._routes.clear()
@@ -174,29 +158,29 @@ class Node(PeerOwner):
 
     def _control(self, connection: Connection, frame: bytes) -> None:
         kind = frame[0]
-        if kind & HELLO_MASK == HELLO:
+        if kind & wire.HELLO_MASK == wire.HELLO:
             self._listener.greeting(connection, frame)
         elif kind & BRIDGE and self._on_bridge is not None:
             self._on_bridge(frame, connection)
-        elif kind in (ADD, FORGET):
+        elif kind in (wire.ADD, wire.FORGET):
             self._subscribers(connection, frame)
         else:
             self._reject(f"type 0x{kind:02x}", connection.host)
 
     def _subscribers(self, connection: Connection, frame: bytes) -> None:
-        tokens = tokens_of(frame)
-        addresses, fault = unpack_addresses(data_of(frame))
+        tokens = wire.tokens_of(frame)
+        addresses, fault = wire.unpack_addresses(wire.data_of(frame))
         peers = self.published.get(tokens)
         if fault or peers is None:
             return self._reject(fault or "not published", connection.host)
         for address in addresses:
-            if frame[0] == FORGET:
+            if frame[0] == wire.FORGET:
                 peers.pop(address, None)
             elif (peer := self._peer(address)) is not None:
                 peers[address] = peer
             else:
                 self._reject("subscribers full", connection.host)
-        if frame[0] == FORGET:
+        if frame[0] == wire.FORGET:
             self._drop_unused()
 
     def _peer(self, address: Address) -> Peer | None:
@@ -216,7 +200,7 @@ class Node(PeerOwner):
     def peer_failed(self, peer: Peer, reason: str) -> None:
         """Report it to the broker, which checks for itself and tells everybody if it is so."""
         self._reject(f"subscriber gone: {reason}", peer.name)
-        self.uplink.say(address_frames(DEAD, (), [peer.address]))
+        self.uplink.say(wire.address_frames(wire.DEAD, (), [peer.address]))
 
     def _tick(self) -> None:
         now_s = self._loop.time()
@@ -230,9 +214,9 @@ class Node(PeerOwner):
         connection = self.uplink.connection
         if connection is not None:
             own = [self.address_for(self.uplink.broker or self.address)]
-            for type_, all_ in ((UNPUBLISH, self.published), (UNSUBSCRIBE, self.subscriptions)):
+            for type_, all_ in ((wire.UNPUBLISH, self.published), (wire.UNSUBSCRIBE, self.subscriptions)):
                 for tokens in all_:
-                    for frame in address_frames(type_, tokens, own):
+                    for frame in wire.address_frames(type_, tokens, own):
                         connection.say(frame)
         if self._timer is not None:
             self._timer.cancel()

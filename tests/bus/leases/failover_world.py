@@ -6,7 +6,7 @@ from collections.abc import Callable
 from heapq import heappop, heappush
 
 from bus.leases.candidacy import Candidacy
-from bus.leases.candidate import Candidate
+from bus.leases.candidate import Candidate, Reach
 from bus.leases.link import SILENT_LEASES, BrokerLink
 from bus.leases.table import LeaseTable
 from bus.leases.wire import pack_claim, unpack_grant
@@ -167,16 +167,16 @@ class Dialer(BrokerLink):
         world, candidate = self.process.world, self._candidate
         path = self._path()
         if path.stalled:
-            self.process.call_later(candidate.lease_s, self._failed(candidate.unreachable))
+            self.process.call_later(candidate.lease_s, self._failed("unreachable"))
         else:
             self.process.call_later(2 * world.delay(), self._dialled)
 
     def _path(self) -> Path:
         return self.process.world.path(self.gateway.order, self._number)
 
-    def _failed(self, tell: Callable[[int, float], object]) -> Call:
+    def _failed(self, reach: Reach) -> Call:
         def call() -> None:
-            tell(self._number, self.process.time())
+            self._candidate.reached(self._number, reach, self.process.time())
             self._again(connected=False)
 
         return call
@@ -190,19 +190,19 @@ class Dialer(BrokerLink):
         if self._path().stalled:
             return self._dial()
         if desk.process.dead:
-            self._failed(candidate.refused)()
+            self._failed("refused")()
             return
         self.line = Line(self, desk, self._path())
         desk.lines.append(self.line)
         self.heard_s = self.process.time()
-        candidate.opened(self._number, self.process.time())
+        candidate.reached(self._number, "up", self.process.time())
         self.claim()
 
     def hear(self, frame: bytes | None) -> None:
         now, candidate = self.process.time(), self._candidate
         if frame is None:
             self.line = None
-            candidate.unreachable(self._number, now)
+            candidate.reached(self._number, "unreachable", now)
             self._judge()
             return self._again(connected=True)
         self.heard_s = now

@@ -83,7 +83,7 @@ class Standby:
         self.links_up: Callable[[], bool] = lambda: True
         self.candidacy = Candidacy(self.candidate, [], self.gate, lambda: self.links_up(), ignore)
         self.candidacy.open(self.loop)  # type: ignore[arg-type]
-        self.candidate.opened(0, self.loop.now)
+        self.candidate.reached(0, "up", self.loop.now)
         self.candidate.heard(0, Grant((1,), "x", acting=True, holder=9, lease_ms=250), self.loop.now)
         self.loop.run(0.5)
 

@@ -110,12 +110,12 @@ class World:
 
     def _dial(self, c: int, b: int, candidate: Candidate, wire: Wire) -> None:
         if wire.stalled:
-            candidate.unreachable(b, self.now)
+            candidate.reached(b, "unreachable", self.now)
         elif self.tables[b] is None:
-            candidate.refused(b, self.now)
+            candidate.reached(b, "refused", self.now)
         else:
             wire.up = True
-            candidate.opened(b, self.now)
+            candidate.reached(b, "up", self.now)
             self._say(c, b, candidate)
 
     def _say(self, c: int, b: int, candidate: Candidate, resign: bool = False) -> None:
@@ -153,7 +153,7 @@ class World:
             for who, frame in table.lost((c, b), self.now):
                 self._back(who, frame)  # type: ignore[arg-type]
         if c not in self.dead and c not in self.frozen:
-            self.candidates[c].unreachable(b, self.now)
+            self.candidates[c].reached(b, "unreachable", self.now)
 
     def kill(self, c: int) -> None:
         self.dead.add(c)
@@ -270,7 +270,7 @@ def test_a_partitioned_pair_whose_every_broker_says_otherwise_ends_with_one() ->
 def test_the_lease_runs_from_when_the_claim_was_sent() -> None:
     candidate = Candidate((1,), "x", 5, 0, 1)
     candidate.links(True)
-    candidate.opened(0, 0.0)
+    candidate.reached(0, "up", 0.0)
     claim = candidate.claim(0, 10.0)
     grant = Grant((1,), "x", granted=True, alone=True, holder=5, epoch=1, lease_ms=250, number=claim.number)
     candidate.heard(0, grant, 10.2)
@@ -281,7 +281,7 @@ def test_the_lease_runs_from_when_the_claim_was_sent() -> None:
 
 def test_nobody_is_promoted_whose_links_are_down_nor_by_an_old_answer() -> None:
     candidate = Candidate((1,), "x", 5, 0, 1)
-    candidate.opened(0, 0.0)
+    candidate.reached(0, "up", 0.0)
     grant = Grant((1,), "x", granted=True, holder=5, epoch=1, lease_ms=250)
     number = candidate.claim(0, 10.0).number
     assert candidate.heard(0, grant._replace(number=number), 10.1) == "standby"
@@ -308,7 +308,7 @@ def test_with_every_broker_dead_the_active_one_goes_on_and_no_other_starts() -> 
 def test_an_answer_to_a_claim_from_before_resigning_grants_nothing() -> None:
     candidate = Candidate((1,), "x", 5, 0, 1)
     candidate.links(True)
-    candidate.opened(0, 0.0)
+    candidate.reached(0, "up", 0.0)
     grant = Grant((1,), "x", granted=True, please_resign=True, holder=5, epoch=1, lease_ms=250)
     numbers = [candidate.claim(0, at_s).number for at_s in (10.0, 10.01)]
     assert candidate.heard(0, grant._replace(number=numbers[0]), 10.02) == "active"
@@ -322,12 +322,12 @@ def test_a_lease_counts_no_more_once_its_broker_is_out_of_reach() -> None:
     candidate = Candidate((1,), "x", 5, 0, 2)
     candidate.links(True)
     for broker, sent_s in ((0, 9.8), (1, 9.9)):
-        candidate.opened(broker, 0.0)
+        candidate.reached(broker, "up", 0.0)
         number = candidate.claim(broker, sent_s).number
         grant = Grant((1,), "x", granted=True, holder=5, epoch=1, lease_ms=250, number=number)
         candidate.heard(broker, grant, sent_s)
     assert candidate.judge(10.06) == "active"  # the first lease has run out
-    assert candidate.unreachable(1, 10.07) == "doubt"
+    assert candidate.reached(1, "unreachable", 10.07) == "doubt"
     assert not candidate.may_forward(10.07)
 
 
@@ -336,21 +336,21 @@ def test_with_a_broker_out_of_reach_the_last_holder_s_lease_must_be_over(alone: 
     candidate = Candidate((1,), "x", 5, 0, 2)
     candidate.links(True)
     candidate.judge(0.0)
-    candidate.opened(1, 0.0)
+    candidate.reached(1, "up", 0.0)
     number = candidate.claim(1, 1.0).number
     grant = Grant((1,), "x", granted=True, alone=alone, holder=5, epoch=1, lease_ms=250, number=number)
     assert candidate.heard(1, grant, 1.01) == ("active" if alone else "standby")
-    assert candidate.refused(0, 1.02) == "active"
+    assert candidate.reached(0, "refused", 1.02) == "active"
 
 
 def test_an_orphan_goes_on_when_a_broker_was_back_for_a_moment_only() -> None:
     candidate = Candidate((1,), "x", 5, 0, 1)
     candidate.links(True)
-    candidate.opened(0, 0.0)
+    candidate.reached(0, "up", 0.0)
     number = candidate.claim(0, 1.0).number
     candidate.heard(0, Grant((1,), "x", granted=True, holder=5, lease_ms=250, number=number), 1.0)
-    assert candidate.refused(0, 1.1) == "orphan"
-    assert candidate.opened(0, 2.0) == "orphan"
-    candidate.unreachable(0, 2.01)
-    assert candidate.refused(0, 2.02) == "orphan"
+    assert candidate.reached(0, "refused", 1.1) == "orphan"
+    assert candidate.reached(0, "up", 2.0) == "orphan"
+    candidate.reached(0, "unreachable", 2.01)
+    assert candidate.reached(0, "refused", 2.02) == "orphan"
     assert candidate.may_forward(9.0)
