@@ -1,4 +1,4 @@
-"""Rows and files of captures, as several tests take them."""
+"""Rows and files of captures for several tests."""
 
 from pathlib import Path
 

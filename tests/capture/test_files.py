@@ -1,4 +1,4 @@
-"""Which files are a capture's, in which order, and what is said of those that are not."""
+"""The files of a capture and their order, and the errors for other files."""
 
 from pathlib import Path
 
@@ -16,7 +16,7 @@ DAYS = ("2026-01-01", "2026-01-02")
 
 @pytest.fixture
 def capture(tmp_path: Path) -> Path:
-    """Files of two gateways on two days, and some that belong to nobody."""
+    """Make files of two gateways on two days, and some that are no capture files."""
     for day in DAYS:
         for gateway in ("b", "a"):
             path = files.capture_file(tmp_path, day, gateway, files.name_of(int(day[-1]), 0))

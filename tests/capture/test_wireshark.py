@@ -1,4 +1,4 @@
-"""Wireshark itself, as tshark, with the dissector that ships."""
+"""Wireshark itself, as tshark, with our dissector."""
 
 import json
 import shutil
@@ -25,7 +25,7 @@ ETHERNET = 1
 
 
 def dissected(path: Path) -> list[dict[str, Any]]:
-    """The layers of each packet, by tshark's names."""
+    """Return the layers of each packet, by tshark's names."""
     command = ["tshark", "-X", f"lua_script:{SCRIPT}", "-r", str(path), "-T", "json", "--no-duplicate-keys"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=50, check=True)
     assert "Lua" not in done.stderr, done.stderr
@@ -57,7 +57,7 @@ def test_a_capture_of_ours(tmp_path: Path) -> None:
 
 
 def pcap(path: Path, protocol: int, payloads: list[bytes]) -> None:
-    """An Ethernet capture of IPv4 packets, loopback to loopback."""
+    """Write an Ethernet capture of IPv4 packets from loopback to loopback."""
     blocks = [pack_words("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, ETHERNET)]
     for payload in payloads:
         address = bytes((127, 0, 0, 1))

@@ -1,4 +1,4 @@
-"""The raw device against peers that no one here wrote: nanocat, nngcat and pynng, on each transport."""
+"""The raw device against foreign peers: nanocat, nngcat and pynng, on each transport."""
 
 import asyncio
 import shutil
@@ -39,7 +39,7 @@ def running(command: list[str]) -> Iterator[subprocess.Popen[bytes]]:
 
 
 class Opened:
-    """A raw device that is open for a block."""
+    """A raw device that is open during a block."""
 
     def __init__(self, listen: list[str], dial: list[str] | None = None) -> None:
         self.device = RawDevice(listen, dial or [])
@@ -65,13 +65,13 @@ async def device(request: pytest.FixtureRequest, socket_path: Path) -> AsyncIter
 async def test_foreign_programs_hear_and_are_heard(device: tuple[RawDevice, str], program: str) -> None:
     opened, url = device
     ear = Ear(opened.hub)
-    # In a thread: a blocking dial waits for the greeting that this very loop sends.
+    # In a thread: a blocking dial waits for the greeting, which this loop sends.
     peer = await asyncio.to_thread(pynng.Bus0, dial=url, recv_timeout=20_000)
     with peer, running([*LISTEN[program], url]) as cat:
         assert cat.stdout is not None
         heard = b""
         reading = asyncio.create_task(asyncio.to_thread(cat.stdout.read, 5))
-        while not reading.done():  # nobody says when a foreign program has joined: speak until it heard
+        while not reading.done():  # it does not report when it has joined: repeat until it heard
             ear.say(b"hello")
             await asyncio.wait([reading], timeout=0.05)
         heard = reading.result()
@@ -102,7 +102,7 @@ async def test_two_buses_joined_by_a_dialling_device_are_one(other: str, tmp_pat
 
 
 def everyone_hears_three(peers: list[SpPeer]) -> None:
-    """Each of four peers hears the three others once; a last word proves that no fourth came."""
+    """Check that each of four peers hears the three others once; a last message proves that no more came."""
     for peer in peers:
         peer.greeting()
         assert [peer.receive() for _ in range(3)] == [b"once"] * 3

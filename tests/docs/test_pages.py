@@ -1,4 +1,4 @@
-"""The pages hang together: the index links each of them, and no link leads nowhere."""
+"""The pages are complete: the index links each of them, and no link is broken."""
 
 import re
 from collections.abc import Iterator
@@ -15,13 +15,13 @@ CODE = re.compile(r"^```.*?^```|`[^`\n]*`", re.MULTILINE | re.DOTALL)
 
 
 def links(page: Path) -> Iterator[str]:
-    """Targets of the page's links, those to other sites left out."""
+    """Return the targets of the page's links, without those to other sites."""
     text = CODE.sub(lambda match: "x" * (not match[0].startswith("```")), page.read_text())
     yield from (target for target in LINK.findall(text) if "://" not in target)
 
 
 def anchors(page: Path) -> set[str]:
-    """What a heading is called in a link: lower case, hyphens for blanks, no punctuation."""
+    """Return a heading's name in links: lower case, hyphens for blanks, no punctuation."""
     headings = re.findall(r"^#+ (.+)$", page.read_text(), re.MULTILINE)
     return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
 

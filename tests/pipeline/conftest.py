@@ -1,6 +1,6 @@
-"""One Spark for all tests of this directory: it takes seconds to start, and a test a second.
+"""One Spark for all tests of this directory: it takes seconds to start, but a test takes only a second.
 
-BUSCOUPLER_ENGINE=sail: tests that ask for `spark` get Sail instead.
+With BUSCOUPLER_ENGINE=sail, tests that ask for `spark` get Sail instead.
 """
 
 import argparse
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 ENGINE: Final = "BUSCOUPLER_ENGINE"
 ON_SAIL = argparse.Namespace(master=None, remote=session.SAIL, memory="2g")
 OPTIONS = argparse.Namespace(master="local[2]", remote=None, memory="2g")
-_JAVA_OPTIONS: Final = "JDK_JAVA_OPTIONS"  # what Java itself looks at
+_JAVA_OPTIONS: Final = "JDK_JAVA_OPTIONS"  # which Java itself reads
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What takes Spark is marked so; the first such test waits for it to start."""
+    """Mark the tests that need Spark; the first of them waits for its start."""
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker("spark")
@@ -42,7 +42,7 @@ def free_port() -> int:
 
 @pytest.fixture(scope="session")
 def connect_port() -> int:
-    """Where `spark` listens as a Connect server too; 0 where Connect's client is not installed."""
+    """The port on which `spark` is also a Connect server; 0 if Connect's client is not installed."""
     return free_port() if find_spec("grpc") else 0
 
 
@@ -61,7 +61,7 @@ def spark(connect_port: int) -> Iterator["SparkSession"]:
 
 
 def started(connect_port: int) -> session.Local | None:
-    """The session's Java, which serves Connect as a second door if there is a port for it.
+    """Start the session's Java, which also serves Connect if there is a port for it.
 
     Raises `PipelineError` if there is no Java.
     """
@@ -83,7 +83,7 @@ def started(connect_port: int) -> session.Local | None:
 
 
 def plan(frame: "DataFrame") -> str:
-    """What Spark would do for it, in words."""
+    """Return Spark's plan for it, as text."""
     text = io.StringIO()
     with contextlib.redirect_stdout(text):
         frame.explain()

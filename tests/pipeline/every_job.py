@@ -1,4 +1,4 @@
-"""What every job says of a capture, as one JSON object, from one session.
+"""A program that runs every job on a capture in one session, and prints the results as one JSON object.
 
 python -m tests.pipeline.every_job DIRECTORY [--remote URL | --master URL] [--without JOB]
 """
@@ -23,7 +23,7 @@ Answers = dict[str, dict[str, list[str]]]
 
 
 def options(job: str, directory: str, *words: str) -> argparse.Namespace:
-    """As the command line makes them."""
+    """Return a job's options, as the command line makes them."""
     parser = argparse.ArgumentParser()
     jobs.find(job).add_arguments(parser)
     names = ["--names", f"{directory}/{FILE}"] if job == "tokens" else []
@@ -31,7 +31,7 @@ def options(job: str, directory: str, *words: str) -> argparse.Namespace:
 
 
 def answers(spark: "SparkSession", where: str, directory: str, wanted: Iterable[str] = TABLES) -> Answers:
-    """`where`: of the files. Each job's tables to their last row, rows as text and sorted."""
+    """Return each job's whole tables for the files at `where`, with their rows as sorted texts."""
     capture = OpenCapture(spark, where, Progress(quiet=True))
     return {name: _tables(name, directory, capture) for name in wanted}
 

@@ -1,4 +1,4 @@
-"""The summary at the end of a capture file, beside what its rows add up to."""
+"""The summary at the end of a capture file, compared with the sums of its rows."""
 
 from collections import defaultdict
 from typing import Any
@@ -18,7 +18,7 @@ METADATA = {schema.META_VERSION: "1", schema.META_GATEWAY: "gw"}
 
 
 def made(count: int) -> Rows:
-    """Rows of three kinds, two boots and four places; only some with an envelope."""
+    """Return rows of three kinds, two boots and four places; only some have an envelope."""
     return [
         {
             "ts_ns": 1000 - n, "boot": n % 2, "cap_seq": n, "kind": n % 3, "hub": f"hub {n % 2}", "bus": "b",

@@ -1,4 +1,4 @@
-"""Short ways to say a topology in a test."""
+"""Helpers for short topologies in tests."""
 
 from topologies.checker import check
 from topologies.findings import Finding, InvalidTopology
@@ -9,7 +9,7 @@ PAIR = "name: t\ngateways: {a: {address: 10.0.0.1, node: 1}, b: {address: 10.0.0
 
 
 def findings(text: str) -> list[Finding]:
-    """What the loader says against a text; empty if it takes it."""
+    """Return the loader's findings about a text; empty if it accepts the text."""
     try:
         loads(text, "t.yaml")
     except InvalidTopology as error:
@@ -18,7 +18,7 @@ def findings(text: str) -> list[Finding]:
 
 
 def said(text: str) -> str:
-    """The text of the error that is raised; empty if none is."""
+    """Return the text of the error that is raised; empty if none is."""
     try:
         loads(text, "t.yaml")
     except InvalidTopology as error:

@@ -1,4 +1,4 @@
-"""Capacities against the figures of the field studies, and what `check` makes of them."""
+"""Capacities compared with the figures of the field studies, and the findings of `check` about them."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What reads well and is wrong all the same."""
+"""Topologies that can be read but are wrong."""
 
 from pathlib import Path
 
@@ -75,7 +75,7 @@ def test_filters_open_a_loop_only_where_they_stop_every_frame() -> None:
     shut = bridge("y", left=", deny: [[]]")
     assert errors(TWO + "bridges:\n" + bridge("x") + shut) == []
     one_way = bridge("x", left=", deny: {out: [[]]}") + bridge("y", left=", deny: {in: [[]]}")
-    assert len(errors(TWO + "bridges:\n" + one_way)) == 1  # in by one, out by the other
+    assert len(errors(TWO + "bridges:\n" + one_way)) == 1  # in by one bridge, out by the other
     both_out = bridge("x", left=", deny: {out: [[]]}") + bridge("y", left=", deny: {out: [[]]}")
     assert errors(TWO + "bridges:\n" + both_out) == []
     assert (
@@ -132,7 +132,7 @@ def test_a_failover_group_is_one_bridge() -> None:
     assert sorted(w.split(" is ")[0] for w in warnings(text)) == ["bus p", "can socketcan:can0 of 10.0.0.1"]
 
 
-# Things that can be had once
+# Exclusive things
 
 
 @pytest.mark.parametrize(

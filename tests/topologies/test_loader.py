@@ -1,4 +1,4 @@
-"""The strict reader: right values for right files, every error with its place for wrong ones."""
+"""The strict reader: right values from right files, and every error with its place in wrong ones."""
 
 from pathlib import Path
 
@@ -161,7 +161,7 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
 
 
 def only_findings(text: str) -> None:
-    """Any other exception is the failure looked for, also in what reads a topology that is taken."""
+    """Check that reading a text, and using an accepted topology, raises nothing but findings."""
     if not findings(text):
         topology = loads(text)
         check(topology)

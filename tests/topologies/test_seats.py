@@ -1,4 +1,4 @@
-"""The sides of a bridge as a gateway makes them."""
+"""The sides of a bridge, as a gateway makes them."""
 
 from topologies.loader import loads
 from topologies.seats import Rank, seats_of

@@ -1,4 +1,4 @@
-"""What the tap's tests share: pipes without a wire, and captures read whole."""
+"""Helpers of the tap's tests: pipes without a wire, and readers of whole captures."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -16,7 +16,7 @@ from tests.bridges.support import RecordingPipe, until
 
 
 class Silent(Pipe):
-    """A pipe that takes everything and does nothing."""
+    """A pipe that accepts every message and does nothing."""
 
     def __init__(self, name: str) -> None:
         self.name, self.stats = name, Stats()
@@ -43,14 +43,14 @@ def files_in(root: Path) -> list[Path]:
 
 
 def rows_in(root: Path) -> list[dict[str, Any]]:
-    """All rows of all finished files, by number, without their contents' summaries."""
+    """Return all rows of all finished files, by number, without the summaries of contents."""
     every = [row for path in files_in(root) for row in parquet.ParquetFile(path).read().to_pylist()]
     rows = [row for row in every if row["kind"] != Kind.CONTENTS]
     return sorted(rows, key=lambda row: (row["boot"], row["cap_seq"]))
 
 
 def numbered(first: int, count: int) -> list[bytes]:
-    """Messages that are no frames: their number, in 8 bytes."""
+    """Return messages that are no frames: each is its number, in 8 bytes."""
     return [number.to_bytes(8, "big") for number in range(first, first + count)]
 
 
@@ -60,7 +60,7 @@ def say(hub: Hub, pipe: Pipe, messages: list[bytes]) -> None:
 
 @asynccontextmanager
 async def member(url: str) -> AsyncIterator[tuple[Hub, RecordingPipe]]:
-    """An application on a bus."""
+    """Return an application on a bus."""
     hub, ear, link = Hub(), RecordingPipe(), make_link(url, "dial")
     hub.attach(ear)
     link.open(hub, asyncio.get_running_loop())

@@ -1,4 +1,4 @@
-"""The tap with its real writing process: what is killed, stopped or refused, and what the files hold then."""
+"""The tap with its real writer process: what its files hold after it is killed, stopped or refused."""
 
 import asyncio
 import os
@@ -29,7 +29,7 @@ FAST = Options(ring_bytes=1 << 20, flush_s=0.05, idle=False)
 async def recording(
     directory: Path, options: Options = FAST, gateway: str = "gw"
 ) -> AsyncIterator[tuple[Recorder, Hub]]:
-    """A recorder on a hub; at the end all is written."""
+    """Open a recorder on a hub; when the block ends, all is written."""
     hub, recorder = Hub("plant"), Recorder("recorder", gateway, directory, options)
     recorder.open(asyncio.get_running_loop())
     recorder.watch(hub, "bus plant", locate)
@@ -183,7 +183,7 @@ asyncio.run(main())
 
 
 async def stopped_gateway(directory: Path, flush_s: float) -> tuple[asyncio.subprocess.Process, int]:
-    """A gateway that has captured 10,000 messages, 5,000 of them this instant; and its writer."""
+    """Return a gateway that has captured 10,000 messages, 5,000 of them just now, and its writer."""
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-c", GATEWAY, str(directory), str(flush_s), stdout=asyncio.subprocess.PIPE
     )

@@ -15,7 +15,7 @@ def test_a_busy_data_path_is_left_alone_for_a_while() -> None:
 def test_one_that_is_not_busy_goes_on_at_once() -> None:
     rest = Rest()
     assert rest.over(0.0)
-    rest.begin(1.0)  # nobody has looked yet
+    rest.begin(1.0)  # the state has not been checked yet
     assert rest.over(1.0)
     rest.look(10.0, 5.0)
     rest.look(10.25, 5.1)
@@ -27,7 +27,7 @@ def test_a_look_too_soon_says_nothing() -> None:
     rest = Rest()
     rest.look(10.0, 5.0)
     rest.look(10.25, 5.24)
-    rest.look(10.26, 5.24)  # still busy, as far as is known
+    rest.look(10.26, 5.24)  # still busy at the last check
     rest.begin(10.3)
     assert not rest.over(10.3)
     rest.look(10.5, 5.3)

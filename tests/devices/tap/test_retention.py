@@ -1,4 +1,4 @@
-"""Retention: which finished files go, and which never do."""
+"""Retention: the finished files that are deleted, and those that never are."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""From the ring to rows: every message comes back byte for byte, whatever it is."""
+"""From the ring to rows: every message comes back byte for byte, frame or not."""
 
 import os
 from collections.abc import Iterator

@@ -27,7 +27,7 @@ def ring() -> Iterator[Ring]:
 
 
 def writer(ring: Ring, root: Path, **options: Any) -> Writer:
-    """A writer in this process; nothing happens until it is told to."""
+    """Make a writer in this process, which works only when the test calls it."""
     own = os.dup(ring.descriptor)
     settings = {"flush_s": 0.0, "descriptor": own, "ring_bytes": ring.size_bytes, **options}
     return Writer(Settings("gw", "recorder", str(root), boot=7, **settings))

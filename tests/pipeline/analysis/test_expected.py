@@ -1,4 +1,4 @@
-"""What is learned of frames from most of them: hand-made sums."""
+"""The expected segments of frames, derived from most of them: tests on hand-made sums."""
 
 from pipeline.analysis.expected import ENVELOPED_UNIT, SEGMENTS_A_WORD, SENT_UNIT, learn
 

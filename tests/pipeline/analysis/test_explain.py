@@ -1,4 +1,4 @@
-"""What went wrong with a frame, from hand-made counts: two segments, a wire between two bridges."""
+"""The explanation of a frame's fault, from hand-made counts: two segments, a wire between two bridges."""
 
 from pipeline.analysis.explain import Fault, Paths, Seen, explain
 

@@ -1,4 +1,4 @@
-"""The summaries in capture files, beside what a pass over all of their rows finds."""
+"""The summaries in capture files, compared with a pass over all their rows."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -58,7 +58,7 @@ def test_one_file_of_an_earlier_version_makes_it_a_pass(spark: "SparkSession", p
 
 
 def test_it_is_read_without_the_rows(spark: "SparkSession", planted: str) -> None:
-    """The rows' group says that no contents are in it."""
+    """The group of rows says that it has no contents."""
     for path in listed(Path(planted)):
         kinds = [pq.read_metadata(path).row_group(n).column(3).statistics for n in range(2)]
         assert [(one.min, one.max) for one in kinds[1:]] == [(Kind.CONTENTS, Kind.CONTENTS)]

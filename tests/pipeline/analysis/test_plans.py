@@ -1,4 +1,4 @@
-"""How jobs are run: sums of numbers only, no Python for each row, nothing that a Connect server refuses."""
+"""The plans of jobs: only sums of numbers, no Python for each row, nothing that a Connect server refuses."""
 
 import ast
 from pathlib import Path

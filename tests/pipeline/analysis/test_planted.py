@@ -1,4 +1,4 @@
-"""Each job finds exactly what was planted in a capture, and nothing else."""
+"""Each job finds exactly the faults that were planted in a capture."""
 
 import os
 from collections import Counter
@@ -128,7 +128,7 @@ def test_takeovers_of_each_pattern_are_those_of_its_bridge(planted: Planted) -> 
         *(("seg-0", token(kind)) for kind in ("oven", "motor", "door")), ("trunk", token("fridge")),
     }  # fmt: skip
     others = {(row.bus, row.token) for row in found if row["from"] == row.to}
-    assert others <= {(f"seg-{n}", token("fridge")) for n in (1, 2, 3)}  # what the first bus sends, all miss
+    assert others <= {(f"seg-{n}", token("fridge")) for n in (1, 2, 3)}  # of the first bus: all miss them
     assert others
     assert all(row.to is not None for row in found)
 

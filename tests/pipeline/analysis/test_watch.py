@@ -1,4 +1,4 @@
-"""Rates, last values and alerts as files land: nothing lost, nothing doubled, over restarts too."""
+"""Rates, last values and alerts as files arrive: nothing is lost or doubled, also over restarts."""
 
 import argparse
 import os
@@ -48,12 +48,12 @@ def run(options: argparse.Namespace, spark: "SparkSession", where: str) -> int:
 
 
 def read_rates(spark: "SparkSession", output: Path, seconds: float) -> "DataFrame":
-    """The rates so far, of all batches together."""
+    """Return the rates so far, over all batches."""
     return rates.best(spark.read.parquet(str(output / "rates")).drop("batch"), seconds, 1)
 
 
 def read_last(spark: "SparkSession", output: Path) -> "DataFrame":
-    """The last values so far."""
+    """Return the last values so far."""
     newest = max(
         (output / "last").glob("batch=*/_SUCCESS"), key=lambda path: int(path.parent.name[6:])
     ).parent
@@ -68,7 +68,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def land(whole: Path, here: Path, gateways: str) -> None:
-    """The files of the gateways whose names match come to lie where they are watched."""
+    """Copy the files of the gateways whose names match into the watched directory."""
     for path in (whole / "capture").glob(f"date=*/gateway={gateways}/*"):
         target = here / path.relative_to(whole)
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -127,7 +127,7 @@ def test_a_rule_that_is_no_condition_is_one_clear_line(spark: "SparkSession", wh
 
 
 def file(directory: Path, number: int, *values: tuple[float, float]) -> Path:
-    """A file that lands: (seconds, value) for each frame that came onto a bus."""
+    """Write a new file: (seconds, value) for each frame that came onto a bus."""
     metadata = {schema.META_VERSION: "1", schema.META_GATEWAY: "gw", schema.META_BOOT: "0"}
     common = {"boot": 0, "kind": 0, "hub": "bus plant", "bus": "plant", "peer": "a", "dir": 0, "count": 1,
               "verdict": 0, "message_bytes": 24, "type": 1, "tokens": [1, 2]}  # fmt: skip
@@ -144,7 +144,7 @@ def file(directory: Path, number: int, *values: tuple[float, float]) -> Path:
 
 
 def raised(spark: "SparkSession", output: Path) -> list[str]:
-    """The texts of all alerts, as Spark reads the files that were finished."""
+    """Return the texts of all alerts, as Spark reads the finished files."""
     return sorted(row.text for row in spark.read.parquet(str(output / "alerts")).collect())
 
 
@@ -186,7 +186,7 @@ def until(condition: Callable[[], bool], limit_s: float) -> None:
 
 
 def kill_within_a_batch(output: Path, where: str, rule: str) -> None:
-    """Start a watch as a user does; when its first batch has begun to write, its processes are no more."""
+    """Start a watch as a user does, and kill its processes when its first batch has begun to write."""
     words = ["pipeline", "watch", where, "--output", str(output), "--seconds", str(SECONDS), "--alert", rule]
     alone = {name: value for name, value in os.environ.items() if not name.startswith("PYSPARK_GATEWAY")}
     process = subprocess.Popen(

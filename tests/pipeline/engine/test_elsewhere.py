@@ -1,6 +1,6 @@
-"""Every job, elsewhere, gives row for row what it gives here. On Sail, and over Connect the quicker ones,
-always; all of them on a resident server and on a cluster of two workers, and the audit under spark-submit,
-by name:
+"""Every job gives the same rows on other engines as here. Jobs on Sail, and the quicker ones over Connect,
+always run. All of them on a resident server and on a cluster of two workers, and the audit under
+spark-submit, run only on request:
 
 BUSCOUPLER_SLOW=1 pytest tests/pipeline/engine/test_elsewhere.py
 """
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.timeout(900)
-GATEWAY: Final = "PYSPARK_GATEWAY"  # begins the names by which a session is found that already runs
+GATEWAY: Final = "PYSPARK_GATEWAY"  # prefix of the variables by which a running session is found
 SAIL: Final = ("pysail==0.7.2", "pyspark-client==4.2.0", "pandas<3", "pyarrow", "numpy", "PyYAML", "pynng")
 MOTO: Final = ("moto[server,s3]", "boto3")
 UPLOAD: Final = """
@@ -49,7 +49,7 @@ root = pathlib.Path(sys.argv[1])
 for path in root.rglob("*.parquet"):
     client.upload_file(str(path), "plant", f"capture/{path.relative_to(root)}")
 """
-SAIL_LACKS: Final = "latency"  # has no KLL sketches
+SAIL_LACKS: Final = "latency"  # because it has no KLL sketches
 ON_SAIL: Final = [name for name in TABLES if "sail" in jobs.find(name).engines]
 ALWAYS: Final = ("audit", "rates", "last", "tokens")
 
@@ -195,7 +195,7 @@ def test_a_cluster_of_two_workers_gives_the_same(directory: Path, here: Answers,
 
 
 def programs(config: pytest.Config, name: str, packages: tuple[str, ...]) -> Path:
-    """Of an environment of its own, made once."""
+    """The programs of a separate environment, which is made once."""
     assert config.cache is not None
     home = config.cache.mkdir(name)
     if not (home / "complete").exists():
@@ -227,7 +227,7 @@ def test_sail_gives_the_same_beside_a_client_alone(
 
 @contextmanager
 def object_store(directory: Path, programs: Path, log: Path) -> Iterator[dict[str, str]]:
-    """A server of S3's protocol with the capture in bucket `plant`; what to tell clients of it."""
+    """Run an S3 server with the capture in bucket `plant`; yield the settings of its clients."""
     port = free_port()
     store = {
         "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}",

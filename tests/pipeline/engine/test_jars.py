@@ -1,4 +1,4 @@
-"""Spark's jars, as they are installed: what a session gets of them, and the copies that can be archived."""
+"""Spark's installed jars: those that a session gets, and the copies that can be archived."""
 
 import os
 import zipfile

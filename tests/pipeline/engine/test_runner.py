@@ -1,4 +1,4 @@
-"""How the runner shows the tables of a job: as text, as JSON, with names for tokens."""
+"""The tables of a job as the runner shows them: as text, as JSON, with names for tokens."""
 
 import json
 from pathlib import Path

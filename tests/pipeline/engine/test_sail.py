@@ -1,4 +1,4 @@
-"""A Sail of our own: when a command takes it, that it ends with us, and what it finds."""
+"""A Sail that commands start: when they use it, that it ends with them, and that its results are right."""
 
 import argparse
 import os
@@ -175,7 +175,7 @@ def test_sail_that_is_killed_is_one_clear_line_at_once(tmp_path: Path) -> None:
 
 
 def test_each_job_finds_there_exactly_what_was_planted() -> None:
-    """All of test_planted, with Sail instead of Spark."""
+    """Run all of test_planted with Sail instead of Spark."""
     words = [
         sys.executable,
         "-m",

@@ -92,7 +92,7 @@ def test_rows_go_onto_a_bus_as_frames(registered: "SparkSession") -> None:
 
 
 class Toy(DataSource):
-    """Forty rows in four groups, and the filters that Spark pushes are taken."""
+    """A source of forty rows in four groups that accepts the filters that Spark pushes."""
 
     @classmethod
     def name(cls) -> str:
@@ -125,7 +125,7 @@ class ToyReader(DataSourceReader):
 
 
 def test_filters_pushed_into_a_source_give_wrong_results_so_ours_takes_none(spark: "SparkSession") -> None:
-    """Spark 4.3.0. When this fails, Spark was put right, and `Buscoupler` may take filters."""
+    """True of Spark 4.3.0. If this test fails, Spark was corrected, and `Buscoupler` can accept filters."""
     if spark.version != "4.3.0":
         pytest.skip(f"known of Spark 4.3.0, and this is {spark.version}")
     assert not hasattr(Buscoupler, "pushFilters")

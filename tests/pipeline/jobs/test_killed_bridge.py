@@ -1,4 +1,4 @@
-"""A real capture with a killed bridge: the audit finds what did not cross, and nothing else."""
+"""A real capture with a killed bridge: the audit finds exactly the frames that did not cross."""
 
 import json
 import os
@@ -36,7 +36,7 @@ devices:
 
 
 class Plant:
-    """A gateway in two processes, so that its bridge can be killed alone; and a listener on the far bus."""
+    """A gateway in two processes, so that only its bridge can be killed, and a listener on the far bus."""
 
     def __init__(self, directory: Path, stack: ExitStack) -> None:
         self.ports = {"plant": free_port(), "office": free_port()}
@@ -67,7 +67,7 @@ def stop(process: subprocess.Popen[str]) -> None:
 
 
 def meet(plant: Plant, lines: Iterator[str]) -> None:
-    """Speak until the first frame has crossed: from then on everybody is there."""
+    """Send until the first frame has crossed: then all are connected."""
     ready = ["--rate", "20", "--count", "100", "--pattern", "ready"]
     speaker = plant.start("traffic", plant.url("plant"), *ready)
     next(lines)
@@ -75,13 +75,13 @@ def meet(plant: Plant, lines: Iterator[str]) -> None:
 
 
 def numbered(lines: Iterable[str]) -> int:
-    """How many of the frames that count are among them."""
+    """Return how many of the lines are numbered frames."""
     return sum(json.loads(line)["tokens"] == list(MOTOR) for line in lines)
 
 
 @pytest.fixture(scope="module")
 def capture(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int]:
-    """The capture's directory, and how many numbered frames crossed before the bridge was killed."""
+    """Return the capture's directory, and how many numbered frames crossed before the bridge was killed."""
     with ExitStack() as stack:
         plant = Plant(tmp_path_factory.mktemp("killed"), stack)
         recorder = plant.gateway("plant", "office", "buses")

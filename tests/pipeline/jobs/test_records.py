@@ -29,7 +29,7 @@ def test_each_job_does_one_thing_in_one_way() -> None:
 def test_commands_of_their_own_are_jobs_of_the_pipeline() -> None:
     assert {job.name for job in RECORDS if job.is_command} <= set(cli.commands())
     assert set(cli.commands("audit")) - set(cli.COMMANDS) == {"audit"}
-    assert set(cli.commands("tokens")) == set(cli.COMMANDS)  # another command has that name
+    assert set(cli.commands("tokens")) == set(cli.COMMANDS)  # because another command has that name
 
 
 @pytest.mark.parametrize("name", jobs.NAMES)

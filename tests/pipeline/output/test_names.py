@@ -1,4 +1,4 @@
-"""Names beside tokens: in every sort of column, and for tokens that have none."""
+"""Names beside tokens: in every kind of column, and for tokens without a name."""
 
 from pipeline.output.names import labelled, named, tokens_in
 
