@@ -13,7 +13,7 @@ from appliance.site import Site
 from appliance.tap import TapPart
 from bus.errors import LinkError, TopologyError
 from bus.hub import Hub, Link
-from topologies.model import BridgeSpec, Topology
+from topologies.model import S, Topology, running
 
 log = logging.getLogger("buscoupler")
 
@@ -46,14 +46,9 @@ def build(site: Site, only: Collection[str], kept: Mapping[str, Part]) -> dict[s
     return {f"{part.kind} {part.name}": part for part in parts}
 
 
-def _here(site: Site, only: Collection[str], specs: Mapping[str, Any]) -> list[str]:
+def _here(site: Site, only: Collection[str], specs: Mapping[str, S]) -> list[str]:
     """Return the names in `specs` that run at `site`."""
-    return [
-        name
-        for name, spec in specs.items()
-        if site.gateway in (spec.on if isinstance(spec, BridgeSpec) else (spec.on,))
-        and (not only or name in only)
-    ]
+    return [name for name in running(specs, site.gateway) if not only or name in only]
 
 
 def _part(kept: Mapping[str, Part], kind: type[P], name: str, site: Site, *joined: Any) -> P:

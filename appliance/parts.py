@@ -19,7 +19,7 @@ from bus.patch import join
 from bus.tmq.address import endpoint
 from bus.transports.links import Mode, bus_link
 from bus.watched import WatchedHub
-from topologies.model import BridgeSpec, Dial, Listen
+from topologies.model import Address, BridgeSpec
 from topologies.seats import Seat, seats_of
 from topologies.segments import broker_urls, has_trunk
 
@@ -42,7 +42,7 @@ class BusPart:
         self._links += [(self._link(a, "dial"), self.hub_for(a.trunk)) for a in spec.dial]
         self._links += self._local_links()
 
-    def _link(self, address: Listen | Dial, mode: Mode) -> Link:
+    def _link(self, address: Address, mode: Mode) -> Link:
         return bus_link(address.url, mode, *self.spec.limits(address), address.tls)
 
     def _local_links(self) -> Iterable[tuple[Link, Hub]]:

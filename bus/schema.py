@@ -54,9 +54,10 @@ class Check(NamedTuple):
 
 
 class Ref(NamedTuple):
-    """The name of an entry in another section of the same file, or in one of several: `buses bridges`."""
+    """The name of an entry in one of `sections` of the same file; `what` says what such an entry is."""
 
-    section: str
+    what: str
+    sections: tuple[str, ...]
 
 
 class Key(NamedTuple):
@@ -225,9 +226,9 @@ Path = Annotated[str, Check(_check_path, "a path")]
 AnyUrl = Annotated[str, Check(check_listen, "an address")]
 ListenUrl = Annotated[str, Check(check_listen, "an address to listen on")]
 DialUrl = Annotated[str, Check(check_dial, "an address to dial")]
-Gateway = Annotated[str, Ref("gateways")]
-BusName = Annotated[str, Ref("buses")]
-TapName = Annotated[str, Ref("buses bridges")]
+Gateway = Annotated[str, Ref("gateway", ("gateways",))]
+BusName = Annotated[str, Ref("bus", ("buses",))]
+TapName = Annotated[str, Ref("bus or bridge", ("buses", "bridges"))]
 Token = Annotated[int | str, Check(_check_token, "a name or a number")]
 Names = Annotated[tuple[Token, ...], Length(0, TOKENS_MAX), Single()]
 Patterns = Annotated[tuple[Names, ...], Length(0, 4096), Single()]

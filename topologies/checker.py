@@ -8,7 +8,7 @@ from topologies.cycles import find_cycles
 from topologies.exclusive import find_conflicts
 from topologies.filters import all_names
 from topologies.findings import Finding, error, warning
-from topologies.model import BridgeSpec, BusSpec, Topology
+from topologies.model import BridgeSpec, BusSpec, Topology, gateways_of, running
 from topologies.segments import Joint, Segments, address_of, is_trunk, joints
 
 
@@ -30,21 +30,11 @@ def check(topology: Topology) -> list[Finding]:
     return sorted(found, key=lambda finding: (finding.line, finding.column, finding.text))
 
 
-def parts(topology: Topology, gateway: str | None) -> set[tuple[str, str]]:
-    """(section, name) of everything that `gateway` runs; of everything, without one."""
-    return {
-        (section, name)
-        for section, entries in topology.sections.items()
-        for name, entry in entries.items()
-        if gateway is None or gateway in ((entry.on,) if isinstance(entry.on, str) else entry.on)
-    }
-
-
 def _idle_gateways(topology: Topology) -> list[Finding]:
     return [
         error(gateway.where, f"nothing runs on gateway {name}")
         for name, gateway in topology.gateways.items()
-        if not parts(topology, name)
+        if not any(running(specs, name) for specs in topology.sections.values())
     ]
 
 
@@ -63,7 +53,7 @@ def _far_taps(topology: Topology) -> Iterator[Finding]:
     for name, device in topology.devices.items():
         for tapped in device.tap:
             spec: BusSpec | BridgeSpec = topology.buses.get(tapped) or topology.bridges[tapped]
-            if device.on not in ((spec.on,) if isinstance(spec.on, str) else spec.on):
+            if device.on not in gateways_of(spec):
                 yield error(device.where, f"{tapped} does not run on {device.on}, where its tap {name} runs")
 
 

@@ -6,38 +6,18 @@ one of it forwards at a time.
 """
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
-from bus.schema import Where
 from topologies.filters import Tokens, all_names, passes, tokens
 from topologies.findings import Finding, error
-from topologies.model import BridgeSpec, Side, Topology
-from topologies.segments import Segments, bus_at, is_trunk, joints
-
-
-class Edge(NamedTuple):
-    """A link between two things by name; `one` is the bridge where there is one."""
-
-    one: str
-    other: str
-    trunk: bool
-    where: Where
-    spec: BridgeSpec | None = None
-    side: Side | None = None
-
-    def lets(self, frame: Tokens, source: str) -> bool:
-        """Whether a frame gets across, coming from `source`."""
-        if self.spec is None or self.side is None:
-            return True
-        return passes(self.spec, self.side, frame, inward=source == self.other)
-
+from topologies.model import Topology
+from topologies.segments import Edge, edges_of
 
 Step = tuple[str, Edge, str]  # from, over, to
 
 
 def find_cycles(topology: Topology) -> list[Finding]:
     """An error for each loop that is not made of trunks throughout."""
-    edges = sorted(_edges(topology), key=lambda edge: not edge.trunk)  # trunks first: see _loops
+    edges = sorted(edges_of(topology), key=lambda edge: not edge.trunk)  # trunks first: see _loops
     if not any(_loops(edges)):
         return []
     found: dict[frozenset[int], list[Step]] = {}
@@ -48,23 +28,14 @@ def find_cycles(topology: Topology) -> list[Finding]:
     return [_finding(steps) for steps in found.values()]
 
 
-def _edges(topology: Topology) -> Iterator[Edge]:
-    for name, bus in topology.buses.items():
-        for dial in bus.dial:
-            target = bus_at(topology, dial.url, bus.on)
-            yield Edge(
-                f"bus {name}", f"bus {target}" if target else f"url {dial.url}", dial.trunk, dial.where
-            )
-    segments = Segments(topology)
-    for joint in joints(topology):
-        if joint.gateway == joint.spec.on[0]:
-            trunk = is_trunk(topology, joint.side)
-            bridge = f"bridge {joint.bridge}"
-            yield Edge(bridge, segments.of(joint), trunk, joint.side.where, joint.spec, joint.side)
+def _lets(edge: Edge, frame: Tokens, source: str) -> bool:
+    """Return whether a frame gets across an edge, coming from `source`."""
+    joint = edge.joint
+    return joint is None or passes(joint.spec, joint.side, frame, inward=source == edge.other)
 
 
 def _ever(edge: Edge, frame: Tokens) -> bool:
-    return edge.lets(frame, edge.one) or edge.lets(frame, edge.other)
+    return _lets(edge, frame, edge.one) or _lets(edge, frame, edge.other)
 
 
 def _loops(edges: list[Edge]) -> Iterator[list[Step]]:
@@ -108,8 +79,8 @@ def _way(tree: dict[str, list[Edge]], start: str, goal: str) -> list[Step]:
 
 
 def _goes_round(steps: list[Step], frame: Tokens) -> bool:
-    forward = all(edge.lets(frame, source) for source, edge, _ in steps)
-    return forward or all(edge.lets(frame, target) for _, edge, target in steps)
+    forward = all(_lets(edge, frame, source) for source, edge, _ in steps)
+    return forward or all(_lets(edge, frame, target) for _, edge, target in steps)
 
 
 def _finding(steps: list[Step]) -> Finding:

@@ -87,12 +87,12 @@ def parse(text: str, file: str) -> tuple[Node | None, list[Finding]]:
             error(Where(file, *_line_column(text, e.position)), f"unprintable character #x{e.character:04x}")
         ]
     except MarkedYAMLError as e:
-        return None, [error(_place(file, e.problem_mark or e.context_mark), _sentence(e))]
+        return None, [error(where(file, e.problem_mark or e.context_mark), _sentence(e))]
     except YAMLError as e:
         return None, [error(Where(file), str(e).replace("\n", " "))]
     if root is None:
         return None, [error(Where(file, 1, 1), "the file is empty")]
-    return root, [error(_place(file, mark), text) for mark, text in loader.repeated]
+    return root, [error(where(file, mark), text) for mark, text in loader.repeated]
 
 
 def _sentence(e: MarkedYAMLError) -> str:
@@ -104,13 +104,9 @@ def _line_column(text: str, position: int) -> tuple[int, int]:
     return before.count("\n") + 1, position - (before.rfind("\n") + 1) + 1
 
 
-def _place(file: str, mark: Mark | None, path: str = "") -> Where:
+def where(file: str, mark: Mark | None, path: str = "") -> Where:
+    """Return the place of a mark of PyYAML; without one, the file."""
     return Where(file, mark.line + 1, mark.column + 1, path) if mark else Where(file)
-
-
-def where(node: Node, file: str, path: str) -> Where:
-    """The place of a node."""
-    return _place(file, node.start_mark, path)
 
 
 def describe(node: Node) -> str:

@@ -2,7 +2,6 @@
 
 from collections import defaultdict
 from collections.abc import Iterator
-from itertools import combinations
 from os.path import normpath
 from typing import NamedTuple
 
@@ -26,31 +25,22 @@ class Use(NamedTuple):
 
 def find_conflicts(topology: Topology) -> list[Finding]:
     """An error for each pair that wants the same thing, at the later of the two."""
-    groups: dict[tuple[str, str], list[Use]] = defaultdict(list)
-    uses = (*_listeners(topology), *_taken(topology))
-    for use in sorted(uses, key=lambda use: use.where):
-        groups[use.machine, use.what].append(use)
-    return [
-        error(later.where, f"{later.what} is taken by {first.owner} already (line {first.where.line})")
-        for group in groups.values()
-        for first, later in _pairs(group)
-    ]
+    taken: dict[tuple[str, str], list[Use]] = defaultdict(list)
+    findings = []
+    for use in sorted((*_listeners(topology), *_taken(topology)), key=lambda use: use.where):
+        before = taken[use.machine, use.what]
+        if first := next((one for one in before if _clash(one, use)), None):
+            text = f"{use.what} is taken by {first.owner} already (line {first.where.line})"
+            findings.append(error(use.where, text))
+        before.append(use)
+    return findings
 
 
-def _pairs(uses: list[Use]) -> Iterator[tuple[Use, Use]]:
-    """For each use the first one that it meets, so that n of them make n - 1 findings."""
-    met = set()
-    for (_, first), (j, later) in combinations(enumerate(uses), 2):
-        if j not in met and overlap(first.host, later.host) and not _share_port(first, later):
-            met.add(j)
-            yield first, later
-
-
-def _share_port(one: Use, other: Use) -> bool:
-    """Whether two WebSocket listeners differ by their path alone: NNG serves both on one port."""
-    return (
-        one.path is not None and other.path is not None and one.path != other.path and one.host == other.host
-    )
+def _clash(one: Use, other: Use) -> bool:
+    """Whether two uses of one thing exclude each other. NNG serves WebSockets of two paths on one port."""
+    if None not in (one.path, other.path) and one.path != other.path and one.host == other.host:
+        return False
+    return overlap(one.host, other.host)
 
 
 def _listeners(topology: Topology) -> Iterator[Use]:

@@ -5,7 +5,7 @@ Nothing here knows a key of the file by name. Every error is found, not the firs
 
 import math
 import types
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Union, get_args, get_origin
 
@@ -13,7 +13,7 @@ from yaml.constructor import ConstructorError, SafeConstructor
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from bus.schema import Node as Record
-from bus.schema import OneOf, Ref, Single, Where, alternatives, problem, settings, unwrap
+from bus.schema import Ref, Single, Where, alternatives, problem, settings, unwrap
 from topologies.document import CHARACTERS_MAX, describe, parse, where
 from topologies.findings import Finding, InvalidTopology, error, nearest
 from topologies.model import Topology
@@ -21,17 +21,16 @@ from topologies.model import Topology
 _WORDS = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}
 _TAGS = {bool: ("bool",), int: ("int",), float: ("float", "int"), str: ("str",)}
 _construct = SafeConstructor()
-
-
-class _Wrong:
-    """Stands where a value could not be read; the finding is already written."""
-
-
-WRONG = _Wrong()
+_MAKE = {
+    "bool": _construct.construct_yaml_bool,
+    "int": _construct.construct_yaml_int,
+    "float": _construct.construct_yaml_float,
+    "str": _construct.construct_yaml_str,
+}
 
 
 class _Reference(NamedTuple):
-    section: str
+    to: Ref
     name: str
     place: Where
 
@@ -64,29 +63,32 @@ def loads(text: str, name: str = "<text>") -> Topology:
 
 
 class _Reader:
+    """Reads nodes into values. A value with a finding in it counts for nothing, whatever it is."""
+
     def __init__(self, file: str, findings: list[Finding]) -> None:
         self._file = file
         self._findings = findings
         self._references: list[_Reference] = []
 
-    def _wrong(self, node: Node, path: str, text: str) -> _Wrong:
-        self._findings.append(error(where(node, self._file, path), text))
-        return WRONG
+    def _wrong(self, node: Node, path: str, text: str) -> None:
+        self._findings.append(error(where(self._file, node.start_mark, path), text))
 
     def read(self, node: Node, annotation: Any, path: str) -> Any:
-        """The value of a node, or WRONG with a finding."""
+        """Return the value of a node; with a finding, anything."""
         bare, markers = unwrap(annotation)
-        single = any(isinstance(m, Single) or m is Single for m in markers)
-        value = self._read_bare(node, bare, path, single)
-        for marker in markers if value is not WRONG else ():
-            if text := self._judge(marker, value, node, path):
-                return self._wrong(node, path, text)
+        before = len(self._findings)
+        value = self._read_bare(node, bare, path, any(isinstance(m, Single) for m in markers))
+        if len(self._findings) == before:
+            self._judge(markers, value, node, path)
         return value
 
-    def _judge(self, marker: Any, value: Any, node: Node, path: str) -> str:
-        if isinstance(marker, Ref):
-            self._references.append(_Reference(marker.section, value, where(node, self._file, path)))
-        return problem(marker, value)
+    def _judge(self, markers: Sequence[Any], value: Any, node: Node, path: str) -> None:
+        """Write a finding for the first marker that forbids `value`; note references for later."""
+        for marker in markers:
+            if isinstance(marker, Ref):
+                self._references.append(_Reference(marker, value, where(self._file, node.start_mark, path)))
+            elif text := problem(marker, value):
+                return self._wrong(node, path, text)
 
     def _read_bare(self, node: Node, bare: Any, path: str, single: bool) -> Any:
         if isinstance(bare, type) and issubclass(bare, Record):
@@ -111,60 +113,46 @@ class _Reader:
         return self._read_scalar(node, wanted, path)
 
     def _read_list(self, node: Node, item: Any, path: str, single: bool) -> Any:
-        if single and not isinstance(node, SequenceNode) and not _is_null(node):
-            value = self.read(node, item, path)
-            return WRONG if value is WRONG else (value,)
-        if not isinstance(node, SequenceNode):
-            return self._wrong(node, path, f"expected a list, found {describe(node)}")
-        values = [self.read(child, item, f"{path}[{i}]") for i, child in enumerate(node.value)]
-        return WRONG if any(value is WRONG for value in values) else tuple(values)
+        if isinstance(node, SequenceNode):
+            return tuple(self.read(child, item, f"{path}[{i}]") for i, child in enumerate(node.value))
+        if single and not _is_null(node):
+            return (self.read(node, item, path),)
+        return self._wrong(node, path, f"expected a list, found {describe(node)}")
 
     def _read_mapping(self, node: Node, types: Sequence[Any], path: str) -> Any:
         key_type, value_type = types
         if not isinstance(node, MappingNode):
             return self._wrong(node, path, f"expected a mapping, found {describe(node)}")
-        pairs = {}
+        values = {}
+        for key, name, child in self._entries(node, path):
+            self._judge(unwrap(key_type)[1], name, key, _join(path, name))
+            values[name] = self.read(child, value_type, _join(path, name))
+        return values
+
+    def _entries(self, node: MappingNode, path: str) -> Iterator[tuple[Node, str, Node]]:
+        """Yield each key, its text and its value; write a finding for each key that is not text."""
         for key, child in node.value:
-            name = self._read_key(key, path)
-            if name is not None:
-                inner = _join(path, name)
-                named = self._name(key, name, key_type, inner)
-                value = self.read(child, value_type, inner)
-                pairs[name] = WRONG if named is WRONG else value
-        return WRONG if any(value is WRONG for value in pairs.values()) else pairs
-
-    def _name(self, key: Node, name: str, key_type: Any, path: str) -> Any:
-        for marker in unwrap(key_type)[1]:
-            if text := self._judge(marker, name, key, path):
-                return self._wrong(key, path, text)
-        return name
-
-    def _read_key(self, key: Node, path: str) -> str | None:
-        if isinstance(key, ScalarNode):
-            return str(key.value)  # as written: `on` is a key here, though YAML 1.1 calls it true
-        self._wrong(key, path, f"a key must be text, found {describe(key)}")
-        return None
+            if isinstance(key, ScalarNode):
+                # As written: `on` is a key here, though YAML 1.1 calls it true.
+                yield key, str(key.value), child
+            else:
+                self._wrong(key, path, f"a key must be text, found {describe(key)}")
 
     def _read_dataclass(self, node: Node, cls: type[Record], path: str) -> Any:
-        known, choice = settings(cls), alternatives(cls)
         if not isinstance(node, MappingNode):
             return self._read_short(node, cls, path)
-        values, given, good = dict[str, Any](), list[str](), True
-        for key, child in node.value:
-            name = self._read_key(key, path)
-            found = name and self._meant(key, name, cls, path)
-            if not name or not found:
-                good = False
-                continue
-            given.append(name)
-            values[found[0]] = self.read(child, found[1], _join(path, name))
-        missing = [key for key, one in known.items() if one.required and one.field.name not in values]
-        for key in missing:
-            self._wrong(node, path, f'"{key}" is missing')
-        good = good and not missing and not any(value is WRONG for value in values.values())
-        if good and choice and (text := _unlike_one(choice[1], given, known)):
+        values, given, before = dict[str, Any](), list[str](), len(self._findings)
+        for key, name, child in self._entries(node, path):
+            if found := self._meant(key, name, cls, path):
+                given.append(name)
+                values[found[0]] = self.read(child, found[1], _join(path, name))
+        for missing in _missing(cls, values):
+            self._wrong(node, path, f'"{missing}" is missing')
+        if len(self._findings) > before:
+            return None
+        if text := _unlike_one(cls, given):
             return self._wrong(node, path, text)
-        return self._build(node, cls, values, path) if good else WRONG
+        return self._build(node, cls, values, path)
 
     def _meant(self, key: Node, name: str, cls: type[Record], path: str) -> tuple[str, Any] | None:
         """Field and annotation of a key of `cls`; None, with a finding, where it has no such key."""
@@ -183,23 +171,21 @@ class _Reader:
 
     def _read_short(self, node: Node, cls: type[Record], path: str) -> Any:
         """A value alone, where the class says which field it stands for; nothing, where none is needed."""
-        known = settings(cls)
-        if _is_null(node) and not any(one.required for one in known.values()):
+        if _is_null(node) and not _missing(cls, ()):
             return self._build(node, cls, {}, path)
-        short = cls.SHORT
-        if not short or _is_null(node):
+        if not cls.SHORT or _is_null(node):
             return self._wrong(node, path, f"expected a mapping, found {describe(node)}")
-        value = self.read(node, known[short].annotation, path)
-        if value is WRONG:
-            return WRONG
-        missing = [key for key, one in known.items() if one.required and one.field.name != short]
-        if missing:
+        before = len(self._findings)
+        value = self.read(node, settings(cls)[cls.SHORT].annotation, path)
+        if len(self._findings) > before:
+            return None
+        if missing := _missing(cls, (cls.SHORT,)):
             return self._wrong(node, path, f"write a mapping: {', '.join(missing)} must be given too")
-        return self._build(node, cls, {short: value}, path)
+        return self._build(node, cls, {cls.SHORT: value}, path)
 
     def _build(self, node: Node, cls: type, values: dict[str, Any], path: str) -> Any:
         try:
-            return cls(where=where(node, self._file, path), **values)
+            return cls(where=where(self._file, node.start_mark, path), **values)
         except ValueError as e:
             return self._wrong(node, path, str(e))
 
@@ -212,25 +198,16 @@ class _Reader:
         scalar = isinstance(node, ScalarNode) and node.tag.startswith("tag:yaml.org,2002:")
         kind = node.tag.rpartition(":")[2] if scalar else ""
         for option in (unwrap(w)[0] for w in wanted):
-            if kind in _TAGS[option] and isinstance(node, ScalarNode):
-                return self._construct(node, option, path)
+            if isinstance(node, ScalarNode) and kind in _TAGS[option]:
+                return self._construct(node, kind, option, path)
         words = " or ".join(_WORDS[unwrap(w)[0]] for w in wanted)
-        quote = (
-            "; put it in quotes" if str in wanted and kind in ("int", "float", "bool", "timestamp") else ""
-        )
+        unquoted = str in wanted and kind in ("int", "float", "bool", "timestamp")
+        quote = "; put it in quotes" if unquoted else ""
         return self._wrong(node, path, f"expected {words}, found {describe(node)}{quote}")
 
-    def _construct(self, node: ScalarNode, wanted: type, path: str) -> Any:
+    def _construct(self, node: ScalarNode, kind: str, wanted: type, path: str) -> Any:
         try:
-            if wanted is str:
-                return str(node.value)
-            make = {bool: _construct.construct_yaml_bool, int: _construct.construct_yaml_int}
-            number = (
-                _construct.construct_yaml_float
-                if node.tag.endswith(":float")
-                else make.get(wanted, make[int])
-            )
-            value = wanted(number(node))
+            value = wanted(_MAKE[kind](node))
         except (ValueError, OverflowError, KeyError, IndexError, ConstructorError):
             return self._wrong(node, path, f"{describe(node)} cannot be read as {_WORDS[wanted]}")
         if wanted is float and not math.isfinite(value):
@@ -238,13 +215,12 @@ class _Reader:
         return value
 
     def resolve(self, root: Node) -> None:
-        """Find the names that nothing in the file answers to."""
+        """Find the references to names that the file does not have."""
         sections = _section_names(root)
-        for section, name, place in self._references:
-            names = [known for part in section.split() for known in sections.get(part, ())]
+        for to, name, place in self._references:
+            names = [known for section in to.sections for known in sections.get(section, ())]
             if name not in names:
-                thing = {"gateways": "gateway", "buses": "bus", "buses bridges": "bus or bridge"}[section]
-                self._findings.append(error(place, f'no {thing} "{name[:64]}"{nearest(name, names)}'))
+                self._findings.append(error(place, f'no {to.what} "{name[:64]}"{nearest(name, names)}'))
 
 
 def _section_names(root: Node) -> dict[str, list[str]]:
@@ -257,9 +233,16 @@ def _section_names(root: Node) -> dict[str, list[str]]:
     }
 
 
-def _unlike_one(choice: OneOf, given: list[str], known: Mapping[str, Any]) -> str:
-    """The finding unless exactly one of the alternatives is given; "" if it is."""
-    return choice.problem([key for key in given if key in choice.beside or key not in known])
+def _missing(cls: type[Record], given: Collection[str]) -> list[str]:
+    """Return the keys that a record must have and that are not among the fields `given`."""
+    return [key for key, one in settings(cls).items() if one.required and one.field.name not in given]
+
+
+def _unlike_one(cls: type[Record], given: list[str]) -> str:
+    """Return the finding unless exactly one of the alternatives of a record is given; "" if it is."""
+    choice = alternatives(cls)
+    among = [key for key in given if choice and (key in choice[1].beside or key not in settings(cls))]
+    return choice[1].problem(among) if choice else ""
 
 
 def _is_null(node: Node) -> bool:

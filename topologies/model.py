@@ -6,7 +6,7 @@ read them here. Patterns stay as written, text or numbers; `bus.wire.pattern.Pat
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeVar
 
 from bridges.media import MEDIA
 from bridges.media.medium import Medium
@@ -49,11 +49,11 @@ class Gateway(Node):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Listen(Node):
-    """An address that a bus offers to peers."""
+class Address(Node):
+    """An address by which peers meet on a bus."""
 
     SHORT = "url"
-    url: Annotated[ListenUrl, "`tcp://`, `ipc://`, `ws://`, `wss://`, `tls+tcp://` or `inproc://`"]
+    url: str
     trunk: Annotated[bool, "for other appliances: envelopes are kept here"] = False
     queue_bytes: Annotated[Bytes | None, "bound of the queue to each peer; the bus's by default"] = None
     message_bytes: Annotated[Bytes | None, "longest message taken; the bus's by default"] = None
@@ -61,23 +61,25 @@ class Listen(Node):
 
     def __post_init__(self) -> None:
         check_tls(self.url, self.tls)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listen(Address):
+    """An address that a bus offers to peers."""
+
+    url: Annotated[ListenUrl, "`tcp://`, `ipc://`, `ws://`, `wss://`, `tls+tcp://` or `inproc://`"]
+
+    def __post_init__(self) -> None:
+        Address.__post_init__(self)  # the class is made again for its slots: `super` would look in the first
         if needs_certificate(self.url, self.tls):
             raise ValueError("listening with TLS needs tls: {cert_file: ...}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Dial(Node):
+class Dial(Address):
     """Another bus's address, which this bus keeps a connection to."""
 
-    SHORT = "url"
     url: Annotated[DialUrl, "an address of a bus, in this file or not"]
-    trunk: Annotated[bool, "the other end is an appliance: envelopes are kept here"] = False
-    queue_bytes: Annotated[Bytes | None, "bound of the queue to it; the bus's by default"] = None
-    message_bytes: Annotated[Bytes | None, "longest message taken; the bus's by default"] = None
-    tls: Annotated[Tls | None, "certificates, for `tls+tcp://` and `wss://`"] = None
-
-    def __post_init__(self) -> None:
-        check_tls(self.url, self.tls)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,14 +107,14 @@ class BusSpec(Node):
     message_bytes: Annotated[Bytes, "longest message taken; who sends a longer one is closed"] = 1 << 20
 
     def __post_init__(self) -> None:
-        links: list[Listen | Dial | BusSpec] = [self, *self.listen, *self.dial]
+        links: tuple[Address | BusSpec, ...] = (self, *self.listen, *self.dial)
         for link in links:
             queue_bytes, message_bytes = self.limits(link)
             if queue_bytes < message_bytes:
                 raise ValueError("queue_bytes must be at least message_bytes: else the longest never fits")
 
-    def limits(self, link: "Listen | Dial | BusSpec") -> tuple[int, int]:
-        """`queue_bytes` and `message_bytes` of one of its addresses: its own, or else the bus's."""
+    def limits(self, link: "Address | BusSpec") -> tuple[int, int]:
+        """Return `queue_bytes` and `message_bytes` of one of its addresses: its own, or else the bus's."""
         return link.queue_bytes or self.queue_bytes, link.message_bytes or self.message_bytes
 
 
@@ -223,6 +225,20 @@ class DeviceSpec(Node):
     yields: Annotated[bool, "write only in spare processor time, and rest where that is too little"] = True
 
 
+Spec = BrokerSpec | BusSpec | BridgeSpec | DeviceSpec
+S = TypeVar("S", bound=Spec)
+
+
+def gateways_of(spec: Spec) -> tuple[str, ...]:
+    """Return the gateways that run something, the best first."""
+    return spec.on if isinstance(spec, BridgeSpec) else (spec.on,)
+
+
+def running(specs: Mapping[str, S], gateway: str) -> dict[str, S]:
+    """Return those of `specs` that a gateway runs."""
+    return {name: spec for name, spec in specs.items() if gateway in gateways_of(spec)}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Topology(Node):
     """The whole system: each gateway runs its part of it."""
@@ -235,7 +251,7 @@ class Topology(Node):
     devices: Annotated[Mapping[Name, DeviceSpec], "devices, by name"] = field(default_factory=dict)
 
     @property
-    def sections(self) -> dict[str, Mapping[str, BrokerSpec | BusSpec | BridgeSpec | DeviceSpec]]:
+    def sections(self) -> dict[str, Mapping[str, Spec]]:
         """Everything that gateways run, by the key of its section in the file."""
         return {
             "brokers": self.brokers,

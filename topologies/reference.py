@@ -49,11 +49,6 @@ It warns of segments that several gateways share without `trunk`: exactly once c
 A pattern is a list of names and numbers: `[fridge, temp, 7]`; one alone needs no brackets. It matches every
 frame that starts with it, so `[]` matches all.
 """
-REFERENCES = {
-    "gateways": "name of a gateway",
-    "buses": "name of a bus",
-    "buses bridges": "name of a bus or bridge",
-}
 
 
 def page() -> str:
@@ -74,8 +69,8 @@ def _classes(cls: type[Node], seen: dict[type[Node], None]) -> dict[type[Node], 
 def _kinds(cls: type[Node]) -> dict[str, type[Any]]:
     """The records that keys of a class stand for; those of other distributions are not of this page."""
     choice = alternatives(cls)
-    kinds = choice[1].kinds if choice else None
-    return {key: kind for key in kinds.ours() if (kind := kinds.find(key))} if kinds else {}
+    ours = choice[1].kinds.ours() if choice else ()
+    return {key: kind for key in ours if choice and (kind := choice[1].kinds.find(key))}
 
 
 def _inner(annotation: Any) -> Iterator[type[Node]]:
@@ -123,12 +118,12 @@ def _words(annotation: Any) -> str:
     bare, markers = unwrap(annotation)
     for marker in markers:
         if isinstance(marker, Ref):
-            return REFERENCES[marker.section]
+            return f"name of a {marker.what}"
         if isinstance(marker, Check) and marker.words:
             return marker.words
         if isinstance(marker, Range):
             return f"{_bare_words(bare)}, {marker}"
-    single = any(m is Single or isinstance(m, Single) for m in markers)
+    single = any(isinstance(m, Single) for m in markers)
     least = next((m.low for m in markers if isinstance(m, Length)), 0)
     words = _bare_words(bare) + (f", {least} or more" if least > 1 else "")
     return f"{words}, or one alone" if single else words

@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from topologies.model import Listen, Side, Topology
-from topologies.segments import Joint, Segments, address_of, bus_at, is_trunk, joints
+from topologies.segments import Joint, Segments, address_of, edges_of, is_trunk, joints
 
 
 class Rank(NamedTuple):
@@ -49,21 +49,18 @@ def _rank(topology: Topology, joint: Joint, segments: Segments) -> Rank:
     """
     wire = segments.of(joint)
     on_wire = {j.bridge for j in joints(topology) if segments.of(j) == wire}
-    connected = _connected(topology, segments, wire, joint.bridge)
+    connected = _connected(topology, wire, joint.bridge)
     names = list(topology.bridges)
     ahead = [name for name in names[: names.index(joint.bridge)] if name in on_wire and name in connected]
     return Rank(joint.spec.on.index(joint.gateway), len(ahead))
 
 
-def _connected(topology: Topology, segments: Segments, without: str, bridge: str) -> set[str]:
+def _connected(topology: Topology, without: str, bridge: str) -> set[str]:
     """Return the bridges that are reached from one without using a wire."""
-    edges = [(f"bridge {j.bridge}", segments.of(j)) for j in joints(topology)]
-    for name, bus in topology.buses.items():
-        targets = [bus_at(topology, dial.url, bus.on) or dial.url for dial in bus.dial]
-        edges += [(f"bus {name}", f"bus {target}") for target in targets]
+    edges = [{edge.one, edge.other} for edge in edges_of(topology)]
     found, grown = {f"bridge {bridge}"}, True
     while grown:
-        near = {end for edge in edges if without not in edge and found & set(edge) for end in edge}
+        near = {end for edge in edges if without not in edge and found & edge for end in edge}
         grown = not near <= found
         found |= near
     return {name.removeprefix("bridge ") for name in found if name.startswith("bridge ")}

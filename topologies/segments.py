@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from bus.schema import Where
 from bus.transports.urls import HOSTED, Url, is_loopback, is_wildcard, overlap, split_url, with_host
 from topologies.model import BridgeSpec, BusSpec, DeviceSpec, Listen, Side, Topology
 
@@ -126,6 +127,31 @@ class Segments:
             return f"bus {side.bus}"
         bus = bus_at(self._topology, medium.dials, joint.gateway) if medium.dials else None
         return f"bus {bus}" if bus else medium.wire(machine(self._topology, joint.gateway))
+
+
+class Edge(NamedTuple):
+    """A link between two things by name: a bus and what it dials, or a bridge and a wire that it joins."""
+
+    one: str
+    other: str
+    trunk: bool
+    where: Where
+    joint: Joint | None = None
+
+
+def edges_of(topology: Topology) -> Iterator[Edge]:
+    """Yield all links; those of a bridge once, for its best gateway: its stand-ins are on the same wires."""
+    for name, bus in topology.buses.items():
+        for dial in bus.dial:
+            target = bus_at(topology, dial.url, bus.on)
+            yield Edge(
+                f"bus {name}", f"bus {target}" if target else f"url {dial.url}", dial.trunk, dial.where
+            )
+    segments = Segments(topology)
+    for joint in joints(topology):
+        if joint.gateway == joint.spec.on[0]:
+            trunk = is_trunk(topology, joint.side)
+            yield Edge(f"bridge {joint.bridge}", segments.of(joint), trunk, joint.side.where, joint)
 
 
 def tapped(topology: Topology, device: DeviceSpec) -> list[str]:

@@ -3,19 +3,25 @@
 from collections.abc import Iterator
 from typing import Literal
 
-from topologies.model import BridgeSpec, Filter, Gateway, Shed, Side, Topology
-from topologies.segments import Joint, Segments, bus_at, is_trunk, tapped
+from topologies.model import BridgeSpec, Filter, Gateway, Shed, Side, Topology, gateways_of, running
+from topologies.segments import bus_at, edges_of, is_trunk, tapped
 
 Tree = tuple[str, list["Tree"]]
 Style = Literal["text", "mermaid"]
+_SHAPES = {
+    "brokers": ("broker", "[", "]"),
+    "buses": ("bus", "([", "])"),
+    "bridges": ("bridge", "{{", "}}"),
+    "devices": ("device", "[(", ")]"),
+}
 
 
 def show(topology: Topology, style: Style = "text") -> str:
-    """The picture, its last line unended: a tree by gateway, or a Mermaid flowchart."""
-    return text(topology) if style == "text" else mermaid(topology)
+    """Return the picture, its last line unended: a tree by gateway, or a Mermaid flowchart."""
+    return _text(topology) if style == "text" else _mermaid(topology)
 
 
-def text(topology: Topology) -> str:
+def _text(topology: Topology) -> str:
     gateways = [_gateway(topology, name, gateway) for name, gateway in topology.gateways.items()]
     return "\n".join([topology.name, *_branches(gateways, "")])
 
@@ -31,15 +37,13 @@ def _gateway(topology: Topology, name: str, gateway: Gateway) -> Tree:
     node = f"  node {gateway.node}" if gateway.node is not None else ""
     parts: list[Tree] = [
         (f"broker {broker}", [(f"listen {listen.url}", []) for listen in spec.listen])
-        for broker, spec in topology.brokers.items()
-        if spec.on == name
+        for broker, spec in running(topology.brokers, name).items()
     ]
-    parts += [_bus(topology, bus) for bus, spec in topology.buses.items() if spec.on == name]
-    parts += [_bridge(topology, b, spec, name) for b, spec in topology.bridges.items() if name in spec.on]
+    parts += [_bus(topology, bus) for bus in running(topology.buses, name)]
+    parts += [_bridge(topology, b, spec, name) for b, spec in running(topology.bridges, name).items()]
     parts += [
         (f"device {device}", [(f"tap of {', '.join(tapped(topology, spec))}, to {spec.directory}", [])])
-        for device, spec in topology.devices.items()
-        if spec.on == name
+        for device, spec in running(topology.devices, name).items()
     ]
     return f"gateway {name}  {gateway.address}{node}", parts
 
@@ -84,18 +88,22 @@ def _pattern(names: tuple[int | str, ...]) -> str:
     return "/".join(map(str, names))
 
 
-def mermaid(topology: Topology) -> str:
-    """A flowchart: a box for each gateway, round buses, hexagons for bridges; thick lines are trunks."""
+def _mermaid(topology: Topology) -> str:
+    """Draw a box for each gateway, round buses, hexagons for bridges; thick lines are trunks."""
     drawing = _Drawing()
     for name, gateway in topology.gateways.items():
         _draw_gateway(drawing, topology, name, gateway)
-    for name, bus in topology.buses.items():
-        for dial in bus.dial:
-            target = bus_at(topology, dial.url, bus.on)
-            end = drawing.node(f"bus {target}") if target else drawing.node(dial.url)
-            drawing.line(f"bus {name}", "==>" if dial.trunk else "-->", end)
-    for name, spec in topology.bridges.items():
-        _draw_joins(drawing, topology, name, spec)
+    for edge in edges_of(topology):
+        if edge.joint is None:
+            drawing.line(
+                edge.one,
+                "==>" if edge.trunk else "-->",
+                drawing.node(edge.other, label=edge.other.removeprefix("url ")),
+            )
+        else:
+            label = edge.other if edge.other.startswith("bus ") else side_label(edge.joint.side)
+            end = drawing.node(edge.other, "[/", "/]", label)
+            drawing.line(edge.one, "===" if edge.trunk else "---", end)
     for name, device in topology.devices.items():
         for part in tapped(topology, device):
             drawing.line(part, "-.->", drawing.node(f"device {name}"))
@@ -106,25 +114,12 @@ def _draw_gateway(drawing: "_Drawing", topology: Topology, name: str, gateway: G
     drawing.lines.append(
         f'  subgraph {drawing.name(f"gateway {name}")}["{_escape(f"{name} {gateway.address}")}"]'
     )
-    for broker, spec in topology.brokers.items():
-        drawing.node(f"broker {broker}", "[", "]", spec.on == name)
-    for bus, bus_spec in topology.buses.items():
-        drawing.node(f"bus {bus}", "([", "])", bus_spec.on == name)
-    for bridge, bridge_spec in topology.bridges.items():
-        # A standby belongs to several gateways; Mermaid wants it in one: the best.
-        drawing.node(f"bridge {bridge}", "{{", "}}", bridge_spec.on[0] == name)
-    for device, device_spec in topology.devices.items():
-        drawing.node(f"device {device}", "[(", ")]", device_spec.on == name)
+    for section, (kind, left, right) in _SHAPES.items():
+        for part, spec in topology.sections[section].items():
+            # A standby belongs to several gateways; Mermaid wants it in one: the best.
+            if gateways_of(spec)[0] == name:
+                drawing.node(f"{kind} {part}", left, right)
     drawing.lines.append("  end")
-
-
-def _draw_joins(drawing: "_Drawing", topology: Topology, name: str, spec: BridgeSpec) -> None:
-    segments = Segments(topology)
-    for side in spec.join:
-        wire = segments.of(Joint(name, spec, side, spec.on[0]))
-        label = wire if wire.startswith("bus ") else side_label(side)
-        end = drawing.node(wire, "[/", "/]", label=label)
-        drawing.line(f"bridge {name}", "===" if is_trunk(topology, side) else "---", end)
 
 
 class _Drawing:
@@ -138,10 +133,8 @@ class _Drawing:
     def name(self, thing: str) -> str:
         return self._names.setdefault(thing, f"n{len(self._names)}")
 
-    def node(
-        self, thing: str, left: str = "[", right: str = "]", wanted: bool = True, label: str = ""
-    ) -> str:
-        if wanted and thing not in self._drawn:
+    def node(self, thing: str, left: str = "[", right: str = "]", label: str = "") -> str:
+        if thing not in self._drawn:
             self._drawn.add(thing)
             self.lines.append(f'  {self.name(thing)}{left}"{_escape(label or thing)}"{right}')
         return thing

@@ -11,8 +11,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from topologies.show import mermaid, text
+    from topologies.show import show
 
-    drawing = {"text": text, "mermaid": mermaid}[options.format](load(options.file))
-    print(drawing)
+    print(show(load(options.file), options.format))
     return 0
