@@ -95,7 +95,7 @@ def resident(directory: Path, port: int) -> dict[str, float]:
     from pipeline.engine import serve
 
     found = {}
-    with serve.warm_up(port) as warming:
+    with serve.warm_up(port, "pipeline.jobs.rehearsal") as warming:
         warming.wait()
     for job in JOBS:
         words = [*_COMMAND, job, str(directory), "-q", "--remote", serve.url(port)]

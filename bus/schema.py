@@ -12,7 +12,7 @@ from functools import cache
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Union, get_args, get_origin
 
 from bus.kinds import Kinds
-from bus.transports.urls import check_dial, check_listen
+from bus.urls import check_dial, check_listen
 from bus.wire.envelope import MESSAGE_BYTES_MAX
 from bus.wire.frame import TOKENS_MAX
 

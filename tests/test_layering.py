@@ -31,7 +31,7 @@ PURE = [  # beside every module whose docstring claims it
     "bus/transports/framing.py",
     "bus/schema.py",
     "bus/transports/options.py",
-    "bus/transports/urls.py",
+    "bus/urls.py",
     "bus/wire/*.py",
     "bus/tmq/wire.py",
     "bus/tmq/broker/registry.py",

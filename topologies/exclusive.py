@@ -6,7 +6,7 @@ from os.path import normpath
 from typing import NamedTuple
 
 from bus.schema import Where
-from bus.transports.urls import HOSTED, overlap, split_url
+from bus.urls import HOSTED, overlap, split_url
 from topologies.findings import Finding, error
 from topologies.model import Topology
 from topologies.segments import Segments, joints, machine

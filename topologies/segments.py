@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from bus.schema import Where
-from bus.transports.urls import HOSTED, Url, is_loopback, is_wildcard, overlap, split_url, with_host
+from bus.urls import HOSTED, Url, is_loopback, is_wildcard, overlap, split_url, with_host
 from topologies.model import BridgeSpec, BusSpec, DeviceSpec, Listen, Side, Topology
 
 

@@ -3,7 +3,7 @@
 import argparse
 
 from pipeline import jobs
-from pipeline.engine import runner
+from pipeline.jobs import runner
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from bus.schema import Host, Node, Path
-from bus.transports.urls import TLS_SCHEMES, split_url
+from bus.urls import TLS_SCHEMES, split_url
 
 STREAMS = ("tcp", "ipc")  # on our own streams, whose queue is bounded in bytes; NNG's is in messages
 

@@ -58,7 +58,7 @@ class WriterProcess:
 
     def _start(self) -> None:
         self._timer = None
-        command = [sys.executable, "-m", "devices.tap.writer", json.dumps(self._settings)]
+        command = [sys.executable, "-P", "-m", "devices.tap.writer", json.dumps(self._settings)]
         try:
             process = subprocess.Popen(
                 command,

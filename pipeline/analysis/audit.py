@@ -33,7 +33,7 @@ from pipeline.analysis.frames import first_token, local_table, received, sent
 from pipeline.analysis.gaps import Pause, gaps
 from pipeline.analysis.inventory import Places
 from pipeline.analysis.sums import keyed, signatures, sums, suspects, with_key
-from pipeline.engine.cache import cached
+from pipeline.cache import cached
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, Row

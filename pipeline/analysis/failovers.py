@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from pipeline.analysis.frames import bins, first_token, frames, on_bridge, received, sent
 from pipeline.analysis.service import BIN_NS, GAP_MS, are_missed, is_pause, is_served, is_whole_bin
-from pipeline.engine.cache import cached
+from pipeline.cache import cached
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

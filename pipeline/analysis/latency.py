@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from pipeline.analysis import inventory, sums
 from pipeline.analysis.expected import learn
 from pipeline.analysis.frames import local_table, on_bridge, received, sent
-from pipeline.engine.cache import cached
+from pipeline.cache import cached
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -42,7 +42,7 @@ class Sail:
         self._log = Path(self._directory.name) / "log"
         with self._log.open("wb") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "pipeline.engine.sail", self._directory.name],
+                [sys.executable, "-P", "-m", "pipeline.engine.sail", self._directory.name],
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log,
                 env=environment(most, self._directory.name),
                 start_new_session=True,  # Ctrl-C is ours

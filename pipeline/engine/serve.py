@@ -25,8 +25,11 @@ SESSION: Final = "c0b50c0b-50c0-4b50-8c0b-50c0b50c0b50"
 _CLASS: Final = "org.apache.spark.sql.connect.service.SparkConnectServer"
 
 
-def serve(port: int, memory: str) -> int:
-    """Serve until SIGINT or SIGTERM. Raises `PipelineError` if it does not start."""
+def serve(port: int, memory: str, rehearsal: str) -> int:
+    """Serve until SIGINT or SIGTERM. When the server has started, the module `rehearsal` runs small jobs on it.
+
+    Raises `PipelineError` if it does not start.
+    """
     tell = Progress(quiet=False)
     for number in (signal.SIGINT, signal.SIGTERM):  # neither may leave Java behind
         signal.signal(number, signal.default_int_handler)
@@ -35,7 +38,7 @@ def serve(port: int, memory: str) -> int:
         try:
             wait(server, port, Path(name) / "spark.log")
             tell(f"give jobs --remote '{url(port)}' (or set SPARK_REMOTE to it); Ctrl-C ends it")
-            with warm_up(port) as child:
+            with warm_up(port, rehearsal) as child:
                 try:
                     server.wait()
                 finally:
@@ -51,9 +54,9 @@ def url(port: int) -> str:
     return f"sc://127.0.0.1:{port}/;session_id={SESSION}"
 
 
-def warm_up(port: int) -> "subprocess.Popen[bytes]":
+def warm_up(port: int, rehearsal: str) -> "subprocess.Popen[bytes]":
     """Start a process that runs small jobs, so that the server's Java compiles most of what jobs need."""
-    words = [sys.executable, "-m", "pipeline.engine.warm", url(port)]
+    words = [sys.executable, "-P", "-m", rehearsal, url(port)]
     return subprocess.Popen(words, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 

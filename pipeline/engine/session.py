@@ -14,7 +14,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, Protocol
 from urllib.parse import urlsplit
 
-from pipeline.engine import cache, java, sail
+from pipeline import cache
+from pipeline.engine import java, sail
 from pipeline.engine.jvm import Jvm
 from pipeline.engine.sail import Sail
 from pipeline.errors import PipelineError

@@ -29,7 +29,7 @@ def capacities(words: list[str]) -> dict[str, float]:
 
 def tables(options: argparse.Namespace, capture: OpenCapture) -> list[Table]:
     from pipeline.analysis import rates
-    from pipeline.engine.cache import cached
+    from pipeline.cache import cached
 
     rows, capacity = capture.rows(), capacities(options.capacity)
     windows = cached(rates.rates(rows, options.seconds, options.depth))

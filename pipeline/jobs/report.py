@@ -32,7 +32,7 @@ def run(options: argparse.Namespace, capture: OpenCapture) -> int:
 def gather(capture: OpenCapture) -> "dict[str, Sequence[Row]]":
     """Collect the rows of all jobs. All of them are small."""
     from pipeline.analysis import audit, failovers, last, latency, rates
-    from pipeline.engine.cache import cached
+    from pipeline.cache import cached
     from pipeline.output.page import ROWS_MOST, window_s
 
     rows, tell = capture.rows(), capture.tell

@@ -15,7 +15,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def process(options: argparse.Namespace) -> int:
     from pipeline.engine.serve import serve
 
-    return serve(options.port, options.memory)
+    return serve(options.port, options.memory, "pipeline.jobs.rehearsal")
 
 
 JOB: Final = Job(

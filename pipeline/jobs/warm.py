@@ -8,7 +8,7 @@ from pipeline.jobs.record import Job
 
 
 def process(options: argparse.Namespace) -> int:
-    from pipeline.engine.warm import archive_classes
+    from pipeline.jobs.rehearsal import archive_classes
 
     return archive_classes(options.memory)
 

@@ -5,7 +5,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from pipeline.analysis.latency import WHOLE
 from pipeline.output import svg
 from pipeline.output.tables import cell, head
 
@@ -102,7 +101,7 @@ def _traffic(parts: "Mapping[str, Sequence[Row]]") -> str:
 
 
 def _times(parts: "Mapping[str, Sequence[Row]]") -> str:
-    rows = [row for row in parts["hops"] if row.kind == WHOLE][:24]
+    rows = [row for row in parts["hops"] if row.kind == "end to end"][:24]
     bars = [
         (f"{row.from_gateway} {row['from']} to {row.to}", [row.p50, row.p90 - row.p50, row.p99 - row.p90])
         for row in rows

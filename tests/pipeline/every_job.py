@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from benchmarks.planted_names import FILE
 from pipeline import jobs
-from pipeline.engine.runner import opened
 from pipeline.jobs.record import OpenCapture
+from pipeline.jobs.runner import opened
 from pipeline.output.tables import Progress
 
 if TYPE_CHECKING:

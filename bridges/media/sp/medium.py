@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from bridges.media.medium import Medium
 from bridges.media.sp.options import SpOptions
 from bus.transports.options import STREAMS
-from bus.transports.urls import split_url
+from bus.urls import split_url
 
 if TYPE_CHECKING:
     from bridges.media.shedding import Shed

@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Literal
 from bridges.media.options import Options
 from bus.schema import AnyUrl, Bytes
 from bus.transports.options import Tls, check_tls, needs_certificate
-from bus.transports.urls import check_dial
+from bus.urls import check_dial
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,7 @@ pytest.importorskip("pyspark")
 
 from pipeline.analysis import failovers, inventory, last, latency, rates, sums
 from pipeline.analysis.frames import first_token
-from pipeline.engine.cache import cached, release
+from pipeline.cache import cached, release
 from pipeline.input import read as capture
 from pipeline.input.sample import write
 from tests.helpers import ROOT

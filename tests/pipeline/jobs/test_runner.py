@@ -13,10 +13,10 @@ from benchmarks.planted import KINDS, Plan, generate
 from benchmarks.planted_names import FILE
 from bus.wire.pattern import token
 from pipeline import jobs
-from pipeline.engine.runner import show
 from pipeline.errors import PipelineError
 from pipeline.input.read import root
 from pipeline.jobs.record import OpenCapture
+from pipeline.jobs.runner import show
 from pipeline.output.tables import Progress
 from tests.pipeline.every_job import options
 

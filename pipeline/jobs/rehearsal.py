@@ -1,4 +1,4 @@
-"""Warm starts: small jobs run once, and the classes that they load kept in an archive for later starts."""
+"""Rehearsals: small jobs run once, so that later starts find classes in an archive, or code compiled."""
 
 import argparse
 import os
@@ -11,11 +11,11 @@ from pipeline import jobs
 from pipeline.engine import java, session
 from pipeline.engine.jars import cache_directory, unsign
 from pipeline.engine.jvm import Jvm, archive
-from pipeline.engine.runner import collected
 from pipeline.errors import PipelineError
 from pipeline.input import sample
 from pipeline.input.read import read, root
 from pipeline.jobs.record import OpenCapture
+from pipeline.jobs.runner import collected
 from pipeline.output.tables import Progress
 
 if TYPE_CHECKING:
