@@ -4,7 +4,7 @@ import argparse
 import sys
 
 from appliance.serve import serve
-from bus.transports.urls import SCHEMES
+from bus.urls import SCHEMES
 from devices.raw import RawDevice
 
 

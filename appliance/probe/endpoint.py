@@ -11,7 +11,7 @@ from bus.errors import LinkError
 from bus.hub import Link
 from bus.transports.links import Mode, bus_link
 from bus.transports.options import STREAMS, Tls
-from bus.transports.urls import SCHEMES
+from bus.urls import SCHEMES
 
 RETRY_MAX_S = 1.0  # short, because a user waits
 _EXAMPLES = "endpoints of a bus or a medium"  # in their place, the examples of all that are installed

@@ -5,7 +5,7 @@ from typing import Any, Literal
 from bus.errors import LinkError
 from bus.hub import Link
 from bus.transports.options import STREAMS, Tls
-from bus.transports.urls import SCHEMES
+from bus.urls import SCHEMES
 
 Mode = Literal["listen", "dial"]
 

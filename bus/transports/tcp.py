@@ -17,7 +17,7 @@ from bus.hub import Hub, State, Stats
 from bus.transports.framing import Framing, sp_framing
 from bus.transports.sockets import Acceptor, OnPeer, connect_to, tune
 from bus.transports.stream import CLOSED_BY_PEER, StreamOptions, StreamPipe
-from bus.transports.urls import Url, with_host
+from bus.urls import Url, with_host
 
 log = logging.getLogger("buscoupler.bus")
 

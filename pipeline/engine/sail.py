@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
@@ -21,6 +21,7 @@ from pipeline.engine.jvm import last_words
 from pipeline.errors import PipelineError
 
 _START_S: Final = 60.0
+_END_S: Final = 1.0
 _UNITS: Final = {"k": 10, "m": 20, "g": 30, "t": 40}
 
 
@@ -56,6 +57,12 @@ class Sail:
         if not word.strip().isdigit():
             raise PipelineError(f"Sail did not start: {last_words(self._log)}")
         return f"sc://127.0.0.1:{int(word)}"
+
+    def has_ended(self) -> bool:
+        """Whether the process has ended. Wait a moment: a killed one breaks its connections before it ends."""
+        with suppress(subprocess.TimeoutExpired):
+            self.process.wait(_END_S)
+        return self.process.returncode is not None
 
     def close(self) -> None:
         """End it; it holds nothing that is needed. Idempotent."""

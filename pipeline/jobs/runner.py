@@ -84,7 +84,7 @@ def _one_line(local: session.Local | None) -> Iterator[None]:
 
 def _of_sail(local: Sail, error: Exception) -> str:
     spark, words = "or take Spark (--master 'local[*]')", _cause(str(error))
-    if local.process.poll() is not None:
+    if local.has_ended():
         return f"Sail has been killed, as a rule for want of memory; let it hold less (--memory), {spark}"
     more = f"; give it more (--memory), {spark}" if _NO_ROOM in words else ""
     return f"Sail: {words}{more}"
