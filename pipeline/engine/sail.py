@@ -59,7 +59,7 @@ class Sail:
         return f"sc://127.0.0.1:{int(word)}"
 
     def has_ended(self) -> bool:
-        """Whether the process has ended. Wait a moment: a killed one breaks its connections before it ends."""
+        """Return whether the process has ended. A killed one ends a moment after its connections broke."""
         with suppress(subprocess.TimeoutExpired):
             self.process.wait(_END_S)
         return self.process.returncode is not None

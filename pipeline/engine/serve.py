@@ -26,7 +26,7 @@ _CLASS: Final = "org.apache.spark.sql.connect.service.SparkConnectServer"
 
 
 def serve(port: int, memory: str, rehearsal: str) -> int:
-    """Serve until SIGINT or SIGTERM. When the server has started, the module `rehearsal` runs small jobs on it.
+    """Serve until SIGINT or SIGTERM. Once started, the module `rehearsal` runs small jobs on it.
 
     Raises `PipelineError` if it does not start.
     """
