@@ -1,1 +1,5 @@
-"""Captures: their rows and files, how they are read back, and pcapng (docs/capture.md). Needs no Spark."""
+"""Captures: their rows and files, and how they are read back (docs/capture.md). Nothing here needs Spark.
+
+`schema` has the columns, `files` the names and places of files, `contents` the rows that summarise a
+file, `pcapng` another form of the same rows; `reader` reads both.
+"""

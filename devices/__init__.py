@@ -1,1 +1,1 @@
-"""What sits on a bus and serves it: the raw device, and the tap that records it."""
+"""What sits on a bus and serves it: `raw`, the raw device, and `tap`, which records a bus."""

@@ -1,1 +1,5 @@
-"""Jobs on captures, with PySpark: the `jobs`, the `analysis` they do, the `engine` they run on."""
+"""Jobs on captures, with PySpark.
+
+`jobs` has a record for each job, `analysis` what they work out, `input` the rows, `output` tables and
+pages, `engine` what all of it runs on. `cache` keeps tables that are needed twice.
+"""

@@ -1,1 +1,3 @@
-"""Failover of one bridge: the gate in front of it, a standby's window, and stamps that all put on alike."""
+"""Failover of one bridge: the `gate` in front of it, a standby's `window`, and `stamps` that all
+candidates put on alike.
+"""

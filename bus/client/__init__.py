@@ -1,1 +1,1 @@
-"""The application's socket on a bus, and how it waits."""
+"""The application's `socket` on a bus, and how it waits (`waiting`)."""

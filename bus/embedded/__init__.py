@@ -1,1 +1,4 @@
-"""The node for microcontrollers, and its loader (docs/microcontroller.md)."""
+"""The node for microcontrollers, `buscoupler_node` (docs/microcontroller.md).
+
+`load` puts it onto a board, made small by `shrink`.
+"""

@@ -1,6 +1,11 @@
-"""The TMQ system: publish and subscribe by pattern, on the wire protocol of the 2015 reference (docs/tmq.md).
+"""The TMQ system: publish and subscribe by pattern, on the wire protocol of the 2015 reference
+(docs/tmq.md).
 
 `from bus.tmq import *` is the classic face; `Client` is the same on asyncio.
+
+`wire` has the packets, `address` reads what people write. A `listener` accepts connections, a `peer` is
+an address to send to, each `connection` carries packets both ways; `options` bounds them. `client` and
+`broker` are the two roles, `classic` the functions of 2015.
 """
 
 from bus.tmq.classic import TMQ_BRIDGE, TMQ_BROKER, TMQ_CLIENT, Context, Socket

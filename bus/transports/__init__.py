@@ -1,5 +1,6 @@
-"""The links of a bus: TCP and IPC on our own streams, and what NNG carries for us.
+"""The links of a bus.
 
-`links.make_link` makes the link for a URL. `tcp` has the stream links, whose pipes (`stream`) take any
-`framing`; `sockets` binds, tunes and accepts. `nng` is imported only where it is used.
+`links` makes one for a URL. `tcp` listens and dials over TCP and IPC; its peers are a `stream` each, with
+a `framing`, a `backlog` of what waits, and `gathering` under load; `sockets` accepts and connects. `nng`
+has the transports of NNG, on its `nng_socket`.
 """

@@ -1,1 +1,5 @@
-"""The engines that jobs run on: sessions on Spark and Sail, a resident server, and the runner of a job."""
+"""The engines that jobs run on.
+
+`session` starts Spark: on this machine with a Java (`java` finds one, `jvm` starts it, `jars` chooses
+what it loads), on a cluster, or by Connect. `sail` is an engine without Java, `serve` a resident server.
+"""

@@ -1,1 +1,3 @@
-"""The rows that jobs work on: of a capture, of pcapng as a Spark data source, or made up as a sample."""
+"""The rows that jobs work on: `read` from a capture, from pcapng by the Spark data source (`source`), or
+made up as a `sample`.
+"""

@@ -1,1 +1,3 @@
-"""The output of jobs: tables as text, and the page of a report with its plots."""
+"""The output of jobs: `tables` as text with `names` for tokens, and the `page` of a report with its plots
+(`svg`).
+"""
