@@ -7,13 +7,12 @@ import logging
 import sys
 import time
 from collections.abc import Callable
-from functools import partial
 from math import inf
 
 from appliance.commands.traffic import Sequences
 from appliance.probe.endpoint import arguments as endpoint_arguments
 from appliance.probe.endpoint import link_of
-from appliance.probe.station import Station, because, put, put_bytes, reasons
+from appliance.probe.station import Station, put, put_bytes, reasons
 from appliance.probe.words import Names, above_zero, argument, frame_in, line, names_in, read_names, record
 from bus.wire.pattern import Pattern
 
@@ -58,9 +57,7 @@ async def recv(options: argparse.Namespace) -> int:
         log.info("%s: rejected messages: %s", station.link.name, reasons(rejected))
     gaps = _report(sequences) if options.gaps else 0
     if not station.stops and got < (options.count or 1):
-        text = f"{station.link.name}: {got} messages within {options.timeout:g} s"
-        print(f"buscoupler recv: {text}{because(station.link)}", file=sys.stderr)
-        return 1
+        return station.complain("recv", f"{got} messages within {options.timeout:g} s")
     return gaps
 
 
@@ -83,8 +80,8 @@ async def _hear(
         got += len(messages)
         for start in range(0, len(messages), _AT_ONCE):
             show(messages[start : start + _AT_ONCE])
-        if options.gaps:
-            _follow(sequences, messages)
+        for frame in map(frame_in, messages) if options.gaps else ():
+            sequences.note(frame.data if frame else b"")
     return got
 
 
@@ -104,21 +101,13 @@ def _show(options: argparse.Namespace) -> Callable[[list[bytes]], None]:
     names = Names([*options.names, *(name for names in options.pattern for name in names)])
     if options.raw:
         return lambda messages: put_bytes(b"".join(message + b"\n" for message in messages))
-    if options.json:
-        return partial(_show_lines, lambda message, now_s: json.dumps(record(message, names, now_s)))
-    return partial(_show_lines, lambda message, now_s: line(message, names, now_s))
+    make = (lambda *message: json.dumps(record(*message))) if options.json else line
 
+    def show(messages: list[bytes]) -> None:
+        now_s = time.time()
+        put("\n".join(make(message, names, now_s) for message in messages))
 
-def _show_lines(render: Callable[[bytes, float], str], messages: list[bytes]) -> None:
-    now_s = time.time()
-    put("\n".join(render(message, now_s) for message in messages))
-
-
-def _follow(sequences: Sequences, messages: list[bytes]) -> None:
-    for message in messages:
-        frame = frame_in(message)
-        if frame is not None:
-            sequences.note(frame.data)
+    return show
 
 
 def _report(sequences: Sequences) -> int:

@@ -4,17 +4,16 @@ import argparse
 import asyncio
 import os
 import sys
-from asyncio import AbstractEventLoop
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
 from contextlib import aclosing
 from functools import partial
-from itertools import repeat
+from itertools import count, repeat
 from pathlib import Path
 
+from appliance.probe.endpoint import add_timeout, link_of
 from appliance.probe.endpoint import arguments as endpoint_arguments
-from appliance.probe.endpoint import link_of
-from appliance.probe.station import MESSAGE_COST_BYTES, Station, because, reasons
-from appliance.probe.words import above_zero, argument, hex_bytes, pattern_of, type_of
+from appliance.probe.station import MESSAGE_COST_BYTES, Station, reasons
+from appliance.probe.words import argument, hex_bytes, pattern_of, type_of
 from bus.errors import FrameError
 from bus.wire.frame import PUB, pack
 
@@ -24,6 +23,7 @@ _BATCH_BYTES = 16 * 1024  # the whole queue of a device is 64 KiB
 _MESSAGE_BYTES_MAX = 1 << 20
 
 Encode = Callable[[bytes], bytes]
+Messages = AsyncGenerator[Iterable[bytes], None]
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -43,13 +43,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--type", type=argument(type_of), default=PUB, help="pub, pub+cache, ... (pub)")
     parser.add_argument("--raw", action="store_true", help="send the bytes without a frame (to a bus only)")
     parser.add_argument("--count", type=int, metavar="N", help="send the message N times")
-    parser.add_argument(
-        "--timeout",
-        type=above_zero,
-        default=10.0,
-        metavar="S",
-        help="wait S seconds for a peer or device (10)",
-    )
+    add_timeout(parser)
 
 
 def _content(name: str) -> bytes:
@@ -62,41 +56,34 @@ def run(options: argparse.Namespace) -> int:
 
 async def send(options: argparse.Namespace) -> int:
     """Send, and return 0; or 1 if no peer was there in time, or a message was dropped."""
-    encode = _encoder(options)
+    messages = _messages(options, _encoder(options))
     station = Station(link_of(options), options.endpoint.uncounted, options.listen)
-    batches = _batches(options, encode, min(_BATCH_BYTES, station.ahead_bytes))
     async with station:
         if not await station.peer(options.timeout):
-            return _complain(f"no peer or device within {options.timeout:g} s", station)
-        async with aclosing(batches):
-            late = await _say_all(station, batches, options.timeout)
+            return station.complain("send", f"no peer or device within {options.timeout:g} s")
+        async with aclosing(messages):
+            late = await _say_all(station, messages, options.timeout)
         await station.drain(options.timeout)
     dropped = station.leaf.totals().dropped
     if dropped:
-        print(
-            f"buscoupler send: {options.endpoint.word}: messages dropped: {reasons(dropped)}", file=sys.stderr
-        )
-    return (
-        _complain(f"its queue stayed full for {options.timeout:g} s", station) if late else int(bool(dropped))
-    )
+        word = options.endpoint.word
+        print(f"buscoupler send: {word}: messages dropped: {reasons(dropped)}", file=sys.stderr)
+    if late:
+        return station.complain("send", f"its queue stayed full for {options.timeout:g} s")
+    return int(bool(dropped))
 
 
-def _complain(text: str, station: Station) -> int:
-    if station.stops:
-        return 0
-    print(f"buscoupler send: {station.link.name}: {text}{because(station.link)}", file=sys.stderr)
-    return 1
-
-
-async def _say_all(station: Station, batches: AsyncGenerator[list[bytes], None], timeout_s: float) -> bool:
-    """Send the batches. Return whether it stopped because a queue stayed full for `timeout_s`."""
-    async for batch in batches:
-        if not await station.room(sum(map(cost, batch)), timeout_s):
-            return True
-        station.say(batch)
-        if station.stops:
-            return False
-        await asyncio.sleep(0)  # one turn of the loop: links read, and signals are handled
+async def _say_all(station: Station, messages: Messages, timeout_s: float) -> bool:
+    """Send all messages. Return whether it stopped because a queue stayed full for `timeout_s`."""
+    limit_bytes = min(_BATCH_BYTES, station.ahead_bytes)
+    async for some in messages:
+        for batch in _cut(some, limit_bytes):
+            if not await station.room(sum(map(cost, batch)), timeout_s):
+                return True
+            station.say(batch)
+            if station.stops:
+                return False
+            await asyncio.sleep(0)  # one turn of the loop: links read, and signals are handled
     return False
 
 
@@ -117,14 +104,12 @@ def _encoder(options: argparse.Namespace) -> Encode:
     return bytes
 
 
-def _batches(
-    options: argparse.Namespace, encode: Encode, limit_bytes: int
-) -> AsyncGenerator[list[bytes], None]:
-    """Return the messages to send, in lists that fit in any link's queue."""
+def _messages(options: argparse.Namespace, encode: Encode) -> Messages:
+    """Return the messages to send, as they come. Wrong use ends the program with status 2."""
     if options.file is not None:
         if options.count is not None:
             options.fail("--count repeats one message, but --file has many: leave --count out")
-        return _from_lines(_descriptor(options), encode, limit_bytes)
+        return _from_lines(_descriptor(options), encode)
     if options.count is not None and options.count < 1:
         options.fail("--count must be at least 1")
     data = options.data.encode() if options.data is not None else options.hex or options.binary or b""
@@ -132,7 +117,7 @@ def _batches(
         message = encode(data)
     except FrameError as error:
         options.fail(str(error))
-    return _as_async(_cut(repeat(message, options.count or 1), limit_bytes))
+    return _at_once(repeat(message, options.count or 1))
 
 
 def _descriptor(options: argparse.Namespace) -> int:
@@ -145,21 +130,15 @@ def _descriptor(options: argparse.Namespace) -> int:
         raise
 
 
-async def _as_async(lists: Iterable[list[bytes]]) -> AsyncGenerator[list[bytes], None]:
-    for one in lists:
-        yield one
+async def _at_once(messages: Iterable[bytes]) -> Messages:
+    yield messages
 
 
-async def _from_lines(fd: int, encode: Encode, limit_bytes: int) -> AsyncGenerator[list[bytes], None]:
-    number = 0
+async def _from_lines(fd: int, encode: Encode) -> Messages:
+    numbers = count(1)
     try:
         async for lines in _lines(fd):
-            messages = []
-            for text in lines:
-                number += 1
-                messages.append(_encoded(encode, text, number))
-            for batch in _cut(messages, limit_bytes):
-                yield batch
+            yield [_encoded(encode, text, number) for text, number in zip(lines, numbers, strict=False)]
     finally:
         os.close(fd)
 
@@ -173,8 +152,8 @@ def _encoded(encode: Encode, text: bytes, number: int) -> bytes:
 
 async def _lines(fd: int) -> AsyncGenerator[list[bytes], None]:
     """Yield lines as they arrive, without line ends. Raises `FrameError` for a line that is too long."""
-    loop, rest = asyncio.get_running_loop(), b""
-    while data := await _read(loop, fd):
+    rest = b""
+    while data := await _read(fd):
         *lines, rest = (rest + data).split(b"\n")
         if len(rest) > _MESSAGE_BYTES_MAX:
             raise FrameError(f"a line is longer than {_MESSAGE_BYTES_MAX} bytes, and cannot be a message")
@@ -184,23 +163,18 @@ async def _lines(fd: int) -> AsyncGenerator[list[bytes], None]:
         yield [rest]
 
 
-async def _read(loop: AbstractEventLoop, fd: int) -> bytes:
+async def _read(fd: int) -> bytes:
     """Read the next bytes; wait for them on the loop. A regular file is read at once."""
-    ready: asyncio.Future[None] = loop.create_future()
+    loop, ready = asyncio.get_running_loop(), asyncio.Event()
     try:
-        loop.add_reader(fd, _set, ready)
+        loop.add_reader(fd, ready.set)
     except PermissionError:
         return os.read(fd, _READ_BYTES)
     try:
-        await ready
+        await ready.wait()
     finally:
         loop.remove_reader(fd)
     return os.read(fd, _READ_BYTES)
-
-
-def _set(ready: "asyncio.Future[None]") -> None:
-    if not ready.done():
-        ready.set_result(None)
 
 
 def _cut(messages: Iterable[bytes], limit_bytes: int) -> Iterator[list[bytes]]:

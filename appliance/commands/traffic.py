@@ -5,16 +5,16 @@ import asyncio
 import json
 import random
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from math import inf
 from struct import Struct
 from typing import Any
 
+from appliance.probe.endpoint import add_timeout, link_of
 from appliance.probe.endpoint import arguments as endpoint_arguments
-from appliance.probe.endpoint import link_of
 from appliance.probe.pacing import Pacer
-from appliance.probe.station import MESSAGE_COST_BYTES, Station, account, because, put, reasons
-from appliance.probe.words import above_zero, argument, pattern_of
+from appliance.probe.station import MESSAGE_COST_BYTES, Station, put, reasons
+from appliance.probe.words import argument, pattern_of
 from bus.errors import FrameError
 from bus.wire.frame import DATA_BYTES_MAX, FRAME_BYTES_MAX, PUB, pack
 
@@ -39,13 +39,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--seed", type=int, metavar="N", help="repeat the sizes, noise and run number of this seed"
     )
-    parser.add_argument(
-        "--timeout",
-        type=above_zero,
-        default=10.0,
-        metavar="S",
-        help="wait S seconds for a peer or device (10)",
-    )
+    add_timeout(parser)
     parser.add_argument("--json", action="store_true", help="print the summary as JSON")
 
 
@@ -178,11 +172,7 @@ async def traffic(options: argparse.Namespace) -> int:
     station = Station(link_of(options), options.endpoint.uncounted, options.listen)
     async with station:
         if not await station.peer(options.timeout):
-            if station.stops:
-                return 0
-            text = f"no peer or device within {options.timeout:g} s{because(station.link)}"
-            print(f"buscoupler traffic: {station.link.name}: {text}", file=sys.stderr)
-            return 1
+            return station.complain("traffic", f"no peer or device within {options.timeout:g} s")
         seconds, late = await _speak(station, source, options)
         await station.drain(options.timeout)
     summary = _summary(station, source, seconds, late)
@@ -197,40 +187,38 @@ async def _speak(station: Station, source: Source, options: argparse.Namespace) 
     end_s = start_s + (options.seconds or inf)
     pacer = Pacer(options.rate, start_s)
     batch_bytes = min(_BATCH_BYTES, station.ahead_bytes)
-    wait = _paced(station, pacer, loop.time) if options.rate else _pushed(station, batch_bytes)
     left = options.count or sys.maxsize
-    while left and not station.stops and loop.time() < end_s:
-        batch = source.batch(min(left, await wait(end_s - loop.time())), batch_bytes)
-        if batch:
+    while left and not station.stops and (left_s := end_s - loop.time()) > 0:
+        if options.rate:
+            due = await _due(station, pacer, left_s)
+        else:
+            due = _BATCH_MESSAGES if await station.room(batch_bytes, left_s) else 0
+        if batch := source.batch(min(left, due), batch_bytes):
             station.say(batch)
             left -= len(batch)
             await asyncio.sleep(0)
     return loop.time() - start_s, pacer.late
 
 
-def _paced(station: Station, pacer: Pacer, clock: Callable[[], float]) -> Callable[[float], Any]:
-    async def due(limit_s: float) -> int:
-        """Wait until the next message is due. Return how many may go now; a full queue drops them."""
-        pause_s = pacer.next_s() - clock()
-        if pause_s > 0:
-            await station.until(lambda: False, min(limit_s, max(pause_s, _TICK_S)))
-        return pacer.take(clock(), _BATCH_MESSAGES)
-
-    return due
-
-
-def _pushed(station: Station, batch_bytes: int) -> Callable[[float], Any]:
-    async def room(limit_s: float) -> int:
-        has_room = await station.room(batch_bytes, limit_s)
-        return _BATCH_MESSAGES if has_room else 0
-
-    return room
+async def _due(station: Station, pacer: Pacer, limit_s: float) -> int:
+    """Wait until the next message is due. Return how many may go now; a full queue drops them."""
+    clock = asyncio.get_running_loop().time
+    pause_s = pacer.next_s() - clock()
+    if pause_s > 0:
+        await station.until(lambda: False, min(limit_s, max(pause_s, _TICK_S)))
+    return pacer.take(clock(), _BATCH_MESSAGES)
 
 
 def _summary(station: Station, source: Source, seconds: float, late: int) -> dict[str, Any]:
     rate = source.made / seconds if seconds > 0 else 0.0
+    stats = station.leaf.totals()
     made = {"run": source.run, "made": source.made, "seconds": round(seconds, 6), "rate": round(rate, 3)}
-    return made | account(station.leaf.totals()) | {"late": late}
+    sent = {
+        "sent": stats.sent,
+        "sent_bytes": stats.sent_bytes,
+        "dropped": dict(sorted(stats.dropped.items())),
+    }
+    return made | sent | {"late": late}
 
 
 def _text(summary: dict[str, Any]) -> str:

@@ -4,7 +4,7 @@ import argparse
 from typing import NamedTuple
 
 from appliance.probe.media import form_of, forms, medium_of
-from appliance.probe.words import argument
+from appliance.probe.words import above_zero, argument
 from bridges.media import MEDIA
 from bridges.media.medium import Medium
 from bus.errors import LinkError
@@ -82,12 +82,14 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "endpoint", type=argument(parse_endpoint), metavar="ENDPOINT", help="a bus, uart:..., can:..., ..."
     )
     parser.add_argument("--listen", action="store_true", help="listen on the bus URL instead of dialling it")
-    for name, text in (
-        ("ca", "trust this authority"),
-        ("cert", "our certificate"),
-        ("key", "our key"),
-    ):
+    for name, text in (("ca", "trust this authority"), ("cert", "our certificate"), ("key", "our key")):
         parser.add_argument(f"--tls-{name}", metavar="FILE", help=f"{text} (wss://, tls+tcp://)")
+
+
+def add_timeout(parser: argparse.ArgumentParser) -> None:
+    """Add `--timeout`, for a command that sends."""
+    text = "wait S seconds for a peer or device (10)"
+    parser.add_argument("--timeout", type=above_zero, default=10.0, metavar="S", help=text)
 
 
 def link_of(options: argparse.Namespace) -> Link:

@@ -8,8 +8,6 @@ import sys
 from collections import deque
 from collections.abc import Callable, Iterator
 from math import inf
-from types import TracebackType
-from typing import Any
 
 from appliance.serve import DRAIN_S
 from bus.client.waiting import UNCOUNTED_S
@@ -35,12 +33,11 @@ class Leaf(Hub):
         self.heard: deque[bytes] = deque()
         self.woken = asyncio.Event()
         self._past = Stats()
-        self._known: list[Stats] = []
+        self._known: dict[int, Stats] = {}  # by their id()
 
     def attach(self, pipe: Pipe) -> None:
         self._settle()
-        if not any(stats is pipe.stats for stats in self._known):
-            self._known.append(pipe.stats)
+        self._known[id(pipe.stats)] = pipe.stats
         super().attach(pipe)
         self.woken.set()
 
@@ -65,16 +62,13 @@ class Leaf(Hub):
         Only link-owned counters come back, and then with all they had: a device's stay.
         """
         if len(self._known) > 256:
-            live = [pipe.stats for pipe in self.pipes]
-            gone = [stats for stats in self._known if not any(stats is one for one in live)]
-            self._known = [stats for stats in self._known if stats not in gone]
-            for stats in gone:
-                self._past.add(stats)
+            for gone in self._known.keys() - {id(pipe.stats) for pipe in self.pipes}:
+                self._past.add(self._known.pop(gone))
 
     def totals(self) -> Stats:
         """Return the sum of the counts of all peers so far."""
         total = Stats()
-        for stats in (self._past, *self._known):
+        for stats in (self._past, *self._known.values()):
             total.add(stats)
         return total
 
@@ -101,9 +95,7 @@ class Station:
             print(f"listening on {self.link.url}", file=sys.stderr, flush=True)
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         self.link.close()
         with contextlib.suppress(ValueError, RuntimeError):
             for number in _STOPS:
@@ -147,6 +139,13 @@ class Station:
         self._spoke_s = self._loop.time()
         self.leaf.publish(from_payloads(messages))
 
+    def complain(self, command: str, text: str) -> int:
+        """Print what is wrong and return 1, the exit status; after a signal to stop, return 0 without it."""
+        if self.stops:
+            return 0
+        print(f"buscoupler {command}: {self.link.name}: {text}{because(self.link)}", file=sys.stderr)
+        return 1
+
     async def drain(self, limit_s: float) -> bool:
         """Wait until nothing is queued: after a signal at most `DRAIN_S`, after two not at all."""
         limit_s = min(limit_s, DRAIN_S) if self.stops else limit_s
@@ -155,15 +154,6 @@ class Station:
         return await self.until(
             lambda: not any(pipe.stats.queued for pipe in self.leaf.pipes), limit_s, _LOOK_S, self.stops + 1
         )
-
-
-def account(stats: Stats) -> dict[str, Any]:
-    """Return what became of the messages sent, for programs. Call it after the link has closed."""
-    return {
-        "sent": stats.sent,
-        "sent_bytes": stats.sent_bytes,
-        "dropped": dict(sorted(stats.dropped.items())),
-    }
 
 
 def because(link: Link) -> str:
