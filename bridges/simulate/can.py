@@ -2,15 +2,14 @@
 
 import copy
 import errno
-import os
 from asyncio import AbstractEventLoop
 from collections import deque
 from typing import TYPE_CHECKING, Any, Literal
 
 from bridges.media.can.link import CanLink
 from bridges.media.can.medium import Can
-from bridges.simulate.loop import socket_pair
-from bridges.simulate.wire import End, Faults, Path, Wire, divide
+from bridges.simulate.loop import Bell
+from bridges.simulate.wire import End, Faults, Path, Wire, settings, trouble
 
 if TYPE_CHECKING:
     from can import BusABC, BusState, Message
@@ -45,7 +44,7 @@ class CanWire(Wire):
         super().__init__(seed, faults)
         self.bitrate, self.data_bitrate, self.restart_s = bitrate, data_bitrate, restart_s
         self.ports: list[CanPort] = []
-        self._stuck = self._busy = False
+        self._busy = False
 
     def port(self, name: str = "", fd: bool = True) -> "CanPort":
         """Add a controller to the bus. Without `fd` it ignores FD frames."""
@@ -57,19 +56,13 @@ class CanWire(Wire):
         """A `CanLink` on a port of its own; `options`: fields of `Can` and arguments of `CanLink`."""
         return SimulatedCan(self.port(name, fd), node, fd=fd, **options)
 
-    @property
-    def stuck(self) -> bool:
-        return self._stuck
-
-    @stuck.setter
-    def stuck(self, stuck: bool) -> None:
-        self._stuck = stuck
+    def _on_stuck(self) -> None:
         self.go()
 
     def go(self) -> None:
         """Start the waiting frame of the highest priority, if the wire is free."""
         ready = [port for port in self.ports if port.can_send()]
-        if self._busy or self._stuck or not ready:
+        if self._busy or self.stuck or not ready:
             return
         sender = min(ready, key=CanPort.urgency)  # the first of equals; the order is fixed
         loop, frame = sender.loop, sender.sending[0]
@@ -128,8 +121,7 @@ class CanPort(End):
     def open(self, loop: AbstractEventLoop) -> "SimulatedCanBus":
         """Return the counterpart of a `can.Bus(...)`. Raises `OSError` while unplugged or already open."""
         if not self.plugged or self._bus is not None:
-            number = errno.EBUSY if self.plugged else errno.ENODEV
-            raise OSError(number, f"could not open {self.name}: {os.strerror(number)}")
+            raise trouble(errno.EBUSY if self.plugged else errno.ENODEV, f"could not open {self.name}: ")
         self.loop = loop
         self._bus = SimulatedCanBus(self)
         self.state, self.errors, self._unheard = "active", 0, False
@@ -247,14 +239,14 @@ def _error_frame(kind: int, detail: int, errors: int) -> "Message":
     return Message(arbitration_id=kind | _ERR_COUNTERS, is_error_frame=True, is_extended_id=False, data=data)
 
 
-class SimulatedCanBus:
+class SimulatedCanBus(Bell):
     """A stand-in for `can.BusABC`: `send`, `recv` (never waits), `fileno`, `shutdown`."""
 
     def __init__(self, port: CanPort) -> None:
+        super().__init__(port.loop)
         self.port = port
         self.channel_info = f"simulated {port.name}"
         self._arrived: deque[Message] = deque()
-        self._bell, self._ear = socket_pair(port.loop)
         self._down = False
 
     @property
@@ -264,9 +256,6 @@ class SimulatedCanBus:
 
         states = {"active": BusState.ACTIVE, "passive": BusState.PASSIVE, "off": BusState.ERROR}
         return states[self.port.state]
-
-    def fileno(self) -> int:
-        return self._ear.fileno()
 
     def send(self, msg: "Message", timeout: float | None = None) -> None:
         """Queue a frame; never wait. Raises `CanOperationError`: ENOBUFS, or ENODEV if unplugged."""
@@ -278,11 +267,9 @@ class SimulatedCanBus:
 
         if self._down:
             raise CanOperationError("no such device", errno.ENODEV)
+        frame = self._arrived.popleft() if self._arrived else None
         if not self._arrived:
-            return None
-        frame = self._arrived.popleft()
-        if not self._arrived:
-            self._ear.recv(16)
+            self.quiet()
         return frame
 
     def arrive(self, frame: "Message") -> None:
@@ -291,33 +278,26 @@ class SimulatedCanBus:
             return self.port.wire.note(self.port.loop, self.port.name, "overrun", _data(frame))
         taken = copy.copy(frame)
         taken.timestamp, taken.is_rx, taken.channel = self.port.loop.time(), True, self.port.name
-        self._ring()
         self._arrived.append(taken)
-        return None
-
-    def _ring(self) -> None:
-        if not self._arrived:
-            self._bell.send(b"\0")
+        return self.ring()
 
     def break_down(self) -> None:
         """Make the descriptor readable and every later `recv` fail with ENODEV."""
-        self._ring()
         self._down = True
+        self.ring()
 
     def shutdown(self) -> None:
         """Close the bus and release the controller. Idempotent."""
         if self.port.let_go_of(self):
-            self._bell.close()
-            self._ear.close()
+            self.close()
 
 
 class SimulatedCan(CanLink):
     """A `CanLink` whose interface is a port of a simulated bus; the rest is the real link."""
 
     def __init__(self, port: CanPort, node: int, **options: Any) -> None:
-        options.setdefault("jitter", port.wire.retries.uniform)
-        fields, rest = divide(Can, options)
-        can = Can(interface="virtual", channel=port.name, node=node, **fields)
+        fixed: dict[str, Any] = {"interface": "virtual", "channel": port.name, "node": node}
+        can, rest = settings(port.wire, Can, options, **fixed)
         super().__init__(can, **rest)
         self.port = port
 

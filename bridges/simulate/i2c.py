@@ -1,7 +1,6 @@
 """A simulated I2C bus: the real controller link, and mailbox targets that can each join a hub."""
 
 import errno
-import os
 from asyncio import AbstractEventLoop
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -10,7 +9,7 @@ from bridges.media.i2c.link import I2cLink, Opened
 from bridges.media.i2c.mailbox import Target
 from bridges.media.i2c.medium import I2c
 from bridges.media.i2c.memory import MemoryAdapter
-from bridges.simulate.wire import Faults, Wire, divide, flip_bits
+from bridges.simulate.wire import Faults, Wire, flip_bits, settings, trouble
 from bus.hub import Hub, Pipe, Stats
 from bus.wire.batch import Batch, from_payloads, payloads
 
@@ -27,7 +26,6 @@ class I2cWire(Wire):
 
     def __init__(self, addresses: Iterable[int], seed: int = 0, faults: Faults | None = None) -> None:
         super().__init__(seed, faults)
-        self.stuck = False
         self.adapter = _Adapter(self, addresses)
         self.targets = {address: I2cTarget(self.adapter, address) for address in self.adapter.targets}
 
@@ -62,10 +60,10 @@ class _Adapter(MemoryAdapter):
     def _may_fail(self, address: int) -> None:
         wire = self._wire
         if wire.stuck:
-            raise OSError(errno.ETIMEDOUT, os.strerror(errno.ETIMEDOUT))
+            raise trouble(errno.ETIMEDOUT)
         if wire.chance(wire.faults.loss):
             wire.note(self.loop, f"{address:#04x}", "nack")
-            raise OSError(errno.EREMOTEIO, os.strerror(errno.EREMOTEIO))
+            raise trouble(errno.EREMOTEIO)
 
     def _bend(self, address: int, what: str, data: Sequence[int]) -> bytes:
         bent = flip_bits(bytes(data), self._wire.random, self._wire.faults.corruption)
@@ -157,9 +155,8 @@ class SimulatedI2c(I2cLink):
     """An `I2cLink` on a simulated bus; the rest is the real link."""
 
     def __init__(self, wire: I2cWire, **options: Any) -> None:
-        options.setdefault("jitter", wire.retries.uniform)
-        fields, rest = divide(I2c, options)
-        super().__init__(I2c(bus=0, targets=tuple(wire.targets), **fields), wire.adapter.open, **rest)
+        bus, rest = settings(wire, I2c, options, bus=0, targets=tuple(wire.targets))
+        super().__init__(bus, wire.adapter.open, **rest)
         self.wire = wire
 
     def _open_device(self) -> Opened:

@@ -94,6 +94,29 @@ def socket_pair(
     return ours, theirs
 
 
+class Bell:
+    """A descriptor that is readable after `ring()`, until `quiet()`."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._bell, self._ear = socket_pair(loop)
+        self._rung = False
+
+    def fileno(self) -> int:
+        return self._ear.fileno()
+
+    def ring(self) -> None:
+        if not self._rung:
+            self._rung = bool(self._bell.send(b"\0"))
+
+    def quiet(self) -> None:
+        if self._rung:
+            self._rung = not self._ear.recv(1)
+
+    def close(self) -> None:
+        self._bell.close()
+        self._ear.close()
+
+
 def run(main: Coroutine[Any, Any, T], seed: int = 0) -> T:
     """Run `main` on a `SimulatedLoop`. Seed the module `random` meanwhile; restore its state afterwards."""
     state = random.getstate()

@@ -1,7 +1,6 @@
 """A simulated network with a multicast group: each datagram goes to all members, also back to its sender."""
 
 import errno
-import os
 import socket
 from asyncio import AbstractEventLoop
 from collections import deque
@@ -14,8 +13,8 @@ from bridges.media.multicast.link import MulticastLink
 from bridges.media.multicast.medium import Multicast
 from bridges.media.multicast.rtnetlink import MULTICAST, RUNNING, UP, LinkNews, News
 from bridges.media.multicast.sockets import Sockets
-from bridges.simulate.loop import socket_pair
-from bridges.simulate.wire import End, Faults, Path, Wire, divide, flip_one_bit
+from bridges.simulate.loop import Bell, socket_pair
+from bridges.simulate.wire import End, Faults, Path, Wire, flip_one_bit, settings, trouble
 
 _QUEUE_BYTES = 4 * 1024 * 1024  # of a receiving socket
 _DATAGRAM_BYTES = 65536
@@ -37,7 +36,6 @@ class MulticastWire(Wire):
     ) -> None:
         super().__init__(seed, faults)
         self.rate_bytes_s, self.mtu = rate_bytes_s, mtu
-        self.stuck = False
         self.members: list[MulticastEnd] = []
 
     def member(self, name: str = "") -> "MulticastEnd":
@@ -117,30 +115,7 @@ class MulticastEnd(End):
 _Letter = tuple[bytes, Address]
 
 
-class _Bell:
-    """A descriptor that is readable after `ring()`, until `quiet()`."""
-
-    def __init__(self, loop: AbstractEventLoop) -> None:
-        self._bell, self._ear = socket_pair(loop)
-        self._rung = False
-
-    def fileno(self) -> int:
-        return self._ear.fileno()
-
-    def ring(self) -> None:
-        if not self._rung:
-            self._rung = bool(self._bell.send(b"\0"))
-
-    def quiet(self) -> None:
-        if self._rung:
-            self._rung = not self._ear.recv(1)
-
-    def close(self) -> None:
-        self._bell.close()
-        self._ear.close()
-
-
-class _Receiver(_Bell):
+class _Receiver(Bell):
     """A receiving socket, as far as the link uses it."""
 
     def __init__(self, end: MulticastEnd, loop: AbstractEventLoop) -> None:
@@ -160,7 +135,7 @@ class _Receiver(_Bell):
     def recvfrom_into(self, view: memoryview) -> tuple[int, Address]:
         if not self._arrived:
             self.quiet()
-            raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+            raise trouble(errno.EAGAIN)
         datagram, sender = self._arrived.popleft()
         self._bytes -= len(datagram)
         view[: len(datagram)] = datagram
@@ -217,7 +192,7 @@ class _Sender:
         self._program.close()
 
 
-class _Watch(_Bell):
+class _Watch(Bell):
     """A stand-in for `bridges.media.multicast.interfaces.Watch`."""
 
     def __init__(self, loop: AbstractEventLoop) -> None:
@@ -249,9 +224,9 @@ class SimulatedMulticast(MulticastLink):
     """A `MulticastLink` on a simulated network; the rest is the real link."""
 
     def __init__(self, end: MulticastEnd, **options: Any) -> None:
-        options.setdefault("jitter", end.wire.retries.uniform)
-        fields, rest = divide(Multicast, options)
-        super().__init__(Multicast(group="239.0.0.1", port=9943, interface=end.name, **fields), **rest)
+        fixed: dict[str, Any] = {"group": "239.0.0.1", "port": 9943, "interface": end.name}
+        group, rest = settings(end.wire, Multicast, options, **fixed)
+        super().__init__(group, **rest)
         self.end = end
 
     def _open_device(self) -> Sockets:

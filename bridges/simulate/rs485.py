@@ -14,7 +14,7 @@ from bridges.media.uart.poll import DONE, Node, control
 from bridges.media.uart.port import Port
 from bridges.media.uart.rs485 import Rs485Link
 from bridges.simulate.uart import SerialEnd, SerialPort
-from bridges.simulate.wire import divide
+from bridges.simulate.wire import divide, settings
 from bus.hub import Hub, Stats
 from bus.wire.batch import Batch, from_payloads, payloads
 
@@ -25,11 +25,10 @@ class SimulatedRs485(Rs485Link):
     """An `Rs485Link` whose device is one end of a simulated shared pair; the rest is the real link."""
 
     def __init__(self, end: SerialEnd, **options: Any) -> None:
-        options.setdefault("jitter", end.line.retries.uniform)
         pair, options = divide(Rs485, options)
-        fields, rest = divide(Uart, options)
         line: dict[str, Any] = {"port": end.name, "baud": end.line.baud, "echo": end.line.echo}
-        super().__init__(Uart(**(line | fields), rs485=Rs485(**pair)), **rest)
+        uart, rest = settings(end.line, Uart, options, rs485=Rs485(**pair), **line)
+        super().__init__(uart, **rest)
         self.end = end
 
     def _open_device(self) -> Port:
@@ -55,7 +54,7 @@ class Rs485Node(OpenPipe):
         super().__init__(f"node {address}", Stats(), hub, loop, on_close=lambda _: None)
         self.polled = 0
         self._port, self._queue_bytes = port, queue_bytes
-        self._node = Node(address, **options)
+        self._node = Node(address, queue_messages=queue_bytes, **options)
         self._node.rejected = self.stats.rejected
         self._done = encode(control(address, DONE))
         self._queue: deque[bytes] = deque()
@@ -83,8 +82,6 @@ class Rs485Node(OpenPipe):
         self._timer = None
         if self._closed:
             return
-        if self._queue:
-            self._node.put([self._queue[0]])
         answer = self._node.step(self._loop.time())
         self.polled += bool(answer)
         if answer and answer != self._done:
@@ -114,6 +111,7 @@ class Rs485Node(OpenPipe):
             if stats.queued_bytes + len(message) > self._queue_bytes:
                 stats.drop("queue full")
             else:
+                self._node.put([message])
                 self._queue.append(message)
                 stats.queued += 1
                 stats.queued_bytes += len(message)

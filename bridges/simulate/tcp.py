@@ -2,13 +2,13 @@
 
 import asyncio
 import errno
-import os
 import socket
 from asyncio import AbstractEventLoop, TimerHandle
+from functools import partial
 from typing import Any
 
 from bridges.simulate.loop import SimulatedLoop, socket_pair
-from bridges.simulate.wire import End, Faults, Order, Wire
+from bridges.simulate.wire import End, Faults, Order, Wire, trouble
 from bus.transports.sockets import OnPeer
 from bus.transports.tcp import DialLink, ListenLink
 
@@ -38,7 +38,6 @@ class TcpWire(Wire):
         self.clients: list[TcpEnd] = []
         self.on_peer: OnPeer | None = None
         self.connections: list[_Connection] = []
-        self._stuck = False
 
     def listen(self, **options: Any) -> ListenLink:
         """Return the listening link of a bus: the real one, except for its sockets. `options` are its own."""
@@ -53,13 +52,7 @@ class TcpWire(Wire):
         self.clients.append(TcpEnd(self, name or f"client{len(self.clients)}"))
         return self.clients[-1]
 
-    @property
-    def stuck(self) -> bool:
-        return self._stuck
-
-    @stuck.setter
-    def stuck(self, stuck: bool) -> None:
-        self._stuck = stuck
+    def _on_stuck(self) -> None:
         for connection in tuple(self.connections):
             connection.go_on()
 
@@ -95,11 +88,11 @@ class TcpEnd(End):
         wire = self.wire
         await asyncio.sleep(2 * wire.delay_s() if not wire.stuck else _CONNECT_S)
         if wire.stuck:
-            raise TimeoutError(errno.ETIMEDOUT, os.strerror(errno.ETIMEDOUT))
+            raise trouble(errno.ETIMEDOUT)
         if not self.plugged or not wire.server.plugged:
-            raise OSError(errno.EHOSTUNREACH, os.strerror(errno.EHOSTUNREACH))
+            raise trouble(errno.EHOSTUNREACH)
         if wire.on_peer is None:
-            raise ConnectionRefusedError(errno.ECONNREFUSED, os.strerror(errno.ECONNREFUSED))
+            raise trouble(errno.ECONNREFUSED)
         connection = _Connection(wire, self, loop)
         wire.connections.append(connection)
         wire.note(loop, self.name, "connected")
@@ -165,7 +158,7 @@ class _Direction:
     ) -> None:
         self._connection, self._source, self._sink, self._receiver = connection, source, sink, receiver
         self._loop, self._wire = connection.loop, connection.wire
-        self._order = Order[bytes]()
+        self._order = Order()
         self._unread = b""
         self._closed = self._carrying = False
         self.go_on()
@@ -190,9 +183,9 @@ class _Direction:
         if data:
             self._carrying = True
             self._loop.call_later(len(data) / self._wire.rate_bytes_s, self._carried)
-            self._order.at(self._loop, self._late_s(data), self._come_out, data)
+            self._order.at(self._loop, self._late_s(data), partial(self._come_out, data))
         else:
-            self._order.at(self._loop, self._wire.delay_s(), self._end, b"")
+            self._order.at(self._loop, self._wire.delay_s(), self._end)
         self.go_on()
 
     def _late_s(self, data: bytes) -> float:
@@ -217,12 +210,12 @@ class _Direction:
         except BlockingIOError:
             return
         except OSError:
-            return self._end(b"")
+            return self._end()
         self._wire.note(self._loop, self._receiver.name, "heard", self._unread[:taken])
         self._unread = self._unread[taken:]
         self.go_on()
 
-    def _end(self, _: bytes) -> None:
+    def _end(self) -> None:
         self._connection.close("closed")
 
     def stop(self) -> None:

@@ -2,7 +2,6 @@
 
 import contextlib
 import errno
-import os
 import socket
 from asyncio import AbstractEventLoop
 from dataclasses import dataclass
@@ -11,13 +10,13 @@ from typing import Any
 
 from bridges.media.uart.link import UartLink
 from bridges.media.uart.medium import Uart
+from bridges.media.uart.port import SocketPort
 from bridges.simulate.loop import socket_pair
-from bridges.simulate.wire import End, Faults, Order, Wire, bend_bytes, divide
+from bridges.simulate.wire import End, Faults, Order, Wire, bend_bytes, settings, trouble
 
 _CHUNK_BYTES = 256  # delivered as one piece when its last byte has been sent
 _CHUNK_S = 1e-3  # the same for a shared pair; short, because others must soon hear that somebody sends
 _BUFFER_BYTES = 4096  # of the sender's driver, as for a tty of Linux
-_READ_BYTES = 65536
 _BITS = 10  # of a byte: start, eight of data, stop
 _BREAK = b"\0"  # received from a line that is held low
 
@@ -48,7 +47,6 @@ class SerialLine(Wire):
         super().__init__(seed, faults)
         self.baud, self.shared, self.echo = baud, shared, echo
         self.chunk_bytes = max(1, int(baud / _BITS * _CHUNK_S)) if shared else _CHUNK_BYTES
-        self.stuck = False
         self.ends: list[SerialEnd] = []
         self.on_air: list[_Burst] = []
 
@@ -96,13 +94,13 @@ class SerialEnd(End):
         self.driver_bytes = 0  # in the driver, not yet on the line; counted only for a link's port
         self._socket: socket.socket | None = None
         self._loop: AbstractEventLoop | None = None
-        self._order = Order[bytes]()
+        self._order = Order()
         self._sending, self._begun_s = False, 0.0
 
     def open(self, loop: AbstractEventLoop) -> socket.socket:
         """Open this end and return the device's socket. Raises `OSError` while it is unplugged."""
         if not self.plugged:
-            raise OSError(errno.ENODEV, f"could not open {self.name}: {os.strerror(errno.ENODEV)}")
+            raise trouble(errno.ENODEV, f"could not open {self.name}: ")
         ours, theirs = socket_pair(loop)
         theirs.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _BUFFER_BYTES)
         loop.call_soon_threadsafe(self._join, loop, ours)
@@ -190,7 +188,7 @@ class SerialEnd(End):
     def hear(self, loop: AbstractEventLoop, data: bytes) -> None:
         """Deliver bytes to this end after the line's delay."""
         if data:
-            self._order.at(loop, self.line.delay_s(), partial(self._come_out, loop), data)
+            self._order.at(loop, self.line.delay_s(), partial(self._come_out, loop, data))
 
     def _come_out(self, loop: AbstractEventLoop, data: bytes) -> None:
         taken = 0
@@ -202,47 +200,28 @@ class SerialEnd(End):
             self.line.note(loop, self.name, "overrun" if self._socket else "nobody", data[taken:])
 
 
-class SerialPort:
-    """An open end with the methods of `bridges.media.uart.port.Port`, as a link needs it."""
+class SerialPort(SocketPort):
+    """The port of a link on an open end: the driver's buffer is that of the end."""
 
     def __init__(self, end: SerialEnd, loop: AbstractEventLoop) -> None:
-        self._end, self._socket = end, end.open(loop)
-
-    def fileno(self) -> int:
-        return self._socket.fileno()
-
-    def read(self) -> bytes:
-        """Return the bytes that have arrived; never wait. Raises `OSError` if the device was unplugged."""
-        try:
-            data = self._socket.recv(_READ_BYTES)
-        except (BlockingIOError, InterruptedError):
-            return b""
-        if not data:
-            raise OSError(errno.ENODEV, os.strerror(errno.ENODEV))
-        return data
+        super().__init__(end.open(loop))
+        self._end = end
 
     def write(self, data: bytes) -> int:
-        try:
-            count = self._socket.send(data)
-        except (BlockingIOError, InterruptedError):
-            return 0
+        count = super().write(data)
         self._end.driver_bytes += count
         return count
 
     def waiting(self) -> int:
         return self._end.waiting()
 
-    def close(self) -> None:
-        self._socket.close()
-
 
 class SimulatedUart(UartLink):
     """A `UartLink` whose device is one end of a simulated line; the rest is the real link."""
 
     def __init__(self, end: SerialEnd, **options: Any) -> None:
-        options.setdefault("jitter", end.line.retries.uniform)
-        fields, rest = divide(Uart, options)
-        super().__init__(Uart(port=end.name, baud=end.line.baud, **fields), **rest)
+        uart, rest = settings(end.line, Uart, options, port=end.name, baud=end.line.baud)
+        super().__init__(uart, **rest)
         self.end = end
 
     def _open_device(self) -> "SerialPort":

@@ -1,5 +1,6 @@
 """The common part of all simulated media: fault rates, a seed, a log, and a path with faults for packets."""
 
+import os
 from asyncio import AbstractEventLoop, TimerHandle
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
@@ -11,6 +12,7 @@ from random import Random
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 T = TypeVar("T")
+R = TypeVar("R")
 
 _LOG_EVENTS = 1 << 16
 _HELD_S = 0.05  # a packet that waits to be overtaken is delivered after this in any case
@@ -52,7 +54,8 @@ class Event(NamedTuple):
 class Wire:
     """A simulated medium. `faults` can be changed at any time; the same seed gives the same run.
 
-    `log` holds the last 65,536 events. Raises `ValueError` for a fault that the medium does not have.
+    `log` holds the last 65,536 events. Set `stuck` to block the medium; each one defines the effect. Raises
+    `ValueError` for a fault that the medium does not have.
     """
 
     has: ClassVar[frozenset[str]] = frozenset(field.name for field in fields(Faults))
@@ -62,6 +65,19 @@ class Wire:
         self.retries = Random(seed + 1)  # for the links, so that their retries do not shift the wire's faults
         self.log: deque[Event] = deque(maxlen=_LOG_EVENTS)
         self.faults = faults or Faults()
+        self._stuck = False
+
+    @property
+    def stuck(self) -> bool:
+        return self._stuck
+
+    @stuck.setter
+    def stuck(self, stuck: bool) -> None:
+        self._stuck = stuck
+        self._on_stuck()
+
+    def _on_stuck(self) -> None:
+        """React to a new value of `stuck`: stop, or let waiting data go on."""
 
     @property
     def faults(self) -> Faults:
@@ -152,18 +168,18 @@ def bend_bytes(data: bytes, random: Random, faults: Faults) -> bytes:
     return data
 
 
-class Order(Generic[T]):
-    """A queue that delivers items after their delays, always in the order in which they were given."""
+class Order:
+    """Makes calls after their delays, always in the order in which they were given."""
 
     def __init__(self) -> None:
-        self._waiting: deque[tuple[float, Callable[[T], None], T]] = deque()
+        self._waiting: deque[tuple[float, Callable[[], None]]] = deque()
 
-    def at(self, loop: AbstractEventLoop, delay_s: float, function: Callable[[T], None], item: T) -> None:
-        """Call `function(item)` in `delay_s` seconds, or later if an earlier item is still waiting."""
+    def at(self, loop: AbstractEventLoop, delay_s: float, call: Callable[[], None]) -> None:
+        """Make `call` in `delay_s` seconds, or later if an earlier one is still waiting."""
         if not self._waiting and delay_s <= 0:
-            return function(item)
+            return call()
         at_s = max(loop.time() + delay_s, self._waiting[-1][0] if self._waiting else 0.0)
-        self._waiting.append((at_s, function, item))
+        self._waiting.append((at_s, call))
         if len(self._waiting) == 1:
             loop.call_at(at_s, self._go, loop)
         return None
@@ -171,8 +187,7 @@ class Order(Generic[T]):
     def _go(self, loop: AbstractEventLoop) -> None:
         now = self._waiting[0][0]  # one timer serves all items: timers of equal times fire in any order
         while self._waiting and self._waiting[0][0] <= now:
-            _, function, item = self._waiting[0]
-            function(item)
+            self._waiting[0][1]()
             self._waiting.popleft()
         if self._waiting:
             loop.call_at(self._waiting[0][0], self._go, loop)
@@ -193,7 +208,7 @@ class Path(Generic[T]):
         bend: Callable[[T], T] | None = None,
     ) -> None:
         self._wire, self._end, self._deliver, self._show, self._bend = wire, end, deliver, show, bend
-        self._order = Order[T]()
+        self._order = Order()
         self._held: list[T] = []
         self._timer: TimerHandle | None = None
 
@@ -209,7 +224,7 @@ class Path(Generic[T]):
             packet = self._bend(packet)
             wire.note(loop, self._end, "corrupted", self._show(packet))
         for _ in range(copies):
-            self._order.at(loop, wire.delay_s(), partial(self._pass, loop), packet)
+            self._order.at(loop, wire.delay_s(), partial(self._pass, loop, packet))
         return None
 
     def _pass(self, loop: AbstractEventLoop, packet: T) -> None:
@@ -237,8 +252,19 @@ def flip_one_bit(packet: bytes, random: Random) -> bytes:
     return bytes(bent)
 
 
+def trouble(number: int, where: str = "") -> OSError:
+    """Return the `OSError` of an errno, in the system's words. `where` goes before them."""
+    return OSError(number, where + os.strerror(number))
+
+
+def settings(wire: Wire, record: type[R], given: Mapping[str, Any], **fixed: Any) -> tuple[R, dict[str, Any]]:
+    """Return the record of a link on `wire`, and its own arguments: retries are drawn from the seed."""
+    mine, rest = divide(record, given)
+    return record(**fixed | mine), {"jitter": wire.retries.uniform} | rest
+
+
 def divide(record: type, given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The values in `given` that are fields of `record`, and the others, which are for its link."""
+    """Return the values in `given` that are fields of `record`, and the others, which are for its link."""
     names = {field.name for field in fields(record)}
     mine = {name: value for name, value in given.items() if name in names}
     return mine, {name: value for name, value in given.items() if name not in names}
