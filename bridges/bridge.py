@@ -202,7 +202,7 @@ class Port(Pipe):
     to the next.
     """
 
-    __slots__ = ("_side", "before", "inner", "name", "stats")
+    __slots__ = ("before", "inner", "name", "side", "stats")
 
     inner: Pipe
 
@@ -211,16 +211,12 @@ class Port(Pipe):
         self.inner = pipe
         self.stats = Stats()
         self.before = pipe.stats.received, pipe.stats.offered
-        self._side = side
-
-    @property
-    def side(self) -> Side:
-        return self._side
+        self.side = side
 
     def send(self, batch: Batch, since_s: float | None = None) -> None:
         """Send what the side lets out. `since_s`: since when it has waited, where that is not now."""
         self.stats.offered += batch.count
-        side = self._side
+        side = self.side
         bridge = side.bridge
         out = batch if bridge.simple else leaving(batch, side.trunk, side.outward, self.stats)
         if out is None:
@@ -235,7 +231,7 @@ class Port(Pipe):
         """Send what has passed all policies to the pipe, and count it as sent."""
         self.stats.sent += batch.count
         self.stats.sent_bytes += len(batch.data)
-        for tap in self._side.bridge.sent_taps:
+        for tap in self.side.bridge.sent_taps:
             tap(batch, self)
         self.inner.send(batch)
 

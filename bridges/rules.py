@@ -104,7 +104,7 @@ class Rules:
     def __bool__(self) -> bool:
         return self.heads is not ANY or bool(self.more)
 
-    def admit(self, message: bytes, start: int) -> bool:
+    def admit(self, message: bytes, start: int = 0) -> bool:
         """Tell whether the frame at `start` passes all of them."""
         if (
             not message.startswith(self.heads, start + FRAME_BYTES_MIN)

@@ -3,7 +3,6 @@
 import secrets
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
-from itertools import groupby
 from typing import Protocol
 
 from bridges.enveloped import EnvelopedBatch
@@ -73,7 +72,7 @@ class Gate:
             self._stamps.advance(clock())
         self._replayed: Counter[tuple[int, bytes]] = Counter()  # by side and frame
         self._replayed_s = 0.0
-        rules = [_rules(side, side.name in deaf) for side in sides]
+        rules = [SideRules(s.inward.admit, s.outward.admit, s.trunk, s.name in deaf) for s in sides]
         self.window = Window(rules, origin, seen, self._stamps, self._own_key, age_s)
         self.key_of = None if self._stamps is None else self.window.key_of
 
@@ -90,7 +89,9 @@ class Gate:
             if self._stamps is not None:
                 self._stamps.advance(now)
             return self._without_late(side, batch, stats, now) if self._replayed else batch
-        self._listen(side, batch, stats, now)
+        self.window.advance(now)
+        for message in payloads(batch):
+            stats.reject(self.window.hear(side, message, now))
         return None
 
     def _without_late(self, side: int, batch: Batch, stats: Stats, now: float) -> Batch | None:
@@ -107,11 +108,6 @@ class Gate:
             else:
                 kept.append(message)
         return from_payloads(kept) if kept else None
-
-    def _listen(self, side: int, batch: Batch, stats: Stats, now: float) -> None:
-        self.window.advance(now)
-        for message in payloads(batch):
-            stats.reject(self.window.hear(side, message, now))
 
     def fences(self, side: int, batch: Batch) -> bool:
         """Tell whether our turn ended since `batch` entered. If so, the window keeps it for the next turn."""
@@ -158,8 +154,8 @@ class Gate:
     def _batches(self, due: list[Due]) -> list[Batch]:
         """Return runs of frames, as the ports take them."""
         made = []
-        for _, group in groupby(enumerate(due), key=lambda pair: pair[0] // 256):
-            items = [item for _, item in group]
+        for first in range(0, len(due), 256):
+            items = due[first : first + 256]
             batch = from_payloads(item.message for item in items)
             if self._stamps is not None:
                 spent = tuple(n for n, item in enumerate(items) if item.hops < 0)
@@ -197,11 +193,3 @@ class Gate:
         if self._stamps is not None:
             self._stamps.forget()
             self._stamps.advance(self._clock())
-
-
-def _rules(side: GatedSide, deaf: bool) -> SideRules:
-    return SideRules(_admits(side.inward), _admits(side.outward), side.trunk, deaf)
-
-
-def _admits(rules: Rules) -> Callable[[bytes], bool]:
-    return lambda frame: rules.admit(frame, 0)

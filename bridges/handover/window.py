@@ -4,7 +4,8 @@ Pure: time is an argument, in seconds. docs/failover.md says how copies of a fra
 """
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from itertools import takewhile
 from typing import NamedTuple
 
 from bridges.handover.stamps import Stamps
@@ -32,11 +33,10 @@ class SideRules(NamedTuple):
 class _Noted:
     """One frame: `due` are the sides to send it to, `awaited` those where it may yet be heard, as bits."""
 
-    __slots__ = ("awaited", "due", "frame", "heard_s", "hops", "key", "named", "number", "void")
+    __slots__ = ("awaited", "due", "frame", "heard_s", "hops", "key", "named", "void")
 
-    def __init__(self, number: int, frame: bytes, key: int, named: bool, hops: int, now: float) -> None:
-        self.number, self.frame, self.key, self.named, self.hops = number, frame, key, named, hops
-        self.heard_s = now
+    def __init__(self, frame: bytes, key: int, named: bool, hops: int, heard_s: float) -> None:
+        self.frame, self.key, self.named, self.hops, self.heard_s = frame, key, named, hops, heard_s
         self.due = self.awaited = 0
         self.void = False  # never to be sent: only its copies are to be known
 
@@ -101,10 +101,10 @@ class Window:
         self._age_s, self._count, self._size_bytes = age_s, count, size_bytes
         self._all = (1 << len(self._sides)) - 1
         self._hearing = sum(1 << n for n, side in enumerate(self._sides) if not side.deaf)
-        self._frames: dict[int, _Noted] = {}
+        self._frames: dict[_Noted, None] = {}  # in the order in which they were heard
         self._by_key: dict[int, _Noted] = {}
         self._by_frame: dict[bytes, deque[_Noted]] = {}
-        self._bytes = self._number = 0
+        self._bytes = 0
         self._lag = Lag()
 
     def lag_s(self, now: float) -> float:
@@ -129,7 +129,7 @@ class Window:
         if noted is not None:
             return self._met(noted, side, now)
         key = self.key_of(frame) if self._stamps is not None else -1
-        return self._note(side, _Noted(self._next(), frame, key, False, HOPS_DEFAULT, now))
+        return self._note(side, _Noted(frame, key, False, HOPS_DEFAULT, now))
 
     def key_of(self, frame: bytes) -> int:
         """Return the origin and sequence, as one number, that any other candidate would stamp on `frame`."""
@@ -155,7 +155,7 @@ class Window:
             return self._met(noted, side, now)
         if not new:
             return "duplicate"
-        made = _Noted(self._next(), frame, key, True, envelope.hops - 1, now)
+        made = _Noted(frame, key, True, envelope.hops - 1, now)
         return self._note_ours(side, made) if ours else self._note(side, made)
 
     def _rename(self, noted: _Noted, key: int, hops: int) -> None:
@@ -208,7 +208,7 @@ class Window:
         self._make_room(len(noted.frame))
         noted.awaited = awaited
         self._owe(noted, due)
-        self._frames[noted.number] = noted
+        self._frames[noted] = None
         if noted.key >= 0:
             self._by_key[noted.key] = noted
         self._by_frame.setdefault(noted.frame, deque()).append(noted)
@@ -223,7 +223,7 @@ class Window:
 
     def _make_room(self, size: int) -> None:
         while self._frames and (len(self._frames) >= self._count or self._bytes + size > self._size_bytes):
-            self._give_up(next(iter(self._frames.values())), "full")
+            self._give_up(next(iter(self._frames)), "full")
 
     def _give_up(self, noted: _Noted, reason: str) -> None:
         if noted.due:
@@ -235,8 +235,7 @@ class Window:
         self.stats.drop(reason)
 
     def _remove(self, noted: _Noted) -> None:
-        if self._frames.pop(noted.number, None) is None:
-            return
+        del self._frames[noted]
         self._bytes -= len(noted.frame)
         if self._by_key.get(noted.key) is noted:
             del self._by_key[noted.key]
@@ -250,10 +249,6 @@ class Window:
 
     def _outward(self, frame: bytes) -> int:
         return sum(1 << n for n, side in enumerate(self._sides) if side.outward(frame))
-
-    def _next(self) -> int:
-        self._number += 1
-        return self._number
 
     def owe(self, side: int, message: bytes, now: float) -> None:
         """Note a message that did not get out by `side`: whoever forwards next sends it."""
@@ -272,31 +267,29 @@ class Window:
         """Note it as we would have sent it; what we stamped may come from another under another key."""
         if envelope is None:
             key = -1 if self._stamps is None else self._private()
-            return _Noted(self._next(), frame, key, False, HOPS_DEFAULT, now)
+            return _Noted(frame, key, False, HOPS_DEFAULT, now)
         key, named = envelope.key, envelope.origin not in self._own_origins
-        return _Noted(self._next(), frame, key, named, envelope.hops, now)
+        return _Noted(frame, key, named, envelope.hops, now)
 
     def advance(self, now: float) -> None:
         """Give up what is too old at `now`, counted as `stale`. Call it once a batch."""
         self._seen.advance(now)
         if self._stamps is not None:
             self._stamps.advance(now)
-        for noted in list(self._stale(now - self._age_s)):
+        oldest_s = now - self._age_s
+        for noted in list(takewhile(lambda noted: noted.heard_s < oldest_s, self._frames)):
             self._give_up(noted, "stale")
-
-    def _stale(self, oldest_s: float) -> Iterator[_Noted]:
-        for noted in self._frames.values():
-            if noted.heard_s >= oldest_s:
-                return
-            yield noted
 
     def replay(self, now: float) -> list[Due]:
         """Return what nobody has sent, in the order in which it was heard, and empty the window."""
         self.advance(now)
-        due = [self._due(noted) for noted in self._frames.values() if noted.due]
+        due = [self._due(noted) for noted in self._frames if noted.due]
         self.stats.sent += len(due)
         self.stats.queued -= len(due)
-        self._empty()
+        self._frames.clear()
+        self._by_key.clear()
+        self._by_frame.clear()
+        self._bytes = 0
         return due
 
     def _due(self, noted: _Noted) -> Due:
@@ -308,16 +301,8 @@ class Window:
 
     def void(self, reason: str, before_s: float, now: float) -> None:
         """Send nothing that was heard before `before_s`; count it by `reason`, and know its copies."""
-        for noted in self._frames.values():
-            if noted.heard_s > before_s:
-                break
+        for noted in takewhile(lambda noted: noted.heard_s <= before_s, self._frames):
             if noted.due:
                 self._settle(reason)
             noted.due, noted.void = 0, True
             noted.heard_s = min(noted.heard_s, now + VOID_S - self._age_s)
-
-    def _empty(self) -> None:
-        self._frames.clear()
-        self._by_key.clear()
-        self._by_frame.clear()
-        self._bytes = 0
