@@ -1,5 +1,5 @@
 """Wire formats, pure: bytes in, values out.
 
-`frame` and `pattern` are TMQ's, `envelope` goes in front of a frame on trunks, `batch` is what travels inside
+`frame` and `pattern` are those of TMQ, `envelope` goes before a frame on trunks, `batch` travels inside
 the program, `runs` finds equal messages in one, and `sp` cuts a peer's stream into batches.
 """
