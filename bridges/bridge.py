@@ -151,7 +151,7 @@ class Side(Hub):
         port = self._ports.pop(id(pipe), None)
         if port is not None:
             if self.hold is not None:
-                self.hold.forget(port)
+                self.hold.forget(port.stats)
             self.bridge.detach(port)
             self.stats.add(port.stats)
 
@@ -222,7 +222,7 @@ class Port(Pipe):
         if out is None:
             return
         if side.hold is not None and side.hold.wanted():
-            return side.hold.put(self, out, since_s)
+            return side.hold.put(self.stats, self.hand_on, out, since_s)
         if bridge.gate is not None and bridge.gate.fences(side.number, out):
             return self.stats.drop("fenced", out.count)
         self.hand_on(out)

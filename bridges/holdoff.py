@@ -6,7 +6,6 @@ All but the first in rank hold a frame back for their rank times 40 ms (DESIGN s
 import asyncio
 from asyncio import TimerHandle
 from collections.abc import Callable
-from typing import Protocol
 
 from bus.hub import Stats
 from bus.wire.batch import Batch, from_payloads, payloads
@@ -16,19 +15,13 @@ STEP_S = 0.04
 COUNT = 8192  # held at a time; more are sent at once
 
 
-class Holder(Protocol):
-    """A port: it sends a message when its time has come."""
-
-    stats: Stats
-
-    def hand_on(self, batch: Batch) -> None:
-        """Send what has passed all policies to the pipe, and count it as sent."""
+HandOn = Callable[[Batch], None]
 
 
 class HoldOff:
     """Holds messages with envelopes for `hold_s`, in order, unless their key is heard meanwhile.
 
-    In the port's ledger they are `queued`, then `sent`, or dropped as `heard`. `needed()` says whether
+    In their port's ledger, by which a port is known here, they are `queued`, then `sent`, or dropped as `heard`. `needed()` says whether
     there is anybody to wait for, for example while another candidate may be forwarding.
     """
 
@@ -36,7 +29,7 @@ class HoldOff:
         self, hold_s: float, clock: Callable[[], float], needed: Callable[[], bool] = lambda: True
     ) -> None:
         self._hold_s, self._clock, self._needed = hold_s, clock, needed
-        self._held: dict[tuple[int, int], tuple[Holder, bytes, float]] = {}  # by key and port
+        self._held: dict[tuple[int, int], tuple[Stats, HandOn, bytes, float]] = {}  # by key and ledger
         self._timer: TimerHandle | None = None
 
     def __len__(self) -> int:
@@ -46,21 +39,21 @@ class HoldOff:
         """Tell whether messages go through here. Those behind held ones do, so that order is kept."""
         return bool(self._held) or self._needed()
 
-    def put(self, port: Holder, batch: Batch, since_s: float | None = None) -> None:
-        """Hold messages that are on their way out; their ledger has them as offered.
+    def put(self, stats: Stats, hand_on: HandOn, batch: Batch, since_s: float | None = None) -> None:
+        """Hold messages that are on their way out, until `hand_on` takes them. `stats` has them as offered.
 
         `since_s`: since when they have waited, where that is not now: at a takeover.
         """
         since_s = self._clock() if since_s is None else since_s
         due_s = since_s + (self._hold_s if self._needed() else 0.0)
         for message in payloads(batch):
-            key = _key(message), id(port)
+            key = _key(message), id(stats)
             if key in self._held or len(self._held) >= COUNT:
-                port.hand_on(from_payloads([message]))
+                hand_on(from_payloads([message]))
                 continue
-            self._held[key] = port, message, due_s
-            port.stats.queued += 1
-            port.stats.queued_bytes += len(message)
+            self._held[key] = stats, hand_on, message, due_s
+            stats.queued += 1
+            stats.queued_bytes += len(message)
         self._arm()
 
     def hear(self, batch: Batch) -> None:
@@ -69,43 +62,43 @@ class HoldOff:
             return
         heard = {_key(message) for message in payloads(batch)}
         for key in [key for key in self._held if key[0] in heard]:
-            self._let_go(key)[0].stats.drop("heard")
+            self._drop(key, "heard")
 
-    def _let_go(self, key: tuple[int, int]) -> tuple[Holder, bytes]:
-        port, message, _ = self._held.pop(key)
-        port.stats.queued -= 1
-        port.stats.queued_bytes -= len(message)
-        return port, message
+    def _let_go(self, key: tuple[int, int]) -> tuple[Stats, HandOn, bytes]:
+        stats, hand_on, message, _ = self._held.pop(key)
+        stats.queued -= 1
+        stats.queued_bytes -= len(message)
+        return stats, hand_on, message
+
+    def _drop(self, key: tuple[int, int], reason: str) -> bytes:
+        stats, _, message = self._let_go(key)
+        stats.drop(reason)
+        return message
 
     def _arm(self) -> None:
         if self._timer is None and self._held:
             first = next(iter(self._held.values()))
-            wait_s = max(0.0, first[2] - self._clock())
+            wait_s = max(0.0, first[-1] - self._clock())
             self._timer = asyncio.get_running_loop().call_later(wait_s, self._on_due)
 
     def _on_due(self) -> None:
         self._timer = None
         now = self._clock()
-        for key, (_, _, due_s) in list(self._held.items()):
+        for key, (*_, due_s) in list(self._held.items()):
             if due_s > now:
                 break
-            port, message = self._let_go(key)
-            port.hand_on(from_payloads([message]))
+            _, hand_on, message = self._let_go(key)
+            hand_on(from_payloads([message]))
         self._arm()
 
     def purge(self, reason: str) -> list[bytes]:
         """Drop everything, counted by `reason`; return those messages."""
-        messages = []
-        for key in list(self._held):
-            port, message = self._let_go(key)
-            port.stats.drop(reason)
-            messages.append(message)
-        return messages
+        return [self._drop(key, reason) for key in list(self._held)]
 
-    def forget(self, port: Holder) -> None:
+    def forget(self, stats: Stats) -> None:
         """Drop what a port that has gone would have sent."""
-        for key in [key for key in self._held if key[1] == id(port)]:
-            self._let_go(key)[0].stats.drop("closed")
+        for key in [key for key in self._held if key[1] == id(stats)]:
+            self._drop(key, "closed")
 
 
 def _key(message: bytes) -> int:

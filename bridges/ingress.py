@@ -186,9 +186,8 @@ def _stamp_run(data: bytes, run: Run, admission: Admission, made: _Stamped, stat
 def _pass_run(data: bytes, run: Run, admission: Admission, made: _Stamped, stats: Stats) -> bool:
     """Take a run that has envelopes already, unless some of it needs a closer look."""
     hops = column(data, run, LENGTH_BYTES + 1)
-    if max(hops) > HOPS_MAX or admission.origin.to_bytes(4, "big") in set(
-        cut(data, run, LENGTH_BYTES + 4, 4)
-    ):
+    ours = admission.origin.to_bytes(4, "big")
+    if max(hops) > HOPS_MAX or ours in set(cut(data, run, LENGTH_BYTES + 4, 4)):
         return False
     keys, passes = numbers(data, run, LENGTH_BYTES + 4), verdicts(data, run, admission.rules)
     if passes is not None:
@@ -220,12 +219,8 @@ def _stamp_each(
     data: bytes, position: int, count: int, admission: Admission, made: _Stamped, stats: Stats
 ) -> int:
     """Admit one message after the other; return where the next one begins."""
-    heads, tokens_min, more, origin = (
-        admission.rules.heads,
-        admission.rules.tokens_min,
-        admission.rules.more,
-        admission.origin,
-    )
+    origin, rules = admission.origin, admission.rules
+    heads, tokens_min, more = rules.heads, rules.tokens_min, rules.more
     length_at, sizes_at, head_of, add = LENGTH.unpack_from, _SIZES.unpack_from, _HEAD.pack, made.parts.append
     sequence = before = made.sequence
     passed = 0
@@ -238,10 +233,11 @@ def _stamp_each(
             continue
         tokens, size = sizes_at(data, start + 1)
         if length == FRAME_BYTES_MIN + 4 * tokens + size and size <= DATA_BYTES_MAX:
-            if tokens < tokens_min or not data.startswith(heads, start + FRAME_BYTES_MIN):
-                stats.reject("pattern")
-                continue
-            if more and not admission.rules.admit(data, start):
+            if (
+                tokens < tokens_min
+                or not data.startswith(heads, start + FRAME_BYTES_MIN)
+                or (more and not rules.admit(data, start))
+            ):
                 stats.reject("pattern")
                 continue
             sequence = (sequence + 1) & _U32

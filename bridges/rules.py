@@ -16,18 +16,6 @@ def prefixes(patterns: Patterns) -> tuple[bytes, ...]:
     return tuple(b"".join(map(_TOKEN, Pattern(*names))) for names in patterns)
 
 
-def begins(message: bytes, start: int, heads: tuple[bytes, ...]) -> bool:
-    """Tell whether the tokens of the frame at `start` of `message` match one of `heads`.
-
-    The first test is one call for all; the second sees that data bytes are not taken for tokens.
-    """
-    at = start + FRAME_BYTES_MIN
-    if not message.startswith(heads, at):
-        return False
-    size = 4 * message[start + 1]
-    return any(len(head) <= size and message.startswith(head, at) for head in heads)
-
-
 class Rule:
     """`allow` (all, where it is empty) but not `deny`. False where it lets everything through."""
 
@@ -40,13 +28,7 @@ class Rule:
     def __bool__(self) -> bool:
         return bool(self._deny) or (bool(self._allow) and b"" not in self._allow)
 
-    def admits(self, message: bytes, start: int = 0) -> bool:
-        """Tell whether the frame at `start` of `message` passes."""
-        if self._allow and not begins(message, start, self._allow):
-            return False
-        return not (self._deny and begins(message, start, self._deny))
-
-    def admits_tokens(self, tokens: bytes) -> bool:
+    def admits(self, tokens: bytes) -> bool:
         """Tell whether a frame passes whose tokens, or as many as patterns look at, are these."""
         if self._allow and not tokens.startswith(self._allow):
             return False
@@ -80,14 +62,14 @@ class Verdicts(dict[bytes, bool]):
     def __missing__(self, tokens: bytes) -> bool:
         if len(self) >= VERDICTS:
             self.clear()
-        verdict = self[tokens] = all(rule.admits_tokens(tokens) for rule in self._rules)
+        verdict = self[tokens] = all(rule.admits(tokens) for rule in self._rules)
         return verdict
 
 
 class Rules:
-    """Rules that must all admit: `heads` and `tokens_min` are a first test for hot loops, `more` the rest.
+    """Rules that must all admit: `verdicts[tokens]`, of a frame's tokens as bytes, the first `reach` or all.
 
-    Or, in one look: `verdicts[tokens]`, of a frame's tokens as bytes, the first `reach` of them or all.
+    `heads` and `tokens_min` are a first test for hot loops; `more` says whether it takes another.
     """
 
     __slots__ = ("heads", "more", "reach", "tokens_min", "verdicts")
@@ -97,21 +79,17 @@ class Rules:
         quick = next((rule for rule in biting if rule.heads), None)
         self.heads = ANY if quick is None else quick.heads
         self.tokens_min = len(self.heads[0]) // 4
-        self.more = tuple(rule for rule in biting if rule is not quick)
+        self.more = any(rule is not quick for rule in biting)
         self.reach = max((rule.reach for rule in biting), default=0)
         self.verdicts = Verdicts(biting)
 
     def __bool__(self) -> bool:
-        return self.heads is not ANY or bool(self.more)
+        return self.heads is not ANY or self.more
 
     def admit(self, message: bytes, start: int = 0) -> bool:
         """Tell whether the frame at `start` passes all of them."""
-        if (
-            not message.startswith(self.heads, start + FRAME_BYTES_MIN)
-            or message[start + 1] < self.tokens_min
-        ):
-            return False
-        return all(rule.admits(message, start) for rule in self.more) if self.more else True
+        at = start + FRAME_BYTES_MIN
+        return self.verdicts[message[at : at + min(self.reach, 4 * message[start + 1])]]
 
 
 class Seen:

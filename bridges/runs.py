@@ -23,9 +23,8 @@ _CHUNK = 256  # messages cut by one structure; bounds what the cache holds
 _U32 = 0xFFFFFFFF
 _STAMP = Struct(">QBBHI")  # a batch's length and an envelope up to its sequence
 _BATCH_BYTES_MAX = 1 << 24
-_LENGTH = LENGTH_OFFSETS[
-    :3
-]  # a whole message whose length differs in the upper bytes alone is longer than that
+# a whole message whose length differs in the upper bytes alone is longer than `_BATCH_BYTES_MAX`
+_LENGTH = LENGTH_OFFSETS[:3]
 _LOW = [bytes((low,)) for low in range(256)]
 
 
