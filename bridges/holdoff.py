@@ -13,16 +13,15 @@ from bus.wire.envelope import LAYOUT, is_enveloped
 
 STEP_S = 0.04
 COUNT = 8192  # held at a time; more are sent at once
-
-
 HandOn = Callable[[Batch], None]
 
 
 class HoldOff:
     """Holds messages with envelopes for `hold_s`, in order, unless their key is heard meanwhile.
 
-    In their port's ledger, by which a port is known here, they are `queued`, then `sent`, or dropped as `heard`. `needed()` says whether
-    there is anybody to wait for, for example while another candidate may be forwarding.
+    In the port's ledger they are `queued`, then `sent`, or dropped as `heard`. A port is known here by its
+    ledger. `needed()` says whether there is anybody to wait for, for example while another candidate may be
+    forwarding.
     """
 
     def __init__(
