@@ -1,6 +1,6 @@
 """Hold-off on a trunk that other appliances share: what another sends first is not sent again.
 
-All but the first in rank hold a frame back for their rank times 40 ms (DESIGN section 5).
+All but the first in rank hold a frame back for their rank times 40 ms.
 """
 
 import asyncio

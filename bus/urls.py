@@ -73,7 +73,7 @@ def is_wildcard(host: str) -> bool:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only the same machine reaches it."""
+    """Return whether only the same machine reaches it."""
     try:
         return ip_address(host).is_loopback
     except ValueError:
@@ -81,7 +81,7 @@ def is_loopback(host: str) -> bool:
 
 
 def overlap(one: str, other: str) -> bool:
-    """Whether two listeners on these hosts of one machine, with one port, would meet."""
+    """Return whether two listeners on these hosts of one machine, with one port, would meet."""
     names = {"127.0.0.1" if host == "localhost" else host for host in (one, other)}
     if len(names) == 1 or names & {"::", "*"}:
         return True  # a wildcard of IPv6 takes IPv4 too, as Linux opens it

@@ -40,7 +40,7 @@ def capture_file(root: Path, date: str, gateway: str, name: str) -> Path:
 
 
 def journal_directory(root: Path, gateway: str) -> Path:
-    """Where a gateway's journals are, under a recorder's directory `root`."""
+    """Return where a gateway's journals are, under a recorder's directory `root`."""
     return root / JOURNAL / f"{GATEWAY}={gateway}"
 
 

@@ -43,7 +43,7 @@ def _share(topology: Topology, joint: Joint) -> float:
 
 
 def _crosses(spec: BridgeSpec, side: Side, rate: Rate) -> bool:
-    """Whether frames of a rate may cross a side: when in doubt, they do."""
+    """Return whether frames of a rate may cross a side: when in doubt, they do."""
     pattern = max(tokens(rate.pattern), tokens(spec.pattern), key=len)
     if not related(tokens(side.pattern), pattern):
         return False

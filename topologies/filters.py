@@ -20,12 +20,12 @@ def begins(prefix: Tokens, whole: Tokens) -> bool:
 
 
 def related(one: Tokens, other: Tokens) -> bool:
-    """Whether some frame matches both."""
+    """Return whether some frame matches both."""
     return begins(one, other) or begins(other, one)
 
 
 def passes(spec: BridgeSpec, side: Side, frame: Tokens, inward: bool) -> bool:
-    """Whether a frame with these tokens crosses `side`, into the bridge or out of it."""
+    """Return whether a frame with these tokens crosses `side`, into the bridge or out of it."""
     if not (begins(tokens(spec.pattern), frame) and begins(tokens(side.pattern), frame)):
         return False
     allow, deny = one_way(side.allow, inward), one_way(side.deny, inward)

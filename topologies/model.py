@@ -1,6 +1,6 @@
 """The whole topology file as values: frozen dataclasses, one for each kind of mapping in it.
 
-The annotations are the schema (DESIGN section 7): the loader, the checker and the reference page all
+The annotations are the schema (docs/design.md): the loader, the checker and the reference page all
 read them here. Patterns stay as written, text or numbers; `bus.wire.pattern.Pattern(*names)` makes tokens.
 """
 

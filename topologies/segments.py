@@ -32,14 +32,14 @@ def machine(topology: Topology, gateway: str) -> str:
 
 
 def is_trunk(topology: Topology, side: Side) -> bool:
-    """Whether envelopes are kept on a side: as it says, or else as its bus has a trunk or not."""
+    """Return whether envelopes are kept on a side: as it says, or else as its bus has a trunk or not."""
     if side.trunk is None and side.bus is not None:
         return has_trunk(topology.buses[side.bus])
     return bool(side.trunk)
 
 
 def has_trunk(bus: BusSpec) -> bool:
-    """Whether other appliances reach a bus, or it them, by an address that keeps envelopes."""
+    """Return whether other appliances reach a bus, or it them, by an address that keeps envelopes."""
     return any(end.trunk for end in bus.listen) or any(end.trunk for end in bus.dial)
 
 

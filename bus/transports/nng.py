@@ -198,7 +198,7 @@ class NngLink:
             self._send_later(relay)
 
     def _send_later(self, relay: _Relay) -> None:
-        """What was for `origin` too goes to all; what was not leaves it out; each once."""
+        """Send messages that are for `origin` too to all peers, and the others to all but it; each once."""
         to_all = [batch.data for batch in relay.for_origin]
         if self._first(relay.origin) is None:
             relay.later = relay.for_origin

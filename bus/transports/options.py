@@ -27,5 +27,5 @@ def check_tls(url: str, tls: Tls | None) -> None:
 
 
 def needs_certificate(url: str, tls: Tls | None) -> bool:
-    """Whether a listener on `url` would have nothing to show."""
+    """Return whether a listener on `url` would have nothing to show."""
     return split_url(url).scheme in TLS_SCHEMES and not (tls and tls.cert_file)

@@ -64,7 +64,7 @@ def frame_bytes(buffer: Buffer, offset: int = 0) -> int:
 
 
 def is_frame(buffer: Buffer) -> bool:
-    """Whether `buffer` is one whole legal frame: its length is what its header announces."""
+    """Return whether `buffer` is one whole legal frame: its length is what its header announces."""
     return frame_bytes(buffer) == len(buffer) > 0
 
 

@@ -34,7 +34,7 @@ class Pattern(tuple[int, ...]):
         return super().__new__(cls, map(token, names))
 
     def matches(self, tokens: tuple[int, ...]) -> bool:
-        """Whether `tokens` start with this pattern."""
+        """Return whether `tokens` start with this pattern."""
         return tokens[: len(self)] == self
 
     def __repr__(self) -> str:

@@ -19,7 +19,7 @@ _WALK = 256  # messages of mixed sizes between two such attempts
 
 
 def handshake_fault(received: bytes) -> str | None:
-    """What is wrong with the peer's first bytes (1 to 8 of them); None while they are right."""
+    """Return what is wrong with the peer's first bytes (1 to 8 of them); None while they are right."""
     if HANDSHAKE.startswith(received):
         return None
     if not HANDSHAKE.startswith(received[:4]):
@@ -101,7 +101,7 @@ class Decoder:
         self.fault: str | None = None
 
     def buffer(self) -> memoryview:
-        """Where to read into; never empty."""
+        """Return where to read into; never empty."""
         rest = self._rest
         if isinstance(rest, _Large):
             return rest.buffer()
@@ -162,6 +162,6 @@ class _Large:
         return memoryview(self.data)[self.filled :]
 
     def feed(self, read_bytes: int) -> bool:
-        """Whether the message is whole now."""
+        """Return whether the message is whole now."""
         self.filled += read_bytes
         return self.filled == self.size

@@ -115,7 +115,7 @@ class Recorder:
         watch.follow(hub)
 
     def room(self, size_bytes: int) -> bool:
-        """Whether a batch of so many bytes would be recorded now."""
+        """Return whether a batch of so many bytes would be recorded now."""
         ring = self._ring
         return ring is not None and not self._full and ring.has_room(size_bytes)
 

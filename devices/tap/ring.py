@@ -89,7 +89,7 @@ class Ring:
         return self._control[_HEAD] - self._control[_TAIL]
 
     def has_room(self, size_bytes: int) -> bool:
-        """Whether a record of frames with so much data fits, wherever the end of the memory is."""
+        """Return whether a record of frames with so much data fits, wherever the end of the memory is."""
         return self.waiting_bytes + 2 * (size_bytes + HEADER_BYTES + _PLACE_BYTES) <= self._frames_bytes
 
     def put(self, kind: int, place: bytes, count: int, ts_ns: int, number: int, data: Buffer) -> bool:

@@ -35,7 +35,7 @@ class Signature(NamedTuple):
         return homes.pop() if len(homes) == 1 else -1
 
     def is_enveloped(self) -> bool:
-        """Whether all of its rows have an envelope."""
+        """Return whether all of its rows have an envelope."""
         return self.rows // ENVELOPED_UNIT == self._puts() + self.rows % SENT_UNIT
 
     def is_single(self) -> bool:

@@ -15,12 +15,12 @@ ECHOES_MOST: Final = 10
 
 
 def is_pause(silence_ns: Any, gap_ms: int) -> Any:
-    """Whether nobody put anything for longer than `gap_ms`."""
+    """Return whether nobody put anything for longer than `gap_ms`."""
     return silence_ns > gap_ms * 1_000_000
 
 
 def is_whole_bin(number: Any, start_ns: Any, end_ns: Any) -> Any:
-    """Whether the bin of this number lies within a pause."""
+    """Return whether the bin of this number lies within a pause."""
     return (number * BIN_NS >= start_ns) & ((number + 1) * BIN_NS <= end_ns)
 
 

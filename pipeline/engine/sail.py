@@ -26,7 +26,7 @@ _UNITS: Final = {"k": 10, "m": 20, "g": 30, "t": 40}
 
 
 def installed() -> bool:
-    """Whether Sail and a client for it are installed."""
+    """Return whether Sail and a client for it are installed."""
     return all(find_spec(name) is not None for name in ("pysail", "pyspark", "grpc", "pandas"))
 
 
