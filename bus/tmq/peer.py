@@ -102,13 +102,12 @@ class Peer:
         self._waiting_bytes += size
         stats.queued += count
         stats.queued_bytes += size
-        if self.state in ("idle", "down", "streaming"):
+        if not self._flushing and self.state in ("streaming", "idle", "down"):
             self._flush_soon()
 
     def _flush_soon(self) -> None:
-        if not self._flushing:
-            self._flushing = True
-            self._loop.call_soon(self._flush)
+        self._flushing = True
+        self._loop.call_soon(self._flush)
 
     def _flush(self) -> None:
         self._flushing = False
