@@ -40,15 +40,17 @@ def select(source: str, names: list[str]) -> list[str]:
 
 def statements(source: str, names: list[str]) -> list[str]:
     """Return the parts `names` as pieces that are small enough to compile one by one."""
-    known = parts(source)
-    return pieces("".join(known[name][0] for name in select(source, names)))
+    return pieces(_chosen(source, names))
 
 
 def shrink(source: str, names: list[str]) -> str:
     """Return the parts `names` as one small file."""
+    return "\n".join(map(_plain, ast.parse(_chosen(source, names)).body)) + "\n"
+
+
+def _chosen(source: str, names: list[str]) -> str:
     known = parts(source)
-    module = ast.parse("".join(known[name][0] for name in select(source, names)))
-    return "\n".join(_plain(statement) for statement in module.body) + "\n"
+    return "".join(known[name][0] for name in select(source, names))
 
 
 def pieces(source: str) -> list[str]:

@@ -11,14 +11,11 @@ an address to send to, each `connection` carries packets both ways; `options` bo
 from bus.tmq.classic import TMQ_BRIDGE, TMQ_BROKER, TMQ_CLIENT, Context, Socket
 from bus.tmq.client import Client
 from bus.tmq.options import Options
-from bus.wire.frame import CACHE as TMQ_CACHE
-from bus.wire.frame import PUB as TMQ_PUB
-from bus.wire.frame import REMOVE as TMQ_REMOVE
-from bus.wire.frame import SUB as TMQ_SUB
-from bus.wire.pattern import Pattern as pattern
-from bus.wire.pattern import check_tokens
-from bus.wire.pattern import token as tmq_hash
+from bus.wire.frame import CACHE, PUB, REMOVE, SUB
+from bus.wire.pattern import Pattern, check_tokens, token
 
+TMQ_PUB, TMQ_SUB, TMQ_CACHE, TMQ_REMOVE = PUB, SUB, CACHE, REMOVE
+pattern, tmq_hash = Pattern, token
 tmq_init, tmq_term = Context, Context.close
 tmq_socket, tmq_close = Socket, Socket.close
 tmq_bind, tmq_broker = Socket.bind, Socket.use_brokers

@@ -39,21 +39,16 @@ class _Frames:
         self.frames, self.count = frames, len(frames)
 
 
-class _Decoder:
-    """Gives a `Cutter` what a stream pipe reads."""
+class _Decoder(Cutter):
+    """Cuts into frames what a stream pipe reads."""
 
-    __slots__ = ("_cutter", "fault")
-
-    def __init__(self, cutter: Cutter) -> None:
-        self._cutter = cutter
-        self.fault: str | None = None
+    __slots__ = ()
 
     def buffer(self) -> memoryview:
         return _scratch.data
 
     def feed(self, read_bytes: int) -> _Frames | None:
-        frames = self._cutter.feed(bytes(_scratch.data[:read_bytes]))
-        self.fault = self._cutter.fault
+        frames = self.cut(bytes(_scratch.data[:read_bytes]))
         return _Frames(frames) if frames else None
 
 
@@ -85,9 +80,9 @@ class Connection:
         self._loop, self._socket = loop, sock
         self._on_frames, self._on_closed = on_frames, on_closed
         self._lost: list[OnClosed] = []
-        self._cutter = Cutter()
+        self._cutter = _Decoder()
         tune(sock)
-        framing, batch, gone = Framing(lambda _: _Decoder(self._cutter)), self._on_batch, self._on_gone
+        framing, batch, gone = Framing(lambda _: self._cutter), self._on_batch, self._on_gone
         self._pipe = StreamPipe(
             sock, name, framing, queue_bytes, batch, gone, stats=stats, gathering=NoGathering
         )

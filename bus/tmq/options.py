@@ -12,9 +12,7 @@ class Options:
     """Times in seconds, sizes in bytes, each bound per client or broker unless it says otherwise."""
 
     connect_s: float = 2.0
-    verdict_s: float = (
-        0.25  # a peer that has neither greeted nor closed by then takes one packet a connection
-    )
+    verdict_s: float = 0.25  # a peer that has not greeted or closed by then takes one packet a connection
     heartbeat_s: float = 1.0  # a peer silent for three of these is given up
     idle_s: float = 10.0  # a connection that has not greeted and brings no whole frame for so long is closed
     queue_bytes: int = 1 << 20  # waiting for one peer

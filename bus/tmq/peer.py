@@ -12,6 +12,8 @@ import socket
 from asyncio import AbstractEventLoop, TimerHandle
 from collections import deque
 from collections.abc import Callable
+from functools import partial
+from itertools import groupby
 from typing import Literal
 
 from bus.backoff import Backoff
@@ -143,7 +145,8 @@ class Peer:
         # At once: loopback is connected by now, and a reference peer blocks without a packet.
         if not self._say_first(sock):
             self._loop.add_writer(sock, self._say_first, sock)
-            self._arm(self._options.connect_s, self._on_late)
+            late = TimeoutError(errno.ETIMEDOUT, "timed out")
+            self._arm(self._options.connect_s, partial(self._fail, late))
 
     def _say_first(self, sock: socket.socket) -> bool:
         """Send the first frame. Returns False if the socket is not connected yet."""
@@ -156,9 +159,6 @@ class Peer:
         else:
             self._connected(sock, sent)
         return True
-
-    def _on_late(self) -> None:
-        self._fail(OSError(errno.ETIMEDOUT, "timed out"))
 
     def _connected(self, sock: socket.socket, sent: int) -> None:
         self._loop.remove_writer(sock)
@@ -173,7 +173,7 @@ class Peer:
         self.state, self._asked_s = "asking", self._loop.time()
         heard, closed, queue_bytes = self._heard, self._closed, self._options.queue_bytes
         self.connection = Connection(self._loop, sock, self.name, heard, closed, self._stats, queue_bytes)
-        self._arm(self._options.verdict_s, self._on_silence)
+        self._arm(self._options.verdict_s, partial(self.connection.close, "one packet a connection"))
 
     def _sent_one(self, sent: int) -> None:
         frame = self._waiting.popleft()
@@ -190,24 +190,13 @@ class Peer:
         else:
             self._owner.peer_done(self)
 
-    def _on_silence(self) -> None:
-        if self.connection is not None:
-            self.connection.close("one packet a connection")
-
     def _heard(self, connection: Connection, frames: list[bytes]) -> None:
-        rest: list[bytes] = []
-        for frame in frames:
-            if frame[0] & HELLO_MASK != HELLO:
-                rest.append(frame)
-            elif (hello := unpack_hello(data_of(frame))) is not None:
-                self._pass(connection, rest)
-                rest = []
-                self._greeted(connection, hello)
-        self._pass(connection, rest)
-
-    def _pass(self, connection: Connection, frames: list[bytes]) -> None:
-        if frames and not connection.closed:
-            self._on_frames(connection, frames)
+        for greets, run in groupby(frames, lambda frame: frame[0] & HELLO_MASK == HELLO):
+            if greets:
+                for hello in filter(None, map(unpack_hello, map(data_of, run))):
+                    self._greeted(connection, hello)
+            elif not connection.closed:
+                self._on_frames(connection, list(run))
 
     def _greeted(self, connection: Connection, hello: Hello) -> None:
         connection.node, connection.silence_s = hello.node, hello.silence_ms / 1000

@@ -119,7 +119,7 @@ def unpack_shared(data: bytes) -> tuple[int, list[Address], str]:
 
 
 class Cutter:
-    """Cuts a stream into frames. `feed` returns whole ones; an illegal header sets `fault`, for good."""
+    """Cuts a stream into frames. `cut` returns whole ones; an illegal header sets `fault`, for good."""
 
     __slots__ = ("_rest", "fault")
 
@@ -132,7 +132,7 @@ class Cutter:
         """Bytes of a frame that is not whole yet: less than 3072."""
         return len(self._rest)
 
-    def feed(self, data: bytes) -> list[bytes]:
+    def cut(self, data: bytes) -> list[bytes]:
         if self.fault:
             return []
         if self._rest:

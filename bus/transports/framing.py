@@ -9,9 +9,11 @@ from bus.wire.sp import HANDSHAKE, LEAD_IPC, SCRATCH_BYTES, Decoder, add_lead, h
 
 
 class StreamDecoder(Protocol):
-    """Cuts one peer's stream into messages. `fault` says what is wrong once the framing is lost."""
+    """Cuts one peer's stream into messages."""
 
-    fault: str | None
+    @property
+    def fault(self) -> str | None:
+        """What is wrong, once the framing is lost."""
 
     def buffer(self) -> memoryview:
         """Return where to read into; never empty."""

@@ -10,6 +10,7 @@ from asyncio import AbstractEventLoop, TimerHandle
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import groupby
 from operator import itemgetter
@@ -46,6 +47,7 @@ class NngPipe(Pipe):
         self._link.release(self)
 
 
+@dataclass(slots=True)
 class _Relay:
     """What is offered to our pipes while a batch of our own peer `origin` goes round the hub.
 
@@ -53,13 +55,10 @@ class _Relay:
     prompt reply (for `origin` too). Only at the end is it known which; so all but the first wait.
     """
 
-    __slots__ = ("batch", "for_origin", "later", "origin")
-
-    def __init__(self, origin: NngPipe, batch: Batch) -> None:
-        self.origin = origin
-        self.batch = batch
-        self.later: list[Batch] = []
-        self.for_origin: list[Batch] = []
+    origin: NngPipe
+    batch: Batch
+    later: list[Batch] = field(default_factory=list)
+    for_origin: list[Batch] = field(default_factory=list)
 
 
 class NngLink:

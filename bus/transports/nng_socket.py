@@ -143,12 +143,13 @@ class NngSocket:
     def transmitted(self) -> dict[int, int]:
         """Messages written to each live peer, where the transport counts them (TCP, TLS, IPC)."""
         root = _ffi.new("nng_stat **")
-        counts: dict[int, int] = {}
         if _lib.nng_stats_get(root):
-            return counts
-        _collect(_lib.nng_stat_child(root[0]), counts)
+            return {}
+        pipes = [_children(pipe) for name, pipe in _children(root[0]) if name == b"pipe"]
+        numbers = [{name: _lib.nng_stat_value(stat) for name, stat in pipe} for pipe in pipes]
         _lib.nng_stats_free(root[0])
-        return {peer: counts[peer] for peer in self.peers.copy() if counts.get(peer)}
+        counts = {pipe.get(b"id"): pipe.get(b"tx_msgs") for pipe in numbers}
+        return {peer: count for peer in self.peers.copy() if (count := counts.get(peer))}
 
     def bury(self) -> None:
         """Close the connections that are gone although NNG keeps them.
@@ -287,18 +288,10 @@ def _configure(config: Any, tls: Tls, mode: int, host: str, url: str) -> None:
         _check(_lib.nng_tls_config_server_name(config, (tls.server_name or host).encode()), url)
 
 
-def _collect(stat: Any, counts: dict[int, int]) -> None:
-    while stat:
-        if _ffi.string(_lib.nng_stat_name(stat)) == b"pipe":
-            values = _children(stat)
-            counts[values.get(b"id", 0)] = values.get(b"tx_msgs", 0)
-        stat = _lib.nng_stat_next(stat)
-
-
-def _children(stat: Any) -> dict[bytes, int]:
-    values: dict[bytes, int] = {}
-    child = _lib.nng_stat_child(stat)
+def _children(stat: Any) -> list[tuple[bytes, Any]]:
+    """Return the statistics below one of NNG's, with their names."""
+    found, child = [], _lib.nng_stat_child(stat)
     while child:
-        values[_ffi.string(_lib.nng_stat_name(child))] = _lib.nng_stat_value(child)
+        found.append((_ffi.string(_lib.nng_stat_name(child)), child))
         child = _lib.nng_stat_next(child)
-    return values
+    return found

@@ -99,23 +99,13 @@ class Acceptor:
 def _listen(family: int, address: Any) -> socket.socket:
     if family == socket.AF_UNIX:
         _unlink_stale(str(address))
-        return _bind(family, address)
-    host, port = address
-    found = socket.getaddrinfo(host or "0.0.0.0", port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-    return _bind(found[0][0], found[0][4])
-
-
-def _bind(family: int, address: Any) -> socket.socket:
-    sock = socket.socket(family, socket.SOCK_STREAM)
-    try:
-        if family != socket.AF_UNIX:
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        sock.bind(address)
-        sock.listen(1024)
-        sock.setblocking(False)
-    except BaseException:
-        sock.close()
-        raise
+    else:
+        host, port = address[0] or "0.0.0.0", address[1]
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        family, address = found[0][0], found[0][4]
+    both = family == socket.AF_INET6 and socket.has_dualstack_ipv6()  # a wildcard of IPv6 takes IPv4 too
+    sock = socket.create_server(address, family=family, backlog=1024, dualstack_ipv6=both)
+    sock.setblocking(False)
     return sock
 
 

@@ -26,9 +26,7 @@ class StreamOptions:
     peers: int = 16384
     retry_min_s: float = 0.1
     retry_max_s: float = 10.0
-    silence_s: float = (
-        0.0  # a peer that acknowledges nothing for so long is closed; 0 leaves that to the system
-    )
+    silence_s: float = 0.0  # a peer that acknowledges nothing for so long is closed; 0: as the system does
 
     def __post_init__(self) -> None:
         if self.queue_bytes < self.message_bytes:

@@ -8,6 +8,7 @@ taken back or the address is found dead (a reference client never repeats itself
 from bisect import bisect_left, insort
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, TypeVar
 
 from bus.tmq.wire import Address, Tokens, prefixes
@@ -28,13 +29,11 @@ class Tell(NamedTuple):
     subscribers: tuple[Address, ...]
 
 
+@dataclass(slots=True)
 class _Entry:
-    __slots__ = ("exact", "host", "shared")
-
-    def __init__(self) -> None:
-        self.host = ""  # whose client said it here; "" where only other brokers did
-        self.exact = False
-        self.shared: dict[int, float] = {}
+    host: str = ""  # whose client said it here; "" where only other brokers did
+    exact: bool = False
+    shared: dict[int, float] = field(default_factory=dict)
 
 
 class Registry:

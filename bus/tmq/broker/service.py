@@ -4,6 +4,7 @@ import logging
 import random
 from asyncio import AbstractEventLoop, TimerHandle
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any
 
 import bus.tmq.wire as wire
@@ -59,7 +60,8 @@ class Broker:
         self.registry = Registry(registrations, per_address, per_host)
         self.addresses = [endpoint(address) for address in where]
         self._options, self._on_bridge = Options(**options), on_bridge
-        self._node, self._classic_prefixes = random.getrandbits(32), classic_prefixes
+        self._hello = partial(Hello, random.getrandbits(32), self._options.silence_ms)
+        self._classic_prefixes = classic_prefixes
         self._deaths = self._probes = self._expired = 0
         self._routes: dict[Address, Connection] = {}
         self._ours: dict[Address, None] = {}
@@ -92,7 +94,7 @@ class Broker:
             "deaths": self._deaths,
             "expired": self._expired,
             "routes": len(self._routes),
-            "peers": self._sharing.up,
+            "peers": len(self._sharing.up),
         }
 
     def open(self, loop: AbstractEventLoop) -> None:
@@ -107,9 +109,6 @@ class Broker:
         self._outgoing.open(loop)
         self._sharing.open(loop)
         self._tick()
-
-    def _hello(self, flags: int) -> Hello:
-        return Hello(self._node, self._options.silence_ms, flags)
 
     def _on_frames(self, connection: Connection, frames: list[bytes]) -> None:
         self.stats.received += len(frames)

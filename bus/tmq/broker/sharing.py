@@ -39,7 +39,7 @@ class Sharing(PeerOwner):
         self._addresses, self._hello, self._registry, self._on_frames = peers, hello, registry, on_frames
         self._lifetime_s = max(1, round(3 * options.share_s))
         self._peers: list[Peer] = []
-        self._up: dict[Peer, float] = {}  # and when to send all again
+        self.up: dict[Peer, float] = {}  # those that are connected, and when to send all again
 
     def open(self, loop: AbstractEventLoop) -> None:
         """Start to dial the peers, with the next `tick`."""
@@ -48,11 +48,6 @@ class Sharing(PeerOwner):
             Peer(loop, a, self._options, self._hello, self.stats, self, self._on_frames)
             for a in self._addresses
         ]
-
-    @property
-    def up(self) -> int:
-        """The number of peer brokers that are connected."""
-        return len(self._up)
 
     def register(self, role: Role, tokens: Tokens, address: Address) -> None:
         """Tell the peers of a registration that a client said here."""
@@ -67,20 +62,20 @@ class Sharing(PeerOwner):
 
     def _say(self, frames: list[bytes]) -> None:
         """Tell all peers that are connected; the others hear it all when they are."""
-        for peer in tuple(self._up):
+        for peer in tuple(self.up):
             peer.send(*frames)
 
     def peer_hello(self, peer: Peer, hello: Hello) -> None:
         if hello.node == self._hello(0).node:
             self._peers.remove(peer)
-            self._up.pop(peer, None)
+            self.up.pop(peer, None)
             peer.close()
-        elif peer not in self._up:
+        elif peer not in self.up:
             log.info("peer broker %s: up", peer.name)
             self._say_all(peer)
 
     def _say_all(self, peer: Peer) -> None:
-        self._up[peer] = self._loop.time() + self._options.share_s * random.uniform(0.8, 1.0)
+        self.up[peer] = self._loop.time() + self._options.share_s * random.uniform(0.8, 1.0)
         by_pattern: dict[tuple[Role, Tokens], list[Address]] = {}
         for role, tokens, address in self._registry.own():
             by_pattern.setdefault((role, tokens), []).append(address)
@@ -89,21 +84,21 @@ class Sharing(PeerOwner):
 
     def peer_lost(self, peer: Peer) -> None:
         log.warning("peer broker %s: connection lost", peer.name)
-        self._up.pop(peer, None)
+        self.up.pop(peer, None)
 
     def tick(self, now_s: float) -> None:
         """Dial the missing peers; send all again where it is time. Call it once a heartbeat."""
         for peer in tuple(self._peers):
             peer.tick(now_s)
-            if peer not in self._up:
+            if peer not in self.up:
                 if not peer.busy:
                     peer.each = False
                     peer.send(pack_hello(self._hello(0)))
-            elif now_s >= self._up[peer]:
+            elif now_s >= self.up[peer]:
                 self._say_all(peer)
 
     def close(self) -> None:
         """Disconnect from all peers. Idempotent."""
         for peer in self._peers:
             peer.close()
-        self._up.clear()
+        self.up.clear()

@@ -30,9 +30,6 @@ class Inbox:
         self._takers = 0
         self._on_filled = on_filled
 
-    def __len__(self) -> int:
-        return len(self._items)
-
     def put(self, items: Sequence[Item]) -> None:
         stats = self.stats
         with self._changed:

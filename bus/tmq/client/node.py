@@ -4,6 +4,7 @@ import logging
 import random
 from asyncio import AbstractEventLoop, Future, TimerHandle
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import bus.tmq.wire as wire
 from bus.errors import TokenError
@@ -46,6 +47,7 @@ class Node(PeerOwner):
         self.published: dict[Tokens, dict[Address, Peer]] = {}
         self.peers: dict[Address, Peer] = {}
         self._options, self._on_bridge = options, on_bridge
+        self._hello = partial(Hello, self.node, options.silence_ms)
         self._reject = Rejections("tmq client", self.stats.rejected)
         self._routes: dict[bytes, Route] = {}
         self._timer: TimerHandle | None = None
@@ -72,11 +74,8 @@ class Node(PeerOwner):
         host, port = self.address
         return (host_towards(broker) or host if host == ANY else host), port
 
-    def _hello(self, flags: int) -> Hello:
-        return Hello(self.node, self._options.silence_ms, flags)
-
     def _hello_to(self, broker: Address, flags: int) -> Hello:
-        return Hello(self.node, self._options.silence_ms, flags, self.address_for(broker))
+        return self._hello(flags, self.address_for(broker))
 
     def _registrations(self, broker: Address) -> list[bytes]:
         own = [self.address_for(broker)]

@@ -73,7 +73,7 @@ def test_no_bytes_raise(wire: bytes) -> None:
     unpack_addresses(wire)
     unpack_hello(wire)
     unpack_shared(wire)
-    Cutter().feed(wire)
+    Cutter().cut(wire)
 
 
 @given(addresses, st.lists(st.integers(0, 2**32 - 1), max_size=255))
@@ -98,7 +98,7 @@ def test_shared_registrations_return(given: list[tuple[str, int]]) -> None:
 def test_a_stream_is_cut_wherever_it_was_split(sent: list[bytes], splits: list[int]) -> None:
     wire, cutter, found, start = b"".join(sent), Cutter(), list[bytes](), 0
     for end in [*sorted(splits), len(wire)]:
-        found += cutter.feed(wire[start:end])
+        found += cutter.cut(wire[start:end])
         start = max(start, min(end, len(wire)))
     assert found == sent
     assert not cutter.waiting
@@ -108,7 +108,7 @@ def test_a_stream_is_cut_wherever_it_was_split(sent: list[bytes], splits: list[i
 def test_an_illegal_length_ends_a_stream() -> None:
     cutter = Cutter()
     whole = pack(2, (1,), b"x")
-    assert cutter.feed(whole + bytes.fromhex("02000801") + whole) == [whole]
+    assert cutter.cut(whole + bytes.fromhex("02000801") + whole) == [whole]
     assert cutter.fault == "data length 2049 of at most 2048"
-    assert cutter.feed(whole) == []
-    assert Cutter().feed(pack(2, (), bytes(2048))) == [pack(2, (), bytes(2048))]
+    assert cutter.cut(whole) == []
+    assert Cutter().cut(pack(2, (), bytes(2048))) == [pack(2, (), bytes(2048))]
