@@ -3,24 +3,22 @@
 import secrets
 from asyncio import AbstractEventLoop
 
-from appliance.site import Site
+from appliance.site import BasePart, Site
 from bus.errors import LinkError
-from bus.hub import Hub, Link
+from bus.hub import Hub
 from bus.leases.candidate import Candidate
 from bus.leases.service import LeasingBroker
 from bus.wire.pattern import Pattern
 from topologies.segments import broker_urls
 
 
-class BrokerPart:
+class BrokerPart(BasePart):
     """A broker of a topology. Its peers are the other brokers of the file."""
 
     kind = "broker"
 
     def __init__(self, name: str, site: Site) -> None:
-        self.name, self.site = name, site
-        self.hub = Hub(name)  # nothing passes through a broker
-        self.links: list[Link] = []
+        super().__init__(name, site, Hub(name))  # nothing passes through a broker
         spec = site.topology.brokers[name]
         self.service = LeasingBroker(
             [listen.url for listen in spec.listen],

@@ -115,13 +115,9 @@ class Appliance:
     def links(self) -> list[Link]:
         return [link for part in self.parts.values() for link in part.links]
 
-    def watched_links(self) -> Iterable[Link]:
-        """Yield the links to media and the recorders. A bus's own links only log: their peers come and go."""
-        for part in self.parts.values():
-            if isinstance(part, BridgePart):
-                yield from part.media
-            elif isinstance(part, TapPart):
-                yield from part.links
+    def watched_links(self) -> list[Link]:
+        """Return the links to media and the recorders. Those of a bus only log: their peers come and go."""
+        return [link for part in self.parts.values() for link in part.watched]
 
     def change(self, topology: Topology) -> list[str]:
         """Go over to another topology: close and open only the parts that differ. Returns their names.

@@ -22,7 +22,11 @@ def ledger(hubs: Iterable[Hub]) -> str:
 def line(stats: Stats) -> str:
     """Return one pipe's counts; reasons only if there are any."""
     text = f"in {stats.received}, out {stats.sent} of {stats.offered}, queued {stats.queued}"
-    for word, reasons in (("dropped", stats.dropped), ("rejected", stats.rejected)):
-        if reasons:
-            text += f", {word} " + ", ".join(f"{count} {reason}" for reason, count in sorted(reasons.items()))
+    for word, counts in (("dropped", stats.dropped), ("rejected", stats.rejected)):
+        if counts:
+            text += f", {word} {reasons(counts)}"
     return text
+
+
+def reasons(counts: dict[str, int]) -> str:
+    return ", ".join(f"{count} {reason}" for reason, count in sorted(counts.items()))

@@ -2,8 +2,8 @@
 
 import logging
 import time
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter, deque
+from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from bus.events import Event, Kind
@@ -87,15 +87,8 @@ class Monitor:
         if not stats.dropped:
             return
         last_s, seen = self._sheds.get(name, (float("-inf"), {}))
-        new = dict(_grown(stats.dropped, seen))
+        new = Counter(stats.dropped) - Counter(seen)
         if new and now - last_s >= _SHED_S:
             self._sheds[name] = now, dict(stats.dropped)
-            self.record(
-                "shed", name, "frames were dropped", **{k.replace(" ", "_"): n for k, n in new.items()}
-            )
-
-
-def _grown(now: dict[str, int], before: dict[str, int]) -> Iterator[tuple[str, int]]:
-    for reason, count in now.items():
-        if count > before.get(reason, 0):
-            yield reason, count - before.get(reason, 0)
+            counts = {reason.replace(" ", "_"): count for reason, count in new.items()}
+            self.record("shed", name, "frames were dropped", **counts)

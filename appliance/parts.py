@@ -7,7 +7,7 @@ from typing import Any
 
 from appliance.brokers import candidate_of, same_brokers
 from appliance.media import medium_link
-from appliance.site import Site
+from appliance.site import BasePart, Site
 from bridges.bridge import Bridge, Side
 from bridges.handover.window import AGE_S
 from bridges.holdoff import STEP_S
@@ -24,23 +24,20 @@ from topologies.seats import Seat, seats_of
 from topologies.segments import broker_urls, has_trunk
 
 
-class BusPart:
+class BusPart(BasePart):
     """A bus: a plain hub; or, where a trunk reaches it, a bridge with a plain side and a trunk side."""
 
     kind = "bus"
 
     def __init__(self, name: str, site: Site) -> None:
-        self.name, self.site = name, site
         self.spec = spec = site.topology.buses[name]
-        self.hub: Hub = WatchedHub(name)
-        self.plain: Hub = self.hub
-        self.trunk: Hub | None = None
-        if has_trunk(spec):
-            self.hub = bridge = Bridge(name, site.origin(f"bus {name}"))
-            self.plain, self.trunk = bridge.side("plain"), bridge.side("trunk", trunk=True)
-        self._links = [(self._link(a, "listen"), self.hub_for(a.trunk)) for a in spec.listen]
-        self._links += [(self._link(a, "dial"), self.hub_for(a.trunk)) for a in spec.dial]
-        self._links += self._local_links()
+        hub = Bridge(name, site.origin(f"bus {name}")) if has_trunk(spec) else WatchedHub(name)
+        super().__init__(name, site, hub)
+        self.plain: Hub = hub.side("plain") if isinstance(hub, Bridge) else hub
+        self.trunk: Hub | None = hub.side("trunk", trunk=True) if isinstance(hub, Bridge) else None
+        self.ends += [(self._link(a, "listen"), self.hub_for(a.trunk)) for a in spec.listen]
+        self.ends += [(self._link(a, "dial"), self.hub_for(a.trunk)) for a in spec.dial]
+        self.ends += self._local_links()
 
     def _link(self, address: Address, mode: Mode) -> Link:
         return bus_link(address.url, mode, *self.spec.limits(address), address.tls)
@@ -51,10 +48,6 @@ class BusPart:
             if url is not None:
                 yield bus_link(url, "listen"), self.hub_for(trunk)
 
-    @property
-    def links(self) -> list[Link]:
-        return [link for link, _ in self._links]
-
     def hub_for(self, trunk: bool | None) -> Hub:
         """Return where a pipe joins: the trunk side if there is one, unless `trunk` is False."""
         return self.plain if trunk is False or self.trunk is None else self.trunk
@@ -63,41 +56,30 @@ class BusPart:
         """Return whether `site` describes the same bus."""
         return site.topology.buses[self.name] == self.spec
 
-    def open(self, loop: AbstractEventLoop) -> None:
-        for link, hub in self._links:
-            link.open(hub, loop)
 
-    def close(self) -> None:
-        for link, _ in self._links:
-            link.close()
-
-
-class BridgePart:
+class BridgePart(BasePart):
     """A bridge: its sides, a link for each medium, and a patch to each of the `buses` of this process."""
 
     kind = "bridge"
+    hub: Bridge
 
     def __init__(self, name: str, site: Site, buses: Mapping[str, BusPart]) -> None:
-        self.name, self.site = name, site
         self.spec = site.topology.bridges[name]
         self._buses = _joined(self.spec, buses)
         seats = seats_of(site.topology, name, site.gateway)
         candidate = candidate_of(name, site)
-        self.hub = Bridge(name, self._origin(candidate), self.spec.pattern)
+        super().__init__(name, site, Bridge(name, _origin(candidate, name, site), self.spec.pattern))
         self.sides = [
             (seat, _side(self.hub, number, seat, lambda: candidate is None or not candidate.alone))
             for number, seat in enumerate(seats)
         ]
         self._patches: list[Pipe] = []
-        self._links = [
-            (seat, self._link(seat), side) for seat, side in self.sides if seat.side.bus not in self._buses
+        linked = [(seat, side) for seat, side in self.sides if seat.side.bus not in self._buses]
+        self.ends = [(self._link(seat), side) for seat, side in linked]
+        self.watched = [
+            link for (seat, _), link in zip(linked, self.links, strict=True) if seat.side.bus is None
         ]
         self.candidacy = None if candidate is None else self._stand_by(candidate)
-
-    def _origin(self, candidate: Candidate | None) -> int:
-        if candidate is not None:  # the candidates for one bridge stamp alike
-            return zlib.crc32(f"{self.site.topology.name}/bridge {self.name}".encode())
-        return self.site.origin(f"bridge {self.name}")
 
     def _stand_by(self, candidate: Candidate) -> Candidacy:
         """Forward only while we hold the lease."""
@@ -127,15 +109,6 @@ class BridgePart:
         url, listen = seat.dial
         return bus_link(url, "dial", *spec.limits(listen), listen.tls)
 
-    @property
-    def links(self) -> list[Link]:
-        return [link for _, link, _ in self._links]
-
-    @property
-    def media(self) -> list[Link]:
-        """The links to media, without those that dial a bus."""
-        return [link for seat, link, _ in self._links if seat.side.bus is None]
-
     def stays(self, site: Site, buses: Mapping[str, BusPart]) -> bool:
         """Return whether `site` describes the same bridge, and what it joins and dials stays where it is."""
         if site.topology.bridges[self.name] != self.spec or _joined(self.spec, buses) != self._buses:
@@ -149,8 +122,7 @@ class BridgePart:
             if seat.side.bus in self._buses:
                 bus = self._buses[seat.side.bus]
                 self._patches.append(join(bus.hub_for(seat.side.trunk), side, self.name)[0])
-        for _, link, side in self._links:
-            link.open(side, loop)
+        super().open(loop)
         if self.candidacy is not None:
             self.candidacy.open(loop)
 
@@ -160,8 +132,13 @@ class BridgePart:
         for patch in self._patches:
             patch.close()
         self._patches.clear()
-        for link in self.links:
-            link.close()
+        super().close()
+
+
+def _origin(candidate: Candidate | None, name: str, site: Site) -> int:
+    if candidate is not None:  # the candidates for one bridge stamp alike
+        return zlib.crc32(f"{site.topology.name}/bridge {name}".encode())
+    return site.origin(f"bridge {name}")
 
 
 def _joined(spec: BridgeSpec, buses: Mapping[str, BusPart]) -> dict[str | None, BusPart]:

@@ -21,14 +21,11 @@ class Service(Protocol):
     def hubs(self) -> Iterable[Hub]: ...
 
 
-def _nothing() -> None:
-    pass
+def serve(service: Service, announce: Callable[[], None], farewell: Callable[[], int] = int) -> int:
+    """Open, announce, wait for SIGINT or SIGTERM, drain within a bound, close.
 
-
-def serve(
-    service: Service, announce: Callable[[], None] = _nothing, farewell: Callable[[], None] = _nothing
-) -> int:
-    """Open, announce, wait for SIGINT or SIGTERM, drain within a bound, bid farewell, close. Returns 0."""
+    `farewell` is called before the service closes, and returns the exit status; without it, that is 0.
+    """
     allow_all_descriptors()
     with asyncio.Runner(loop_factory=WakefulLoop) as runner:
         return runner.run(_serve(service, announce, farewell))
@@ -40,7 +37,7 @@ def allow_all_descriptors() -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
-async def _serve(service: Service, announce: Callable[[], None], farewell: Callable[[], None]) -> int:
+async def _serve(service: Service, announce: Callable[[], None], farewell: Callable[[], int]) -> int:
     loop = asyncio.get_running_loop()
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -50,10 +47,9 @@ async def _serve(service: Service, announce: Callable[[], None], farewell: Calla
         announce()
         await stop.wait()
         await drain(service)
-        farewell()
+        return farewell()
     finally:
         service.close()
-    return 0
 
 
 async def drain(service: Service, limit_s: float = DRAIN_S) -> None:

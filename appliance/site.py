@@ -1,10 +1,12 @@
-"""The site of a part: the topology, gateway and process that it is built for."""
+"""What all parts share: the site that they are built for, and the links that they open."""
 
 import secrets
 import zlib
+from asyncio import AbstractEventLoop
 from pathlib import Path
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
+from bus.hub import Hub, Link
 from bus.leases.candidacy import Record
 from topologies.model import Gateway, Topology
 
@@ -35,3 +37,26 @@ class Site(NamedTuple):
     def local_socket(self, bus: str, trunk: bool) -> str | None:
         """Return the URL at which other processes of this gateway reach a bus, None if there are none."""
         return None if self.sockets is None else f"ipc://{self.sockets / bus}{'.trunk' if trunk else ''}.sock"
+
+
+class BasePart:
+    """A hub and the links that are open while the part is; each link has the hub that it opens on."""
+
+    kind: ClassVar[str]
+
+    def __init__(self, name: str, site: Site, hub: Hub) -> None:
+        self.name, self.site, self.hub = name, site, hub
+        self.ends: list[tuple[Link, Hub]] = []
+        self.watched: list[Link] = []  # links whose changes of state are events
+
+    @property
+    def links(self) -> list[Link]:
+        return [link for link, _ in self.ends]
+
+    def open(self, loop: AbstractEventLoop) -> None:
+        for link, hub in self.ends:
+            link.open(hub, loop)
+
+    def close(self) -> None:
+        for link in self.links:
+            link.close()

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from appliance.compose import Appliance
-from appliance.monitor import Monitor
 from bus.hub import Hub, Link, Pipe, chain
 from bus.watched import WatchedHub
 
@@ -28,7 +27,7 @@ def runtime_directory() -> Path:
     return Path(runtime) / f"buscoupler-{os.geteuid()}"
 
 
-def snapshot(appliance: Appliance, monitor: Monitor) -> dict[str, Any]:
+def snapshot(appliance: Appliance) -> dict[str, Any]:
     """Return everything there is to see now. Counters are in messages unless a name says bytes."""
     return {
         "time_ns": time.time_ns(),
@@ -36,7 +35,7 @@ def snapshot(appliance: Appliance, monitor: Monitor) -> dict[str, Any]:
         "gateway": appliance.gateway,
         "links": [_link(link) for link in appliance.links()],
         "hubs": [_hub(hub) for hub in appliance.hubs()],
-        "events": [event._asdict() for event in monitor.events],
+        "events": [event._asdict() for event in appliance.monitor.events],
     }
 
 
@@ -61,20 +60,22 @@ class StatusServer:
 
     path: Path
     appliance: Appliance
-    monitor: Monitor
     _server: asyncio.AbstractServer | None = None
 
     async def open(self) -> None:
         """Listen, even if a dead process left its socket file there. Raises `OSError`."""
-        if await _answers(self.path):
+        try:
+            await _ask(self.path)
+        except OSError:
+            self.path.unlink(missing_ok=True)
+        else:
             raise FileExistsError(f"{self.path}: another process answers there")
-        self.path.unlink(missing_ok=True)
         self._server = await asyncio.start_unix_server(self._answer, self.path)
         os.chmod(self.path, 0o600)
 
     async def _answer(self, _: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(OSError):
-            writer.write(json.dumps(snapshot(self.appliance, self.monitor)).encode() + b"\n")
+            writer.write(json.dumps(snapshot(self.appliance)).encode() + b"\n")
             await writer.drain()
         writer.close()
 
@@ -83,14 +84,6 @@ class StatusServer:
         if self._server is not None:
             self._server.close()
             self.path.unlink(missing_ok=True)
-
-
-async def _answers(path: Path) -> bool:
-    try:
-        await _ask(path)
-    except OSError:
-        return False
-    return True
 
 
 async def _ask(path: Path) -> bytes:

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from appliance.parts import BridgePart, BusPart
-from appliance.site import Site
+from appliance.site import BasePart, Site
 from bridges.bridge import Bridge, Port
-from bus.hub import Hub, Link, Pipe, State, Tap
+from bus.hub import Hub, Pipe, State, Tap
 from bus.patch import is_patch
 from capture.schema import Direction
 from devices.tap.recorder import Locate, Options, Recorder
@@ -16,17 +16,17 @@ from topologies.model import DeviceSpec
 _DAY_S = 86_400
 
 
-class TapPart:
+class TapPart(BasePart):
     """A tap that records the parts `tapped`. Open it before them and close it after them, to miss nothing."""
 
     kind = "device"
 
     def __init__(self, name: str, site: Site, tapped: "Sequence[BusPart | BridgePart]") -> None:
-        self.name, self.site, self._tapped = name, site, tapped
-        self._spec = spec = site.topology.devices[name]
-        self.hub = Hub(name)  # nothing passes through a tap
-        self.recorder = Recorder(name, site.gateway, Path(spec.directory), options_of(spec))
-        self.links: list[Link] = [_RecorderLink(self.recorder, spec.queue_bytes)]
+        super().__init__(name, site, Hub(name))  # nothing passes through a tap
+        self._spec, self._tapped = site.topology.devices[name], tapped
+        self.recorder = Recorder(name, site.gateway, Path(self._spec.directory), options_of(self._spec))
+        self.ends = [(_RecorderLink(self.recorder, self._spec.queue_bytes), self.hub)]
+        self.watched = self.links
         self._sent: list[tuple[Bridge, Tap]] = []
 
     def stays(self, site: Site, tapped: "Sequence[BusPart | BridgePart]") -> bool:
@@ -35,7 +35,7 @@ class TapPart:
 
     def open(self, loop: AbstractEventLoop) -> None:
         """Start recording. Raises `LinkError` if a package is missing."""
-        self.recorder.open(loop)
+        super().open(loop)
         for part in self._tapped:
             if isinstance(part, BusPart):
                 self.recorder.watch(part.hub, f"bus {part.name}", bus_locator(part))
@@ -50,7 +50,7 @@ class TapPart:
         self._sent.append((part.hub, tap))
 
     def close(self) -> None:
-        self.recorder.close()
+        super().close()
         for bridge, tap in self._sent:
             bridge.untap_sent(tap)
 
@@ -76,8 +76,11 @@ class _RecorderLink:
     def losses(self) -> int:
         return self._recorder.losses
 
-    def open(self, hub: Hub, loop: AbstractEventLoop) -> None: ...
-    def close(self) -> None: ...
+    def open(self, hub: Hub, loop: AbstractEventLoop) -> None:
+        self._recorder.open(loop)
+
+    def close(self) -> None:
+        self._recorder.close()
 
 
 def options_of(spec: DeviceSpec) -> Options:

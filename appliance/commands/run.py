@@ -37,7 +37,7 @@ def run(options: argparse.Namespace) -> int:
     topology = checked(options.file)
     gateway = options.gateway or sole_gateway(topology)
     directory = sockets_directory(options.run_directory, topology.name, gateway)
-    appliance = Appliance(topology, gateway, options.only, directory if options.only else None)
+    appliance = Appliance(topology, gateway, options.only, directory)
     service = Attended(appliance, directory / status_socket(options.only))
 
     def announce() -> None:
@@ -46,13 +46,11 @@ def run(options: argparse.Namespace) -> int:
         for link in appliance.links():
             print(f"  {link.url}", flush=True)
 
-    faults: list[str] = []
-
-    def farewell() -> None:
-        faults.extend(imbalances(appliance.hubs()))
+    def farewell() -> int:
         print(ledger(appliance.hubs()), flush=True)
+        return int(bool(imbalances(appliance.hubs())))
 
-    return serve(service, announce, farewell) or int(bool(faults))
+    return serve(service, announce, farewell)
 
 
 class Attended:
@@ -60,7 +58,7 @@ class Attended:
 
     def __init__(self, appliance: Appliance, path: Path) -> None:
         self._appliance = appliance
-        self._status = StatusServer(path, appliance, appliance.monitor)
+        self._status = StatusServer(path, appliance)
         self.hubs = appliance.hubs
 
     def open(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -71,9 +69,8 @@ class Attended:
         try:
             await self._status.open()
         except OSError as error:
-            log.warning(
-                "cannot open the status socket: %s; `buscoupler top` will not show this gateway", error
-            )
+            text = "cannot open the status socket: %s; `buscoupler top` will not show this gateway"
+            log.warning(text, error)
 
     def close(self) -> None:
         self._status.close()

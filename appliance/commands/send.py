@@ -10,9 +10,10 @@ from functools import partial
 from itertools import count, repeat
 from pathlib import Path
 
+from appliance.ledger import reasons
 from appliance.probe.endpoint import add_timeout, link_of
 from appliance.probe.endpoint import arguments as endpoint_arguments
-from appliance.probe.station import MESSAGE_COST_BYTES, Station, reasons
+from appliance.probe.station import MESSAGE_COST_BYTES, Station
 from appliance.probe.words import argument, hex_bytes, pattern_of, type_of
 from bus.errors import FrameError
 from bus.wire.frame import PUB, pack

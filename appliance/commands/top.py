@@ -5,9 +5,11 @@ import json
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from appliance.ledger import reasons
 from appliance.probe.station import put
 from appliance.probe.words import above_zero
 from appliance.status import ask, runtime_directory
@@ -49,18 +51,12 @@ def run(options: argparse.Namespace) -> int:
 
 def look(directory: Path | None) -> dict[Path, Status]:
     """Return the status of every process that answers, by the path of its socket."""
-    paths = sorted(
-        (directory or runtime_directory()).glob("status*.sock" if directory else "*/*/status*.sock")
-    )
-    return dict(_answers(paths))
-
-
-def _answers(paths: list[Path]) -> Iterator[tuple[Path, Status]]:
-    for path in paths:
-        try:
-            yield path, ask(path)
-        except (OSError, ValueError):
-            continue
+    root, names = (directory, "status*.sock") if directory else (runtime_directory(), "*/*/status*.sock")
+    statuses = dict[Path, Status]()
+    for path in sorted(root.glob(names)):
+        with suppress(OSError, ValueError):
+            statuses[path] = ask(path)
+    return statuses
 
 
 def watch(options: argparse.Namespace, before: dict[Path, Status]) -> None:
@@ -102,7 +98,7 @@ def _rate(pipe: dict[str, Any], old: dict[str, Any] | None, field: str, span_s: 
 
 
 def _drops(pipe: dict[str, Any]) -> str:
-    text = ", ".join(f"{count} {reason}" for reason, count in sorted(pipe["dropped"].items()))
+    text = reasons(pipe["dropped"])
     return text if pipe["balance"] == 0 else f"{text} DOES NOT BALANCE"
 
 

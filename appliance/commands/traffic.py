@@ -10,10 +10,11 @@ from math import inf
 from struct import Struct
 from typing import Any
 
+from appliance.ledger import reasons
 from appliance.probe.endpoint import add_timeout, link_of
 from appliance.probe.endpoint import arguments as endpoint_arguments
 from appliance.probe.pacing import Pacer
-from appliance.probe.station import MESSAGE_COST_BYTES, Station, put, reasons
+from appliance.probe.station import MESSAGE_COST_BYTES, Station, put
 from appliance.probe.words import argument, pattern_of
 from bus.errors import FrameError
 from bus.wire.frame import DATA_BYTES_MAX, FRAME_BYTES_MAX, PUB, pack

@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterator
 from math import inf
 from pathlib import Path
 
+from appliance.ledger import reasons
 from appliance.probe.endpoint import parse_endpoint
-from appliance.probe.station import MESSAGE_COST_BYTES, Station, because, reasons
+from appliance.probe.station import MESSAGE_COST_BYTES, Station, because
 from bus.wire.envelope import split
 from capture.files import CaptureError
 from capture.pcapng import Packet

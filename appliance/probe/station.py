@@ -161,10 +161,6 @@ def because(link: Link) -> str:
     return f" ({link.fault})" if link.fault else ""
 
 
-def reasons(counts: dict[str, int]) -> str:
-    return ", ".join(f"{count} {reason}" for reason, count in sorted(counts.items()))
-
-
 def put(text: str) -> None:
     """Print at once. Raises `BrokenPipeError` if the reader is gone, which ends the command."""
     with _reader_may_go():

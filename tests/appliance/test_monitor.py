@@ -167,10 +167,10 @@ TEXT = "name: t\ngateways: {gw: {address: 127.0.0.1}}\nbuses: {b: {on: gw, liste
 async def test_the_status_socket_answers_and_goes_with_its_process(socket_path: Path) -> None:
     appliance = Appliance(loads(TEXT, "t.yaml"), "gw")
     path = socket_path.parent / status_socket(["b"])
-    server = StatusServer(path, appliance, appliance.monitor)
+    server = StatusServer(path, appliance)
     await server.open()
     with pytest.raises(FileExistsError):
-        await StatusServer(path, appliance, appliance.monitor).open()
+        await StatusServer(path, appliance).open()
     loop = asyncio.get_running_loop()
     status = await loop.run_in_executor(None, ask, path)
     assert (status["gateway"], [hub["name"] for hub in status["hubs"]]) == ("gw", ["b"])
@@ -182,7 +182,7 @@ async def test_the_status_socket_answers_and_goes_with_its_process(socket_path: 
 async def test_a_socket_left_behind_is_taken_over(socket_path: Path) -> None:
     appliance = Appliance(loads(TEXT, "t.yaml"), "gw")
     socket_path.touch()
-    server = StatusServer(socket_path, appliance, appliance.monitor)
+    server = StatusServer(socket_path, appliance)
     await server.open()
     server.close()
 
@@ -191,12 +191,12 @@ def test_the_page_shows_rates_drops_and_events() -> None:
     appliance = Appliance(loads(TEXT, "t.yaml"), "gw")
     hub = appliance.parts["bus b"].hub
     near, far = Ear(hub), Ear(hub)
-    before = snapshot(appliance, appliance.monitor)
+    before = snapshot(appliance)
     near.say(*[pack(1, (7,))] * 50)
     far.stats.offered += 2
     far.stats.drop("stale", 2)
     appliance.monitor.scan(0)
-    after = json.loads(json.dumps(snapshot(appliance, appliance.monitor)))
+    after = json.loads(json.dumps(snapshot(appliance)))
     after["time_ns"] = before["time_ns"] + 500_000_000
     text = page(after, before)
     assert "t on gw" in text
@@ -204,7 +204,7 @@ def test_the_page_shows_rates_drops_and_events() -> None:
     assert "shed: gw/b/ear: frames were dropped (stale 2)" in text
     assert "DOES NOT BALANCE" not in text
     far.stats.offered += 1
-    assert "DOES NOT BALANCE" in page(snapshot(appliance, appliance.monitor), None)
+    assert "DOES NOT BALANCE" in page(snapshot(appliance), None)
 
 
 def test_nobody_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -51,9 +51,8 @@ async def process(*words: str) -> AsyncIterator[asyncio.subprocess.Process]:
 def test_a_ledger_that_does_not_balance_is_a_problem_found(
     two: tuple[Path, list[str]], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def serve(_: object, __: object, farewell: Callable[[], None]) -> int:
-        farewell()
-        return 0
+    def serve(_: object, __: object, farewell: Callable[[], int]) -> int:
+        return farewell()
 
     monkeypatch.setattr("appliance.commands.run.serve", serve)
     assert main(["run", str(two[0])]) == 0
