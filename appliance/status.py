@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from appliance.compose import Appliance
-from bus.hub import Hub, Link, Pipe, chain
+from bus.hub import Hub, Link, chain
 from bus.watched import WatchedHub
 
 
@@ -46,12 +46,12 @@ def _link(link: Link) -> dict[str, Any]:
 
 def _hub(hub: Hub) -> dict[str, Any]:
     cuts = [cut.pipe.name for cut in hub.cuts] if isinstance(hub, WatchedHub) else []
-    pipes = [_pipe(one) for pipe in hub.pipes for one in chain(pipe)]
+    pipes = [
+        {"name": one.name, "balance": one.stats.balance(), **asdict(one.stats)}
+        for pipe in hub.pipes
+        for one in chain(pipe)
+    ]
     return {"name": hub.name, "cuts": cuts, "pipes": pipes}
-
-
-def _pipe(pipe: Pipe) -> dict[str, Any]:
-    return {"name": pipe.name, "balance": pipe.stats.balance(), **asdict(pipe.stats)}
 
 
 @dataclass

@@ -87,16 +87,13 @@ def parse(text: str, file: str) -> tuple[Node | None, list[Finding]]:
             error(Where(file, *_line_column(text, e.position)), f"unprintable character #x{e.character:04x}")
         ]
     except MarkedYAMLError as e:
-        return None, [error(where(file, e.problem_mark or e.context_mark), _sentence(e))]
+        text = " ".join(f"not YAML: {e.problem or ''} {e.context or ''}".split())
+        return None, [error(where(file, e.problem_mark or e.context_mark), text)]
     except YAMLError as e:
         return None, [error(Where(file), str(e).replace("\n", " "))]
     if root is None:
         return None, [error(Where(file, 1, 1), "the file is empty")]
     return root, [error(where(file, mark), text) for mark, text in loader.repeated]
-
-
-def _sentence(e: MarkedYAMLError) -> str:
-    return " ".join(f"not YAML: {e.problem or ''} {e.context or ''}".split())
 
 
 def _line_column(text: str, position: int) -> tuple[int, int]:

@@ -33,8 +33,12 @@ def _branches(trees: list[Tree], indent: str) -> Iterator[str]:
         yield from _branches(children, indent + ("   " if last else "│  "))
 
 
+def _line(*words: str) -> str:
+    return "  ".join(filter(None, words))
+
+
 def _gateway(topology: Topology, name: str, gateway: Gateway) -> Tree:
-    node = f"  node {gateway.node}" if gateway.node is not None else ""
+    node = f"node {gateway.node}" if gateway.node is not None else ""
     parts: list[Tree] = [
         (f"broker {broker}", [(f"listen {listen.url}", []) for listen in spec.listen])
         for broker, spec in running(topology.brokers, name).items()
@@ -45,29 +49,31 @@ def _gateway(topology: Topology, name: str, gateway: Gateway) -> Tree:
         (f"device {device}", [(f"tap of {', '.join(tapped(topology, spec))}, to {spec.directory}", [])])
         for device, spec in running(topology.devices, name).items()
     ]
-    return f"gateway {name}  {gateway.address}{node}", parts
+    return _line(f"gateway {name}", gateway.address, node), parts
 
 
 def _bus(topology: Topology, name: str) -> Tree:
     bus = topology.buses[name]
-    children: list[Tree] = [(f"listen {listen.url}{_trunk(listen.trunk)}", []) for listen in bus.listen]
+    children: list[Tree] = [
+        (_line(f"listen {listen.url}", _trunk(listen.trunk)), []) for listen in bus.listen
+    ]
     for dial in bus.dial:
         target = bus_at(topology, dial.url, bus.on)
-        known = f"  (bus {target})" if target else ""
-        children.append((f"dial {dial.url}{known}{_trunk(dial.trunk)}", []))
+        known = f"(bus {target})" if target else ""
+        children.append((_line(f"dial {dial.url}", known, _trunk(dial.trunk)), []))
     return f"bus {name}", children
 
 
 def _bridge(topology: Topology, name: str, spec: BridgeSpec, gateway: str) -> Tree:
-    rank = f"  {spec.on.index(gateway) + 1} of {len(spec.on)}" if len(spec.on) > 1 else ""
-    pattern = f"  pattern {_pattern(spec.pattern)}" if spec.pattern else ""
-    return f"bridge {name}{rank}{pattern}", [(_side(topology, side), []) for side in spec.join]
+    rank = f"{spec.on.index(gateway) + 1} of {len(spec.on)}" if len(spec.on) > 1 else ""
+    label = _line(f"bridge {name}", rank, _pattern(spec.pattern))
+    return label, [(_side(topology, side), []) for side in spec.join]
 
 
 def _side(topology: Topology, side: Side) -> str:
-    pattern = f"  pattern {_pattern(side.pattern)}" if side.pattern else ""
-    filtered = "  filtered" if (side.allow, side.deny) != (Filter(), Filter()) else ""
-    return side_label(side) + pattern + filtered + _shed(side.shed) + _trunk(is_trunk(topology, side))
+    filtered = "filtered" if (side.allow, side.deny) != (Filter(), Filter()) else ""
+    trunk = _trunk(is_trunk(topology, side))
+    return _line(side_label(side), _pattern(side.pattern), filtered, _shed(side.shed), trunk)
 
 
 def side_label(side: Side) -> str:
@@ -77,15 +83,15 @@ def side_label(side: Side) -> str:
 
 def _shed(shed: Shed | None) -> str:
     age = f" {shed.age_ms} ms" if shed and shed.age_ms else ""
-    return f"  sheds {shed.policy}{age}" if shed else ""
+    return f"sheds {shed.policy}{age}" if shed else ""
 
 
 def _trunk(trunk: bool) -> str:
-    return "  trunk" if trunk else ""
+    return "trunk" if trunk else ""
 
 
 def _pattern(names: tuple[int | str, ...]) -> str:
-    return "/".join(map(str, names))
+    return f"pattern {'/'.join(map(str, names))}" if names else ""
 
 
 def _mermaid(topology: Topology) -> str:

@@ -1,7 +1,6 @@
 """`buscoupler device URL...`: run a raw device."""
 
 import argparse
-import sys
 
 from appliance.serve import serve
 from bus.urls import SCHEMES
@@ -10,6 +9,7 @@ from devices.raw import RawDevice
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     schemes = ", ".join(f"{scheme}://" for scheme in SCHEMES)
+    parser.set_defaults(fail=parser.error)
     parser.add_argument("listen", nargs="*", metavar="URL", help=f"listen here: {schemes}")
     parser.add_argument(
         "--dial", action="append", default=[], metavar="URL", help="connect to another bus (repeatable)"
@@ -18,11 +18,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     if not options.listen and not options.dial:
-        print(
-            "buscoupler device: no address: give at least one URL to listen on, or --dial URL",
-            file=sys.stderr,
-        )
-        return 2
+        options.fail("no address: give at least one URL to listen on, or --dial URL")
     device = RawDevice(options.listen, options.dial)
 
     def announce() -> None:

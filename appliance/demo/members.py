@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from bus.client.socket import Bus
 from bus.errors import FrameError
-from bus.hub import Hub, Link, Pipe, Stats
+from bus.hub import Hub, Link, Pipe
 from bus.wire.batch import Batch, from_payloads, payloads
 from bus.wire.frame import PUB, frame_bytes, pack, unpack
 from bus.wire.pattern import Pattern, token
@@ -75,32 +75,27 @@ class Member:
     async def stop(self) -> None: ...
 
 
-class LinkMember(Member, Pipe):
-    """A node behind a link. It has its own hub, with itself and the link's pipe on it."""
+class LinkMember(Member):
+    """A node behind a link, whose pipe is alone on the member's own hub."""
 
     def __init__(self, name: str, segment: str, link: Link, readings: Iterator[tuple[str, str]]) -> None:
         super().__init__(name, segment, readings)
-        self.stats = Stats()
         self._hub, self._link = Hub(name), link
-        self._hub.attach(self)
+        self._hub.taps = (self._hear,)
 
     async def start(self) -> None:
         self._link.open(self._hub, asyncio.get_running_loop())
 
     def say(self, message: bytes) -> None:
-        self._hub.publish(from_payloads([message]), self)
+        self._hub.publish(from_payloads([message]))
 
-    def send(self, batch: Batch) -> None:
-        self.stats.offered += batch.count
-        self.stats.sent += batch.count
-        for message in payloads(batch):
+    def _hear(self, batch: Batch, origin: Pipe | None) -> None:
+        """Take what came from the link, not what is said here."""
+        for message in payloads(batch) if origin else ():
             self.take(message)
 
-    def close(self) -> None:
-        self._link.close()
-
     async def stop(self) -> None:
-        self.close()
+        self._link.close()
 
 
 class Application(Member):

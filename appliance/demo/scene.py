@@ -54,12 +54,8 @@ def can_settings() -> dict[str, Any]:
     for path in sorted(Path("/sys/class/net").glob("vcan*")):
         if (path / "operstate").read_text().strip() in ("up", "unknown"):
             return {"interface": "socketcan", "channel": path.name, "options": {}}
-    port = random.randint(43000, 47999)
-    return {
-        "interface": "udp_multicast",
-        "channel": "239.74.163.2",
-        "options": {"port": port, "hop_limit": 0},
-    }
+    options = {"port": random.randint(43000, 47999), "hop_limit": 0}
+    return {"interface": "udp_multicast", "channel": "239.74.163.2", "options": options}
 
 
 class Scene:
@@ -100,17 +96,11 @@ class Scene:
             await member.start()
 
     async def _run(self, part: str) -> Process:
-        words = ["run", str(self.file), "--only", part, "--run-directory", str(self._directory)]
+        command = [sys.executable, "-P", "-m", "buscoupler", "run", str(self.file), "--only", part]
+        command += ["--run-directory", str(self._directory)]
         with self.log.open("ab") as log:
             process = await asyncio.create_subprocess_exec(
-                sys.executable,
-                "-P",
-                "-m",
-                "buscoupler",
-                *words,
-                stdout=PIPE,
-                stderr=log,
-                start_new_session=True,
+                *command, stdout=PIPE, stderr=log, start_new_session=True
             )
         assert process.stdout is not None
         await process.stdout.readline()  # it prints this line once it listens

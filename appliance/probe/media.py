@@ -29,20 +29,12 @@ def wholes(text: str) -> tuple[int, ...]:
     return tuple(whole(part) for part in text.split(","))
 
 
-KINDS = {
-    switch: "true or false",
-    whole: "a whole number",
-    wholes: "whole numbers with commas",
-    float: "a number",
-    str: "text",
+_READERS: dict[Any, tuple[Reader, str]] = {
+    bool: (switch, "true or false"),
+    int: (whole, "a whole number"),
+    tuple: (wholes, "whole numbers with commas"),
+    float: (float, "a number"),
 }
-_READERS: dict[Any, Reader] = {bool: switch, int: whole, float: float, tuple: wholes}
-
-
-def reader_of(annotation: Any) -> Reader:
-    """The function that reads a field's value from text; text itself for a choice and for text."""
-    bare = _bare(annotation)
-    return _READERS.get(get_origin(bare) or bare, str)
 
 
 def _bare(annotation: Any) -> Any:
@@ -121,7 +113,7 @@ def _target(word: str, text: str, form: Form) -> dict[str, Any]:
     known = settings(form.record)
     if len(form.word.target) == 1:
         (key,) = form.word.target
-        return {key: _read(word, key, text, reader_of(known[key].annotation))}
+        return {key: _read(word, key, text, known[key])}
     return dict(zip(form.word.target, host_and_port(text), strict=True))
 
 
@@ -142,7 +134,7 @@ def _split(word: str, query: str, form: Form) -> tuple[dict[str, Any], dict[str,
         if key in given or key in options:
             raise LinkError(f"{word}: {key} is given twice")
         if key in known:
-            given[key] = _read(word, key, value, reader_of(known[key].annotation))
+            given[key] = _read(word, key, value, known[key])
         else:
             _refuse_misspelt(word, key, form)
             options[key] = _guess(value)
@@ -156,13 +148,16 @@ def _pairs(word: str, query: str) -> list[tuple[str, str]]:
         raise LinkError(f"{word}: after the question mark write KEY=VALUE&KEY=VALUE") from error
 
 
-def _read(word: str, key: str, value: str, reader: Reader) -> Any:
+def _read(word: str, key: str, value: str, setting: Setting) -> Any:
+    """Return the value of a setting; a choice is text too. Raises `LinkError`."""
+    bare = _bare(setting.annotation)
+    reader, kind = _READERS.get(get_origin(bare) or bare, (str, "text"))
     try:
         if not value:
             raise ValueError
         return reader(value)
     except ValueError as error:
-        raise LinkError(f"{word}: {key} must be {KINDS[reader]}, not {value!r}") from error
+        raise LinkError(f"{word}: {key} must be {kind}, not {value!r}") from error
 
 
 def _refuse_misspelt(word: str, key: str, form: Form) -> None:

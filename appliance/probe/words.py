@@ -5,6 +5,7 @@ digits, is that token. A part in double quotes, and any other part, is a name. `
 """
 
 import argparse
+import re
 from collections.abc import Callable, Iterable
 from datetime import datetime
 from math import inf
@@ -19,6 +20,7 @@ from bus.wire.pattern import Pattern, check_tokens, token
 
 T = TypeVar("T")
 
+_NUMBER = re.compile("[0-9]+|0[xX][0-9a-fA-F]+")
 TYPES = {
     "pub": frame.PUB,
     "sub": frame.SUB,
@@ -71,13 +73,8 @@ def name_of(part: str) -> int | str:
     """Return the name or token that a part of a pattern means. Raises `TokenError` for too large a number."""
     if len(part) > 1 and part[0] == part[-1] == '"':
         return part[1:-1]
-    if part.isascii() and part.isdigit():
-        return token(int(part))
-    if part[:2].lower() == "0x":
-        try:
-            return token(int(part, 16))
-        except ValueError:
-            return part
+    if _NUMBER.fullmatch(part):
+        return token(int(part, 16 if part[1:2] in ("x", "X") else 10))
     return part
 
 
