@@ -5,7 +5,6 @@ import socket
 from asyncio import AbstractEventLoop
 from collections import deque
 from ipaddress import IPv4Address
-from random import Random
 from typing import Any
 
 from bridges.media.multicast.interfaces import Interface
@@ -67,29 +66,24 @@ class MulticastEnd(End):
         super().__init__(name)
         self.wire = wire
         self.interface = Interface(number, name, wire.mtu, IPv4Address(f"10.0.0.{number}"))
-        self.sockets: tuple[_Receiver, _Sender, _Watch] | None = None
+        self.sockets: _SimulatedSockets | None = None
         self._path = Path["_Letter"](wire, name, self._arrive, lambda letter: letter[0], self._bend)
 
     def open(self, loop: AbstractEventLoop) -> Sockets:
         """Return the counterpart of `sockets.open_sockets`. Raises `OSError` without a carrier."""
         if not self.plugged:
             raise OSError(errno.ENETDOWN, f"{self.name} has no carrier")
-        address = (str(self.interface.address), _PORT)
-        made: Any = _Receiver(self, loop), _Sender(self, loop, address), _Watch(loop)
-        self.sockets = made
-        receiver, sender, watch = made
-        sockets = _SimulatedSockets(self.interface, watch, receiver, sender)
-        sockets.random = self.wire.retries
-        return sockets
+        self.sockets = _SimulatedSockets(self, loop)
+        return self.sockets
 
     def _on_clogged(self) -> None:
         if self.sockets and not self.clogged:
-            self.sockets[1].go()
+            self.sockets.sender.go()
 
     def unplug(self) -> None:
         self.plugged = False
         if self.sockets:
-            self.sockets[2].tell(self.news())
+            self.sockets.watch.tell(self.news())
 
     def news(self) -> LinkNews:
         """Return the kernel's notification about the interface as it is now."""
@@ -98,8 +92,7 @@ class MulticastEnd(End):
 
     def hear(self, loop: AbstractEventLoop, datagram: bytes, sender: Address) -> None:
         if self.sockets and self.plugged:
-            own = sender == self.sockets[1].address
-            if own:
+            if sender == self.sockets.own:
                 self._arrive((datagram, sender))  # it never leaves the host, so no fault can hit it
             else:
                 self._path.carry(loop, (datagram, sender))
@@ -109,7 +102,7 @@ class MulticastEnd(End):
 
     def _arrive(self, letter: "_Letter") -> None:
         if self.sockets and self.plugged:
-            self.sockets[0].take(*letter)
+            self.sockets.receiver.take(*letter)
 
 
 _Letter = tuple[bytes, Address]
@@ -118,9 +111,8 @@ _Letter = tuple[bytes, Address]
 class _Receiver(Bell):
     """A receiving socket, as far as the link uses it."""
 
-    def __init__(self, end: MulticastEnd, loop: AbstractEventLoop) -> None:
+    def __init__(self, loop: AbstractEventLoop) -> None:
         super().__init__(loop)
-        self._end = end
         self._arrived: deque[_Letter] = deque()
         self._bytes = self.overflowed = 0
 
@@ -141,16 +133,12 @@ class _Receiver(Bell):
         view[: len(datagram)] = datagram
         return len(datagram), sender
 
-    def close(self) -> None:
-        self._end.sockets = None
-        super().close()
-
 
 class _Sender:
     """A sending socket, as far as the link uses it, and the interface that reads from it."""
 
-    def __init__(self, end: MulticastEnd, loop: AbstractEventLoop, address: Address) -> None:
-        self._end, self._loop, self.address = end, loop, address
+    def __init__(self, end: MulticastEnd, loop: AbstractEventLoop) -> None:
+        self._end, self._loop = end, loop
         self._interface, self._program = socket_pair(loop, socket.SOCK_DGRAM)
         self._closed = False
         self.go()
@@ -159,7 +147,7 @@ class _Sender:
         return self._program.fileno()
 
     def getsockname(self) -> Address:
-        return self.address
+        return str(self._end.interface.address), _PORT
 
     def send(self, datagram: bytes) -> int:
         """Send a datagram. Raises `BlockingIOError` if the socket's buffer is full."""
@@ -182,7 +170,7 @@ class _Sender:
 
     def _transmitted(self, datagram: bytes) -> None:
         if not self._closed and self._end.plugged:
-            self._end.wire.carry(self._loop, datagram, self.address)
+            self._end.wire.carry(self._loop, datagram, self.getsockname())
         self.go()
 
     def close(self) -> None:
@@ -210,14 +198,25 @@ class _Watch(Bell):
 
 
 class _SimulatedSockets(Sockets):
-    random: Random
+    watch: Any
+    receiver: Any
+    sender: Any
+
+    def __init__(self, end: MulticastEnd, loop: AbstractEventLoop) -> None:
+        parts: Any = _Watch(loop), _Receiver(loop), _Sender(end, loop)
+        super().__init__(end.interface, *parts)
+        self._end = end
 
     def stamp(self) -> tuple[int, int]:
-        return self.random.getrandbits(32), self.random.getrandbits(32)
+        draw = self._end.wire.retries.getrandbits
+        return draw(32), draw(32)
 
     def overflowed(self) -> int:
-        receiver: Any = self.receiver
-        return int(receiver.overflowed)
+        return int(self.receiver.overflowed)
+
+    def close(self) -> None:
+        self._end.sockets = None
+        super().close()
 
 
 class SimulatedMulticast(MulticastLink):

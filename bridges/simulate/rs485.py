@@ -51,11 +51,11 @@ class Rs485Node(OpenPipe):
         queue_bytes: int = _QUEUE_BYTES,
         **options: Any,
     ) -> None:
-        super().__init__(f"node {address}", Stats(), hub, loop, on_close=lambda _: None)
+        self._node = Node(address, queue_messages=queue_bytes, **options)
+        stats = Stats(rejected=self._node.rejected)
+        super().__init__(f"node {address}", stats, hub, loop, on_close=lambda _: None)
         self.polled = 0
         self._port, self._queue_bytes = port, queue_bytes
-        self._node = Node(address, queue_messages=queue_bytes, **options)
-        self._node.rejected = self.stats.rejected
         self._done = encode(control(address, DONE))
         self._queue: deque[bytes] = deque()
         self._left = b""

@@ -7,7 +7,8 @@ from asyncio import AbstractEventLoop, TimerHandle
 from functools import partial
 from typing import Any
 
-from bridges.simulate.loop import SimulatedLoop, socket_pair
+from bridges.media.device import cancel
+from bridges.simulate.loop import socket_pair
 from bridges.simulate.wire import End, Faults, Order, Wire, trouble
 from bus.transports.sockets import OnPeer
 from bus.transports.tcp import DialLink, ListenLink
@@ -101,15 +102,11 @@ class TcpEnd(End):
 
 
 def _tcp_pair(loop: AbstractEventLoop) -> tuple[socket.socket, socket.socket]:
-    """Return the wire's and the program's end of a stream. The latter claims to be TCP, so links tune it."""
-    ours, theirs = socket_pair(loop)
-    for sock in (ours, theirs):
+    """Return the wire's and the program's end of a stream, with a small device's buffers."""
+    pair = socket_pair(loop)
+    for sock in pair:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _BUFFER_BYTES)
-    program = socket.socket(socket.AF_INET, socket.SOCK_STREAM, fileno=theirs.detach())
-    program.setblocking(False)
-    if isinstance(loop, SimulatedLoop):
-        loop.close_at_end(program)
-    return ours, program
+    return pair
 
 
 class _Connection:
@@ -128,11 +125,11 @@ class _Connection:
 
     def go_on(self) -> None:
         """Adapt to an end or wire that was clogged, stuck or set free."""
-        if self.wire.stuck and self._timer is None:
-            self._timer = self.loop.call_later(_KEEPALIVE_S, self.close, "timed out")
-        elif not self.wire.stuck and self._timer is not None:
-            self._timer.cancel()
+        if not self.wire.stuck:
+            cancel(self._timer)
             self._timer = None
+        elif self._timer is None:
+            self._timer = self.loop.call_later(_KEEPALIVE_S, self.close, "timed out")
         for direction in self._directions:
             direction.go_on()
 
@@ -141,8 +138,7 @@ class _Connection:
             return
         self._closed = True
         self.wire.note(self.loop, self.ends[0].name, why)
-        if self._timer is not None:
-            self._timer.cancel()
+        cancel(self._timer)
         for direction in self._directions:
             direction.stop()
         for sock in self._ours:

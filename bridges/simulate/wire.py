@@ -11,6 +11,8 @@ from math import log
 from random import Random
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
+from bridges.media.device import cancel
+
 T = TypeVar("T")
 R = TypeVar("R")
 
@@ -237,9 +239,7 @@ class Path(Generic[T]):
         self._let_go()
 
     def _let_go(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        cancel(self._timer)
         if self._held:
             self._deliver(self._held.pop())
 
