@@ -35,7 +35,7 @@ def _layout(count: int) -> Struct:
 
 
 def pack(type: int, tokens: Sequence[int], data: Buffer = b"") -> bytes:
-    """One frame as bytes. Raises `FrameError` that names the field and its limit."""
+    """Return one frame as bytes. Raises `FrameError` that names the field and its limit."""
     if len(tokens) <= TOKENS_MAX and len(data) <= DATA_BYTES_MAX:
         try:
             return _layout(len(tokens)).pack(type, len(tokens), len(data), *tokens) + data
@@ -56,7 +56,7 @@ def _why_not(type: int, tokens: Sequence[int], data: Buffer) -> str:
 
 
 def frame_bytes(buffer: Buffer, offset: int = 0) -> int:
-    """The length that the header at `offset` announces, or 0 where it is illegal or incomplete."""
+    """Return the length that the header at `offset` announces; 0 if that is illegal or incomplete."""
     if len(buffer) < offset + FRAME_BYTES_MIN:
         return 0
     _, count, size = HEADER.unpack_from(buffer, offset)
@@ -69,7 +69,7 @@ def is_frame(buffer: Buffer) -> bool:
 
 
 def unpack(buffer: Buffer) -> Frame:
-    """The parts of exactly one frame. Raises `FrameError` that says what is wrong."""
+    """Return the parts of exactly one frame. Raises `FrameError` that says what is wrong."""
     if not is_frame(buffer):
         raise FrameError(_why_illegal(buffer))
     kind, count, _, *tokens = _layout(buffer[1]).unpack_from(buffer)

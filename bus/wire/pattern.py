@@ -8,7 +8,7 @@ from bus.wire.frame import TOKENS_MAX
 
 
 def token(name: int | str) -> int:
-    """The token of a name: an int is itself; text is hashed as TMQ does.
+    """Return the token of a name: an int is itself; text is hashed as TMQ does.
 
     `h = 65599 * h + code point` modulo 2**32 over the characters, then `h ^ (h >> 16)`
     (docs/wire/frame.md). Raises `TokenError` for an int outside u32 and for any other type.
@@ -42,7 +42,7 @@ class Pattern(tuple[int, ...]):
 
 
 def collisions(names: Iterable[int | str]) -> dict[int, list[int | str]]:
-    """Token to names, for each token that two or more different names share."""
+    """Return each token that two or more different names share, with those names."""
     by_token: dict[int, list[int | str]] = {}
     for name in dict.fromkeys(names):
         by_token.setdefault(token(name), []).append(name)
@@ -50,7 +50,7 @@ def collisions(names: Iterable[int | str]) -> dict[int, list[int | str]]:
 
 
 def check_tokens(names: Iterable[int | str]) -> None:
-    """Raises `TokenError` that names every pair of different names with the same token."""
+    """Raise `TokenError` if different names have the same token; it lists all of them."""
     found = collisions(names)
     if found:
         lines = (f"{' and '.join(map(repr, shared))} are all token {t}" for t, shared in found.items())

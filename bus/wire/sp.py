@@ -4,8 +4,6 @@ Sources: SP TCP mapping (rfc/sp-tcp-mapping-01), SP IPC mapping; docs/wire/sp.md
 Over IPC each message has one byte 0x01 before its length; here it is called the lead.
 """
 
-from itertools import chain
-
 from bus.wire.batch import LENGTH, LENGTH_BYTES, Batch
 from bus.wire.runs import equal_run
 
@@ -30,7 +28,7 @@ def handshake_fault(received: bytes) -> str | None:
 
 
 def walk(data: bytearray, start: int, stop: int, limit: int, lead: int = 0) -> tuple[int, int]:
-    """Count of whole messages from `start` on (at most `limit`), and where the next one begins."""
+    """Count the whole messages from `start` on, at most `limit`; return where the next one begins too."""
     unpack, head, count = LENGTH.unpack_from, LENGTH_BYTES + lead, 0
     last = stop - head
     while start <= last and count < limit:
@@ -43,7 +41,7 @@ def walk(data: bytearray, start: int, stop: int, limit: int, lead: int = 0) -> t
 
 
 def scan(data: bytearray, stop: int, lead: int = 0) -> tuple[int, int]:
-    """Count of whole messages in `data[:stop]`, and where the first incomplete one begins."""
+    """Count the whole messages in `data[:stop]`; return where the first incomplete one begins too."""
     total = position = 0
     while position + LENGTH_BYTES + lead <= stop:
         run, stride = equal_run(data, position, stop, _PEEK, lead)
@@ -60,7 +58,7 @@ def scan(data: bytearray, stop: int, lead: int = 0) -> tuple[int, int]:
 
 
 def strip_lead(data: bytearray, count: int) -> bytes | None:
-    """IPC messages as a batch's bytes: each without its lead; None if a lead is not 0x01."""
+    """Return IPC messages as a batch's bytes, each without its lead; None if a lead is not 0x01."""
     parts, position = [], 0
     for _ in range(count):
         if data[position] != LEAD_IPC[0]:
@@ -72,13 +70,13 @@ def strip_lead(data: bytearray, count: int) -> bytes | None:
 
 
 def add_lead(batch: Batch) -> bytes:
-    """A batch's bytes with 0x01 before each message, as IPC carries them."""
-    data, position, parts = batch.keep(), 0, []
+    """Return a batch's bytes with 0x01 before each message, as IPC carries them."""
+    data, position, parts = batch.keep(), 0, list[bytes]()
     for _ in range(batch.count):
         end = position + LENGTH_BYTES + LENGTH.unpack_from(data, position)[0]
-        parts.append(data[position:end])
+        parts += LEAD_IPC, data[position:end]
         position = end
-    return b"".join(chain.from_iterable((LEAD_IPC, part) for part in parts))
+    return b"".join(parts)
 
 
 class Decoder:
@@ -109,7 +107,7 @@ class Decoder:
         return memoryview(self._scratch)[len(rest) : self._window]
 
     def feed(self, read_bytes: int) -> Batch | None:
-        """The whole messages now there, if any. Sets `fault` when the stream lost its framing."""
+        """Return the messages that are whole now, if any. Set `fault` if the stream lost its framing."""
         if isinstance(self._rest, _Large):
             return self._feed_large(self._rest, read_bytes)
         stop = len(self._rest) + read_bytes
