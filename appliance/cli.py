@@ -2,6 +2,7 @@
 
 import argparse
 import logging
+import os
 import sys
 from importlib import import_module
 
@@ -88,5 +89,7 @@ def main(arguments: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 0
     except BrokenPipeError:  # nobody reads our output any more: end without a message
+        # What is buffered goes nowhere: the interpreter would try again when it exits, and print an error.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.stderr.close()
         return 0

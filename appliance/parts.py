@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from appliance.brokers import candidate_of, same_brokers
-from appliance.media import medium_link
 from appliance.site import BasePart, Site
 from bridges.bridge import Bridge, Side
 from bridges.handover.window import AGE_S
 from bridges.holdoff import STEP_S
+from bridges.media import shedding
+from bridges.media.medium import Medium
 from bus.errors import LinkError
 from bus.hub import Hub, Link, Pipe
 from bus.leases.candidacy import Candidacy
@@ -19,9 +20,11 @@ from bus.patch import join
 from bus.tmq.address import endpoint
 from bus.transports.links import Mode, bus_link
 from bus.watched import WatchedHub
-from topologies.model import Address, BridgeSpec
+from topologies.model import Address, BridgeSpec, Gateway, Shed
 from topologies.seats import Seat, seats_of
 from topologies.segments import broker_urls, has_trunk
+
+_QUEUE_BYTES = 1 << 20
 
 
 class BusPart(BasePart):
@@ -133,6 +136,18 @@ class BridgePart(BasePart):
             patch.close()
         self._patches.clear()
         super().close()
+
+
+def medium_link(medium: Medium, words: Shed | None, gateway: Gateway) -> Link:
+    """Return the link of one side of a bridge, not yet open. Raises `LinkError` if it can never work.
+
+    The queue is as large as the medium's if the words do not say.
+    """
+    if words is None:
+        return medium.link(gateway.node, None)
+    age_s = None if words.age_ms is None else words.age_ms / 1000
+    queue_bytes = words.queue_bytes or medium.queue_bytes or _QUEUE_BYTES
+    return medium.link(gateway.node, shedding.Shed(words.policy, queue_bytes, age_s, words.rate))
 
 
 def _origin(candidate: Candidate | None, name: str, site: Site) -> int:

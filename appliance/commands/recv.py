@@ -13,7 +13,7 @@ from appliance.commands.traffic import Sequences
 from appliance.ledger import reasons
 from appliance.probe.endpoint import arguments as endpoint_arguments
 from appliance.probe.endpoint import link_of
-from appliance.probe.station import Station, put, put_bytes
+from appliance.probe.station import Station
 from appliance.probe.words import Names, above_zero, argument, frame_in, line, names_in, read_names, record
 from bus.wire.pattern import Pattern
 
@@ -101,14 +101,19 @@ def _wanted(options: argparse.Namespace) -> Callable[[bytes], bool]:
 def _show(options: argparse.Namespace) -> Callable[[list[bytes]], None]:
     names = Names([*options.names, *(name for names in options.pattern for name in names)])
     if options.raw:
-        return lambda messages: put_bytes(b"".join(message + b"\n" for message in messages))
+        return _show_bytes
     make = (lambda *message: json.dumps(record(*message))) if options.json else line
 
     def show(messages: list[bytes]) -> None:
         now_s = time.time()
-        put("\n".join(make(message, names, now_s) for message in messages))
+        print("\n".join(make(message, names, now_s) for message in messages), flush=True)
 
     return show
+
+
+def _show_bytes(messages: list[bytes]) -> None:
+    sys.stdout.buffer.write(b"".join(message + b"\n" for message in messages))
+    sys.stdout.buffer.flush()
 
 
 def _report(sequences: Sequences) -> int:

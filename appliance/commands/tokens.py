@@ -5,7 +5,6 @@ import json
 import sys
 from pathlib import Path
 
-from appliance.probe.station import put
 from appliance.probe.words import argument, name_of, names_from, written
 from bus.wire.pattern import collisions, token
 
@@ -32,7 +31,7 @@ def run(options: argparse.Namespace) -> int:
     if not names:
         options.fail("there are no names: give at least one NAME, or --file FILE")
     found = collisions(names)
-    put(_as_json(names, found) if options.json else _as_text(names))
+    print(_as_json(names, found) if options.json else _as_text(names), flush=True)
     for number, shared in found.items():
         text = " and ".join(map(written, shared))
         print(f"buscoupler tokens: {text} share the token {number}: rename one", file=sys.stderr)

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from appliance.ledger import reasons
-from appliance.probe.station import put
 from appliance.probe.words import above_zero
 from appliance.status import ask, runtime_directory
 
@@ -41,9 +40,9 @@ def run(options: argparse.Namespace) -> int:
         return 1
     if options.json:
         for status in statuses.values():
-            put(json.dumps(status))
+            print(json.dumps(status), flush=True)
     elif options.once or not sys.stdout.isatty():
-        put("\n".join(page(status, None) for status in statuses.values()))
+        print("\n".join(page(status, None) for status in statuses.values()), flush=True)
     else:
         watch(options, statuses)
     return 0
@@ -65,7 +64,7 @@ def watch(options: argparse.Namespace, before: dict[Path, Status]) -> None:
         time.sleep(max(0.1, options.seconds))
         now = look(options.run_directory)
         pages = [page(status, before.get(path)) for path, status in now.items()]
-        put(_HOME_AND_CLEAR + "\n".join(pages))
+        print(_HOME_AND_CLEAR + "\n".join(pages), flush=True)
         before = now
 
 

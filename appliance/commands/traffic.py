@@ -14,7 +14,7 @@ from appliance.ledger import reasons
 from appliance.probe.endpoint import add_timeout, link_of
 from appliance.probe.endpoint import arguments as endpoint_arguments
 from appliance.probe.pacing import Pacer
-from appliance.probe.station import MESSAGE_COST_BYTES, Station, put
+from appliance.probe.station import MESSAGE_COST_BYTES, Station
 from appliance.probe.words import argument, pattern_of
 from bus.errors import FrameError
 from bus.wire.frame import DATA_BYTES_MAX, FRAME_BYTES_MAX, PUB, pack
@@ -177,7 +177,7 @@ async def traffic(options: argparse.Namespace) -> int:
         seconds, late = await _speak(station, source, options)
         await station.drain(options.timeout)
     summary = _summary(station, source, seconds, late)
-    put(json.dumps(summary) if options.json else _text(summary))
+    print(json.dumps(summary) if options.json else _text(summary), flush=True)
     return int(bool(summary["dropped"]))
 
 

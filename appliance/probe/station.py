@@ -2,11 +2,10 @@
 
 import asyncio
 import contextlib
-import os
 import signal
 import sys
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from math import inf
 
 from appliance.serve import DRAIN_S
@@ -159,28 +158,3 @@ class Station:
 def because(link: Link) -> str:
     """Return the link's last trouble in brackets, to put behind a complaint; "" if there was none."""
     return f" ({link.fault})" if link.fault else ""
-
-
-def put(text: str) -> None:
-    """Print at once. Raises `BrokenPipeError` if the reader is gone, which ends the command."""
-    with _reader_may_go():
-        print(text, flush=True)
-
-
-def put_bytes(data: bytes) -> None:
-    """Write bytes at once. Raises `BrokenPipeError` as `put` does."""
-    with _reader_may_go():
-        sys.stdout.buffer.write(data)
-        sys.stdout.buffer.flush()
-
-
-@contextlib.contextmanager
-def _reader_may_go() -> Iterator[None]:
-    try:
-        yield
-    except BrokenPipeError:
-        # otherwise the interpreter tries again when it exits, and prints an error
-        null = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(null, sys.stdout.fileno())
-        os.close(null)
-        raise
