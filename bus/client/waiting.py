@@ -3,7 +3,6 @@
 import asyncio
 import select
 import time
-from asyncio import Future
 from collections.abc import Mapping
 
 from bus.transports.nng_socket import NngSocket
@@ -18,8 +17,7 @@ class Readable:
         self._fd = fd
         self._poll = select.poll()
         self._poll.register(fd, select.POLLIN)
-        self._waiting: set[Future[None]] = set()
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self._waiting = 0
 
     def wait(self, timeout_s: float) -> None:
         """Block until the descriptor is readable, at most `timeout_s` seconds (at least 1 ms)."""
@@ -27,40 +25,30 @@ class Readable:
 
     async def await_one(self, limit_s: float) -> None:
         """Wait until it is readable or closed, at most `limit_s` seconds. The caller checks which it was."""
-        self._loop = loop = asyncio.get_running_loop()
-        future: Future[None] = loop.create_future()
+        loop = asyncio.get_running_loop()
         if not self._waiting:
-            loop.add_reader(self._fd, self._wake)
-        self._waiting.add(future)
-        timer = loop.call_later(limit_s, _finish, future)
+            self._loop, self._woken = loop, asyncio.Event()
+            loop.add_reader(self._fd, self._woken.set)
+        self._waiting += 1
+        self._woken.clear()
+        timer = loop.call_later(limit_s, self._woken.set)
         try:
-            await future
+            await self._woken.wait()
         finally:
             timer.cancel()
-            self._forget(future)
+            if self._waiting:  # after close() nobody waits, and the descriptor may belong to another file
+                self._leave(1)
 
-    def _forget(self, future: "Future[None]") -> None:
-        # After close() the set is empty, and the descriptor may belong to another file.
-        if future in self._waiting:
-            self._waiting.remove(future)
-            if not self._waiting and self._loop is not None:
-                self._loop.remove_reader(self._fd)
-
-    def _wake(self) -> None:
-        for future in self._waiting:
-            _finish(future)
+    def _leave(self, count: int) -> None:
+        self._waiting -= count
+        if not self._waiting:
+            self._loop.remove_reader(self._fd)
 
     def close(self) -> None:
         """Wake every task that waits. The descriptor itself stays open."""
-        if self._waiting and self._loop is not None:
-            self._loop.remove_reader(self._fd)
-            self._wake()
-            self._waiting.clear()
-
-
-def _finish(future: "Future[None]") -> None:
-    if not future.done():
-        future.set_result(None)
+        if self._waiting:
+            self._leave(self._waiting)
+            self._woken.set()
 
 
 def flush(nng: NngSocket, owed: Mapping[int, int], sent_at: float, linger_s: float) -> None:

@@ -33,8 +33,6 @@ def bus_link(
     **retry: Any,
 ) -> Link:
     """A link with the settings of a file. Streams of our own bound a queue in bytes, NNG's in messages."""
-    options: dict[str, Any] = {"message_bytes": message_bytes, "queue_bytes": queue_bytes, **retry}
-    if url.partition("://")[0] not in STREAMS:
-        del options["queue_bytes"]
-        options["tls"] = tls
+    retry |= {"queue_bytes": queue_bytes} if url.partition("://")[0] in STREAMS else {"tls": tls}
+    options = {"message_bytes": message_bytes, **retry}
     return make_link(url, mode, **{key: value for key, value in options.items() if value is not None})

@@ -77,10 +77,12 @@ class Node(PeerOwner):
     def _hello_to(self, broker: Address, flags: int) -> Hello:
         return self._hello(flags, self.address_for(broker))
 
-    def _registrations(self, broker: Address) -> list[bytes]:
+    def _registrations(
+        self, broker: Address, publish: int = wire.PUBLISH, subscribe: int = wire.SUBSCRIBE
+    ) -> list[bytes]:
         own = [self.address_for(broker)]
-        said = [(wire.PUBLISH, tokens) for tokens in self.published]
-        said += [(wire.SUBSCRIBE, tokens) for tokens in self.subscriptions]
+        said = [(publish, tokens) for tokens in self.published]
+        said += [(subscribe, tokens) for tokens in self.subscriptions]
         return [frame for type, tokens in said for frame in wire.address_frames(type, tokens, own)]
 
     def subscribe(self, tokens: Tokens, inbox: Inbox) -> None:
@@ -212,11 +214,9 @@ class Node(PeerOwner):
         """Take the registrations back, if the broker can be told at once, and disconnect. Idempotent."""
         connection = self.uplink.connection
         if connection is not None:
-            own = [self.address_for(self.uplink.broker or self.address)]
-            for type_, all_ in ((wire.UNPUBLISH, self.published), (wire.UNSUBSCRIBE, self.subscriptions)):
-                for tokens in all_:
-                    for frame in wire.address_frames(type_, tokens, own):
-                        connection.say(frame)
+            broker = self.uplink.broker or self.address
+            for frame in self._registrations(broker, wire.UNPUBLISH, wire.UNSUBSCRIBE):
+                connection.say(frame)
         if self._timer is not None:
             self._timer.cancel()
         self.uplink.close()
