@@ -5,7 +5,7 @@ from collections import defaultdict
 from topologies.filters import begins, related, tokens
 from topologies.findings import Finding, error, warning
 from topologies.model import BridgeSpec, Rate, Side, Topology
-from topologies.segments import Joint, Segments, is_trunk, joints
+from topologies.segments import Joint, joints
 
 FULL = 0.7  # the share above which a queue behind a medium grows long
 
@@ -18,7 +18,6 @@ def frame_bytes(rate: Rate, spec: BridgeSpec) -> int:
 
 def find_overloads(topology: Topology) -> list[Finding]:
     """Errors for media that cannot carry what is promised; warnings where they shed, or are nearly full."""
-    segments, load = Segments(topology), defaultdict[str, float](float)
     users: dict[str, list[Joint]] = defaultdict(list)
     findings = []
     for joint in joints(topology):
@@ -26,19 +25,18 @@ def find_overloads(topology: Topology) -> list[Finding]:
             continue
         if joint.side.medium and (why := joint.side.medium.unjudged()):
             findings.append(warning(joint.side.where, f"rates are promised, but {why}"))
-            continue
-        load[segments.of(joint)] += _share(topology, joint)
-        users[segments.of(joint)].append(joint)
-    findings += [f for name, joined in users.items() if (f := _judge(name, load[name], joined))]
+        else:
+            users[joint.wire].append(joint)
+    findings += [f for name, joined in users.items() if (f := _judge(name, joined))]
     return findings + _strays(topology)
 
 
-def _share(topology: Topology, joint: Joint) -> float:
-    medium, trunk = joint.side.medium, is_trunk(topology, joint.side)
+def _share(joint: Joint) -> float:
+    medium = joint.side.medium
     if medium is None:
         return 0.0
     crossing = [r for r in joint.spec.rates if _crosses(joint.spec, joint.side, r)]
-    times = (medium.seconds(frame_bytes(r, joint.spec), trunk) or 0.0 for r in crossing)
+    times = (medium.seconds(frame_bytes(r, joint.spec), joint.trunk) or 0.0 for r in crossing)
     return sum(r.frames_per_s * time for r, time in zip(crossing, times, strict=True))
 
 
@@ -52,8 +50,8 @@ def _crosses(spec: BridgeSpec, side: Side, rate: Rate) -> bool:
     return allowed and not any(begins(tokens(p), pattern) for p in deny)
 
 
-def _judge(name: str, share: float, joined: list[Joint]) -> Finding | None:
-    place = joined[0].side.where
+def _judge(name: str, joined: list[Joint]) -> Finding | None:
+    place, share = joined[0].side.where, sum(map(_share, joined))
     text = f"{name} is promised {share:.0%} of what it can carry"
     if share <= FULL:
         return None

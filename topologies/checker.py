@@ -9,7 +9,7 @@ from topologies.exclusive import find_conflicts
 from topologies.filters import all_names
 from topologies.findings import Finding, error, warning
 from topologies.model import BridgeSpec, BusSpec, Topology, gateways_of, running
-from topologies.segments import Joint, Segments, address_of, is_trunk, joints
+from topologies.segments import Joint, address_of, joints
 
 
 def check(topology: Topology) -> list[Finding]:
@@ -59,7 +59,7 @@ def _far_taps(topology: Topology) -> Iterator[Finding]:
 
 def _unreachable(topology: Topology) -> Iterator[Finding]:
     for joint in joints(topology):
-        bus, trunk = joint.side.bus, is_trunk(topology, joint.side)
+        bus, trunk = joint.side.bus, joint.trunk
         if bus is None or topology.buses[bus].on == joint.gateway:
             continue
         if address_of(topology, bus, joint.gateway, trunk) is None:
@@ -77,16 +77,16 @@ def _nodeless(topology: Topology) -> Iterator[Finding]:
 
 def _shared_plain(topology: Topology) -> Iterator[Finding]:
     """Segments on which several appliances send without envelopes."""
-    segments, users = Segments(topology), dict[str, list[Joint]]()
+    users = dict[str, list[Joint]]()
     for joint in joints(topology):
         # Peers of a bus do not hear each other: only stand-ins can repeat themselves there.
         medium = joint.side.medium
         joins_bus = medium is None or medium.dials or medium.listens
         if not joins_bus or len(joint.spec.on) > 1:
-            users.setdefault(segments.of(joint), []).append(joint)
+            users.setdefault(joint.wire, []).append(joint)
     for name, joined in users.items():
         gateways = list(dict.fromkeys(joint.gateway for joint in joined))
-        plain = [joint for joint in joined if not is_trunk(topology, joint.side)]
+        plain = [joint for joint in joined if not joint.trunk]
         if len(gateways) > 1 and plain:
             text = f"{name} is shared by {', '.join(gateways)} without trunk: exactly once cannot be promised"
             yield warning(plain[0].side.where, text)

@@ -55,24 +55,17 @@ class _Loader(SafeLoader):
         node = super().compose_mapping_node(anchor)
         self._find_repeated(node)
         self.flatten_mapping(node)  # `<<: *defaults`; the mapping's own keys come last
-        node.value = list(
-            {key.value if _plain(key) else id(key): (key, value) for key, value in node.value}.values()
-        )
+        last = {key.value if isinstance(key, ScalarNode) else id(key): (key, v) for key, v in node.value}
+        node.value = list(last.values())
         return node
 
     def _find_repeated(self, node: MappingNode) -> None:
         seen: dict[str, int] = {}
-        for key, _ in node.value:
-            if not _plain(key):
-                continue
+        for key in (key for key, _ in node.value if isinstance(key, ScalarNode)):
             if key.value in seen:
                 text = f'key "{key.value[:64]}" is repeated; it is on line {seen[key.value]} already'
                 self.repeated.append((key.start_mark, text))
             seen.setdefault(key.value, key.start_mark.line + 1)
-
-
-def _plain(node: Node) -> bool:
-    return isinstance(node, ScalarNode)
 
 
 def parse(text: str, file: str) -> tuple[Node | None, list[Finding]]:

@@ -9,7 +9,7 @@ from bus.schema import Where
 from bus.urls import HOSTED, overlap, split_url
 from topologies.findings import Finding, error
 from topologies.model import Topology
-from topologies.segments import Segments, joints, machine
+from topologies.segments import joints, machine
 
 
 class Use(NamedTuple):
@@ -64,7 +64,6 @@ def _address(topology: Topology, gateway: str, text: str, owner: str, where: Whe
 
 def _taken(topology: Topology) -> Iterator[Use]:
     """The things that media take for themselves."""
-    segments = Segments(topology)
     for joint in joints(topology):
         medium, bridge = joint.side.medium, f"bridge {joint.bridge}"
         if medium is None:
@@ -72,6 +71,6 @@ def _taken(topology: Topology) -> Iterator[Use]:
         if medium.listens:
             yield from _address(topology, joint.gateway, medium.listens, bridge, medium.where)
         for what, host, on_wire in medium.takes(topology.gateways[joint.gateway].node):
-            place = segments.of(joint) if on_wire else machine(topology, joint.gateway)
+            place = joint.wire if on_wire else machine(topology, joint.gateway)
             owner = f"{bridge} on {joint.gateway}" if on_wire else bridge
             yield Use(place, what, owner, medium.where, host)

@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from topologies.model import Listen, Side, Topology
-from topologies.segments import Joint, Segments, address_of, edges_of, is_trunk, joints
+from topologies.segments import Joint, address_of, edges_of, joints
 
 
 class Rank(NamedTuple):
@@ -30,28 +30,25 @@ class Seat(NamedTuple):
 
 def seats_of(topology: Topology, bridge: str, gateway: str) -> list[Seat]:
     """Return the seats of a bridge, in the order of its sides."""
-    spec, segments = topology.bridges[bridge], Segments(topology)
-    return [_seat(topology, Joint(bridge, spec, side, gateway), segments) for side in spec.join]
+    mine = [one for one in joints(topology) if one.bridge == bridge and one.gateway == gateway]
+    return [_seat(topology, joint) for joint in mine]
 
 
-def _seat(topology: Topology, joint: Joint, segments: Segments) -> Seat:
-    side, trunk = joint.side, is_trunk(topology, joint.side)
+def _seat(topology: Topology, joint: Joint) -> Seat:
+    side, trunk = joint.side, joint.trunk
     dial = None if side.bus is None else address_of(topology, side.bus, joint.gateway, trunk)
     shared = trunk and side.medium is not None and side.medium.shared
-    rank = _rank(topology, joint, segments) if shared else Rank(0, 0)
-    return Seat(side, trunk, rank, segments.of(joint), dial)
+    return Seat(side, trunk, _rank(topology, joint) if shared else Rank(0, 0), joint.wire, dial)
 
 
-def _rank(topology: Topology, joint: Joint, segments: Segments) -> Rank:
+def _rank(topology: Topology, joint: Joint) -> Rank:
     """Return the rank by the order of the file, and of `on`.
 
     Bridges that no other way leads to do not count: nothing that they send is sent twice.
     """
-    wire = segments.of(joint)
-    on_wire = {j.bridge for j in joints(topology) if segments.of(j) == wire}
-    connected = _connected(topology, wire, joint.bridge)
-    names = list(topology.bridges)
-    ahead = [name for name in names[: names.index(joint.bridge)] if name in on_wire and name in connected]
+    on_wire = {other.bridge for other in joints(topology) if other.wire == joint.wire}
+    names, beside = list(topology.bridges), on_wire & _connected(topology, joint.wire, joint.bridge)
+    ahead = [name for name in names[: names.index(joint.bridge)] if name in beside]
     return Rank(joint.spec.on.index(joint.gateway), len(ahead))
 
 

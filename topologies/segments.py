@@ -9,20 +9,52 @@ from topologies.model import BridgeSpec, BusSpec, DeviceSpec, Listen, Side, Topo
 
 
 class Joint(NamedTuple):
-    """One side of one bridge on one of its gateways."""
+    """One side of one bridge on one of its gateways.
+
+    `trunk`: whether envelopes are kept there. `wire`: the name of the wire, the same for all sides on it.
+    """
 
     bridge: str
     spec: BridgeSpec
     side: Side
     gateway: str
+    trunk: bool
+    wire: str
 
 
-def joints(topology: Topology) -> Iterator[Joint]:
-    """Every side of every bridge, on every gateway that may run it."""
-    for name, spec in topology.bridges.items():
-        for side in spec.join:
-            for gateway in spec.on:
-                yield Joint(name, spec, side, gateway)
+def joints(topology: Topology) -> list[Joint]:
+    """Return every side of every bridge, on every gateway that may run it."""
+    found = [
+        Joint(name, spec, side, gateway, is_trunk(topology, side), _wire(topology, side, gateway))
+        for name, spec in topology.bridges.items()
+        for side in spec.join
+        for gateway in spec.on
+    ]
+    same: dict[str, str] = {}
+    for joint in found:
+        # Stand-ins for each other are on the same wire, whatever their machines call it.
+        wires = joint.wire, _wire(topology, joint.side, joint.spec.on[0])
+        one, other = (_root(same, wire) for wire in wires)
+        if one != other:
+            same[one] = other
+    return [joint._replace(wire=_root(same, joint.wire)) for joint in found]
+
+
+def _root(same: dict[str, str], name: str) -> str:
+    while name in same:
+        name = same[name]
+    return name
+
+
+def _wire(topology: Topology, side: Side, gateway: str) -> str:
+    """Return the wire behind a side, as `gateway` calls it."""
+    medium = side.medium
+    if side.segment is not None:
+        return f"segment {side.segment}"
+    if medium is None:
+        return f"bus {side.bus}"
+    bus = bus_at(topology, medium.dials, gateway) if medium.dials else None
+    return f"bus {bus}" if bus else medium.wire(machine(topology, gateway))
 
 
 def machine(topology: Topology, gateway: str) -> str:
@@ -96,39 +128,6 @@ def _leads(topology: Topology, dialled: Url, gateway: str, listening: Url, owner
     )
 
 
-class Segments:
-    """Names the wire behind each side, so that two sides on one wire get the same name."""
-
-    def __init__(self, topology: Topology) -> None:
-        self._topology = topology
-        self._same: dict[str, str] = {}
-        for joint in joints(topology):
-            # Stand-ins for each other are on the same wire, whatever their machines call it.
-            self._merge(self._own(joint), self._own(joint._replace(gateway=joint.spec.on[0])))
-
-    def of(self, joint: Joint) -> str:
-        return self._root(self._own(joint))
-
-    def _root(self, name: str) -> str:
-        while name in self._same:
-            name = self._same[name]
-        return name
-
-    def _merge(self, one: str, other: str) -> None:
-        one, other = self._root(one), self._root(other)
-        if one != other:
-            self._same[one] = other
-
-    def _own(self, joint: Joint) -> str:
-        side, medium = joint.side, joint.side.medium
-        if side.segment is not None:
-            return f"segment {side.segment}"
-        if medium is None:
-            return f"bus {side.bus}"
-        bus = bus_at(self._topology, medium.dials, joint.gateway) if medium.dials else None
-        return f"bus {bus}" if bus else medium.wire(machine(self._topology, joint.gateway))
-
-
 class Edge(NamedTuple):
     """A link between two things by name: a bus and what it dials, or a bridge and a wire that it joins."""
 
@@ -144,14 +143,11 @@ def edges_of(topology: Topology) -> Iterator[Edge]:
     for name, bus in topology.buses.items():
         for dial in bus.dial:
             target = bus_at(topology, dial.url, bus.on)
-            yield Edge(
-                f"bus {name}", f"bus {target}" if target else f"url {dial.url}", dial.trunk, dial.where
-            )
-    segments = Segments(topology)
+            end = f"bus {target}" if target else f"url {dial.url}"
+            yield Edge(f"bus {name}", end, dial.trunk, dial.where)
     for joint in joints(topology):
         if joint.gateway == joint.spec.on[0]:
-            trunk = is_trunk(topology, joint.side)
-            yield Edge(f"bridge {joint.bridge}", segments.of(joint), trunk, joint.side.where, joint)
+            yield Edge(f"bridge {joint.bridge}", joint.wire, joint.trunk, joint.side.where, joint)
 
 
 def tapped(topology: Topology, device: DeviceSpec) -> list[str]:
