@@ -57,7 +57,8 @@ class Connection:
 
     `greeted`: the other side has said that it takes many packets here. `address` is where it listens, if it
     said so. `heard_s` and `said_s` are when frames last came and went, on the loop's clock; `frames` counts
-    those that came. `stats` counts what goes out, in frames; it may be shared.
+    those that came; `cutter` holds part of one, or the fault of what is no frame. `stats` counts what goes
+    out, in frames; it may be shared.
     """
 
     def __init__(
@@ -80,9 +81,9 @@ class Connection:
         self._loop, self._socket = loop, sock
         self._on_frames, self._on_closed = on_frames, on_closed
         self._lost: list[OnClosed] = []
-        self._cutter = _Decoder()
+        self.cutter = _Decoder()
         tune(sock)
-        framing, batch, gone = Framing(lambda _: self._cutter), self._on_batch, self._on_gone
+        framing, batch, gone = Framing(lambda _: self.cutter), self._on_batch, self._on_gone
         self._pipe = StreamPipe(
             sock, name, framing, queue_bytes, batch, gone, stats=stats, gathering=NoGathering
         )
@@ -97,16 +98,6 @@ class Connection:
     def fault(self) -> str:
         """Why it was closed."""
         return self._pipe.fault
-
-    @property
-    def lawless(self) -> bool:
-        """Whether it was closed because the peer sent what is no frame."""
-        return bool(self._cutter.fault)
-
-    @property
-    def half(self) -> bool:
-        """Whether it has brought part of a frame."""
-        return bool(self._cutter.waiting)
 
     @property
     def queued_bytes(self) -> int:

@@ -104,9 +104,9 @@ class Listener:
 
     def _closed(self, connection: Connection) -> None:
         self.connections.pop(connection, None)
-        if connection.lawless:
+        if connection.cutter.fault:
             self._reject("framing", connection.host, 0)  # its pipe has counted it
-        elif connection.half:
+        elif connection.cutter.waiting:
             self._reject("half a packet", connection.host)
         elif not connection.frames:
             self._reject(connection.fault if "room" in connection.fault else "nothing said", connection.host)

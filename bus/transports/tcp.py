@@ -88,7 +88,9 @@ class _StreamLink:
                 self.fault = f"{pipe.name}: {pipe.fault}"
             log.log(logging.INFO if expected else logging.WARNING, "%s: closed: %s", pipe.name, pipe.fault)
 
-    def _close_pipes(self) -> None:
+    def close(self) -> None:
+        """Stop, and close all peers. Idempotent."""
+        self._is_open = False
         for pipe in tuple(self.pipes):
             pipe.close()
 
@@ -134,9 +136,8 @@ class ListenLink(_StreamLink):
 
     def close(self) -> None:
         """Stop accepting and close all peers. Idempotent."""
-        self._is_open = False
         self._acceptor.close()
-        self._close_pipes()
+        super().close()
 
 
 class DialLink(_StreamLink):
@@ -213,11 +214,10 @@ class DialLink(_StreamLink):
 
     def close(self) -> None:
         """Stop dialling and close the peer. Idempotent."""
-        self._is_open = False
         if self._task is not None:
             self._task.cancel()
             self._task = None
-        self._close_pipes()
+        super().close()
 
 
 def parse(url: str) -> tuple[int, Any]:

@@ -116,8 +116,8 @@ class Broker:
             kind = frame[0]
             if kind & wire.HELLO_MASK == wire.HELLO:
                 self._greeted(connection, frame)
-            elif kind & BRIDGE:
-                self._bridge(connection, frame)
+            elif kind & BRIDGE and self._on_bridge is not None:
+                self._on_bridge(frame, connection)
             elif kind in _REGISTRATIONS:
                 self._register(connection, frame)
             elif kind == wire.DEAD:
@@ -125,13 +125,7 @@ class Broker:
             elif kind & ~wire.SHARED in _REGISTRATIONS or kind == wire.DEAD | wire.SHARED:
                 self._shared(connection, frame)
             else:
-                self._reject(f"type 0x{kind:02x}", connection.host)
-
-    def _bridge(self, connection: Connection, frame: bytes) -> None:
-        if self._on_bridge is None:
-            self._reject("bridge", connection.host)
-        else:
-            self._on_bridge(frame, connection)
+                self._reject("bridge" if kind & BRIDGE else f"type 0x{kind:02x}", connection.host)
 
     def _greeted(self, connection: Connection, frame: bytes) -> None:
         hello = self._listener.greeting(connection, frame)
