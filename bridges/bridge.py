@@ -30,8 +30,6 @@ class Bridge(WatchedHub):
     restart does not repeat keys that others still remember.
     """
 
-    __slots__ = ("core_rule", "gate", "origin", "seen", "sent_taps", "sequence", "sides", "simple", "stamps")
-
     def __init__(
         self,
         name: str,
@@ -115,8 +113,6 @@ class Side(Hub):
 
     `stats` sums up the ports that have gone; `ports` has the live ones.
     """
-
-    __slots__ = ("_admission", "_ports", "bridge", "hold", "inward", "number", "outward", "stats", "trunk")
 
     def __init__(
         self, bridge: Bridge, number: int, name: str, trunk: bool, inward: Rule, outward: Rule,

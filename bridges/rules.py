@@ -19,8 +19,6 @@ def prefixes(patterns: Patterns) -> tuple[bytes, ...]:
 class Rule:
     """`allow` (all, where it is empty) but not `deny`. False where it lets everything through."""
 
-    __slots__ = ("_allow", "_deny")
-
     def __init__(self, allow: Patterns = (), deny: Patterns = ()) -> None:
         self._allow = prefixes(allow)
         self._deny = prefixes(deny)
@@ -50,6 +48,7 @@ class Rule:
 
 ANY = (b"",)
 VERDICTS = 4096  # remembered by one `Rules`
+LIFE_S = 5.0  # of a generation of keys
 
 
 class Verdicts(dict[bytes, bool]):
@@ -72,8 +71,6 @@ class Rules:
     `heads` and `tokens_min` are a first test for hot loops; `more` says whether it takes another.
     """
 
-    __slots__ = ("heads", "more", "reach", "tokens_min", "verdicts")
-
     def __init__(self, *rules: Rule) -> None:
         biting = [rule for rule in rules if rule]
         quick = next((rule for rule in biting if rule.heads), None)
@@ -93,18 +90,16 @@ class Rules:
 
 
 class Seen:
-    """Remembers keys exactly, in two generations: each for `life_s` to 2 * `life_s` seconds.
+    """Remembers keys exactly, in two generations: each for 5 to 10 seconds.
 
     Never more than `cap` keys: when half of that is in the young generation, it becomes the old one
     before its time, counted in `hurried`.
     """
 
-    __slots__ = ("_half", "_life_s", "_old", "_turned_s", "_young", "hurried")
-
-    def __init__(self, life_s: float = 5.0, cap: int = 65536) -> None:
+    def __init__(self, cap: int = 65536) -> None:
         self._young: set[int] = set()
         self._old: set[int] = set()
-        self._life_s, self._half = life_s, cap // 2
+        self._half = cap // 2
         self._turned_s = float("-inf")
         self.hurried = 0
 
@@ -114,12 +109,12 @@ class Seen:
     def advance(self, now: float) -> None:
         """Let time pass. Call it before `add`, once a batch."""
         age_s = now - self._turned_s
-        if age_s >= 2 * self._life_s:
+        if age_s >= 2 * LIFE_S:
             self._young, self._old = set(), set()
             self._turned_s = now
-        elif age_s >= self._life_s:
+        elif age_s >= LIFE_S:
             self._turn()
-            self._turned_s += self._life_s  # in step: turning late must not make keys live longer
+            self._turned_s += LIFE_S  # in step: turning late must not make keys live longer
 
     def _turn(self) -> None:
         self._old, self._young = self._young, set()

@@ -18,12 +18,10 @@ class Stamps:
     remembers the key, so that equal readings are told apart at every spacing. Bounded by `cap` numbers.
     """
 
-    __slots__ = ("_born_s", "_half", "_life_s", "_now", "_old", "_turned_s", "_young")
-
-    def __init__(self, life_s: float = LIFE_S, cap: int = CAP) -> None:
+    def __init__(self, cap: int = CAP) -> None:
         self._young: dict[int, int] = {}  # a number in use, and where to look for a free one
         self._old: dict[int, int] = {}
-        self._life_s, self._half = life_s, cap // 2
+        self._half = cap // 2
         self._turned_s = float("-inf")
         self._born_s: float | None = None
         self._now = 0.0
@@ -40,10 +38,10 @@ class Stamps:
         self._now = now
         if self._born_s is None:
             self._born_s = now
-        if now - self._turned_s >= 2 * self._life_s:
+        if now - self._turned_s >= 2 * LIFE_S:
             self._young, self._old = {}, {}
             self._turned_s = now
-        elif now - self._turned_s >= self._life_s or len(self._young) >= self._half:
+        elif now - self._turned_s >= LIFE_S or len(self._young) >= self._half:
             self._old, self._young = self._young, {}
             self._turned_s = now
 

@@ -55,8 +55,6 @@ class Due(NamedTuple):
 class Lag:
     """The largest lag noted in the last `LAG_S` to twice that."""
 
-    __slots__ = ("_before_s", "_now_s", "_until_s")
-
     def __init__(self) -> None:
         self._before_s = self._now_s = 0.0
         self._until_s = 0.0

@@ -7,7 +7,6 @@ Over IPC each message has one byte 0x01 before its length; here it is called the
 from bus.wire.batch import LENGTH, LENGTH_BYTES, Batch
 from bus.wire.runs import equal_run
 
-PROTOCOL_BUS = 0x70
 HANDSHAKE = bytes.fromhex("0053500000700000")
 LEAD_IPC = b"\x01"
 SCRATCH_BYTES = 512 * 1024
