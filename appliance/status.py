@@ -2,8 +2,10 @@
 
 import asyncio
 import contextlib
+import errno
 import json
 import os
+import socket
 import tempfile
 import time
 from collections.abc import Collection
@@ -64,12 +66,11 @@ class StatusServer:
 
     async def open(self) -> None:
         """Listen, even if a dead process left its socket file there. Raises `OSError`."""
-        try:
-            await _ask(self.path)
-        except OSError:
-            self.path.unlink(missing_ok=True)
-        else:
-            raise FileExistsError(f"{self.path}: another process answers there")
+        with socket.socket(socket.AF_UNIX) as probe:
+            probe.setblocking(False)
+            if probe.connect_ex(str(self.path)) in (0, errno.EAGAIN):  # EAGAIN: others wait there too
+                raise FileExistsError(f"{self.path}: another process listens there")
+        self.path.unlink(missing_ok=True)
         self._server = await asyncio.start_unix_server(self._answer, self.path)
         os.chmod(self.path, 0o600)
 
@@ -86,15 +87,10 @@ class StatusServer:
             self.path.unlink(missing_ok=True)
 
 
-async def _ask(path: Path) -> bytes:
-    reader, writer = await asyncio.open_unix_connection(path)
-    try:
-        return await reader.read()
-    finally:
-        writer.close()
-
-
 def ask(path: Path) -> dict[str, Any]:
     """Return the snapshot of the process that listens on `path`. Raises `OSError` if none does."""
-    status: dict[str, Any] = json.loads(asyncio.run(_ask(path)))
+    with socket.socket(socket.AF_UNIX) as sock:
+        sock.connect(str(path))
+        with sock.makefile("rb") as answer:
+            status: dict[str, Any] = json.load(answer)
     return status

@@ -7,7 +7,7 @@ import math
 import types
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Union, get_args, get_origin
+from typing import Any, Literal, Union, get_args, get_origin
 
 from yaml.constructor import ConstructorError, SafeConstructor
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
@@ -27,12 +27,6 @@ _MAKE = {
     "float": _construct.construct_yaml_float,
     "str": _construct.construct_yaml_str,
 }
-
-
-class _Reference(NamedTuple):
-    to: Ref
-    name: str
-    place: Where
 
 
 def load(path: str | Path) -> Topology:
@@ -68,7 +62,7 @@ class _Reader:
     def __init__(self, file: str, findings: list[Finding]) -> None:
         self._file = file
         self._findings = findings
-        self._references: list[_Reference] = []
+        self._references: list[tuple[Ref, str, Where]] = []
 
     def _wrong(self, node: Node, path: str, text: str) -> None:
         self._findings.append(error(where(self._file, node.start_mark, path), text))
@@ -86,7 +80,7 @@ class _Reader:
         """Write a finding for the first marker that forbids `value`; note references for later."""
         for marker in markers:
             if isinstance(marker, Ref):
-                self._references.append(_Reference(marker, value, where(self._file, node.start_mark, path)))
+                self._references.append((marker, value, where(self._file, node.start_mark, path)))
             elif text := problem(marker, value):
                 return self._wrong(node, path, text)
 

@@ -83,7 +83,10 @@ def _inner(annotation: Any) -> Iterator[type[Node]]:
 
 
 def _section(cls: type[Node]) -> str:
-    rows = [_row(key, one) for key, one in settings(cls).items()]
+    rows = [
+        f"| `{key}` | {_words(one.annotation)} | {_default(one)} | {one.doc} |"
+        for key, one in settings(cls).items()
+    ]
     kinds = [f"| `{key}` | {_bare_words(kind)} |  | {kind.help} |" for key, kind in _kinds(cls).items()]
     rows[1:1] = kinds  # after the one key beside them, `bus`
     alone = f"A value alone stands for `{cls.SHORT}`.\n\n" if cls.SHORT else ""
@@ -93,10 +96,6 @@ def _section(cls: type[Node]) -> str:
 
 def _title(cls: type[Node]) -> str:
     return cls.__name__.removesuffix("Spec")
-
-
-def _row(key: str, one: Setting) -> str:
-    return f"| `{key}` | {_words(one.annotation)} | {_default(one)} | {one.doc} |"
 
 
 def _default(one: Setting) -> str:

@@ -56,10 +56,11 @@ async def recv(options: argparse.Namespace) -> int:
     rejected = station.leaf.totals().rejected
     if rejected:
         log.info("%s: rejected messages: %s", station.link.name, reasons(rejected))
-    gaps = _report(sequences) if options.gaps else 0
+    for text in sequences.report():
+        print(text, file=sys.stderr)
     if not station.stops and got < (options.count or 1):
         return station.complain("recv", f"{got} messages within {options.timeout:g} s")
-    return gaps
+    return int(sequences.broken())
 
 
 async def _hear(
@@ -114,9 +115,3 @@ def _show(options: argparse.Namespace) -> Callable[[list[bytes]], None]:
 def _show_bytes(messages: list[bytes]) -> None:
     sys.stdout.buffer.write(b"".join(message + b"\n" for message in messages))
     sys.stdout.buffer.flush()
-
-
-def _report(sequences: Sequences) -> int:
-    for text in sequences.report():
-        print(text, file=sys.stderr)
-    return int(sequences.broken())

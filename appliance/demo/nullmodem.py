@@ -15,11 +15,12 @@ class NullModem:
     Like a real line, it buffers little: while nobody reads one end, writes to the other end wait.
     """
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, loop: AbstractEventLoop) -> None:
         self.a, self.b = directory / "line-a", directory / "line-b"
         self._ends = [self._end(self.a), self._end(self.b)]
-        self._loop: AbstractEventLoop | None = None
-        self._pending = [b"", b""]
+        self._loop, self._pending = loop, [b"", b""]
+        for end in (0, 1):
+            loop.add_reader(self._ends[end][0], self._move, end)
 
     def _end(self, link: Path) -> tuple[int, int]:
         """Open a pseudo-terminal; return both descriptors. The slave stays open: its last close hangs up."""
@@ -29,14 +30,8 @@ class NullModem:
         link.symlink_to(os.ttyname(slave))
         return master, slave
 
-    def open(self, loop: AbstractEventLoop) -> None:
-        self._loop = loop
-        for end in (0, 1):
-            loop.add_reader(self._ends[end][0], self._move, end)
-
     def _move(self, end: int) -> None:
         """Carry bytes from one end to the other, as many as it accepts now."""
-        assert self._loop is not None
         source, target = self._ends[end][0], self._ends[1 - end][0]
         try:
             if not self._pending[end]:
@@ -55,9 +50,8 @@ class NullModem:
     def close(self) -> None:
         """Close both ends and remove the symbolic links. Idempotent."""
         for master, slave in self._ends:
-            if self._loop is not None:
-                self._loop.remove_reader(master)
-                self._loop.remove_writer(master)
+            self._loop.remove_reader(master)
+            self._loop.remove_writer(master)
             os.close(master)
             os.close(slave)
         self._ends.clear()

@@ -69,7 +69,7 @@ class Scene:
         self.can = can_settings()
         self.file, self.log = directory / "demo.yaml", directory / "demo.log"
         self.log.touch()
-        self.line = NullModem(directory)
+        self.line = NullModem(directory, asyncio.get_running_loop())
         text = TOPOLOGY.format(plant=self.plant, office=self.office, line=self.line.a, **self.can)
         self.file.write_text(text + (RECORDER.format(capture=capture) if capture else ""))
         self._directory = directory
@@ -89,7 +89,6 @@ class Scene:
         ]
 
     async def start(self) -> None:
-        self.line.open(asyncio.get_running_loop())
         for part in PARTS:
             self._processes[part] = await self._run(part)
         for member in self.members:

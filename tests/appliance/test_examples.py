@@ -70,8 +70,7 @@ async def running(topology: Topology, directory: Path) -> AsyncIterator[dict[str
     """Run every gateway of a topology, with an `Ear` outside each of its doors; yield when all are joined."""
     loop = asyncio.get_running_loop()
     async with AsyncExitStack() as stack:
-        modem = NullModem(directory)
-        modem.open(loop)
+        modem = NullModem(directory, loop)
         stack.callback(modem.close)
         for gateway in topology.gateways:
             appliance = Appliance(topology, gateway)
