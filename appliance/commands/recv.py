@@ -23,12 +23,11 @@ _AT_ONCE = 256  # messages printed in one write
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    endpoint_arguments(parser)
+    endpoint_arguments(parser, count="stop after N messages")
     parser.add_argument(
         "--pattern", action="append", default=[], type=argument(names_in), metavar="PATTERN",
         help="show only frames that start with it, like fridge/temp (repeatable)",
     )  # fmt: skip
-    parser.add_argument("--count", type=int, metavar="N", help="stop after N messages")
     parser.add_argument(
         "--timeout",
         type=above_zero,
@@ -88,8 +87,6 @@ async def _hear(
 
 
 def _wanted(options: argparse.Namespace) -> Callable[[bytes], bool]:
-    if options.count is not None and options.count < 1:
-        options.fail("--count must be at least 1")
     patterns = [Pattern(*names) for names in options.pattern]
 
     def wanted(message: bytes) -> bool:

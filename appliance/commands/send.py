@@ -28,7 +28,7 @@ Messages = AsyncGenerator[Iterable[bytes], None]
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    endpoint_arguments(parser)
+    endpoint_arguments(parser, count="send the message N times")
     parser.add_argument(
         "pattern", nargs="?", type=argument(pattern_of), metavar="PATTERN", help="like fridge/temp/7"
     )
@@ -43,7 +43,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--type", type=argument(type_of), default=PUB, help="pub, pub+cache, ... (pub)")
     parser.add_argument("--raw", action="store_true", help="send the bytes without a frame (to a bus only)")
-    parser.add_argument("--count", type=int, metavar="N", help="send the message N times")
     add_timeout(parser)
 
 
@@ -111,8 +110,6 @@ def _messages(options: argparse.Namespace, encode: Encode) -> Messages:
         if options.count is not None:
             options.fail("--count repeats one message, but --file has many: leave --count out")
         return _from_lines(_descriptor(options), encode)
-    if options.count is not None and options.count < 1:
-        options.fail("--count must be at least 1")
     data = options.data.encode() if options.data is not None else options.hex or options.binary or b""
     try:
         message = encode(data)

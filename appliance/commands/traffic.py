@@ -15,7 +15,7 @@ from appliance.probe.endpoint import add_timeout, link_of
 from appliance.probe.endpoint import arguments as endpoint_arguments
 from appliance.probe.pacing import Pacer
 from appliance.probe.station import MESSAGE_COST_BYTES, Station
-from appliance.probe.words import argument, pattern_of
+from appliance.probe.words import above_zero, argument, pattern_of
 from bus.errors import FrameError
 from bus.wire.frame import DATA_BYTES_MAX, FRAME_BYTES_MAX, PUB, pack
 
@@ -28,13 +28,12 @@ _MISSING_MAX = 65536
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    endpoint_arguments(parser)
+    endpoint_arguments(parser, count="stop after N messages")
     parser.add_argument("--rate", type=argument(rate_of), default=100.0, metavar="N[/s]",
                         help="messages a second; 0: as fast as the slowest peer accepts (100)")  # fmt: skip
     parser.add_argument("--size", type=argument(size_of), default=(64, 64), metavar="BYTES[:BYTES]",
                         help=f"bytes of data, {HEAD.size} to {DATA_BYTES_MAX}, or a range (64)")  # fmt: skip
-    parser.add_argument("--count", type=int, metavar="N", help="stop after N messages")
-    parser.add_argument("--seconds", type=float, metavar="S", help="stop after S seconds")
+    parser.add_argument("--seconds", type=above_zero, metavar="S", help="stop after S seconds")
     parser.add_argument("--pattern", type=argument(pattern_of), default=pattern_of("traffic"),
                         metavar="PATTERN", help="the pattern, like fridge/temp (traffic)")  # fmt: skip
     parser.add_argument(
@@ -167,8 +166,6 @@ def run(options: argparse.Namespace) -> int:
 
 async def traffic(options: argparse.Namespace) -> int:
     """Send, and return 0; or 1 if no peer was there in time, or a message was dropped."""
-    if any(limit is not None and limit <= 0 for limit in (options.count, options.seconds)):
-        options.fail("--count and --seconds must be above 0")
     source = Source(options.pattern, options.size, options.seed)
     station = Station(link_of(options), options.endpoint.uncounted, options.listen)
     async with station:

@@ -4,7 +4,7 @@ import argparse
 from typing import NamedTuple
 
 from appliance.probe.media import form_of, forms, medium_of
-from appliance.probe.words import above_zero, argument
+from appliance.probe.words import above_zero, argument, whole_above_zero
 from bridges.media import MEDIA
 from bridges.media.medium import Medium
 from bus.errors import LinkError
@@ -74,13 +74,17 @@ def examples() -> str:
     return "\n".join(["endpoints:", *(f"{example:47} {text}" for example, text in rows)])
 
 
-def arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of every command with an endpoint. `options.fail(text)` ends it for wrong use."""
+def arguments(parser: argparse.ArgumentParser, count: str) -> None:
+    """Add the arguments of every command with an endpoint; `count` is the help of `--count`.
+
+    `options.fail(text)` ends the command for wrong use.
+    """
     parser.formatter_class, parser.epilog = _Help, _EXAMPLES
     parser.set_defaults(fail=parser.error)
     parser.add_argument(
         "endpoint", type=argument(parse_endpoint), metavar="ENDPOINT", help="a bus, uart:..., can:..., ..."
     )
+    parser.add_argument("--count", type=whole_above_zero, metavar="N", help=count)
     parser.add_argument("--listen", action="store_true", help="listen on the bus URL instead of dialling it")
     for name, text in (("ca", "trust this authority"), ("cert", "our certificate"), ("key", "our key")):
         parser.add_argument(f"--tls-{name}", metavar="FILE", help=f"{text} (wss://, tls+tcp://)")

@@ -57,7 +57,7 @@ def above_zero(word: str) -> float:
 def whole_above_zero(word: str) -> int:
     """Return a whole number above 0. Raises argparse's error."""
     if not (word.isascii() and word.isdigit() and int(word)):
-        raise argparse.ArgumentTypeError(f"{word!r} is not a whole number above 0: write one like 10")
+        raise argparse.ArgumentTypeError(f"{word!r} is not a whole number above 0: write at least 1")
     return int(word)
 
 
