@@ -11,8 +11,7 @@ from math import inf
 
 from appliance.commands.traffic import Sequences
 from appliance.ledger import reasons
-from appliance.probe.endpoint import arguments as endpoint_arguments
-from appliance.probe.endpoint import link_of
+from appliance.probe.endpoint import endpoint_arguments, link_of
 from appliance.probe.station import Station
 from appliance.probe.words import Names, above_zero, argument, frame_in, line, names_in, read_names, record
 from bus.wire.pattern import Pattern

@@ -11,8 +11,7 @@ from itertools import count, repeat
 from pathlib import Path
 
 from appliance.ledger import reasons
-from appliance.probe.endpoint import add_timeout, link_of
-from appliance.probe.endpoint import arguments as endpoint_arguments
+from appliance.probe.endpoint import add_timeout, endpoint_arguments, link_of
 from appliance.probe.station import MESSAGE_COST_BYTES, Station
 from appliance.probe.words import argument, hex_bytes, pattern_of, type_of
 from bus.errors import FrameError

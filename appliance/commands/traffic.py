@@ -11,8 +11,7 @@ from struct import Struct
 from typing import Any
 
 from appliance.ledger import reasons
-from appliance.probe.endpoint import add_timeout, link_of
-from appliance.probe.endpoint import arguments as endpoint_arguments
+from appliance.probe.endpoint import add_timeout, endpoint_arguments, link_of
 from appliance.probe.pacing import Pacer
 from appliance.probe.station import MESSAGE_COST_BYTES, Station
 from appliance.probe.words import above_zero, argument, pattern_of

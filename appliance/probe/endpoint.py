@@ -74,7 +74,7 @@ def examples() -> str:
     return "\n".join(["endpoints:", *(f"{example:47} {text}" for example, text in rows)])
 
 
-def arguments(parser: argparse.ArgumentParser, count: str) -> None:
+def endpoint_arguments(parser: argparse.ArgumentParser, count: str) -> None:
     """Add the arguments of every command with an endpoint; `count` is the help of `--count`.
 
     `options.fail(text)` ends the command for wrong use.
