@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 from bridges.ingress import Admission, admit_stamped
 from bridges.media.can import codec as can
-from bridges.media.i2c import mailbox
+from bridges.media.i2c.mailbox_controller import Access, Controller
+from bridges.media.i2c.mailbox_target import Target
 from bridges.media.multicast import datagram
 from bridges.media.tcp import frames
 from bridges.media.uart import codec as uart
@@ -98,7 +99,7 @@ def _i2c(messages: Sequence[bytes]) -> Works:
     """Send to a target through its mailbox. Both ends count as encoding: it needs the target's answers."""
 
     def cross() -> int:
-        controller, target, now, came = mailbox.Controller(), mailbox.Target(), 0.0, 0
+        controller, target, now, came = Controller(), Target(), 0.0, 0
         for message in messages:
             sent = False
             while not (sent and controller.ready):
@@ -113,7 +114,7 @@ def _i2c(messages: Sequence[bytes]) -> Works:
     return cross, lambda: None
 
 
-def _serve(controller: mailbox.Controller, target: mailbox.Target, access: mailbox.Access, now: float) -> int:
+def _serve(controller: Controller, target: Target, access: Access, now: float) -> int:
     """Do one access on a bus without faults. Return how many messages it completed at the target."""
     start = access.register
     if access.size:

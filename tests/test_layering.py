@@ -50,7 +50,6 @@ PURE = [  # beside every module whose docstring claims it
     "bridges/media/options.py",
     "bridges/media/*/medium.py",
     "bridges/media/*/options.py",
-    "bridges/media/can/budget.py",
     "bridges/media/can/codec.py",
     "bridges/media/can/netlink.py",
     "bridges/media/can/socketcan.py",

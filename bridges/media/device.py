@@ -5,9 +5,10 @@ import random
 from asyncio import AbstractEventLoop, Future, Handle, TimerHandle
 from collections.abc import Callable
 from functools import partial
-from typing import Generic, Protocol, TypeVar
+from importlib import import_module
+from typing import Generic, NamedTuple, TypeVar
 
-from bridges.media.shedding import Shed
+from bridges.media.shedding import Shed, checked
 from bus.backoff import Backoff
 from bus.errors import LinkError, words_of
 from bus.hub import Hub, Pipe, State, Stats
@@ -18,31 +19,32 @@ log = logging.getLogger("buscoupler.bridges")
 D = TypeVar("D")
 
 
-class DevicePipe(Pipe, Protocol):
-    """A pipe on an open device; `start` attaches it to the hub."""
+class Place(NamedTuple):
+    """The surroundings of a pipe. `on_close(why)` is called once, when the pipe has ended."""
 
-    def start(self) -> None: ...
+    name: str
+    stats: Stats
+    hub: Hub
+    loop: AbstractEventLoop
+    on_close: Callable[[str], None]
 
 
 class OpenPipe(Pipe):
-    """The base of pipes that own one open device: counts what comes too late, and ends once.
+    """The base of pipes that own one open device: drops messages that come after the end, and ends once.
 
     A medium overrides `start`, `_put` and `_end`, and calls `_gone(why)` when the device is lost.
     """
 
-    def __init__(
-        self, name: str, stats: Stats, hub: Hub, loop: AbstractEventLoop, on_close: Callable[[str], None]
-    ) -> None:
-        self.name, self.stats = name, stats
-        self._hub, self._loop, self._on_close = hub, loop, on_close
+    def __init__(self, place: Place) -> None:
+        self.name, self.stats, self._hub, self._loop, self._on_close = place
         self._closed = False
 
     def start(self) -> None:
-        """Begin to read, and attach to the hub. Raises `OSError` if the device is of no use."""
+        """Begin to read, and attach to the hub. Raises `OSError` if the device cannot be used."""
         raise NotImplementedError
 
     def _put(self, batch: Batch) -> None:
-        """Send, queue or drop each message of `batch`, already counted as offered; never blocks or raises."""
+        """Send, queue or drop each message of `batch`, already counted as offered. Never blocks or raises."""
         raise NotImplementedError
 
     def _end(self, why: str) -> None:
@@ -68,6 +70,14 @@ class OpenPipe(Pipe):
         self._on_close(why)
 
 
+def need(name: str, library: str, package: str, extra: str) -> None:
+    """Raise `LinkError` if link `name` cannot import `library`, which comes with `package`."""
+    try:
+        import_module(library)
+    except ImportError as error:
+        raise LinkError(f"{name}: needs {package}: install buscoupler[{extra}]") from error
+
+
 def cancel(*timers: Handle | None) -> None:
     """Cancel the timers that are not None."""
     for timer in timers:
@@ -76,31 +86,34 @@ def cancel(*timers: Handle | None) -> None:
 
 
 class DeviceLink(Generic[D]):
-    """Opens one device and keeps it open: a lost device is tried again after growing, jittered pauses.
+    """Opens one device and keeps it open: a lost device is opened again after growing, jittered pauses.
 
-    `losses` counts how often an open device was lost. `stats` goes on counting from one opening to the next.
-    A medium's constructor sets `shed`; a medium that has words for it overrides `condition`.
+    The newest messages above `queue_bytes` are dropped, and those that waited longer than `age_s`, unless
+    `shed` states another policy. `losses` counts how often an open device was lost. `stats` goes on counting
+    from one opening to the next. A medium that has words for its state overrides `condition`.
     """
 
-    shed: Shed
     _hub: Hub
     _loop: AbstractEventLoop
 
     def __init__(
         self,
         name: str,
+        shed: Shed | None = None,
+        queue_bytes: int = Shed().queue_bytes,
+        age_s: float | None = None,
         retry_min_s: float = 0.1,
         retry_max_s: float = 10.0,
         jitter: Callable[[float, float], float] = random.uniform,
     ) -> None:
         if not 0 < retry_min_s <= retry_max_s:
             raise LinkError(f"{name}: retry_min_s must be above 0 and at most retry_max_s")
-        self.name = name
+        self.name, self.shed = name, checked(name, shed, queue_bytes, age_s)
         self.state: State = "closed"
         self.fault = ""
         self.losses = 0
         self.stats = Stats()
-        self.pipe: DevicePipe | None = None
+        self.pipe: OpenPipe | None = None
         self._pauses = Backoff(retry_min_s, retry_max_s, jitter)
         self._up_s = 0.0
         self._generation = 0
@@ -123,11 +136,11 @@ class DeviceLink(Generic[D]):
         raise NotImplementedError
 
     def _release(self, device: D) -> None:
-        """Let go of a device that is open; never raises."""
+        """Let go of a device that is open. Never raises."""
         raise NotImplementedError
 
-    def _make_pipe(self, device: D, on_close: Callable[[str], None]) -> DevicePipe:
-        """Return a pipe that owns `device` and calls `on_close(why)` once, when the pipe is gone."""
+    def _make_pipe(self, device: D, place: Place) -> OpenPipe:
+        """Return a pipe at `place` that owns `device`."""
         raise NotImplementedError
 
     def open(self, hub: Hub, loop: AbstractEventLoop) -> None:
@@ -164,8 +177,10 @@ class DeviceLink(Generic[D]):
             self._go_up(device)
 
     def _go_up(self, device: D) -> None:
+        on_close = partial(self._lost, self._generation)
         try:
-            self.pipe = self._make_pipe(device, partial(self._lost, self._generation))
+            place = Place(self.name, self.stats, self._hub, self._loop, on_close)
+            self.pipe = self._make_pipe(device, place)
         except OSError as error:
             self._release(device)
             return self._wait(words_of(error))
@@ -178,8 +193,8 @@ class DeviceLink(Generic[D]):
             log.info("%s: up", self.name)
 
     def _cannot_start(self, why: str) -> None:
-        """Try again later: what was opened is no device, but a regular file, or one that was pulled out."""
-        self._generation += 1  # what its pipe says of the end is no news
+        """Try again later: a regular file was opened instead of a device, or the device was pulled out."""
+        self._generation += 1  # so that the end of its pipe counts as no loss
         if self.pipe is not None:
             self.pipe.close()
         self.state = "opening"
@@ -190,7 +205,7 @@ class DeviceLink(Generic[D]):
         if generation != self._generation:
             return
         self.losses += 1
-        if self._loop.time() - self._up_s > self._pauses.pause_s:  # one that never stays still backs off
+        if self._loop.time() - self._up_s > self._pauses.pause_s:  # a device that never stays backs off
             self._pauses.reset()
         self._wait(why)
 

@@ -9,7 +9,6 @@ from asyncio import AbstractEventLoop, TimerHandle
 from bridges.media.shedding import Shed, ShedQueue, checked
 from bus.hub import Hub, Link, Pipe, State, Stats
 from bus.wire.batch import Batch, from_payloads, payloads
-from bus.wire.envelope import MESSAGE_BYTES_MAX
 
 _CHUNK_BYTES = 16 * 1024  # handed on at a time: as much as is beyond the policy if the peer stops now
 _LOOK_S = 0.002  # nothing tells when a pipe has drained
@@ -102,7 +101,7 @@ class ShedLink:
 
     def __init__(self, link: Link, shed: Shed) -> None:
         self.name, self._link = link.name, link
-        self.shed = checked(link.name, shed, shed.queue_bytes, None, MESSAGE_BYTES_MAX)
+        self.shed = checked(link.name, shed, shed.queue_bytes)
 
     def open(self, hub: Hub, loop: AbstractEventLoop) -> None:
         self._link.open(ShedHub(hub, self.shed, loop), loop)

@@ -30,22 +30,19 @@ class Shed(NamedTuple):
     rate: float | None = None
 
 
-def checked(
-    name: str, shed: Shed | None, queue_bytes: int, age_s: float | None, queue_bytes_min: int
-) -> Shed:
-    """What link `name` sheds by: `shed`, or else the newest above `queue_bytes`.
+def checked(name: str, shed: Shed | None, queue_bytes: int, age_s: float | None = None) -> Shed:
+    """Return the policy of link `name`: `shed`, or else to drop the newest above `queue_bytes`.
 
-    The link's own `age_s` holds where `shed` states none. Raises `LinkError` for what can never work.
+    The link's own `age_s` holds if `shed` states none. Raises `LinkError` for what can never work.
     """
     made = Shed("newest", queue_bytes, age_s) if shed is None else shed
     if made.age_s is None:
         made = made._replace(age_s=age_s)
     if made.policy not in get_args(Policy):
         raise LinkError(f"{name}: no shed policy {made.policy!r}: {', '.join(get_args(Policy))}")
-    if made.queue_bytes < queue_bytes_min:
-        raise LinkError(
-            f"{name}: queue_bytes must be at least {queue_bytes_min}, else the longest frame never fits"
-        )
+    if made.queue_bytes < MESSAGE_BYTES_MAX:
+        least = f"queue_bytes must be at least {MESSAGE_BYTES_MAX}"
+        raise LinkError(f"{name}: {least}, else the longest frame never fits")
     if made.age_s is not None and made.age_s <= 0:
         raise LinkError(f"{name}: age_ms must be above 0, not {made.age_s * 1000:g}")
     if made.rate is not None and made.rate <= 0:
@@ -142,7 +139,7 @@ class ShedQueue:
             self._next_s = (self._next_s if now - self._next_s <= _LATE_S else now) + 1 / self.shed.rate
         return self._waiting.popitem(last=False)[1]
 
-    def untake(self, came: float, message: bytes) -> None:
+    def put_back(self, came: float, message: bytes) -> None:
         """Put back in front what was taken and not sent after all."""
         if self.shed.rate is not None:
             self._next_s -= 1 / self.shed.rate

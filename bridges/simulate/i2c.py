@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from bridges.media.i2c.link import I2cLink, Opened
-from bridges.media.i2c.mailbox import Target
+from bridges.media.i2c.mailbox_target import Target
 from bridges.media.i2c.medium import I2c
 from bridges.media.i2c.memory import MemoryAdapter
 from bridges.simulate.wire import Faults, Wire, flip_bits, settings, trouble

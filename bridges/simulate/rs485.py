@@ -5,7 +5,7 @@ from collections import deque
 from math import inf
 from typing import Any
 
-from bridges.media.device import OpenPipe, cancel
+from bridges.media.device import OpenPipe, Place, cancel
 from bridges.media.shedding import fitting
 from bridges.media.uart.codec import encode
 from bridges.media.uart.medium import Uart
@@ -53,7 +53,7 @@ class Rs485Node(OpenPipe):
     ) -> None:
         self._node = Node(address, queue_messages=queue_bytes, **options)
         stats = Stats(rejected=self._node.rejected)
-        super().__init__(f"node {address}", stats, hub, loop, on_close=lambda _: None)
+        super().__init__(Place(f"node {address}", stats, hub, loop, on_close=lambda _: None))
         self.polled = 0
         self._port, self._queue_bytes = port, queue_bytes
         self._done = encode(control(address, DONE))

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from bridges.media.i2c.adapter import open_adapter
-from bridges.media.i2c.mailbox import Target
+from bridges.media.i2c.mailbox_target import Target
 from bridges.media.i2c.memory import MemoryAdapter
 from bridges.simulate import I2cTarget
 from tests.bridges.support import frame, until

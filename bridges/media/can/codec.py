@@ -66,6 +66,23 @@ def _cut(sealed: bytes, width: int, tid: int) -> list[bytes]:
     return frames
 
 
+def transfer_seconds(size: int, bitrate: int, data_bitrate: int | None = None) -> float:
+    """Return the longest bus time of a message of `size` bytes: in CAN FD frames with a `data_bitrate`.
+
+    Rates in bits a second. Every bit that may be stuffed is stuffed; the space between frames is included.
+    """
+    frames = [len(data) for data in segment(bytes(size), 0, data_bitrate is not None)]
+    if data_bitrate is None:
+        return sum(80 + 10 * count for count in frames) / bitrate
+    return sum(57 / bitrate + _fd_data_bits(count) / data_bitrate for count in frames)
+
+
+def _fd_data_bits(count: int) -> int:
+    """Return the bits at the data rate: flags, length, data, stuff bits, stuff count, CRC, its stuff bits."""
+    stuffable = 5 + 8 * count
+    return stuffable + stuffable // 4 + 4 + (17 + 6 if count <= 16 else 21 + 7)
+
+
 class _Slot:
     """One source node: the transfer being collected, and the last one accepted."""
 

@@ -14,11 +14,10 @@ from bridges.media.can.restart import Restarter
 from bridges.media.can.shared import Shared, TransferIds
 from bridges.media.can.slcan import prepare_slcan
 from bridges.media.can.state import BusState, State
-from bridges.media.device import DeviceLink, DevicePipe
-from bridges.media.shedding import Shed, checked
+from bridges.media.device import DeviceLink, OpenPipe, Place, need
+from bridges.media.shedding import Shed
 from bus.errors import LinkError
 from bus.hub import Hub
-from bus.wire.envelope import MESSAGE_BYTES_MAX
 
 if TYPE_CHECKING:
     from can import BusABC
@@ -46,12 +45,12 @@ class CanLink(DeviceLink["BusABC"]):
         shed: Shed | None = None,
         **retry: Any,
     ) -> None:
-        super().__init__(f"can:{options.device}", jitter=jitter, **retry)
+        super().__init__(
+            f"can:{options.device}", shed, options.queue_bytes, options.age_ms / 1000, jitter=jitter, **retry
+        )
         if options.node is None or in_flight < 1:
             raise LinkError(f"{self.name}: it needs a node id, 1 to 127, and in_flight of at least 1")
         self.options, self.identifier = options, can_id(options.subject, options.node)
-        age_s = options.age_ms / 1000
-        self.shed = checked(self.name, shed, options.queue_bytes, age_s, MESSAGE_BYTES_MAX)
         self.bus = BusState()
         self._shared = Shared(
             self.name, self.identifier, options, self.stats, self.shed, in_flight, self.bus,
@@ -76,10 +75,9 @@ class CanLink(DeviceLink["BusABC"]):
 
     def open(self, hub: Hub, loop: AbstractEventLoop) -> None:
         """Start opening the bus. Raises `LinkError` where python-can, or that interface in it, is missing."""
-        try:
-            import can
-        except ImportError as error:
-            raise LinkError(f"{self.name}: needs python-can: install buscoupler[can]") from error
+        need(self.name, "can", "python-can", "can")
+        import can
+
         if self.options.interface not in can.VALID_INTERFACES:
             known = ", ".join(sorted(can.VALID_INTERFACES))
             raise LinkError(f"{self.name}: unknown interface: use one of {known}")
@@ -107,13 +105,13 @@ class CanLink(DeviceLink["BusABC"]):
     def _release(self, device: "BusABC") -> None:
         shut_down(device)
 
-    def _make_pipe(self, device: "BusABC", on_close: Callable[[str], None]) -> DevicePipe:
-        options, loop = self.options, self._loop
+    def _make_pipe(self, device: "BusABC", place: Place) -> OpenPipe:
+        options = self.options
         kind = SocketPort if options.interface == "socketcan" else BusPort
         switch = options.sends_fd and options.bitrate_switch
         port = kind(device, self.identifier, options.sends_fd, switch)
-        restarter = Restarter(str(options.channel), loop, self._pauses.fresh())
-        return CanPipe(self._shared, port, restarter, self._hub, loop, on_close)
+        restarter = Restarter(str(options.channel), self._loop, self._pauses.fresh())
+        return CanPipe(self._shared, port, restarter, place)
 
 
 def subject_filter(subject: int) -> list[dict[str, Any]]:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from bridges.media.can.budget import transfer_seconds
+from bridges.media.can.codec import transfer_seconds
 from bridges.media.can.options import CanOptions
 from bridges.media.medium import Medium, Taken, Word
 from bus.wire.envelope import ENVELOPE_BYTES

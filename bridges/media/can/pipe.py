@@ -1,8 +1,7 @@
 """The pipe of an open CAN bus: frames in and out, and what the controller's state does to them."""
 
 import logging
-from asyncio import AbstractEventLoop, Handle
-from collections.abc import Callable
+from asyncio import Handle
 
 from bridges.media.can.port import BusPort, Port
 from bridges.media.can.receive import Inbound, Reader
@@ -11,8 +10,7 @@ from bridges.media.can.send import DirectSender, Outbound, ThreadSender
 from bridges.media.can.shared import Shared
 from bridges.media.can.socketcan import Frame
 from bridges.media.can.state import State
-from bridges.media.device import OpenPipe, cancel
-from bus.hub import Hub
+from bridges.media.device import OpenPipe, Place, cancel
 from bus.wire.batch import Batch, from_payloads, payloads
 
 log = logging.getLogger("buscoupler.bridges")
@@ -25,23 +23,15 @@ _STATE_S = 1.0
 class CanPipe(OpenPipe):
     """The one peer of a CAN bus: everybody on it."""
 
-    def __init__(
-        self,
-        shared: Shared,
-        port: Port,
-        restarter: Restarter,
-        hub: Hub,
-        loop: AbstractEventLoop,
-        on_close: Callable[[str], None],
-    ) -> None:
-        super().__init__(shared.name, shared.stats, hub, loop, on_close)
+    def __init__(self, shared: Shared, port: Port, restarter: Restarter, place: Place) -> None:
+        super().__init__(place)
         self._bus, self._port, self._restarter = shared.bus, port, restarter
         self._fd = port.fileno()
         self._reader: Reader | None = None
         self._again: Handle | None = None
         self._asking: Handle | None = None
         sender = DirectSender if shared.options.interface in _NEVER_BLOCKS else ThreadSender
-        self._outbound: Outbound = sender(shared, port, loop, self._gone)
+        self._outbound: Outbound = sender(shared, port, self._loop, self._gone)
         self._inbound = Inbound(
             shared.name,
             shared.identifier,

@@ -191,7 +191,7 @@ class DirectSender(Outbound):
     def _give_back(self) -> None:
         """Queue a message again that has not begun, to grow old or be replaced."""
         if self._taken is not None:
-            self._queue.untake(*self._taken)
+            self._queue.put_back(*self._taken)
             self._shared.transfers.take_back()
             self._taken = None
             self._pending.clear()

@@ -7,18 +7,16 @@ from functools import partial
 from threading import Lock
 from typing import Any, NamedTuple
 
-from bridges.media.device import DeviceLink, DevicePipe
+from bridges.media.device import DeviceLink, OpenPipe, Place, need
 from bridges.media.i2c.adapter import Adapter, open_adapter
 from bridges.media.i2c.alert import Alert, GpioAlert
-from bridges.media.i2c.mailbox import Timing
+from bridges.media.i2c.mailbox_segments import Timing
 from bridges.media.i2c.options import I2cOptions
 from bridges.media.i2c.pipe import I2cBus, TargetPipe
 from bridges.media.i2c.poll import Lane, Poller, Report
 from bridges.media.i2c.run import LoopRunner, Runner, ThreadRunner
-from bridges.media.shedding import Shed, ShedQueue, checked
-from bus.errors import LinkError
+from bridges.media.shedding import Shed, ShedQueue
 from bus.hub import Hub, Stats
-from bus.wire.envelope import MESSAGE_BYTES_MAX
 
 
 class Opened(NamedTuple):
@@ -48,9 +46,8 @@ class I2cLink(DeviceLink[Opened]):
         **retry: Any,
     ) -> None:
         self.targets: dict[int, TargetPipe] = {}
-        super().__init__(f"i2c:{options.bus}", **retry)
+        super().__init__(f"i2c:{options.bus}", shed, options.queue_bytes, **retry)
         self.options, self._adapter, self._alert = options, adapter, alert_line
-        self.shed = checked(self.name, shed, options.queue_bytes, None, MESSAGE_BYTES_MAX)
         poll_s = options.poll_ms / 1000
         self.timing = timing or Timing(poll_s=poll_s, idle_s=max(0.05, poll_s))
         for address in options.targets:
@@ -74,10 +71,7 @@ class I2cLink(DeviceLink[Opened]):
     def open(self, hub: Hub, loop: AbstractEventLoop) -> None:
         """Start opening the bus. Raises `LinkError` where smbus2 is missing."""
         if self._adapter is None:
-            try:
-                import smbus2  # noqa: F401
-            except ImportError as error:
-                raise LinkError(f"{self.name}: needs smbus2: install buscoupler[i2c]") from error
+            need(self.name, "smbus2", "smbus2", "i2c")
         super().open(hub, loop)
 
     def _open_device(self) -> Opened:
@@ -108,25 +102,20 @@ class I2cLink(DeviceLink[Opened]):
             with contextlib.suppress(Exception):  # a driver may raise anything, and it is gone anyway
                 adapter.close()
 
-    def _make_pipe(self, device: Opened, on_close: Callable[[str], None]) -> DevicePipe:
-        runner = partial(self._runner, device)
-        return I2cBus(self.name, self.targets, self._lane, runner, self._hub, self._loop, on_close)
+    def _make_pipe(self, device: Opened, place: Place) -> OpenPipe:
+        return I2cBus(self.targets, self._lane, partial(self._runner, device), place)
 
     def _lane(self, target: TargetPipe) -> Lane:
         return Lane(target.address, self.timing, ShedQueue(target.stats, self.shed))
 
     def _runner(self, device: Opened, bus: I2cBus) -> Runner:
-        def release() -> None:
-            self._release(device)
-
         def poller(report: Callable[[Report], None]) -> Poller:
             lanes, clock = bus.lanes.values(), self._loop.time
             return Poller(self.name, device.adapter, lanes, clock, report, device.alert)
 
-        told = bus.on_reports, bus.gone, release
-        if device.adapter.blocks:
-            return ThreadRunner(self._loop, poller, device.alert, *told, self._bus_lock)
-        return LoopRunner(self._loop, poller, device.alert, *told)
+        release = partial(self._release, device)
+        kind = partial(ThreadRunner, self._bus_lock) if device.adapter.blocks else LoopRunner
+        return kind(self._loop, poller, device.alert, bus.on_reports, bus.gone, release)
 
 
 def total(parts: Iterable[Stats]) -> Stats:

@@ -13,7 +13,7 @@ MEMORY_BYTES = 64
 DATA_END = 0x1E
 """The controller's data is right-aligned: it ends just before its n; ctl is the last byte of the write."""
 CONTROLLER_N, CONTROLLER_CTL = 0x1E, 0x1F
-TARGET_CTL, TARGET_N, TARGET_DATA = 0x20, 0x21, 0x22
+TARGET_CTL, TARGET_N = 0x20, 0x21
 SEGMENT_BYTES = 30
 
 SOT, EOT, TOG, ACK, EPOCH = 0x80, 0x40, 0x20, 0x10, 0x0F

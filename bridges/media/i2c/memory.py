@@ -7,7 +7,7 @@ from threading import RLock
 from time import monotonic
 
 from bridges.media.i2c.adapter import Adapter
-from bridges.media.i2c.mailbox import Target
+from bridges.media.i2c.mailbox_target import Target
 
 
 class MemoryAdapter(Adapter):

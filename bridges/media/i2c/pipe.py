@@ -1,11 +1,12 @@
 """The loop's side of an I2C bus: a pipe for each target, and the bus that they are on."""
 
-from asyncio import AbstractEventLoop, TimerHandle
+from asyncio import TimerHandle
 from collections.abc import Callable
 from itertools import groupby
 from time import monotonic
 from typing import TYPE_CHECKING
 
+from bridges.media.device import OpenPipe, Place, cancel
 from bridges.media.i2c.poll import Lane, Report, TargetState
 from bridges.media.shedding import Shed, fitting
 from bus.hub import Hub, Pipe, Stats
@@ -120,25 +121,20 @@ class TargetPipe(Pipe):
         return self._lane is lane
 
 
-class I2cBus(Pipe):
-    """An open bus, with all its targets; what `DeviceLink` takes for its one pipe."""
+class I2cBus(OpenPipe):
+    """An open bus with all its targets. It is the pipe of its link, but only its targets are on the hub."""
 
     def __init__(
         self,
-        name: str,
         targets: dict[int, TargetPipe],
         make_lane: Callable[[TargetPipe], Lane],
         make_runner: Callable[["I2cBus"], "Runner"],
-        hub: Hub,
-        loop: AbstractEventLoop,
-        on_close: Callable[[str], None],
+        place: Place,
     ) -> None:
-        self.name, self.stats = name, Stats()
-        self._targets, self._make_lane, self._hub = targets, make_lane, hub
+        super().__init__(place)
+        self._targets, self._make_lane = targets, make_lane
         self.lanes = {address: make_lane(target) for address, target in targets.items()}
-        self._loop, self._on_close = loop, on_close
         self._joining: dict[int, TimerHandle] = {}
-        self._closed = False
         self._runner = make_runner(self)
 
     @property
@@ -166,11 +162,6 @@ class I2cBus(Pipe):
         self._open(target)
         self._runner.wake()
 
-    def send(self, batch: Batch) -> None:
-        """To every target."""
-        for target in self._targets.values():
-            target.send(batch)
-
     def on_reports(self, reports: list[Report]) -> None:
         """On the loop. Neighbours of one target make one batch."""
         for lane, some in groupby(reports, key=lambda report: report.lane):
@@ -178,16 +169,12 @@ class I2cBus(Pipe):
             if target.holds(lane):
                 target.take(list(some))
 
-    def close(self) -> None:
-        self.gone("closed")
-
     def gone(self, why: str) -> None:
-        if self._closed:
-            return
-        self._closed = True
-        for timer in self._joining.values():
-            timer.cancel()
+        """End, because the adapter is lost. Idempotent."""
+        self._gone(why)
+
+    def _end(self, why: str) -> None:
+        cancel(*self._joining.values())
         self._runner.stop()
         for target in self._targets.values():
             target.close()
-        self._on_close(why)

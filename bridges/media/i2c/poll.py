@@ -14,7 +14,8 @@ from typing import Literal, NamedTuple
 
 from bridges.media.i2c.adapter import Adapter, Trouble, trouble
 from bridges.media.i2c.alert import Alert
-from bridges.media.i2c.mailbox import Access, Controller, Timing
+from bridges.media.i2c.mailbox_controller import Access, Controller
+from bridges.media.i2c.mailbox_segments import Timing
 from bridges.media.shedding import ShedQueue
 from bus.errors import words_of
 

@@ -7,7 +7,7 @@ from asyncio import AbstractEventLoop, TimerHandle
 from collections import deque
 from collections.abc import Callable
 from threading import Lock, Thread
-from typing import Protocol
+from typing import Any
 
 from bridges.media.i2c.alert import Alert
 from bridges.media.i2c.poll import AdapterGoneError, Poller, Report
@@ -21,18 +21,8 @@ _LATE_S = 0.05
 MakePoller = Callable[[Callable[[Report], None]], Poller]
 
 
-class Runner(Protocol):
-    """`start` begins, `wake`: there is something to send, `stop` ends; it lets go of the adapter itself."""
-
-    poller: Poller
-
-    def start(self) -> None: ...
-    def wake(self) -> None: ...
-    def stop(self) -> None: ...
-
-
-class LoopRunner:
-    """For adapters in memory: on the loop, by its clock."""
+class Runner:
+    """The base of both: drives the poller from `start` to `stop`, and then lets go of the adapter."""
 
     def __init__(
         self,
@@ -45,10 +35,25 @@ class LoopRunner:
     ) -> None:
         self._loop, self._alert = loop, alert
         self._on_reports, self._on_gone, self._release = on_reports, on_gone, release
-        self._reports: list[Report] = []
-        self.poller = make_poller(self.report)
-        self._timer: TimerHandle | None = None
+        self._reports = deque[Report]()
+        self.poller = make_poller(self._reports.append)
         self._stopped = False
+
+    def start(self) -> None:
+        raise NotImplementedError
+
+    def wake(self) -> None:
+        """Make the poller go round: there is something to send."""
+        raise NotImplementedError
+
+    def stop(self) -> None:
+        raise NotImplementedError
+
+
+class LoopRunner(Runner):
+    """Runs on the loop, by its clock: for adapters in memory."""
+
+    _timer: TimerHandle | None = None
 
     def start(self) -> None:
         if self._alert is not None:
@@ -77,12 +82,10 @@ class LoopRunner:
         except AdapterGoneError as error:
             return self._on_gone(f"lost: {words_of(error)}")
         self._at(due_s)
-        reports, self._reports = self._reports, []
+        reports = list(self._reports)
+        self._reports.clear()
         self._on_reports(reports)
         return None
-
-    def report(self, report: Report) -> None:
-        self._reports.append(report)
 
     def stop(self) -> None:
         if self._stopped:
@@ -95,28 +98,15 @@ class LoopRunner:
         self._release()
 
 
-class ThreadRunner:
-    """For adapters that block: one thread for the bus, which makes all calls and lets go of it at the end.
+class ThreadRunner(Runner):
+    """Runs in one thread, which makes all calls and lets go of the adapter: for adapters that block.
 
-    `bus_lock` keeps the thread of the opening before from the adapter: it may still be inside a call.
+    `bus_lock` keeps two threads from the adapter: that of the previous opening may still be inside a call.
     """
 
-    def __init__(
-        self,
-        loop: AbstractEventLoop,
-        make_poller: MakePoller,
-        alert: Alert | None,
-        on_reports: Callable[[list[Report]], None],
-        on_gone: Callable[[str], None],
-        release: Callable[[], None],
-        bus_lock: Lock,
-    ) -> None:
-        self._loop, self._alert = loop, alert
-        self._on_reports, self._on_gone, self._release = on_reports, on_gone, release
-        self._bus_lock = bus_lock
-        self._reports: deque[Report] = deque()
-        self.poller = make_poller(self.report)
-        self._called = self._stopped = False
+    def __init__(self, bus_lock: Lock, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self._bus_lock, self._called = bus_lock, False
         self._bell, self._bell_lock = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC), Lock()
         self._thread = Thread(target=self._run, name="i2c", daemon=True)
 
@@ -179,9 +169,6 @@ class ThreadRunner:
     def _call(self, function: Callable[..., None], *arguments: str) -> None:
         with contextlib.suppress(RuntimeError):  # the loop has closed: nobody is there to be told
             self._loop.call_soon_threadsafe(function, *arguments)
-
-    def report(self, report: Report) -> None:
-        self._reports.append(report)
 
     def _deliver(self) -> None:
         # cleared first: a report that comes in between calls once too often, never once too few

@@ -1,14 +1,12 @@
 """A link to an IP multicast group, over UDP (docs/wire/multicast.md): all its members are one peer."""
 
-from collections.abc import Callable
 from typing import Any
 
-from bridges.media.device import DeviceLink, DevicePipe
+from bridges.media.device import DeviceLink, OpenPipe, Place
 from bridges.media.multicast.options import MulticastOptions
 from bridges.media.multicast.pipe import MulticastPipe
 from bridges.media.multicast.sockets import Sockets, open_sockets
-from bridges.media.shedding import Shed, checked
-from bus.wire.envelope import MESSAGE_BYTES_MAX
+from bridges.media.shedding import Shed
 
 
 class MulticastLink(DeviceLink[Sockets]):
@@ -25,9 +23,9 @@ class MulticastLink(DeviceLink[Sockets]):
         self, options: MulticastOptions, shed: Shed | None = None, loopback: bool = True, **retry: Any
     ) -> None:
         group = f"[{options.group}]" if ":" in options.group else options.group
-        super().__init__(f"multicast:{group}:{options.port}@{options.interface}", **retry)
+        name = f"multicast:{group}:{options.port}@{options.interface}"
+        super().__init__(name, shed, options.queue_bytes, **retry)
         self.options, self.loopback, self._sheds = options, loopback, shed is not None
-        self.shed = checked(self.name, shed, options.queue_bytes, None, MESSAGE_BYTES_MAX)
 
     def _open_device(self) -> Sockets:
         return open_sockets(self.options, self.loopback)
@@ -35,6 +33,5 @@ class MulticastLink(DeviceLink[Sockets]):
     def _release(self, device: Sockets) -> None:
         device.close()
 
-    def _make_pipe(self, device: Sockets, on_close: Callable[[str], None]) -> DevicePipe:
-        limits, shed = (self.options.datagram_bytes, self.queue_bytes), self.shed if self._sheds else None
-        return MulticastPipe(self.name, device, self.stats, self._hub, self._loop, limits, on_close, shed)
+    def _make_pipe(self, device: Sockets, place: Place) -> OpenPipe:
+        return MulticastPipe(device, self.options, self.shed if self._sheds else None, place)

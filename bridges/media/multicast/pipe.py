@@ -3,21 +3,20 @@
 import errno
 import math
 import socket
-from asyncio import AbstractEventLoop, TimerHandle
-from collections.abc import Callable
+from asyncio import TimerHandle
 from typing import Any
 
-from bridges.media.device import OpenPipe, cancel
+from bridges.media.device import OpenPipe, Place, cancel
 from bridges.media.multicast.datagram import Decoder, Encoder
 from bridges.media.multicast.fragments import TIMEOUT_S
 from bridges.media.multicast.interfaces import lost
+from bridges.media.multicast.options import MulticastOptions
 from bridges.media.multicast.rtnetlink import LinkNews
 from bridges.media.multicast.send import Outbox
 from bridges.media.multicast.shed import ShedOutbox
 from bridges.media.multicast.sockets import HEADER_BYTES, Sockets
 from bridges.media.shedding import Shed
 from bus.errors import words_of
-from bus.hub import Hub, Stats
 from bus.wire.batch import Batch, payloads
 
 DATAGRAM_BYTES_MIN = 64
@@ -54,32 +53,18 @@ def drain(sock: socket.socket, view: memoryview, own: tuple[Any, ...]) -> tuple[
 
 
 class MulticastPipe(OpenPipe):
-    """All other members of the group, as one peer. `limits`: bytes of a datagram, and of the queue.
+    """All other members of the group, as one peer. Without `shed`, the newest messages are dropped."""
 
-    `shed`: a policy for what waits, instead of dropping the newest.
-    """
-
-    def __init__(
-        self,
-        name: str,
-        sockets: Sockets,
-        stats: Stats,
-        hub: Hub,
-        loop: AbstractEventLoop,
-        limits: tuple[int, int],
-        on_close: Callable[[str], None],
-        shed: Shed | None = None,
-    ) -> None:
-        super().__init__(name, stats, hub, loop, on_close)
-        self._sockets = sockets
-        self._datagram_bytes, queue_bytes = limits
-        self._encoder = Encoder(self._fit(sockets.interface.mtu), *sockets.stamp(), stats.dropped)
+    def __init__(self, sockets: Sockets, options: MulticastOptions, shed: Shed | None, place: Place) -> None:
+        super().__init__(place)
+        self._sockets, self._datagram_bytes = sockets, options.datagram_bytes
+        self._encoder = Encoder(self._fit(sockets.interface.mtu), *sockets.stamp(), self.stats.dropped)
         self._outbox = (
-            Outbox(self._encoder, stats, queue_bytes)
+            Outbox(self._encoder, self.stats, options.queue_bytes)
             if shed is None
-            else ShedOutbox(self._encoder, stats, shed, loop.time)
+            else ShedOutbox(self._encoder, self.stats, shed, self._loop.time)
         )
-        self._decoder = Decoder(stats.rejected)
+        self._decoder = Decoder(self.stats.rejected)
         self._view = memoryview(bytearray(_READ_BYTES))
         self._overflowed = 0
         self._expiry: TimerHandle | None = None

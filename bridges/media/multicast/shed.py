@@ -37,7 +37,7 @@ class ShedOutbox(Outbox):
         while room > 0 and (taken := self._queue.take(now)):
             room -= len(taken[1])
             if room < 0 and self._taken:
-                self._queue.untake(*taken)
+                self._queue.put_back(*taken)
             else:
                 self._taken.append(taken)
         self._exchange(-1)
@@ -59,7 +59,7 @@ class ShedOutbox(Outbox):
         self._ready.clear()
         self._exchange(1)
         for taken in reversed(self._taken):
-            self._queue.untake(*taken)
+            self._queue.put_back(*taken)
 
     def purge(self, reason: str) -> list[bytes]:
         self.give_back()

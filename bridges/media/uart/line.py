@@ -4,16 +4,16 @@ from asyncio import AbstractEventLoop, TimerHandle
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from bridges.media.device import DeviceLink, OpenPipe, cancel
-from bridges.media.shedding import Shed, checked
+from bridges.media.device import DeviceLink, OpenPipe, Place, cancel, need
+from bridges.media.shedding import Shed
 from bridges.media.uart.address import SERVERS, scheme_of
+from bridges.media.uart.echo import EchoCanceller
 from bridges.media.uart.options import UartOptions
 from bridges.media.uart.outbox import Outbox
-from bridges.media.uart.port import Port, need_pyserial, open_port
+from bridges.media.uart.port import Port, open_port
 from bus.errors import LinkError, words_of
 from bus.hub import Hub
 from bus.wire.batch import from_payloads
-from bus.wire.envelope import MESSAGE_BYTES_MAX
 
 
 class SerialLink(DeviceLink[Port]):
@@ -31,15 +31,20 @@ class SerialLink(DeviceLink[Port]):
         transceiver: Mapping[str, Any] | None = None,
         **retry: Any,
     ) -> None:
-        super().__init__(name, **retry)
+        super().__init__(name, shed, options.queue_bytes, **retry)
         if transceiver is not None and scheme_of(options.port) in SERVERS:
             raise LinkError(f"{name}: rs485 is for a device of this machine: set it at the serial server")
         self.options, self._transceiver = options, transceiver
-        self.shed = checked(name, shed, options.queue_bytes, None, MESSAGE_BYTES_MAX)
+        self.echoes = EchoCanceller() if options.echo else None
+
+    @property
+    def echoes_lost(self) -> int:
+        """Number of messages that were sent and not heard back whole, with the option `echo`."""
+        return 0 if self.echoes is None else self.echoes.lost
 
     def open(self, hub: Hub, loop: AbstractEventLoop) -> None:
         """Start opening the port. Raises `LinkError` where pyserial is missing."""
-        need_pyserial(self.name)
+        need(self.name, "serial", "pyserial", "uart")
         super().open(hub, loop)
 
     def _open_device(self) -> Port:
@@ -48,25 +53,14 @@ class SerialLink(DeviceLink[Port]):
     def _release(self, device: Port) -> None:
         device.close()
 
-    def outbox(self) -> Outbox:
-        """An empty queue with this link's policy, counting into its stats."""
-        return Outbox(self.stats, self.shed)
-
 
 class SerialPipe(OpenPipe):
-    """Reads the port, waits for room in its driver, lets go of it; `_hear` and `_put` are the protocol's."""
+    """Reads the port, waits for room in its driver, lets go of it. `_hear` and `_put` are the protocol's."""
 
-    def __init__(
-        self,
-        link: SerialLink,
-        port: Port,
-        hub: Hub,
-        loop: AbstractEventLoop,
-        on_close: Callable[[str], None],
-    ) -> None:
-        super().__init__(link.name, link.stats, hub, loop, on_close)
+    def __init__(self, link: SerialLink, port: Port, place: Place) -> None:
+        super().__init__(place)
         self._port, self._fd = port, port.fileno()
-        self._outbox = link.outbox()
+        self._outbox = Outbox(link.stats, link.shed)
         self._timer: TimerHandle | None = None
         self._waiting = False
 

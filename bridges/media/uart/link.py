@@ -1,11 +1,10 @@
 """A link over a serial line: one device, one pipe (docs/wire/uart.md)."""
 
-from asyncio import AbstractEventLoop, TimerHandle
-from collections.abc import Callable
+from asyncio import TimerHandle
 from math import inf
 from typing import Any
 
-from bridges.media.device import DevicePipe, cancel
+from bridges.media.device import OpenPipe, Place, cancel
 from bridges.media.shedding import Shed
 from bridges.media.uart.codec import Decoder
 from bridges.media.uart.echo import EchoCanceller
@@ -13,7 +12,7 @@ from bridges.media.uart.line import SerialLink, SerialPipe, lost
 from bridges.media.uart.options import UartOptions
 from bridges.media.uart.port import Port
 from bus.errors import LinkError
-from bus.hub import Hub, Stats
+from bus.hub import Stats
 from bus.wire.batch import Batch, payloads
 
 _AHEAD_BYTES_MIN = 64  # what may be in the driver however slow the line: an adapter's FIFO
@@ -39,29 +38,16 @@ class UartLink(SerialLink):
             raise LinkError(f"{self.name}: ahead_ms must be above 0, not {ahead_ms}")
         ahead_s = min(ahead_ms / 1000, (self.shed.age_s or inf) / 2)
         self.ahead_bytes = max(_AHEAD_BYTES_MIN, int(ahead_s / options.byte_s))
-        self.echoes = EchoCanceller() if options.echo else None
 
-    @property
-    def echoes_lost(self) -> int:
-        """Messages that were sent and not heard back whole, where `echo` is set."""
-        return 0 if self.echoes is None else self.echoes.lost
-
-    def _make_pipe(self, device: Port, on_close: Callable[[str], None]) -> DevicePipe:
-        return UartPipe(self, device, self._hub, self._loop, on_close)
+    def _make_pipe(self, device: Port, place: Place) -> OpenPipe:
+        return UartPipe(self, device, place)
 
 
 class UartPipe(SerialPipe):
     """The one peer of a serial line: everything at its far end."""
 
-    def __init__(
-        self,
-        link: UartLink,
-        port: Port,
-        hub: Hub,
-        loop: AbstractEventLoop,
-        on_close: Callable[[str], None],
-    ) -> None:
-        super().__init__(link, port, hub, loop, on_close)
+    def __init__(self, link: UartLink, port: Port, place: Place) -> None:
+        super().__init__(link, port, place)
         self._decoder = Decoder(link.stats.rejected)
         self._byte_s, self._ahead_bytes, self._echoes = link.options.byte_s, link.ahead_bytes, link.echoes
         self._age_s = link.shed.age_s

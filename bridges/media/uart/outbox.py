@@ -71,7 +71,7 @@ class Outbox:
     def give_back(self) -> None:
         """The line takes no more for now: what has not begun waits again, to grow old or be replaced."""
         while len(self._taken) > (self._begun > 0):
-            self._queue.untake(*self._taken.pop()[1:])
+            self._queue.put_back(*self._taken.pop()[1:])
 
     def purge(self, reason: str) -> list[bytes]:
         """Drop everything, also what has begun: the zero before the next message ends it. The messages."""

@@ -14,7 +14,6 @@ from bridges.media.uart.codec import WIRE_BYTES_MAX, Decoder, encode
 from bridges.media.uart.echo import EchoCanceller
 
 POLL, DONE = 0, 1
-ADDRESS_MIN, ADDRESS_MAX = 1, 254
 SILENT_POLLS = 3
 SLOW_S = 1.0
 _IDLE_GROWTH = 10
@@ -70,18 +69,13 @@ class Master:
         answer_s: float = 0.02,
         turnaround_s: float = 0.001,
         idle_s: float = 0.005,
-        echo: bool = False,
+        echoes: EchoCanceller | None = None,
         rejected: dict[str, int] | None = None,
     ) -> None:
-        self.nodes = nodes
+        self.nodes, self.echoes = nodes, echoes
         self.deadline = inf
-        self.echoes = EchoCanceller() if echo else None
-        self._byte_s, self._answer_s, self._turnaround_s, self._idle_s = (
-            byte_s,
-            answer_s,
-            turnaround_s,
-            idle_s,
-        )
+        self._byte_s, self._answer_s = byte_s, answer_s
+        self._turnaround_s, self._idle_s = turnaround_s, idle_s
         self._decoder = Decoder(rejected)
         self._order = list(nodes)
         self._due = dict.fromkeys(nodes, -inf)

@@ -18,7 +18,6 @@ from typing import Any, Protocol
 from bridges.media.uart.address import server_of
 from bridges.media.uart.options import UartOptions
 from bridges.media.uart.rfc2217 import IAC, Client, escape
-from bus.errors import LinkError
 
 _READ_BYTES = 65536
 _CONNECT_S = 5.0
@@ -41,14 +40,6 @@ class Port(Protocol):
 
     def close(self) -> None:
         """Let go, at once; never raises."""
-
-
-def need_pyserial(name: str) -> None:
-    """Raises `LinkError` where it is missing."""
-    try:
-        import serial  # noqa: F401
-    except ImportError as error:
-        raise LinkError(f"{name}: needs pyserial: install buscoupler[uart]") from error
 
 
 def open_port(options: UartOptions, transceiver: Mapping[str, Any] | None) -> Port:

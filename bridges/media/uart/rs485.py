@@ -3,19 +3,16 @@
 The pair is one segment, all hear each other, so it is one pipe: nothing is relayed between nodes.
 """
 
-from asyncio import AbstractEventLoop
-from collections.abc import Callable
 from math import inf
 from typing import Any
 
-from bridges.media.device import DevicePipe, cancel
+from bridges.media.device import OpenPipe, Place, cancel
 from bridges.media.shedding import Shed
 from bridges.media.uart.line import SerialLink, SerialPipe, lost
 from bridges.media.uart.options import UartOptions
 from bridges.media.uart.poll import Master, NodeHealth, Own, parse_control
 from bridges.media.uart.port import Port
 from bus.errors import LinkError
-from bus.hub import Hub
 from bus.wire.batch import Batch, payloads
 
 
@@ -36,13 +33,6 @@ class Rs485Link(SerialLink):
             raise LinkError(f"{self.name}: rs485 is needed, and idle_ms not below 0")
         self._pair, self._idle_s = options.rs485, idle_ms / 1000
         self.nodes = {address: NodeHealth() for address in self._pair.nodes}
-        self._echoes_lost = 0
-
-    @property
-    def echoes_lost(self) -> int:
-        """Messages that were sent and not heard back whole, where `echo` is set."""
-        pipe = self.pipe
-        return self._echoes_lost + (pipe.echoes_lost if isinstance(pipe, Rs485Pipe) else 0)
 
     def master(self) -> Master:
         """A master with this link's settings that knows nothing yet, counting into its stats."""
@@ -52,33 +42,22 @@ class Rs485Link(SerialLink):
             self._pair.answer_ms / 1000,
             self._pair.turnaround_ms / 1000,
             self._idle_s,
-            self.options.echo,
+            self.echoes,
             self.stats.rejected,
         )
 
-    def _make_pipe(self, device: Port, on_close: Callable[[str], None]) -> DevicePipe:
-        def closed(why: str) -> None:
-            self._echoes_lost += pipe.echoes_lost
-            on_close(why)
-
-        pipe = Rs485Pipe(self, device, self._hub, self._loop, closed)
-        return pipe
+    def _make_pipe(self, device: Port, place: Place) -> OpenPipe:
+        return Rs485Pipe(self, device, place)
 
 
 class Rs485Pipe(SerialPipe):
     """All that is on the pair. Writes one thing at a time: a poll, or a message of ours."""
 
-    def __init__(
-        self, link: Rs485Link, port: Port, hub: Hub, loop: AbstractEventLoop, on_close: Callable[[str], None]
-    ) -> None:
-        super().__init__(link, port, hub, loop, on_close)
+    def __init__(self, link: Rs485Link, port: Port, place: Place) -> None:
+        super().__init__(link, port, place)
         self._master = link.master()
         self._left = b""  # of what is being written: what the driver has yet to take
         self._size, self._own = 0, False  # how long all of it is, and whether it is a message of ours
-
-    @property
-    def echoes_lost(self) -> int:
-        return 0 if self._master.echoes is None else self._master.echoes.lost
 
     def start(self) -> None:
         super().start()

@@ -1,16 +1,13 @@
 """A link to one UDP peer: a connected socket, one pipe, a queue with a shed policy."""
 
 import socket
-from asyncio import AbstractEventLoop, TimerHandle
-from collections.abc import Callable
+from asyncio import TimerHandle
 from typing import Any
 
-from bridges.media.device import DeviceLink, DevicePipe, OpenPipe, cancel
-from bridges.media.shedding import Shed, ShedQueue, checked, fitting
+from bridges.media.device import DeviceLink, OpenPipe, Place, cancel
+from bridges.media.shedding import Shed, ShedQueue, fitting
 from bus.errors import words_of
-from bus.hub import Hub, Stats
 from bus.wire.batch import Batch, from_payloads, payloads
-from bus.wire.envelope import MESSAGE_BYTES_MAX
 from buscoupler_udp.codec import decode, encode
 from buscoupler_udp.options import UdpOptions
 
@@ -22,9 +19,8 @@ class UdpLink(DeviceLink[socket.socket]):
     """A UDP peer as a link. `shed`, a whole policy, stands in for `queue_bytes`."""
 
     def __init__(self, options: UdpOptions, shed: Shed | None = None, **retry: Any) -> None:
-        super().__init__(f"udp:{options.device}", **retry)
+        super().__init__(f"udp:{options.device}", shed, options.queue_bytes, **retry)
         self.options = options
-        self.shed = checked(self.name, shed, options.queue_bytes, None, MESSAGE_BYTES_MAX)
 
     def _open_device(self) -> socket.socket:
         options = self.options
@@ -43,25 +39,16 @@ class UdpLink(DeviceLink[socket.socket]):
     def _release(self, device: socket.socket) -> None:
         device.close()
 
-    def _make_pipe(self, device: socket.socket, on_close: Callable[[str], None]) -> DevicePipe:
-        return UdpPipe(self.name, self.stats, self.shed, device, self._hub, self._loop, on_close)
+    def _make_pipe(self, device: socket.socket, place: Place) -> OpenPipe:
+        return UdpPipe(device, self.shed, place)
 
 
 class UdpPipe(OpenPipe):
     """The peer, while the socket is open."""
 
-    def __init__(
-        self,
-        name: str,
-        stats: Stats,
-        shed: Shed,
-        sock: socket.socket,
-        hub: Hub,
-        loop: AbstractEventLoop,
-        on_close: Callable[[str], None],
-    ) -> None:
-        super().__init__(name, stats, hub, loop, on_close)
-        self._socket, self._queue = sock, ShedQueue(stats, shed)
+    def __init__(self, sock: socket.socket, shed: Shed, place: Place) -> None:
+        super().__init__(place)
+        self._socket, self._queue = sock, ShedQueue(self.stats, shed)
         self._timer: TimerHandle | None = None
         self._waiting = False  # for room in the socket
 
@@ -100,7 +87,7 @@ class UdpPipe(OpenPipe):
             try:
                 self._socket.send(encode(taken[1]))
             except BlockingIOError:
-                self._queue.untake(*taken)
+                self._queue.put_back(*taken)
                 return self._wait(True)
             except ConnectionRefusedError:  # said of an earlier datagram; this one was not sent
                 self._queue.settle(len(taken[1]), "refused")

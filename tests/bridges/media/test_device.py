@@ -2,13 +2,12 @@
 
 import asyncio
 import os
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from bridges.media.device import DeviceLink, DevicePipe, OpenPipe
+from bridges.media.device import DeviceLink, OpenPipe, Place
 from bus.hub import Hub, Stats
 from bus.wire.batch import Batch, from_payloads
 from tests.bridges.support import until
@@ -27,13 +26,13 @@ class FileLink(DeviceLink[int]):
     def _release(self, device: int) -> None:
         os.close(device)
 
-    def _make_pipe(self, device: int, on_close: Callable[[str], None]) -> DevicePipe:
-        return FilePipe(device, self._hub, on_close)
+    def _make_pipe(self, device: int, place: Place) -> OpenPipe:
+        return FilePipe(device, place)
 
 
 class FilePipe(OpenPipe):
-    def __init__(self, fd: int, hub: Hub, on_close: Callable[[str], None]) -> None:
-        super().__init__("file", Stats(), hub, asyncio.get_running_loop(), on_close)
+    def __init__(self, fd: int, place: Place) -> None:
+        super().__init__(place)
         self._fd = fd
 
     def start(self) -> None:
@@ -61,7 +60,7 @@ async def test_what_cannot_be_waited_on_is_a_state_and_is_closed(
 
 
 class Unmakeable(FileLink):
-    def _make_pipe(self, device: int, on_close: Callable[[str], None]) -> DevicePipe:
+    def _make_pipe(self, device: int, place: Place) -> OpenPipe:
         raise OSError(19, "No such device")
 
 
@@ -80,7 +79,7 @@ class Recorded(OpenPipe):
     """A link that records its calls, and is lost again while it ends, like a device that fails to close."""
 
     def __init__(self, hub: Hub, told: list[str]) -> None:
-        super().__init__("recorded", Stats(), hub, asyncio.get_running_loop(), told.append)
+        super().__init__(Place("recorded", Stats(), hub, asyncio.get_running_loop(), told.append))
         self.told = told
 
     def start(self) -> None:

@@ -138,10 +138,10 @@ def test_what_is_put_back_is_first_in_line_and_as_old_as_it_was() -> None:
     assert first is not None
     assert first == (0, A)
     assert not waiting.ready(0.1)
-    waiting.untake(*first)
+    waiting.put_back(*first)
     assert waiting.ready(0.1)  # it did not count for the rate
     assert waiting.take(0.1) == first
-    waiting.untake(*first)
+    waiting.put_back(*first)
     assert waiting.take(0.6) == (0.4, C)
     assert stats.dropped == {"stale": 2}
 
@@ -186,7 +186,7 @@ def test_nothing_is_lost_without_a_reason_nor_more_kept_than_may_be(
         last[token] = message
         assert 0 <= stats.queued_bytes <= 100
         if take and number % 3 == 0 and (found := waiting.take(now)):
-            waiting.untake(*found)
+            waiting.put_back(*found)
             assert stats.balance() == 0
         if take and (found := waiting.take(now)):
             waiting.settle(len(found[1]))

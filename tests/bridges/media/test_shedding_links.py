@@ -9,7 +9,7 @@ import pytest
 
 from bridges.bridge import Bridge
 from bridges.ledger import imbalances
-from bridges.media.i2c.mailbox import Timing
+from bridges.media.i2c.mailbox_segments import Timing
 from bridges.media.i2c.memory import MemoryAdapter
 from bridges.media.i2c.pipe import TargetPipe
 from bridges.media.shed_pipe import ShedLink

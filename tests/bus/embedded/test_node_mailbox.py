@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from bridges.media.i2c.mailbox import Controller
+from bridges.media.i2c.mailbox_controller import Controller
 from bus.embedded import buscoupler_node as node_module
 from bus.embedded.buscoupler_node import Mailbox
 from tests.bridges.support import SIZES, frame

@@ -9,7 +9,7 @@ import sys
 import time
 
 from bridges.media.i2c.adapter import Adapter
-from bridges.media.i2c.mailbox import Target
+from bridges.media.i2c.mailbox_target import Target
 from tests.kernel.guest.support import open_blocks, open_bytes
 
 _CTL = 0x1F  # the register that the controller writes last

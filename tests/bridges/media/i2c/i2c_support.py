@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from bridges.media.i2c.link import I2cLink
-from bridges.media.i2c.mailbox import Timing
+from bridges.media.i2c.mailbox_segments import Timing
 from bridges.media.i2c.memory import MemoryAdapter
 from bus.hub import Hub
 from tests.helpers.links import i2c_link

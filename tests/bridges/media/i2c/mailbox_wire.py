@@ -2,7 +2,8 @@
 
 from collections.abc import Callable
 
-from bridges.media.i2c.mailbox import Access, Controller, Target
+from bridges.media.i2c.mailbox_controller import Access, Controller
+from bridges.media.i2c.mailbox_target import Target
 
 
 class Wire:

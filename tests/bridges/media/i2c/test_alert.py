@@ -6,7 +6,7 @@ import os
 from asyncio import get_running_loop
 
 from bridges.media.i2c.link import I2cLink
-from bridges.media.i2c.mailbox import Timing
+from bridges.media.i2c.mailbox_segments import Timing
 from bridges.media.i2c.memory import MemoryAdapter
 from bus.hub import Hub
 from tests.bridges.media.i2c.i2c_support import FaultyAdapter, opened

@@ -2,7 +2,9 @@
 
 import pytest
 
-from bridges.media.i2c.mailbox import Access, Controller, Target, Timing
+from bridges.media.i2c.mailbox_controller import Access, Controller
+from bridges.media.i2c.mailbox_segments import Timing
+from bridges.media.i2c.mailbox_target import Target
 from tests.bridges.media.i2c.mailbox_wire import Wire, exchange
 from tests.bridges.support import MESSAGE, SIZES, frame
 

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridges.media.i2c.mailbox import Access, Target
+from bridges.media.i2c.mailbox_controller import Access
+from bridges.media.i2c.mailbox_target import Target
 from tests.bridges.media.i2c.mailbox_wire import Wire, exchange
 from tests.bridges.support import MESSAGE, frame
 

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bridges.media.uart.codec import encode
+from bridges.media.uart.echo import EchoCanceller
 from bridges.media.uart.poll import DONE, POLL, SLOW_S, Master, Node, NodeHealth, Own, control, parse_control
 from tests.bridges.support import FRAME, MESSAGE, frame
 
@@ -86,7 +87,7 @@ class Bus:
 def bus(count: int = 3, echo: bool = False) -> Bus:
     addresses = range(1, count + 1)
     health = {address: NodeHealth() for address in addresses}
-    master = Master(health, BYTE_S, echo=echo)
+    master = Master(health, BYTE_S, echoes=EchoCanceller() if echo else None)
     return Bus(master, [Node(address, echo=echo) for address in addresses], echo=echo)
 
 
@@ -254,7 +255,7 @@ def test_a_node_s_queue_is_bounded() -> None:
 @settings(deadline=None)
 @given(st.lists(st.tuples(st.binary(max_size=300), st.floats(0, 0.1)), max_size=30))
 def test_whatever_the_wire_brings(pieces: list[tuple[bytes, float]]) -> None:
-    master, node, now = Master({1: NodeHealth()}, BYTE_S, echo=True), Node(1, echo=True), 0.0
+    master, node, now = Master({1: NodeHealth()}, BYTE_S, echoes=EchoCanceller()), Node(1, echo=True), 0.0
     for data, pause in pieces:
         now += pause
         node.hear(data, now)
