@@ -47,9 +47,7 @@ PURE = [  # beside every module whose docstring claims it
     "bridges/handover/stamps.py",
     "bridges/media/shedding.py",
     "bridges/media/medium.py",
-    "bridges/media/options.py",
     "bridges/media/*/medium.py",
-    "bridges/media/*/options.py",
     "bridges/media/can/codec.py",
     "bridges/media/can/netlink.py",
     "bridges/media/can/socketcan.py",
@@ -93,8 +91,7 @@ def nodes(tree: ast.AST, deep: bool, types: bool) -> Iterator[ast.AST]:
 def names(path: Path, deep: bool = True, types: bool = False) -> frozenset[str]:
     """Dotted names that a module imports, of modules and of what is in them.
 
-    `deep`: also late, within functions. `types`: also those that only a type checker sees, and those that a
-    table of strings names ("bus.hub" or "bus.hub:Hub"), to be imported when they are needed.
+    `deep`: also late, within functions. `types`: also those that only a type checker sees.
     """
     found = set[str]()
     for node in nodes(ast.parse(path.read_text()), deep, types):
@@ -103,9 +100,19 @@ def names(path: Path, deep: bool = True, types: bool = False) -> frozenset[str]:
         elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
             found.add(node.module)
             found.update(f"{node.module}.{name.name}" for name in node.names)
-        elif types and isinstance(node, ast.Constant) and isinstance(node.value, str):
-            found.add(node.value.partition(":")[0])
     return frozenset(found)
+
+
+def named(path: Path) -> set[str]:
+    """Modules that strings of a module name ("bus.hub" or "bus.hub:Hub"), to be imported when needed.
+
+    Without the one that the record of a medium names as its link: that module imports the record.
+    """
+    found = set[str]()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            found.add(node.value.partition(":")[0])
+    return found - {f"{dotted(path.parent)}.link"} if path.match("bridges/media/*/medium.py") else found
 
 
 def imports(path: Path, deep: bool = True) -> set[str]:
@@ -178,7 +185,7 @@ def graph() -> dict[str, set[str]]:
     paths = {dotted(path): path for package in MAY_IMPORT for path in modules(package)}
     made = dict[str, set[str]]()
     for name, path in paths.items():
-        direct = names(path, types=True) & set(paths)
+        direct = (names(path, types=True) | named(path)) & set(paths)
         around = {package for other in direct for package in packages(other)} - packages(name)
         made[name] = {*direct, *around} - {name}
     return made

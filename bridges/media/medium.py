@@ -1,13 +1,15 @@
 """The record of a medium: its settings, and the facts that others ask for (docs/add-a-medium.md).
 
 Records are pure and light: a link, and the library that drives it, are imported when a link is made.
+A record names its link in a string, because the link's module imports the record.
 """
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from bridges.media.options import Options
+from bus.schema import Node, check_fields
 
 if TYPE_CHECKING:
     from bridges.media.shedding import Shed
@@ -43,24 +45,45 @@ class Taken(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Medium(Options):
-    """Settings and facts of one medium: a frozen dataclass that derives from its options and from this.
+class Medium(Node):
+    """Settings and facts of one medium. Derive a frozen dataclass from it, with a field for each setting.
 
-    `key` names it in files, `help` tells in a few words what it is; `deaf` tells that a standby does not hear
-    there what the active bridge sends, as on a line for two.
+    Its constructor raises ValueError for wrong settings. `key` names the medium in files; `help` describes it
+    in a few words. `LINK` names the class of its links, "module:Class". `deaf` means that a standby does not
+    hear there what the active bridge sends, as on a line for two.
     """
 
+    LINK: ClassVar[str]
     key: ClassVar[str]
     help: ClassVar[str]
     words: ClassVar[tuple[Word, ...]] = ()
     deaf: ClassVar[bool] = False
 
-    def link(self, node: int | None = None, shed: "Shed | None" = None, **retry: Any) -> "Link":
-        """The link, not yet open. `node` is the gateway's node id, `shed` its policy for what waits.
+    def __post_init__(self) -> None:
+        check_fields(self)
+        self.check()
 
-        `retry`: `retry_min_s` and `retry_max_s`. Raises `LinkError` for what can never work.
-        """
+    def check(self) -> None:
+        """Raise ValueError for settings that do not go together."""
+
+    @property
+    def device(self) -> str:
+        """The device or the address that it opens, in one word."""
         raise NotImplementedError
+
+    @property
+    def queue_bytes(self) -> int | None:
+        """Bound of the queue; None for a medium that has no setting for it."""
+        return None
+
+    def link(self, node: int | None = None, shed: "Shed | None" = None, **retry: Any) -> "Link":
+        """Make the link, not yet open. `node` is the gateway's node id, `shed` the policy of its queue.
+
+        `retry`: `retry_min_s` and `retry_max_s`. Raises `LinkError` for settings that can never work.
+        """
+        module, _, name = self.LINK.partition(":")
+        made: Link = getattr(import_module(module), name)(self, shed=shed, **retry)
+        return made
 
     def label(self) -> str:
         """The side in a few words, for `show`."""

@@ -8,8 +8,7 @@ from typing import Any
 from bridges.media.device import OpenPipe, Place, cancel
 from bridges.media.shedding import fitting
 from bridges.media.uart.codec import encode
-from bridges.media.uart.medium import Uart
-from bridges.media.uart.options import Rs485
+from bridges.media.uart.medium import Rs485, Uart
 from bridges.media.uart.poll import DONE, Node, control
 from bridges.media.uart.port import Port
 from bridges.media.uart.rs485 import Rs485Link

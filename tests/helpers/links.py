@@ -12,8 +12,7 @@ from bridges.media.multicast.medium import Multicast
 from bridges.media.tcp.link import TcpFramesLink
 from bridges.media.tcp.medium import Tcp
 from bridges.media.uart.link import UartLink
-from bridges.media.uart.medium import Uart
-from bridges.media.uart.options import Rs485
+from bridges.media.uart.medium import Rs485, Uart
 from bridges.media.uart.rs485 import Rs485Link
 from bridges.simulate.wire import divide
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from bridges.media.can.codec import RESERVED, SERVICE, SUBJECT_MAX, can_id
-from bridges.media.can.options import CanOptions
+from bridges.media.can.medium import Can
 from bridges.media.can.pipe import CanPipe
 from bridges.media.can.port import BusPort, SocketPort, prepare, shut_down
 from bridges.media.can.restart import Restarter
@@ -39,7 +39,7 @@ class CanLink(DeviceLink["BusABC"]):
 
     def __init__(
         self,
-        options: CanOptions,
+        options: Can,
         in_flight: int = 10,
         jitter: Callable[[float, float], float] = random.uniform,
         shed: Shed | None = None,

@@ -1,26 +1,27 @@
 """The record of a CAN or CAN FD bus."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from bridges.media.can.codec import transfer_seconds
-from bridges.media.can.options import CanOptions
-from bridges.media.medium import Medium, Taken, Word
-from bus.wire.envelope import ENVELOPE_BYTES
+from bus.schema import CanNode, Delay, Name, QueueBytes, Range, Scalar
 
 if TYPE_CHECKING:
     from bridges.media.shedding import Shed
     from bus.hub import Link
 
+from bridges.media.medium import Medium, Taken, Word
+from bus.wire.envelope import ENVELOPE_BYTES
 
 _UDP_PORT = 43113  # of python-can's udp_multicast, where none is given
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Can(CanOptions, Medium):
+class Can(Medium):
     """A CAN or CAN FD bus: Cyphal/CAN v1 message transfers, through python-can."""
 
+    LINK: ClassVar = "bridges.media.can.link:CanLink"
     key: ClassVar = "can"
     help: ClassVar = "a CAN bus"
     words: ClassVar = (
@@ -35,10 +36,49 @@ class Can(CanOptions, Medium):
         ),
     )
 
-    def link(self, node: int | None = None, shed: "Shed | None" = None, **retry: Any) -> "Link":
-        from bridges.media.can.link import CanLink
+    SHORT: ClassVar = "channel"
+    channel: Annotated[str | int, "as the interface names it: `can0`, `/dev/ttyACM0`, `239.74.163.2`"]
+    interface: Annotated[Name, "python-can's name of the adapter"] = "socketcan"
+    fd: Annotated[bool, "the controller is a CAN FD one"] = False
+    bitrate: Annotated[
+        Annotated[int, Range(1_000, 20_000_000)] | None,
+        "bits a second, nominal; SocketCAN takes it from `ip link`, `check` from here",
+    ] = None
+    data_bitrate: Annotated[
+        Annotated[int, Range(1_000, 20_000_000)] | None, "bits a second of the data phase, with `fd`"
+    ] = None
+    bitrate_switch: Annotated[bool, "send data at `data_bitrate`, with `fd`"] = True
+    mixed: Annotated[
+        Literal["fd", "classic"], "what is sent where `fd` and classic nodes share the bus; both are heard"
+    ] = "fd"
+    node: Annotated[CanNode | None, "Cyphal node id; the gateway's `node` by default"] = None
+    subject: Annotated[int, Range(0, 8191), "Cyphal subject id of TMQ"] = 0x1234
+    age_ms: Annotated[Delay, "frames that waited longer are not sent; a `shed` with an age stands in"] = 500
+    queue_bytes: Annotated[QueueBytes, "bound of the queue to the bus"] = 65_536
+    options: Annotated[
+        Mapping[Name, Scalar], "anything else the python-can interface takes, passed on as it is"
+    ] = field(default_factory=dict)
 
-        return CanLink(replace(self, node=self.node or node), shed=shed, **retry)
+    def check(self) -> None:
+        if self.data_bitrate is not None and not self.fd:
+            raise ValueError("data_bitrate needs fd: true")
+        # Passed on beside these, a second value would end in a TypeError when the bus is opened.
+        twice = {"channel", "interface", "fd", "bitrate", "data_bitrate"} & set(self.options)
+        if twice:
+            raise ValueError(f"{', '.join(sorted(twice))} belongs beside options, not in it")
+        if not self.options.get("local_loopback", True):
+            raise ValueError("without local_loopback nothing tells when a frame was sent")
+
+    @property
+    def device(self) -> str:
+        return f"{self.interface}:{self.channel}"
+
+    @property
+    def sends_fd(self) -> bool:
+        return self.fd and self.mixed == "fd"
+
+    def link(self, node: int | None = None, shed: "Shed | None" = None, **retry: Any) -> "Link":
+        return Medium.link(replace(self, node=self.node or node), shed=shed, **retry)
 
     def label(self) -> str:
         rates = "/".join(str(rate) for rate in (self.bitrate, self.data_bitrate) if rate)

@@ -5,7 +5,7 @@ from collections import deque
 from dataclasses import dataclass
 from math import inf
 
-from bridges.media.can.options import CanOptions
+from bridges.media.can.medium import Can
 from bridges.media.can.state import BusState
 from bridges.media.shedding import Shed
 from bus.hub import Stats
@@ -32,7 +32,7 @@ class Shared:
 
     name: str
     identifier: int
-    options: CanOptions
+    options: Can
     stats: Stats
     shed: Shed
     in_flight: int

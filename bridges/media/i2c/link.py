@@ -11,7 +11,7 @@ from bridges.media.device import DeviceLink, OpenPipe, Place, need
 from bridges.media.i2c.adapter import Adapter, open_adapter
 from bridges.media.i2c.alert import Alert, GpioAlert
 from bridges.media.i2c.mailbox_segments import Timing
-from bridges.media.i2c.options import I2cOptions
+from bridges.media.i2c.medium import I2c
 from bridges.media.i2c.pipe import I2cBus, TargetPipe
 from bridges.media.i2c.poll import Lane, Poller, Report
 from bridges.media.i2c.run import LoopRunner, Runner, ThreadRunner
@@ -38,7 +38,7 @@ class I2cLink(DeviceLink[Opened]):
 
     def __init__(
         self,
-        options: I2cOptions,
+        options: I2c,
         adapter: Adapter | Callable[[], Adapter] | None = None,
         alert_line: Alert | None = None,
         timing: Timing | None = None,

@@ -2,30 +2,65 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Annotated, ClassVar
 
-from bridges.media.i2c.options import I2cOptions
 from bridges.media.medium import Medium, Taken, Word
+from bus.schema import Check, Delay, Length, QueueBytes, Range
 from bus.wire.envelope import ENVELOPE_BYTES
 
-if TYPE_CHECKING:
-    from bridges.media.shedding import Shed
-    from bus.hub import Link
+
+def _check_targets(targets: tuple[int, ...]) -> None:
+    if len(set(targets)) != len(targets):
+        raise ValueError("the same target is listed twice")
+
+
+def parse_alert(text: str) -> tuple[str, int]:
+    """Chip and line of `/dev/gpiochip0:17`. ValueError for anything else."""
+    chip, _, line = text.rpartition(":")
+    if not chip.startswith("/") or not line.isdecimal():
+        raise ValueError(f"write the alert line as /dev/gpiochip0:17, not {text!r}")
+    return chip, int(line)
+
+
+def _check_alert(text: str) -> None:
+    parse_alert(text)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class I2c(I2cOptions, Medium):
+class I2c(Medium):
     """An I2C bus, this gateway its controller: a 64-byte mailbox in each target."""
 
+    LINK: ClassVar = "bridges.media.i2c.link:I2cLink"
     key: ClassVar = "i2c"
     help: ClassVar = "an I2C bus"
     words: ClassVar = (Word("i2c", ("bus",), "i2c:1?targets=0x42,0x43", "targets on /dev/i2c-1"),)
     deaf: ClassVar = True
 
-    def link(self, node: int | None = None, shed: "Shed | None" = None, **retry: Any) -> "Link":
-        from bridges.media.i2c.link import I2cLink
+    bus: Annotated[int, Range(0, 255), "number N of `/dev/i2c-N`"]
+    targets: Annotated[
+        tuple[Annotated[int, Range(0x08, 0x77)], ...],
+        Length(1, 112),
+        Check(_check_targets, ""),
+        "7-bit addresses",
+    ]
+    poll_ms: Annotated[Delay, "time between two polls of an active target"] = 5
+    alert: Annotated[
+        Annotated[str, Check(_check_alert, "a chip's path and a line")] | None,
+        "active-low line that targets pull, `/dev/gpiochip0:17`: read instead of idle polls",
+    ] = None
+    clock_hz: Annotated[
+        int, Range(1_000, 5_000_000), "bus clock; set by the system, told here for the budget"
+    ] = 100_000
+    queue_bytes: Annotated[QueueBytes, "bound of the queue to each target"] = 65_536
 
-        return I2cLink(self, shed=shed, **retry)
+    @property
+    def alert_line(self) -> tuple[str, int] | None:
+        """Chip and line of `alert`."""
+        return parse_alert(self.alert) if self.alert is not None else None
+
+    @property
+    def device(self) -> str:
+        return str(self.bus)
 
     def label(self) -> str:
         return f"i2c {self.bus}: {', '.join(f'{target:#04x}' for target in self.targets)}"

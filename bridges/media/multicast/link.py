@@ -3,7 +3,7 @@
 from typing import Any
 
 from bridges.media.device import DeviceLink, OpenPipe, Place
-from bridges.media.multicast.options import MulticastOptions
+from bridges.media.multicast.medium import Multicast
 from bridges.media.multicast.pipe import MulticastPipe
 from bridges.media.multicast.sockets import Sockets, open_sockets
 from bridges.media.shedding import Shed
@@ -20,7 +20,7 @@ class MulticastLink(DeviceLink[Sockets]):
     """
 
     def __init__(
-        self, options: MulticastOptions, shed: Shed | None = None, loopback: bool = True, **retry: Any
+        self, options: Multicast, shed: Shed | None = None, loopback: bool = True, **retry: Any
     ) -> None:
         group = f"[{options.group}]" if ":" in options.group else options.group
         name = f"multicast:{group}:{options.port}@{options.interface}"

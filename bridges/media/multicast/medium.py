@@ -1,20 +1,29 @@
 """The record of a UDP multicast group."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from ipaddress import ip_address
+from typing import Annotated, ClassVar
 
 from bridges.media.medium import Medium, Word
-from bridges.media.multicast.options import MulticastOptions
+from bus.schema import Check, Port, Range
 
-if TYPE_CHECKING:
-    from bridges.media.shedding import Shed
-    from bus.hub import Link
+
+def _check_group(text: str) -> None:
+    group = ip_address(text)
+    if not group.is_multicast or "%" in text:
+        raise ValueError(f"{text} is no multicast group: 224.0.0.0/4 or ff00::/8, without a zone")
+
+
+def _check_interface(text: str) -> None:
+    if not text:
+        raise ValueError("interface is needed: a name such as eth0, or one of its addresses")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Multicast(MulticastOptions, Medium):
+class Multicast(Medium):
     """A UDP multicast group: small frames share a datagram, long ones are fragmented."""
 
+    LINK: ClassVar = "bridges.media.multicast.link:MulticastLink"
     key: ClassVar = "multicast"
     help: ClassVar = "a multicast group"
     words: ClassVar = (
@@ -26,10 +35,20 @@ class Multicast(MulticastOptions, Medium):
         ),
     )
 
-    def link(self, node: int | None = None, shed: "Shed | None" = None, **retry: Any) -> "Link":
-        from bridges.media.multicast.link import MulticastLink
+    group: Annotated[str, Check(_check_group, "a multicast address"), "IPv4 or IPv6 group"]
+    port: Annotated[Port, "UDP port"]
+    interface: Annotated[
+        str, Check(_check_interface, "text"), "network interface or its address: always said, never guessed"
+    ]
+    hops: Annotated[int, Range(0, 255), "TTL or hop limit; 0 stays on this machine"] = 1
+    datagram_bytes: Annotated[
+        int, Range(64, 65_507), "longest datagram sent; longer frames are fragmented"
+    ] = 1400
+    queue_bytes: Annotated[int, Range(8192, 1 << 40), "bound of the queue to the socket"] = 1 << 20
 
-        return MulticastLink(self, shed=shed, **retry)
+    @property
+    def device(self) -> str:
+        return f"{self.group}:{self.port}"
 
     def label(self) -> str:
         return f"multicast {self.device} on {self.interface}"

@@ -10,7 +10,7 @@ from bridges.media.device import OpenPipe, Place, cancel
 from bridges.media.multicast.datagram import Decoder, Encoder
 from bridges.media.multicast.fragments import TIMEOUT_S
 from bridges.media.multicast.interfaces import lost
-from bridges.media.multicast.options import MulticastOptions
+from bridges.media.multicast.medium import Multicast
 from bridges.media.multicast.rtnetlink import LinkNews
 from bridges.media.multicast.send import Outbox
 from bridges.media.multicast.shed import ShedOutbox
@@ -55,7 +55,7 @@ def drain(sock: socket.socket, view: memoryview, own: tuple[Any, ...]) -> tuple[
 class MulticastPipe(OpenPipe):
     """All other members of the group, as one peer. Without `shed`, the newest messages are dropped."""
 
-    def __init__(self, sockets: Sockets, options: MulticastOptions, shed: Shed | None, place: Place) -> None:
+    def __init__(self, sockets: Sockets, options: Multicast, shed: Shed | None, place: Place) -> None:
         super().__init__(place)
         self._sockets, self._datagram_bytes = sockets, options.datagram_bytes
         self._encoder = Encoder(self._fit(sockets.interface.mtu), *sockets.stamp(), self.stats.dropped)

@@ -11,7 +11,7 @@ from ipaddress import IPv4Address, ip_address
 from pathlib import Path
 
 from bridges.media.multicast.interfaces import Interface, Watch, find
-from bridges.media.multicast.options import MulticastOptions
+from bridges.media.multicast.medium import Multicast
 from bridges.media.multicast.rtnetlink import Address
 
 HEADER_BYTES = {4: 20 + 8, 6: 40 + 8}
@@ -74,7 +74,7 @@ class Sockets:
             part.close()
 
 
-def open_sockets(options: MulticastOptions, loopback: bool) -> Sockets:
+def open_sockets(options: Multicast, loopback: bool) -> Sockets:
     """All three, on the interface of that name or address. Raises OSError that says what is wrong."""
     group, port = ip_address(options.group), options.port
     with contextlib.ExitStack() as undo:

@@ -1,24 +1,45 @@
 """The record of a link to an SP bus outside the file."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
-from bridges.media.medium import Medium
-from bridges.media.sp.options import SpOptions
-from bus.transports.options import STREAMS
-from bus.urls import split_url
+from bus.schema import AnyUrl, Bytes
+from bus.transports.options import Tls, check_tls, needs_certificate
+from bus.urls import check_dial
 
 if TYPE_CHECKING:
     from bridges.media.shedding import Shed
     from bus.hub import Link
 
+from bridges.media.medium import Medium
+from bus.transports.options import STREAMS
+from bus.urls import split_url
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sp(SpOptions, Medium):
+class Sp(Medium):
     """An address outside this file: another appliance, or any SP bus."""
 
     key: ClassVar = "url"
     help: ClassVar = "an address outside this file"
+
+    SHORT: ClassVar = "address"
+    address: Annotated[AnyUrl, "`tcp://`, `ipc://`, `ws://`, `wss://`, `tls+tcp://` or `inproc://`"]
+    mode: Annotated[Literal["dial", "listen"], "who opens the connection"] = "dial"
+    queue_bytes: Annotated[Bytes | None, "bound of the queue to each peer"] = None
+    message_bytes: Annotated[Bytes | None, "longest message taken from a peer"] = None
+    tls: Annotated[Tls | None, "certificates, for `tls+tcp://` and `wss://`"] = None
+
+    def check(self) -> None:
+        check_tls(self.address, self.tls)
+        if self.mode == "dial":
+            check_dial(self.address)
+        elif needs_certificate(self.address, self.tls):
+            raise ValueError("listening with TLS needs tls: {cert_file: ...}")
+
+    @property
+    def device(self) -> str:
+        return self.address
 
     def link(self, node: int | None = None, shed: "Shed | None" = None, **retry: Any) -> "Link":
         from bridges.media.shed_pipe import staged

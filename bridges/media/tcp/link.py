@@ -8,11 +8,13 @@ from asyncio import AbstractEventLoop
 from collections.abc import Callable
 from typing import Any, Literal
 
+from bridges.media.shed_pipe import staged
+from bridges.media.shedding import Shed
 from bridges.media.tcp.frames import CobsDecoder, FramesDecoder, join, join_cobs
-from bridges.media.tcp.options import TcpOptions
+from bridges.media.tcp.medium import Tcp
 from bridges.media.uart.codec import WIRE_BYTES_MAX
 from bus.errors import LinkError
-from bus.hub import Hub, State, Stats
+from bus.hub import Hub, Link, State, Stats
 from bus.transports.framing import Framing
 from bus.transports.stream import StreamPipe
 from bus.transports.tcp import DialLink, ListenLink
@@ -45,6 +47,11 @@ class Once:
         return self._last[1]
 
 
+def tcp_link(options: Tcp, shed: Shed | None = None, **retry: Any) -> Link:
+    """Make the link for a stream's settings; `shed` is put in front of it."""
+    return staged(TcpFramesLink(options, **retry), shed)
+
+
 class TcpFramesLink:
     """A plain TCP stream of frames as a link: dialled, or listening for many peers, each with a pipe.
 
@@ -56,7 +63,7 @@ class TcpFramesLink:
 
     condition = ""
 
-    def __init__(self, options: TcpOptions, peers: int = 1024, silence_s: float = 30.0, **retry: Any) -> None:
+    def __init__(self, options: Tcp, peers: int = 1024, silence_s: float = 30.0, **retry: Any) -> None:
         self.options, host, port = options, options.host, options.port
         self.name = f"tcp:{host}:{port}"
         if silence_s < 1:

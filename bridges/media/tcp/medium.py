@@ -2,20 +2,22 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Annotated, ClassVar, Literal
 
 from bridges.media.medium import Medium, Taken, Word
-from bridges.media.tcp.options import TcpOptions
+from bus.schema import Check, QueueBytes, Range, check_host
 
-if TYPE_CHECKING:
-    from bridges.media.shedding import Shed
-    from bus.hub import Link
+
+def _check_host(host: str) -> None:
+    if host != "*":
+        check_host(host)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tcp(TcpOptions, Medium):
+class Tcp(Medium):
     """A TCP stream that is not SP: frames back to back, or COBS as a serial device server passes it on."""
 
+    LINK: ClassVar = "bridges.media.tcp.link:tcp_link"
     key: ClassVar = "tcp"
     help: ClassVar = "a TCP stream"
     words: ClassVar = (
@@ -23,11 +25,23 @@ class Tcp(TcpOptions, Medium):
     )
     deaf: ClassVar = True
 
-    def link(self, node: int | None = None, shed: "Shed | None" = None, **retry: Any) -> "Link":
-        from bridges.media.shed_pipe import staged
-        from bridges.media.tcp.link import TcpFramesLink
+    host: Annotated[
+        str,
+        Check(_check_host, "an IP address or host name"),
+        "to dial, or to listen on; `*` listens on every interface",
+    ]
+    port: Annotated[int, Range(0, 65_535), "TCP port; 0 listens on any"]
+    mode: Annotated[Literal["dial", "listen"], "who opens the connection"] = "dial"
+    framing: Annotated[Literal["frames", "cobs"], "`cobs` behind ser2net and the like"] = "frames"
+    queue_bytes: Annotated[QueueBytes, "bound of the queue to each peer"] = 1 << 20
 
-        return staged(TcpFramesLink(self, **retry), shed)
+    def check(self) -> None:
+        if self.mode == "dial" and not self.port:
+            raise ValueError("port 0 can be listened on, not dialled")
+
+    @property
+    def device(self) -> str:
+        return f"{self.host}:{self.port}"
 
     def label(self) -> str:
         return f"tcp {self.mode} {self.device}"

@@ -8,7 +8,7 @@ from bridges.media.device import DeviceLink, OpenPipe, Place, cancel, need
 from bridges.media.shedding import Shed
 from bridges.media.uart.address import SERVERS, scheme_of
 from bridges.media.uart.echo import EchoCanceller
-from bridges.media.uart.options import UartOptions
+from bridges.media.uart.medium import Uart
 from bridges.media.uart.outbox import Outbox
 from bridges.media.uart.port import Port, open_port
 from bus.errors import LinkError, words_of
@@ -26,7 +26,7 @@ class SerialLink(DeviceLink[Port]):
     def __init__(
         self,
         name: str,
-        options: UartOptions,
+        options: Uart,
         shed: Shed | None = None,
         transceiver: Mapping[str, Any] | None = None,
         **retry: Any,

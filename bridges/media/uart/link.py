@@ -9,8 +9,9 @@ from bridges.media.shedding import Shed
 from bridges.media.uart.codec import Decoder
 from bridges.media.uart.echo import EchoCanceller
 from bridges.media.uart.line import SerialLink, SerialPipe, lost
-from bridges.media.uart.options import UartOptions
+from bridges.media.uart.medium import Uart
 from bridges.media.uart.port import Port
+from bridges.media.uart.rs485 import Rs485Link
 from bus.errors import LinkError
 from bus.hub import Stats
 from bus.wire.batch import Batch, payloads
@@ -18,6 +19,11 @@ from bus.wire.batch import Batch, payloads
 _AHEAD_BYTES_MIN = 64  # what may be in the driver however slow the line: an adapter's FIFO
 _PAUSE_MIN_S = 0.001
 ECHO_S = 0.25  # beyond its time on the line, an echo is there by then or never: adapters wait up to 16 ms
+
+
+def uart_link(options: Uart, **rest: Any) -> SerialLink:
+    """Make the link for a line's settings: for two ends, or for a pair whose nodes are polled."""
+    return UartLink(options, **rest) if options.rs485 is None else Rs485Link(options, **rest)
 
 
 class UartLink(SerialLink):
@@ -30,9 +36,7 @@ class UartLink(SerialLink):
     `retry_max_s` and `jitter` of `DeviceLink`. Raises `LinkError` for what can never work.
     """
 
-    def __init__(
-        self, options: UartOptions, shed: Shed | None = None, ahead_ms: float = 40, **retry: Any
-    ) -> None:
+    def __init__(self, options: Uart, shed: Shed | None = None, ahead_ms: float = 40, **retry: Any) -> None:
         super().__init__(f"uart:{options.port}", options, shed, **retry)
         if ahead_ms <= 0:
             raise LinkError(f"{self.name}: ahead_ms must be above 0, not {ahead_ms}")

@@ -3,21 +3,46 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from os.path import normpath
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Annotated, ClassVar, Literal
 
 from bridges.media.medium import Medium, Taken, Word
-from bridges.media.uart.options import UartOptions
+from bridges.media.uart.address import check_port
+from bus.schema import Check, Delay, Length, Node, Path, QueueBytes, Range, check_fields
 from bus.wire.envelope import ENVELOPE_BYTES
 
-if TYPE_CHECKING:
-    from bridges.media.shedding import Shed
-    from bus.hub import Link
+
+def _check_nodes(nodes: tuple[int, ...]) -> None:
+    if len(set(nodes)) != len(nodes):
+        raise ValueError(f"a node is listed twice: {nodes}")
+
+
+def _check_stopbits(stopbits: float) -> None:
+    if stopbits not in (1, 1.5, 2):
+        raise ValueError(f"stopbits are 1, 1.5 or 2, not {stopbits:g}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Uart(UartOptions, Medium):
+class Rs485(Node):
+    """A shared two-wire pair: the gateway polls the nodes on it (wire format: UART)."""
+
+    nodes: Annotated[
+        tuple[Annotated[int, Range(1, 254)], ...],
+        Length(1, 254),
+        Check(_check_nodes, ""),
+        "addresses of the nodes that are polled",
+    ]
+    answer_ms: Annotated[Delay, "how long a polled node may take to answer"] = 20
+    turnaround_ms: Annotated[float, Range(0, 86_400_000), "silence between two senders"] = 1
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Uart(Medium):
     """A serial line: COBS with CRC-32."""
 
+    LINK: ClassVar = "bridges.media.uart.link:uart_link"
     key: ClassVar = "uart"
     help: ClassVar = "a serial line"
     words: ClassVar = (
@@ -33,14 +58,32 @@ class Uart(UartOptions, Medium):
         ),
     )
 
-    def link(self, node: int | None = None, shed: "Shed | None" = None, **retry: Any) -> "Link":
-        if self.rs485 is not None:
-            from bridges.media.uart.rs485 import Rs485Link
+    SHORT: ClassVar = "port"
+    port: Annotated[
+        Path,
+        "a device file (`/dev/serial/by-id/...` survives re-plugging), `hwgrep://VID:PID`, "
+        "`socket://HOST:PORT` or `rfc2217://HOST:PORT`",
+    ]
+    baud: Annotated[int, Range(50, 20_000_000), "bits a second, 8 data bits"] = 115_200
+    parity: Annotated[Literal["N", "E", "O", "M", "S"], "none, even, odd, mark or space"] = "N"
+    stopbits: Annotated[float, Check(_check_stopbits, "1, 1.5 or 2"), "stop bits"] = 1
+    rtscts: Annotated[bool, "hardware flow control"] = False
+    echo: Annotated[bool, "a two-wire adapter that hears what it sends: its echo is taken out"] = False
+    exclusive: Annotated[bool, "keep other programs off the port"] = True
+    rs485: Annotated[Rs485 | None, "a polled, shared pair instead of a line for two"] = None
+    queue_bytes: Annotated[QueueBytes, "bound of the queue to the line"] = 65_536
 
-            return Rs485Link(self, shed=shed, **retry)
-        from bridges.media.uart.link import UartLink
+    def check(self) -> None:
+        check_port(self.port)
 
-        return UartLink(self, shed=shed, **retry)
+    @property
+    def device(self) -> str:
+        return self.port
+
+    @property
+    def byte_s(self) -> float:
+        """Seconds that one byte takes on the line: start, 8 data, parity and stop bits."""
+        return (9 + (self.parity != "N") + self.stopbits) / self.baud
 
     def label(self) -> str:
         return f"uart {self.port} {self.baud}{' RS-485' if self.rs485 else ''}"

@@ -16,7 +16,7 @@ from time import monotonic
 from typing import Any, Protocol
 
 from bridges.media.uart.address import server_of
-from bridges.media.uart.options import UartOptions
+from bridges.media.uart.medium import Uart
 from bridges.media.uart.rfc2217 import IAC, Client, escape
 
 _READ_BYTES = 65536
@@ -42,7 +42,7 @@ class Port(Protocol):
         """Let go, at once; never raises."""
 
 
-def open_port(options: UartOptions, transceiver: Mapping[str, Any] | None) -> Port:
+def open_port(options: Uart, transceiver: Mapping[str, Any] | None) -> Port:
     """Open it; blocks, and raises whatever went wrong. `hwgrep://` looks for its device anew each time."""
     if options.port.startswith("socket://"):
         return SocketPort(_connect(options.port))
@@ -51,7 +51,7 @@ def open_port(options: UartOptions, transceiver: Mapping[str, Any] | None) -> Po
     return DevicePort(_open_device(options, transceiver))
 
 
-def _open_device(options: UartOptions, transceiver: Mapping[str, Any] | None) -> Any:
+def _open_device(options: Uart, transceiver: Mapping[str, Any] | None) -> Any:
     import serial
     import serial.rs485
 
@@ -195,7 +195,7 @@ def _connect(url: str) -> socket.socket:
     return sock
 
 
-def _open_rfc2217(options: UartOptions) -> Rfc2217Port:
+def _open_rfc2217(options: Uart) -> Rfc2217Port:
     client = Client(options.baud, options.parity, options.stopbits, options.rtscts)
     sock = _connect(options.port)
     try:

@@ -9,7 +9,7 @@ from typing import Any
 from bridges.media.device import OpenPipe, Place, cancel
 from bridges.media.shedding import Shed
 from bridges.media.uart.line import SerialLink, SerialPipe, lost
-from bridges.media.uart.options import UartOptions
+from bridges.media.uart.medium import Uart
 from bridges.media.uart.poll import Master, NodeHealth, Own, parse_control
 from bridges.media.uart.port import Port
 from bus.errors import LinkError
@@ -25,9 +25,7 @@ class Rs485Link(SerialLink):
     counting from one opening to the next. `shed` and `retry` as `UartLink`.
     """
 
-    def __init__(
-        self, options: UartOptions, shed: Shed | None = None, idle_ms: float = 5, **retry: Any
-    ) -> None:
+    def __init__(self, options: Uart, shed: Shed | None = None, idle_ms: float = 5, **retry: Any) -> None:
         super().__init__(f"rs485:{options.port}", options, shed, **retry)
         if options.rs485 is None or idle_ms < 0:
             raise LinkError(f"{self.name}: rs485 is needed, and idle_ms not below 0")

@@ -9,7 +9,7 @@ from bridges.media.shedding import Shed, ShedQueue, fitting
 from bus.errors import words_of
 from bus.wire.batch import Batch, from_payloads, payloads
 from buscoupler_udp.codec import decode, encode
-from buscoupler_udp.options import UdpOptions
+from buscoupler_udp.medium import Udp
 
 _READ_BYTES = 65536
 _READ_DATAGRAMS = 64  # in one wake-up, so that others get their turn
@@ -18,7 +18,7 @@ _READ_DATAGRAMS = 64  # in one wake-up, so that others get their turn
 class UdpLink(DeviceLink[socket.socket]):
     """A UDP peer as a link. `shed`, a whole policy, stands in for `queue_bytes`."""
 
-    def __init__(self, options: UdpOptions, shed: Shed | None = None, **retry: Any) -> None:
+    def __init__(self, options: Udp, shed: Shed | None = None, **retry: Any) -> None:
         super().__init__(f"udp:{options.device}", shed, options.queue_bytes, **retry)
         self.options = options
 

@@ -1,30 +1,35 @@
-"""The record of a UDP peer: what buscoupler finds by the entry point."""
+"""The record of a UDP peer: its settings and facts. buscoupler finds it by the entry point."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Annotated, ClassVar
 
 from bridges.media.medium import Medium, Taken, Word
-from buscoupler_udp.options import UdpOptions
-
-if TYPE_CHECKING:
-    from bridges.media.shedding import Shed
-    from bus.hub import Link
+from bus.schema import Host, Port, QueueBytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Udp(UdpOptions, Medium):
+class Udp(Medium):
     """One peer over UDP: a frame in each datagram."""
 
+    LINK: ClassVar = "buscoupler_udp.link:UdpLink"
     key: ClassVar = "udp"
     help: ClassVar = "a UDP peer"
     words: ClassVar = (Word("udp", ("host", "port"), "udp:HOST:PORT?local_port=9950", "one peer over UDP"),)
     deaf: ClassVar = True
 
-    def link(self, node: int | None = None, shed: "Shed | None" = None, **retry: Any) -> "Link":
-        from buscoupler_udp.link import UdpLink
+    host: Annotated[Host, "the peer"]
+    port: Annotated[Port, "UDP port of the peer"]
+    local_port: Annotated[Port | None, "our own UDP port; `port` by default"] = None
+    queue_bytes: Annotated[QueueBytes, "bound of the queue to the socket"] = 1 << 20
 
-        return UdpLink(self, shed, **retry)
+    @property
+    def device(self) -> str:
+        return f"{self.host}:{self.port}"
+
+    @property
+    def own_port(self) -> int:
+        return self.local_port or self.port
 
     def takes(self, node: int | None) -> Iterator[Taken]:
         yield Taken(f"UDP port {self.own_port}")

@@ -9,8 +9,7 @@ from appliance.cli import main
 from appliance.probe.endpoint import parse_endpoint
 from bridges.media.can.medium import Can
 from bridges.media.tcp.medium import Tcp
-from bridges.media.uart.medium import Uart
-from bridges.media.uart.options import Rs485
+from bridges.media.uart.medium import Rs485, Uart
 from bus.errors import LinkError
 
 Out = pytest.CaptureFixture[str]

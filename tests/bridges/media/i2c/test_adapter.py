@@ -14,8 +14,8 @@ from bridges.media.i2c.adapter import ByteAdapter, KernelAdapter, open_adapter, 
 from bridges.media.i2c.alert import GpioAlert
 from bridges.media.i2c.mailbox_controller import Controller
 from bridges.media.i2c.mailbox_target import Target
+from bridges.media.i2c.medium import parse_alert
 from bridges.media.i2c.memory import MemoryAdapter
-from bridges.media.i2c.options import parse_alert
 from bridges.media.i2c.poll import perform
 from bus.errors import LinkError
 from tests.bridges.support import MESSAGE
