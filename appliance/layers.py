@@ -42,7 +42,14 @@ _TYPES = ["PUB", "SUB", "CACHE", "REMOVE", "0x10", "0x20", "BROKER", "BRIDGE"]
 _CRC_BYTES = 4
 
 
-class TmqFrame(Packet):
+class _Alone(Packet):
+    """A layer without a payload: the bytes after it belong to the next."""
+
+    def extract_padding(self, rest: bytes) -> tuple[bytes, bytes]:
+        return b"", rest
+
+
+class TmqFrame(_Alone):
     """A TMQ frame (docs/wire/frame.md)."""
 
     name = "TMQ frame"
@@ -53,9 +60,6 @@ class TmqFrame(Packet):
         FieldListField("tokens", [], XIntField("", 0), count_from=lambda packet: packet.count),
         StrLenField("data", b"", length_from=lambda packet: packet.size),
     ]
-
-    def extract_padding(self, rest: bytes) -> tuple[bytes, bytes]:
-        return b"", rest
 
 
 class TmqEnvelope(Packet):
@@ -88,7 +92,7 @@ def message_class(data: bytes, **_: Any) -> Packet:
     return TmqFrame(data) if len(data) >= FRAME_BYTES_MIN else Raw(data)
 
 
-class SpMessage(Packet):
+class SpMessage(_Alone):
     """A message with its length, as in an SP stream (docs/wire/sp.md)."""
 
     name = "SP message"
@@ -96,9 +100,6 @@ class SpMessage(Packet):
         FieldLenField("length", None, fmt="Q", length_of="message"),
         PacketLenField("message", Raw(), message_class, length_from=lambda packet: packet.length),
     ]
-
-    def extract_padding(self, rest: bytes) -> tuple[bytes, bytes]:
-        return b"", rest
 
 
 def _sp_class(packet: Packet, known: list[Any], last: Packet | None, rest: bytes) -> type[Packet] | None:

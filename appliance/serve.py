@@ -26,15 +26,11 @@ def serve(service: Service, announce: Callable[[], None], farewell: Callable[[],
 
     `farewell` is called before the service closes, and returns the exit status; without it, that is 0.
     """
-    allow_all_descriptors()
-    with asyncio.Runner(loop_factory=WakefulLoop) as runner:
-        return runner.run(_serve(service, announce, farewell))
-
-
-def allow_all_descriptors() -> None:
-    """Raise the limit of open files to the hard one: the usual soft one, 1024, is too low for a bus."""
+    # As many open files as the system allows: the usual soft limit, 1024, is too low for a bus.
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    with asyncio.Runner(loop_factory=WakefulLoop) as runner:
+        return runner.run(_serve(service, announce, farewell))
 
 
 async def _serve(service: Service, announce: Callable[[], None], farewell: Callable[[], int]) -> int:
