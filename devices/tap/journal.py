@@ -6,6 +6,7 @@ A journal is an Arrow IPC stream (lz4): whole batches, appended and synced, lock
 import fcntl
 import os
 from collections.abc import Iterator
+from io import BytesIO
 from pathlib import Path
 
 import pyarrow as pa
@@ -21,7 +22,7 @@ class Journal:
     def __init__(self, directory: Path, name: str, schema: pa.Schema) -> None:
         directory.mkdir(parents=True, exist_ok=True)
         self._file = _create(directory / f"{name}{JOURNAL_SUFFIX}")
-        self._sink = _Sink()
+        self._sink = BytesIO()
         options = pa.ipc.IpcWriteOptions(compression="lz4")
         self._stream = pa.ipc.new_stream(self._sink, schema, options=options)
         self.size_bytes = 0
@@ -32,14 +33,14 @@ class Journal:
 
     def sync(self) -> None:
         """Append and sync. Raises `OSError`; the file is then as it was, and what was added is kept."""
-        data = b"".join(self._sink.parts)
-        self._sink.parts = [data]
+        data = self._sink.getvalue()
         try:
             self._append(data)
         except OSError:
             os.ftruncate(self._file, self.size_bytes)
             raise
-        self._sink.parts = []
+        self._sink.seek(0)
+        self._sink.truncate()
         self.size_bytes += len(data)
 
     def _append(self, data: bytes) -> None:
@@ -51,30 +52,6 @@ class Journal:
     def close(self) -> None:
         """Release the lock, so that the file can be finished."""
         os.close(self._file)
-
-
-class _Sink:
-    """A file for pyarrow that gathers what is written."""
-
-    closed = False
-
-    def __init__(self) -> None:
-        self.parts: list[bytes] = []
-
-    def write(self, data: bytes) -> int:
-        self.parts.append(bytes(data))
-        return len(data)
-
-    def flush(self) -> None: ...
-    def close(self) -> None: ...
-    def writable(self) -> bool:
-        return True
-
-    def readable(self) -> bool:
-        return False
-
-    def seekable(self) -> bool:
-        return False
 
 
 def _create(path: Path) -> int:

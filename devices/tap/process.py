@@ -9,6 +9,7 @@ import subprocess
 import sys
 from asyncio import AbstractEventLoop, TimerHandle
 from collections.abc import Callable
+from contextlib import suppress
 from importlib.util import find_spec
 from random import uniform
 from typing import Any
@@ -69,19 +70,17 @@ class WriterProcess:
             )
         except OSError as error:
             return self._lost(words_of(error))
-        assert process.stdin is not None
-        assert process.stdout is not None
-        os.set_blocking(process.stdin.fileno(), False)
-        os.set_blocking(process.stdout.fileno(), False)
-        self._process = process
-        self._loop.add_reader(process.stdout, self._on_words)
+        assert process.stdin
+        assert process.stdout
+        self._process, self._input, self._output = process, process.stdin, process.stdout
+        os.set_blocking(self._input.fileno(), False)
+        os.set_blocking(self._output.fileno(), False)
+        self._loop.add_reader(self._output, self._on_words)
         return self.notice(self._head)
 
     def _on_words(self) -> None:
-        assert self._process is not None
-        assert self._process.stdout is not None
         try:
-            words = os.read(self._process.stdout.fileno(), _LINE_BYTES)
+            words = os.read(self._output.fileno(), _LINE_BYTES)
         except BlockingIOError:
             return
         if not words:
@@ -94,8 +93,7 @@ class WriterProcess:
     def _ended(self) -> None:
         process = self._release()
         if process is not None:
-            _ending.add(process)  # it closed its output: its status comes at any moment
-            status = process.poll()
+            status = process.poll()  # it closed its output: its status comes at any moment
             self._lost(f"the writer ended{'' if status is None else f' with status {status}'}")
 
     def _lost(self, why: str) -> None:
@@ -106,30 +104,25 @@ class WriterProcess:
         """Tell how far the ring is filled. A notice that the writer cannot take now is covered by the next
         one."""
         self._head = head
-        if self._process is not None and self._process.stdin is not None:
-            try:
-                os.write(self._process.stdin.fileno(), head.to_bytes(8, sys.byteorder))
-            except OSError:
-                return
+        if self._process is not None:
+            with suppress(OSError):
+                os.write(self._input.fileno(), head.to_bytes(8, sys.byteorder))
 
     def _release(self) -> "subprocess.Popen[bytes] | None":
+        """Let go of the process. The interpreter waits for it at its own end."""
         process, self._process = self._process, None
         if process is not None:
-            assert process.stdin is not None
-            assert process.stdout is not None
-            self._loop.remove_reader(process.stdout)
-            process.stdin.close()
-            process.stdout.close()
+            self._loop.remove_reader(self._output)
+            self._input.close()
+            self._output.close()
+            _ending.add(process)
         return process
 
     def close(self) -> None:
-        """Let the writer write all that is in the ring and end. The interpreter waits for it at its own
-        end."""
+        """Let the writer write all that is in the ring and end. Idempotent."""
         if self._timer is not None:
             self._timer.cancel()
-        process = self._release()
-        if process is not None:
-            _ending.add(process)
+        self._release()
 
 
 def settle(limit_s: float = _END_S) -> bool:

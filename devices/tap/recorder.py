@@ -103,16 +103,13 @@ class Recorder:
         own |= {"ring_bytes": ring.size_bytes, "pattern": Pattern(*self.options.pattern)}
         return self.options._asdict() | own
 
-    def tap(self, hub: str, locate: Locate) -> "_Watch":
-        """Make a tap for a place where batches pass; `hub` is the place's name in the capture."""
-        watch = _Watch(self, hub, locate)
-        self._watches.append(watch)
-        return watch
+    def tap(self, name: str, locate: Locate) -> "_Watch":
+        """Make a tap for a place where batches pass; `name` is the place's in the capture."""
+        return _Watch(self.record, name, locate)
 
     def watch(self, hub: Hub, name: str, locate: Locate) -> None:
         """Record what `hub` publishes, and the ledgers of its pipes."""
-        watch = self.tap(name, locate)
-        watch.follow(hub)
+        self._watches.append(_Watch(self.record, name, locate, hub))
 
     def room(self, size_bytes: int) -> bool:
         """Return whether a batch of so many bytes would be recorded now."""
@@ -228,14 +225,17 @@ class _Watch:
 
     __slots__ = ("_hub", "_ledger", "_locate", "_met", "_name", "_places", "_record", "owed", "place_of_hub")
 
-    def __init__(self, recorder: Recorder, name: str, locate: Locate) -> None:
-        self._record, self._name, self._locate = recorder.record, name, locate
+    def __init__(
+        self, record: Callable[[bytes, Batch], None], name: str, locate: Locate, hub: Hub | None = None
+    ) -> None:
+        self._record, self._name, self._locate, self._hub = record, name, locate, hub
         self._places: dict[int, tuple[Pipe | None, bytes]] = {}
-        self._hub: Hub | None = None
-        self._ledger: Ledger | None = None
+        self._ledger = None if hub is None else Ledger(hub)
         self._met: tuple[Pipe, ...] = ()
         self.place_of_hub = Place(name, "", "", 0).encode()
         self.owed: list[tuple[str, str, int, str, int]] = []
+        if hub is not None:
+            hub.taps += (self,)
 
     def __call__(self, batch: Batch, pipe: Pipe | None) -> None:
         if self._hub is not None and self._hub.pipes is not self._met:
@@ -256,11 +256,6 @@ class _Watch:
         place = Place(self._name, bus, peer, int(direction)).encode()
         self._places[id(pipe)] = pipe, place
         return place
-
-    def follow(self, hub: Hub) -> None:
-        """Watch what `hub` publishes, and its ledgers."""
-        self._hub, self._ledger = hub, Ledger(hub)
-        hub.taps += (self,)
 
     def gains(self, part: int, parts: int) -> list[tuple[str, str, int, str, int]]:
         """List (bus, peer, direction, word, messages more), with the rows still owed first."""

@@ -89,14 +89,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         metavar="URL",
         help="a Spark Connect server: sc://HOST:PORT; sail: one for this command, without Java",
     )
-    memory_argument(parser)
-
-
-def memory_argument(parser: argparse.ArgumentParser) -> None:
-    """Add the option that says how much memory an engine on this machine takes."""
-    parser.add_argument(
-        "--memory", default="4g", metavar="SIZE", help="for Spark or Sail on this machine (4g)"
-    )
 
 
 def choose(options: argparse.Namespace, able: bool, here: bool) -> bool:

@@ -98,31 +98,22 @@ class Reader(DataSourceReader):
 def row(packet: Packet) -> tuple[Any, ...]:
     """Make a row of the capture's schema of a packet, with the partition columns and without `contents`."""
     head = (packet.ts_ns, packet.boot, packet.cap_seq, packet.kind, packet.hub, packet.bus, packet.peer)
+    fate = (packet.dir, packet.messages, packet.verdict)
     tail = (None, _day(packet.ts_ns), packet.gateway)
-    if packet.kind != Kind.FRAME:
-        reason = packet.message.decode(errors="replace")
-        return (*head, packet.dir, packet.messages, packet.verdict, reason, *([None] * 7), *tail)
-    return (
-        *head,
-        packet.dir,
-        packet.messages,
-        packet.verdict,
-        None,
-        len(packet.message),
-        *_parts(packet.message),
-        *tail,
-    )
+    if packet.kind == Kind.FRAME:
+        return (*head, *fate, None, *_parts(packet.message), *tail)
+    return (*head, *fate, packet.message.decode(errors="replace"), *[None] * 7, *tail)
 
 
 def _parts(message: bytes) -> tuple[Any, ...]:
-    """Split a message into origin, seq, hops, type, tokens, payload."""
+    """Split a message into its size, origin, seq, hops, type, tokens, payload."""
     found = split(message)
     if found is None:
-        return (None, None, None, None, None, message)
+        return (len(message), *[None] * 5, message)
     envelope, plain = found
     frame = unpack(plain)
     stamp = (envelope.origin, envelope.sequence, envelope.hops) if envelope else (None, None, None)
-    return (*stamp, frame.type, list(frame.tokens), frame.data)
+    return (len(message), *stamp, frame.type, list(frame.tokens), frame.data)
 
 
 def _day(ts_ns: int) -> date:
@@ -138,7 +129,7 @@ class Frames(WriterCommitMessage):
 
 
 class _Sending:
-    """The part that both writers share: executors gather, the driver sends."""
+    """The part that both writers share: executors gather (`write`), the driver sends."""
 
     def __init__(self, options: dict[str, str]) -> None:
         self.url = options.get("to") or options.get("path") or ""
@@ -147,9 +138,10 @@ class _Sending:
         if not self.url:
             raise PipelineError("give the bus's URL: .option('to', 'tcp://HOST:PORT')")
 
-    def gather(self, rows: "Iterator[Row]") -> Frames:
+    def write(self, iterator: "Iterator[Row]") -> WriterCommitMessage:
+        """Gather the frames of a partition's rows."""
         found: list[tuple[list[int] | None, bytes]] = []
-        for one in rows:
+        for one in iterator:
             values = one.asDict()
             data = values["payload"]
             found.append((values.get("tokens"), data.encode() if isinstance(data, str) else bytes(data)))
@@ -172,17 +164,11 @@ class _Sending:
 
 
 class Writer(_Sending, DataSourceWriter):
-    def write(self, iterator: "Iterator[Row]") -> WriterCommitMessage:
-        return self.gather(iterator)
-
     def commit(self, messages: "list[WriterCommitMessage | None]") -> None:
         self.send(messages)
 
 
 class StreamWriter(_Sending, DataSourceStreamWriter):
-    def write(self, iterator: "Iterator[Row]") -> WriterCommitMessage:
-        return self.gather(iterator)
-
     def commit(self, messages: "list[WriterCommitMessage | None]", batchId: int) -> None:
         """Send a batch once, however often Spark repeats it. It goes out twice only if we crash between
         sending it and noting that down."""

@@ -3,18 +3,7 @@
 import argparse
 from typing import Final
 
-from pipeline.jobs.record import Job, OpenCapture, Table
-
-
-def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--window-ms",
-        type=int,
-        default=2000,
-        metavar="MS",
-        help="within which equal frames are matched by count and order (2000)",
-    )
-    parser.add_argument("--limit", type=int, default=20, metavar="N", help="findings shown one by one (20)")
+from pipeline.jobs.record import Job, OpenCapture, Table, option
 
 
 def tables(options: argparse.Namespace, capture: OpenCapture) -> list[Table]:
@@ -39,7 +28,16 @@ def tables(options: argparse.Namespace, capture: OpenCapture) -> list[Table]:
 JOB: Final = Job(
     name="audit",
     help="check that every captured frame reached every other segment exactly once",
-    arguments=arguments,
+    options=(
+        option(
+            "--window-ms",
+            type=int,
+            default=2000,
+            metavar="MS",
+            help="within which equal frames are matched by count and order (2000)",
+        ),
+        option("--limit", type=int, default=20, metavar="N", help="findings shown one by one (20)"),
+    ),
     tables=tables,
     faults=("summary",),
     is_command=True,

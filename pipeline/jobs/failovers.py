@@ -3,11 +3,7 @@
 import argparse
 from typing import Final
 
-from pipeline.jobs.record import Job, OpenCapture, Table
-
-
-def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--gap-ms", type=int, default=100, metavar="MS", help="silence that counts (100)")
+from pipeline.jobs.record import Job, OpenCapture, Table, option
 
 
 def tables(options: argparse.Namespace, capture: OpenCapture) -> list[Table]:
@@ -20,7 +16,7 @@ def tables(options: argparse.Namespace, capture: OpenCapture) -> list[Table]:
 JOB: Final = Job(
     name="failovers",
     help="find service gaps and takeovers in captured traffic alone",
-    arguments=arguments,
+    options=(option("--gap-ms", type=int, default=100, metavar="MS", help="silence that counts (100)"),),
     tables=tables,
     has_names=True,
     is_command=True,

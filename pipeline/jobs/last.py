@@ -3,11 +3,7 @@
 import argparse
 from typing import Final
 
-from pipeline.jobs.record import Job, OpenCapture, Table
-
-
-def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--limit", type=int, default=100, metavar="N", help="patterns shown (100)")
+from pipeline.jobs.record import Job, OpenCapture, Table, option
 
 
 def tables(options: argparse.Namespace, capture: OpenCapture) -> list[Table]:
@@ -19,7 +15,7 @@ def tables(options: argparse.Namespace, capture: OpenCapture) -> list[Table]:
 JOB: Final = Job(
     name="last",
     help="show the last captured value of each pattern",
-    arguments=arguments,
+    options=(option("--limit", type=int, default=100, metavar="N", help="patterns shown (100)"),),
     tables=tables,
     has_names=True,
     is_command=True,

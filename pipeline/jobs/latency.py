@@ -3,11 +3,7 @@
 import argparse
 from typing import Final
 
-from pipeline.jobs.record import Job, OpenCapture, Table
-
-
-def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--sample", type=int, default=1, metavar="N", help="look at one frame in N (all)")
+from pipeline.jobs.record import Job, OpenCapture, Table, option
 
 
 def tables(options: argparse.Namespace, capture: OpenCapture) -> list[Table]:
@@ -23,7 +19,7 @@ def tables(options: argparse.Namespace, capture: OpenCapture) -> list[Table]:
 JOB: Final = Job(
     name="latency",
     help="measure the time of captured frames per hop and end to end, clocks corrected",
-    arguments=arguments,
+    options=(option("--sample", type=int, default=1, metavar="N", help="look at one frame in N (all)"),),
     tables=tables,
     engines=("spark",),  # Sail has no KLL sketches
     is_command=True,

@@ -4,19 +4,7 @@ import argparse
 from typing import Final
 
 from pipeline.errors import PipelineError
-from pipeline.jobs.record import Job, OpenCapture, Table
-
-
-def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--seconds", type=float, default=10.0, metavar="S", help="length of a window (10)")
-    parser.add_argument("--depth", type=int, default=1, metavar="N", help="tokens of a prefix (1)")
-    parser.add_argument(
-        "--capacity",
-        action="append",
-        default=[],
-        metavar="SEGMENT=BYTES_PER_S",
-        help="what a medium can carry, to tell how full it is",
-    )
+from pipeline.jobs.record import Job, OpenCapture, Table, option
 
 
 def capacities(words: list[str]) -> dict[str, float]:
@@ -44,7 +32,17 @@ def tables(options: argparse.Namespace, capture: OpenCapture) -> list[Table]:
 JOB: Final = Job(
     name="rates",
     help="count captured frames and bytes by pattern and time; top talkers; how full the media are",
-    arguments=arguments,
+    options=(
+        option("--seconds", type=float, default=10.0, metavar="S", help="length of a window (10)"),
+        option("--depth", type=int, default=1, metavar="N", help="tokens of a prefix (1)"),
+        option(
+            "--capacity",
+            action="append",
+            default=[],
+            metavar="SEGMENT=BYTES_PER_S",
+            help="what a medium can carry, to tell how full it is",
+        ),
+    ),
     tables=tables,
     has_names=True,
     is_command=True,

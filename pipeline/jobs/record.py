@@ -5,7 +5,7 @@ No module with a record imports Spark at its top, so that `--help` and wrong use
 
 import argparse
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from pipeline.engine import session
 from pipeline.input.read import read
@@ -15,6 +15,12 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 Engine = Literal["spark", "sail"]
+Option = tuple[tuple[str, ...], dict[str, Any]]
+
+
+def option(*names: str, **settings: Any) -> Option:
+    """State an option of a job, as `ArgumentParser.add_argument` takes it."""
+    return names, settings
 
 
 class Table(NamedTuple):
@@ -38,21 +44,17 @@ class OpenCapture(NamedTuple):
         return read(self.spark, self.directory)
 
 
-def _none(parser: argparse.ArgumentParser) -> None:
-    """Add no options."""
-
-
 class Job(NamedTuple):
     """A job: it makes `tables` of a capture, or does all with it in `run`, or needs none and has `process`.
 
-    `arguments` adds its own options. A row in one of the tables `faults` makes the exit status 1. `engines`
+    A row in one of the tables `faults` makes the exit status 1. `engines`
     are those that give the same answer. With `has_names` it takes `--names` for the tokens in its tables. If
     it `is_command`, `buscoupler NAME` is `buscoupler pipeline NAME`.
     """
 
     name: str
     help: str
-    arguments: Callable[[argparse.ArgumentParser], None] = _none
+    options: tuple[Option, ...] = ()
     tables: Callable[[argparse.Namespace, OpenCapture], list[Table]] | None = None
     run: Callable[[argparse.Namespace, OpenCapture], int] | None = None
     process: Callable[[argparse.Namespace], int] | None = None
@@ -70,9 +72,19 @@ class Job(NamedTuple):
             )
             session.arguments(parser)
             parser.add_argument("-q", "--quiet", action="store_true", help="no progress on standard error")
+        parser.add_argument(
+            "--memory", default="4g", metavar="SIZE", help="for Spark or Sail on this machine (4g)"
+        )
         if self.tables is not None:
             parser.add_argument("--json", action="store_true", help="one object, for programs")
             parser.add_argument("--parquet", metavar="DIR", help="also write each table to DIR/JOB/TABLE")
         if self.has_names:
             parser.add_argument("--names", metavar="FILE", help="names, one a line, shown for tokens")
-        self.arguments(parser)
+        for names, settings in self.options:
+            parser.add_argument(*names, **settings)
+
+    def parsed(self, *words: str) -> argparse.Namespace:
+        """Parse `words` as the command line does."""
+        parser = argparse.ArgumentParser()
+        self.add_arguments(parser)
+        return parser.parse_args(words)

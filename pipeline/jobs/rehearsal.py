@@ -70,9 +70,7 @@ def touch(spark: "SparkSession", directory: Path) -> None:
     capture = OpenCapture(spark, root(str(directory)), Progress(quiet=True))
     for job in jobs.every():
         if job.tables is not None and job.is_command:
-            words = argparse.ArgumentParser()
-            job.add_arguments(words)
-            for _ in collected(job.tables(words.parse_args([str(directory)]), capture)):
+            for _ in collected(job.tables(job.parsed(str(directory)), capture)):
                 pass
 
 

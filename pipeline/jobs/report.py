@@ -6,14 +6,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from pipeline.errors import PipelineError
-from pipeline.jobs.record import Job, OpenCapture
+from pipeline.jobs import audit, failovers, last, latency, rates
+from pipeline.jobs.record import Job, OpenCapture, option
 
 if TYPE_CHECKING:
     from pyspark.sql import Row
 
-
-def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("-o", "--output", default="report.html", metavar="FILE", help="(report.html)")
+_LONG: Final = ("prefixes", "failovers", "hops", "last")
 
 
 def run(options: argparse.Namespace, capture: OpenCapture) -> int:
@@ -30,43 +29,25 @@ def run(options: argparse.Namespace, capture: OpenCapture) -> int:
 
 
 def gather(capture: OpenCapture) -> "dict[str, Sequence[Row]]":
-    """Collect the rows of all jobs. All of them are small."""
-    from pipeline.analysis import audit, failovers, last, latency, rates
-    from pipeline.cache import cached
+    """Collect the tables of the jobs for the page, by name. The long ones are cut."""
     from pipeline.output.page import ROWS_MOST, window_s
 
-    rows, tell = capture.rows(), capture.tell
-    tell("report: audit")
-    found = audit.audit(rows)
-    seen = found.capture.collect()
-    seconds = window_s(seen)
-    tell("report: rates")
-    windows = cached(rates.rates(rows, seconds))
-    parts: dict[str, Sequence[Row]] = {
-        "capture": seen,
-        "windows": windows.orderBy("start_ns", "bus").collect(),
-        "prefixes": rates.by_prefix(windows).limit(ROWS_MOST).collect(),
-        "talkers": rates.talkers(rows).collect(),
-        "media": rates.media(windows, seconds).collect(),
-        "totals": found.totals.collect(),
-        "summary": found.summary.collect(),
-        "ledger": found.ledger.collect(),
-        "agreement": audit.agreement(found.findings, found.ledger).collect(),
-    }
-    tell("report: failovers")
-    parts["failovers"] = failovers.failovers(rows).limit(ROWS_MOST).collect()
-    tell("report: latency")
-    times = latency.latency(rows)
-    parts |= {"clocks": times.clocks.collect(), "hops": times.summary.limit(ROWS_MOST).collect()}
-    tell("report: last values")
-    parts["last"] = last.last(rows).limit(ROWS_MOST).collect()
+    parts: dict[str, Sequence[Row]] = {}
+    for job in (audit.JOB, rates.JOB, failovers.JOB, latency.JOB, last.JOB):
+        assert job.tables is not None
+        capture.tell(f"report: {job.name}")
+        words = ["--seconds", str(window_s(parts["capture"]))] if job is rates.JOB else []
+        for table in job.tables(job.parsed(capture.directory, *words), capture):
+            if table.name != "findings":  # the page has their summary
+                frame = table.frame.limit(ROWS_MOST) if table.name in _LONG else table.frame
+                parts[table.name] = frame.collect()
     return parts
 
 
 JOB: Final = Job(
     name="report",
     help="write one HTML page of all that the jobs find in a capture",
-    arguments=arguments,
+    options=(option("-o", "--output", default="report.html", metavar="FILE", help="(report.html)"),),
     run=run,
     engines=("spark",),  # it needs `latency`
     is_command=True,

@@ -3,13 +3,7 @@
 import argparse
 from typing import Final
 
-from pipeline.engine.session import memory_argument
-from pipeline.jobs.record import Job
-
-
-def arguments(parser: argparse.ArgumentParser) -> None:
-    memory_argument(parser)
-    parser.add_argument("--port", type=int, default=15002, help="on loopback (15002)")
+from pipeline.jobs.record import Job, option
 
 
 def process(options: argparse.Namespace) -> int:
@@ -21,6 +15,6 @@ def process(options: argparse.Namespace) -> int:
 JOB: Final = Job(
     name="serve",
     help="run a resident Spark Connect server for jobs with --remote",
-    arguments=arguments,
+    options=(option("--port", type=int, default=15002, help="on loopback (15002)"),),
     process=process,
 )

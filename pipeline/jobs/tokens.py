@@ -3,11 +3,7 @@
 import argparse
 from typing import Final
 
-from pipeline.jobs.record import Job, OpenCapture, Table
-
-
-def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--names", metavar="FILE", required=True, help="the names in use, one a line")
+from pipeline.jobs.record import Job, OpenCapture, Table, option
 
 
 def tables(options: argparse.Namespace, capture: OpenCapture) -> list[Table]:
@@ -24,7 +20,7 @@ def tables(options: argparse.Namespace, capture: OpenCapture) -> list[Table]:
 JOB: Final = Job(
     name="tokens",
     help="find names that share a token, and captured tokens without a name",
-    arguments=arguments,
+    options=(option("--names", metavar="FILE", required=True, help="the names in use, one a line"),),
     tables=tables,
     faults=("collisions",),
 )

@@ -3,7 +3,6 @@
 import argparse
 from typing import Final
 
-from pipeline.engine.session import memory_argument
 from pipeline.jobs.record import Job
 
 
@@ -16,7 +15,6 @@ def process(options: argparse.Namespace) -> int:
 JOB: Final = Job(
     name="warm",
     help="make the class archive with which Spark starts in half the time, once",
-    arguments=memory_argument,
     process=process,
     is_command=True,
 )

@@ -3,26 +3,8 @@
 import argparse
 from typing import Final
 
-from pipeline.jobs.record import Job, OpenCapture
+from pipeline.jobs.record import Job, OpenCapture, option
 from pipeline.output.tables import Progress
-
-
-def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--output", required=True, metavar="DIR", help="tables and checkpoints; give it again to go on"
-    )
-    parser.add_argument(
-        "--alert", metavar="SQL", help="a condition over value, text and the capture's columns"
-    )
-    parser.add_argument("--to", metavar="URL", help="a bus that alerts go to as frames: tcp://HOST:PORT")
-    parser.add_argument("--pattern", default="alert", metavar="PATTERN", help="of alerts on the bus (alert)")
-    parser.add_argument(
-        "--seconds", type=float, default=10.0, metavar="S", help="length of a window of rates (10)"
-    )
-    parser.add_argument(
-        "--late-s", type=float, default=600.0, metavar="S", help="how late a file may land (600)"
-    )
-    parser.add_argument("--once", action="store_true", help="take what is there, and end")
 
 
 def run(options: argparse.Namespace, capture: OpenCapture) -> int:
@@ -41,7 +23,17 @@ def run(options: argparse.Namespace, capture: OpenCapture) -> int:
 JOB: Final = Job(
     name="watch",
     help="keep rates, last values and an alert up to date as capture files land",
-    arguments=arguments,
+    options=(
+        option(
+            "--output", required=True, metavar="DIR", help="tables and checkpoints; give it again to go on"
+        ),
+        option("--alert", metavar="SQL", help="a condition over value, text and the capture's columns"),
+        option("--to", metavar="URL", help="a bus that alerts go to as frames: tcp://HOST:PORT"),
+        option("--pattern", default="alert", metavar="PATTERN", help="of alerts on the bus (alert)"),
+        option("--seconds", type=float, default=10.0, metavar="S", help="length of a window of rates (10)"),
+        option("--late-s", type=float, default=600.0, metavar="S", help="how late a file may land (600)"),
+        option("--once", action="store_true", help="take what is there, and end"),
+    ),
     run=run,
     engines=("spark",),  # Sail has no streams
 )

@@ -1,7 +1,7 @@
 """Plots as SVG text, without a library: lines over time, bars, and spans of time."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from typing import Final
 
@@ -15,47 +15,31 @@ Points = Sequence[tuple[float, float]]
 
 def lines(series: Mapping[str, Points], unit: str) -> str:
     """Draw named series over seconds. There are at most as many as colors; the rest is left to the table."""
-    shown = dict(list(series.items())[: len(COLORS)])
-    points = [point for line in shown.values() for point in line]
+    shown = [(name, line, color) for (name, line), color in zip(series.items(), COLORS, strict=False)]
+    points = [point for _, line, _ in shown for point in line]
     if not points:
         return ""
     right = max(x for x, _ in points) or 1.0
     top = ceiling(max(y for _, y in points))
     width, height = _WIDTH - _LEFT - _RIGHT, _HEIGHT - _TOP - _BOTTOM
-
-    def at(point: tuple[float, float]) -> str:
-        return f"{_LEFT + point[0] / right * width:.1f},{_TOP + height - point[1] / top * height:.1f}"
-
-    body = [_grid(top, right, width, height, unit)]
-    for number, (name, line) in enumerate(shown.items()):
-        color = COLORS[number]
-        drawn = " ".join(map(at, line))
+    body = _grid(top, right, width, height, unit)
+    for number, (name, line, color) in enumerate(shown):
+        at = [(_LEFT + x / right * width, _TOP + height - y / top * height) for x, y in line]
+        drawn = " ".join(f"{x:.1f},{y:.1f}" for x, y in at)
         body.append(f'<polyline points="{drawn}" fill="none" stroke="{color}" stroke-width="1.6"/>')
-        if len(line) == 1:
-            x, y = at(line[0]).split(",")
-            body.append(f'<circle cx="{x}" cy="{y}" r="3" fill="{color}"/>')
-        y_name = _TOP + 12 + 17 * number
-        body.append(
-            f'<text x="{_WIDTH - _RIGHT + 12}" y="{y_name}" fill="{color}">{escape(name[:22])}</text>'
-        )
+        if len(at) == 1:
+            body.append(f'<circle cx="{at[0][0]:.1f}" cy="{at[0][1]:.1f}" r="3" fill="{color}"/>')
+        body.append(_text(_WIDTH - _RIGHT + 12, _TOP + 12 + 17 * number, name[:22], more=f' fill="{color}"'))
     return _svg(_WIDTH, _HEIGHT, body)
 
 
-def _grid(top: float, right: float, width: float, height: float, unit: str) -> str:
-    parts = []
+def _grid(top: float, right: float, width: float, height: float, unit: str) -> list[str]:
+    parts = [_text(_LEFT + 6, _TOP + 11, unit, more=' opacity="0.7"')]
     for step in range(5):
         y = _TOP + height - step / 4 * height
         parts.append(f'<line x1="{_LEFT}" x2="{_LEFT + width}" y1="{y:.1f}" y2="{y:.1f}" stroke="#8884"/>')
-        parts.append(
-            f'<text x="{_LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{short(top * step / 4)}</text>'
-        )
-        x = _LEFT + step / 4 * width
-        parts.append(
-            f'<text x="{x:.1f}" y="{_TOP + height + 17}" text-anchor="middle">'
-            f"{short(right * step / 4)} s</text>"
-        )
-    parts.append(f'<text x="{_LEFT + 6}" y="{_TOP + 11}" opacity="0.7">{escape(unit)}</text>')
-    return "".join(parts)
+        parts.append(_text(_LEFT - 6, y + 4, short(top * step / 4), "end"))
+    return parts + _seconds(_LEFT, width, _TOP + height + 17, right)
 
 
 def bars(values: Sequence[tuple[str, Sequence[float]]], parts: Sequence[str], unit: str) -> str:
@@ -63,33 +47,26 @@ def bars(values: Sequence[tuple[str, Sequence[float]]], parts: Sequence[str], un
     if not values:
         return ""
     most = ceiling(max(sum(numbers) for _, numbers in values))
-    width = _WIDTH - _NAME - 90
     body = []
     for row, (name, numbers) in enumerate(values):
         y, x = row * _ROW + 4, float(_NAME)
-        body.append(f'<text x="{_NAME - 8}" y="{y + 14}" text-anchor="end">{escape(name[:40])}</text>')
-        for number, value in enumerate(numbers):
-            wide = value / most * width
-            color = COLORS[number % len(COLORS)]
-            body.append(f'<rect x="{x:.1f}" y="{y}" width="{wide:.1f}" height="{_ROW - 8}" fill="{color}"/>')
+        body.append(_name(name, y))
+        for value, color in zip(numbers, COLORS, strict=False):
+            wide = value / most * (_WIDTH - _NAME - 90)
+            body.append(_box(x, y, wide, _ROW - 8, color))
             x += wide
-        body.append(f'<text x="{x + 6:.1f}" y="{y + 14}">{short(sum(numbers))} {escape(unit)}</text>')
+        body.append(_text(x + 6, y + 14, f"{short(sum(numbers))} {unit}"))
     height = len(values) * _ROW + 8
     if len(parts) > 1:
-        body.append(_legend(parts, height + 14))
+        body += _legend(parts, height + 14)
         height += 24
     return _svg(_WIDTH, height, body)
 
 
-def _legend(names: Sequence[str], y: int) -> str:
-    placed = []
-    for number, name in enumerate(names):
+def _legend(names: Sequence[str], y: int) -> Iterator[str]:
+    for number, (name, color) in enumerate(zip(names, COLORS, strict=False)):
         x = _NAME + number * 130
-        placed.append(
-            f'<rect x="{x}" y="{y - 10}" width="11" height="11" fill="{COLORS[number % len(COLORS)]}"/>'
-        )
-        placed.append(f'<text x="{x + 16}" y="{y}">{escape(name)}</text>')
-    return "".join(placed)
+        yield _box(x, y - 10, 11, 11, color) + _text(x + 16, y, name)
 
 
 def spans(rows: Mapping[str, Sequence[tuple[float, float, str]]], length: float) -> str:
@@ -100,18 +77,31 @@ def spans(rows: Mapping[str, Sequence[tuple[float, float, str]]], length: float)
     body = []
     for row, (name, events) in enumerate(rows.items()):
         y = row * _ROW + 4
-        body.append(f'<text x="{_NAME - 8}" y="{y + 14}" text-anchor="end">{escape(name[:40])}</text>')
-        body.append(f'<rect x="{_NAME}" y="{y + 2}" width="{width}" height="{_ROW - 12}" fill="#2e8b5755"/>')
+        body += [_name(name, y), _box(_NAME, y + 2, width, _ROW - 12, "#2e8b5755")]
         for start, end, word in events:
             x, wide = _NAME + start / length * width, max(2.5, (end - start) / length * width)
-            box = f'<rect x="{x:.1f}" y="{y}" width="{wide:.1f}" height="{_ROW - 8}" fill="{COLORS[1]}">'
-            body.append(f"{box}<title>{escape(word)}</title></rect>")
+            body.append(_box(x, y, wide, _ROW - 8, COLORS[1], word))
     y = len(rows) * _ROW + 18
-    for step in range(5):
-        x = _NAME + step / 4 * width
-        anchor = "end" if step == 4 else "middle"
-        body.append(f'<text x="{x:.1f}" y="{y}" text-anchor="{anchor}">{short(length * step / 4)} s</text>')
-    return _svg(_WIDTH, y + 8, body)
+    return _svg(_WIDTH, y + 8, body + _seconds(_NAME, width, y, length))
+
+
+def _seconds(left: float, width: float, y: float, length: float) -> list[str]:
+    """Label five places of an axis of seconds."""
+    steps = [step / 4 for step in range(5)]
+    return [_text(left + s * width, y, f"{short(length * s)} s", "middle" if s < 1 else "end") for s in steps]
+
+
+def _name(name: str, y: float) -> str:
+    return _text(_NAME - 8, y + 14, name[:40], "end")
+
+
+def _text(x: float, y: float, words: str, anchor: str = "start", more: str = "") -> str:
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{more}>{escape(words)}</text>'
+
+
+def _box(x: float, y: float, width: float, height: float, color: str, title: str = "") -> str:
+    shape = f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height}" fill="{color}">'
+    return f"{shape}<title>{escape(title)}</title></rect>"
 
 
 def _svg(width: int, height: int, body: Sequence[str]) -> str:
