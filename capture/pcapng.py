@@ -16,6 +16,7 @@ HEADER_BYTES = HEADER.size
 _SECTION, _INTERFACE, _PACKET = 0x0A0D0D0A, 1, 6
 _MAGIC = 0x1A2B3C4D
 _SECTION_BODY = Struct("<IHHq")
+_PACKET_HEAD = Struct("<5I")
 _OPTION_NAME, _OPTION_RESOLUTION, _OPTION_FLAGS, _OPTION_APPLICATION = 2, 9, 2, 4
 _BLOCK_BYTES_MAX = 1 << 24
 _BETWEEN = " | "  # gateway, hub and bus, in an interface's name
@@ -56,7 +57,7 @@ class Writer:
     """Makes blocks of packets. An interface is described before its first packet."""
 
     def __init__(self) -> None:
-        self._interfaces: dict[tuple[str, str, str], int] = {}
+        self._interfaces: dict[str, int] = {}
 
     def head(self) -> bytes:
         """Make the block that a file begins with."""
@@ -65,12 +66,9 @@ class Writer:
 
     def blocks(self, packet: Packet) -> bytes:
         """Make the blocks of one packet. Peers' names are cut to 255 bytes."""
-        key = packet.gateway, packet.hub, packet.bus
-        described = b""
-        if key not in self._interfaces:
-            described = _interface(_BETWEEN.join(key))
-        number = self._interfaces.setdefault(key, len(self._interfaces))
-        return described + _packet(number, packet)
+        name = _BETWEEN.join((packet.gateway, packet.hub, packet.bus))
+        described = b"" if name in self._interfaces else _interface(name)
+        return described + _packet(self._interfaces.setdefault(name, len(self._interfaces)), packet)
 
 
 def _interface(name: str) -> bytes:
@@ -80,9 +78,7 @@ def _interface(name: str) -> bytes:
 
 def _packet(interface: int, packet: Packet) -> bytes:
     data = encode(packet)
-    high, low = packet.ts_ns >> 32, packet.ts_ns & 0xFFFFFFFF
-    words = interface, high, low, len(data), len(data)
-    head = b"".join(word.to_bytes(4, "little") for word in words)
+    head = _PACKET_HEAD.pack(interface, packet.ts_ns >> 32, packet.ts_ns & 0xFFFFFFFF, len(data), len(data))
     flags = _option(_OPTION_FLAGS, (2 if packet.dir else 1).to_bytes(4, "little"))
     return _block(_PACKET, head + data + bytes(-len(data) % 4) + flags + _END)
 
@@ -123,11 +119,8 @@ def packets(file: BinaryIO) -> Iterator[Packet]:
     Raises `PcapngError` if the file does not begin as pcapng does.
     """
     interfaces: list[_Interface] = []
-    order: str | None = None
-    for kind, body, found in _blocks(file):
-        if order is None and kind != _SECTION:
-            raise PcapngError("not a pcapng file")
-        order = found
+    order = ""
+    for kind, body, order in _blocks(file):
         try:
             if kind == _SECTION:
                 interfaces = []
@@ -137,7 +130,7 @@ def packets(file: BinaryIO) -> Iterator[Packet]:
                 yield packet
         except StructError:
             return
-    if order is None:
+    if not order:
         raise PcapngError("not a pcapng file")
 
 

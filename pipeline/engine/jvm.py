@@ -14,15 +14,16 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from struct import unpack
-from typing import Final
+from typing import Any, Final
 
 from pipeline.engine.jars import cache_directory, class_path, needed, spark_home
 from pipeline.engine.java import MODULE_OPTIONS, Java
 from pipeline.errors import PipelineError
 
-_START_S: Final = 120.0
+START_S: Final = 120.0
 _LOOK_S: Final = 0.02
 _LOG4J: Final = Path(__file__).parent / "conf" / "log4j2.properties"
 
@@ -45,23 +46,14 @@ class Jvm:
         self._directory = tempfile.TemporaryDirectory(prefix="buscoupler-spark-")
         self._info = Path(self._directory.name) / "gateway"
         self.log = Path(self._directory.name) / "spark.log"
-        environment = dict(os.environ, _PYSPARK_DRIVER_CONN_INFO_PATH=str(self._info), SPARK_CONNECT_MODE="0")
-        environment["SPARK_HOME"] = str(spark_home())
-        with self.log.open("wb") as out:
-            self.process = subprocess.Popen(
-                words,
-                stdin=subprocess.PIPE, stdout=out, stderr=out, env=environment,
-                preexec_fn=_ignore_interrupts,
-            )  # fmt: skip
+        told = {"_PYSPARK_DRIVER_CONN_INFO_PATH": str(self._info)}
+        self.process = started(words, self.log, told, stdin=subprocess.PIPE, preexec_fn=_ignore_interrupts)
 
     def connect(self) -> str:
         """Wait until it listens, and let pyspark find it by the environment. Returns "". Raises
         `PipelineError` with the last line of its log."""
-        deadline = time.monotonic() + _START_S
-        while not (self._info.exists() and self._info.stat().st_size):
-            if self.process.poll() is not None or time.monotonic() > deadline:
-                raise PipelineError(f"Java did not start: {last_words(self.log)}")
-            time.sleep(_LOOK_S)
+        if not until(lambda: self._info.exists() and self._info.stat().st_size > 0, START_S, self.process):
+            raise PipelineError(f"Java did not start: {last_words(self.log)}")
         port, secret = _address(self._info.read_bytes())
         os.environ.update(PYSPARK_GATEWAY_PORT=str(port), PYSPARK_GATEWAY_SECRET=secret)
         return ""
@@ -73,10 +65,7 @@ class Jvm:
         os.environ.pop("PYSPARK_GATEWAY_SECRET", None)
         if self.process.stdin:
             self.process.stdin.close()
-        try:
-            self.process.wait(_START_S)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
+        end(self.process, START_S)
         self._directory.cleanup()
 
 
@@ -109,6 +98,38 @@ def command(java: Java, options: list[str], quick: bool, record: Path | None) ->
     elif (made := archive(java)).exists():
         words.append(f"-XX:SharedArchiveFile={made}")
     return [*words, "org.apache.spark.deploy.SparkSubmit", "pyspark-shell"]
+
+
+def started(
+    words: list[str], log: Path, told: Mapping[str, str] | None = None, **how: Any
+) -> "subprocess.Popen[bytes]":
+    """Start a Java of Spark's by a command. It is `told` more by its environment, and speaks into `log`."""
+    own = {"SPARK_HOME": str(spark_home()), "SPARK_CONNECT_MODE": "0"}
+    with log.open("wb") as out:
+        return subprocess.Popen(
+            words, stdout=out, stderr=out, env={**os.environ, **own, **(told or {})}, **how
+        )
+
+
+def until(
+    ready: Callable[[], bool], limit_s: float, process: "subprocess.Popen[bytes] | None" = None
+) -> bool:
+    """Wait until `ready`. Returns False after `limit_s`, or when `process` has ended."""
+    deadline = time.monotonic() + limit_s
+    while time.monotonic() < deadline and (process is None or process.poll() is None):
+        if ready():
+            return True
+        time.sleep(_LOOK_S)
+    return False
+
+
+def end(process: "subprocess.Popen[bytes]", limit_s: float) -> None:
+    """Wait for the end of a process, and kill it after `limit_s`."""
+    try:
+        process.wait(limit_s)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
 
 
 def _ignore_interrupts() -> None:

@@ -1,24 +1,20 @@
 """A resident Spark Connect server on loopback, for jobs with `--remote sc://...` (`pipeline.jobs.serve`)."""
 
-import os
 import signal
 import socket
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 from typing import Final
 
 from pipeline.engine import java
-from pipeline.engine.jars import spark_home
-from pipeline.engine.jvm import last_words, options
+from pipeline.engine.jvm import START_S, end, last_words, options, started, until
 from pipeline.engine.session import ALWAYS, LOCAL
 from pipeline.errors import PipelineError
 from pipeline.output.tables import Progress
 
-_START_S: Final = 120.0
-_LOOK_S: Final = 0.05
+_STOP_S: Final = 10.0
 SESSION: Final = "c0b50c0b-50c0-4b50-8c0b-50c0b50c0b50"
 """Jobs that come to one session find the code that was generated for those before them."""
 
@@ -75,39 +71,25 @@ def command(port: int, memory: str) -> list[str]:
 
 
 def start(port: int, memory: str, log: Path) -> "subprocess.Popen[bytes]":
-    environment = dict(os.environ, SPARK_HOME=str(spark_home()), SPARK_CONNECT_MODE="0")
-    with log.open("wb") as out:
-        return subprocess.Popen(
-            command(port, memory),
-            stdin=subprocess.DEVNULL,
-            stdout=out,
-            stderr=out,
-            env=environment,
-            cwd=log.parent,
-        )
+    return started(command(port, memory), log, stdin=subprocess.DEVNULL, cwd=log.parent)
 
 
 def wait(server: "subprocess.Popen[bytes]", port: int, log: Path) -> None:
     """Wait until it listens. Raises `PipelineError` if it ends instead."""
-    if not listening(port, _START_S, server):
+    if not listening(port, START_S, server):
         raise PipelineError(f"the Connect server did not start: {last_words(log)}")
 
 
 def listening(port: int, limit_s: float, process: "subprocess.Popen[bytes] | None" = None) -> bool:
     """Wait until somebody listens on loopback. False after `limit_s`, or when `process` has ended."""
-    deadline = time.monotonic() + limit_s
-    while time.monotonic() < deadline and (process is None or process.poll() is None):
+
+    def answered() -> bool:
         with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", port)) == 0:
-                return True
-        time.sleep(_LOOK_S)
-    return False
+            return probe.connect_ex(("127.0.0.1", port)) == 0
+
+    return until(answered, limit_s, process)
 
 
 def stop(server: "subprocess.Popen[bytes]") -> None:
-    server.send_signal(signal.SIGTERM)
-    try:
-        server.wait(10)
-    except subprocess.TimeoutExpired:
-        server.kill()
-        server.wait()
+    server.terminate()
+    end(server, _STOP_S)
