@@ -71,29 +71,18 @@ class Rows:
             entries = [("", "", 0, "not captured", record.messages)]
         else:
             entries = json.loads(bytes(record.data))
-        return Made(self._entries(record, entries), record.number + 1)
+        common = {
+            "ts_ns": record.ts_ns, "boot": self.boot, "kind": record.kind, "hub": place_of(record.place).hub,
+        }  # fmt: skip
+        rows = [
+            dict(zip(("bus", "peer", "dir", "reason", "count"), entry, strict=True), **common)
+            | {"verdict": int(verdict_of(entry[3])), "cap_seq": number}
+            for number, entry in enumerate(entries, self.cap_seq)
+        ]
+        self.cap_seq += len(rows)
+        return Made(pa.RecordBatch.from_pylist(rows, schema=self.schema), record.number + 1)
 
-    def _entries(self, record: Record, entries: Sequence[Sequence[Any]]) -> pa.RecordBatch:
-        """Make rows of (bus, peer, direction, reason, count)."""
-        buses, peers, directions, reasons, counts = zip(*entries, strict=True)
-        size, hub = len(entries), place_of(record.place).hub
-        columns: dict[str, Any] = {
-            "ts_ns": np.full(size, record.ts_ns),
-            "kind": np.full(size, record.kind),
-            "hub": [hub] * size,
-            "bus": buses,
-            "peer": peers,
-            "dir": directions,
-            "count": counts,
-            "verdict": [int(verdict_of(reason)) for reason in reasons],
-            "reason": reasons,
-        }
-        for field in self.schema:
-            if field.nullable and field.name not in columns:
-                columns[field.name] = pa.nulls(size, field.type)
-        return self._batch(columns, size)
-
-    def _batch(self, columns: dict[str, Any], count: int, keep: Flags | None = None) -> pa.RecordBatch:
+    def _batch(self, columns: dict[str, Any], count: int, keep: Flags | None) -> pa.RecordBatch:
         columns["boot"] = columns["cap_seq"] = np.full(count, self.boot)
         arrays = [_array(columns[column.name], self.schema.field(column.name).type) for column in COLUMNS]
         if keep is not None and not keep.all():
@@ -105,11 +94,7 @@ class Rows:
 
 
 def _array(values: Any, kind: pa.DataType) -> pa.Array:
-    if isinstance(values, pa.Array):
-        return values
-    if isinstance(values, np.ndarray):
-        return pa.array(values).cast(kind, safe=False)
-    return pa.array(values, kind)
+    return values if isinstance(values, pa.Array) else pa.array(values).cast(kind, safe=False)
 
 
 def _spread(records: list[Record], counts: Ints) -> dict[str, Any]:

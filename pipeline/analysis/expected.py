@@ -91,11 +91,10 @@ def _usual(known: list[Signature], reached: dict[tuple[int, int], set[int]]) -> 
 
 
 def _bits(words: tuple[int, ...], shift: int) -> set[int]:
-    found = set()
-    for number, word in enumerate(words):
-        part = (word >> shift) & ((1 << SEGMENTS_A_WORD) - 1)
-        while part:
-            low = part & -part
-            found.add(number * SEGMENTS_A_WORD + low.bit_length() - 1)
-            part ^= low
-    return found
+    bits = range(SEGMENTS_A_WORD)
+    return {
+        number * SEGMENTS_A_WORD + bit
+        for number, word in enumerate(words)
+        for bit in bits
+        if word >> shift + bit & 1
+    }

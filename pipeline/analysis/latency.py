@@ -5,8 +5,8 @@ Only frames without a fault are timed (`pipeline.analysis.expected`), so that ro
 Times are kept as KLL sketches, one a minute and hop: they merge, so a month is summed up from its minutes.
 """
 
-from collections import defaultdict, deque
-from collections.abc import Mapping, Sequence
+from collections import deque
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pyspark.sql import functions as F
@@ -17,7 +17,7 @@ from pipeline.analysis.frames import local_table, on_bridge, received, sent
 from pipeline.cache import cached
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, Row
 
     from pipeline.analysis.inventory import Places
 
@@ -104,27 +104,25 @@ def least(wires: "DataFrame") -> "DataFrame":
     )
 
 
-def offsets(pairs: Sequence[Sequence[object]], gateways: Sequence[str]) -> dict[str, int | None]:
+def offsets(pairs: "Iterable[Row]", gateways: Sequence[str]) -> dict[str, int | None]:
     """Compute how far each clock is ahead of the first gateway's, in ns; None if no frames went both ways.
 
     For two gateways that hear each other, the shortest times there and back are taken as equal: half of their
     difference is that of the clocks. Others are reached over those in between.
     """
-    shortest: Mapping[tuple[object, object], int] = {(a, b): int(str(ns)) for a, b, ns, *_ in pairs}
-    near: dict[object, list[tuple[str, int]]] = defaultdict(list)
-    for (a, b), there in shortest.items():
-        if (b, a) in shortest:
-            near[a].append((str(b), (there - shortest[b, a]) // 2))
+    shortest = {(a, b): ns for a, b, ns, _ in pairs}
+    queue = deque((name, 0) for name in gateways[:1])
     found: dict[str, int | None] = dict.fromkeys(gateways)
-    for first in gateways[:1]:
-        found[first] = 0
-        queue = deque([first])
-        while queue:
-            here = queue.popleft()
-            for there_, ahead in near[here]:
-                if found.get(there_) is None:
-                    found[there_] = (found[here] or 0) + ahead
-                    queue.append(there_)
+    while queue:
+        here, ahead = queue.popleft()
+        if found[here] is None:
+            found[here] = ahead
+            both = [
+                (b, there - shortest[b, a])
+                for (a, b), there in shortest.items()
+                if a == here and (b, a) in shortest
+            ]
+            queue += [(name, ahead + twice // 2) for name, twice in both]
     return found
 
 
@@ -165,12 +163,10 @@ def percentiles(hops: "DataFrame") -> "DataFrame":
         F.kll_merge_agg_bigint("sketch").alias("sketch"),
     )  # fmt: skip
     ranks = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p999": 0.999}
-    columns = [
-        (F.kll_sketch_get_quantile_bigint("sketch", F.lit(rank)) / 1000).alias(name)
-        for name, rank in ranks.items()
-    ]
-    ends = [(F.col("least") / 1000).alias("least"), *columns, (F.col("most") / 1000).alias("most")]
-    return merged.select("kind", *_HOP, "n", *ends).orderBy("kind", *_HOP)
+    marks = {name: F.kll_sketch_get_quantile_bigint("sketch", F.lit(rank)) for name, rank in ranks.items()}
+    times_ns = {"least": F.col("least"), **marks, "most": F.col("most")}
+    times_us = [(column / 1000).alias(name) for name, column in times_ns.items()]
+    return merged.select("kind", *_HOP, "n", *times_us).orderBy("kind", *_HOP)
 
 
 def latency(rows: "DataFrame", sample: int = 1) -> Latency:
@@ -179,7 +175,7 @@ def latency(rows: "DataFrame", sample: int = 1) -> Latency:
     good = cached(good)
     wires = wire_hops(good)
     gateways = sorted({gateway for gateway, _ in at.hubs})
-    ahead = offsets([tuple(row) for row in least(wires).collect()], gateways)
+    ahead = offsets(least(wires).collect(), gateways)
     clocks = local_table(rows.sparkSession, {"gateway": str, "ahead_ns": int}, list(ahead.items()))
     every = bridge_hops(good).unionByName(wires).unionByName(whole_ways(good))
     hops = cached(sketches(corrected(every, clocks)))

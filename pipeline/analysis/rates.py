@@ -20,19 +20,11 @@ def prefix(depth: int) -> "list[Column]":
 def seen(rows: "DataFrame", seconds: float, depth: int) -> "DataFrame":
     """Count the frames that each hub received from and put onto each segment, by window `w` and prefix.
     Batches add up."""
-    return (
-        frames(rows)
-        .select(
-            "bus",
-            "gateway",
-            "hub",
-            "dir",
-            "message_bytes",
-            *prefix(depth),
-            bins(_width_ns(seconds)).alias("w"),
-        )
-        .groupBy("w", "bus", "gateway", "hub", "dir", *_tokens(depth))
-        .agg(F.count(F.lit(1)).alias("n"), F.sum("message_bytes").alias("bytes"))
+    place = ("bus", "gateway", "hub", "dir")
+    window = bins(_width_ns(seconds)).alias("w")
+    each = frames(rows).select(*place, "message_bytes", *prefix(depth), window)
+    return each.groupBy("w", *place, *_tokens(depth)).agg(
+        F.count(F.lit(1)).alias("n"), F.sum("message_bytes").alias("bytes")
     )
 
 
@@ -102,18 +94,13 @@ def media(
     elsewhere frames of a pattern go one way as a rule.
     """
     table = local_table(windows.sparkSession, {"bus": str, "capacity": float}, list((capacity or {}).items()))
-    one = windows.groupBy("bus", "start_ns").agg(F.sum(_carried()).alias("bytes"))
+    one = windows.groupBy("bus", "start_ns").agg(
+        F.sum(F.greatest("brought_bytes", "put_bytes")).alias("bytes")
+    )
     span = (F.max("start_ns") - F.min("start_ns")) / 1e9 + seconds
     of_bus = one.groupBy("bus").agg(
         (F.sum("bytes") / span).alias("bytes_per_s"), (F.max("bytes") / seconds).alias("peak_bytes_per_s")
     )
     joined = of_bus.join(F.broadcast(table), "bus", "left")
-    return (
-        joined.withColumn("used", F.col("peak_bytes_per_s") / F.col("capacity"))
-        .drop("capacity")
-        .orderBy("bus")
-    )
-
-
-def _carried() -> "Column":
-    return F.greatest("brought_bytes", "put_bytes")
+    used = F.col("peak_bytes_per_s") / F.col("capacity")
+    return joined.withColumn("used", used).drop("capacity").orderBy("bus")

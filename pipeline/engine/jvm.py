@@ -52,6 +52,9 @@ class Jvm:
     def connect(self) -> str:
         """Wait until it listens, and let pyspark find it by the environment. Returns "". Raises
         `PipelineError` with the last line of its log."""
+        import pyspark.sql.functions  # these two: what pyspark imports at its first call of Java
+        import pyspark.testing.utils  # noqa: F401
+
         if not until(lambda: self._info.exists() and self._info.stat().st_size > 0, START_S, self.process):
             raise PipelineError(f"Java did not start: {last_words(self.log)}")
         port, secret = _address(self._info.read_bytes())

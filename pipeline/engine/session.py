@@ -154,8 +154,6 @@ def _made(options: argparse.Namespace, local: Local | None) -> "SparkSession":
         remote = _remote(options)
         reach(remote)
     else:
-        if isinstance(local, Jvm):
-            _import()  # while Java starts
         remote = local.connect()
     try:
         spark = make(options.master, remote)
@@ -166,12 +164,6 @@ def _made(options: argparse.Namespace, local: Local | None) -> "SparkSession":
         cache.write_down(spark)
         spark.client.set_retry_policies([])  # else it would look for minutes for one that has been killed
     return spark
-
-
-def _import() -> None:
-    """Import what pyspark would import at its first call of Java, and pandas if there is one."""
-    import pyspark.sql.functions
-    import pyspark.testing.utils  # noqa: F401
 
 
 def _fault(error: Exception) -> str:

@@ -10,17 +10,14 @@ def tables(options: argparse.Namespace, capture: OpenCapture) -> list[Table]:
     from pipeline.analysis.audit import agreement, audit
 
     found = audit(capture.rows(), options.window_ms)
+    both = agreement(found.findings, found.ledger)
     first = found.findings.orderBy("ts_ns", "segment", "kind", "key", "stage")
     return [
         Table("totals", "Frames that entered, and how their rows were matched", found.totals),
         Table("summary", "Faults by kind, stage and place", found.summary),
         Table("findings", f"The first {options.limit} faults", first, options.limit),
         Table("ledger", "What the ledgers say was dropped or rejected", found.ledger),
-        Table(
-            "agreement",
-            "Drops by ledger, beside losses in the traffic",
-            agreement(found.findings, found.ledger),
-        ),
+        Table("agreement", "Drops by ledger, beside losses in the traffic", both),
         Table("capture", "What the recorders saw, and missed", found.capture),
     ]
 

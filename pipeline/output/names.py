@@ -28,10 +28,8 @@ def named(row: Row, names: Names) -> dict[str, Any]:
     for column, value in row.items():
         made[column] = value
         if _TOKENS.fullmatch(column):
-            several = isinstance(value, list)
-            made[column.replace("token", "name")] = (
-                [names.get(t) for t in value] if several else names.get(value)
-            )
+            new = [names.get(t) for t in value] if isinstance(value, list) else names.get(value)
+            made[column.replace("token", "name")] = new
     return made
 
 

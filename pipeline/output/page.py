@@ -1,8 +1,8 @@
 """The page of a report: the tables of all jobs as HTML with plots, which needs nothing but a browser."""
 
 import html
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from pipeline.output import svg
@@ -49,7 +49,7 @@ def page(where: str, parts: "Mapping[str, Sequence[Row]]") -> str:
 
 def _verdict(parts: "Mapping[str, Sequence[Row]]") -> str:
     totals = parts["totals"][0]
-    counts: dict[str, int] = defaultdict(int)
+    counts = Counter[str]()
     for row in parts["summary"]:
         counts[row.kind] += row["count"]
     words = {"lost": "missing on a segment", "duplicate": "doubled", "echo": "echoed to where they came from"}
@@ -83,12 +83,11 @@ def _begin(parts: "Mapping[str, Sequence[Row]]") -> int:
 
 
 def _faults(parts: "Mapping[str, Sequence[Row]]") -> str:
-    totals: dict[str, int] = defaultdict(int)
+    totals = Counter[str]()
     for row in parts["summary"]:
         place = f" ({row.gateway})" if row.gateway else ""
         totals[f"{row.kind}, {row.stage}{place}: {row.segment}"] += row["count"]
-    ranked = sorted(totals.items(), key=lambda item: -item[1])
-    return svg.bars([(name, [count]) for name, count in ranked[:20]], [""], "")
+    return svg.bars([(name, [count]) for name, count in totals.most_common(20)], [""], "")
 
 
 def _traffic(parts: "Mapping[str, Sequence[Row]]") -> str:
@@ -101,12 +100,12 @@ def _traffic(parts: "Mapping[str, Sequence[Row]]") -> str:
 
 
 def _times(parts: "Mapping[str, Sequence[Row]]") -> str:
-    rows = [row for row in parts["hops"] if row.kind == "end to end"][:24]
     bars = [
         (f"{row.from_gateway} {row['from']} to {row.to}", [row.p50, row.p90 - row.p50, row.p99 - row.p90])
-        for row in rows
+        for row in parts["hops"]
+        if row.kind == "end to end"
     ]
-    return svg.bars(bars, ["half", "90 %", "99 %"], "us")
+    return svg.bars(bars[:24], ["half", "90 %", "99 %"], "us")
 
 
 def _services(parts: "Mapping[str, Sequence[Row]]") -> str:
@@ -121,23 +120,16 @@ def _services(parts: "Mapping[str, Sequence[Row]]") -> str:
 
 
 def _media(parts: "Mapping[str, Sequence[Row]]") -> str:
-    rows: Iterable[Row] = parts["media"]
-    return svg.bars(
-        [(row.bus, [row.bytes_per_s, row.peak_bytes_per_s - row.bytes_per_s]) for row in rows],
-        ["average", "fullest window"],
-        "B/s",
-    )
+    media = parts["media"]
+    bars = [(row.bus, [row.bytes_per_s, row.peak_bytes_per_s - row.bytes_per_s]) for row in media]
+    return svg.bars(bars, ["average", "fullest window"], "B/s")
 
 
 _PLOTS: Final = {
     "summary": _faults, "failovers": _services, "prefixes": _traffic, "media": _media, "hops": _times,
 }  # fmt: skip
 _SECTIONS: Final = (
-    (
-        "Faults",
-        "summary",
-        "Lost: a segment did not get a frame. By place, and how rows were matched.",
-    ),
+    ("Faults", "summary", "Lost: a segment did not get a frame. By place, and how rows were matched."),
     ("Ledgers", "ledger", "Messages that the bridges' own ledgers say they dropped or rejected."),
     ("Ledgers beside traffic", "agreement", "Drops in a bridge's queues, and frames missing there."),
     ("Takeovers and gaps", "failovers", "Orange: nobody served. Times are by the gateways' own clocks."),

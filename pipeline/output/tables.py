@@ -56,12 +56,8 @@ def clock(ts_ns: int) -> str:
 
 def printable(data: bytes) -> str:
     """Show bytes as text if they are text, else in hex; at most 60 characters."""
-    try:
-        shown = data.decode()
-    except UnicodeDecodeError:
-        shown = ""
-    shown = shown if shown.isprintable() else ""
-    shown = shown or data.hex()
+    words = data.decode(errors="surrogateescape")  # surrogates are not printable
+    shown = words if words.isprintable() else data.hex()
     return shown if len(shown) <= 60 else shown[:57] + "..."
 
 
