@@ -98,24 +98,20 @@ def counted(rows: "DataFrame") -> "DataFrame":
     count of the busiest peer is taken, so that this is once.
     """
     place = ("key", "episode", "gateway", "hub", "bus", "dir")
-    by_peer = rows.groupBy(*place, F.xxhash64("peer").alias("peer")).agg(
+    most = [F.max(name).alias(name) for name in ("last_ns", "origin", "seq", "token")]
+    tokens = rows.withColumns({"token": first_token(), "peer": F.xxhash64("peer"), "last_ns": F.col("ts_ns")})
+    by_peer = tokens.groupBy(*place, "peer").agg(
         F.count(F.lit(1)).alias("n"),
         F.min("ts_ns").alias("first_ns"),
-        F.max("ts_ns").alias("last_ns"),
         F.count("origin").alias("enveloped"),
-        F.max("origin").alias("origin"),
-        F.max("seq").alias("seq"),
-        F.max(first_token()).alias("token"),
+        *most,
     )
     return by_peer.groupBy(*place).agg(
         F.when(sent(), F.max("n")).otherwise(F.sum("n")).alias("n"),
-        F.min("first_ns").alias("first_ns"),
-        F.max("last_ns").alias("last_ns"),
-        F.sum("enveloped").alias("enveloped"),
         F.sum("n").alias("all"),
-        F.max("origin").alias("origin"),
-        F.max("seq").alias("seq"),
-        F.max("token").alias("token"),
+        F.min("first_ns").alias("first_ns"),
+        F.sum("enveloped").alias("enveloped"),
+        *most,
     )
 
 

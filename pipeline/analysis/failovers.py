@@ -18,7 +18,8 @@ from pipeline.cache import cached
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-_EVENT: Final = ("bus", "hub", "token", "from", "to", "start_ns", "end_ns", "gap_ns")
+_SERVICE: Final = ("bus", "hub", "token")
+_EVENT: Final = (*_SERVICE, "from", "to", "start_ns", "end_ns", "gap_ns")
 
 
 def activity(rows: "DataFrame", token: "Column") -> "DataFrame":
@@ -52,13 +53,13 @@ def heard(active: "DataFrame") -> "DataFrame":
 
 def runs(served: "DataFrame", gap_ms: int) -> "DataFrame":
     """Find each gateway's unbroken times of service, in which it put something at least every `gap_ms`."""
-    own = Window.partitionBy("bus", "hub", "token", "gateway").orderBy("bin")
+    own = Window.partitionBy(*_SERVICE, "gateway").orderBy("bin")
     pause = is_pause(F.col("start_ns") - F.lag("end_ns").over(own), gap_ms)
-    numbered = served.withColumn("new", F.coalesce(pause.cast("int"), F.lit(0))).withColumn(
-        "run", F.sum("new").over(own)
-    )
-    return numbered.groupBy("bus", "hub", "token", "gateway", "run").agg(
-        F.min("start_ns").alias("start_ns"), F.max("end_ns").alias("end_ns")
+    new = served.withColumn("new", F.coalesce(pause.cast("int"), F.lit(0)))
+    return (
+        new.withColumn("run", F.sum("new").over(own))
+        .groupBy(*_SERVICE, "gateway", "run")
+        .agg(F.min("start_ns").alias("start_ns"), F.max("end_ns").alias("end_ns"))
     )
 
 
@@ -69,18 +70,10 @@ def breaks(run: "DataFrame", came: "DataFrame", gap_ms: int) -> "DataFrame":
     Gateways that serve side by side, as on a trunk which all share, do not take over from each other.
     """
     ends = came.agg((F.max("bin") * BIN_NS).alias("start_ns"))
-    closing = (
-        run.groupBy("bus", "hub", "token").agg(F.max("end_ns").alias("last")).crossJoin(F.broadcast(ends))
-    )
-    tail = closing.where("start_ns > last").select(
-        "bus",
-        "hub",
-        "token",
-        F.lit(None).cast("string").alias("gateway"),
-        "start_ns",
-        F.col("start_ns").alias("end_ns"),
-    )
-    in_time = Window.partitionBy("bus", "hub", "token").orderBy("start_ns", "end_ns")
+    closing = run.groupBy(*_SERVICE).agg(F.max("end_ns").alias("last")).crossJoin(F.broadcast(ends))
+    nobody, end_ns = F.lit(None).cast("string").alias("gateway"), F.col("start_ns").alias("end_ns")
+    tail = closing.where("start_ns > last").select(*_SERVICE, nobody, "start_ns", end_ns)
+    in_time = Window.partitionBy(*_SERVICE).orderBy("start_ns", "end_ns")
     before = F.max(F.struct("end_ns", "gateway")).over(in_time.rowsBetween(Window.unboundedPreceding, -1))
     joined = run.drop("run").unionByName(tail).withColumn("before", before).where("before is not null")
     gap = F.col("start_ns") - F.col("before.end_ns")
@@ -90,7 +83,7 @@ def breaks(run: "DataFrame", came: "DataFrame", gap_ms: int) -> "DataFrame":
         & F.col("gateway").isNotNull()
     )
     return joined.where(is_pause(gap, gap_ms) | taken).select(
-        "bus", "hub", "token", F.col("before.gateway").alias("from"), F.col("gateway").alias("to"),
+        *_SERVICE, F.col("before.gateway").alias("from"), F.col("gateway").alias("to"),
         F.col("before.end_ns").alias("start_ns"), F.col("start_ns").alias("end_ns"), gap.alias("gap_ns"),
     )  # fmt: skip
 
@@ -113,7 +106,7 @@ def meanwhile(found: "DataFrame", came: "DataFrame", keys: Sequence[str]) -> "Da
 
 def proven(found: "DataFrame", came: "DataFrame") -> "DataFrame":
     """Leave out quiet times. `meanwhile` is how many frames came on another segment, less the segment's."""
-    joined = meanwhile(found, came, ["bus", "hub", "token", "start_ns", "end_ns"])
+    joined = meanwhile(found, came, [*_SERVICE, "start_ns", "end_ns"])
     taken = F.col("to").isNotNull() & (F.col("to") != F.col("from"))
     shown = joined.where(taken | are_missed(F.col("others"), F.col("own")))
     more = F.greatest(F.col("others") - F.col("own"), F.lit(0))

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 _SQL: Final = {int: "BIGINT", str: "STRING", float: "DOUBLE", bool: "BOOLEAN"}
-_TYPES: Final = {int: "int64", str: "string", float: "float64", bool: "bool_"}
+_TYPES: Final = {int: "int64", str: "string", float: "float64", bool: "bool"}
 
 
 def frames(rows: "DataFrame") -> "DataFrame":
@@ -60,6 +60,5 @@ def local_table(
     if not rows:  # the optimizer sees that it is empty, and leaves out what is joined with it
         nothing = ", ".join(f"CAST(NULL AS {_SQL[kind]}) AS `{name}`" for name, kind in columns.items())
         return spark.sql(f"SELECT {nothing} WHERE false")
-    types = [getattr(pa, _TYPES[kind])() for kind in columns.values()]
-    arrays = [pa.array([row[n] for row in rows], types[n]) for n in range(len(columns))]
-    return spark.createDataFrame(pa.Table.from_arrays(arrays, names=list(columns)))
+    values = zip(columns.items(), zip(*rows, strict=True), strict=True)
+    return spark.createDataFrame(pa.table({name: pa.array(v, _TYPES[kind]) for (name, kind), v in values}))

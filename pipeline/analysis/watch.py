@@ -66,12 +66,12 @@ def tables(output: Path, seconds: float) -> "Callable[[DataFrame, int], None]":
         rates.seen(cached, seconds, 1).write.mode("overwrite").parquet(
             str(output / "rates" / f"batch={number}")
         )
-        before = _newest_before(output / "last", number)
-        found = newest(cached)
-        if before is not None:
-            found = newest(rows.sparkSession.read.parquet(str(before)).unionByName(found), again=True)
+        found, earlier = newest(cached), [one for one in _numbers(output / "last") if one < number]
+        if earlier:
+            before = rows.sparkSession.read.parquet(str(output / "last" / f"batch={earlier[-1]}"))
+            found = newest(before.unionByName(found), again=True)
         found.write.mode("overwrite").parquet(str(output / "last" / f"batch={number}"))
-        for old in _numbers(output / "last"):
+        for old in earlier:
             if old < number - _KEEP:
                 shutil.rmtree(output / "last" / f"batch={old}", ignore_errors=True)
         cached.unpersist()
@@ -83,11 +83,6 @@ def _numbers(directory: Path) -> list[int]:
     """The numbers of the batches that are complete."""
     done = (path.parent.name for path in directory.glob("batch=*/_SUCCESS"))
     return sorted(int(name.partition("=")[2]) for name in done)
-
-
-def _newest_before(directory: Path, number: int) -> Path | None:
-    earlier = [one for one in _numbers(directory) if one < number]
-    return directory / f"batch={earlier[-1]}" if earlier else None
 
 
 def alerts(rows: "DataFrame", rule: str, late_s: float) -> "DataFrame":
@@ -114,20 +109,15 @@ def _alerting(
     found: "DataFrame", output: Path, options: argparse.Namespace, trigger: dict[str, Any]
 ) -> "StreamingQuery":
     checkpoint = output / "checkpoint" / "alerts"
-    if not options.to:
-        writer = found.writeStream.format("parquet").option("path", str(output / "alerts"))
-    else:
+    writer = found.writeStream.format("parquet").option("path", str(output / "alerts"))
+    if options.to:
         from pipeline.input.source import Buscoupler
 
         found.sparkSession.dataSource.register(Buscoupler)
         checkpoint.mkdir(parents=True, exist_ok=True)
-        lines = found.select(
-            F.to_json(F.struct("ts_ns", "gateway", "bus", "tokens", "text", "value")).alias("payload")
-        )
-        writer = (
-            lines.writeStream.format("buscoupler").option("to", options.to).option("pattern", options.pattern)
-        )
-        writer = writer.option("checkpoint", str(checkpoint))
+        lines = found.select(F.to_json(F.struct(*found.columns)).alias("payload"))
+        target = {"to": options.to, "pattern": options.pattern, "checkpoint": str(checkpoint)}
+        writer = lines.writeStream.format("buscoupler").options(**target)
     named = writer.queryName("alerts").option("checkpointLocation", str(checkpoint))
     return named.trigger(**trigger).start()
 
