@@ -93,15 +93,9 @@ class Recorder:
         self._ledger_timer = loop.call_later(LEDGER_S / _SLICES, self._on_ledger)
 
     def _settings(self, ring: Ring) -> dict[str, Any]:
-        own: dict[str, Any] = {
-            "gateway": self.gateway,
-            "recorder": self.name,
-            "directory": str(self.directory),
-            "boot": self.boot,
-            "descriptor": ring.descriptor,
-        }
-        own |= {"ring_bytes": ring.size_bytes, "pattern": Pattern(*self.options.pattern)}
-        return self.options._asdict() | own
+        who = {"gateway": self.gateway, "recorder": self.name, "directory": str(self.directory)}
+        memory = {"boot": self.boot, "descriptor": ring.descriptor, "ring_bytes": ring.size_bytes}
+        return self.options._asdict() | {"pattern": Pattern(*self.options.pattern)} | who | memory
 
     def tap(self, name: str, locate: Locate) -> "_Watch":
         """Make a tap for a place where batches pass; `name` is the place's in the capture."""

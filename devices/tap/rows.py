@@ -17,13 +17,14 @@ from bus.wire.envelope import ENVELOPE_BYTES, HOPS_MAX, LENGTH_MARK, MAGIC, MARK
 from bus.wire.frame import DATA_BYTES_MAX, FRAME_BYTES_MIN
 from bus.wire.runs import equal_run
 from capture.schema import COLUMNS, Kind, Verdict, verdict_of
-from devices.tap.ring import Record, place_of
+from devices.tap.ring import Place, Record, place_of
 
 Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 _PAD = bytes(ENVELOPE_BYTES + FRAME_BYTES_MIN)  # so that looking at a header never leaves the buffer
 _RUN = 16  # equal sizes in a row before the strided look at the whole batch pays
 _WALK = 256  # messages of mixed sizes between two such attempts
+_KINDS = {"hub": pa.string(), "bus": pa.string(), "peer": pa.string(), "dir": pa.int16()}
 _CAP_SEQ = next(number for number, column in enumerate(COLUMNS) if column.name == "cap_seq")
 
 
@@ -102,13 +103,9 @@ def _spread(records: list[Record], counts: Ints) -> dict[str, Any]:
     names: dict[bytes, int] = {}
     indices = np.array([names.setdefault(record.place, len(names)) for record in records])
     index = pa.array(np.repeat(indices, counts))
-    places = [place_of(name) for name in names]
-    columns: dict[str, Any] = {
-        "hub": pa.array([place.hub for place in places], pa.string()).take(index),
-        "bus": pa.array([place.bus for place in places], pa.string()).take(index),
-        "peer": pa.array([place.peer for place in places], pa.string()).take(index),
-        "dir": pa.array([place.dir for place in places], pa.int16()).take(index),
-    }
+    places = map(place_of, names)
+    values = zip(Place._fields, zip(*places, strict=True), strict=True)
+    columns: dict[str, Any] = {name: pa.array(each, _KINDS[name]).take(index) for name, each in values}
     columns["ts_ns"] = np.repeat(np.array([record.ts_ns for record in records]), counts)
     return columns
 

@@ -22,14 +22,7 @@ from typing import NamedTuple
 from bus.backoff import Backoff
 from bus.errors import words_of
 from capture.files import journal_directory, name_of
-from capture.schema import (
-    META_BOOT,
-    META_GATEWAY,
-    META_RECORDER,
-    META_VERSION,
-    VERSION,
-    arrow_schema,
-)
+from capture.schema import META_BOOT, META_GATEWAY, META_RECORDER, META_VERSION, VERSION, arrow_schema
 from devices.tap.finish import finish
 from devices.tap.journal import Journal, leftovers, resume
 from devices.tap.retention import Limits, retain

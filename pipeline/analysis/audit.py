@@ -19,16 +19,7 @@ from pyspark.sql import functions as F
 
 from pipeline.analysis import inventory
 from pipeline.analysis.expected import ENVELOPED_UNIT, Expected, learn
-from pipeline.analysis.explain import (
-    AT_SENDER,
-    IN_BRIDGE,
-    LOST,
-    NO_BRIDGE,
-    ON_THE_WAY,
-    Fault,
-    Seen,
-    explain,
-)
+from pipeline.analysis.explain import AT_SENDER, IN_BRIDGE, LOST, NO_BRIDGE, ON_THE_WAY, Fault, Seen, explain
 from pipeline.analysis.frames import first_token, local_table, received, sent
 from pipeline.analysis.gaps import Pause, gaps
 from pipeline.analysis.inventory import Places
@@ -179,26 +170,15 @@ def named(episode_rows: "DataFrame", explanations: list[FaultPattern]) -> "DataF
 def in_gaps(findings: "DataFrame", dead: list[Pause], slack_ns: int = 10_000_000) -> "DataFrame":
     """Blame losses on a gap in the service of the segment where there is one: their stage becomes
     NO_BRIDGE."""
-    table = [(one.segment, one.start_ns - slack_ns, one.end_ns + slack_ns, True) for one in dead]
-    columns = {"segment": str, "from_ns": int, "to_ns": int, "dead": bool}
-    when = local_table(findings.sparkSession, columns, table)
-    inside = (
-        (findings.segment == when.segment)
-        & (findings.ts_ns <= when.to_ns)
-        & (findings.last_ns >= when.from_ns)
-    )
-    joined = findings.join(
-        F.broadcast(when),
-        inside & (findings.kind == LOST) & findings.stage.isin(ON_THE_WAY, AT_SENDER),
-        "left",
-    )
-    is_dead = F.col("dead").isNotNull()
-    other = {
-        "stage": F.when(is_dead, F.lit(NO_BRIDGE)).otherwise(findings.stage),
-        "gateway": F.when(~is_dead, findings.gateway),
-        "hub": F.when(~is_dead, findings.hub),
-    }
-    return joined.select(*(other.get(name, findings[name]).alias(name) for name in _FINDING))
+    table = [(one.segment, one.start_ns - slack_ns, one.end_ns + slack_ns) for one in dead]
+    when = local_table(findings.sparkSession, {"dead": str, "from_ns": int, "to_ns": int}, table)
+    inside = F.expr("segment = dead AND ts_ns <= to_ns AND last_ns >= from_ns")
+    is_lost = (F.col("kind") == LOST) & F.col("stage").isin(ON_THE_WAY, AT_SENDER)
+    joined = findings.join(F.broadcast(when), inside & is_lost, "left")
+    is_served = F.col("dead").isNull()
+    blamed = {name: F.when(is_served, F.col(name)) for name in ("gateway", "hub")}
+    blamed["stage"] = F.when(is_served, F.col("stage")).otherwise(F.lit(NO_BRIDGE))
+    return joined.withColumns(blamed).select(*_FINDING)
 
 
 def summary(findings: "DataFrame") -> "DataFrame":

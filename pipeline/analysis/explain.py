@@ -5,7 +5,7 @@ explanation, so it is worked out once for each pattern (`pipeline.analysis.audit
 answers to the frames).
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
@@ -88,13 +88,10 @@ def balance(
     segments: Mapping[str, Segment], home: Mapping[str, int], token: int, routes: Routes
 ) -> dict[str, int]:
     """Subtract expected from delivered copies on each segment. Segments where that is 0 are left out."""
-    wanted: dict[str, int] = defaultdict(int)
+    differences = Counter({name: one.delivered for name, one in segments.items()})
     for name, count in home.items():
-        for reached in routes.get((name, token), ()):
-            wanted[reached] += count
-    known = {name: one.delivered for name, one in segments.items()}
-    differences = {name: known.get(name, 0) - wanted.get(name, 0) for name in sorted({*known, *wanted})}
-    return {name: count for name, count in differences.items() if count}
+        differences.subtract(dict.fromkeys(routes.get((name, token), ()), count))
+    return {name: count for name, count in sorted(differences.items()) if count}
 
 
 class Evidence:

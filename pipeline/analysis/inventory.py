@@ -58,30 +58,28 @@ def take(rows: "DataFrame") -> "list[Row]":
 def summarised(rows: "DataFrame") -> "DataFrame":
     """Add up the summaries in the files, to the columns of `counted`; `summaries` is how many there are."""
     inner = {name: F.col(f"contents.{name}") for name in schema.CONTENTS_FIELDS}
-    found = rows.where(F.col("kind") == Kind.CONTENTS.value).withColumns(
-        {"kind": inner["kind"], "peer": _peer(inner["kind"])}
-    )
-    return found.groupBy(*_SORT).agg(
-        F.sum(inner["rows"]).alias("rows"), F.sum(inner["enveloped"]).alias("enveloped"),
-        F.sum("count").alias("count"), F.count(F.lit(1)).alias("summaries"),
-        F.min("cap_seq").alias("first"), F.max(inner["last_cap_seq"]).alias("last"),
-        F.min("ts_ns").alias("first_ns"), F.max(inner["last_ns"]).alias("last_ns"),
-    )  # fmt: skip
+    found = rows.where(F.col("kind") == Kind.CONTENTS.value)
+    return _by_sort(found, inner["kind"], {
+        "rows": F.sum(inner["rows"]), "enveloped": F.sum(inner["enveloped"]), "summaries": F.count(F.lit(1)),
+        "last": F.max(inner["last_cap_seq"]), "last_ns": F.max(inner["last_ns"]),
+    })  # fmt: skip
 
 
 def counted(rows: "DataFrame") -> "DataFrame":
     """Count all rows by recorder, place, kind and verdict; a ledger's by pipe and reason too."""
     recorded = rows.where(F.col("kind") != Kind.CONTENTS.value)
-    return recorded.withColumn("peer", _peer(F.col("kind"))).groupBy(*_SORT).agg(
-        F.count(F.lit(1)).alias("rows"), F.count("origin").alias("enveloped"),
-        F.sum("count").alias("count"), F.lit(0).alias("summaries"),
-        F.min("cap_seq").alias("first"), F.max("cap_seq").alias("last"),
-        F.min("ts_ns").alias("first_ns"), F.max("ts_ns").alias("last_ns"),
-    )  # fmt: skip
+    return _by_sort(recorded, F.col("kind"), {
+        "rows": F.count(F.lit(1)), "enveloped": F.count("origin"), "summaries": F.lit(0),
+        "last": F.max("cap_seq"), "last_ns": F.max("ts_ns"),
+    })  # fmt: skip
 
 
-def _peer(kind: "Column") -> "Column":
-    return F.when(kind == Kind.LEDGER.value, F.col("peer"))
+def _by_sort(rows: "DataFrame", kind: "Column", sums: "dict[str, Column]") -> "DataFrame":
+    """Group rows by recorder, place, `kind` and verdict, those of ledgers by pipe too, and add them up."""
+    every = {"count": F.sum("count"), "first": F.min("cap_seq"), "first_ns": F.min("ts_ns"), **sums}
+    sorts = {"kind": kind, "peer": F.when(kind == Kind.LEDGER.value, F.col("peer"))}
+    columns = [column.alias(name) for name, column in every.items()]
+    return rows.withColumns(sorts).groupBy(*_SORT).agg(*columns)
 
 
 def places(rows: "DataFrame") -> Places:

@@ -75,9 +75,6 @@ def unsign() -> None:
 def _copy(jar: Path, target: Path) -> None:
     with zipfile.ZipFile(jar) as signed, zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as plain:
         for entry in signed.infolist():
-            if not _is_signature(PurePosixPath(entry.filename)):
+            path = PurePosixPath(entry.filename)
+            if path.parent.name != "META-INF" or path.suffix not in _SIGNATURES:
                 plain.writestr(entry, signed.read(entry))
-
-
-def _is_signature(path: PurePosixPath) -> bool:
-    return path.parent.name == "META-INF" and path.suffix in _SIGNATURES

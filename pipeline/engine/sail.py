@@ -5,6 +5,7 @@ beside a pyspark of 4.3.
 """
 
 import os
+import re
 import select
 import shutil
 import signal
@@ -22,7 +23,7 @@ from pipeline.errors import PipelineError
 
 _START_S: Final = 60.0
 _END_S: Final = 1.0
-_UNITS: Final = {"k": 10, "m": 20, "g": 30, "t": 40}
+_UNITS: Final = {"": 0, "k": 10, "m": 20, "g": 30, "t": 40}
 
 
 def installed() -> bool:
@@ -84,12 +85,10 @@ def environment(memory_bytes: int, directory: str) -> dict[str, str]:
 
 def size_bytes(memory: str) -> int:
     """Parse a size in Java's notation: 512m, 4g. Raises `PipelineError`."""
-    number, unit = memory[:-1], memory[-1:].lower()
-    if number.isdigit() and unit in _UNITS:
-        return int(number) << _UNITS[unit]
-    if memory.isdigit():
-        return int(memory)
-    raise PipelineError(f"--memory {memory}: give a size such as 512m or 4g")
+    found = re.fullmatch(r"([0-9]+)([kmgt]?)", memory.lower())
+    if not found:
+        raise PipelineError(f"--memory {memory}: give a size such as 512m or 4g")
+    return int(found[1]) << _UNITS[found[2]]
 
 
 @contextmanager

@@ -5,6 +5,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Final
 
@@ -29,20 +30,15 @@ def serve(port: int, memory: str, rehearsal: str) -> int:
     tell = Progress(quiet=False)
     for number in (signal.SIGINT, signal.SIGTERM):  # neither may leave Java behind
         signal.signal(number, signal.default_int_handler)
-    with tempfile.TemporaryDirectory(prefix="buscoupler-serve-") as name:
-        server = start(port, memory, Path(name) / "spark.log")
-        try:
-            wait(server, port, Path(name) / "spark.log")
-            tell(f"give jobs --remote '{url(port)}' (or set SPARK_REMOTE to it); Ctrl-C ends it")
-            with warm_up(port, rehearsal) as child:
-                try:
-                    server.wait()
-                finally:
-                    child.kill()
-        except KeyboardInterrupt:
-            pass
-        finally:
-            stop(server)
+    with suppress(KeyboardInterrupt), ExitStack() as at_end:
+        name = at_end.enter_context(tempfile.TemporaryDirectory(prefix="buscoupler-serve-"))
+        log = Path(name) / "spark.log"
+        server = start(port, memory, log)
+        at_end.callback(stop, server)
+        wait(server, port, log)
+        tell(f"give jobs --remote '{url(port)}' (or set SPARK_REMOTE to it); Ctrl-C ends it")
+        at_end.callback(at_end.enter_context(warm_up(port, rehearsal)).kill)
+        server.wait()
     return 0
 
 

@@ -188,9 +188,7 @@ def make(master: str | None, remote: str | None) -> "SparkSession":
         builder = builder.master(master or "local[*]").config(map=dict(LOCAL))
     elif master:
         builder = builder.master(master)
-    for key, value in (ALWAYS | ASKED if remote else ALWAYS).items():
-        builder = builder.config(key, value)
-    return builder.getOrCreate()
+    return builder.config(map=dict(ALWAYS | ASKED if remote else ALWAYS)).getOrCreate()
 
 
 def reach(remote: str) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from pipeline.errors import PipelineError
 from pipeline.jobs import audit, failovers, last, latency, rates
 from pipeline.jobs.record import Job, OpenCapture, option
+from pipeline.output.page import ROWS_MOST, page, window_s
 
 if TYPE_CHECKING:
     from pyspark.sql import Row
@@ -17,8 +18,6 @@ _LONG: Final = ("prefixes", "failovers", "hops", "last")
 
 def run(options: argparse.Namespace, capture: OpenCapture) -> int:
     """Write the page. Returns 0, faults or none: the page tells of them."""
-    from pipeline.output.page import page
-
     parts = gather(capture)
     try:
         Path(options.output).write_text(page(capture.directory, parts), encoding="utf-8")
@@ -30,8 +29,6 @@ def run(options: argparse.Namespace, capture: OpenCapture) -> int:
 
 def gather(capture: OpenCapture) -> "dict[str, Sequence[Row]]":
     """Collect the tables of the jobs for the page, by name. The long ones are cut."""
-    from pipeline.output.page import ROWS_MOST, window_s
-
     parts: dict[str, Sequence[Row]] = {}
     for job in (audit.JOB, rates.JOB, failovers.JOB, latency.JOB, last.JOB):
         assert job.tables is not None
