@@ -31,11 +31,8 @@ def read_pcapng(path: Path) -> Iterator[Packet]:
 
 def read_directory(root: Path) -> Iterator[Packet]:
     """Merge the rows of all gateways by time. Holds one piece of each run of a recorder in memory."""
-
-    def run_of(path: Path) -> tuple[str, str]:
-        return gateway_of(path), boot_of(path)
-
-    runs = [list(paths) for _, paths in groupby(finished(root), run_of)]
+    paths = groupby(finished(root), lambda path: (gateway_of(path), boot_of(path)))
+    runs = [list(run) for _, run in paths]
     return heapq.merge(*(_read_run(paths) for paths in runs), key=lambda packet: packet.ts_ns)
 
 

@@ -195,7 +195,7 @@ class Sheet:
 def _conclude(links: list[tuple[Link, ListenHub]], recorder: Recorder | None) -> int:
     for link, hub in links:
         print(f"{hub.name}: {hub.heard} messages{'' if hub.heard else because(link)}", file=sys.stderr)
-    if recorder is not None and recorder.lost:
-        print(f"buscoupler capture: {recorder.lost} messages came too fast: not captured", file=sys.stderr)
-    lost = recorder is not None and recorder.lost > 0
-    return int(lost or not any(hub.heard for _, hub in links))
+    lost = 0 if recorder is None else recorder.lost
+    if lost:
+        print(f"buscoupler capture: {lost} messages came too fast: not captured", file=sys.stderr)
+    return int(lost > 0 or not any(hub.heard for _, hub in links))

@@ -9,7 +9,6 @@ Frames that are known by their content may be equal: equal contents within a win
 which counts are compared, in order.
 """
 
-from collections import defaultdict
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -144,14 +143,11 @@ def explained(found: "Iterable[Row]", expected: Expected, at: Places) -> list[Fa
     """Explain each fault pattern, from the rows of `fault_patterns`."""
     name = at.segments
     routes = {(name[h], token): frozenset(name[s] for s in to) for (h, token), to in expected.routes.items()}
-    seen: dict[tuple[int, str, int], list[Row]] = defaultdict(list)
-    for row in found:
-        seen[row.fault_pattern, row.first, row.token].append(row)
     result = []
-    for key, rows in seen.items():
+    for (number, first, token), rows in inventory.grouped(found, *_FAULT_PATTERN).items():
         counts = [Seen((row.gateway, row.hub), row.bus, row.dir, row.n) for row in rows]
-        _, first, token = key
-        result.append(FaultPattern(*key, rows[0].episodes, *explain(counts, first, token, routes, at.paths)))
+        found_out = explain(counts, first, token, routes, at.paths)
+        result.append(FaultPattern(number, first, token, rows[0].episodes, *found_out))
     return result
 
 

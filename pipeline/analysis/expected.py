@@ -64,29 +64,25 @@ def learn(signatures: Iterable[Sequence[int]], words: int) -> Expected:
     not a loss but a filter, or was never joined.
     """
     known = [Signature(tuple(row[:words]), row[words], row[words + 1], row[words + 2]) for row in signatures]
+    at_home = [one for one in known if one.home() >= 0]
     reached: dict[tuple[int, int], set[int]] = defaultdict(set)
-    for one in known:
-        if one.home() >= 0:
-            reached[one.home(), one.token] |= one.sent()
-    usual = _usual(known, reached)
-    typical = [
-        one for one in known
-        if one.home() >= 0 and one.rows == usual.get((one.home(), one.token))
-        and one.sent() == reached[one.home(), one.token]
-    ]  # fmt: skip
+    for one in at_home:
+        reached[one.home(), one.token] |= one.sent()
+    whole = [one for one in at_home if one.sent() == reached[one.home(), one.token]]
+    usual = _usual(whole)
+    typical = [one for one in whole if one.rows == usual.get((one.home(), one.token))]
     return Expected({key: frozenset(value) for key, value in reached.items()}, typical)
 
 
-def _usual(known: list[Signature], reached: dict[tuple[int, int], set[int]]) -> dict[tuple[int, int], int]:
-    """Find the most frequent sum of rows among those that reached all, for each home and token.
+def _usual(whole: list[Signature]) -> dict[tuple[int, int], int]:
+    """Find the most frequent sum of rows for each home and token. Those of `whole` reached all.
 
     Equal frames are not usual, however many there are: in their sum a loss may hide beside a double.
     """
     counts: dict[tuple[int, int], Counter[int]] = defaultdict(Counter)
-    for one in known:
-        key = one.home(), one.token
-        if one.home() >= 0 and one.sent() == reached[key] and one.is_single():
-            counts[key][one.rows] += one.frames
+    for one in whole:
+        if one.is_single():
+            counts[one.home(), one.token][one.rows] += one.frames
     return {key: counter.most_common(1)[0][0] for key, counter in counts.items()}
 
 

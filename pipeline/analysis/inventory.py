@@ -101,12 +101,18 @@ def as_places(found: "Iterable[Row]") -> Places:
     return Places(segments, hubs, Paths(carriers, wires), enveloped)
 
 
-def ledger(found: "Iterable[Row]") -> list[tuple[Any, ...]]:
-    """Add up what the recorders copied from the bridges' ledgers: drops and rejects, as rows of `LEDGER`."""
+def grouped(found: "Iterable[Row]", *columns: str) -> dict[tuple[Any, ...], "list[Row]"]:
+    """Group rows by the values of `columns`."""
     groups: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
     for row in found:
-        if row.kind == Kind.LEDGER and row.verdict != Verdict.OK:
-            groups[row.gateway, row.hub, row.bus, row.peer, row.dir, row.reason].append(row)
+        groups[tuple(row[name] for name in columns)].append(row)
+    return groups
+
+
+def ledger(found: "Iterable[Row]") -> list[tuple[Any, ...]]:
+    """Add up what the recorders copied from the bridges' ledgers: drops and rejects, as rows of `LEDGER`."""
+    dropped = (row for row in found if row.kind == Kind.LEDGER and row.verdict != Verdict.OK)
+    groups = grouped(dropped, "gateway", "hub", "bus", "peer", "dir", "reason")
     return [
         (*key, sum(row["count"] for row in groups[key]), *_times(groups[key]))
         for key in sorted(groups, key=_nulls_first)
@@ -115,9 +121,7 @@ def ledger(found: "Iterable[Row]") -> list[tuple[Any, ...]]:
 
 def uncaptured(found: "Iterable[Row]") -> list[tuple[Any, ...]]:
     """Add up what the recorders lost: messages they say they missed, and holes in numbers, as `CAPTURE`."""
-    groups: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
-    for row in found:
-        groups[row.gateway, row.boot].append(row)
+    groups = grouped(found, "gateway", "boot")
     return [(*key, *_missed(groups[key]), *_times(groups[key])) for key in sorted(groups)]
 
 

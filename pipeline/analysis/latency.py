@@ -48,13 +48,7 @@ def timed(rows: "DataFrame", sample: int = 1) -> "tuple[DataFrame, Places]":
         of_frames = of_frames.where(F.pmod(F.xxhash64("key"), F.lit(sample)) == 0)
     frame_sums = sums.sums(of_frames, at)
     expected = learn(sums.signatures(frame_sums, at).collect(), at.words)
-    names = sums.columns(at)
-    typical = local_table(
-        rows.sparkSession,
-        dict.fromkeys([*names, "home"], int),
-        [[*one.words, one.rows, one.token, one.home()] for one in expected.typical],
-    )
-    good = frame_sums.join(F.broadcast(typical), names).select("key", "home")
+    good = frame_sums.join(sums.typical(frame_sums, expected, at), sums.columns(at)).select("key", "home")
     columns = ["key", "gateway", "hub", "bus", "segment", "dir", "ts_ns"]
     return of_frames.select(*columns).join(good, "key"), at
 
@@ -90,9 +84,8 @@ def whole_ways(good: "DataFrame") -> "DataFrame":
     """Time frames from the first hub that received them at home to each bridge that put them onto another
     segment."""
     home = F.col("segment") == F.col("home")
-    entered = (
-        good.where(received() & home).groupBy("key", "gateway", "bus").agg(F.min("ts_ns").alias("ts_ns"))
-    )
+    heard = good.where(received() & home)
+    entered = heard.groupBy("key", "gateway", "bus").agg(F.min("ts_ns").alias("ts_ns"))
     return _hops(WHOLE, entered, good.where(on_bridge() & sent() & ~home), ("key",))
 
 
@@ -129,18 +122,13 @@ def offsets(pairs: "Iterable[Row]", gateways: Sequence[str]) -> dict[str, int | 
 def corrected(hops: "DataFrame", clocks: "DataFrame") -> "DataFrame":
     """Add the `delay_ns` of each hop by one clock. Hops between clocks that cannot be compared are left
     out."""
-
-    def of(side: str) -> "DataFrame":
-        return clocks.select(
-            F.col("gateway").alias(f"{side}_gateway"), F.col("ahead_ns").alias(f"{side}_ahead")
-        )
-
-    joined = hops.join(F.broadcast(of("from")), "from_gateway").join(F.broadcast(of("to")), "to_gateway")
+    for side in ("from", "to"):
+        clock = clocks.withColumnsRenamed({"gateway": f"{side}_gateway", "ahead_ns": f"{side}_ahead"})
+        hops = hops.join(F.broadcast(clock), f"{side}_gateway")
     same = F.col("from_gateway") == F.col("to_gateway")
     ahead = F.when(same, F.lit(0)).otherwise(F.col("to_ahead") - F.col("from_ahead"))
-    return joined.withColumn("delay_ns", F.col("to_ns") - F.col("from_ns") - ahead).where(
-        "delay_ns is not null"
-    )
+    delay_ns = F.col("to_ns") - F.col("from_ns") - ahead
+    return hops.withColumn("delay_ns", delay_ns).where("delay_ns is not null")
 
 
 def sketches(delays: "DataFrame") -> "DataFrame":

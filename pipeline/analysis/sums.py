@@ -87,7 +87,11 @@ def signatures(frame_sums: "DataFrame", at: Places) -> "DataFrame":
 
 def suspects(frame_sums: "DataFrame", expected: Expected, at: Places) -> "DataFrame":
     """Select the keys of frames whose sums are not typical."""
-    names = columns(at)
-    table = [[*one.words, one.rows, one.token] for one in expected.typical]
-    typical = local_table(frame_sums.sparkSession, dict.fromkeys(names, int), table)
-    return frame_sums.join(F.broadcast(typical), names, "left_anti").select("key")
+    return frame_sums.join(typical(frame_sums, expected, at), columns(at), "left_anti").select("key")
+
+
+def typical(frame_sums: "DataFrame", expected: Expected, at: Places) -> "DataFrame":
+    """Make a table of the typical sums, with the number of the segment that each is of (`home`)."""
+    table = [[*one.words, one.rows, one.token, one.home()] for one in expected.typical]
+    names: dict[str, type] = dict.fromkeys([*columns(at), "home"], int)
+    return F.broadcast(local_table(frame_sums.sparkSession, names, table))

@@ -42,9 +42,8 @@ def needed(managed: bool = False) -> Iterator[Path]:
     """List the jars of a session, in order. One that is `managed` by YARN or Kubernetes needs their clients
     too."""
     left_out = _UNUSED if managed else _UNUSED + _MANAGERS
-    for jar in sorted((spark_home() / "jars").glob("*.jar")):
-        if not jar.name.startswith(left_out):
-            yield jar
+    every = sorted((spark_home() / "jars").glob("*.jar"))
+    return (jar for jar in every if not jar.name.startswith(left_out))
 
 
 def class_path(managed: bool = False) -> str:

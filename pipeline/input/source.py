@@ -65,14 +65,6 @@ class Buscoupler(DataSource):
         return StreamWriter(dict(self.options))
 
 
-class File(InputPartition):
-    """One file: pcapng can only be read from its beginning."""
-
-    def __init__(self, path: str) -> None:
-        super().__init__(path)
-        self.path = path
-
-
 class Reader(DataSourceReader):
     def __init__(self, options: dict[str, str]) -> None:
         self.path = options.get("path", "")
@@ -80,16 +72,18 @@ class Reader(DataSourceReader):
         self.begin, self.end = int(options.get("from_ns", 0)), int(options.get("to_ns", 1 << 63))
 
     def partitions(self) -> list[InputPartition]:
-        """Make a partition of each file. Raises `PipelineError` if there is none."""
+        """Make a partition of each file: pcapng can only be read from its beginning.
+
+        Raises `PipelineError` if there is none.
+        """
         pattern = f"{self.path}/**/*.pcapng" if Path(self.path).is_dir() else self.path
         found = sorted(glob.glob(pattern, recursive=True))
         if not found:
             raise PipelineError(f"{self.path}: no such pcapng file")
-        return [File(path) for path in found]
+        return [InputPartition(path) for path in found]
 
     def read(self, partition: InputPartition) -> Iterator[tuple[Any, ...]]:
-        assert isinstance(partition, File)
-        for packet in read_pcapng(Path(partition.path)):
+        for packet in read_pcapng(Path(partition.value)):
             here = self.gateway is None or packet.gateway == self.gateway
             if here and self.begin <= packet.ts_ns < self.end:
                 yield row(packet)

@@ -48,14 +48,16 @@ def opened(job: Job, options: argparse.Namespace) -> Iterator[OpenCapture]:
     """Open a session and the capture, whose files are looked at while the engine starts."""
     tell = Progress(options.quiet)
     where = read.root(options.directory)
-    on_sail = session.choose(options, "sail" in job.engines, here=not read.is_remote(where))
+    is_here = not read.is_remote(where)
+    is_small = is_here and read.size_bytes(where) < QUICK_BYTES
+    on_sail = session.choose(options, "sail" in job.engines, is_here)
     if on_sail:
         tell("on Sail (on Spark: --master 'local[*]')")
-    local = session.start(options, quick=_is_small(where))
+    local = session.start(options, quick=is_small)
     if isinstance(local, Jvm):
         tell("starting Spark on this machine")
     try:
-        if not read.is_remote(where):
+        if is_here:
             read.check(where)
     except BaseException:
         if local is not None:
@@ -63,7 +65,7 @@ def opened(job: Job, options: argparse.Namespace) -> Iterator[OpenCapture]:
         raise
     at_ctrl_c = sail.ended_at_once() if on_sail else nullcontext()
     with at_ctrl_c, session.session(options, local) as spark, _one_line(local):
-        for key, value in session.SMALL.items() if _is_small(where) else ():
+        for key, value in session.SMALL.items() if is_small else ():
             spark.conf.set(key, value)
         yield OpenCapture(spark, where, tell)
     tell("done")
@@ -95,10 +97,6 @@ def _cause(text: str) -> str:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
     return (causes[-1] if causes else lines[0] if lines else "no reason given")[:300]
-
-
-def _is_small(where: str) -> bool:
-    return not read.is_remote(where) and read.size_bytes(where) < QUICK_BYTES
 
 
 def _size(where: str) -> str:

@@ -35,11 +35,11 @@ def named(row: Row, names: Names) -> dict[str, Any]:
 
 def labelled(row: Row, names: Names) -> dict[str, Any]:
     """Put names in place of the tokens that have one; a pattern becomes a/b/c."""
-    made = dict(row)
-    for column, value in row.items():
-        if _TOKENS.fullmatch(column):
-            several = isinstance(value, list)
-            made[column] = (
-                "/".join(str(names.get(t, t)) for t in value) if several else names.get(value, value)
-            )
-    return made
+    return {
+        column: _label(value, names) if _TOKENS.fullmatch(column) else value for column, value in row.items()
+    }
+
+
+def _label(value: Any, names: Names) -> Any:
+    several = isinstance(value, list)
+    return "/".join(str(names.get(t, t)) for t in value) if several else names.get(value, value)
