@@ -25,25 +25,22 @@ _EVENT: Final = (*_SERVICE, "from", "to", "start_ns", "end_ns", "gap_ns")
 def activity(rows: "DataFrame", token: "Column") -> "DataFrame":
     """Count the frames that each hub received from and put onto each segment in each bin, with first and last
     time."""
-    return (
-        frames(rows)
-        .withColumn("token", token)
-        .groupBy("bus", "hub", "token", "gateway", "dir", bins(BIN_NS).alias("bin"))
-        .agg(F.count(F.lit(1)).alias("n"), F.min("ts_ns").alias("start_ns"), F.max("ts_ns").alias("end_ns"))
+    of_frames = frames(rows).withColumn("token", token)
+    return of_frames.groupBy(*_SERVICE, "gateway", "dir", bins(BIN_NS).alias("bin")).agg(
+        F.count(F.lit(1)).alias("n"), F.min("ts_ns").alias("start_ns"), F.max("ts_ns").alias("end_ns")
     )
 
 
 def service(active: "DataFrame") -> "DataFrame":
     """Find which gateway's bridges serve each segment in each bin."""
     put = active.where(on_bridge() & sent())
-    given = put.groupBy("bus", "token").agg(F.sum("n").alias("given"))
-    of_hub = active.where(received()).groupBy("bus", "token", "gateway", "hub").agg(F.sum("n").alias("n"))
-    brought = of_hub.groupBy("bus", "token").agg(F.max("n").alias("brought"))
-    both = given.join(brought, ["bus", "token"], "left")
-    echoes = both.where(~is_served(F.col("given"), F.coalesce("brought", F.lit(0))))
-    return put.drop("dir", "n").join(
-        F.broadcast(echoes.select("bus", "token")), ["bus", "token"], "left_anti"
-    )
+    keys = ["bus", "token"]
+    given = put.groupBy(*keys).agg(F.sum("n").alias("given"))
+    of_hub = active.where(received()).groupBy(*keys, "gateway", "hub").agg(F.sum("n").alias("n"))
+    brought = of_hub.groupBy(*keys).agg(F.max("n").alias("brought"))
+    both = given.join(brought, keys, "left")
+    echoes = both.where(~is_served(F.col("given"), F.coalesce("brought", F.lit(0)))).select(*keys)
+    return put.drop("dir", "n").join(F.broadcast(echoes), keys, "left_anti")
 
 
 def heard(active: "DataFrame") -> "DataFrame":

@@ -53,15 +53,11 @@ def with_key(rows: "DataFrame", at: Places) -> "DataFrame":
 
 def sums(keyed_rows: "DataFrame", at: Places) -> "DataFrame":
     """Sum up the rows of each key: `words`, `rows`, `token` (see `pipeline.analysis.expected`)."""
-    unit = F.when(sent(), F.lit(SENT_UNIT)).otherwise(F.lit(1)) + F.when(
-        F.col("origin").isNull(), F.lit(0)
-    ).otherwise(F.lit(ENVELOPED_UNIT))
+    enveloped = F.when(F.col("origin").isNull(), F.lit(0)).otherwise(F.lit(ENVELOPED_UNIT))
+    unit = F.when(sent(), F.lit(SENT_UNIT)).otherwise(F.lit(1)) + enveloped
     masks = [F.bit_or(_in_word(n, at.words)).alias(f"word{n}") for n in range(at.words)]
-    return keyed_rows.groupBy("key").agg(
-        *masks,
-        F.sum(unit).alias("rows"),
-        F.max(first_token()).alias("token"),
-    )
+    rows, token = F.sum(unit).alias("rows"), F.max(first_token()).alias("token")
+    return keyed_rows.groupBy("key").agg(*masks, rows, token)
 
 
 def _in_word(number: int, words: int) -> "Column":

@@ -24,10 +24,8 @@ Answers = dict[str, dict[str, list[str]]]
 
 def options(job: str, directory: str, *words: str) -> argparse.Namespace:
     """Return a job's options, as the command line makes them."""
-    parser = argparse.ArgumentParser()
-    jobs.find(job).add_arguments(parser)
     names = ["--names", f"{directory}/{FILE}"] if job == "tokens" else []
-    return parser.parse_args([directory, "--quiet", *names, *words])
+    return jobs.find(job).parsed(directory, "--quiet", *names, *words)
 
 
 def answers(spark: "SparkSession", where: str, directory: str, wanted: Iterable[str] = TABLES) -> Answers:
