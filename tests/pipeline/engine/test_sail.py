@@ -30,9 +30,7 @@ LIMIT_S = 20.0
 
 
 def options(*words: str) -> argparse.Namespace:
-    parser = argparse.ArgumentParser()
-    jobs.find("audit").add_arguments(parser)
-    return parser.parse_args(["/nowhere", *words])
+    return jobs.find("audit").parsed("/nowhere", *words)
 
 
 @pytest.fixture(autouse=True)
