@@ -125,11 +125,8 @@ def summarised(counts: "DataFrame", known: "Iterable[str]") -> "DataFrame":
 
 def _matched(enveloped: "Column", every: "Column") -> "Column":
     """Say how the rows of a frame were matched: `enveloped` of `every` one of them have an envelope."""
-    return (
-        F.when(enveloped == 0, F.lit("content"))
-        .when(enveloped == every, F.lit("envelope"))
-        .otherwise(F.lit("content, envelope on trunks"))
-    )
+    found = F.when(enveloped == 0, F.lit("content")).when(enveloped == every, F.lit("envelope"))
+    return found.otherwise(F.lit("content, envelope on trunks"))
 
 
 def fault_patterns(episode_rows: "DataFrame") -> "DataFrame":
@@ -179,11 +176,9 @@ def in_gaps(findings: "DataFrame", dead: list[Pause], slack_ns: int = 10_000_000
 
 def summary(findings: "DataFrame") -> "DataFrame":
     """Sum up findings by kind, stage, segment, bridge and way of matching, with first and last time."""
-    return (
-        findings.groupBy("kind", "stage", "segment", "gateway", "hub", "matched")
-        .agg(F.sum("count").alias("count"), F.min("ts_ns").alias("first_ns"), F.max("ts_ns").alias("last_ns"))
-        .orderBy("kind", "stage", "segment", "gateway", "hub", "matched")
-    )
+    keys = ("kind", "stage", "segment", "gateway", "hub", "matched")
+    times = F.min("ts_ns").alias("first_ns"), F.max("ts_ns").alias("last_ns")
+    return findings.groupBy(*keys).agg(F.sum("count").alias("count"), *times).orderBy(*keys)
 
 
 def agreement(findings: "DataFrame", ledgers: "DataFrame") -> "DataFrame":

@@ -74,14 +74,10 @@ def by_prefix(windows: "DataFrame", depth: int = 1) -> "DataFrame":
 
 def talkers(rows: "DataFrame", count: int = 10) -> "DataFrame":
     """Find the peers that brought most, by gateway and segment."""
-    return (
-        frames(rows)
-        .where(received())
-        .groupBy("gateway", "hub", "bus", "peer")
-        .agg(F.count(F.lit(1)).alias("frames"), F.sum("message_bytes").alias("bytes"))
-        .orderBy(F.desc("frames"), "gateway", "hub", "bus", "peer")
-        .limit(count)
-    )
+    who = ("gateway", "hub", "bus", "peer")
+    sums = F.count(F.lit(1)).alias("frames"), F.sum("message_bytes").alias("bytes")
+    found = frames(rows).where(received()).groupBy(*who).agg(*sums)
+    return found.orderBy(F.desc("frames"), *who).limit(count)
 
 
 def media(

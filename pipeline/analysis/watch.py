@@ -158,7 +158,5 @@ def late(progress: Any) -> str:
 
 
 def _last_line(text: str) -> str:
-    return next(
-        (line.strip() for line in reversed(text.splitlines()) if line.strip() and not line.startswith("\t")),
-        text,
-    )
+    lines = [line.strip() for line in text.splitlines() if line.strip() and not line.startswith("\t")]
+    return lines[-1] if lines else text
