@@ -5,7 +5,6 @@ Bridges of one name on several gateways are candidates for one service (docs/fai
 bridge's name, a segment, and the first token of its frames.
 """
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import Window
@@ -85,11 +84,12 @@ def breaks(run: "DataFrame", came: "DataFrame", gap_ms: int) -> "DataFrame":
     )  # fmt: skip
 
 
-def meanwhile(found: "DataFrame", came: "DataFrame", keys: Sequence[str]) -> "DataFrame":
-    """Add to each break in service how many frames came in it: on the busiest of the `others`, and on the
-    segment itself (`own`: they were not for it)."""
+def proven(found: "DataFrame", came: "DataFrame") -> "DataFrame":
+    """Leave out quiet times. `meanwhile` counts frames on the busiest other segment, less those that the
+    segment itself brought (they were not for it)."""
     other = came.select(F.col("bus").alias("other"), F.col("token").alias("its"), "bin", "n")
     inside = (F.col("its") == F.col("token")) & is_whole_bin(*map(F.col, ("bin", "start_ns", "end_ns")))
+    keys = [*_SERVICE, "start_ns", "end_ns"]
     own = F.col("other") == F.col("bus")
     counted = (
         F.broadcast(found.select(*keys)).join(other, inside)
@@ -98,16 +98,10 @@ def meanwhile(found: "DataFrame", came: "DataFrame", keys: Sequence[str]) -> "Da
             F.max(F.when(~own, F.col("n"))).alias("others"), F.max(F.when(own, F.col("n"))).alias("own")
         )
     )  # fmt: skip
-    return found.join(counted, list(keys), "left").fillna(0, ["others", "own"])
-
-
-def proven(found: "DataFrame", came: "DataFrame") -> "DataFrame":
-    """Leave out quiet times. `meanwhile` is how many frames came on another segment, less the segment's."""
-    joined = meanwhile(found, came, [*_SERVICE, "start_ns", "end_ns"])
+    others, brought = (F.coalesce(name, F.lit(0)) for name in ("others", "own"))
     taken = F.col("to").isNotNull() & (F.col("to") != F.col("from"))
-    shown = joined.where(taken | are_missed(F.col("others"), F.col("own")))
-    more = F.greatest(F.col("others") - F.col("own"), F.lit(0))
-    return shown.select(*_EVENT, more.alias("meanwhile"))
+    shown = found.join(counted, keys, "left").where(taken | are_missed(others, brought))
+    return shown.select(*_EVENT, F.greatest(others - brought, F.lit(0)).alias("meanwhile"))
 
 
 def failovers(rows: "DataFrame", by_pattern: bool = True, gap_ms: int = GAP_MS) -> "DataFrame":

@@ -1,7 +1,7 @@
 """Gaps: times in which nobody put anything onto a segment although frames came on others.
 
-They are the breaks of `pipeline.analysis.failovers`, of whole segments, in two narrow passes: the pauses of
-each segment, a few, are collected; then frames that came meanwhile are counted.
+They are found in two narrow passes: the pauses of each segment, a few, are collected; then frames that came
+meanwhile are counted. The rules are those of failovers (`pipeline.analysis.service`).
 """
 
 from collections import Counter, defaultdict
@@ -12,9 +12,8 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F
 
 from capture.schema import BRIDGE, Direction, Kind
-from pipeline.analysis.failovers import activity, heard, meanwhile
 from pipeline.analysis.frames import bins, frames, local_table, on_bridge, received, sent
-from pipeline.analysis.service import BIN_NS, GAP_MS, are_missed, is_pause, is_served
+from pipeline.analysis.service import BIN_NS, GAP_MS, are_missed, is_pause, is_served, is_whole_bin
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row
@@ -61,14 +60,21 @@ def pauses(rows: "DataFrame", segments: Iterable[str], gap_ms: int = GAP_MS) -> 
 
 def missed(rows: "DataFrame", found: list[Pause]) -> list[Pause]:
     """Choose the pauses in which frames were missed."""
-    columns = {"bus": str, "start_ns": int, "end_ns": int}
-    token = F.lit(-1).cast("bigint")  # of any pattern
-    table = local_table(rows.sparkSession, columns, found).withColumn("token", token)
+    numbered = [(number, one.start_ns, one.end_ns) for number, one in enumerate(found)]
+    table = local_table(rows.sparkSession, {"number": int, "start_ns": int, "end_ns": int}, numbered)
     time = F.col("ts_ns").between(min(p.start_ns for p in found), max(p.end_ns for p in found))
-    came = heard(activity(rows.where(received() & time), token))
-    counted = meanwhile(table, came, [*columns, "token"])
-    chosen = counted.where(are_missed(F.col("others"), F.col("own"))).select(*columns)
-    return [Pause(*row) for row in chosen.collect()]
+    of_hub = frames(rows).where(received() & time).groupBy("bus", "gateway", "hub", bins(BIN_NS).alias("bin"))
+    came = of_hub.count().groupBy("bus", "bin").agg(F.max("count").alias("n"))
+    inside = is_whole_bin(*map(F.col, ("bin", "start_ns", "end_ns")))
+    counts: dict[int, Counter[str]] = defaultdict(Counter)
+    for row in came.join(F.broadcast(table), inside).groupBy("number", "bus").agg(F.sum("n")).collect():
+        counts[row[0]][row[1]] = row[2]
+    return [one for number, one in enumerate(found) if _is_missed(one.segment, counts[number])]
+
+
+def _is_missed(segment: str, came: Counter[str]) -> bool:
+    others = max((n for name, n in came.items() if name != segment), default=0)
+    return bool(are_missed(others, came[segment]))
 
 
 def gaps(rows: "DataFrame", taken: "list[Row]", gap_ms: int = GAP_MS) -> list[Pause]:
