@@ -32,15 +32,7 @@ class CanPipe(OpenPipe):
         self._asking: Handle | None = None
         sender = DirectSender if shared.options.interface in _NEVER_BLOCKS else ThreadSender
         self._outbound: Outbound = sender(shared, port, self._loop, self._gone)
-        self._inbound = Inbound(
-            shared.name,
-            shared.identifier,
-            shared.options.fd,
-            shared.stats,
-            shared.own,
-            self._outbound.confirm,
-            self._on_error,
-        )
+        self._inbound = Inbound(shared, self._outbound.confirm, self._on_error)
 
     def start(self) -> None:
         if self._fd is not None:

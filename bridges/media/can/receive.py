@@ -1,17 +1,17 @@
 """Frames of a CAN bus to messages: own frames out, a thread where an interface has no descriptor."""
 
-import contextlib
 import logging
 from asyncio import AbstractEventLoop
 from collections import deque
 from collections.abc import Callable
 from threading import Thread
 
+from bridges.media.arrivals import Arrivals
 from bridges.media.can.codec import ANONYMOUS, NODE_MAX, RESERVED, SERVICE, SUBJECT_MAX, Reassembler
 from bridges.media.can.port import FRAMES, BusPort, is_loss
+from bridges.media.can.shared import Shared
 from bridges.media.can.socketcan import ERROR, EXTENDED, FD, IDENTIFIER, KINDS, OWN, Frame
 from bus.errors import words_of
-from bus.hub import Stats
 
 log = logging.getLogger("buscoupler.bridges")
 
@@ -31,17 +31,14 @@ class Inbound:
 
     def __init__(
         self,
-        name: str,
-        identifier: int,
-        fd: bool,
-        stats: Stats,
-        own: deque[bytes],
+        shared: Shared,
         on_confirmed: Callable[[bytes | bytearray], None],
         on_error: Callable[[int, bytes | bytearray], None],
     ) -> None:
-        self._name, self._identifier, self._fd, self._stats = name, identifier, fd, stats
-        self._own, self._on_confirmed, self._on_error = own, on_confirmed, on_error
-        self._reassembler = Reassembler(identifier >> 8 & SUBJECT_MAX, stats.rejected)
+        self._name, self._identifier, self._fd = shared.name, shared.identifier, shared.options.fd
+        self._stats, self._own = shared.stats, shared.own
+        self._on_confirmed, self._on_error = on_confirmed, on_error
+        self._reassembler = Reassembler(shared.options.subject, shared.stats.rejected)
         self._faults = 0
         self._warned = False
 
@@ -108,11 +105,10 @@ class Reader:
         on_frames: Callable[[list[Frame], int, int], None],
         on_lost: Callable[[str], None],
     ) -> None:
-        self._port, self._loop = port, loop
-        self._on_frames, self._on_lost = on_frames, on_lost
-        self._arrived: deque[Frame] = deque()
+        self._port, self._on_frames, self._on_lost = port, on_frames, on_lost
+        self._arrived = Arrivals[Frame](loop, self._deliver, FRAMES)
         self._lost = self._unreadable = 0
-        self._called = self._stopped = False
+        self._stopped = False
         self._thread = Thread(target=self._run, name="can read", daemon=True)
         self._thread.start()
 
@@ -124,7 +120,7 @@ class Reader:
             except Exception as error:  # a driver may raise anything
                 faults += 1
                 if faults > _FAULTS_MAX or is_loss(error):
-                    return self._call(self._on_lost, f"lost: {words_of(error)}")
+                    return self._arrived.call(self._on_lost, f"lost: {words_of(error)}")
                 self._unreadable += 1
                 continue
             faults = 0
@@ -137,24 +133,12 @@ class Reader:
             self._lost += 1
             return
         self._arrived.append(frame)
-        if not self._called:
-            self._called = True
-            self._call(self._deliver)
+        self._arrived.announce()
 
-    def _call(self, function: Callable[..., None], *arguments: str) -> None:
-        with contextlib.suppress(RuntimeError):  # the loop has closed: nobody is there to be told
-            self._loop.call_soon_threadsafe(function, *arguments)
-
-    def _deliver(self) -> None:
-        # cleared first: a frame that comes in between calls once too often, never once too few
-        self._called = False
-        frames = [self._arrived.popleft() for _ in range(min(len(self._arrived), FRAMES))]
+    def _deliver(self, frames: list[Frame]) -> None:
         lost, self._lost = self._lost, 0
         unreadable, self._unreadable = self._unreadable, 0
         self._on_frames(frames, lost, unreadable)
-        if self._arrived and not self._called:
-            self._called = True
-            self._loop.call_soon(self._deliver)
 
     def stop(self) -> None:
         self._stopped = True

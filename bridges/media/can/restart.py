@@ -36,12 +36,7 @@ def restart(interface: str) -> int:
 class Restarter:
     """One interface's recoveries. A controller that soon goes off again is restarted later each time."""
 
-    def __init__(
-        self,
-        interface: str,
-        loop: AbstractEventLoop,
-        pauses: Backoff,
-    ) -> None:
+    def __init__(self, interface: str, loop: AbstractEventLoop, pauses: Backoff) -> None:
         self._interface, self._loop, self._pauses = interface, loop, pauses
         self._recovered_s = loop.time()
         self._timer: TimerHandle | None = None

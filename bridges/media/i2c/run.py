@@ -4,11 +4,11 @@ import contextlib
 import os
 import select
 from asyncio import AbstractEventLoop, TimerHandle
-from collections import deque
 from collections.abc import Callable
 from threading import Lock, Thread
 from typing import Any
 
+from bridges.media.arrivals import Arrivals
 from bridges.media.i2c.alert import Alert
 from bridges.media.i2c.poll import AdapterGoneError, Poller, Report
 from bus.errors import words_of
@@ -34,8 +34,8 @@ class Runner:
         release: Callable[[], None],
     ) -> None:
         self._loop, self._alert = loop, alert
-        self._on_reports, self._on_gone, self._release = on_reports, on_gone, release
-        self._reports = deque[Report]()
+        self._on_gone, self._release = on_gone, release
+        self._reports = Arrivals[Report](loop, on_reports, _DELIVER)
         self.poller = make_poller(self._reports.append)
         self._stopped = False
 
@@ -82,9 +82,7 @@ class LoopRunner(Runner):
         except AdapterGoneError as error:
             return self._on_gone(f"lost: {words_of(error)}")
         self._at(due_s)
-        reports = list(self._reports)
-        self._reports.clear()
-        self._on_reports(reports)
+        self._reports.flush()
         return None
 
     def stop(self) -> None:
@@ -106,7 +104,7 @@ class ThreadRunner(Runner):
 
     def __init__(self, bus_lock: Lock, *arguments: Any) -> None:
         super().__init__(*arguments)
-        self._bus_lock, self._called = bus_lock, False
+        self._bus_lock = bus_lock
         self._bell, self._bell_lock = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC), Lock()
         self._thread = Thread(target=self._run, name="i2c", daemon=True)
 
@@ -126,7 +124,7 @@ class ThreadRunner(Runner):
         try:
             self._rounds()
         except AdapterGoneError as error:
-            self._call(self._gone, f"lost: {words_of(error)}")
+            self._reports.call(self._gone, f"lost: {words_of(error)}")
         finally:
             self._end()
 
@@ -139,9 +137,7 @@ class ThreadRunner(Runner):
                 if self._stopped:
                     return
                 due_s = self.poller.round()
-            if self._reports and not self._called:
-                self._called = True
-                self._call(self._deliver)
+            self._reports.announce()
             self._wait(due_s - self._loop.time())
 
     def _wait(self, seconds: float) -> None:
@@ -162,19 +158,5 @@ class ThreadRunner(Runner):
         self._release()
 
     def _gone(self, why: str) -> None:
-        while self._reports:
-            self._deliver()
+        self._reports.flush()
         self._on_gone(why)
-
-    def _call(self, function: Callable[..., None], *arguments: str) -> None:
-        with contextlib.suppress(RuntimeError):  # the loop has closed: nobody is there to be told
-            self._loop.call_soon_threadsafe(function, *arguments)
-
-    def _deliver(self) -> None:
-        # cleared first: a report that comes in between calls once too often, never once too few
-        self._called = False
-        reports = [self._reports.popleft() for _ in range(min(len(self._reports), _DELIVER))]
-        self._on_reports(reports)
-        if self._reports and not self._called:
-            self._called = True
-            self._loop.call_soon(self._deliver)

@@ -6,6 +6,8 @@ message from somebody else is one more than was sent, and one more is delivered.
 
 from collections import deque
 
+from bridges.media.uart.codec import Decoder
+
 _EXPECTED_MAX = 4096  # messages on a line whose echo does not come; each expires by time as well
 
 
@@ -60,3 +62,16 @@ class EchoCanceller:
         self._expected.popleft()
         self._garbled = max(0, self._garbled - 1)
         self.lost += 1
+
+
+def without_echo(decoder: Decoder, data: bytes, echoes: EchoCanceller | None, now: float) -> list[bytes]:
+    """Return the messages that `data` completes, without our own; those are counted as `echo`."""
+    if echoes is None:
+        return decoder.feed(data)
+    garbled = sum(decoder.rejected.values())
+    messages = decoder.feed(data)
+    echoes.garbled(sum(decoder.rejected.values()) - garbled)
+    foreign = [message for message in messages if not echoes.heard(message, now)]
+    if heard := len(messages) - len(foreign):
+        decoder.rejected["echo"] = decoder.rejected.get("echo", 0) + heard
+    return foreign

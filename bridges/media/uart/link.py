@@ -7,13 +7,12 @@ from typing import Any
 from bridges.media.device import OpenPipe, Place, cancel
 from bridges.media.shedding import Shed
 from bridges.media.uart.codec import Decoder
-from bridges.media.uart.echo import EchoCanceller
+from bridges.media.uart.echo import without_echo
 from bridges.media.uart.line import SerialLink, SerialPipe, lost
 from bridges.media.uart.medium import Uart
 from bridges.media.uart.port import Port
 from bridges.media.uart.rs485 import Rs485Link
 from bus.errors import LinkError
-from bus.hub import Stats
 from bus.wire.batch import Batch, payloads
 
 _AHEAD_BYTES_MIN = 64  # what may be in the driver however slow the line: an adapter's FIFO
@@ -58,9 +57,7 @@ class UartPipe(SerialPipe):
         self._tending: TimerHandle | None = None
 
     def _hear(self, data: bytes) -> list[bytes]:
-        if self._echoes is None:
-            return self._decoder.feed(data)
-        return without_echo(self._decoder, data, self._echoes, self.stats, self._loop.time())
+        return without_echo(self._decoder, data, self._echoes, self._loop.time())
 
     def _put(self, batch: Batch) -> None:
         self._outbox.put(payloads(batch), self._loop.time())
@@ -125,16 +122,3 @@ class UartPipe(SerialPipe):
     def _end(self, why: str) -> None:
         cancel(self._tending)
         super()._end(why)
-
-
-def without_echo(
-    decoder: Decoder, data: bytes, echoes: EchoCanceller, stats: Stats, now: float
-) -> list[bytes]:
-    """The messages that `data` completes and that are not our own."""
-    garbled = sum(decoder.rejected.values())
-    messages = decoder.feed(data)
-    echoes.garbled(sum(decoder.rejected.values()) - garbled)
-    foreign = [message for message in messages if not echoes.heard(message, now)]
-    if len(foreign) < len(messages):
-        stats.reject("echo", len(messages) - len(foreign))
-    return foreign

@@ -11,7 +11,7 @@ from math import inf
 from typing import Literal
 
 from bridges.media.uart.codec import WIRE_BYTES_MAX, Decoder, encode
-from bridges.media.uart.echo import EchoCanceller
+from bridges.media.uart.echo import EchoCanceller, without_echo
 
 POLL, DONE = 0, 1
 SILENT_POLLS = 3
@@ -140,16 +140,10 @@ class Master:
         if data:
             self._until = min(max(self._until, now + self._answer_s), self._latest)
             self._quiet = min(now + self._turnaround_s, self._latest)
-        garbled = sum(self._decoder.rejected.values())
-        messages = self._decoder.feed(data)
-        if self.echoes is not None:
-            self.echoes.garbled(sum(self._decoder.rejected.values()) - garbled)
+        messages = without_echo(self._decoder, data, self.echoes, now)
         return [message for message in messages if self._is_for_us(message, now)]
 
     def _is_for_us(self, message: bytes, now: float) -> bool:
-        if self.echoes is not None and self.echoes.heard(message, now):
-            self._decoder.rejected["echo"] = self._decoder.rejected.get("echo", 0) + 1
-            return False
         said = parse_control(message)
         if said is None:
             self._answered(now, message=True)

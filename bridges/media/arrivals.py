@@ -1,0 +1,49 @@
+"""From a thread of a driver that blocks to the event loop: items in order, a bounded number in each call."""
+
+import contextlib
+from asyncio import AbstractEventLoop
+from collections import deque
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+
+class Arrivals(Generic[T]):
+    """Hands the items that a thread appends to `take` on the loop, at most `run` in one call."""
+
+    def __init__(self, loop: AbstractEventLoop, take: Callable[[list[T]], None], run: int) -> None:
+        self._loop, self._take, self._run = loop, take, run
+        self._items = deque[T]()
+        self._called = False
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def append(self, item: T) -> None:
+        """Add an item; `announce` it afterwards. From the thread."""
+        self._items.append(item)
+
+    def announce(self) -> None:
+        """Have what was appended taken on the loop soon. From the thread."""
+        if self._items and not self._called:
+            self._called = True
+            self.call(self._deliver)
+
+    def call(self, function: Callable[..., None], *arguments: str) -> None:
+        """Call `function` on the loop. From the thread."""
+        with contextlib.suppress(RuntimeError):  # the loop is closed
+            self._loop.call_soon_threadsafe(function, *arguments)
+
+    def flush(self) -> None:
+        """Take all that is left now. On the loop."""
+        while self._items:
+            self._deliver()
+
+    def _deliver(self) -> None:
+        # Cleared first: an item that comes in between causes one call too many, never one too few.
+        self._called = False
+        self._take([self._items.popleft() for _ in range(min(len(self._items), self._run))])
+        if self._items and not self._called:
+            self._called = True
+            self._loop.call_soon(self._deliver)
