@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 from fnmatch import fnmatch
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -228,12 +229,27 @@ def test_a_medium_s_library_stays_with_its_medium(library: str) -> None:
     assert library in ("pynng", "pyspark") or not late
 
 
-def test_every_folder_is_a_package_that_says_what_it_holds() -> None:
-    folders = {path.parent for package in MAY_IMPORT for path in modules(package)}
-    silent = [
-        str(folder.relative_to(ROOT))
-        for folder in folders
-        if not (folder / "__init__.py").is_file()
-        or not ast.get_docstring(ast.parse((folder / "__init__.py").read_text()))
-    ]
-    assert not silent
+FOLDERS = sorted({path.parent for package in MAY_IMPORT for path in modules(package)})
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: str(folder.relative_to(ROOT)))
+def test_a_package_says_what_is_in_it(folder: Path) -> None:
+    text = (folder / "__init__.py").read_text()
+    assert ast.get_docstring(ast.parse(text))
+    inside = [path.stem for path in folder.glob("*.py")]
+    inside += [path.parent.name for path in folder.glob("*/__init__.py")]
+    public = {name for name in inside if not name.startswith("_")}
+    assert {name for name in public if not re.search(rf"\b{name}\b", text)} == set()
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: str(folder.relative_to(ROOT)))
+def test_a_package_has_what_it_offers(folder: Path) -> None:
+    package = import_module(dotted(folder / "__init__.py"))
+    assert [name for name in vars(package).get("__all__", ()) if not hasattr(package, name)] == []
+
+
+def test_tests_have_the_tree_of_what_they_test() -> None:
+    others = {"conformance", "helpers", "kernel", "system", "docs", "examples", "benchmarks"}
+    found = {path.parent.relative_to(ROOT / "tests") for path in (ROOT / "tests").rglob("test_*.py")}
+    mirrored = {path for path in found if path.parts and path.parts[0] not in others}
+    assert mirrored - {folder.relative_to(ROOT) for folder in FOLDERS} == set()
