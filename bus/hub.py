@@ -124,6 +124,14 @@ class Hub:
         """Forget a pipe. It is no error if the pipe is not attached."""
         self.pipes = tuple(p for p in self.pipes if p is not pipe)
 
+    def tap(self, tap: Tap) -> None:
+        """Call `tap` with all that is published from now on."""
+        self.taps += (tap,)
+
+    def untap(self, tap: Tap) -> None:
+        """Call `tap` no more; no error if it was not called."""
+        self.taps = tuple(other for other in self.taps if other is not tap)
+
     def publish(self, batch: Batch, origin: Pipe | None = None) -> None:
         """Hand `batch` to every pipe but `origin`, and count it as received from there."""
         if origin is not None:  # `Stats.receive` inlined: a call here is a fiftieth of a lone message's way

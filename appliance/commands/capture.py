@@ -151,7 +151,7 @@ def _record(
         sheet = Sheet(options.gateway, file)
         stack.callback(sheet.flush)
         for hub in hubs:
-            hub.taps = (partial(sheet.put, hub.name),)
+            hub.tap(partial(sheet.put, hub.name))
         loop.call_soon(sheet.tick, loop)
         return None
     recorder = Recorder("capture", options.gateway, options.directory, Options(idle=False))

@@ -81,7 +81,7 @@ class LinkMember(Member):
     def __init__(self, name: str, segment: str, link: Link, readings: Iterator[tuple[str, str]]) -> None:
         super().__init__(name, segment, readings)
         self._hub, self._link = Hub(name), link
-        self._hub.taps = (self._hear,)
+        self._hub.tap(self._hear)
 
     async def start(self) -> None:
         self._link.open(self._hub, asyncio.get_running_loop())

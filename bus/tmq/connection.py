@@ -103,6 +103,12 @@ class Connection:
     def queued_bytes(self) -> int:
         return self._pipe.queued_bytes
 
+    def met(self, hello: Hello) -> bool:
+        """Note what the other side says of itself. Return whether this is the first time."""
+        first, self.greeted = not self.greeted, True
+        self.node, self.silence_s = hello.node, hello.silence_ms / 1000
+        return first
+
     def on_lost(self, callback: OnClosed) -> None:
         """Call `callback(connection)` once, when the connection is gone; at once if it already is."""
         if self.closed:

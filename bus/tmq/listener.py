@@ -96,8 +96,7 @@ class Listener:
         if hello is None:
             self._reject("greeting", connection.host)
             return None
-        connection.greeted, connection.node = True, hello.node
-        connection.silence_s = hello.silence_ms / 1000
+        connection.met(hello)
         if hello.flags & ANSWER:
             connection.say(pack_hello(self._hello(ANSWERED)))
         return hello

@@ -199,9 +199,7 @@ class Peer:
                 self._on_frames(connection, list(run))
 
     def _greeted(self, connection: Connection, hello: Hello) -> None:
-        connection.node, connection.silence_s = hello.node, hello.silence_ms / 1000
-        if not connection.greeted:
-            connection.greeted = True
+        if connection.met(hello):
             self._arm(0, None)
             self.state = "streaming"
             connection.say(pack_hello(self._hello(0)))

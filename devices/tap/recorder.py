@@ -229,7 +229,7 @@ class _Watch:
         self.place_of_hub = Place(name, "", "", 0).encode()
         self.owed: list[tuple[str, str, int, str, int]] = []
         if hub is not None:
-            hub.taps += (self,)
+            hub.tap(self)
 
     def __call__(self, batch: Batch, pipe: Pipe | None) -> None:
         if self._hub is not None and self._hub.pipes is not self._met:
@@ -260,4 +260,4 @@ class _Watch:
 
     def close(self) -> None:
         if self._hub is not None:
-            self._hub.taps = tuple(tap for tap in self._hub.taps if tap is not self)
+            self._hub.untap(self)

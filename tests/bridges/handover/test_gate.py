@@ -281,7 +281,7 @@ def test_a_process_frozen_on_the_way_through_sends_nothing_late() -> None:
     ends = [m.join("b", s) for m, s in zip(media, (one, two), strict=True)]
     far = Station(media[1], False, 5)
     gate.resume()
-    bridge.taps = (lambda *_: clock.sleep(2.0),)
+    bridge.tap(lambda *_: clock.sleep(2.0))
     one.publish(from_payloads([pack(1, (7, 1), b"late")]), ends[0])
     far.end.hear(9)
     assert not far.heard
@@ -313,7 +313,7 @@ def test_what_is_queued_when_the_lease_ends_goes_before_what_came_later() -> Non
         nonlocal may
         may = False
 
-    bridge.taps = (lapse,)
+    bridge.tap(lapse)
     one.publish(from_payloads(frames[2:]), ends[0])
     assert two.ports[0].inner.stats.dropped == {"fenced": 2}
     gate.pause()
