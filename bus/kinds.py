@@ -22,7 +22,7 @@ class Kinds(Generic[T]):
         self.group, self._ours = group, ours
 
     def find(self, key: str) -> type[T] | None:
-        """The class for `key`, or None. Raises ValueError where somebody else's cannot be imported."""
+        """Return the class for `key`, or None. Raises ValueError where somebody else's cannot be imported."""
         if key in self._ours:
             module, _, name = self._ours[key].partition(":")
             ours: type[T] = getattr(import_module(module), name)
@@ -36,11 +36,11 @@ class Kinds(Generic[T]):
         return others
 
     def ours(self) -> tuple[str, ...]:
-        """The keys of this distribution, in the order of the table."""
+        """Return the keys of this distribution, in the order of the table."""
         return tuple(self._ours)
 
     def all(self) -> tuple[str, ...]:
-        """The keys of all that are installed, ours first."""
+        """Return the keys of all that are installed, ours first."""
         return *self._ours, *self._others
 
     @cached_property

@@ -84,7 +84,7 @@ class OneOf(NamedTuple):
         return *self.beside, *self.kinds.all()
 
     def problem(self, given: list[str]) -> str:
-        """Why the keys `given` will not do; "" if they will."""
+        """Return why the keys `given` will not do; "" if they will."""
         if len(given) == 1:
             return ""
         return f"{self.what} is one of {', '.join(self.keys())}; found {', '.join(given) or 'none'}"
@@ -114,7 +114,7 @@ class Setting(NamedTuple):
 
 
 def _settings(cls: type) -> dict[str, Setting]:
-    """Settings of a record by their keys in a file. A text among the markers of a field explains it."""
+    """Return settings by their keys in a file. A text among the markers of a field explains it."""
     found = dict[str, Setting]()
     hints = typing.get_type_hints(cls, include_extras=True)
     for f in fields(cls):
@@ -132,7 +132,7 @@ settings: Callable[[type], dict[str, Setting]] = cache(_settings)
 
 
 def _alternatives(cls: type) -> tuple[str, OneOf] | None:
-    """The field of a record that stands for several keys, if it has one."""
+    """Return the field of a record that stands for several keys, if it has one."""
     hints = typing.get_type_hints(cls, include_extras=True)
     return next(((name, marker) for name, hint in hints.items() if (marker := one_of(hint))), None)
 
@@ -145,25 +145,25 @@ def one_of(annotation: Any) -> OneOf | None:
 
 
 def unwrap(annotation: Any) -> tuple[Any, tuple[Any, ...]]:
-    """The bare type and its markers, outermost last."""
+    """Return the bare type and its markers, outermost last."""
     if get_origin(annotation) is Annotated:
         return annotation.__origin__, annotation.__metadata__
     return annotation, ()
 
 
 def members(annotation: Any) -> tuple[Any, ...]:
-    """The alternatives of a union; of anything else, itself."""
+    """Return the alternatives of a union; of anything else, itself."""
     return get_args(annotation) if get_origin(annotation) in (Union, types.UnionType) else (annotation,)
 
 
 def present(annotation: Any) -> Any:
-    """The annotation without its `None`; of a union of several others, the union."""
+    """Return the annotation without its `None`; of a union of several others, the union."""
     wanted = [member for member in members(annotation) if member is not type(None)]
     return wanted[0] if len(wanted) == 1 else annotation
 
 
 def problem(marker: Any, value: Any) -> str:
-    """Why a marker forbids `value`; "" if it does not."""
+    """Return why a marker forbids `value`; "" if it does not."""
     if isinstance(marker, Range) and not marker.low <= value <= marker.high:
         return f"{value} is out of range: {marker}"
     if isinstance(marker, Length) and not marker.low <= len(value) <= marker.high:

@@ -21,7 +21,7 @@ class Url(NamedTuple):
 
 
 def split_url(text: str) -> Url:
-    """The parts of an address. Raises ValueError, saying what is wrong, if it cannot be one."""
+    """Return the parts of an address. Raises ValueError, saying what is wrong, if it cannot be one."""
     scheme, colon, rest = text.partition("://")
     if len(text) > URL_CHARACTERS_MAX or not text.isprintable() or " " in text:
         raise ValueError("an address is at most 1024 printable characters without spaces")
@@ -57,12 +57,12 @@ def _hosted(text: str, scheme: str) -> Url:
 
 
 def check_listen(text: str) -> None:
-    """Raises ValueError unless something can listen on it; port 0 lets the system choose."""
+    """Raise ValueError unless something can listen on it; port 0 lets the system choose."""
     split_url(text)
 
 
 def check_dial(text: str) -> None:
-    """Raises ValueError unless something can dial it."""
+    """Raise ValueError unless something can dial it."""
     url = split_url(text)
     if url.scheme in HOSTED and (url.port == 0 or is_wildcard(url.host)):
         raise ValueError(f'"{text}" can be listened on, not dialled: name a host and a port')
@@ -89,5 +89,5 @@ def overlap(one: str, other: str) -> bool:
 
 
 def with_host(url: Url, host: str) -> str:
-    """The address written out, with another host."""
+    """Return the address written out, with another host."""
     return f"{url.scheme}://{f'[{host}]' if ':' in host else host}:{url.port}{url.path}"

@@ -11,13 +11,13 @@ FULL = 0.7  # the share above which a queue behind a medium grows long
 
 
 def frame_bytes(rate: Rate, spec: BridgeSpec) -> int:
-    """Bytes of one TMQ frame of a promised rate."""
+    """Return the bytes of one TMQ frame of a promised rate."""
     count = max(len(rate.pattern), len(spec.pattern)) if rate.tokens is None else rate.tokens
     return 4 + 4 * count + rate.data_bytes
 
 
 def find_overloads(topology: Topology) -> list[Finding]:
-    """Errors for media that cannot carry what is promised; warnings where they shed, or are nearly full."""
+    """Return errors for media that cannot carry the promise; warnings if they shed or are nearly full."""
     users: dict[str, list[Joint]] = defaultdict(list)
     findings = []
     for joint in joints(topology):

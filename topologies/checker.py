@@ -13,7 +13,7 @@ from topologies.segments import Joint, address_of, joints
 
 
 def check(topology: Topology) -> list[Finding]:
-    """Everything that is wrong or doubtful, in the order of the file."""
+    """Return everything that is wrong or doubtful, in the order of the file."""
     found = [
         *find_cycles(topology),
         *find_conflicts(topology),
@@ -39,7 +39,7 @@ def _idle_gateways(topology: Topology) -> list[Finding]:
 
 
 def _repeated_names(topology: Topology) -> Iterator[Finding]:
-    """Names that `run --only NAME` could not tell apart."""
+    """Yield names that `run --only NAME` could not tell apart."""
     seen: dict[str, str] = {}
     for section, entries in topology.sections.items():
         for name, entry in entries.items():
@@ -49,7 +49,7 @@ def _repeated_names(topology: Topology) -> Iterator[Finding]:
 
 
 def _far_taps(topology: Topology) -> Iterator[Finding]:
-    """A tap copies what passes in its own process."""
+    """Yield taps of parts in other processes: a tap copies only what passes in its own."""
     for name, device in topology.devices.items():
         for tapped in device.tap:
             spec: BusSpec | BridgeSpec = topology.buses.get(tapped) or topology.bridges[tapped]
@@ -76,7 +76,7 @@ def _nodeless(topology: Topology) -> Iterator[Finding]:
 
 
 def _shared_plain(topology: Topology) -> Iterator[Finding]:
-    """Segments on which several appliances send without envelopes."""
+    """Yield segments on which several appliances send without envelopes."""
     users = dict[str, list[Joint]]()
     for joint in joints(topology):
         # Peers of a bus do not hear each other: only stand-ins can repeat themselves there.
@@ -93,7 +93,7 @@ def _shared_plain(topology: Topology) -> Iterator[Finding]:
 
 
 def _beyond_policies(topology: Topology) -> Iterator[Finding]:
-    """Links that queue out of reach: there a rate is all that can act."""
+    """Yield links whose own queue no policy reaches: only a rate acts there."""
     for bridge in topology.bridges.values():
         for side in bridge.join:
             if side.medium and side.shed and not side.shed.rate and (why := side.medium.unshed()):

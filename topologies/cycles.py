@@ -16,7 +16,7 @@ Step = tuple[str, Edge, str]  # from, over, to
 
 
 def find_cycles(topology: Topology) -> list[Finding]:
-    """An error for each loop that is not made of trunks throughout."""
+    """Return an error for each loop that is not made of trunks throughout."""
     edges = sorted(edges_of(topology), key=lambda edge: not edge.trunk)  # trunks first: see _loops
     if not any(_loops(edges)):
         return []
@@ -39,7 +39,7 @@ def _ever(edge: Edge, frame: Tokens) -> bool:
 
 
 def _loops(edges: list[Edge]) -> Iterator[list[Step]]:
-    """One loop for each plain edge that closes one.
+    """Yield one loop for each plain edge that closes one.
 
     Trunks come first, so an edge that closes a loop of trunks is met while there are only trunks, and
     every plain edge in a loop either closes it or lies on a loop that a later plain edge closes.
@@ -61,7 +61,7 @@ def _loops(edges: list[Edge]) -> Iterator[list[Step]]:
 
 
 def _way(tree: dict[str, list[Edge]], start: str, goal: str) -> list[Step]:
-    """The steps from one thing to another over a forest; none when they are the same."""
+    """Return the steps from one thing to another over a forest; none when they are the same."""
     came: dict[str, Step | None] = {start: None}
     waiting = [start]
     while waiting and goal not in came:

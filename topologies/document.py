@@ -69,7 +69,7 @@ class _Loader(SafeLoader):
 
 
 def parse(text: str, file: str) -> tuple[Node | None, list[Finding]]:
-    """The root node, or None where there is no tree to go on with; and what is wrong with the text."""
+    """Return the root node, or None where there is no tree to go on with; and what is wrong with the text."""
     if len(text) > CHARACTERS_MAX:
         return None, [error(Where(file), f"the file is longer than {CHARACTERS_MAX} characters")]
     try:

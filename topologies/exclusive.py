@@ -24,7 +24,7 @@ class Use(NamedTuple):
 
 
 def find_conflicts(topology: Topology) -> list[Finding]:
-    """An error for each pair that wants the same thing, at the later of the two."""
+    """Return an error for each pair that wants the same thing, at the later of the two."""
     taken: dict[tuple[str, str], list[Use]] = defaultdict(list)
     findings = []
     for use in sorted((*_listeners(topology), *_taken(topology)), key=lambda use: use.where):
@@ -37,7 +37,7 @@ def find_conflicts(topology: Topology) -> list[Finding]:
 
 
 def _clash(one: Use, other: Use) -> bool:
-    """Whether two uses of one thing exclude each other. NNG serves WebSockets of two paths on one port."""
+    """Return whether two uses of a thing exclude each other. NNG serves two WebSocket paths on one port."""
     if None not in (one.path, other.path) and one.path != other.path and one.host == other.host:
         return False
     return overlap(one.host, other.host)
@@ -63,7 +63,7 @@ def _address(topology: Topology, gateway: str, text: str, owner: str, where: Whe
 
 
 def _taken(topology: Topology) -> Iterator[Use]:
-    """The things that media take for themselves."""
+    """Yield the things that media take for themselves."""
     for joint in joints(topology):
         medium, bridge = joint.side.medium, f"bridge {joint.bridge}"
         if medium is None:

@@ -11,7 +11,7 @@ Tokens = tuple[int, ...]
 
 @lru_cache(maxsize=16_384)  # the search for loops asks for each of them once a pattern
 def tokens(names: tuple[int | str, ...]) -> Tokens:
-    """The tokens of a pattern as it is written."""
+    """Return the tokens of a pattern as it is written."""
     return tuple(Pattern(*names))
 
 
@@ -33,12 +33,12 @@ def passes(spec: BridgeSpec, side: Side, frame: Tokens, inward: bool) -> bool:
 
 
 def one_way(lists: Filter, inward: bool) -> list[Tokens]:
-    """The patterns that hold in one direction: those for both, and those for it alone."""
+    """Return the patterns that hold in one direction: those for both, and those for it alone."""
     return [tokens(names) for names in (*lists.both, *(lists.inward if inward else lists.outward))]
 
 
 def all_names(topology: Topology) -> Iterator[tuple[int | str, ...]]:
-    """Every pattern that is written anywhere in the file."""
+    """Yield every pattern that is written anywhere in the file."""
     for spec in topology.bridges.values():
         yield spec.pattern
         yield from (rate.pattern for rate in spec.rates)

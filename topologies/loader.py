@@ -30,7 +30,7 @@ _MAKE = {
 
 
 def load(path: str | Path) -> Topology:
-    """The topology in a file. Raises `InvalidTopology` (a `TopologyError`) with every finding."""
+    """Return the topology in a file. Raises `InvalidTopology` (a `TopologyError`) with every finding."""
     try:
         with open(path, "rb") as file:
             data = file.read(4 * CHARACTERS_MAX + 1)
@@ -44,7 +44,7 @@ def load(path: str | Path) -> Topology:
 
 
 def loads(text: str, name: str = "<text>") -> Topology:
-    """The topology in a text; `name` stands for the file in findings. Raises as `load` does."""
+    """Return the topology in a text; `name` stands for the file in findings. Raises as `load` does."""
     root, findings = parse(text, name)
     if root is None:
         raise InvalidTopology(findings)
@@ -149,7 +149,7 @@ class _Reader:
         return self._build(node, cls, values, path)
 
     def _meant(self, key: Node, name: str, cls: type[Record], path: str) -> tuple[str, Any] | None:
-        """Field and annotation of a key of `cls`; None, with a finding, where it has no such key."""
+        """Return the field and annotation of a key of `cls`; None, with a finding, where it has no such key."""
         known, choice = settings(cls), alternatives(cls)
         if name in known:
             return known[name].field.name, known[name].annotation
@@ -164,7 +164,7 @@ class _Reader:
         return None
 
     def _read_short(self, node: Node, cls: type[Record], path: str) -> Any:
-        """A value alone, where the class says which field it stands for; nothing, where none is needed."""
+        """Read a value alone, if the class names the field that it stands for; or nothing, if none is needed."""
         if _is_null(node) and not _missing(cls, ()):
             return self._build(node, cls, {}, path)
         if not cls.SHORT or _is_null(node):
@@ -218,7 +218,7 @@ class _Reader:
 
 
 def _section_names(root: Node) -> dict[str, list[str]]:
-    """Section to the names in it, from the text: an entry with an error in it is still there to refer to."""
+    """Map each section to its names, from the text: an entry with an error can still be referred to."""
     pairs = root.value if isinstance(root, MappingNode) else []
     return {
         section.value: [key.value for key, _ in body.value if isinstance(key, ScalarNode)]

@@ -52,12 +52,12 @@ frame that starts with it, so `[]` matches all.
 
 
 def page() -> str:
-    """The whole page, ending in a newline."""
+    """Return the whole page, ending in a newline."""
     return "\n".join([INTRODUCTION, *(_section(cls) for cls in _classes(Topology, {}))])
 
 
 def _classes(cls: type[Node], seen: dict[type[Node], None]) -> dict[type[Node], None]:
-    """The dataclasses that can be reached from one, in the order of the file."""
+    """Return the dataclasses that can be reached from one, in the order of the file."""
     seen.setdefault(cls)
     reached = [inner for one in settings(cls).values() for inner in _inner(one.annotation)]
     for inner in (*_kinds(cls).values(), *reached):
@@ -67,7 +67,7 @@ def _classes(cls: type[Node], seen: dict[type[Node], None]) -> dict[type[Node], 
 
 
 def _kinds(cls: type[Node]) -> dict[str, type[Any]]:
-    """The records that keys of a class stand for; those of other distributions are not of this page."""
+    """Return the records that keys of a class stand for, without those of other distributions."""
     choice = alternatives(cls)
     ours = choice[1].kinds.ours() if choice else ()
     return {key: kind for key in ours if choice and (kind := choice[1].kinds.find(key))}
@@ -111,7 +111,7 @@ def _default(one: Setting) -> str:
 
 
 def _words(annotation: Any) -> str:
-    """A type in the words of someone who writes YAML."""
+    """Return a type in the words of someone who writes YAML."""
     if annotation in (Names, Patterns):
         return "pattern" if annotation == Names else "list of patterns"
     bare, markers = unwrap(annotation)

@@ -58,7 +58,7 @@ def _wire(topology: Topology, side: Side, gateway: str) -> str:
 
 
 def machine(topology: Topology, gateway: str) -> str:
-    """A name that tells machines apart: gateways with loopback addresses share one."""
+    """Return a name that tells machines apart: gateways with loopback addresses share one."""
     address = topology.gateways[gateway].address
     return "this machine" if is_loopback(address) else address
 
@@ -76,7 +76,7 @@ def has_trunk(bus: BusSpec) -> bool:
 
 
 def address_of(topology: Topology, bus: str, gateway: str, trunk: bool) -> tuple[str, Listen] | None:
-    """Address that `gateway` dials to reach `bus`, and its options: the first of that kind, or None."""
+    """Return the first address of a kind at which `gateway` reaches `bus`, with its options; or None."""
     for listen in topology.buses[bus].listen:
         if listen.trunk == trunk and (address := _from(topology, listen, topology.buses[bus].on, gateway)):
             return address, listen
@@ -104,7 +104,7 @@ def _for_all(topology: Topology, listening: str, owner: str) -> str:
 
 
 def bus_at(topology: Topology, text: str, gateway: str) -> str | None:
-    """The bus of this file that listens where `gateway` would dial, if there is one."""
+    """Return the bus of this file that listens where `gateway` would dial, if there is one."""
     url = split_url(text)
     for name, bus in topology.buses.items():
         if any(_leads(topology, url, gateway, split_url(listen.url), bus.on) for listen in bus.listen):
@@ -151,5 +151,5 @@ def edges_of(topology: Topology) -> Iterator[Edge]:
 
 
 def tapped(topology: Topology, device: DeviceSpec) -> list[str]:
-    """The parts that a tap records: `bus NAME`, `bridge NAME`."""
+    """Return the parts that a tap records: `bus NAME`, `bridge NAME`."""
     return [f"bus {name}" if name in topology.buses else f"bridge {name}" for name in device.tap]

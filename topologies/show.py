@@ -77,7 +77,7 @@ def _side(topology: Topology, side: Side) -> str:
 
 
 def side_label(side: Side) -> str:
-    """One side in a few words: `can can0 FD 500000/2000000`."""
+    """Return one side in a few words: `can can0 FD 500000/2000000`."""
     return f"bus {side.bus}" if side.medium is None else side.medium.label()
 
 

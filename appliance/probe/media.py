@@ -54,7 +54,7 @@ class Form(NamedTuple):
         return _bare(found.annotation) if found else None
 
     def settings(self) -> dict[str, Setting]:
-        """The settings that stand behind the question mark, by key."""
+        """Return the settings that stand behind the question mark, by key."""
         known = settings(self.record) | (settings(self.part) if self.part else {})
         left_out = {*self.word.target, self.others}
         return {
@@ -71,20 +71,20 @@ class Form(NamedTuple):
 
 
 def forms(keys: Iterable[str]) -> Iterator[Form]:
-    """The words of the media with these keys. Raises ValueError where one cannot be imported."""
+    """Yield the words of the media with these keys. Raises ValueError where one cannot be imported."""
     for key in keys:
         if (record := MEDIA.find(key)) is not None:
             yield from (Form(word, record) for word in record.words)
 
 
 def form_of(name: str) -> Form | None:
-    """The medium that words with `name` are of; other distributions are asked when it is none of ours."""
+    """Return the medium whose words begin with `name`, ours first, then those of other distributions."""
     keys = (key for group in (MEDIA.ours, MEDIA.all) for key in group())
     return next((form for form in forms(keys) if form.word.name == name), None)
 
 
 def medium_of(word: str, form: Form, rest: str) -> Medium:
-    """The record that a word describes. Raises `LinkError` that says which part of it is wrong."""
+    """Return the record that a word describes. Raises `LinkError` that says which part of it is wrong."""
     text, _, query = rest.partition("?")
     if not text:
         raise LinkError(f"{word}: what to open is missing after the colon")
@@ -102,7 +102,7 @@ def medium_of(word: str, form: Form, rest: str) -> Medium:
 
 
 def _folded(form: Form, values: dict[str, Any]) -> dict[str, Any]:
-    """The values, those of the record's inner record in one."""
+    """Return the values, with those of the inner record folded into one."""
     if form.part is None:
         return values
     inner = {key: values.pop(key) for key in settings(form.part) if key in values}
@@ -126,7 +126,7 @@ def host_and_port(target: str) -> tuple[str, int]:
 
 
 def _split(word: str, query: str, form: Form) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Settings, and options for others, of `KEY=VALUE&...`."""
+    """Return settings, and options for others, of `KEY=VALUE&...`."""
     given: dict[str, Any] = {}
     options: dict[str, Any] = {}
     known = form.settings()
@@ -170,7 +170,7 @@ def _refuse_misspelt(word: str, key: str, form: Form) -> None:
 
 
 def _guess(value: str) -> Any:
-    """A value for a driver whose keys we do not know: a number or a switch, if it is written like one."""
+    """Guess a value for a driver's own key: a number or a switch, if it is written like one."""
     for reader in (whole, float):
         try:
             return reader(value)

@@ -53,7 +53,7 @@ class CanWire(Wire):
         return made
 
     def link(self, node: int, name: str = "", fd: bool = False, **options: Any) -> "SimulatedCan":
-        """A `CanLink` on a port of its own; `options`: fields of `Can` and arguments of `CanLink`."""
+        """Return a `CanLink` on a port of its own; `options`: fields of `Can` and arguments of `CanLink`."""
         return SimulatedCan(self.port(name, fd), node, fd=fd, **options)
 
     def _on_stuck(self) -> None:

@@ -30,7 +30,7 @@ class I2cWire(Wire):
         self.targets = {address: I2cTarget(self.adapter, address) for address in self.adapter.targets}
 
     def link(self, **options: Any) -> "SimulatedI2c":
-        """An `I2cLink` to all targets; `options`: fields of `I2c` and arguments of `I2cLink`."""
+        """Return an `I2cLink` to all targets; `options`: fields of `I2c` and arguments of `I2cLink`."""
         return SimulatedI2c(self, **options)
 
     def unplug(self) -> None:

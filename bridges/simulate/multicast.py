@@ -43,7 +43,7 @@ class MulticastWire(Wire):
         return self.members[-1]
 
     def link(self, name: str = "", **options: Any) -> "SimulatedMulticast":
-        """A `MulticastLink` on a host of its own; `options`: fields of `Multicast`, arguments of the link."""
+        """Return a `MulticastLink` on a new host; `options`: fields of `Multicast`, arguments of the link."""
         return SimulatedMulticast(self.member(name), **options)
 
     def carry(self, loop: AbstractEventLoop, datagram: bytes, sender: Address) -> None:

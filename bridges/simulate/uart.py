@@ -59,7 +59,7 @@ class SerialLine(Wire):
         return made
 
     def link(self, name: str = "", **options: Any) -> "SimulatedUart":
-        """A `UartLink` on a new end; `options`: fields of `Uart` and arguments of `UartLink`."""
+        """Return a `UartLink` on a new end; `options`: fields of `Uart` and arguments of `UartLink`."""
         return SimulatedUart(self.end(name), **options)
 
     def bend(self, loop: AbstractEventLoop, end: str, burst: _Burst) -> bytes:

@@ -51,7 +51,7 @@ def pack_addresses(addresses: Iterable[Address]) -> bytes:
 
 
 def unpack_addresses(data: bytes) -> tuple[list[Address], str]:
-    """The addresses in `data`, and "" or why it was refused: `family` or `address cut short`."""
+    """Return the addresses in `data`, and "" or why it was refused: `family` or `address cut short`."""
     if len(data) % ADDRESS_BYTES:
         family = data[:2]
         return [], "family" if len(family) == 2 and family != b"\0\2" else "address cut short"
@@ -64,7 +64,7 @@ def unpack_addresses(data: bytes) -> tuple[list[Address], str]:
 
 
 def tokens_of(frame: bytes) -> Tokens:
-    """The tokens of a whole frame."""
+    """Return the tokens of a whole frame."""
     count = frame[1]
     return Struct(f">{count}I").unpack_from(frame, 4)
 
@@ -96,7 +96,7 @@ def pack_hello(hello: Hello) -> bytes:
 
 
 def unpack_hello(data: bytes) -> Hello | None:
-    """The greeting in a frame's data; None where it is none. What a later version appends is skipped."""
+    """Return the greeting in a frame's data, or None. Fields that a later version appends are skipped."""
     if len(data) < _HELLO.size or not data[0]:
         return None
     _, flags, silence_ms, node = _HELLO.unpack_from(data)
@@ -157,7 +157,7 @@ class Cutter:
 
 
 def prefixes(tokens: Tokens, lengths: Iterable[int]) -> Iterator[Tokens]:
-    """The patterns of the given lengths (ascending) that `tokens` start with."""
+    """Yield the patterns of the given lengths (ascending) that `tokens` start with."""
     for length in lengths:
         if length > len(tokens):
             return

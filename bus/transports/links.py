@@ -32,7 +32,7 @@ def bus_link(
     tls: Tls | None = None,
     **retry: Any,
 ) -> Link:
-    """A link with the settings of a file. Streams of our own bound a queue in bytes, NNG's in messages."""
+    """Make a link with a file's settings. Our streams bound a queue in bytes, NNG's in messages."""
     retry |= {"queue_bytes": queue_bytes} if url.partition("://")[0] in STREAMS else {"tls": tls}
     options = {"message_bytes": message_bytes, **retry}
     return make_link(url, mode, **{key: value for key, value in options.items() if value is not None})

@@ -205,7 +205,7 @@ class NngLink:
             self._transmit(batch, None if batch.data in to_all else relay.origin)
 
     def _pipe_of(self, peer: int) -> NngPipe:
-        """The pipe of a message's sender: a message may be here before its sender's arrival is,
+        """Return the pipe of a message's sender: a message may be here before its sender's arrival is,
         and after its departure; then nothing must bring the dead back."""
         if peer not in self._pipes:
             if peer in self._departed:

@@ -105,7 +105,7 @@ class NngSocket:
         return endpoint[0]
 
     def receive(self) -> tuple[bytes, int] | None:
-        """The next message and its peer's id; None if none waits. Raises `ClosedError`."""
+        """Return the next message and its peer's id; None if none waits. Raises `ClosedError`."""
         slot = _ffi.new("nng_msg **")
         error = _lib.nng_recvmsg(self._id, slot, _lib.NNG_FLAG_NONBLOCK)
         if error == _lib.NNG_EAGAIN:

@@ -8,12 +8,12 @@ CRC_BYTES = 4
 
 
 def encode(message: bytes) -> bytes:
-    """The datagram of a message."""
+    """Return the datagram of a message."""
     return message + crc32(message).to_bytes(CRC_BYTES, "big")
 
 
 def decode(datagram: bytes) -> bytes:
-    """The message in a datagram. Raises ValueError, with the reason in a word, for anything else."""
+    """Return the message in a datagram. Raises ValueError, with the reason in a word, for anything else."""
     message, crc = datagram[:-CRC_BYTES], datagram[-CRC_BYTES:]
     if crc32(message).to_bytes(CRC_BYTES, "big") != crc:
         raise ValueError("crc")
