@@ -149,7 +149,7 @@ class _Reader:
         return self._build(node, cls, values, path)
 
     def _meant(self, key: Node, name: str, cls: type[Record], path: str) -> tuple[str, Any] | None:
-        """Return the field and annotation of a key of `cls`; None, with a finding, where it has no such key."""
+        """Return the field and annotation of a key of `cls`; None, with a finding, if there is no such key."""
         known, choice = settings(cls), alternatives(cls)
         if name in known:
             return known[name].field.name, known[name].annotation
@@ -164,7 +164,7 @@ class _Reader:
         return None
 
     def _read_short(self, node: Node, cls: type[Record], path: str) -> Any:
-        """Read a value alone, if the class names the field that it stands for; or nothing, if none is needed."""
+        """Read a value alone, if the class names its field; or nothing, if none is needed."""
         if _is_null(node) and not _missing(cls, ()):
             return self._build(node, cls, {}, path)
         if not cls.SHORT or _is_null(node):
