@@ -1,1 +1,1 @@
-"""A link to any bus that speaks SP, by its address."""
+"""A link to any bus that speaks SP, by its URL: `medium` is the record."""

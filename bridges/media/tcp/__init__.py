@@ -1,1 +1,3 @@
-"""A TCP stream of frames, without SP, as a link (docs/wire/tcp.md)."""
+"""A TCP stream of frames, without SP (docs/wire/tcp.md): `medium` is the record, `link` the link,
+`frames` the format.
+"""
