@@ -149,7 +149,7 @@ class _Reader:
         return self._build(node, cls, values, path)
 
     def _meant(self, key: Node, name: str, cls: type[Record], path: str) -> tuple[str, Any] | None:
-        """Return the field and annotation of a key of `cls`; None, with a finding, if there is no such key."""
+        """Return the field and annotation of a key of `cls`, or None, with a finding."""
         known, choice = settings(cls), alternatives(cls)
         if name in known:
             return known[name].field.name, known[name].annotation
