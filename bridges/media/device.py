@@ -61,7 +61,7 @@ class OpenPipe(Pipe):
         self._gone("closed")
 
     def _gone(self, why: str) -> None:
-        """End the pipe and tell the link `why`. Idempotent."""
+        """End the pipe and tell its link why. Idempotent."""
         if self._closed:
             return
         self._closed = True
@@ -216,7 +216,7 @@ class DeviceLink(Generic[D]):
         self._timer = self._loop.call_later(self._pauses.next_s(), self._begin)
 
     def close(self) -> None:
-        """Stop and let go of the device. Idempotent."""
+        """Stop, and close the device. Idempotent."""
         self._generation += 1
         self.state = "closed"
         self._pauses.reset()

@@ -34,7 +34,7 @@ class Word(NamedTuple):
 
 
 class Taken(NamedTuple):
-    """A thing that only one link can have, on its machine or, with `on_wire`, among all on its wire.
+    """A thing that only one link can have: on its machine or, with `on_wire`, among all on its wire.
 
     `host` narrows a port to one of the machine's addresses.
     """
@@ -86,11 +86,11 @@ class Medium(Node):
         return made
 
     def label(self) -> str:
-        """The side in a few words, for `show`."""
+        """Return the side in a few words, for `show`."""
         return f"{self.key} {self.device}"
 
     def wire(self, machine: str) -> str:
-        """Name of the wire, the same for all sides that are on it; `machine` is where the link is opened."""
+        """Return the name of the wire, equal for all sides on it. `machine` opens the link."""
         return f"{self.key} {self.device} of {machine}"
 
     @property
@@ -99,7 +99,7 @@ class Medium(Node):
         return False
 
     def takes(self, node: int | None) -> Iterator[Taken]:
-        """The things that no other link can have at the same time. `node` is the gateway's node id."""
+        """Yield the things that no other link can have at the same time. `node` is the gateway's node id."""
         yield from ()
 
     @property
@@ -108,11 +108,11 @@ class Medium(Node):
         return False
 
     def seconds(self, size: int, trunk: bool) -> float | None:
-        """Worst-case time on the wire of one frame of `size` bytes; None where no capacity is known."""
+        """Return the longest time, in seconds, of a frame of `size` bytes on the wire; None if unknown."""
         return None
 
     def unjudged(self) -> str:
-        """The reason why nobody can say what it carries, where a setting would tell; "" otherwise."""
+        """Return why its capacity is unknown, if a setting is missing; else ""."""
         return ""
 
     @property
@@ -126,5 +126,5 @@ class Medium(Node):
         return ""
 
     def unshed(self) -> str:
-        """The reason why no shed policy reaches its queue; "" where one does."""
+        """Return why no shed policy reaches its queue; "" if one does."""
         return ""

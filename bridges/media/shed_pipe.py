@@ -1,7 +1,7 @@
-"""Shedding in front of links that queue in batches, TCP and every URL of a bus, where it is asked for.
+"""Shedding in front of links that queue in batches: TCP and every URL of a bus, if a policy is stated.
 
-The link opens on a `ShedHub`, which puts a stage with a `ShedQueue` in front of each pipe. The stage hands
-on while the pipe has nothing queued, so that the policy reaches what waits, but not what the kernel took.
+The link opens on a `ShedHub`, which puts a stage with a `ShedQueue` in front of each pipe. The stage passes
+messages on while the pipe has none queued. So the policy reaches all that waits, except in the kernel.
 """
 
 from asyncio import AbstractEventLoop, TimerHandle
@@ -10,12 +10,12 @@ from bridges.media.shedding import Shed, ShedQueue, checked
 from bus.hub import Hub, Link, Pipe, State, Stats
 from bus.wire.batch import Batch, from_payloads, payloads
 
-_CHUNK_BYTES = 16 * 1024  # handed on at a time: as much as is beyond the policy if the peer stops now
-_LOOK_S = 0.002  # nothing tells when a pipe has drained
+_CHUNK_BYTES = 16 * 1024  # passed on at a time; no policy reaches it if the peer stops now
+_LOOK_S = 0.002  # a pipe does not tell when it is empty
 
 
 class ShedPipe(Pipe):
-    """Waits, sheds and paces for `inner`. Has a ledger of its own: sent is what `inner` was given."""
+    """Queues, sheds and paces in front of `inner`. In its own ledger `sent` counts what `inner` was given."""
 
     inner: Pipe
 
@@ -52,11 +52,11 @@ class ShedPipe(Pipe):
         return messages
 
     def purge(self, reason: str) -> list[bytes]:
-        """Drop what waits in `inner` and here; return those messages."""
+        """Drop the messages that wait in `inner` and here; return them."""
         return self.inner.purge(reason) + self._queue.clear(reason)
 
     def gone(self) -> None:
-        """Drop what waited: `inner` has left. Idempotent."""
+        """Drop all that waits, because `inner` has left. Idempotent."""
         self._closed = True
         if self._timer is not None:
             self._timer.cancel()
@@ -68,7 +68,7 @@ class ShedPipe(Pipe):
 
 
 class ShedHub(Hub):
-    """Stands in for `hub` before a link: each pipe of the link is on `hub` with a `ShedPipe` in front."""
+    """Stands between a link and `hub`: each pipe of the link joins `hub` with a `ShedPipe` in front."""
 
     __slots__ = ("_hub", "_loop", "_shed", "_stages")
 
@@ -97,7 +97,7 @@ class ShedHub(Hub):
 
 
 class ShedLink:
-    """A link whose pipes shed by the policy `shed`; all else is that of `link`."""
+    """A link whose pipes shed by the policy `shed`; everything else is passed on to `link`."""
 
     def __init__(self, link: Link, shed: Shed) -> None:
         self.name, self._link = link.name, link
@@ -135,5 +135,5 @@ class ShedLink:
 
 
 def staged(link: Link, shed: Shed | None) -> Link:
-    """A link that queues in batches, with its shedding in front where a policy is stated."""
+    """Return `link` with shedding in front of its pipes, or as it is if no policy is stated."""
     return link if shed is None else ShedLink(link, shed)

@@ -1,6 +1,6 @@
-"""What waits for a slow medium, and what of it is given up: a queue with a stated policy (DESIGN section 5).
+"""A queue for a slow medium, with a stated policy for what it drops (DESIGN section 5).
 
-Pure: time is an argument, in seconds. docs/policies.md tells users of it.
+Pure: time is an argument, in seconds. docs/policies.md explains it to users.
 """
 
 from collections import OrderedDict
@@ -13,15 +13,15 @@ from bus.hub import Stats
 from bus.wire.envelope import ENVELOPE_BYTES, MAGIC, MARK, MESSAGE_BYTES_MAX
 from bus.wire.frame import FRAME_BYTES_MIN
 
-_LATE_S = 0.01  # a timer that comes late by no more than this costs nothing of the rate
+_LATE_S = 0.01  # a timer that is late by no more than this does not lower the rate
 Policy = Literal["newest", "oldest", "conflate"]
 Settle = Callable[[int, str], None]
 
 
 class Shed(NamedTuple):
-    """How a queue sheds. `policy` is what goes when more than `queue_bytes` would wait: the newest, or the
-    oldest; `conflate` also keeps just the latest frame of each type and pattern. What has waited longer than
-    `age_s` is dropped; at most `rate` frames a second leave.
+    """A shed policy. `policy` chooses what to drop when more than `queue_bytes` would wait: the newest
+    or the oldest; `conflate` also keeps only the latest frame of each type and pattern. Messages that waited
+    longer than `age_s` are dropped; at most `rate` frames a second leave.
     """
 
     policy: Policy = "newest"
@@ -51,7 +51,7 @@ def checked(name: str, shed: Shed | None, queue_bytes: int, age_s: float | None 
 
 
 def fitting(messages: Sequence[bytes], stats: Stats) -> list[bytes]:
-    """Those of a size that every medium carries; the others are dropped: `oversize`, `short` or `empty`."""
+    """Return the messages of legal size; drop the others as `oversize`, `short` or `empty`."""
     fit = []
     for message in messages:
         if FRAME_BYTES_MIN <= len(message) <= MESSAGE_BYTES_MAX:
@@ -66,7 +66,7 @@ def fitting(messages: Sequence[bytes], stats: Stats) -> list[bytes]:
 
 
 def topic(message: bytes) -> bytes:
-    """Type and tokens of a message, with an envelope or without: what makes two frames one topic."""
+    """Return type and tokens of a message, enveloped or not: frames with equal ones share a topic."""
     # `is_enveloped` inlined: a call here is a twentieth of what conflating a message costs
     enveloped = len(message) > ENVELOPE_BYTES and message[0] == MAGIC and message[2] >= MARK
     start = ENVELOPE_BYTES if enveloped else 0
@@ -76,10 +76,10 @@ def topic(message: bytes) -> bytes:
 
 
 class ShedQueue:
-    """First in, first out, by a policy; keeps the pipe's ledger.
+    """A queue, first in and first out, with a policy; keeps the pipe's ledger.
 
-    What was taken counts as queued, and towards `queue_bytes`, until it is settled. A conflated frame takes
-    the place of the older one, so that a busy pattern starves no other.
+    A message that was taken counts as queued, and towards `queue_bytes`, until it is settled. A conflated
+    frame takes the place of the older one, so that a busy pattern does not starve others.
     """
 
     def __init__(self, stats: Stats, shed: Shed) -> None:
@@ -87,14 +87,14 @@ class ShedQueue:
         self._stats = stats
         self._conflate = shed.policy == "conflate"
         self._waiting: OrderedDict[Hashable, tuple[float, bytes]] = OrderedDict()
-        self._last = self._first = 0  # numbers of what is put behind, and back in front
+        self._last = self._first = 0  # numbers of messages put at the end, and back in front
         self._next_s = -inf
 
     def __len__(self) -> int:
         return len(self._waiting)
 
     def put(self, now: float, messages: Sequence[bytes]) -> None:
-        """Queue what the policy lets wait; count the rest, and what makes room for it, as dropped."""
+        """Queue the messages that the policy admits; drop the others, or those that make room."""
         self.expire(now)
         for message in messages:
             self._put(now, message)
@@ -112,13 +112,13 @@ class ShedQueue:
         self._waiting[key] = now, message
         self._stats.queued += 1
         self._stats.queued_bytes += size
-        while self._stats.queued_bytes > bound and len(self._waiting) > 1:  # what comes is never lost for it
+        while self._stats.queued_bytes > bound and len(self._waiting) > 1:  # never the new message
             oldest = next(other for other in self._waiting if other != key)
             self.settle(len(self._waiting.pop(oldest)[1]), "queue full")
         return None
 
     def expire(self, now: float, settle: Settle | None = None) -> None:
-        """Drop what has waited too long, from the front on; `settle` is told instead of the ledger."""
+        """Drop messages that waited too long, from the front. `settle` is called instead of our own."""
         if self.shed.age_s is None:
             return
         oldest = now - self.shed.age_s
@@ -128,9 +128,10 @@ class ShedQueue:
     def take(
         self, now: float, ahead_s: float = 0.0, settle: Settle | None = None
     ) -> tuple[float, bytes] | None:
-        """The next message that is not stale, if the rate allows one, and when it came; settle it after.
+        """Return the next message that is not stale, and when it came; None if the rate forbids it.
 
-        `ahead_s`: what still lies before it, in a driver say; it counts to its age. `settle`: see `expire`.
+        `ahead_s`: time until the medium gets to it, because of bytes in a driver; it adds to the message's
+        age. `settle`: see `expire`.
         """
         self.expire(now + ahead_s, settle)
         if not self.ready(now):
@@ -140,7 +141,7 @@ class ShedQueue:
         return self._waiting.popitem(last=False)[1]
 
     def put_back(self, came: float, message: bytes) -> None:
-        """Put back in front what was taken and not sent after all."""
+        """Put a message that was taken, and not sent after all, back in front."""
         if self.shed.rate is not None:
             self._next_s -= 1 / self.shed.rate
         self._first -= 1
@@ -152,15 +153,15 @@ class ShedQueue:
         return None
 
     def ready(self, now: float) -> bool:
-        """Whether something waits, and the rate allows it."""
+        """Return whether a message waits that the rate allows."""
         return bool(self._waiting) and now >= self._next_s
 
     def ready_s(self) -> float:
-        """From when on `take` may give something; infinite while nothing waits."""
+        """Return the time from which `take` may return a message; infinite while none waits."""
         return self._next_s if self._waiting else inf
 
     def settle(self, size: int, dropped: str = "") -> None:
-        """A message of `size` bytes left for good: sent, or dropped for a reason."""
+        """Count a message of `size` bytes that has left: sent, or dropped for a reason."""
         stats = self._stats
         stats.queued -= 1
         stats.queued_bytes -= size
@@ -171,7 +172,7 @@ class ShedQueue:
         return None
 
     def clear(self, reason: str, settle: Settle | None = None) -> list[bytes]:
-        """Drop all that waits; those messages, in order."""
+        """Drop all messages that wait; return them in order."""
         messages = [message for _, message in self._waiting.values()]
         self._waiting.clear()
         for message in messages:

@@ -1,4 +1,4 @@
-"""Names of serial ports: device paths, hwgrep://, socket:// and rfc2217://, judged without opening any."""
+"""Names of serial ports: device paths, hwgrep://, socket:// and rfc2217://, checked without opening one."""
 
 import re
 from urllib.parse import urlsplit
@@ -8,12 +8,12 @@ _SCHEMES = ("", *SERVERS, "hwgrep")
 
 
 def scheme_of(port: str) -> str:
-    """The scheme of a port that is written as an address; "" for a device path."""
+    """Return the scheme of a port that is written as an address; "" for a device path."""
     return urlsplit(port).scheme if "://" in port else ""
 
 
 def check_port(port: str) -> None:
-    """Raise ValueError for what can never be opened."""
+    """Raise ValueError for a port that can never be opened."""
     scheme = scheme_of(port)
     if scheme not in _SCHEMES:
         raise ValueError(f"{scheme}:// has no descriptor to wait on: use a device path or {_SCHEMES[1:]}")
@@ -31,7 +31,7 @@ def _check_expression(port: str) -> None:
 
 
 def server_of(url: str) -> tuple[str, int]:
-    """Host and port of a serial server. Raises ValueError if the address names none."""
+    """Return host and port of a serial server. Raises ValueError if the address names none."""
     parts = urlsplit(url)
     host, port = parts.hostname, parts.port
     if not host or not port or parts.query or parts.path.strip("/"):

@@ -15,7 +15,7 @@ _RUN = 254
 
 
 def wire_bytes_max(size: int) -> int:
-    """The most that a message of `size` bytes takes on the line, both zeros included."""
+    """Return the most bytes that a message of `size` bytes takes on the line, with both zeros."""
     data = size + CRC_BYTES
     return data + (data + _RUN - 1) // _RUN + 2
 
@@ -27,7 +27,7 @@ CODED_BYTES_MAX = WIRE_BYTES_MAX - 2
 
 
 def cobs_encode(data: bytes) -> bytes:
-    """`data` without its zeros (Cheshire and Baker, 1999); no delimiters."""
+    """Return `data` without its zeros (Cheshire and Baker, 1999), without delimiters."""
     parts: list[bytes] = []
     runs = data.split(b"\0")
     last = len(runs) - 1
@@ -43,7 +43,7 @@ _CODES = tuple(bytes((size + 1,)) for size in range(_RUN))
 
 
 def _long_run(run: bytes, last: bool) -> bytes:
-    """Full blocks of 254 carry no implied zero, so a shorter block follows, unless nothing does."""
+    """Encode 254 bytes or more. Full blocks imply no zero, so a shorter one follows, except at the end."""
     whole = len(run) - len(run) % _RUN
     parts = [b"\xff" + run[start : start + _RUN] for start in range(0, whole, _RUN)]
     rest = run[whole:]
@@ -53,7 +53,7 @@ def _long_run(run: bytes, last: bool) -> bytes:
 
 
 def cobs_decode(coded: bytes) -> bytes | None:
-    """The data in `coded`, which holds no zero; None if a block points behind the end."""
+    """Return the data in `coded`, which holds no zero; None if a block points behind the end."""
     parts: list[bytes] = []
     position, end = 0, len(coded)
     while position < end:
@@ -66,7 +66,7 @@ def cobs_decode(coded: bytes) -> bytes | None:
 
 
 def encode(message: bytes) -> bytes:
-    """`message` (4 to 3084 bytes, or ValueError) as it goes on the line, both zeros included."""
+    """Return `message` as it goes on the line, with both zeros. Raises ValueError unless 4 to 3084 bytes."""
     if not FRAME_BYTES_MIN <= len(message) <= MESSAGE_BYTES_MAX:
         raise ValueError(
             f"a UART message has {FRAME_BYTES_MIN} to {MESSAGE_BYTES_MAX} bytes, not {len(message)}"
@@ -89,7 +89,7 @@ class Decoder:
         self._skipping = False
 
     def feed(self, data: bytes) -> list[bytes]:
-        """The messages that `data` completes, in order."""
+        """Return the messages that `data` completes, in order."""
         first, *rest = data.split(b"\0")
         self._hold(first)
         if not rest:
@@ -99,7 +99,7 @@ class Decoder:
         return [message for coded in codes if coded and (message := self._message(coded)) is not None]
 
     def _ended(self) -> tuple[bytes, ...]:
-        """The bytes held when a zero came; none if they had grown too many."""
+        """Return the bytes held when a zero came; none if there were too many."""
         held = () if self._skipping else (bytes(self._tail),)
         self._tail.clear()
         self._skipping = False

@@ -1,7 +1,7 @@
 """Local echo of a half-duplex line, cancelled by counted matching (docs/wire/uart.md). No clock.
 
-What was sent is expected back once, byte for byte, until it expires. Never by content alone: an equal
-message from somebody else is one more than was sent, and one more is delivered.
+Each message sent is expected back once, byte for byte, until it expires. Content alone does not decide: if
+another node sends an equal message, one more is heard than was sent, and that one is delivered.
 """
 
 from collections import deque
@@ -12,7 +12,7 @@ _EXPECTED_MAX = 4096  # messages on a line whose echo does not come; each expire
 
 
 class EchoCanceller:
-    """Takes what was sent out of what is heard. `lost` counts what was sent and never heard whole."""
+    """Recognises our own messages among those heard. `lost` counts those sent and never heard whole."""
 
     __slots__ = ("_expected", "_garbled", "lost")
 
@@ -25,17 +25,17 @@ class EchoCanceller:
         return len(self._expected)
 
     def sent(self, message: bytes, expires: float) -> None:
-        """`message` is on its way to the line, behind the others; its echo comes by `expires` or never."""
+        """Expect the echo of `message`, behind the others; it comes by `expires` or never."""
         if len(self._expected) == _EXPECTED_MAX:
             self._lose()
         self._expected.append((message, expires))
 
     def garbled(self, count: int = 1) -> None:
-        """So many runs were heard that were no message: some may have been an echo."""
+        """Note that `count` runs were heard that were no message: some may have been an echo."""
         self._garbled = min(self._garbled + count, len(self._expected))
 
     def heard(self, message: bytes, now: float) -> bool:
-        """Whether `message` is the echo of one that was sent."""
+        """Return whether `message` is the echo of one that was sent."""
         self.expire(now)
         for index, (expected, _) in enumerate(self._expected):
             if expected == message:
@@ -44,9 +44,9 @@ class EchoCanceller:
         return False
 
     def _matched(self, index: int) -> None:
-        """The line keeps the order: with garbage heard, what was sent earlier came back damaged.
+        """Forget a message that came back. After garbage, earlier ones came back damaged: the order is kept.
 
-        Without garbage a foreign equal came first; the earlier ones are still to come.
+        Without garbage, an equal message of another node came first, and the earlier ones are still to come.
         """
         del self._expected[index]
         for _ in range(min(index, self._garbled)):
@@ -54,7 +54,7 @@ class EchoCanceller:
         self._garbled = min(self._garbled, len(self._expected))
 
     def expire(self, now: float) -> None:
-        """Stop expecting what should have been heard by `now`."""
+        """Stop expecting echoes that should have been heard by `now`."""
         while self._expected and self._expected[0][1] < now:
             self._lose()
 

@@ -69,7 +69,7 @@ class SerialPipe(OpenPipe):
         self._hub.attach(self)
 
     def _hear(self, data: bytes) -> list[bytes]:
-        """The messages that `data`, possibly empty, completes; never raises."""
+        """Return the messages that `data`, possibly empty, completes. Never raises."""
         raise NotImplementedError
 
     def _on_readable(self) -> None:
@@ -83,7 +83,7 @@ class SerialPipe(OpenPipe):
         return None
 
     def _wait(self, go_on: Callable[[], None]) -> None:
-        """Have `go_on` called when the driver has room."""
+        """Call `go_on` when the driver has room."""
         if not self._waiting:
             self._waiting = True
             self._loop.add_writer(self._fd, go_on)
@@ -102,5 +102,5 @@ class SerialPipe(OpenPipe):
 
 
 def lost(error: OSError) -> str:
-    """A device's last words, for the link's `fault`."""
+    """Return the error as the fault of a link that lost its device."""
     return f"lost: {words_of(error)}"

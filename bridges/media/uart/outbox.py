@@ -9,7 +9,7 @@ from bus.hub import Stats
 
 
 class Outbox:
-    """A queue whose head may be on the line in part: what has begun is finished, and never stale."""
+    """A queue whose first message may be on the line in part. A message that has begun is always finished."""
 
     __slots__ = ("_begun", "_queue", "_stats", "_taken")
 
@@ -22,25 +22,25 @@ class Outbox:
         return len(self._taken) + len(self._queue)
 
     def put(self, messages: Sequence[bytes], now: float) -> None:
-        """Queue what the policy lets wait; drop what no line carries: `oversize`, `short` or `empty`."""
+        """Queue the messages that the policy admits; drop those that no line carries, counted by reason."""
         self._queue.put(now, fitting(messages, self._stats))
 
     def expire(self, now: float) -> None:
-        """Drop what has grown stale."""
+        """Drop messages that waited too long."""
         self._queue.expire(now)
 
     def ready(self, now: float) -> bool:
-        """Whether there is something for the line that the rate allows."""
+        """Return whether a message waits that the rate allows."""
         return bool(self._taken) or self._queue.ready(now)
 
     def ready_s(self) -> float:
-        """From when on the rate allows what waits; infinite while nothing does."""
+        """Return the time from which the rate allows the next message; infinite while none waits."""
         return self._queue.ready_s()
 
     def head(self, room: int, now: float, ahead_bytes: int, byte_s: float) -> bytes:
-        """The next bytes for the line, at most `room`; ends within or behind a message.
+        """Return the next bytes for the line, at most `room`. They may end within a message.
 
-        `ahead_bytes` lie before them: what comes to the line after its time is not taken.
+        `ahead_bytes` go out before them: a message that would reach the line too late is not taken.
         """
         size = sum(len(coded) for coded, _, _ in self._taken) - self._begun
         while size < room and (taken := self._queue.take(now, (ahead_bytes + size) * byte_s)):
@@ -50,7 +50,7 @@ class Outbox:
         return b"".join([coded for coded, _, _ in self._taken])[self._begun : self._begun + room]
 
     def claim(self, now: float) -> bytes:
-        """The first message, as encoded; b"" if none is ready. From now on it counts as begun."""
+        """Return the first message, encoded; b"" if none is ready. From now on it counts as begun."""
         taken = self._queue.take(now)
         if taken is None:
             return b""
@@ -58,7 +58,7 @@ class Outbox:
         return self._taken[0][0]
 
     def settle(self, written: int) -> list[bytes]:
-        """The line took so many more bytes; the messages that this completes."""
+        """Note that the line took `written` more bytes; return the messages that this completes."""
         done, written = [], written + self._begun
         while self._taken and written >= len(self._taken[0][0]):
             coded, _, message = self._taken.popleft()
@@ -69,12 +69,12 @@ class Outbox:
         return done
 
     def give_back(self) -> None:
-        """The line takes no more for now: what has not begun waits again, to grow old or be replaced."""
+        """Queue messages that have not begun again, as the line is full: they may grow old or be replaced."""
         while len(self._taken) > (self._begun > 0):
             self._queue.put_back(*self._taken.pop()[1:])
 
     def purge(self, reason: str) -> list[bytes]:
-        """Drop everything, also what has begun: the zero before the next message ends it. The messages."""
+        """Drop and return all messages, also one that has begun: the zero before the next one ends it."""
         begun = [message for _, _, message in self._taken]
         for message in begun:
             self._queue.settle(len(message), reason)
