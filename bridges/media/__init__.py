@@ -1,10 +1,10 @@
-"""The media that a bridge can join: a folder each, and the table that finds the record of each by its
-key.
+"""The media that a bridge can join: a folder each, and the table that finds each record by its key.
 
-A record (`medium.py` in the medium's folder) is all that the rest of the program reads of a medium. A
-distribution of somebody else adds one by an entry point of the group `buscoupler.media`. `medium` is what
-all records answer; `device` is shared by links that open one device; `shedding` has the queue that drops
-by policy, `shed_pipe` puts one before links that have none. `sp` is a link to any bus by its URL.
+A record (`medium.py` in the medium's folder) is all that the rest of the program reads of a medium. Another
+distribution adds one by an entry point of the group `buscoupler.media`. `medium` is the base of all records;
+`device` the base of links that open one device; `arrivals` brings what a driver's thread reads to the loop;
+`shedding` has the queue that drops by policy; `shed_pipe` puts one in front of links that have none. `sp` is
+a link to any bus by its URL.
 """
 
 from typing import TYPE_CHECKING

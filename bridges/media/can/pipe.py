@@ -1,4 +1,4 @@
-"""The pipe of an open CAN bus: frames in and out, and what the controller's state does to them."""
+"""The pipe of an open CAN bus: frames in and out, and its answer to the controller's states."""
 
 import logging
 from asyncio import Handle
@@ -21,7 +21,7 @@ _STATE_S = 1.0
 
 
 class CanPipe(OpenPipe):
-    """The one peer of a CAN bus: everybody on it."""
+    """All other nodes on a CAN bus, as one peer."""
 
     def __init__(self, shared: Shared, port: Port, restarter: Restarter, place: Place) -> None:
         super().__init__(place)
@@ -44,7 +44,7 @@ class CanPipe(OpenPipe):
         self._ask_state()
 
     def _on_readable(self) -> None:
-        """Comes back by itself while frames are left: some drivers hold them where no descriptor tells."""
+        """Read, and again while frames are left: some drivers hold frames that no descriptor shows."""
         if self._again is not None:
             self._again.cancel()
             self._again = None
@@ -75,7 +75,7 @@ class CanPipe(OpenPipe):
             self._outbound.pump()
 
     def _on_error(self, classes: int, data: bytes | bytearray) -> None:
-        """Only SocketCAN's error frames have a meaning that is laid down; others are counted."""
+        """Take an error frame. Only those of SocketCAN have a defined meaning; others are counted."""
         bus = self._bus
         if not self._port.confirms:
             bus.errors["error frame"] = bus.errors.get("error frame", 0) + 1
@@ -88,9 +88,9 @@ class CanPipe(OpenPipe):
             self._changed(before)
 
     def _ask_state(self) -> None:
-        """Asked now and then: an error frame may be lost, and some interfaces only tell when asked."""
+        """Ask for the state now and then: an error frame may be lost, and some interfaces send none."""
         state, before = self._port.state(), self._bus.state
-        # the carrier tells bus-off from not bus-off, and error frames tell more
+        # the carrier shows only whether it is bus-off; error frames show more
         known = self._port.confirms and "bus-off" not in (state, before) and before != "unknown"
         if state != "unknown" and not known and self._bus.enter(state):
             self._changed(before)
@@ -110,7 +110,7 @@ class CanPipe(OpenPipe):
             self._outbound.resume()
 
     def _on_bus_off(self) -> None:
-        """SocketCAN's controllers are restarted; elsewhere opening the bus anew does."""
+        """Restart the controller of SocketCAN; open any other bus again."""
         if not self._port.confirms:
             return self._gone("bus-off")
         self._restarter.bus_off()
@@ -120,7 +120,7 @@ class CanPipe(OpenPipe):
         self._outbound.put(payloads(batch))
 
     def purge(self, reason: str) -> list[bytes]:
-        """Drop what waits, a transfer that has begun too; those messages. The driver's frames come out."""
+        """Drop and return the messages that wait, also one that has begun, but not the driver's frames."""
         return self._outbound.purge(reason)
 
     def _end(self, why: str) -> None:

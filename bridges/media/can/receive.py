@@ -43,13 +43,13 @@ class Inbound:
         self._warned = False
 
     def note_fault(self) -> bool:
-        """Count input that could not be read; whether it was too much of it."""
+        """Count input that could not be read; return whether it is too much."""
         self._stats.reject("unreadable")
         self._faults += 1
         return self._faults > _FAULTS_MAX
 
     def messages(self, now: float, frames: list[Frame]) -> list[bytes]:
-        """The messages that `frames` complete, in order."""
+        """Return the messages that `frames` complete, in order."""
         self._faults = 0
         ours, fd, feed = self._identifier, self._fd, self._reassembler.feed
         found = []
@@ -84,7 +84,7 @@ class Inbound:
 
 
 def take_echo(own: deque[bytes], data: bytes | bytearray) -> bool:
-    """Whether `data` is among the frames sent; if so, it and all before it are forgotten."""
+    """Return whether `data` is among the frames sent; if so, forget it and all before it."""
     if own and own[0] == data:
         own.popleft()
         return True

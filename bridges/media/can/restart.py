@@ -1,4 +1,4 @@
-"""Restarts a SocketCAN controller that went bus-off, after growing, jittered pauses, where we may."""
+"""Restarts a SocketCAN controller that went bus-off, after growing, jittered pauses, if we are allowed to."""
 
 import errno
 import logging
@@ -17,7 +17,7 @@ _REFUSED = (errno.EPERM, errno.EACCES, errno.EOPNOTSUPP)
 
 
 def restart(interface: str) -> int:
-    """Ask the kernel to restart the controller of `interface`; the errno it answers, 0 for success.
+    """Ask the kernel to restart the controller of `interface`; return its errno, 0 for success.
 
     EBUSY: it is not bus-off, or restarts by itself (`restart-ms`). EPERM: it takes CAP_NET_ADMIN.
     """
@@ -43,7 +43,7 @@ class Restarter:
         self._off = self._refused = False
 
     def bus_off(self) -> None:
-        """The controller is off the bus; it is restarted until `recovered` is called."""
+        """Restart the controller, which went off the bus, until `recovered` is called."""
         if self._off:
             return
         self._off = True

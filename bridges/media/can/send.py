@@ -23,7 +23,7 @@ _TRANSIENT = (errno.EAGAIN, errno.ENOBUFS, errno.ENOMEM, errno.EBUSY, errno.EINT
 
 
 class Outbound:
-    """The common part of both ways: the queue, and its tending while nothing moves."""
+    """The common part of both ways: the queue, and its care while nothing moves."""
 
     def __init__(
         self, shared: Shared, port: Port, loop: AbstractEventLoop, on_lost: Callable[[str], None]
@@ -36,7 +36,7 @@ class Outbound:
         self._pacing: Handle | None = None
 
     def put(self, messages: list[bytes]) -> None:
-        """Queue what fits and can be cut out of padding at the other end; drop the rest, counted."""
+        """Queue the messages that the other end can cut out of padding; drop and count the others."""
         whole = [message for message in messages if message and message_bytes(message) == len(message)]
         if len(whole) < len(messages):
             self._stats.drop("malformed", len(messages) - len(whole))
@@ -45,7 +45,7 @@ class Outbound:
         self._tend_later()
 
     def _take(self) -> tuple[float, bytes] | None:
-        """The next message; where only the rate forbids one, come back when it does not."""
+        """Return the next message. If only the rate forbids one, pump again when it allows it."""
         taken = self._queue.take(self._loop.time())
         if taken is None and self._queue and self._pacing is None:
             self._pacing = self._loop.call_at(self._queue.ready_s(), self._paced)
@@ -56,14 +56,14 @@ class Outbound:
         self.pump()
 
     def pump(self) -> None:
-        """Send what can be sent now."""
+        """Send all that can be sent now."""
         raise NotImplementedError
 
     def confirm(self, data: bytes | bytearray) -> None:
-        """One of our frames was on the wire."""
+        """Note that one of our frames was on the wire."""
 
     def hold(self, reason: str) -> None:
-        """Stop sending; what the driver has of ours is given up. What waits grows stale in time."""
+        """Stop sending, and give up the frames in the driver. Messages that wait may grow stale."""
         self.held = True
 
     def resume(self) -> None:
@@ -87,7 +87,7 @@ class Outbound:
         pass
 
     def purge(self, reason: str) -> list[bytes]:
-        """Drop what waits; those messages."""
+        """Drop the messages that wait; return them."""
         return self._queue.clear(reason)
 
     def close(self, reason: str) -> None:
@@ -99,9 +99,9 @@ class Outbound:
 
 
 class DirectSender(Outbound):
-    """Sends from the loop. Where the port confirms, few frames at a time are the driver's.
+    """Sends from the loop. If the port confirms frames, the driver holds only a few at a time.
 
-    What a driver has cannot be taken back: the fewer, the less comes out late, after a bus-off.
+    Frames in the driver cannot be taken back: with few of them, little comes out late, after a bus-off.
     """
 
     def __init__(self, *arguments: Any) -> None:
@@ -143,7 +143,7 @@ class DirectSender(Outbound):
         return True
 
     def _refuse_stale(self) -> None:
-        """A transfer that has waited too long for its first frame to be written, or for its next one."""
+        """Give up a transfer that waited too long for its first frame to be written, or for the next."""
         if self._pending and self._loop.time() - self._fresh_s > self._shared.age_s:
             self._give_up_pending("stale")
 
@@ -160,10 +160,10 @@ class DirectSender(Outbound):
             self._queue.settle(size)
 
     def confirm(self, data: bytes | bytearray) -> None:
-        """Frames leave in order: what was written before this one has left too."""
+        """Note that a frame was on the wire, and with it those before: frames leave in order."""
         flight = self._flight
         if not flight or (flight[0][0] != data and all(data != written for written, _ in flight)):
-            return  # of a transfer that was given up
+            return  # its transfer was given up
         self._moved_s = self._loop.time()
         if self._handle is not None:  # there is room now
             self._handle.cancel()
@@ -179,7 +179,7 @@ class DirectSender(Outbound):
         now = self._loop.time()
         if self._blocked_s is None:
             self._blocked_s = now
-        # SocketCAN says when it is lost, and opened anew it would take more frames to come out late
+        # SocketCAN reports its loss itself; opened again, it would only take more frames that come out late
         stalled = not self._port.confirms and now - self._blocked_s > _STALL_S
         if error.errno not in _TRANSIENT or stalled:
             return self._on_lost(f"cannot send: {words_of(error)}")
@@ -189,7 +189,7 @@ class DirectSender(Outbound):
         return None
 
     def _give_back(self) -> None:
-        """Queue a message again that has not begun, to grow old or be replaced."""
+        """Queue a message that has not begun again: it may grow old or be replaced."""
         if self._taken is not None:
             self._queue.put_back(*self._taken)
             self._shared.transfers.take_back()
@@ -205,7 +205,7 @@ class DirectSender(Outbound):
         self.pump()
 
     def forget(self, reason: str) -> None:
-        """Confirmations are lost: count no more on those that are due."""
+        """Give up waiting for confirmations: they are lost."""
         self._own.extend(data for data, _ in self._flight)  # they may come back yet, to the next socket
         for _, size in self._flight:
             if size:
@@ -238,7 +238,7 @@ class DirectSender(Outbound):
 
 
 class ThreadSender(Outbound):
-    """For drivers that may block: one transfer at a time, in one worker thread."""
+    """Sends one transfer at a time in a worker thread: for drivers that may block."""
 
     _port: BusPort
 

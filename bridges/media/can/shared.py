@@ -1,4 +1,4 @@
-"""The things that the pipes of one CAN link share, from one opening of the bus to the next."""
+"""The state that the pipes of one CAN link share, from one opening of the bus to the next."""
 
 import random
 from collections import deque
@@ -12,7 +12,7 @@ from bus.hub import Stats
 
 
 class TransferIds:
-    """Counts on over re-openings: a transfer-id that starts again looks like a duplicate."""
+    """Transfer-ids. They go on over re-openings, because a repeated one would look like a duplicate."""
 
     def __init__(self) -> None:
         self._last = random.randrange(32)  # after a quick restart the first would look like a duplicate
@@ -22,13 +22,13 @@ class TransferIds:
         return self._last
 
     def take_back(self) -> None:
-        """The last one was not used: a gap of 31 would look like a duplicate."""
+        """Give back the last one, which was not used: a gap of 31 would look like a duplicate."""
         self._last -= 1
 
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """One node on the bus. `own` has the frames that were sent and may still come back."""
+    """One node on the bus. `own` holds frames that were sent and may still come back."""
 
     name: str
     identifier: int

@@ -1,4 +1,4 @@
-"""slcan adapters by python-can, made fit for an event loop: it reads byte by byte, each one waited for."""
+"""slcan adapters for an event loop: python-can reads byte by byte and waits for each."""
 
 import contextlib
 import errno
@@ -12,7 +12,7 @@ _ASCII = bytes(code if code < 128 else ord("?") for code in range(256))
 
 
 class BufferedLine:
-    """Stands before pyserial's port: reads without waiting, and much at a time; all else passes through.
+    """Stands in front of pyserial's port: reads without waiting, and much at a time. The rest passes through.
 
     python-can fails for ever at a byte above 127, which it never takes out of its buffer, and has no bound
     on a line: such bytes become `?`, such lines are ended.
@@ -68,12 +68,12 @@ class BufferedLine:
             self._port.write_timeout = seconds
 
     def flush(self) -> None:
-        """Wait until all is written, if there is time."""
+        """Wait until all is written, unless in a hurry."""
         if not self._hurried:
             self._port.flush()
 
     def hurry(self) -> None:
-        """From now on wait for nothing: the line may be clogged. A tty waits up to 30 s to close."""
+        """Never wait from now on: the line may be clogged, and a tty waits up to 30 s to close."""
         self._hurried = True
         with contextlib.suppress(Exception):
             self._port.write_timeout = 0

@@ -12,7 +12,7 @@ TX_TIMEOUT, ARBITRATION, CONTROLLER, PROTOCOL, TRANSCEIVER = 0x01, 0x02, 0x04, 0
 NO_ACK, BUS_OFF, BUS_ERROR, RESTARTED, COUNTERS = 0x20, 0x40, 0x80, 0x100, 0x200
 
 FILTER = TX_TIMEOUT | CONTROLLER | TRANSCEIVER | BUS_OFF | RESTARTED
-"""The classes to ask the kernel for. Not those that flood where `berr-reporting` is on."""
+"""The classes to ask the kernel for, without those that flood if `berr-reporting` is on."""
 
 _RX_OVERFLOW, _TX_OVERFLOW, _WARNING, _PASSIVE, _ACTIVE = 0x01, 0x02, 0x0C, 0x30, 0x40
 _CLASSES = {
@@ -26,11 +26,11 @@ _CLASSES = {
 
 
 class BusState:
-    """The state that the controller last told.
+    """The state that the controller last reported.
 
-    `entered` counts how often each state was entered, `restarts` the recoveries from bus-off, `errors`
-    error frames by class, `rx_overflows` the frames-lost reports of the controller; `tx_errors` and
-    `rx_errors` are its counters, 0 to 255, where it told them, else None.
+    `entered` counts how often each state was entered, `restarts` the recoveries from bus-off, `errors` the
+    error frames by class, `rx_overflows` the reports of lost frames. `tx_errors` and `rx_errors` are the
+    controller's counters, 0 to 255, or None if it did not report them.
     """
 
     def __init__(self) -> None:
@@ -42,11 +42,11 @@ class BusState:
         self.rx_errors: int | None = None
 
     def forget(self) -> None:
-        """The bus is opened or closed: nobody knows what state it is in."""
+        """Make the state unknown, because the bus is opened or closed."""
         self.state = "unknown"
 
     def enter(self, state: State) -> bool:
-        """Note a state however it was learnt; whether it is a change."""
+        """Note a state; return whether it is a change."""
         if state == self.state:
             return False
         self.state = state
@@ -54,7 +54,7 @@ class BusState:
         return True
 
     def feed(self, classes: int, data: bytes | bytearray) -> bool:
-        """An error frame: its identifier without the top bits, its data. Whether the state changed."""
+        """Take an error frame: identifier without the top bits, and data. Return whether it is a change."""
         data = bytes(data).ljust(8, b"\0")
         for bit, name in _CLASSES.items():
             if classes & bit:

@@ -75,7 +75,7 @@ class Outbox:
         return self.placed or ack == self.toggle
 
     def take_ack(self, ack: int) -> bool:
-        """The other side has `ack`; whether that takes our segment."""
+        """Note the `ack` of the other side; return whether it took our segment."""
         if not self.placed or ack != self.toggle:
             return False
         self._position += SEGMENT_BYTES
@@ -85,7 +85,7 @@ class Outbox:
         return True
 
     def place(self) -> bool:
-        """Put up the next segment, if there is one and the last one was taken; whether it did."""
+        """Expose the next segment, if the last one was taken; return whether there was one."""
         if self.placed or not self._transfer:
             return False
         self.toggle ^= 1
@@ -93,7 +93,7 @@ class Outbox:
         return True
 
     def segment(self) -> tuple[int, bytes]:
-        """Flags (SOT, EOT, TOG) and data that belong in the mailbox now; no data where nothing is placed."""
+        """Return flags (SOT, EOT, TOG) and data for the mailbox now; no data if no segment is placed."""
         flags = TOG if self.toggle else 0
         if not self.placed:
             return flags, b""
@@ -121,7 +121,7 @@ class Inbox:
         self.ack = 0
 
     def reset(self) -> None:
-        """A new epoch."""
+        """Begin a new epoch."""
         if self._open:
             self._reject("reset")
         self._skipping, self.ack = False, 0
@@ -131,7 +131,7 @@ class Inbox:
         return 1 <= size <= SEGMENT_BYTES and (ctl & TOG != 0) != self.ack
 
     def take(self, ctl: int, data: bytes) -> bytes | None:
-        """Take a new segment; the message that it completes, or None."""
+        """Take a new segment; return the message that it completes, or None."""
         self.ack ^= 1
         if ctl & SOT:
             self._start()
@@ -149,7 +149,7 @@ class Inbox:
         self._open, self._skipping = True, False
 
     def _pass_over(self, ctl: int) -> bytes | None:
-        """The rest of a transfer that was refused, counted there, or one whose start was missed."""
+        """Skip the rest of a transfer that was refused (counted there), or whose start was missed."""
         skipped, self._skipping = self._skipping, self._skipping and not ctl & EOT
         return self._reject("orphan") if ctl & EOT and not skipped else None
 

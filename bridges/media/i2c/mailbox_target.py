@@ -90,12 +90,12 @@ class Target:
         return self.poll(now)
 
     def put(self, register: int, data: bytes) -> None:
-        """The bytes that the controller wrote, into `memory`; what is not its to write stays as it is."""
+        """Put the bytes that the controller wrote into `memory`, but only where it may write."""
         taken = data[: max(0, TARGET_CTL - register)]
         self.memory[register : register + len(taken)] = taken
 
     def poll(self, now: float) -> list[bytes]:
-        """Look at the memory, take what is new, place what is next; the messages completed."""
+        """Take a new segment from the memory, expose the next; return the messages completed."""
         ctl, size = self.memory[CONTROLLER_CTL], self.memory[CONTROLLER_N]
         found: list[bytes] = []
         if not size and 0 < ctl <= EPOCH and ctl != self._epoch_before:
@@ -147,7 +147,7 @@ class Target:
         self._waits_s = now
 
     def _put_up(self) -> None:
-        """Data and n first, ctl last, so that a half-done change is never seen."""
+        """Expose our segment: data and n first, ctl last, so that no half-done change is seen."""
         flags, data = self._out.segment()
         ctl = flags | (ACK if self.inbox.ack else 0) | self.epoch
         self._put(TARGET_N, bytes((len(data),)) + data)

@@ -60,7 +60,7 @@ class TargetPipe(Pipe):
         clock: Callable[[], float],
         on_close: Callable[["TargetPipe"], None],
     ) -> None:
-        """The bus is open: join `hub`. `clock` is the poller's; `on_close` is told when it leaves."""
+        """Join `hub`, because the bus is open. `clock` is the poller's; `on_close` is called at the end."""
         self._hub, self._lane, self._wake, self._clock = hub, lane, wake, clock
         self._on_close = on_close
         hub.attach(self)
@@ -117,7 +117,7 @@ class TargetPipe(Pipe):
         self._on_close(self)
 
     def holds(self, lane: Lane) -> bool:
-        """Whether it is open on `lane`: reports of an opening before are of no use."""
+        """Return whether it is open on `lane`: reports of an earlier opening are ignored."""
         return self._lane is lane
 
 
@@ -151,7 +151,7 @@ class I2cBus(OpenPipe):
         target.open(self._hub, lane, self._runner.wake, self._loop.time, self._left)
 
     def _left(self, target: TargetPipe) -> None:
-        """Somebody closed this one alone."""
+        """Let a target that was closed alone join again soon."""
         if not self._closed:
             self._joining[target.address] = self._loop.call_later(_AWAY_S, self._join, target)
 
@@ -163,7 +163,7 @@ class I2cBus(OpenPipe):
         self._runner.wake()
 
     def on_reports(self, reports: list[Report]) -> None:
-        """On the loop. Neighbours of one target make one batch."""
+        """Act on the poller's reports, on the loop. Neighbours of one target make one batch."""
         for lane, some in groupby(reports, key=lambda report: report.lane):
             target = self._targets[lane.address]
             if target.holds(lane):

@@ -65,7 +65,7 @@ class Lane:
     def turn(
         self, adapter: Adapter, clock: Callable[[], float], report: Callable[[Report], None]
     ) -> Trouble | None:
-        """A few accesses at most; how the last one went, None if none was due."""
+        """Make a few accesses at most; return the trouble of the last one, None if none was due."""
         went: Trouble | None = None
         for _ in range(_TURN_ACCESSES):
             access = self.controller.next(clock())
@@ -113,7 +113,7 @@ class Lane:
         return lambda size, reason: report(Report(self, None, reason, 1, size))
 
     def wake(self, now: float) -> None:
-        """Something was put into `queue`, or the rate allows the next."""
+        """Poll soon, because a message was put into `queue`, or the rate allows the next."""
         if self._may_send() and self.queue.ready(now):
             self.controller.wake(now)
 
@@ -121,19 +121,19 @@ class Lane:
         return self.controller.state == "up" and self.controller.ready
 
     def due_s(self, now: float) -> float:
-        """When its next turn is."""
+        """Return the time of its next turn."""
         ready_s = self.queue.ready_s()
         return min(self.controller.due_s, ready_s if ready_s > now and self._may_send() else inf)
 
     def shed(self, report: Callable[[Report], None]) -> None:
-        """Drop what waits for a target that cannot take it: stale, once it can."""
+        """Drop messages that wait for a target that cannot take them: they would come late."""
         if self.refused and self.queue:
             with self.lock:
                 self.queue.clear(self.refused, self._dropped(report))
 
 
 def perform(adapter: Adapter, address: int, access: Access) -> bytes:
-    """One access on the bus; what it read."""
+    """Make one access on the bus; return what it read."""
     if access.size:
         return bytes(adapter.read_i2c_block_data(address, access.register, access.size))
     adapter.write_i2c_block_data(address, access.register, list(access.data))
@@ -171,7 +171,7 @@ class Poller:
         return self._alert is not None and not self._asserted
 
     def round(self) -> float:
-        """A turn for each target that is due; when to come back. Raises `AdapterGoneError`."""
+        """Give each target that is due a turn; return when to come back. Raises `AdapterGoneError`."""
         self._look_at_adapter()
         self._look_at_alert()
         self._look_at_lanes()
@@ -190,7 +190,7 @@ class Poller:
         return min((lane.due_s(now) for lane in self.lanes), default=now + 1)
 
     def join(self, lane: Lane) -> None:
-        """One more target, from the next round on. From any thread."""
+        """Add a target, from the next round on. From any thread."""
         self._joining.append(lane)
 
     def _look_at_lanes(self) -> None:
@@ -206,7 +206,7 @@ class Poller:
         return lane.state if lane.state in ("absent", "stalled") else ""
 
     def _look_at_adapter(self) -> None:
-        """One whose driver was unbound goes on answering: the kernel waits until nobody has it open."""
+        """Check that the adapter is there. An unbound one still answers, until all have closed it."""
         now = self._clock()
         if now < self._look_s:
             return
@@ -241,7 +241,7 @@ class Poller:
                 lane.fault = ""
 
     def _judge(self, lane: Lane, went: Trouble) -> None:
-        """Stuck: errors on every address, and not one answer or refusal in between."""
+        """Judge whether the bus is stuck: errors on every address, and no answer or refusal in between."""
         if went != "bus":
             self._errors = 0
             self._failing.clear()
@@ -274,7 +274,7 @@ class Poller:
             lane.controller.wake(self._clock())
 
     def _probe(self) -> None:
-        """One target, the next each time, after growing pauses."""
+        """Try one target, the next each time, after growing pauses."""
         now = self._clock()
         if now < self._probe_s or not self.lanes:
             return

@@ -12,7 +12,7 @@ _ENCODE_MESSAGES = 512  # taken off the queue at a time
 
 
 class Outbox:
-    """Datagrams that wait for the sender, and behind them messages. Bounded; keeps the ledger."""
+    """A bounded queue of datagrams, and of messages behind them. Keeps the ledger."""
 
     def __init__(self, encoder: Encoder, stats: Stats, queue_bytes: int) -> None:
         self._encoder, self._stats, self._queue_bytes = encoder, stats, queue_bytes
@@ -25,7 +25,7 @@ class Outbox:
         return bool(self._ready)
 
     def add(self, batch: Batch) -> None:
-        """Make datagrams of `batch`, to be sent at once; `trim` afterwards what could not be."""
+        """Make datagrams of `batch`, to be sent at once. `trim` afterwards those that could not be sent."""
         self._add_ready(self._encoder.encode(batch))
 
     def _add_ready(self, made: list[Datagram]) -> None:
@@ -34,7 +34,7 @@ class Outbox:
         self._stats.queued_bytes += sum(len(datagram) for datagram, _ in made)
 
     def add_later(self, messages: Iterable[bytes]) -> None:
-        """Queue as messages what must wait anyway: they share datagrams when their time comes."""
+        """Queue messages that must wait: they share datagrams when their time comes."""
         stats = self._stats
         for message in messages:
             if stats.queued_bytes + len(message) > self._queue_bytes:
@@ -52,10 +52,10 @@ class Outbox:
         return bool(self._ready or self._messages)
 
     def give_back(self) -> None:
-        """The sender takes no more for now: where a policy is stated, what has not begun waits again."""
+        """Queue messages that have not begun again, because the sender is full. Only with a stated policy."""
 
     def ready_s(self) -> float:
-        """From when on a stated rate allows what waits; infinite while nothing waits for that."""
+        """Return the time from which a stated rate allows the next; infinite while nothing waits for it."""
         return inf
 
     def transmit(self, send: Callable[[bytes], int]) -> None:
@@ -112,7 +112,7 @@ class Outbox:
             self._stats.drop(reason, count)
 
     def purge(self, reason: str) -> list[bytes]:
-        """Drop everything; those messages, but for one whose first fragments have left."""
+        """Drop all messages; return them, except one whose first fragments have left."""
         made = Decoder({}).feed([(datagram, None) for datagram, _ in self._ready], 0.0)
         waiting = [*(payloads(made) if made else ()), *self._messages]
         if self._stats.queued:
