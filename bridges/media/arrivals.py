@@ -4,30 +4,26 @@ import contextlib
 from asyncio import AbstractEventLoop
 from collections import deque
 from collections.abc import Callable
-from typing import Generic, TypeVar
+from typing import TypeVar
 
 T = TypeVar("T")
 
 
-class Arrivals(Generic[T]):
-    """Hands the items that a thread appends to `take` on the loop, at most `run` in one call."""
+class Arrivals(deque[T]):
+    """Hands the items that a thread appends to `take` on the loop, at most `run` in one call.
+
+    `called` while that is due: a thread in a hurry need not `announce` then.
+    """
 
     def __init__(self, loop: AbstractEventLoop, take: Callable[[list[T]], None], run: int) -> None:
+        super().__init__()
         self._loop, self._take, self._run = loop, take, run
-        self._items = deque[T]()
-        self._called = False
-
-    def __len__(self) -> int:
-        return len(self._items)
-
-    def append(self, item: T) -> None:
-        """Add an item; `announce` it afterwards. From the thread."""
-        self._items.append(item)
+        self.called = False
 
     def announce(self) -> None:
         """Have what was appended taken on the loop soon. From the thread."""
-        if self._items and not self._called:
-            self._called = True
+        if self and not self.called:
+            self.called = True
             self.call(self._deliver)
 
     def call(self, function: Callable[..., None], *arguments: str) -> None:
@@ -37,13 +33,13 @@ class Arrivals(Generic[T]):
 
     def flush(self) -> None:
         """Take all that is left now. On the loop."""
-        while self._items:
+        while self:
             self._deliver()
 
     def _deliver(self) -> None:
         # Cleared first: an item that comes in between causes one call too many, never one too few.
-        self._called = False
-        self._take([self._items.popleft() for _ in range(min(len(self._items), self._run))])
-        if self._items and not self._called:
-            self._called = True
+        self.called = False
+        self._take([self.popleft() for _ in range(min(len(self), self._run))])
+        if self and not self.called:
+            self.called = True
             self._loop.call_soon(self._deliver)

@@ -133,7 +133,8 @@ class Reader:
             self._lost += 1
             return
         self._arrived.append(frame)
-        self._arrived.announce()
+        if not self._arrived.called:
+            self._arrived.announce()
 
     def _deliver(self, frames: list[Frame]) -> None:
         lost, self._lost = self._lost, 0
