@@ -35,7 +35,7 @@ def name_of(boot: int, first_cap_seq: int) -> str:
 
 
 def capture_file(root: Path, date: str, gateway: str, name: str) -> Path:
-    """The finished file `name` of a day (`YYYY-MM-DD`, UTC), under a recorder's directory `root`."""
+    """Return the finished file `name` of a day (`YYYY-MM-DD`, UTC), under a recorder's directory `root`."""
     return root / CAPTURE / f"{DATE}={date}" / f"{GATEWAY}={gateway}" / f"{name}{FILE_SUFFIX}"
 
 
@@ -45,12 +45,12 @@ def journal_directory(root: Path, gateway: str) -> Path:
 
 
 def gateway_of(path: Path) -> str:
-    """The gateway that a capture file's directory names."""
+    """Return the gateway that a capture file's directory names."""
     return path.absolute().parent.name.removeprefix(f"{GATEWAY}=")
 
 
 def boot_of(path: Path) -> str:
-    """The run of a recorder that a file's name begins with."""
+    """Return the run of a recorder that a file's name begins with."""
     return path.name.partition("-")[0]
 
 

@@ -84,7 +84,7 @@ _VERDICTS: Final = {word: verdict for verdict, words in _WORDS.items() for word 
 
 
 def verdict_of(reason: str) -> Verdict:
-    """The verdict of a ledger's word; `Verdict.OTHER` for one that is not known here."""
+    """Return the verdict of a ledger's word; `Verdict.OTHER` for one that is not known here."""
     return _VERDICTS.get(reason, Verdict.OTHER)
 
 

@@ -20,7 +20,7 @@ _LEVEL = 3
 
 
 def day_of(ts_ns: int) -> str:
-    """The day of a time, `YYYY-MM-DD` in UTC."""
+    """Return the day of a time, `YYYY-MM-DD` in UTC."""
     return datetime.fromtimestamp(ts_ns // 10**9, UTC).strftime("%Y-%m-%d")
 
 

@@ -29,7 +29,7 @@ class Signature(NamedTuple):
         return _bits(self.words, SEGMENTS_A_WORD)
 
     def home(self) -> int:
-        """The segment that it came from: received there and put there by nobody. -1 if that is not one
+        """Return the segment that it came from: received there and put there by nobody. -1 if that is not one
         segment."""
         homes = self.received() - self.sent()
         return homes.pop() if len(homes) == 1 else -1

@@ -47,7 +47,7 @@ def envelope() -> "Column":
 
 
 def first_token() -> "Column":
-    """The first token of a frame, -1 if it has none."""
+    """Return the first token of a frame, -1 if it has none."""
     return F.coalesce(F.try_element_at("tokens", F.lit(1)), F.lit(-1))
 
 

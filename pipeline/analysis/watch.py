@@ -80,7 +80,7 @@ def tables(output: Path, seconds: float) -> "Callable[[DataFrame, int], None]":
 
 
 def _numbers(directory: Path) -> list[int]:
-    """The numbers of the batches that are complete."""
+    """Return the numbers of the batches that are complete."""
     done = (path.parent.name for path in directory.glob("batch=*/_SUCCESS"))
     return sorted(int(name.partition("=")[2]) for name in done)
 

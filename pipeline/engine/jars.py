@@ -26,7 +26,7 @@ _SIGNATURES: Final = {".SF", ".RSA", ".DSA", ".EC"}
 
 
 def cache_directory() -> Path:
-    """The directory of archives and copies: $XDG_CACHE_HOME/buscoupler."""
+    """Return the directory of archives and copies: $XDG_CACHE_HOME/buscoupler."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "buscoupler"
 
 

@@ -29,7 +29,7 @@ _LOG4J: Final = Path(__file__).parent / "conf" / "log4j2.properties"
 
 
 def archive(java: Java) -> Path:
-    """The path of the class archive for this Java and this Spark, whether it has been made or not."""
+    """Return the path of the class archive for this Java and this Spark, whether it has been made or not."""
     text = "\n".join([str(java.home), java.version, *map(str, needed())])
     return cache_directory() / f"spark-{hashlib.sha256(text.encode()).hexdigest()[:16]}.jsa"
 

@@ -122,7 +122,7 @@ def _submitted() -> bool:
 
 
 def _remote(options: argparse.Namespace) -> str:
-    """The Connect server that options or the environment ask for; "" if none."""
+    """Return the Connect server that options or the environment ask for; "" if none."""
     return options.remote or ("" if options.master else os.environ.get("SPARK_REMOTE", ""))
 
 

@@ -38,12 +38,12 @@ def check(directory: str) -> None:
 
 
 def size_bytes(directory: str) -> int:
-    """The size of all files of a local capture."""
+    """Return the size of all files of a local capture."""
     return sum(path.stat().st_size for path in files.listed(Path(directory)))
 
 
 def read(spark: "SparkSession", directory: str) -> "DataFrame":
-    """All rows of the files under `directory` (from `root`), with `date` and `gateway`.
+    """Return all rows of the files under `directory` (from `root`), with `date` and `gateway`.
 
     The option makes this read's plan differ from any other's: by it a resident server finds what it has
     cached, and would give the rows of a time when the directory had fewer files.

@@ -8,7 +8,7 @@ from pipeline.jobs.record import Job, OpenCapture, Table, option
 
 
 def capacities(words: list[str]) -> dict[str, float]:
-    """Bytes a second by segment. Raises `PipelineError` for a word that is not SEGMENT=BYTES_PER_S."""
+    """Return bytes a second by segment. Raises `PipelineError` for a word that is not SEGMENT=BYTES_PER_S."""
     try:
         return {name: float(value) for name, _, value in (word.rpartition("=") for word in words)}
     except ValueError:

@@ -40,7 +40,7 @@ class OpenCapture(NamedTuple):
     tell: Progress
 
     def rows(self) -> "DataFrame":
-        """All rows of the capture."""
+        """Return all rows of the capture."""
         return read(self.spark, self.directory)
 
 

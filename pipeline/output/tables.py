@@ -27,7 +27,7 @@ _TIMES = {"ts_ns", "first_ns", "last_ns", "start_ns", "end_ns"}
 
 
 def head(name: str) -> str:
-    """The heading of a column. A time is shown as one, so without its unit."""
+    """Return the heading of a column. A time is shown as one, so without its unit."""
     return name.removesuffix("_ns") if name in _TIMES else name
 
 

@@ -33,7 +33,7 @@ _FD_ROUNDED = tuple(next(legal for legal in FD_LENGTHS if legal >= size) for siz
 
 
 def can_id(subject: int, node: int, priority: int = PRIORITY_NOMINAL) -> int:
-    """The 29-bit identifier of a message frame; `subject` 0..8191, `node` 0..127, `priority` 0..7."""
+    """Return the 29-bit identifier of a message frame; `subject` 0..8191, `node` 0..127, `priority` 0..7."""
     return priority << 26 | _FIXED | subject << 8 | node
 
 
@@ -174,7 +174,7 @@ class Reassembler:
         return self._accept(slot, now, buffer[:-_CRC_BYTES])
 
     def _accept(self, slot: _Slot, now: float, payload: bytes | bytearray) -> bytes | None:
-        """The padding is cut off by the length that the message itself tells."""
+        """Cut the padding off, by the length that the message itself tells."""
         size = message_bytes(payload)
         if not size:
             return self._reject("malformed")

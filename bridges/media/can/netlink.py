@@ -20,7 +20,7 @@ def restart_request(index: int, sequence: int = 1) -> bytes:
 
 
 def result(answer: bytes) -> int | None:
-    """The errno that an answer has, 0 for success; None if it is no result."""
+    """Return the errno that an answer has, 0 for success; None if it is no result."""
     if len(answer) < _HEADER.size + _RESULT.size or _HEADER.unpack_from(answer)[1] != _ERROR:
         return None
     return -int(_RESULT.unpack_from(answer, _HEADER.size)[0])

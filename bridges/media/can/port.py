@@ -104,7 +104,7 @@ class SocketPort:
         self._socket.send(pack_frame(self._identifier, data, self._fd, self._switch), socket.MSG_DONTWAIT)
 
     def state(self) -> State:
-        """An interface that is up and has no carrier is off the bus: can_bus_off() takes it away."""
+        """Return whether the interface is off the bus: up, but without carrier, which can_bus_off() takes away."""
         with contextlib.suppress(OSError):
             carrier = (_NET / self._interface / "carrier").read_text().strip()
             return "error-active" if carrier == "1" else "bus-off"
@@ -172,7 +172,7 @@ class BusPort:
         return number if number >= 0 else None
 
     def receive(self, timeout_s: float) -> Frame | None:
-        """The next frame, waited for. Raises whatever the driver raises."""
+        """Return the next frame, waited for. Raises whatever the driver raises."""
         message = self._bus.recv(timeout_s)
         return None if message is None else frame_of(message)
 
@@ -224,7 +224,7 @@ class BusPort:
 
 
 def frame_of(message: "Message") -> Frame:
-    """A message of python-can as SocketCAN would have it."""
+    """Return a message of python-can as SocketCAN would have it."""
     kind = EXTENDED if message.is_extended_id else 0
     if message.is_remote_frame:
         kind |= REMOTE
@@ -234,7 +234,7 @@ def frame_of(message: "Message") -> Frame:
 
 
 def error_number(error: BaseException) -> int | None:
-    """The errno behind an error of python-can, where there is one."""
+    """Return the errno behind an error of python-can, where there is one."""
     for fault in (error, error.__cause__):
         number = getattr(fault, "error_code", None) or getattr(fault, "errno", None)
         if isinstance(number, int):
@@ -243,7 +243,7 @@ def error_number(error: BaseException) -> int | None:
 
 
 def is_loss(error: BaseException) -> bool:
-    """Whether the device is gone; else it is only input that is no CAN frame."""
+    """Return whether the device is gone; else it is only input that is no CAN frame."""
     return (
         isinstance(error, OSError) or isinstance(error.__cause__, OSError) or error_number(error) is not None
     )

@@ -24,14 +24,14 @@ _unpack_classic, _unpack_fd = _CLASSIC.unpack, _FD.unpack
 
 
 def pack_frame(identifier: int, data: bytes, fd: bool = False, switch: bool = False) -> bytes:
-    """An extended data frame; `data` at most 8 bytes, FD 64; `switch` to the faster data rate (FD)."""
+    """Return an extended data frame; `data` at most 8 bytes, FD 64; `switch` to the faster data rate (FD)."""
     if fd:
         return _pack_fd(identifier | EXTENDED, len(data), _BITRATE_SWITCH if switch else 0, data)
     return _pack_classic(identifier | EXTENDED, len(data), data)
 
 
 def unpack_frame(raw: bytes, marks: int = 0) -> Frame | None:
-    """The frame in `raw`; None if it is neither 16 nor 72 bytes."""
+    """Return the frame in `raw`; None if it is neither 16 nor 72 bytes."""
     if len(raw) == CLASSIC_BYTES:
         identifier, size, data = _unpack_classic(raw)
         return identifier, data[:size], marks

@@ -19,10 +19,10 @@ class Alert(Protocol):
     """A line that says that some target has something to say."""
 
     def fileno(self) -> int:
-        """A descriptor that is readable when the line may have changed."""
+        """Return a descriptor that is readable when the line may have changed."""
 
     def is_asserted(self) -> bool:
-        """Its level now; takes back what made the descriptor readable. May raise OSError."""
+        """Return its level now; takes back what made the descriptor readable. May raise OSError."""
 
     def close(self) -> None: ...
 
@@ -56,7 +56,7 @@ class GpioAlert:
 
 
 def _request(chip: int, line: int) -> int:
-    """A descriptor for `line`: with a pull-up, or without where the chip has none."""
+    """Open a descriptor for `line`: with a pull-up, or without where the chip has none."""
     flags = _ACTIVE_LOW | _INPUT | _RISING | _FALLING
     try:
         return _get_line(chip, line, flags | _PULL_UP)

@@ -119,7 +119,7 @@ class I2cLink(DeviceLink[Opened]):
 
 
 def total(parts: Iterable[Stats]) -> Stats:
-    """The sum of several ledgers."""
+    """Return the sum of several ledgers."""
     made = Stats()
     for part in parts:
         made.add(part)

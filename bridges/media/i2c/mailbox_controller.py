@@ -78,7 +78,7 @@ class Controller:
         self._pause_s = 0.0
 
     def next(self, now: float) -> Access | None:
-        """The access to make; None while this target rests."""
+        """Return the access to make; None while this target rests."""
         if self._access is None and now >= self.due_s:
             self._access, self._moved = POLL, False
             if self._heard_s is None:
@@ -86,7 +86,7 @@ class Controller:
         return self._access
 
     def done(self, now: float, data: bytes = b"") -> bytes | None:
-        """The access worked and read `data`; a message that this completed, or None."""
+        """The access worked and read `data`: return a message that this completed, or None."""
         access, self._access = self._access, None
         if access is None or len(data) != access.size:
             self._fail(now)

@@ -127,7 +127,7 @@ class Inbox:
         self._skipping, self.ack = False, 0
 
     def is_new(self, ctl: int, size: int) -> bool:
-        """Whether the other side's `ctl` and n announce a segment that was not taken yet."""
+        """Return whether the other side's `ctl` and n announce a segment that was not taken yet."""
         return 1 <= size <= SEGMENT_BYTES and (ctl & TOG != 0) != self.ack
 
     def take(self, ctl: int, data: bytes) -> bytes | None:

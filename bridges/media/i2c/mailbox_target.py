@@ -85,7 +85,7 @@ class Target:
         return True
 
     def written(self, now: float, register: int, data: bytes) -> list[bytes]:
-        """The controller wrote `data` at `register`; returns `poll(now)`."""
+        """The controller wrote `data` at `register`: return what `poll(now)` gives."""
         self.put(register, data)
         return self.poll(now)
 

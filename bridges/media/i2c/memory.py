@@ -36,7 +36,7 @@ class MemoryAdapter(Adapter):
         self._lock = RLock()
 
     def open(self) -> "MemoryAdapter":
-        """The factory for `I2cLink(adapter=...)`: itself, or OSError while it is unplugged."""
+        """Return the factory for `I2cLink(adapter=...)`: itself, or OSError while it is unplugged."""
         self._check_plugged()
         return self
 
@@ -44,7 +44,7 @@ class MemoryAdapter(Adapter):
         return self.plugged
 
     def send(self, address: int, message: bytes) -> bool:
-        """The target at `address` has something to say; False if its queue was full."""
+        """Let the target at `address` say something. Return False if its queue was full."""
         with self._lock:
             sent = self.targets[address].send(message)
             self._serve(address)

@@ -56,7 +56,7 @@ class Encoder:
         return self.pack(payloads(batch))
 
     def pack(self, messages: Iterable[bytes]) -> list[Datagram]:
-        """The same, of messages."""
+        """Read messages in the same way."""
         room = self.datagram_bytes - CRC.size
         made: list[Datagram] = []
         parts: list[bytes] = []
@@ -94,7 +94,7 @@ class Decoder:
         self.reassembly = Reassembly(self.rejected)
 
     def feed(self, datagrams: Iterable[tuple[bytes, Hashable]], now_s: float) -> Batch | None:
-        """All messages of `datagrams`, each with its sender; None if there are none."""
+        """Return all messages of `datagrams`, each with its sender; None if there are none."""
         parts: list[bytes] = []
         total = 0
         for datagram, sender in datagrams:
@@ -137,7 +137,7 @@ def _is_run(data: bytes, start: int, stride: int, count: int) -> bool:
 
 
 def run_bytes(batch: Batch) -> int:
-    """The size of a batch's messages, if all are legal and of one size; else 0."""
+    """Return the size of a batch's messages, if all are legal and of one size; else 0."""
     stride, rest = divmod(len(batch.data), batch.count or 1)
     if rest or batch.count < _RUN_MIN or stride < LENGTH_BYTES + FRAME_BYTES_MIN:
         return 0
@@ -189,7 +189,7 @@ def unpack(body: bytes, parts: list[bytes]) -> int:
 
 
 def unpack_mixed(body: bytes, parts: list[bytes]) -> int:
-    """The same, one message after the other."""
+    """Do the same, one message after the other."""
     found: list[bytes] = []
     start, end = 0, len(body)
     while start < end:

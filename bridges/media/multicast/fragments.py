@@ -32,13 +32,13 @@ Key = tuple[Hashable, bytes]
 
 
 def is_fragment(datagram: bytes) -> bool:
-    """Whether a datagram of at least 4 bytes is a fragment, by its first bytes."""
+    """Return whether a datagram of at least 4 bytes is a fragment, by its first bytes."""
     # not `is_enveloped`: a fragment that was cut short is one still
     return datagram[0] == MAGIC and datagram[2] >= MARK and bool(datagram[1] & FRAGMENT)
 
 
 def link_envelope(frame: bytes, origin: int, sequence: int) -> bytes:
-    """The envelope that the link itself puts before a bare frame; the receiver takes it off again."""
+    """Return the envelope that the link itself puts before a bare frame; the receiver takes it off again."""
     return LAYOUT.pack(MAGIC, BARE | HOPS_DEFAULT, LENGTH_MARK | len(frame), origin, sequence)
 
 
@@ -81,7 +81,7 @@ class Reassembly:
         return len(self._slots)
 
     def add(self, datagram: bytes, sender: Hashable, now_s: float) -> bytes | None:
-        """The whole message, if this fragment (with a right CRC) completes one."""
+        """Return the whole message, if this fragment (with a right CRC) completes one."""
         self.expire(now_s)
         chunk = datagram[HEAD_BYTES : -CRC.size]
         size = int.from_bytes(datagram[2:4], "big") & LENGTH_MASK

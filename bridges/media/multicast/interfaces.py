@@ -57,7 +57,7 @@ def find(wanted: str, group: Address) -> Interface:
 
 
 def fault(link: LinkNews) -> str:
-    """Why multicast cannot use this interface now, in words; empty if it can."""
+    """Return why multicast cannot use this interface now, in words; empty if it can."""
     if link.gone:
         return f"{link.name} is gone"
     if not link.flags & UP:
@@ -70,7 +70,7 @@ def fault(link: LinkNews) -> str:
 
 
 def parse_address(text: str) -> Address | None:
-    """The address that `text` is, its zone left off; None if it is a name."""
+    """Return the address that `text` is, its zone left off; None if it is a name."""
     try:
         return ip_address(text.partition("%")[0])
     except ValueError:
@@ -141,7 +141,7 @@ class Watch:
 
 
 def lost(interface: Interface, news: News) -> str:
-    """Why `interface` can no longer be used, in words; empty if it can, or the news is of another."""
+    """Return why `interface` can no longer be used, in words; empty if it can, or the news is of another."""
     if isinstance(news, End) or news.ifindex != interface.index:
         return ""
     if isinstance(news, LinkNews):

@@ -74,7 +74,7 @@ class MulticastPipe(OpenPipe):
         self._repeat = False  # the first datagram was heard on this host, but the interface did not take it
 
     def _fit(self, mtu: int) -> int:
-        """Bytes that a datagram may hold where `mtu` bounds it with its IP and UDP headers."""
+        """Return bytes that a datagram may hold where `mtu` bounds it with its IP and UDP headers."""
         room = mtu - HEADER_BYTES[self._sockets.interface.address.version]
         return max(DATAGRAM_BYTES_MIN, min(self._datagram_bytes, room))
 
@@ -160,7 +160,7 @@ class MulticastPipe(OpenPipe):
         self._repeat = False
 
     def _may_go_on(self, error: OSError) -> bool:
-        """Whether to go on sending after this error; if not, that is seen to."""
+        """Return whether to go on sending after this error; if not, that is seen to."""
         if error.errno in _LOST:
             self._gone(f"lost: {words_of(error)}")
         elif isinstance(error, BlockingIOError | InterruptedError):

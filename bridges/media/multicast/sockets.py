@@ -75,7 +75,7 @@ class Sockets:
 
 
 def open_sockets(options: Multicast, loopback: bool) -> Sockets:
-    """All three, on the interface of that name or address. Raises OSError that says what is wrong."""
+    """Open all three, on the interface of that name or address. Raises OSError that says what is wrong."""
     group, port = ip_address(options.group), options.port
     with contextlib.ExitStack() as undo:
         watch = Watch()  # first: what happens from here on is not missed

@@ -97,7 +97,7 @@ def _walk(data: bytes, start: int, stop: int, parts: list[bytes]) -> tuple[int, 
 
 
 def join(batch: Batch) -> tuple[bytes, int]:
-    """A batch's messages back to back, and how many they are.
+    """Return a batch's messages back to back, and how many they are.
 
     What is neither frame nor envelope and frame is left out: it would cost the receiver its place.
     """

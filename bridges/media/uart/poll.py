@@ -27,7 +27,7 @@ def control(address: int, op: int) -> bytes:
 
 
 def parse_control(message: bytes) -> tuple[int, int] | None:
-    """Address and op of a control message; None for any other."""
+    """Return address and op of a control message; None for any other."""
     if len(message) == 4 and message[0] == 0xE2 and message[2] == 0xFF:
         return message[1], message[3]
     return None
@@ -86,7 +86,7 @@ class Master:
         self._own_turn = False
 
     def step(self, now: float, own: bool, waiting: int = 0) -> bytes | Own | None:
-        """A poll to write, `Own.TURN` if `own` messages wait and may go, or nothing until `deadline`.
+        """Return a poll to write, `Own.TURN` if `own` messages wait and may go, or nothing until `deadline`.
 
         `waiting`: bytes that the driver still holds, where it says so.
         """
@@ -222,7 +222,7 @@ class Node:
         return messages
 
     def step(self, now: float) -> bytes:
-        """Bytes to write now; none before `deadline`."""
+        """Return bytes to write now; none before `deadline`."""
         if self._polled is None or now < self.deadline:
             return b""
         late = now > self._polled + self._answer_s

@@ -30,13 +30,13 @@ class Port(Protocol):
 
     def fileno(self) -> int: ...
     def read(self) -> bytes:
-        """Bytes that have arrived, once the descriptor is readable; may be empty."""
+        """Return bytes that have arrived, once the descriptor is readable; may be empty."""
 
     def write(self, data: bytes) -> int:
         """Return the number of bytes taken: 0 when the driver is full."""
 
     def waiting(self) -> int:
-        """Bytes that the driver has taken and the line has yet to carry; 0 where that is not known."""
+        """Return bytes that the driver has taken and the line has yet to carry; 0 where that is not known."""
 
     def close(self) -> None:
         """Let go, at once; never raises."""

@@ -60,7 +60,7 @@ class Client:
         return not self._unsettled and _BINARY in self._agreed and not self.refused
 
     def feed(self, data: bytes) -> bytes:
-        """The line's bytes in what the connection brought."""
+        """Return the line's bytes in what the connection brought."""
         data = self._held + data
         self._held = b""
         parts, position = [], 0

@@ -33,7 +33,7 @@ class Rs485Link(SerialLink):
         self.nodes = {address: NodeHealth() for address in self._pair.nodes}
 
     def master(self) -> Master:
-        """A master with this link's settings that knows nothing yet, counting into its stats."""
+        """Return a master with this link's settings that knows nothing yet, counting into its stats."""
         return Master(
             self.nodes,
             self.options.byte_s,
@@ -97,7 +97,7 @@ class Rs485Pipe(SerialPipe):
         return min(self._master.deadline, ready_s) if ready_s > now else self._master.deadline
 
     def _write(self) -> bool:
-        """Whether all that was left has gone to the driver."""
+        """Return whether all that was left has gone to the driver."""
         try:
             count = self._port.write(self._left)
         except OSError as error:
