@@ -104,7 +104,7 @@ class SocketPort:
         self._socket.send(pack_frame(self._identifier, data, self._fd, self._switch), socket.MSG_DONTWAIT)
 
     def state(self) -> State:
-        """Return whether the interface is off the bus: up, but without carrier, which can_bus_off() takes away."""
+        """Return `bus-off` if the interface is up without carrier: can_bus_off() takes the carrier away."""
         with contextlib.suppress(OSError):
             carrier = (_NET / self._interface / "carrier").read_text().strip()
             return "error-active" if carrier == "1" else "bus-off"
