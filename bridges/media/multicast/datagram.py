@@ -1,7 +1,7 @@
 """Datagrams of multicast: whole messages back to back and a CRC-32, or a fragment of one.
 
-Layout and reasons: docs/wire/multicast.md. Messages of one size in a row, the common load, are cut and
-joined by `struct` without a step of Python for each.
+docs/wire/multicast.md has the layout and the reasons. Runs of messages of one size are the common load:
+`struct` cuts and joins them, without a step of Python for each message.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
@@ -23,19 +23,20 @@ from bus.wire.frame import FRAME_BYTES_MIN
 from bus.wire.runs import LENGTH_OFFSETS, alike, layout
 
 RESIDUE = 0x2144DF1C
-"""CRC-32/ISO-HDLC over any data followed by its own CRC, little-endian."""
-_RUN_MIN = 4  # shorter runs are not worth looking for
-_RUN_MAX = 512  # messages in one layout; bounds what the caches hold
+"""The CRC-32/ISO-HDLC of any data that is followed by its own CRC, little-endian."""
+_RUN_MIN = 4  # messages; shorter runs are not worth the search
+_RUN_MAX = 512  # messages in one layout; this bounds the size of the caches
 
 Datagram = tuple[bytes, int]
-"""Its bytes, and the number of messages that are sent in full with it: 0 for all but the last fragment."""
+"""Bytes of a datagram, and the number of messages that it completes: 0 for all but the last fragment."""
 
 
 class Encoder:
-    """Batches in, datagrams of at most `datagram_bytes` out.
+    """Encoder of batches into datagrams of at most `datagram_bytes`.
 
     `origin` (u32) and `sequence` (u32) go into the envelopes of bare frames that must be fragmented.
-    What is not one legal message is counted in `refused` as `malformed`. ValueError below 19 bytes.
+    Messages that are not legal are counted in `refused` as `malformed`. Raises ValueError if
+    `datagram_bytes` is below 19.
     """
 
     def __init__(
@@ -48,7 +49,7 @@ class Encoder:
         self._origin, self._sequence = origin, sequence
 
     def encode(self, batch: Batch) -> list[Datagram]:
-        """As few datagrams as hold the batch's messages, in order."""
+        """Return the messages of a batch, in order, in as few datagrams as possible."""
         size = run_bytes(batch)
         if size and size + CRC.size <= self.datagram_bytes:
             per_datagram = min((self.datagram_bytes - CRC.size) // size, _RUN_MAX)
@@ -56,7 +57,7 @@ class Encoder:
         return self.pack(payloads(batch))
 
     def pack(self, messages: Iterable[bytes]) -> list[Datagram]:
-        """Read messages in the same way."""
+        """Return `messages`, in order, in as few datagrams as possible."""
         room = self.datagram_bytes - CRC.size
         made: list[Datagram] = []
         parts: list[bytes] = []
@@ -87,7 +88,7 @@ class Encoder:
 
 
 class Decoder:
-    """Datagrams in, one batch out. Never raises; `rejected` counts by reason what was no message."""
+    """Decoder of datagrams into a batch. Never raises; `rejected` counts by reason what is not a message."""
 
     def __init__(self, rejected: dict[str, int] | None = None) -> None:
         self.rejected: dict[str, int] = {} if rejected is None else rejected
@@ -122,7 +123,7 @@ def _seal(parts: Sequence[bytes]) -> Datagram:
 
 
 def size_at(data: bytes, start: int, end: int) -> int:
-    """Length of the message at `start`; 0 if there is none, it has flags, or does not end by `end`."""
+    """Return the bytes of the message at `start`; 0 if it is not legal, has flags, or ends behind `end`."""
     size = message_bytes(data, start, end)
     if size and data[start + 1] > HOPS_MAX and is_enveloped(data, start, end):
         return 0
@@ -130,14 +131,14 @@ def size_at(data: bytes, start: int, end: int) -> int:
 
 
 def _is_run(data: bytes, start: int, stride: int, count: int) -> bool:
-    """Tell whether all `count` messages have the layout of the first, and no flags in their envelopes."""
+    """Return whether all `count` messages have the layout of the first and no flags in their envelopes."""
     if alike(data, start, stride, count, layout(data, start)) < count:
         return False
     return not is_enveloped(data, start) or max(data[start + 1 :: stride]) <= HOPS_MAX
 
 
 def run_bytes(batch: Batch) -> int:
-    """Return the size of a batch's messages, if all are legal and of one size; else 0."""
+    """Return the size of the messages in a batch if all are legal and of one size; else 0."""
     stride, rest = divmod(len(batch.data), batch.count or 1)
     if rest or batch.count < _RUN_MIN or stride < LENGTH_BYTES + FRAME_BYTES_MIN:
         return 0
@@ -151,7 +152,7 @@ def run_bytes(batch: Batch) -> int:
 
 @lru_cache(maxsize=64)
 def _bodies(size: int, count: int) -> Struct:
-    """Picks the bodies out of `count` messages of a batch."""
+    """Return the layout that picks the bodies out of `count` messages of a batch."""
     return Struct(f"{LENGTH_BYTES}x{size}s" * count)
 
 
@@ -161,7 +162,7 @@ def _pieces(size: int, count: int) -> Callable[[bytes], tuple[bytes, ...]]:
 
 
 def pack_run(data: bytes, size: int, count: int, per_datagram: int) -> list[Datagram]:
-    """Datagrams of the `count` messages in a batch's `data`, all of `size`."""
+    """Return the datagrams for the `count` messages in the `data` of a batch, all of `size` bytes."""
     made: list[Datagram] = []
     pack, join, full = CRC.pack, b"".join, count // per_datagram
     end = full * per_datagram * (LENGTH_BYTES + size)
@@ -176,7 +177,7 @@ def pack_run(data: bytes, size: int, count: int, per_datagram: int) -> list[Data
 
 
 def unpack(body: bytes, parts: list[bytes]) -> int:
-    """Append the messages of `body` to `parts` as a batch carries them; their number, 0 if malformed."""
+    """Append the messages of `body` to `parts` in a batch's format. Return their number; 0 if malformed."""
     end = len(body)
     size = size_at(body, 0, end)
     if not size:
@@ -189,7 +190,7 @@ def unpack(body: bytes, parts: list[bytes]) -> int:
 
 
 def unpack_mixed(body: bytes, parts: list[bytes]) -> int:
-    """Do the same, one message after the other."""
+    """Do the same as `unpack`, one message after the other, for messages of different layouts."""
     found: list[bytes] = []
     start, end = 0, len(body)
     while start < end:

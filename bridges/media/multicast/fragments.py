@@ -1,4 +1,4 @@
-"""Fragments of a message that no datagram holds: cut, and put together again (docs/wire/multicast.md)."""
+"""Fragments of messages that are longer than a datagram: cutting and reassembly (docs/wire/multicast.md)."""
 
 from collections import OrderedDict
 from collections.abc import Hashable
@@ -22,7 +22,7 @@ CRC = Struct("<I")
 OFFSET = Struct(">H")
 FRAGMENT = FLAG_FRAGMENT << 4
 BARE = 0x20
-"""In a fragment: the envelope is the link's own, for a message that came without one; taken off again."""
+"""Flag in a fragment: the link added the envelope to a bare frame; the receiver removes it."""
 HEAD_BYTES = ENVELOPE_BYTES + OFFSET.size
 DATAGRAM_BYTES_MIN = HEAD_BYTES + 1 + CRC.size
 TIMEOUT_S = 1.0
@@ -33,17 +33,17 @@ Key = tuple[Hashable, bytes]
 
 def is_fragment(datagram: bytes) -> bool:
     """Return whether a datagram of at least 4 bytes is a fragment, by its first bytes."""
-    # not `is_enveloped`: a fragment that was cut short is one still
+    # not `is_enveloped`: a fragment that is cut short is a fragment too
     return datagram[0] == MAGIC and datagram[2] >= MARK and bool(datagram[1] & FRAGMENT)
 
 
 def link_envelope(frame: bytes, origin: int, sequence: int) -> bytes:
-    """Return the envelope that the link itself puts before a bare frame; the receiver takes it off again."""
+    """Return the envelope that the link adds to a bare frame; the receiver removes it."""
     return LAYOUT.pack(MAGIC, BARE | HOPS_DEFAULT, LENGTH_MARK | len(frame), origin, sequence)
 
 
 def cut(message: bytes, datagram_bytes: int) -> list[bytes]:
-    """Envelope and frame as datagrams of at most `datagram_bytes`. ValueError below 19 bytes a datagram."""
+    """Cut a message into datagrams of at most `datagram_bytes`. Raises ValueError if that is below 19."""
     if datagram_bytes < DATAGRAM_BYTES_MIN:
         raise ValueError(f"a fragment takes at least {DATAGRAM_BYTES_MIN} bytes, not {datagram_bytes}")
     head = bytes((MAGIC, message[1] | FRAGMENT)) + message[2:ENVELOPE_BYTES]
@@ -65,10 +65,10 @@ class _Slot:
 
 
 class Reassembly:
-    """Puts fragments together. `rejected` counts, by reason, what never became a message.
+    """Reassembly of fragments. `rejected` counts by reason what never became a message.
 
-    Holds at most 64 unfinished messages (the oldest makes room), each for at most 1 s from its first
-    fragment: under 400 KB in all.
+    It holds at most 64 unfinished messages, under 400 KB in all. One more replaces the oldest. Each is given
+    up 1 s after its first fragment.
     """
 
     def __init__(self, rejected: dict[str, int]) -> None:
@@ -81,7 +81,7 @@ class Reassembly:
         return len(self._slots)
 
     def add(self, datagram: bytes, sender: Hashable, now_s: float) -> bytes | None:
-        """Return the whole message, if this fragment (with a right CRC) completes one."""
+        """Add a fragment whose CRC is right. Return the whole message if it completes one."""
         self.expire(now_s)
         chunk = datagram[HEAD_BYTES : -CRC.size]
         size = int.from_bytes(datagram[2:4], "big") & LENGTH_MASK
@@ -114,7 +114,7 @@ class Reassembly:
         return frame if flags & BARE else bytes((MAGIC, flags)) + key[1][1:] + frame
 
     def expire(self, now_s: float) -> None:
-        """Give up what has waited for longer than 1 s."""
+        """Give up messages that are unfinished after 1 s."""
         while self._slots:
             key, slot = next(iter(self._slots.items()))
             if now_s - slot.began_s <= TIMEOUT_S:
@@ -122,7 +122,7 @@ class Reassembly:
             self._give_up(key, "fragment timeout")
 
     def _give_up(self, key: Key, reason: str) -> None:
-        """A late copy of a fragment whose message was complete is no message lost."""
+        """Forget an unfinished message. A late copy from a complete one is not counted as lost."""
         del self._slots[key]
         self._reject("fragment repeated" if key in self._done else reason)
 

@@ -31,7 +31,7 @@ _ANSWER_S = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Interface:
-    """One that is up and can multicast, with the address to send from."""
+    """A network interface that is up and can multicast, with the address to send from."""
 
     index: int
     name: str
@@ -40,7 +40,7 @@ class Interface:
 
 
 def find(wanted: str, group: Address) -> Interface:
-    """The interface with this name or address, fit for `group`. Raises OSError that says what is wrong."""
+    """Find the interface with this name or address, fit for `group`. Raises OSError with the reason."""
     links = [news for news in _dump(GET_LINK) if isinstance(news, LinkNews)]
     addresses = [news for news in _dump(GET_ADDRESS) if isinstance(news, AddressNews)]
     link, named = _chosen(wanted, links, addresses)
@@ -57,7 +57,7 @@ def find(wanted: str, group: Address) -> Interface:
 
 
 def fault(link: LinkNews) -> str:
-    """Return why multicast cannot use this interface now, in words; empty if it can."""
+    """Return the reason why multicast cannot use this interface now; "" if it can."""
     if link.gone:
         return f"{link.name} is gone"
     if not link.flags & UP:
@@ -70,7 +70,7 @@ def fault(link: LinkNews) -> str:
 
 
 def parse_address(text: str) -> Address | None:
-    """Return the address that `text` is, its zone left off; None if it is a name."""
+    """Return `text` as an address, without its zone; None if it is a name."""
     try:
         return ip_address(text.partition("%")[0])
     except ValueError:
@@ -95,7 +95,7 @@ def _is_usable(news: AddressNews, group: Address) -> bool:
 
 
 def _prefers_link_local(group: Address) -> bool:
-    """Routers do not pass on what comes from a link-local address: only a group that stays here."""
+    """Return whether a group is of local scope. Routers do not forward what a link-local address sends."""
     return group.version == 6 and group.packed[1] & 0x0F <= 2
 
 
@@ -119,7 +119,7 @@ def _netlink() -> socket.socket:
 
 
 class Watch:
-    """Tells when an interface that was found is no longer what it was. Open it before `find`."""
+    """A netlink socket that reports changes of interfaces. Open it before `find`, so that it misses none."""
 
     def __init__(self) -> None:
         self._socket = _netlink()
@@ -133,7 +133,7 @@ class Watch:
         self._socket.close()
 
     def news(self) -> list[News]:
-        """Read the changes so far; never blocks. Raises OSError where some were lost: look again."""
+        """Return the changes so far; never blocks. Raises OSError if some were lost: call `find` again."""
         try:
             return list(parse(self._socket.recv(_READ_BYTES)))
         except (BlockingIOError, InterruptedError):
@@ -141,7 +141,7 @@ class Watch:
 
 
 def lost(interface: Interface, news: News) -> str:
-    """Return why `interface` can no longer be used, in words; empty if it can, or the news is of another."""
+    """Return the reason in `news` why `interface` can no longer be used; "" if there is none."""
     if isinstance(news, End) or news.ifindex != interface.index:
         return ""
     if isinstance(news, LinkNews):

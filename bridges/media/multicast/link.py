@@ -1,4 +1,4 @@
-"""A link to an IP multicast group, over UDP (docs/wire/multicast.md): all its members are one peer."""
+"""A link to an IP multicast group over UDP (docs/wire/multicast.md). All its members are one peer."""
 
 from typing import Any
 
@@ -12,11 +12,11 @@ from bridges.media.shedding import Shed
 class MulticastLink(DeviceLink[Sockets]):
     """A multicast group as a link, on one interface.
 
-    `loopback`: other programs of this host hear us. An interface with a smaller MTU lowers
-    `datagram_bytes`. More than `queue_bytes` is dropped, `queue full`; `shed`, a whole policy, stands in for
-    that: datagrams are then made one by one, as the socket takes them.
-    `retry`: `retry_min_s`, `retry_max_s` and `jitter` of `DeviceLink`. Raises `LinkError` for what can never
-    work.
+    With `loopback`, other programs of this host receive what we send. A small MTU of the interface lowers
+    `datagram_bytes`. Messages above `queue_bytes` are dropped as `queue full`. `shed` is a whole policy that
+    replaces `queue_bytes`; datagrams are then made one by one, when the socket accepts them.
+    `retry`: `retry_min_s`, `retry_max_s` and `jitter` of `DeviceLink`. Raises `LinkError` for settings that
+    can never work.
     """
 
     def __init__(

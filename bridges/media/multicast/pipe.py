@@ -1,4 +1,4 @@
-"""The pipe of a multicast group: draining the receiver, filling the sender, watching the interface."""
+"""The pipe of a multicast group: it drains the receiver, fills the sender and watches the interface."""
 
 import errno
 import math
@@ -22,9 +22,9 @@ from bus.wire.batch import Batch, payloads
 DATAGRAM_BYTES_MIN = 64
 _READ_BYTES = 65536
 _READ_DATAGRAMS = 128  # in one wake-up
-_FULL_INTERFACE_S = 0.002  # nothing tells when the interface's own queue has room again
+_FULL_INTERFACE_S = 0.002  # pause; the kernel does not report when the interface's queue has room
 
-# The interface is no longer what it was; any other error concerns one datagram.
+# The interface is lost. Any other error concerns one datagram.
 _LOST = {
     errno.ENETDOWN,
     errno.ENETUNREACH,
@@ -37,7 +37,7 @@ _LOST = {
 
 
 def drain(sock: socket.socket, view: memoryview, own: tuple[Any, ...]) -> tuple[list[tuple[bytes, Any]], int]:
-    """Read the datagrams at `sock`, up to a bound, with their senders; and count those of our own."""
+    """Read up to 128 datagrams. Return those of others with their senders, and the number of our own."""
     read, found, echoes = sock.recvfrom_into, list[tuple[bytes, Any]](), 0
     append = found.append
     try:
@@ -53,7 +53,7 @@ def drain(sock: socket.socket, view: memoryview, own: tuple[Any, ...]) -> tuple[
 
 
 class MulticastPipe(OpenPipe):
-    """All other members of the group, as one peer. Without `shed`, the newest messages are dropped."""
+    """All other members of the group, as one peer. Without `shed`, a full queue drops the newest messages."""
 
     def __init__(self, sockets: Sockets, options: Multicast, shed: Shed | None, place: Place) -> None:
         super().__init__(place)
@@ -71,10 +71,10 @@ class MulticastPipe(OpenPipe):
         self._retry: TimerHandle | None = None
         self._pacing: TimerHandle | None = None
         self._waiting = False
-        self._repeat = False  # the first datagram was heard on this host, but the interface did not take it
+        self._repeat = False  # this host received the first datagram, but the interface did not send it
 
     def _fit(self, mtu: int) -> int:
-        """Return bytes that a datagram may hold where `mtu` bounds it with its IP and UDP headers."""
+        """Return the most bytes in a datagram that fits `mtu` with its IP and UDP headers."""
         room = mtu - HEADER_BYTES[self._sockets.interface.address.version]
         return max(DATAGRAM_BYTES_MIN, min(self._datagram_bytes, room))
 
@@ -122,7 +122,7 @@ class MulticastPipe(OpenPipe):
                 self._encoder.datagram_bytes = self._fit(news.mtu)
 
     def _put(self, batch: Batch) -> None:
-        """Send at once; queue what the kernel does not take, and what comes while it does not."""
+        """Send at once. Queue what the kernel does not accept, and what follows until it does."""
         if self._waiting:
             return self._outbox.add_later(payloads(batch))
         self._outbox.add(batch)
@@ -145,7 +145,7 @@ class MulticastPipe(OpenPipe):
                 return self._pace()
 
     def _pace(self) -> None:
-        """Come back when the rate allows what waits, if it is that which waits."""
+        """If messages wait for the rate, flush again when it allows the next one."""
         if self._pacing is None and (ready_s := self._outbox.ready_s()) < math.inf:
             self._pacing = self._loop.call_at(ready_s, self._paced)
 
@@ -160,7 +160,7 @@ class MulticastPipe(OpenPipe):
         self._repeat = False
 
     def _may_go_on(self, error: OSError) -> bool:
-        """Return whether to go on sending after this error; if not, that is seen to."""
+        """Handle an error of sending. Return whether to send on now; if not, retry or end later."""
         if error.errno in _LOST:
             self._gone(f"lost: {words_of(error)}")
         elif isinstance(error, BlockingIOError | InterruptedError):
@@ -178,7 +178,7 @@ class MulticastPipe(OpenPipe):
         return False
 
     def _wait(self, for_room: bool) -> None:
-        """Be called when the socket has room again, or no longer."""
+        """Start or stop waiting until the socket has room."""
         if for_room:
             self._loop.add_writer(self._sockets.sender, self._flush)
         elif self._waiting:
@@ -186,7 +186,7 @@ class MulticastPipe(OpenPipe):
         self._waiting = for_room
 
     def purge(self, reason: str) -> list[bytes]:
-        """Drop what waits; those messages."""
+        """Drop the waiting messages and return them."""
         self._repeat = False
         return self._outbox.purge(reason)
 

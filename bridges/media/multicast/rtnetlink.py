@@ -1,4 +1,4 @@
-"""Messages of Linux's rtnetlink(7) about interfaces and their addresses: what the kernel says of them."""
+"""Messages of Linux's rtnetlink(7) about interfaces and their addresses: requests and parsing."""
 
 from collections.abc import Iterator
 from ipaddress import IPv4Address, IPv6Address, ip_address
@@ -26,7 +26,7 @@ Address = IPv4Address | IPv6Address
 
 
 class LinkNews(NamedTuple):
-    """An interface as it is now, or, with `gone`, as it was."""
+    """An interface as it is now; with `gone`, as it was before it disappeared."""
 
     ifindex: int
     name: str
@@ -36,7 +36,7 @@ class LinkNews(NamedTuple):
 
 
 class AddressNews(NamedTuple):
-    """An address that an interface has, or, with `gone`, had."""
+    """An address that an interface has; with `gone`, an address that it lost."""
 
     ifindex: int
     address: Address
@@ -45,7 +45,7 @@ class AddressNews(NamedTuple):
 
 
 class End(NamedTuple):
-    """A dump is complete, or failed with this errno."""
+    """The end of a dump: `errno` is 0 if it is complete, else the error."""
 
     errno: int
 
@@ -54,13 +54,13 @@ News = LinkNews | AddressNews | End
 
 
 def request(kind: int) -> bytes:
-    """Asks for all links (`GET_LINK`) or all addresses (`GET_ADDRESS`)."""
+    """Return a request for all links (`GET_LINK`) or all addresses (`GET_ADDRESS`)."""
     body = _LINK.pack(0, 0, 0, 0, 0) if kind == GET_LINK else _ADDRESS.pack(0, 0, 0, 0, 0)
     return _HEADER.pack(_HEADER.size + len(body), kind, _DUMP, 1, 0) + body
 
 
 def parse(data: bytes) -> Iterator[News]:
-    """Parse one datagram of the kernel; skips messages that are not about links and addresses."""
+    """Yield the news in one datagram of the kernel. Skips messages about other things."""
     start = 0
     while start + _HEADER.size <= len(data):
         size, kind, _, _, _ = _HEADER.unpack_from(data, start)
@@ -84,7 +84,7 @@ def _message(kind: int, body: bytes) -> News | None:
 
 def _link(body: bytes, gone: bool) -> LinkNews | None:
     family, _, index, flags, _ = _LINK.unpack_from(body)
-    if family:  # a bridge tells of its ports like this, and of a port that leaves it as deleted
+    if family:  # a bridge reports its ports like this, and a port that leaves it as deleted
         return None
     found = _attributes(body, _LINK.size)
     name = found.get(_IFLA_NAME, b"").rstrip(b"\0").decode(errors="replace")
@@ -94,7 +94,7 @@ def _link(body: bytes, gone: bool) -> LinkNews | None:
 def _address(body: bytes, gone: bool) -> AddressNews | None:
     _, _, flags, _, index = _ADDRESS.unpack_from(body)
     found = _attributes(body, _ADDRESS.size)
-    raw = found.get(_IFA_LOCAL, found.get(_IFA_ADDRESS, b""))  # ADDRESS is the far end where there is one
+    raw = found.get(_IFA_LOCAL, found.get(_IFA_ADDRESS, b""))  # ADDRESS is the peer's, if there is one
     if len(raw) not in (4, 16):
         return None
     return AddressNews(index, ip_address(raw), _u32(found.get(_IFA_FLAGS, b"")) or flags, gone)

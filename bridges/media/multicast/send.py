@@ -1,4 +1,4 @@
-"""The queue in front of a multicast group's sender: bounded, in order, and every drop counted."""
+"""The queue in front of the sender of a multicast group. It is bounded, keeps order and counts every drop."""
 
 from collections import deque
 from collections.abc import Callable, Iterable
@@ -8,11 +8,11 @@ from bridges.media.multicast.datagram import Datagram, Decoder, Encoder
 from bus.hub import Stats
 from bus.wire.batch import Batch, payloads
 
-_ENCODE_MESSAGES = 512  # taken off the queue at a time
+_ENCODE_MESSAGES = 512  # encoded at a time
 
 
 class Outbox:
-    """A bounded queue of datagrams, and of messages behind them. Keeps the ledger."""
+    """A bounded queue of datagrams, followed by messages that are not encoded yet. Keeps the ledger."""
 
     def __init__(self, encoder: Encoder, stats: Stats, queue_bytes: int) -> None:
         self._encoder, self._stats, self._queue_bytes = encoder, stats, queue_bytes
@@ -21,11 +21,11 @@ class Outbox:
 
     @property
     def has_ready(self) -> bool:
-        """Whether a datagram waits, not only messages."""
+        """Whether a datagram is waiting, not only messages."""
         return bool(self._ready)
 
     def add(self, batch: Batch) -> None:
-        """Make datagrams of `batch`, to be sent at once. `trim` afterwards those that could not be sent."""
+        """Queue `batch` as datagrams to send at once. Call `trim` afterwards, to keep the bound."""
         self._add_ready(self._encoder.encode(batch))
 
     def _add_ready(self, made: list[Datagram]) -> None:
@@ -34,7 +34,7 @@ class Outbox:
         self._stats.queued_bytes += sum(len(datagram) for datagram, _ in made)
 
     def add_later(self, messages: Iterable[bytes]) -> None:
-        """Queue messages that must wait: they share datagrams when their time comes."""
+        """Queue messages that must wait. They are encoded later, so that they share datagrams."""
         stats = self._stats
         for message in messages:
             if stats.queued_bytes + len(message) > self._queue_bytes:
@@ -52,14 +52,14 @@ class Outbox:
         return bool(self._ready or self._messages)
 
     def give_back(self) -> None:
-        """Queue messages that have not begun again, because the sender is full. Only with a stated policy."""
+        """Put unsent messages back, because the sender is full. Has no effect without a shed policy."""
 
     def ready_s(self) -> float:
-        """Return the time from which a stated rate allows the next; infinite while nothing waits for it."""
+        """Return the time (s) at which the rate limit allows the next message; infinite if none waits."""
         return inf
 
     def transmit(self, send: Callable[[bytes], int]) -> None:
-        """Send until all is sent. Raises OSError: what `send` did not take is still the first in line."""
+        """Send everything. Raises the OSError of `send`; the datagram it did not accept stays first."""
         while self._ready or self._refill():
             self._transmit_ready(send)
 
@@ -91,14 +91,14 @@ class Outbox:
             self._settle(count, len(datagram))
 
     def refuse_first(self, reason: str) -> None:
-        """Drop the first datagram and, if it is a fragment, those of its message behind it."""
+        """Drop the first datagram. If it is a fragment, drop the later fragments of its message too."""
         count = 0
         while self._ready and not count:
             datagram, count = self._ready.popleft()
             self._forget(datagram, count, reason)
 
     def trim(self) -> None:
-        """Drop the newest datagrams above the bound, with all fragments of a message."""
+        """Drop the newest datagrams until the queue is within its bound. Drop whole messages only."""
         ready = self._ready
         while ready and self._stats.queued_bytes > self._queue_bytes:
             self._forget(*ready.pop(), "queue full")
@@ -112,7 +112,7 @@ class Outbox:
             self._stats.drop(reason, count)
 
     def purge(self, reason: str) -> list[bytes]:
-        """Drop all messages; return them, except one whose first fragments have left."""
+        """Drop all messages and return them, except one whose first fragments are sent already."""
         made = Decoder({}).feed([(datagram, None) for datagram, _ in self._ready], 0.0)
         waiting = [*(payloads(made) if made else ()), *self._messages]
         if self._stats.queued:

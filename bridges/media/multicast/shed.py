@@ -1,4 +1,4 @@
-"""A multicast group's outbox where a shed policy is stated: what waits stays messages, in reach of it."""
+"""The outbox of a multicast group with a shed policy: messages wait unencoded, so that it applies."""
 
 from collections.abc import Callable, Iterable
 
@@ -11,19 +11,19 @@ from bus.wire.batch import Batch, payloads
 
 
 class ShedOutbox(Outbox):
-    """Makes a datagram at a time, when the sender takes it. `clock` gives seconds, monotonic."""
+    """An outbox that encodes one datagram at a time, when the sender accepts it. `clock`: monotonic, s."""
 
     def __init__(self, encoder: Encoder, stats: Stats, shed: Shed, clock: Callable[[], float]) -> None:
         super().__init__(encoder, stats, shed.queue_bytes)
         self._queue, self._clock = ShedQueue(stats, shed), clock
-        self._taken: list[tuple[float, bytes]] = []  # what the datagrams that are ready were made of
+        self._taken: list[tuple[float, bytes]] = []  # the messages in the datagrams that are ready
         self._made = 0  # datagrams
 
     def add(self, batch: Batch) -> None:
         self.add_later(payloads(batch))
 
     def add_later(self, messages: Iterable[bytes]) -> None:
-        """Queue what the policy lets wait; what is no frame is dropped as `malformed`."""
+        """Queue the messages that the policy admits. Illegal messages are dropped as `malformed`."""
         fit = []
         for message in messages:
             if size_at(message, 0, len(message)):
@@ -50,7 +50,7 @@ class ShedOutbox(Outbox):
         self._stats.queued_bytes += sign * sum(len(message) for _, message in self._taken)
 
     def give_back(self) -> None:
-        """If none of them has left, the messages wait again, to grow old or be replaced."""
+        """Put the messages back if no datagram of them is sent: they can expire or be replaced."""
         if not self._ready or len(self._ready) < self._made:
             return
         for datagram, count in self._ready:
@@ -70,4 +70,4 @@ class ShedOutbox(Outbox):
         return self._queue.ready_s()
 
     def trim(self) -> None:
-        """Nothing to do: the bound was kept when messages came."""
+        """Do nothing: `add` keeps the bound."""

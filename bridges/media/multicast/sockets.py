@@ -1,4 +1,4 @@
-"""The sockets of one multicast group on one interface: opened, checked, and closed together."""
+"""The sockets of one multicast group on one interface. They are opened, checked and closed together."""
 
 import contextlib
 import errno
@@ -15,7 +15,7 @@ from bridges.media.multicast.medium import Multicast
 from bridges.media.multicast.rtnetlink import Address
 
 HEADER_BYTES = {4: 20 + 8, 6: 40 + 8}
-"""IP and UDP."""
+"""Bytes of the IP and UDP headers, by IP version."""
 _RECEIVE_BYTES = 4 * 1024 * 1024
 _SEND_BYTES = 1024 * 1024
 # Linux's names that `socket` does not have (in.h, in6.h, socket.h); the numbers are the kernel's interface.
@@ -29,9 +29,9 @@ _MEMINFO_WORDS, _MEMINFO_DROPS = 9, 8
 
 @dataclass(slots=True)
 class Sockets:
-    """One socket that hears the group, one that sends to it, and the watch over the interface.
+    """A socket that receives from the group, one that sends to it, and the watch over the interface.
 
-    They differ, so that what we send has an address and port that nobody else on earth sends from.
+    Sender and receiver are two sockets, so that our datagrams have a source address and port of their own.
     """
 
     interface: Interface
@@ -39,13 +39,13 @@ class Sockets:
     receiver: socket.socket
     sender: socket.socket
     own: tuple[object, ...] = field(init=False)
-    """The sender's address, as the receiver is told it."""
+    """The address of the sender, as the receiver gets it with each datagram."""
 
     def __post_init__(self) -> None:
         self.own = self.sender.getsockname()
 
     def overflowed(self) -> int:
-        """Datagrams that the kernel has dropped at the receiver since it was opened, modulo 2^32."""
+        """Return how many datagrams the kernel dropped at the receiver since its opening, modulo 2^32."""
         try:
             raw = self.receiver.getsockopt(socket.SOL_SOCKET, _SO_MEMINFO, 4 * _MEMINFO_WORDS)
         except OSError:  # Linux before 4.12
@@ -54,7 +54,7 @@ class Sockets:
 
     @contextlib.contextmanager
     def unheard_here(self) -> Iterator[None]:
-        """Meanwhile, send by the interface only, and not to the programs of this host."""
+        """Send through the interface only, not to programs of this host, within this context."""
         v4 = self.sender.family == socket.AF_INET
         level = socket.IPPROTO_IP if v4 else socket.IPPROTO_IPV6
         option = socket.IP_MULTICAST_LOOP if v4 else socket.IPV6_MULTICAST_LOOP
@@ -66,7 +66,7 @@ class Sockets:
             self.sender.setsockopt(level, option, before)
 
     def stamp(self) -> tuple[int, int]:
-        """Origin and first sequence number of the envelopes that fragments need."""
+        """Return a random origin and first sequence number for the envelopes that fragments need."""
         return secrets.randbits(32), secrets.randbits(32)
 
     def close(self) -> None:
@@ -75,10 +75,10 @@ class Sockets:
 
 
 def open_sockets(options: Multicast, loopback: bool) -> Sockets:
-    """Open all three, on the interface of that name or address. Raises OSError that says what is wrong."""
+    """Open the sockets and the watch on the chosen interface. Raises OSError that says what is wrong."""
     group, port = ip_address(options.group), options.port
     with contextlib.ExitStack() as undo:
-        watch = Watch()  # first: what happens from here on is not missed
+        watch = Watch()  # first, so that no later change is missed
         undo.callback(watch.close)
         interface = find(options.interface, group)
         receiver = _udp(group, undo)
@@ -98,7 +98,7 @@ def _udp(group: Address, undo: contextlib.ExitStack) -> socket.socket:
 
 
 def _join(sock: socket.socket, group: Address, port: int, interface: Interface) -> None:
-    """Hear this group on this interface and nothing else: bound to the group, and not `MULTICAST_ALL`."""
+    """Receive this group on this interface only: bind to the group, and turn `MULTICAST_ALL` off."""
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     _receive_buffer(sock)
     if isinstance(group, IPv4Address):
@@ -106,7 +106,7 @@ def _join(sock: socket.socket, group: Address, port: int, interface: Interface) 
         sock.bind((str(group), port))
         request = struct.pack("=4s4si", group.packed, bytes(4), interface.index)
         return sock.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, request)
-    # IPv6 takes what any interface brings for a group that the socket joined on one: bind to that one.
+    # An IPv6 socket that joined a group on one interface receives it from all: bind to the interface.
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, interface.name.encode())
     sock.bind((str(group), port, 0, interface.index))
     sock.setsockopt(
@@ -115,7 +115,7 @@ def _join(sock: socket.socket, group: Address, port: int, interface: Interface) 
 
 
 def _receive_buffer(sock: socket.socket) -> None:
-    """As large as we may: a burst waits there while the program is busy."""
+    """Make the receive buffer as large as allowed: it holds bursts while the program is busy."""
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVE_BYTES)
     with contextlib.suppress(OSError):  # goes above net.core.rmem_max, but needs CAP_NET_ADMIN
         sock.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, _RECEIVE_BYTES)
@@ -124,9 +124,10 @@ def _receive_buffer(sock: socket.socket) -> None:
 def _aim(
     sock: socket.socket, group: Address, port: int, interface: Interface, hops: int, loopback: bool
 ) -> None:
-    """Send to the group by this interface. Connected: a missing route shows now, and sending costs less.
+    """Set the sender to this group and interface, and connect it.
 
-    RECVERR: without it Linux is silent about datagrams that the interface's queue has dropped.
+    Connecting reports a missing route now and makes sending cheaper. Without RECVERR, Linux does not report
+    datagrams that the queue of the interface dropped.
     """
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BYTES)
     try:
@@ -159,14 +160,14 @@ def _aim_by_family(
 
 
 def _verify(group: Address, interface: Interface) -> None:
-    """The kernel must list the group at this interface, where it lists groups at all."""
+    """Check that the kernel lists the group at this interface, if it lists groups at all. Raises OSError."""
     with contextlib.suppress(FileNotFoundError):
         if not is_member(group, interface.name):
             raise OSError(f"{interface.name} did not join {group}")
 
 
 def is_member(group: Address, name: str) -> bool:
-    """Whether the kernel lists `group` at the interface `name`. OSError where there is no such list."""
+    """Return whether the kernel lists `group` at interface `name`. Raises OSError if it has no list."""
     if group.version == 4:
         return _is_in_igmp(Path("/proc/net/igmp").read_text(), group, name)
     wanted = [name, group.packed.hex()]
@@ -174,7 +175,7 @@ def is_member(group: Address, name: str) -> bool:
 
 
 def _is_in_igmp(listing: str, group: Address, name: str) -> bool:
-    """Sections begin with a number and the interface's name; groups are indented, in the CPU's byte order."""
+    """Find a group (in the CPU's byte order) among the indented lines below the interface's line."""
     word = f"{struct.unpack('=I', group.packed)[0]:08X}"
     current = ""
     for line in listing.splitlines():
