@@ -1,10 +1,10 @@
-"""The media that a bridge can join: a folder each, and the table that finds each record by its key.
+"""The media that a bridge can join: one folder for each, and a table that finds a medium's record by its key.
 
-A record (`medium.py` in the medium's folder) is all that the rest of the program reads of a medium. Another
-distribution adds one by an entry point of the group `buscoupler.media`. `medium` is the base of all records;
-`device` the base of links that open one device; `arrivals` brings what a driver's thread reads to the loop;
-`shedding` has the queue that drops by policy; `shed_pipe` puts one in front of links that have none. `sp` is
-a link to any bus by its URL.
+The rest of the program reads only the record (`medium.py` in the medium's folder). Another distribution can
+add a medium with an entry point of the group `buscoupler.media`. `medium` is the base class of all records.
+`device` is the base class of links that open one device. `arrivals` passes items from a driver's thread to
+the event loop. `shedding` has the queue that drops messages by a policy; `shed_pipe` puts such a queue in
+front of links that have none. `sp` is a link to any bus by its URL.
 """
 
 from typing import TYPE_CHECKING

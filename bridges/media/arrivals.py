@@ -1,4 +1,4 @@
-"""From a thread of a driver that blocks to the event loop: items in order, a bounded number in each call."""
+"""A queue from a driver's thread to the event loop: in order, with a bounded number of items in each call."""
 
 import contextlib
 from asyncio import AbstractEventLoop
@@ -10,9 +10,9 @@ T = TypeVar("T")
 
 
 class Arrivals(deque[T]):
-    """Hands the items that a thread appends to `take` on the loop, at most `run` in one call.
+    """A queue whose items a thread appends, and which the loop passes to `take`, at most `run` in one call.
 
-    `called` while that is due: a thread in a hurry need not `announce` then.
+    `called` is True while such a call is scheduled: the thread can then save the call of `announce`.
     """
 
     def __init__(self, loop: AbstractEventLoop, take: Callable[[list[T]], None], run: int) -> None:
@@ -21,23 +21,23 @@ class Arrivals(deque[T]):
         self.called = False
 
     def announce(self) -> None:
-        """Have what was appended taken on the loop soon. From the thread."""
+        """Schedule a call of `take` on the loop for the items that were appended. Call it from the thread."""
         if self and not self.called:
             self.called = True
             self.call(self._deliver)
 
     def call(self, function: Callable[..., None], *arguments: str) -> None:
-        """Call `function` on the loop. From the thread."""
+        """Schedule a call of `function` on the loop. Call it from the thread."""
         with contextlib.suppress(RuntimeError):  # the loop is closed
             self._loop.call_soon_threadsafe(function, *arguments)
 
     def flush(self) -> None:
-        """Take all that is left now. On the loop."""
+        """Pass all remaining items to `take` now. Call it on the loop."""
         while self:
             self._deliver()
 
     def _deliver(self) -> None:
-        # Cleared first: an item that comes in between causes one call too many, never one too few.
+        # Cleared first: an item that is appended meanwhile may cause a needless call, but is never missed.
         self.called = False
         self._take([self.popleft() for _ in range(min(len(self), self._run))])
         if self and not self.called:

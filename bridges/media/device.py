@@ -1,4 +1,4 @@
-"""The base of links that open one device: opening off the loop, losing it, opening it again."""
+"""The base class of links that open one device: they open it in a worker thread, and again after a loss."""
 
 import logging
 import random
@@ -20,7 +20,7 @@ D = TypeVar("D")
 
 
 class Place(NamedTuple):
-    """The surroundings of a pipe. `on_close(why)` is called once, when the pipe has ended."""
+    """The environment of a pipe. The pipe calls `on_close(why)` once, when it has ended."""
 
     name: str
     stats: Stats
@@ -30,9 +30,9 @@ class Place(NamedTuple):
 
 
 class OpenPipe(Pipe):
-    """The base of pipes that own one open device: drops messages that come after the end, and ends once.
+    """The base class of pipes that own one open device. It ends only once, and then drops all messages.
 
-    A medium overrides `start`, `_put` and `_end`, and calls `_gone(why)` when the device is lost.
+    A medium overrides `start`, `_put` and `_end`. It calls `_gone(why)` when the device is lost.
     """
 
     def __init__(self, place: Place) -> None:
@@ -40,7 +40,7 @@ class OpenPipe(Pipe):
         self._closed = False
 
     def start(self) -> None:
-        """Begin to read, and attach to the hub. Raises `OSError` if the device cannot be used."""
+        """Start reading and attach the pipe to the hub. Raises `OSError` if the device cannot be used."""
         raise NotImplementedError
 
     def _put(self, batch: Batch) -> None:
@@ -48,7 +48,7 @@ class OpenPipe(Pipe):
         raise NotImplementedError
 
     def _end(self, why: str) -> None:
-        """Stop timers, readers and writers; settle what is queued as `closed`; close the device."""
+        """Stop timers, readers and writers, drop queued messages as `closed`, and close the device."""
         raise NotImplementedError
 
     def send(self, batch: Batch) -> None:
@@ -71,7 +71,7 @@ class OpenPipe(Pipe):
 
 
 def need(name: str, library: str, package: str, extra: str) -> None:
-    """Raise `LinkError` if link `name` cannot import `library`, which comes with `package`."""
+    """Check that `library`, a part of `package`, can be imported. Raises `LinkError` if not."""
     try:
         import_module(library)
     except ImportError as error:
@@ -86,11 +86,12 @@ def cancel(*timers: Handle | None) -> None:
 
 
 class DeviceLink(Generic[D]):
-    """Opens one device and keeps it open: a lost device is opened again after growing, jittered pauses.
+    """A link that keeps one device open. It opens a lost device again after growing pauses with jitter.
 
-    The newest messages above `queue_bytes` are dropped, and those that waited longer than `age_s`, unless
-    `shed` states another policy. `losses` counts how often an open device was lost. `stats` goes on counting
-    from one opening to the next. A medium that has words for its state overrides `condition`.
+    Without `shed`, new messages are dropped when more than `queue_bytes` would wait, and messages that waited
+    longer than `age_s` are dropped too. `shed` replaces this policy. `losses` counts how often an open device
+    was lost. `stats` continues from one opening to the next. A medium that can describe its state overrides
+    `condition`.
     """
 
     _hub: Hub
@@ -132,11 +133,11 @@ class DeviceLink(Generic[D]):
         return self.shed.queue_bytes
 
     def _open_device(self) -> D:
-        """Open the device and return it. May block and may raise anything: it runs in a worker thread."""
+        """Open the device and return it. Runs in a worker thread: it may block and raise any exception."""
         raise NotImplementedError
 
     def _release(self, device: D) -> None:
-        """Let go of a device that is open. Never raises."""
+        """Close an open device. Never raises."""
         raise NotImplementedError
 
     def _make_pipe(self, device: D, place: Place) -> OpenPipe:
@@ -144,7 +145,7 @@ class DeviceLink(Generic[D]):
         raise NotImplementedError
 
     def open(self, hub: Hub, loop: AbstractEventLoop) -> None:
-        """Start opening the device; returns at once."""
+        """Start to open the device. Returns at once."""
         self._hub, self._loop = hub, loop
         if self.state == "closed":
             self._generation += 1
@@ -193,8 +194,8 @@ class DeviceLink(Generic[D]):
             log.info("%s: up", self.name)
 
     def _cannot_start(self, why: str) -> None:
-        """Try again later: a regular file was opened instead of a device, or the device was pulled out."""
-        self._generation += 1  # so that the end of its pipe counts as no loss
+        """Try again later, because the path is a regular file or the device was unplugged meanwhile."""
+        self._generation += 1  # so that closing its pipe does not count as a loss
         if self.pipe is not None:
             self.pipe.close()
         self.state = "opening"
@@ -205,7 +206,7 @@ class DeviceLink(Generic[D]):
         if generation != self._generation:
             return
         self.losses += 1
-        if self._loop.time() - self._up_s > self._pauses.pause_s:  # a device that never stays backs off
+        if self._loop.time() - self._up_s > self._pauses.pause_s:  # it was not lost at once
             self._pauses.reset()
         self._wait(why)
 
@@ -216,7 +217,7 @@ class DeviceLink(Generic[D]):
         self._timer = self._loop.call_later(self._pauses.next_s(), self._begin)
 
     def close(self) -> None:
-        """Stop, and close the device. Idempotent."""
+        """Stop the link and close the device. Idempotent."""
         self._generation += 1
         self.state = "closed"
         self._pauses.reset()

@@ -1,7 +1,7 @@
-"""The record of a medium: its settings, and the facts that others ask for (docs/add-a-medium.md).
+"""The record of a medium: its settings, and the facts that other modules need (docs/add-a-medium.md).
 
-Records are pure and light: a link, and the library that drives it, are imported when a link is made.
-A record names its link in a string, because the link's module imports the record.
+Records are pure and fast to import: a link and its driver library are imported only when a link is made.
+A record names the class of its link in a string, because the module of the link imports the record.
 """
 
 from collections.abc import Iterator, Mapping
@@ -17,11 +17,12 @@ if TYPE_CHECKING:
 
 
 class Word(NamedTuple):
-    """The way to name a medium on the command line: `NAME:TARGET?KEY=VALUE&...`, the keys being its fields.
+    """The syntax of a medium on the command line: `NAME:TARGET?KEY=VALUE&...`. The keys are its fields.
 
-    `target`: the field that TARGET fills; two of them are written HOST:PORT. `needed`: fields without which
-    a word makes no sense, though a file may leave them out. `defaults`: values that differ from a file's.
-    `part`: a field whose record's own fields are keys too; without that it cannot be given in a word.
+    `target`: the field that TARGET sets, or two fields for HOST:PORT. `needed`: fields that are required on
+    the command line, though a file may omit them. `defaults`: default values that differ from those in a
+    file. `part`: a field that holds a record, whose own fields become keys too; any other field with a record
+    cannot be set on the command line.
     """
 
     name: str
@@ -34,9 +35,9 @@ class Word(NamedTuple):
 
 
 class Taken(NamedTuple):
-    """A thing that only one link can have: on its machine or, with `on_wire`, among all on its wire.
+    """A resource that only one link can use: on its machine or, with `on_wire`, on the whole wire.
 
-    `host` narrows a port to one of the machine's addresses.
+    `host` limits a port to one of the machine's addresses.
     """
 
     what: str
@@ -48,9 +49,9 @@ class Taken(NamedTuple):
 class Medium(Node):
     """Settings and facts of one medium. Derive a frozen dataclass from it, with a field for each setting.
 
-    Its constructor raises ValueError for wrong settings. `key` names the medium in files; `help` describes it
-    in a few words. `LINK` names the class of its links, "module:Class". `deaf` means that a standby does not
-    hear there what the active bridge sends, as on a line for two.
+    The constructor raises ValueError for wrong settings. `key` names the medium in files. `help` describes it
+    in a few words. `LINK` names the class of its links as "module:Class". `deaf` is True if a standby cannot
+    hear what the active bridge sends, for example on a line between two devices.
     """
 
     LINK: ClassVar[str]
@@ -64,42 +65,42 @@ class Medium(Node):
         self.check()
 
     def check(self) -> None:
-        """Raise ValueError for settings that do not go together."""
+        """Check that the settings fit together. Raises ValueError if not."""
 
     @property
     def device(self) -> str:
-        """The device or the address that it opens, in one word."""
+        """The device or address that the link opens, without spaces."""
         raise NotImplementedError
 
     @property
     def queue_bytes(self) -> int | None:
-        """Bound of the queue; None for a medium that has no setting for it."""
+        """The limit of the queue, in bytes; None if the medium has no such setting."""
         return None
 
     def link(self, node: int | None = None, shed: "Shed | None" = None, **retry: Any) -> "Link":
         """Make the link, not yet open. `node` is the gateway's node id, `shed` the policy of its queue.
 
-        `retry`: `retry_min_s` and `retry_max_s`. Raises `LinkError` for settings that can never work.
+        `retry` can have `retry_min_s` and `retry_max_s`. Raises `LinkError` for settings that can never work.
         """
         module, _, name = self.LINK.partition(":")
         made: Link = getattr(import_module(module), name)(self, shed=shed, **retry)
         return made
 
     def label(self) -> str:
-        """Return the side in a few words, for `show`."""
+        """Return a short description of this side of a bridge, for `show`."""
         return f"{self.key} {self.device}"
 
     def wire(self, machine: str) -> str:
-        """Return the name of the wire, equal for all sides on it. `machine` opens the link."""
+        """Return the name of the wire, the same for all sides on it. `machine` opens the link."""
         return f"{self.key} {self.device} of {machine}"
 
     @property
     def shared(self) -> bool:
-        """Whether all that are on the wire hear each other."""
+        """Whether all participants on the wire hear each other."""
         return False
 
     def takes(self, node: int | None) -> Iterator[Taken]:
-        """Yield the things that no other link can have at the same time. `node` is the gateway's node id."""
+        """Yield the resources that no other link can use meanwhile. `node` is the gateway's node id."""
         yield from ()
 
     @property
@@ -108,23 +109,26 @@ class Medium(Node):
         return False
 
     def seconds(self, size: int, trunk: bool) -> float | None:
-        """Return the longest time, in seconds, of a frame of `size` bytes on the wire; None if unknown."""
+        """Return the longest time of a frame of `size` bytes on the wire, in seconds; None if unknown.
+
+        With `trunk` the frame has an envelope.
+        """
         return None
 
     def unjudged(self) -> str:
-        """Return why its capacity is unknown, if a setting is missing; else ""."""
+        """Return why the capacity is unknown, if a setting for it is missing; "" otherwise."""
         return ""
 
     @property
     def dials(self) -> str:
-        """The address of a bus that it dials; "" if it does not."""
+        """The address of the bus that the link dials; "" if it does not dial."""
         return ""
 
     @property
     def listens(self) -> str:
-        """The address of a bus that it listens on; "" if it does not."""
+        """The address on which the link listens as a bus; "" if it does not listen."""
         return ""
 
     def unshed(self) -> str:
-        """Return why no shed policy reaches its queue; "" if one does."""
+        """Return why a shed policy has no effect on the link's queue; "" if it has."""
         return ""

@@ -1,7 +1,8 @@
-"""Shedding in front of links that queue in batches: TCP and every URL of a bus, if a policy is stated.
+"""Shedding in front of links that queue in batches: TCP and every bus URL, if the settings state a policy.
 
 The link opens on a `ShedHub`, which puts a stage with a `ShedQueue` in front of each pipe. The stage passes
-messages on while the pipe has none queued. So the policy reaches all that waits, except in the kernel.
+messages on only while the pipe has none queued. So the policy applies to all messages that wait, except
+those in the kernel's buffers.
 """
 
 from asyncio import AbstractEventLoop, TimerHandle
@@ -10,12 +11,12 @@ from bridges.media.shedding import Shed, ShedQueue, checked
 from bus.hub import Hub, Link, Pipe, State, Stats
 from bus.wire.batch import Batch, from_payloads, payloads
 
-_CHUNK_BYTES = 16 * 1024  # passed on at a time; no policy reaches it if the peer stops now
-_LOOK_S = 0.002  # a pipe does not tell when it is empty
+_CHUNK_BYTES = 16 * 1024  # passed on at a time; the policy does not apply to these if the peer stops now
+_LOOK_S = 0.002  # a pipe does not notify us when it is empty, so look again after this time
 
 
 class ShedPipe(Pipe):
-    """Queues, sheds and paces in front of `inner`. In its own ledger `sent` counts what `inner` was given."""
+    """A stage that queues, sheds and rate-limits before `inner`. Its `sent` counts messages passed on."""
 
     inner: Pipe
 
@@ -52,11 +53,11 @@ class ShedPipe(Pipe):
         return messages
 
     def purge(self, reason: str) -> list[bytes]:
-        """Drop the messages that wait in `inner` and here; return them."""
+        """Drop the messages that wait in `inner` and in this stage, and return them."""
         return self.inner.purge(reason) + self._queue.clear(reason)
 
     def gone(self) -> None:
-        """Drop all that waits, because `inner` has left. Idempotent."""
+        """Drop all waiting messages, because `inner` was detached. Idempotent."""
         self._closed = True
         if self._timer is not None:
             self._timer.cancel()
@@ -68,7 +69,7 @@ class ShedPipe(Pipe):
 
 
 class ShedHub(Hub):
-    """Stands between a link and `hub`: each pipe of the link joins `hub` with a `ShedPipe` in front."""
+    """A hub between a link and `hub`. It attaches a `ShedPipe` to `hub` for each pipe of the link."""
 
     __slots__ = ("_hub", "_loop", "_shed", "_stages")
 
@@ -83,7 +84,7 @@ class ShedHub(Hub):
         self._hub.attach(stage)
 
     def detach(self, pipe: Pipe) -> None:
-        """Forget a pipe. It is no error if the pipe is not attached."""
+        """Detach a pipe and its stage. Does nothing if the pipe is not attached."""
         super().detach(pipe)
         stage = self._stages.pop(id(pipe), None)
         if stage is not None:
@@ -97,7 +98,7 @@ class ShedHub(Hub):
 
 
 class ShedLink:
-    """A link whose pipes shed by the policy `shed`; everything else is passed on to `link`."""
+    """A link whose pipes drop messages by the policy `shed`. All else is delegated to `link`."""
 
     def __init__(self, link: Link, shed: Shed) -> None:
         self.name, self._link = link.name, link
@@ -135,5 +136,5 @@ class ShedLink:
 
 
 def staged(link: Link, shed: Shed | None) -> Link:
-    """Return `link` with shedding in front of its pipes, or as it is if no policy is stated."""
+    """Return `link` with shedding in front of its pipes, or `link` itself if `shed` is None."""
     return link if shed is None else ShedLink(link, shed)

@@ -1,6 +1,6 @@
-"""A queue for a slow medium, with a stated policy for what it drops (DESIGN section 5).
+"""A queue for a slow medium, with a policy that chooses which messages to drop (DESIGN section 5).
 
-Pure: time is an argument, in seconds. docs/policies.md explains it to users.
+Pure: time is an argument, in seconds. docs/policies.md explains the policies to users.
 """
 
 from collections import OrderedDict
@@ -13,15 +13,16 @@ from bus.hub import Stats
 from bus.wire.envelope import ENVELOPE_BYTES, MAGIC, MARK, MESSAGE_BYTES_MAX
 from bus.wire.frame import FRAME_BYTES_MIN
 
-_LATE_S = 0.01  # a timer that is late by no more than this does not lower the rate
+_LATE_S = 0.01  # a timer that fires late by up to this time does not lower the rate
 Policy = Literal["newest", "oldest", "conflate"]
 Settle = Callable[[int, str], None]
 
 
 class Shed(NamedTuple):
-    """A shed policy. `policy` chooses what to drop when more than `queue_bytes` would wait: the newest
-    or the oldest; `conflate` also keeps only the latest frame of each type and pattern. Messages that waited
-    longer than `age_s` are dropped; at most `rate` frames a second leave.
+    """A shed policy. `policy` chooses what to drop when more than `queue_bytes` would wait: the `newest` or
+    the `oldest` messages. `conflate` drops the oldest, and keeps only the latest frame of each type and
+    pattern. Messages that waited longer than `age_s` seconds are dropped. At most `rate` frames a second
+    leave.
     """
 
     policy: Policy = "newest"
@@ -31,9 +32,9 @@ class Shed(NamedTuple):
 
 
 def checked(name: str, shed: Shed | None, queue_bytes: int, age_s: float | None = None) -> Shed:
-    """Return the policy of link `name`: `shed`, or else to drop the newest above `queue_bytes`.
+    """Return the policy of link `name`: `shed`, or else one that drops the newest above `queue_bytes`.
 
-    The link's own `age_s` holds if `shed` states none. Raises `LinkError` for what can never work.
+    The link's own `age_s` applies if `shed` has none. Raises `LinkError` for values that can never work.
     """
     made = Shed("newest", queue_bytes, age_s) if shed is None else shed
     if made.age_s is None:
@@ -66,8 +67,8 @@ def fitting(messages: Sequence[bytes], stats: Stats) -> list[bytes]:
 
 
 def topic(message: bytes) -> bytes:
-    """Return type and tokens of a message, enveloped or not: frames with equal ones share a topic."""
-    # `is_enveloped` inlined: a call here is a twentieth of what conflating a message costs
+    """Return the type and tokens of a message, with or without envelope. Conflation compares these bytes."""
+    # `is_enveloped` inlined: the call would be a twentieth of the cost of conflating a message
     enveloped = len(message) > ENVELOPE_BYTES and message[0] == MAGIC and message[2] >= MARK
     start = ENVELOPE_BYTES if enveloped else 0
     tokens = start + FRAME_BYTES_MIN
@@ -76,10 +77,11 @@ def topic(message: bytes) -> bytes:
 
 
 class ShedQueue:
-    """A queue, first in and first out, with a policy; keeps the pipe's ledger.
+    """A first-in, first-out queue with a shed policy. It keeps the counts in the pipe's `stats`.
 
-    A message that was taken counts as queued, and towards `queue_bytes`, until it is settled. A conflated
-    frame takes the place of the older one, so that a busy pattern does not starve others.
+    A message that was taken still counts as queued, and towards `queue_bytes`, until it is settled. With
+    `conflate` a new frame gets the place of the older one in the queue, so that frequent patterns do not
+    starve others.
     """
 
     def __init__(self, stats: Stats, shed: Shed) -> None:
@@ -87,14 +89,14 @@ class ShedQueue:
         self._stats = stats
         self._conflate = shed.policy == "conflate"
         self._waiting: OrderedDict[Hashable, tuple[float, bytes]] = OrderedDict()
-        self._last = self._first = 0  # numbers of messages put at the end, and back in front
+        self._last = self._first = 0  # keys of the last one put at the end, in front
         self._next_s = -inf
 
     def __len__(self) -> int:
         return len(self._waiting)
 
     def put(self, now: float, messages: Sequence[bytes]) -> None:
-        """Queue the messages that the policy admits; drop the others, or those that make room."""
+        """Queue the messages. Drop new or waiting ones, as the policy says, if there is no room."""
         self.expire(now)
         for message in messages:
             self._put(now, message)
@@ -112,13 +114,13 @@ class ShedQueue:
         self._waiting[key] = now, message
         self._stats.queued += 1
         self._stats.queued_bytes += size
-        while self._stats.queued_bytes > bound and len(self._waiting) > 1:  # never the new message
+        while self._stats.queued_bytes > bound and len(self._waiting) > 1:  # never drop the new message
             oldest = next(other for other in self._waiting if other != key)
             self.settle(len(self._waiting.pop(oldest)[1]), "queue full")
         return None
 
     def expire(self, now: float, settle: Settle | None = None) -> None:
-        """Drop messages that waited too long, from the front. `settle` is called instead of our own."""
+        """Drop messages that waited too long. Calls `settle`, if given, instead of the queue's own method."""
         if self.shed.age_s is None:
             return
         oldest = now - self.shed.age_s
@@ -128,10 +130,10 @@ class ShedQueue:
     def take(
         self, now: float, ahead_s: float = 0.0, settle: Settle | None = None
     ) -> tuple[float, bytes] | None:
-        """Return the next message that is not stale, and when it came; None if the rate forbids it.
+        """Return the next message that is not stale, after the time when it was queued.
 
-        `ahead_s`: time until the medium gets to it, because of bytes in a driver; it adds to the message's
-        age. `settle`: see `expire`.
+        Returns None if no message waits, or if the rate does not allow one yet. `ahead_s` is how long the
+        bytes in the driver still take; it is added to the message's age. `settle`: see `expire`.
         """
         self.expire(now + ahead_s, settle)
         if not self.ready(now):
@@ -141,7 +143,7 @@ class ShedQueue:
         return self._waiting.popitem(last=False)[1]
 
     def put_back(self, came: float, message: bytes) -> None:
-        """Put a message that was taken, and not sent after all, back in front."""
+        """Put a message that was taken but not sent back at the front of the queue."""
         if self.shed.rate is not None:
             self._next_s -= 1 / self.shed.rate
         self._first -= 1
@@ -153,15 +155,15 @@ class ShedQueue:
         return None
 
     def ready(self, now: float) -> bool:
-        """Return whether a message waits that the rate allows."""
+        """Return whether a message waits and the rate allows it now."""
         return bool(self._waiting) and now >= self._next_s
 
     def ready_s(self) -> float:
-        """Return the time from which `take` may return a message; infinite while none waits."""
+        """Return the earliest time at which `take` can return a message; infinite if none waits."""
         return self._next_s if self._waiting else inf
 
     def settle(self, size: int, dropped: str = "") -> None:
-        """Count a message of `size` bytes that has left: sent, or dropped for a reason."""
+        """Count a message of `size` bytes that has left: as dropped if a reason is given, else as sent."""
         stats = self._stats
         stats.queued -= 1
         stats.queued_bytes -= size
@@ -172,7 +174,7 @@ class ShedQueue:
         return None
 
     def clear(self, reason: str, settle: Settle | None = None) -> list[bytes]:
-        """Drop all messages that wait; return them in order."""
+        """Drop all waiting messages and return them in order."""
         messages = [message for _, message in self._waiting.values()]
         self._waiting.clear()
         for message in messages:

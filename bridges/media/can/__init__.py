@@ -1,7 +1,7 @@
-"""A CAN bus as a link: any python-can interface, and SocketCAN's own socket (docs/wire/can.md).
+"""A CAN bus as a link: any python-can interface, with a faster way for SocketCAN (docs/wire/can.md).
 
-`medium` is the record. A `link` makes a `pipe` on a `port`, which `receive`s and `send`s frames; `shared`
-is what these have in common. `codec` has transfers, `socketcan` frames in memory, `state` the
-controller's states, `netlink` the request with which `restart` ends a bus-off, `slcan` one kind of
-adapter.
+`medium` is the record. A `link` opens a `port` and makes a `pipe` on it. The pipe uses `receive` and `send`;
+`shared` has the state that these have in common. `codec` splits messages into transfers and puts them
+together. `socketcan` packs frames as the kernel does. `state` tracks the controller's states. `restart`
+ends a bus-off with a request from `netlink`. `slcan` makes serial adapters fast.
 """

@@ -1,6 +1,6 @@
 """CAN framing: Cyphal/CAN v1 message transfers, classic and FD (docs/wire/can.md; wire spec section 5).
 
-Byte-identical with the Cyphal specification, section 4.2. Frames in, messages out; time is an argument.
+The bytes are those of the Cyphal specification, section 4.2. Without I/O: time is an argument, in seconds.
 """
 
 from binascii import crc_hqx
@@ -15,11 +15,11 @@ NODE_MAX = 127
 SOT, EOT, TOGGLE, TID = 0x80, 0x40, 0x20, 0x1F
 
 GAP_S = 1.0
-"""Longest silence inside a transfer."""
+"""Longest time between two frames of a transfer, in seconds."""
 REPEAT_S = 2.0
-"""A transfer with the last accepted transfer-id and its content, within this time, is its duplicate.
+"""A transfer with the transfer-id and content of the last accepted one is a duplicate within this time.
 
-The transfer-id alone does not tell: a node that was started again may come to the same one, 1 time in 32.
+In seconds. The transfer-id alone is not enough: a restarted node uses the same one by chance, 1 time in 32.
 """
 
 SERVICE, ANONYMOUS, RESERVED = 1 << 25, 1 << 24, 1 << 23 | 1 << 7
@@ -38,7 +38,7 @@ def can_id(subject: int, node: int, priority: int = PRIORITY_NOMINAL) -> int:
 
 
 def segment(payload: bytes, transfer_id: int, fd: bool = False) -> list[bytes]:
-    """`payload` as the data fields of one transfer; `transfer_id` is taken modulo 32."""
+    """Return the data fields of the frames of one transfer. `transfer_id` is taken modulo 32."""
     width, tid = (63 if fd else 7), transfer_id & TID
     if len(payload) <= width:
         padding = bytes(_FD_ROUNDED[len(payload) + 1] - len(payload) - 1) if fd else b""
@@ -47,7 +47,7 @@ def segment(payload: bytes, transfer_id: int, fd: bool = False) -> list[bytes]:
 
 
 def _sealed(payload: bytes, width: int, fd: bool) -> bytes:
-    """Payload, padding to a legal last frame, CRC-16 over both: the padding goes before the CRC."""
+    """Pad `payload`, so that the last frame has a legal length, and append a CRC-16 over all of it."""
     if fd:
         rest = (len(payload) + _CRC_BYTES) % width
         payload += bytes(_FD_ROUNDED[rest + 1] - rest - 1 if rest else 0)
@@ -67,9 +67,10 @@ def _cut(sealed: bytes, width: int, tid: int) -> list[bytes]:
 
 
 def transfer_seconds(size: int, bitrate: int, data_bitrate: int | None = None) -> float:
-    """Return the longest bus time of a message of `size` bytes: in CAN FD frames with a `data_bitrate`.
+    """Return the longest bus time of a message of `size` bytes, in seconds.
 
-    Rates in bits a second. Every bit that may be stuffed is stuffed; the space between frames is included.
+    Uses CAN FD frames if there is a `data_bitrate`. Rates are in bits a second. Assumes as many stuff bits as
+    possible; includes the space between frames.
     """
     frames = [len(data) for data in segment(bytes(size), 0, data_bitrate is not None)]
     if data_bitrate is None:
@@ -78,13 +79,13 @@ def transfer_seconds(size: int, bitrate: int, data_bitrate: int | None = None) -
 
 
 def _fd_data_bits(count: int) -> int:
-    """Return the bits at the data rate: flags, length, data, stuff bits, stuff count, CRC, its stuff bits."""
+    """Return how many bits have the data rate: flags, length, data, stuff count, CRC, stuff bits."""
     stuffable = 5 + 8 * count
     return stuffable + stuffable // 4 + 4 + (17 + 6 if count <= 16 else 21 + 7)
 
 
 class _Slot:
-    """One source node: the transfer being collected, and the last one accepted."""
+    """The state of one source node: the transfer being collected, and the last accepted transfer."""
 
     __slots__ = ("accepted", "accepted_s", "buffer", "frames", "heard_s", "message", "open", "tid", "toggle")
 
@@ -99,12 +100,12 @@ class _Slot:
 
 
 class Reassembler:
-    """Collects transfers of one subject, a slot for each of 128 source nodes, 6233 bytes a slot at most.
+    """A collector of the transfers of one subject, for 128 source nodes and at most 6233 bytes for each.
 
-    `rejected` counts, by reason, frames that began or continued no message:
+    `rejected` counts, by reason, frames and transfers that gave no message:
     `foreign` (another subject, a service), `anonymous`, `empty`, `toggle`, `repeat` (a doubled frame),
     `duplicate` (a doubled transfer), `unfinished`, `orphan`, `gap`, `order`, `width`, `oversize`, `crc`,
-    `malformed` (a sound transfer without a message in it).
+    `malformed` (a transfer with correct CRC, but no message in it).
     """
 
     __slots__ = ("_slots", "rejected", "subject")
@@ -115,7 +116,7 @@ class Reassembler:
         self._slots: dict[int, _Slot] = {}
 
     def feed(self, now: float, identifier: int, data: bytes | bytearray) -> bytes | None:
-        """The message that this frame completes; None if there is none. `now` in seconds, monotonic."""
+        """Return the message that this frame completes, or None. `now` is a monotonic time in seconds."""
         if identifier & (SERVICE | RESERVED) or identifier >> 8 & SUBJECT_MAX != self.subject:
             return self._reject("foreign")
         if identifier & ANONYMOUS:
@@ -129,7 +130,7 @@ class Reassembler:
 
     def _start(self, slot: _Slot, now: float, data: bytes | bytearray) -> bytes | None:
         tail = data[-1]
-        if not tail & TOGGLE:  # UAVCAN v0 starts so: another protocol on the same bus
+        if not tail & TOGGLE:  # UAVCAN v0, another protocol on the same bus, starts its transfers with 0
             return self._reject("toggle")
         if slot.open:
             if slot.frames == 1 and slot.tid == tail & TID and slot.buffer == data[:-1]:
@@ -174,7 +175,7 @@ class Reassembler:
         return self._accept(slot, now, buffer[:-_CRC_BYTES])
 
     def _accept(self, slot: _Slot, now: float, payload: bytes | bytearray) -> bytes | None:
-        """Cut the padding off, by the length that the message itself tells."""
+        """Remove the padding, using the length in the message's own header."""
         size = message_bytes(payload)
         if not size:
             return self._reject("malformed")

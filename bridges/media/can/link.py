@@ -1,4 +1,4 @@
-"""A link over a CAN bus: any python-can interface, Cyphal/CAN transfers (docs/wire/can.md)."""
+"""A link over a CAN bus: Cyphal/CAN transfers on any python-can interface (docs/wire/can.md)."""
 
 import random
 from asyncio import AbstractEventLoop
@@ -22,19 +22,18 @@ from bus.hub import Hub
 if TYPE_CHECKING:
     from can import BusABC
 
-_ECHOES = 4096  # own frames that may still come back
+_ECHOES = 4096  # how many of our own frames to remember, because they may still come back
 
 
 class CanLink(DeviceLink["BusABC"]):
-    """A CAN bus as a link. Its options must have a node id, ours alone among all that transmit on the bus.
+    """A CAN bus as a link. Its options must have a node id that no other node on the bus uses.
 
-    A node without FD counts FD frames as rejected, reason `fd on classic`, where its interface lets it see
-    them. Messages above `queue_bytes` are dropped, reason `queue full`, and what waited longer than `age_ms`,
-    reason `stale`. `shed`, a whole policy, stands in for both; an age limit there is always. `in_flight`
-    bounds the frames in the driver, on SocketCAN: what it has comes out late if the bus stops.
-    `bus` has the controller's states and errors, `condition` the current one; a frame with our node id that
-    we did not send is counted as rejected, reason `conflict`, and logged. Raises `LinkError` for what can
-    never work.
+    A node without FD rejects FD frames (`fd on classic`) if its interface shows them. Messages are dropped
+    above `queue_bytes` (`queue full`) and when they waited longer than `age_ms` (`stale`). `shed` replaces
+    both by a policy; `age_ms` still applies if that has no age limit. On SocketCAN `in_flight` limits the
+    number of frames in the driver, because they are sent late if the bus stops for a while. `bus` has the
+    controller's states and errors, `condition` the current state. A frame with our node id that we did not
+    send is rejected (`conflict`) and logged. Raises `LinkError` for settings that can never work.
     """
 
     def __init__(
@@ -59,7 +58,7 @@ class CanLink(DeviceLink["BusABC"]):
 
     @property
     def condition(self) -> State:
-        """State of the controller: `error-active`, ..., `bus-off`; `unknown` where nothing tells."""
+        """The state of the controller: `error-active` to `bus-off`, or `unknown` if nothing reports it."""
         return self.bus.state
 
     def _bus_arguments(self) -> dict[str, Any]:
@@ -67,14 +66,14 @@ class CanLink(DeviceLink["BusABC"]):
         rates = {"bitrate": options.bitrate, "data_bitrate": options.data_bitrate}
         arguments: dict[str, Any] = {key: value for key, value in rates.items() if value is not None}
         arguments |= options.options
-        if options.fd or options.interface == "udp_multicast":  # which else hides FD frames from us
+        if options.fd or options.interface == "udp_multicast":  # udp_multicast hides FD frames otherwise
             arguments["fd"] = True
         if options.interface == "socketcan":
             arguments.setdefault("can_filters", subject_filter(options.subject))
         return arguments
 
     def open(self, hub: Hub, loop: AbstractEventLoop) -> None:
-        """Start opening the bus. Raises `LinkError` where python-can, or that interface in it, is missing."""
+        """Start to open the bus. Raises `LinkError` if python-can, or the interface in it, is missing."""
         need(self.name, "can", "python-can", "can")
         import can
 
@@ -87,7 +86,7 @@ class CanLink(DeviceLink["BusABC"]):
         import can
 
         channel, interface = str(self.options.channel), self.options.interface
-        # ignore_config: settings come from the topology, not from hidden files of this user
+        # ignore_config: settings come from the topology, not from configuration files in the home directory
         bus = can.Bus(channel=channel, interface=interface, ignore_config=True, **self._bus_arguments())
         try:
             self._prepare(bus)
@@ -115,6 +114,6 @@ class CanLink(DeviceLink["BusABC"]):
 
 
 def subject_filter(subject: int) -> list[dict[str, Any]]:
-    """Lets messages of `subject` through, whoever sends them; the kernel drops the rest."""
+    """Return a kernel filter that passes only messages of `subject`, from any node."""
     mask = SUBJECT_MAX << 8 | SERVICE | RESERVED
     return [{"can_id": subject << 8, "can_mask": mask, "extended": True}]

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 from bridges.media.medium import Medium, Taken, Word
 from bus.wire.envelope import ENVELOPE_BYTES
 
-_UDP_PORT = 43113  # of python-can's udp_multicast, where none is given
+_UDP_PORT = 43113  # the default port of python-can's udp_multicast
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +31,7 @@ class Can(Medium):
             "can:can0?node=42&interface=socketcan&fd=true",
             "a CAN channel; other keys go to python-can",
             needed=("node",),
-            # what is said in a word is to arrive, however long the bus takes
+            # messages from the command line should arrive, even if the bus is slow
             defaults={"age_ms": 10_000},
         ),
     )
@@ -62,7 +62,7 @@ class Can(Medium):
     def check(self) -> None:
         if self.data_bitrate is not None and not self.fd:
             raise ValueError("data_bitrate needs fd: true")
-        # Passed on beside these, a second value would end in a TypeError when the bus is opened.
+        # A second value in `options` would cause a TypeError when the bus is opened.
         twice = {"channel", "interface", "fd", "bitrate", "data_bitrate"} & set(self.options)
         if twice:
             raise ValueError(f"{', '.join(sorted(twice))} belongs beside options, not in it")
@@ -98,7 +98,7 @@ class Can(Medium):
     def takes(self, node: int | None) -> Iterator[Taken]:
         node = self.node or node
         if node is not None:
-            # The identifier on the wire holds node and subject: only both together collide.
+            # The identifier on the wire has node and subject: two links collide only if both are equal.
             yield Taken(f"CAN node id {node} (subject {self.subject:#x})", on_wire=True)
 
     @property

@@ -1,6 +1,7 @@
 """The netlink request that restarts a CAN controller after a bus-off (linux/can/netlink.h), no I/O.
 
-The same as `ip link set can0 type can restart`: RTM_NEWLINK with IFLA_LINKINFO, kind "can", IFLA_CAN_RESTART.
+It does what `ip link set can0 type can restart` does: RTM_NEWLINK with IFLA_LINKINFO, of kind "can", and
+IFLA_CAN_RESTART in it.
 """
 
 from struct import Struct
@@ -12,7 +13,7 @@ _LINKINFO, _INFO_KIND, _INFO_DATA, _CAN_RESTART = 18, 1, 2, 7
 
 
 def restart_request(index: int, sequence: int = 1) -> bytes:
-    """For the interface with that index; the kernel answers with a result."""
+    """Return the request for the interface with that index. The kernel answers it with a `result`."""
     data = _attribute(_CAN_RESTART, _RESULT.pack(1))
     info = _attribute(_INFO_KIND, b"can\0") + _attribute(_INFO_DATA, data)
     body = _LINK.pack(0, 0, index, 0, 0) + _attribute(_LINKINFO, info)
@@ -20,7 +21,7 @@ def restart_request(index: int, sequence: int = 1) -> bytes:
 
 
 def result(answer: bytes) -> int | None:
-    """Return the errno that an answer has, 0 for success; None if it is no result."""
+    """Return the errno in the kernel's answer, 0 for success; None if the answer has no result."""
     if len(answer) < _HEADER.size + _RESULT.size or _HEADER.unpack_from(answer)[1] != _ERROR:
         return None
     return -int(_RESULT.unpack_from(answer, _HEADER.size)[0])

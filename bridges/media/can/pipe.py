@@ -1,4 +1,4 @@
-"""The pipe of an open CAN bus: frames in and out, and its answer to the controller's states."""
+"""The pipe of an open CAN bus: it sends and receives frames, and reacts to the controller's states."""
 
 import logging
 from asyncio import Handle
@@ -15,13 +15,13 @@ from bus.wire.batch import Batch, from_payloads, payloads
 
 log = logging.getLogger("buscoupler.bridges")
 
-# whose send(timeout=0) returns at once; all others send from a worker thread
+# interfaces whose send(timeout=0) returns at once; all others send from a worker thread
 _NEVER_BLOCKS = ("socketcan", "udp_multicast", "virtual")
 _STATE_S = 1.0
 
 
 class CanPipe(OpenPipe):
-    """All other nodes on a CAN bus, as one peer."""
+    """A pipe to all other nodes on a CAN bus, as one peer."""
 
     def __init__(self, shared: Shared, port: Port, restarter: Restarter, place: Place) -> None:
         super().__init__(place)
@@ -44,7 +44,7 @@ class CanPipe(OpenPipe):
         self._ask_state()
 
     def _on_readable(self) -> None:
-        """Read, and again while frames are left: some drivers hold frames that no descriptor shows."""
+        """Read until no frames are left: a driver may buffer frames while the descriptor is not readable."""
         if self._again is not None:
             self._again.cancel()
             self._again = None
@@ -75,7 +75,7 @@ class CanPipe(OpenPipe):
             self._outbound.pump()
 
     def _on_error(self, classes: int, data: bytes | bytearray) -> None:
-        """Take an error frame. Only those of SocketCAN have a defined meaning; others are counted."""
+        """Evaluate an error frame of SocketCAN. Only count others, whose meaning is not defined."""
         bus = self._bus
         if not self._port.confirms:
             bus.errors["error frame"] = bus.errors.get("error frame", 0) + 1
@@ -88,9 +88,9 @@ class CanPipe(OpenPipe):
             self._changed(before)
 
     def _ask_state(self) -> None:
-        """Ask for the state now and then: an error frame may be lost, and some interfaces send none."""
+        """Ask for the state every second, because error frames can be lost and some interfaces send none."""
         state, before = self._port.state(), self._bus.state
-        # the carrier shows only whether it is bus-off; error frames show more
+        # the carrier shows only whether the controller is bus-off; error frames show more
         known = self._port.confirms and "bus-off" not in (state, before) and before != "unknown"
         if state != "unknown" and not known and self._bus.enter(state):
             self._changed(before)
@@ -110,7 +110,7 @@ class CanPipe(OpenPipe):
             self._outbound.resume()
 
     def _on_bus_off(self) -> None:
-        """Restart the controller of SocketCAN; open any other bus again."""
+        """Restart the controller on SocketCAN. On others end the pipe, so that the bus is opened again."""
         if not self._port.confirms:
             return self._gone("bus-off")
         self._restarter.bus_off()
@@ -120,7 +120,7 @@ class CanPipe(OpenPipe):
         self._outbound.put(payloads(batch))
 
     def purge(self, reason: str) -> list[bytes]:
-        """Drop and return the messages that wait, also one that has begun, but not the driver's frames."""
+        """Drop waiting messages, also a partly sent one, and return them. Frames in the driver stay."""
         return self._outbound.purge(reason)
 
     def _end(self, why: str) -> None:

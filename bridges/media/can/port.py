@@ -1,4 +1,4 @@
-"""An open CAN bus, two ways: SocketCAN's own socket, or any interface of python-can."""
+"""An open CAN bus, in two kinds: a SocketCAN socket used directly, or any interface of python-can."""
 
 import contextlib
 import errno
@@ -29,38 +29,38 @@ if TYPE_CHECKING:
 
 FRAMES = 256  # read in one wake-up
 _RECEIVE_BYTES = 1 << 20
-_SO_RCVBUFFORCE, _SO_RXQ_OVFL, _SO_TIMESTAMPNS = 33, 40, 35  # asm-generic/socket.h; Python has no names
+_SO_RCVBUFFORCE, _SO_RXQ_OVFL, _SO_TIMESTAMPNS = 33, 40, 35  # asm-generic/socket.h; not in `socket`
 _SOL_CAN_RAW, _CAN_RAW_ERR_FILTER, _CAN_RAW_RECV_OWN_MSGS, _CAN_RAW_FD_FRAMES = 101, 2, 4, 5
 _COUNTER = Struct("=I")
 _NET = Path("/sys/class/net")
 
 Arrivals = tuple[list[Frame], bool, str]
-"""Frames; whether more may be there already; why the bus is lost, or ""."""
+"""The frames that were read, whether more may be waiting, and why the bus is lost ("" if it is not)."""
 
 
 class Port(Protocol):
-    """An open bus. `confirms`: it reads our own frames, marked `OWN`, once they were on the wire."""
+    """An open bus. If it `confirms`, `read` returns our own frames too, marked `OWN`, when they were sent."""
 
     confirms: bool
     overruns: int  # frames lost since it was last set to 0
 
     def fileno(self) -> int | None:
-        """Descriptor to wait on; None where there is none."""
+        """Return the descriptor to wait on, or None if the interface has none."""
 
     def read(self, unreadable: Callable[[], bool]) -> Arrivals:
-        """Read up to 256 frames that are there. `unreadable()` counts rubbish; True if it was too much."""
+        """Read up to 256 frames without waiting. `unreadable()` counts a bad input: True after too many."""
 
     def write(self, data: bytes) -> None:
-        """Send one frame. Raises `OSError` with its number; EAGAIN where the driver told none."""
+        """Send one frame. Raises `OSError` with an errno, which is EAGAIN if the driver gave none."""
 
     def state(self) -> State:
-        """State that the interface itself tells; `unknown` where it does not."""
+        """Return the state that the interface reports, or `unknown` if it reports none."""
 
     def close(self) -> None: ...
 
 
 class SocketPort:
-    """A raw socket of SocketCAN, opened by python-can and used without it: it costs 3 us a frame."""
+    """A raw SocketCAN socket. python-can opens it, but we use it directly, at 3 us a frame."""
 
     confirms = True
 
@@ -93,7 +93,7 @@ class SocketPort:
         return frames, True, ""
 
     def _note(self, notes: list[tuple[int, int, bytes]]) -> None:
-        """The kernel tells with each frame how many it has dropped in all for want of room."""
+        """Count lost frames: each frame comes with the number that the kernel has dropped so far."""
         for level, kind, value in notes:
             if level == socket.SOL_SOCKET and kind == _SO_RXQ_OVFL and len(value) == _COUNTER.size:
                 dropped = int(_COUNTER.unpack(value)[0])
@@ -115,9 +115,9 @@ class SocketPort:
 
 
 def prepare(sock: socket.socket) -> None:
-    """Room for bursts, its overruns told, error frames in, our own frames back, FD frames seen.
+    """Set the socket's options: larger buffer, reports of overruns, error frames, own frames, FD frames.
 
-    Raises `OSError` if the interface is down: binding to it does not tell.
+    Raises `OSError` if the interface is down, because binding to it does not.
     """
     number = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
     if number:
@@ -134,14 +134,14 @@ def prepare(sock: socket.socket) -> None:
 
 
 def widen(sock: socket.socket) -> None:
-    """The default receive buffer holds fewer frames than one long classic transfer."""
+    """Enlarge the receive buffer: the default is too small for the frames of one long classic transfer."""
     for option in (_SO_RCVBUFFORCE, socket.SO_RCVBUF):
         with contextlib.suppress(OSError):
             return sock.setsockopt(socket.SOL_SOCKET, option, _RECEIVE_BYTES)
 
 
 class BusPort:
-    """Any interface of python-can. It does not tell when a frame has left."""
+    """Any interface of python-can. It does not confirm when a frame was sent."""
 
     confirms = False
 
@@ -167,12 +167,12 @@ class BusPort:
     def fileno(self) -> int | None:
         try:
             number = self._bus.fileno()
-        except Exception:  # how an interface says that it has none is its own affair
+        except Exception:  # interfaces without a descriptor raise different exceptions
             return None
         return number if number >= 0 else None
 
     def receive(self, timeout_s: float) -> Frame | None:
-        """Return the next frame, waited for. Raises whatever the driver raises."""
+        """Wait up to `timeout_s` for the next frame; return it or None. Raises whatever the driver raises."""
         message = self._bus.recv(timeout_s)
         return None if message is None else frame_of(message)
 
@@ -181,13 +181,13 @@ class BusPort:
         for _ in range(FRAMES):
             try:
                 frame = self.receive(0)
-            except Exception as error:  # an interface may raise anything on a line it cannot read
+            except Exception as error:  # an interface may raise any exception for a line that it cannot parse
                 if unreadable() or is_loss(error):
                     return frames, False, f"lost: {error.__cause__ or error}"
                 continue
             if frame is not None:
                 frames.append(frame)
-            elif not (self._line and self._line.left):  # None is also a line that is no frame
+            elif not (self._line and self._line.left):  # None also means a line without a frame
                 return frames, False, ""
         return frames, True, ""
 
@@ -204,10 +204,10 @@ class BusPort:
         self.deliver(data, 0)
 
     def deliver(self, data: bytes, timeout_s: float) -> None:
-        """Send one frame, for at most `timeout_s`. Raises as `write` does."""
+        """Send one frame, waiting at most `timeout_s`. Raises `OSError` like `write`."""
         try:
             self._bus.send(self.message(data), timeout_s)
-        except Exception as error:  # a driver may raise anything
+        except Exception as error:  # a driver may raise any exception
             raise OSError(error_number(error) or errno.EAGAIN, str(error)) from error
 
     def state(self) -> State:
@@ -224,7 +224,7 @@ class BusPort:
 
 
 def frame_of(message: "Message") -> Frame:
-    """Return a message of python-can as SocketCAN would have it."""
+    """Convert a message of python-can to a frame in the form of SocketCAN."""
     kind = EXTENDED if message.is_extended_id else 0
     if message.is_remote_frame:
         kind |= REMOTE
@@ -234,7 +234,7 @@ def frame_of(message: "Message") -> Frame:
 
 
 def error_number(error: BaseException) -> int | None:
-    """Return the errno behind an error of python-can, where there is one."""
+    """Return the errno of an error of python-can or of its cause; None if there is none."""
     for fault in (error, error.__cause__):
         number = getattr(fault, "error_code", None) or getattr(fault, "errno", None)
         if isinstance(number, int):
@@ -243,15 +243,15 @@ def error_number(error: BaseException) -> int | None:
 
 
 def is_loss(error: BaseException) -> bool:
-    """Return whether the device is gone; else it is only input that is no CAN frame."""
+    """Return whether the error means that the device is gone; otherwise the input was not a CAN frame."""
     return (
         isinstance(error, OSError) or isinstance(error.__cause__, OSError) or error_number(error) is not None
     )
 
 
 def shut_down(bus: Any) -> None:
-    """Let go of a bus. Never raises: a driver may raise anything, and it is gone anyway."""
+    """Close a bus. Suppresses all exceptions, because a driver may raise any when the device is gone."""
     with contextlib.suppress(Exception):
         bus.shutdown()
-    with contextlib.suppress(Exception):  # slcan does not come to it where the adapter has gone
+    with contextlib.suppress(Exception):  # slcan: shutdown() fails before this if the adapter is gone
         bus.serialPortOrig.close()

@@ -1,4 +1,4 @@
-"""Frames of a CAN bus to messages: own frames out, a thread where an interface has no descriptor."""
+"""Receiving from a CAN bus: frames to messages, and a reader thread for interfaces without a descriptor."""
 
 import logging
 from asyncio import AbstractEventLoop
@@ -15,18 +15,18 @@ from bus.errors import words_of
 
 log = logging.getLogger("buscoupler.bridges")
 
-_ARRIVALS = 65536  # frames that a reader thread may be ahead of the loop
-_FAULTS_MAX = 1000  # unreadable inputs in a row before the bus is made anew
+_ARRIVALS = 65536  # the most frames that wait for the loop; the reader thread drops more
+_FAULTS_MAX = 1000  # unreadable inputs in a row before the bus is opened again
 _READ_S = 0.05
 _SAME = SERVICE | ANONYMOUS | RESERVED | SUBJECT_MAX << 8 | NODE_MAX  # what two nodes may not share
 
 
 class Inbound:
-    """Frames of the bus to messages: own frames out, foreign frames counted, transfers put together.
+    """The receiving half: it removes our own frames, counts foreign ones, and reassembles messages.
 
-    Never trusts `is_rx`: udp_multicast sets it on frames that we sent ourselves, and SocketCAN clears it
-    on those of other programs of this machine. The node id in the CAN id tells, with the mark `OWN` where
-    the port confirms, else with `own`, what was sent.
+    It ignores `is_rx`: udp_multicast sets it on frames that we sent, and SocketCAN clears it on frames of
+    other programs on this machine. Our own frames have our node id in the CAN id and either the mark `OWN`,
+    if the port confirms frames, or an entry in `own`, the list of frames that we sent.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class Inbound:
         self._warned = False
 
     def note_fault(self) -> bool:
-        """Count input that could not be read; return whether it is too much."""
+        """Count an unreadable input. Return True after too many in a row."""
         self._stats.reject("unreadable")
         self._faults += 1
         return self._faults > _FAULTS_MAX
@@ -84,7 +84,7 @@ class Inbound:
 
 
 def take_echo(own: deque[bytes], data: bytes | bytearray) -> bool:
-    """Return whether `data` is among the frames sent; if so, forget it and all before it."""
+    """Return whether `data` is in the list of sent frames. If so, remove it and all frames before it."""
     if own and own[0] == data:
         own.popleft()
         return True
@@ -96,7 +96,7 @@ def take_echo(own: deque[bytes], data: bytes | bytearray) -> bool:
 
 
 class Reader:
-    """The thread of an interface without a descriptor: hands frames to the loop, a bounded run at a time."""
+    """The reader thread of an interface without a descriptor. It passes frames to the loop in batches."""
 
     def __init__(
         self,
@@ -117,7 +117,7 @@ class Reader:
         while not self._stopped:
             try:
                 frame = self._port.receive(_READ_S)
-            except Exception as error:  # a driver may raise anything
+            except Exception as error:  # a driver may raise any exception
                 faults += 1
                 if faults > _FAULTS_MAX or is_loss(error):
                     return self._arrived.call(self._on_lost, f"lost: {words_of(error)}")

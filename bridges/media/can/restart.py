@@ -1,4 +1,4 @@
-"""Restarts a SocketCAN controller that went bus-off, after growing, jittered pauses, if we are allowed to."""
+"""The restart of a SocketCAN controller after a bus-off, after growing pauses with jitter, if permitted."""
 
 import errno
 import logging
@@ -12,14 +12,15 @@ from bus.backoff import Backoff
 log = logging.getLogger("buscoupler.bridges")
 
 _ANSWER_S = 1.0
-_PURGE_S = 1.0  # by then the kernel has emptied the device's queue: nothing old comes out
+_PURGE_S = 1.0  # after this time the kernel has emptied the device's queue, so no old frame is sent
 _REFUSED = (errno.EPERM, errno.EACCES, errno.EOPNOTSUPP)
 
 
 def restart(interface: str) -> int:
     """Ask the kernel to restart the controller of `interface`; return its errno, 0 for success.
 
-    EBUSY: it is not bus-off, or restarts by itself (`restart-ms`). EPERM: it takes CAP_NET_ADMIN.
+    EBUSY: the controller is not bus-off, or restarts by itself (`restart-ms`). EPERM: this process does not
+    have CAP_NET_ADMIN.
     """
     try:
         with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE) as sock:
@@ -34,7 +35,7 @@ def restart(interface: str) -> int:
 
 
 class Restarter:
-    """One interface's recoveries. A controller that soon goes off again is restarted later each time."""
+    """The restarts of one interface. The pauses grow if the controller soon goes bus-off again."""
 
     def __init__(self, interface: str, loop: AbstractEventLoop, pauses: Backoff) -> None:
         self._interface, self._loop, self._pauses = interface, loop, pauses
@@ -43,7 +44,7 @@ class Restarter:
         self._off = self._refused = False
 
     def bus_off(self) -> None:
-        """Restart the controller, which went off the bus, until `recovered` is called."""
+        """Try to restart the controller after a bus-off, repeatedly, until `recovered` is called."""
         if self._off:
             return
         self._off = True

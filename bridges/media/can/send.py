@@ -1,4 +1,4 @@
-"""Messages to frames of a CAN bus, two ways: from the loop, or from a thread where a driver may block."""
+"""Sending to a CAN bus: messages to frames, from the loop, or from a thread if the driver may block."""
 
 import errno
 from asyncio import AbstractEventLoop, Future, Handle
@@ -18,12 +18,12 @@ _FRAMES = 256  # sent in one turn of the loop
 _RETRY_MIN_S, _RETRY_MAX_S = 0.001, 0.05
 _STALL_S = 5.0
 _CONFIRM_S = 1.0
-_BLOCKED_S = 1.0  # for one frame, in a driver that waits
+_BLOCKED_S = 1.0  # the longest wait for one frame, in a driver that blocks
 _TRANSIENT = (errno.EAGAIN, errno.ENOBUFS, errno.ENOMEM, errno.EBUSY, errno.EINTR)
 
 
 class Outbound:
-    """The common part of both ways: the queue, and its care while nothing moves."""
+    """The base class of both senders. It has the queue and drops stale messages even if nothing is sent."""
 
     def __init__(
         self, shared: Shared, port: Port, loop: AbstractEventLoop, on_lost: Callable[[str], None]
@@ -36,7 +36,10 @@ class Outbound:
         self._pacing: Handle | None = None
 
     def put(self, messages: list[bytes]) -> None:
-        """Queue the messages that the other end can cut out of padding; drop and count the others."""
+        """Queue the messages whose header gives their length; drop others as `malformed`.
+
+        The receiver needs that length to remove the padding.
+        """
         whole = [message for message in messages if message and message_bytes(message) == len(message)]
         if len(whole) < len(messages):
             self._stats.drop("malformed", len(messages) - len(whole))
@@ -45,7 +48,7 @@ class Outbound:
         self._tend_later()
 
     def _take(self) -> tuple[float, bytes] | None:
-        """Return the next message. If only the rate forbids one, pump again when it allows it."""
+        """Return the next message. If the rate does not allow one yet, schedule `pump` for when it does."""
         taken = self._queue.take(self._loop.time())
         if taken is None and self._queue and self._pacing is None:
             self._pacing = self._loop.call_at(self._queue.ready_s(), self._paced)
@@ -56,14 +59,14 @@ class Outbound:
         self.pump()
 
     def pump(self) -> None:
-        """Send all that can be sent now."""
+        """Send as many waiting messages as possible now."""
         raise NotImplementedError
 
     def confirm(self, data: bytes | bytearray) -> None:
-        """Note that one of our frames was on the wire."""
+        """Note that one of our frames was sent on the wire."""
 
     def hold(self, reason: str) -> None:
-        """Stop sending, and give up the frames in the driver. Messages that wait may grow stale."""
+        """Stop sending and drop the frames in the driver. Waiting messages stay, but may become stale."""
         self.held = True
 
     def resume(self) -> None:
@@ -87,7 +90,7 @@ class Outbound:
         pass
 
     def purge(self, reason: str) -> list[bytes]:
-        """Drop the messages that wait; return them."""
+        """Drop the waiting messages and return them."""
         return self._queue.clear(reason)
 
     def close(self, reason: str) -> None:
@@ -99,17 +102,17 @@ class Outbound:
 
 
 class DirectSender(Outbound):
-    """Sends from the loop. If the port confirms frames, the driver holds only a few at a time.
+    """A sender on the loop. If the port confirms frames, it keeps only a few frames in the driver.
 
-    Frames in the driver cannot be taken back: with few of them, little comes out late, after a bus-off.
+    Frames in the driver cannot be cancelled, so this limits how many are sent late, after a bus-off.
     """
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
         self._pending: deque[bytes] = deque()  # frames of one message that are still to be written
-        self._message = b""  # that one
-        self._taken: tuple[float, bytes] | None = None  # that message, while none of it is written
-        self._flight: deque[tuple[bytes, int]] = deque()  # written; with a message's size at its last frame
+        self._message = b""  # the message that `_pending` belongs to
+        self._taken: tuple[float, bytes] | None = None  # the same message, until a frame is written
+        self._flight: deque[tuple[bytes, int]] = deque()  # written; the message's size at its last frame
         self._handle: Handle | None = None
         self._pause_s = _RETRY_MIN_S
         self._fresh_s = self._moved_s = self._loop.time()
@@ -143,7 +146,7 @@ class DirectSender(Outbound):
         return True
 
     def _refuse_stale(self) -> None:
-        """Give up a transfer that waited too long for its first frame to be written, or for the next."""
+        """Drop a transfer as `stale` if it waited too long for one of its frames to be written."""
         if self._pending and self._loop.time() - self._fresh_s > self._shared.age_s:
             self._give_up_pending("stale")
 
@@ -160,12 +163,12 @@ class DirectSender(Outbound):
             self._queue.settle(size)
 
     def confirm(self, data: bytes | bytearray) -> None:
-        """Note that a frame was on the wire, and with it those before: frames leave in order."""
+        """Note that a frame was on the wire, and all frames before it: the driver sends them in order."""
         flight = self._flight
         if not flight or (flight[0][0] != data and all(data != written for written, _ in flight)):
-            return  # its transfer was given up
+            return  # a frame of a transfer that was already dropped
         self._moved_s = self._loop.time()
-        if self._handle is not None:  # there is room now
+        if self._handle is not None:  # the driver has room now
             self._handle.cancel()
             self._handle = None
         while self._flight:
@@ -179,7 +182,7 @@ class DirectSender(Outbound):
         now = self._loop.time()
         if self._blocked_s is None:
             self._blocked_s = now
-        # SocketCAN reports its loss itself; opened again, it would only take more frames that come out late
+        # SocketCAN reports a lost device itself. Opening it again would only queue more late frames.
         stalled = not self._port.confirms and now - self._blocked_s > _STALL_S
         if error.errno not in _TRANSIENT or stalled:
             return self._on_lost(f"cannot send: {words_of(error)}")
@@ -189,7 +192,7 @@ class DirectSender(Outbound):
         return None
 
     def _give_back(self) -> None:
-        """Queue a message that has not begun again: it may grow old or be replaced."""
+        """Put a message back into the queue if none of it was written: the policy applies to it again."""
         if self._taken is not None:
             self._queue.put_back(*self._taken)
             self._shared.transfers.take_back()
@@ -205,8 +208,8 @@ class DirectSender(Outbound):
         self.pump()
 
     def forget(self, reason: str) -> None:
-        """Give up waiting for confirmations: they are lost."""
-        self._own.extend(data for data, _ in self._flight)  # they may come back yet, to the next socket
+        """Stop waiting for confirmations, and drop messages that lack one for the reason given."""
+        self._own.extend(data for data, _ in self._flight)  # they may still come back, to the next socket
         for _, size in self._flight:
             if size:
                 self._queue.settle(size, reason)
@@ -238,14 +241,14 @@ class DirectSender(Outbound):
 
 
 class ThreadSender(Outbound):
-    """Sends one transfer at a time in a worker thread: for drivers that may block."""
+    """A sender for drivers that may block: it sends one transfer at a time, in a worker thread."""
 
     _port: BusPort
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
         self._worker = ThreadPoolExecutor(1, thread_name_prefix="can send")
-        self._size = 0  # of the message that the thread has
+        self._size = 0  # of the message that the thread is sending, in bytes; 0 if idle
 
     def pump(self) -> None:
         if self._size or self.held or self._closed:

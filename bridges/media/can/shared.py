@@ -12,23 +12,23 @@ from bus.hub import Stats
 
 
 class TransferIds:
-    """Transfer-ids. They go on over re-openings, because a repeated one would look like a duplicate."""
+    """A counter of transfer-ids. It continues when the bus is opened again: repeats look like duplicates."""
 
     def __init__(self) -> None:
-        self._last = random.randrange(32)  # after a quick restart the first would look like a duplicate
+        self._last = random.randrange(32)  # after a quick restart, 0 could look like a duplicate
 
     def next(self) -> int:
         self._last += 1
         return self._last
 
     def take_back(self) -> None:
-        """Give back the last one, which was not used: a gap of 31 would look like a duplicate."""
+        """Take back the last id, which was not used: after 31 unused ids the next looks like a duplicate."""
         self._last -= 1
 
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """One node on the bus. `own` holds frames that were sent and may still come back."""
+    """The state of our node on the bus. `own` has the frames that we sent and that may still come back."""
 
     name: str
     identifier: int

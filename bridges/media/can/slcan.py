@@ -1,4 +1,4 @@
-"""slcan adapters for an event loop: python-can reads byte by byte and waits for each."""
+"""Fast, non-blocking reads for slcan adapters: python-can itself reads byte by byte and waits for each."""
 
 import contextlib
 import errno
@@ -12,10 +12,10 @@ _ASCII = bytes(code if code < 128 else ord("?") for code in range(256))
 
 
 class BufferedLine:
-    """Stands in front of pyserial's port: reads without waiting, and much at a time. The rest passes through.
+    """A wrapper of pyserial's port that reads large blocks without waiting. It delegates everything else.
 
-    python-can fails for ever at a byte above 127, which it never takes out of its buffer, and has no bound
-    on a line: such bytes become `?`, such lines are ended.
+    python-can never removes a byte above 127 from its buffer, so it fails again at every read; and it does
+    not limit the length of a line. The wrapper replaces such bytes by `?` and ends lines that are too long.
     """
 
     def __init__(self, port: Any) -> None:
@@ -26,12 +26,12 @@ class BufferedLine:
 
     @property
     def left(self) -> int:
-        """Bytes that were read from the descriptor and are not taken yet."""
+        """The number of bytes in our buffer: read from the descriptor, but not yet taken."""
         return len(self._buffer) - self._position
 
     @property
     def in_waiting(self) -> int:
-        """Bytes that are there. Raises `OSError` when the line has closed."""
+        """The number of bytes that can be read now. Raises `OSError` when the line has closed."""
         if not self.left:
             self._buffer, self._position = self._fill(), 0
         return self.left
@@ -68,12 +68,12 @@ class BufferedLine:
             self._port.write_timeout = seconds
 
     def flush(self) -> None:
-        """Wait until all is written, unless in a hurry."""
+        """Wait until all bytes are written. Returns at once after `hurry`."""
         if not self._hurried:
             self._port.flush()
 
     def hurry(self) -> None:
-        """Never wait from now on: the line may be clogged, and a tty waits up to 30 s to close."""
+        """Never wait from now on, because the line may be blocked: closing a tty then takes up to 30 s."""
         self._hurried = True
         with contextlib.suppress(Exception):
             self._port.write_timeout = 0
@@ -81,7 +81,10 @@ class BufferedLine:
                 self._port.reset_output_buffer()
 
     def close(self) -> None:
-        """Idempotent. pyserial waits 0.3 s to close a socket, and leaks one whose far end has gone."""
+        """Close the port. Idempotent.
+
+        Closes a socket itself: pyserial waits 0.3 s for that, and leaks a socket whose peer is gone.
+        """
         sock = getattr(self._port, "_socket", None)
         if isinstance(sock, socket.socket):
             self._port.is_open = False
@@ -94,15 +97,15 @@ class BufferedLine:
 
 
 def prepare_slcan(bus: Any, bitrate: int | None, data_bitrate: int | None) -> None:
-    """Set the data rate, for which its constructor has no argument; read in bulk; send at once.
+    """Set the data rate, because python-can's constructor cannot; read in blocks; send without delay.
 
-    Raises `ValueError` for rates that slcan has no code for. A port without a descriptor stays as it is.
+    Raises `ValueError` for rates that slcan has no code for. Does not wrap a port without a descriptor.
     """
     if data_bitrate is not None:
         bus.set_bitrate(bitrate, data_bitrate)
     try:
         line = BufferedLine(bus.serialPortOrig)
-    except OSError:  # io.UnsupportedOperation is one
+    except OSError:  # io.UnsupportedOperation is an OSError
         return
     bus.serialPortOrig = line
     with contextlib.suppress(OSError), socket.socket(fileno=socket.dup(line.fileno())) as sock:

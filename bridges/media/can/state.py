@@ -1,7 +1,8 @@
 """The state of a CAN controller, from the error frames of SocketCAN (linux/can/error.h); no I/O.
 
-ISO 11898-1: error-active below 128 errors, error-passive from there, bus-off above 255. Linux adds
-error-warning from 96 on. An error frame has its classes in the identifier and 8 bytes of details.
+In ISO 11898-1 a controller is error-active while its error counter is below 128, error-passive from 128,
+and bus-off above 255. Linux adds error-warning, from 96. An error frame has its error classes in the
+identifier, and details in 8 bytes of data.
 """
 
 from typing import Literal
@@ -12,7 +13,7 @@ TX_TIMEOUT, ARBITRATION, CONTROLLER, PROTOCOL, TRANSCEIVER = 0x01, 0x02, 0x04, 0
 NO_ACK, BUS_OFF, BUS_ERROR, RESTARTED, COUNTERS = 0x20, 0x40, 0x80, 0x100, 0x200
 
 FILTER = TX_TIMEOUT | CONTROLLER | TRANSCEIVER | BUS_OFF | RESTARTED
-"""The classes to ask the kernel for, without those that flood if `berr-reporting` is on."""
+"""The error classes that we ask the kernel for. Others come in masses if `berr-reporting` is on."""
 
 _RX_OVERFLOW, _TX_OVERFLOW, _WARNING, _PASSIVE, _ACTIVE = 0x01, 0x02, 0x0C, 0x30, 0x40
 _CLASSES = {
@@ -26,7 +27,7 @@ _CLASSES = {
 
 
 class BusState:
-    """The state that the controller last reported.
+    """The state that the controller last reported, and counts of what happened.
 
     `entered` counts how often each state was entered, `restarts` the recoveries from bus-off, `errors` the
     error frames by class, `rx_overflows` the reports of lost frames. `tx_errors` and `rx_errors` are the
@@ -42,11 +43,11 @@ class BusState:
         self.rx_errors: int | None = None
 
     def forget(self) -> None:
-        """Make the state unknown, because the bus is opened or closed."""
+        """Set the state to `unknown`, because the bus is opened or closed."""
         self.state = "unknown"
 
     def enter(self, state: State) -> bool:
-        """Note a state; return whether it is a change."""
+        """Set the state. Return whether it changed."""
         if state == self.state:
             return False
         self.state = state
@@ -54,7 +55,10 @@ class BusState:
         return True
 
     def feed(self, classes: int, data: bytes | bytearray) -> bool:
-        """Take an error frame: identifier without the top bits, and data. Return whether it is a change."""
+        """Evaluate an error frame. Return whether the state changed.
+
+        `classes` is its identifier without the top bits.
+        """
         data = bytes(data).ljust(8, b"\0")
         for bit, name in _CLASSES.items():
             if classes & bit:
