@@ -1,6 +1,6 @@
-"""An I2C bus as a link: this machine its controller, a mailbox in each target (docs/wire/i2c.md).
+"""An I2C bus as a link: this machine is the controller, and each target has a mailbox (docs/wire/i2c.md).
 
-`medium` is the record. A `link` opens an `adapter` and makes a `pipe`; `run` drives the `poll` of targets
-in a thread or on the loop, `alert` is the line that targets pull. `mailbox_controller` and
-`mailbox_target` are both ends without I/O, on `mailbox_segments`. `memory` is an adapter for tests.
+`medium` is the record. A `link` opens an `adapter` and makes a `pipe`. `run` calls the poller of `poll` in a
+thread or on the loop. `alert` is the line that targets pull low. `mailbox_controller` and `mailbox_target`
+are the two ends of a mailbox, without I/O; both use `mailbox_segments`. `memory` is an adapter for tests.
 """

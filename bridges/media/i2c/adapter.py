@@ -1,4 +1,4 @@
-"""I2C adapters: what is needed of one, opening the kernel's, and what its errors mean (docs/wire/i2c.md)."""
+"""I2C adapters: their interface, those of the kernel, and the meaning of errors (docs/wire/i2c.md)."""
 
 import errno
 import os
@@ -9,16 +9,16 @@ from bus.errors import LinkError
 
 
 class Adapter(Protocol):
-    """Blocking register access, as smbus2 names it: at most 32 bytes at a time; OSError where it fails.
+    """An I2C adapter with the method names of smbus2: at most 32 bytes in a call; raises OSError on failure.
 
-    Derive from it to get the defaults. `blocks = False` is for one that returns at once (in memory,
-    simulated): it is then called on the event loop, by its clock.
+    Derive from it to get the defaults. Set `blocks = False` if all calls return at once (in memory,
+    simulated): they are then made on the event loop, with the loop's clock, and not in a thread.
     """
 
     blocks: bool = True
 
     def present(self) -> bool:
-        """Return False once the adapter has gone from the machine."""
+        """Return whether the machine still has the adapter."""
         return True
 
     def read_i2c_block_data(self, i2c_addr: int, register: int, length: int) -> list[int]: ...
@@ -32,13 +32,16 @@ _NACK = {errno.ENXIO, errno.EREMOTEIO, errno.ENODEV}
 _GONE = {errno.EBADF, errno.ENOENT, errno.ESHUTDOWN}
 
 _BLOCKS = 0x0C000000
-"""I2C_FUNC_SMBUS_I2C_BLOCK of <linux/i2c.h>: reading and writing."""
+"""I2C_FUNC_SMBUS_I2C_BLOCK of <linux/i2c.h>: the adapter reads and writes blocks."""
 _BYTES = 0x00180000
-"""I2C_FUNC_SMBUS_BYTE_DATA."""
+"""I2C_FUNC_SMBUS_BYTE_DATA of <linux/i2c.h>: the adapter reads and writes single registers."""
 
 
 def trouble(error: Exception, adapter: Adapter) -> Trouble:
-    """`nack`: nobody at that address; `gone`: the adapter is no more; `bus`: all else, a stuck bus too."""
+    """Classify an error.
+
+    `nack`: no target at that address; `gone`: the adapter was removed; `bus`: any other, also a stuck bus.
+    """
     number = getattr(error, "errno", None)
     if number in _GONE or not adapter.present():
         return "gone"
@@ -46,7 +49,7 @@ def trouble(error: Exception, adapter: Adapter) -> Trouble:
 
 
 def open_adapter(bus: int) -> Adapter:
-    """`/dev/i2c-<bus>` through smbus2. Raises OSError, and LinkError where there is no register access."""
+    """Open `/dev/i2c-<bus>` with smbus2. Raises OSError, or LinkError if it cannot access registers."""
     from smbus2 import SMBus
 
     device = SMBus(bus)
@@ -60,7 +63,7 @@ def open_adapter(bus: int) -> Adapter:
 
 
 class KernelAdapter(Adapter):
-    """`/dev/i2c-N`, which has gone when its name has."""
+    """An adapter on `/dev/i2c-N`. It is present as long as that path exists."""
 
     def __init__(self, device: Any, bus: int) -> None:
         self._device, self._path = device, f"/dev/i2c-{bus}"
@@ -80,9 +83,9 @@ class KernelAdapter(Adapter):
 
 
 class ByteAdapter(KernelAdapter):
-    """For controllers that know no block transfer: byte by byte, in the order of the registers.
+    """An adapter without block transfers: it accesses register after register, one byte at a time.
 
-    The mailbox allows it: ctl is the last byte that is written and the first that is read.
+    The mailbox allows this, because ctl is the last byte of a write and the first byte of a read.
     """
 
     def read_i2c_block_data(self, i2c_addr: int, register: int, length: int) -> list[int]:

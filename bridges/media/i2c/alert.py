@@ -1,4 +1,4 @@
-"""The alert line of an I2C bus: active low, open drain, one wire for all targets (docs/wire/i2c.md)."""
+"""The alert line of an I2C bus: one active-low, open-drain wire for all targets (docs/wire/i2c.md)."""
 
 import contextlib
 import fcntl
@@ -6,7 +6,7 @@ import os
 from struct import Struct
 from typing import Protocol
 
-# <linux/gpio.h>, version 2 of the character device's interface
+# from <linux/gpio.h>, version 2 of the interface of the character device
 _GET_LINE = 0xC250B407
 _GET_VALUES = 0xC010B40E
 _LINE_REQUEST = Struct("=64I32s QI20x240x II20xi")
@@ -16,19 +16,19 @@ _EVENTS_BYTES = 48 * 16
 
 
 class Alert(Protocol):
-    """A line that says that some target has something to say."""
+    """An alert line: it is asserted while some target wants to be polled."""
 
     def fileno(self) -> int:
-        """Return a descriptor that is readable when the line may have changed."""
+        """Return a descriptor that becomes readable when the line may have changed."""
 
     def is_asserted(self) -> bool:
-        """Return its level now; takes back what made the descriptor readable. May raise OSError."""
+        """Return whether the line is asserted now, and clear the descriptor's events. May raise OSError."""
 
     def close(self) -> None: ...
 
 
 class GpioAlert:
-    """A GPIO of the kernel's character device, pulled up where the chip can. OSError if it is taken."""
+    """A GPIO line of the kernel's character device, pulled up if possible. Raises OSError if it is in use."""
 
     def __init__(self, chip: str, line: int) -> None:
         fd = os.open(chip, os.O_RDONLY | os.O_CLOEXEC)
@@ -56,7 +56,7 @@ class GpioAlert:
 
 
 def _request(chip: int, line: int) -> int:
-    """Open a descriptor for `line`: with a pull-up, or without where the chip has none."""
+    """Return a descriptor for `line`, with a pull-up, or without one if the chip has none."""
     flags = _ACTIVE_LOW | _INPUT | _RISING | _FALLING
     try:
         return _get_line(chip, line, flags | _PULL_UP)

@@ -1,4 +1,4 @@
-"""A link over an I2C bus: this machine its controller, a mailbox in each target (docs/wire/i2c.md)."""
+"""A link over an I2C bus: this machine is the controller, each target has a mailbox (docs/wire/i2c.md)."""
 
 import contextlib
 from asyncio import AbstractEventLoop
@@ -20,7 +20,7 @@ from bus.hub import Hub, Stats
 
 
 class Opened(NamedTuple):
-    """The adapter and the alert line, held while the link is up."""
+    """The adapter and the alert line, open while the link is up."""
 
     adapter: Adapter
     alert: Alert | None
@@ -29,11 +29,11 @@ class Opened(NamedTuple):
 class I2cLink(DeviceLink[Opened]):
     """An I2C bus as a link, with a pipe for each target.
 
-    Idle targets are polled every 50 ms; with an alert line, once a second. `queue_bytes` bounds what waits
-    for each target; `shed`, a whole policy, stands in for it. `alert_line`: an `Alert` to use instead of the
-    line that the options name. `adapter`: an `Adapter` to use instead, which is not closed, or a function
-    that opens one, which is. `timing` overrides `poll_ms`. Raises `LinkError` for what can never work.
-    `targets[address]` shows each one's `state`.
+    Idle targets are polled every 50 ms; with an alert line, once a second. `queue_bytes` limits the queue to
+    each target; `shed` replaces this limit by a policy. `alert_line` is an `Alert` to use instead of the line
+    in the options. `adapter` replaces the kernel's. It is an `Adapter`, which the link does not close, or a
+    function that opens one, which the link closes. `timing` overrides `poll_ms`. Raises `LinkError` for
+    settings that can never work. `targets[address]` is the pipe of a target, with its `state`.
     """
 
     def __init__(
@@ -56,20 +56,20 @@ class I2cLink(DeviceLink[Opened]):
 
     @property
     def stats(self) -> Stats:
-        """The sum over all targets, as a copy; `targets[address].stats` has the parts."""
+        """The sum over all targets, as a copy. `targets[address].stats` has the counts of one target."""
         return total(target.stats for target in self.targets.values())
 
     @stats.setter
     def stats(self, _: Stats) -> None:
-        """Ignore the base class's own counters: the targets count."""
+        """Ignore the counters that the base class sets, because the targets have their own."""
 
     @property
     def stuck(self) -> bool:
-        """Whether no address of the bus answers at all: SDA or SCL is held low, or the adapter hangs."""
+        """Whether no address of the bus answers, because SDA or SCL is held low or the adapter hangs."""
         return isinstance(self.pipe, I2cBus) and self.pipe.stuck
 
     def open(self, hub: Hub, loop: AbstractEventLoop) -> None:
-        """Start opening the bus. Raises `LinkError` where smbus2 is missing."""
+        """Start to open the bus. Raises `LinkError` if smbus2 is missing."""
         if self._adapter is None:
             need(self.name, "smbus2", "smbus2", "i2c")
         super().open(hub, loop)
@@ -99,7 +99,7 @@ class I2cLink(DeviceLink[Opened]):
 
     def _release_adapter(self, adapter: Adapter) -> None:
         if adapter is not self._adapter:
-            with contextlib.suppress(Exception):  # a driver may raise anything, and it is gone anyway
+            with contextlib.suppress(Exception):  # a driver may raise any exception when its device is gone
                 adapter.close()
 
     def _make_pipe(self, device: Opened, place: Place) -> OpenPipe:
@@ -119,7 +119,7 @@ class I2cLink(DeviceLink[Opened]):
 
 
 def total(parts: Iterable[Stats]) -> Stats:
-    """Return the sum of several ledgers."""
+    """Return the sum of several `Stats`."""
     made = Stats()
     for part in parts:
         made.add(part)

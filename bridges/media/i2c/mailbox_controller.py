@@ -5,16 +5,16 @@ from typing import Literal, NamedTuple
 from bridges.media.i2c.mailbox_segments import ACK, DATA_END, EPOCH, TARGET_CTL, Inbox, Outbox, Timing
 
 _ACTIVE_S = 0.25
-"""Time after the last progress for which a target counts as active."""
+"""A target counts as active for this time after its last progress, in seconds."""
 _IN_STEP = -1
 
 MailState = Literal["linking", "up", "stalled", "absent"]
 
 
 class Access(NamedTuple):
-    """One access to a target: read `size` bytes from `register`, or, where size is 0, write `data` there.
+    """One access to a target: read `size` bytes from `register`, or write `data` there if `size` is 0.
 
-    Never more than 32 bytes: what an SMBus block can carry.
+    It has at most 32 bytes, the limit of an SMBus block.
     """
 
     register: int
@@ -26,13 +26,14 @@ POLL = Access(TARGET_CTL, 2)
 
 
 class Controller:
-    """The gateway's end: make the access that `next` says, call `done` or `failed`; None: rest till `due_s`.
+    """The gateway's end. Make the access that `next` returns, then call `done` or `failed`.
 
-    A turn is a poll, then a read if the target has a segment, then a write if there is something to say.
-    `ready` says that `send` may be called; what became of the message stands in `outcome`: None while in
-    flight, `sent`, `stalled` or `reset`. `state` is `linking` (no epoch agreed yet), `up`, `stalled` (it
-    answers, but nobody serves its mailbox) or `absent` (no answer for `stall_s`). `links`, `resets` and
-    `nacks` count; `idle_s` may be changed at any time. Never raises for what the wire brings.
+    If `next` returns None, rest until `due_s`. A turn is a poll, then a read if the target has a segment, and
+    a write if there is something to send. Call `send` only while `ready`. `outcome` is the result of that
+    message: None while in flight, then `sent`, `stalled` or `reset`. `state` is `linking` (no epoch agreed
+    yet), `up`, `stalled` (the target answers, but does not serve its mailbox) or `absent` (no answer for
+    `stall_s`). `links`, `resets` and `nacks` are counters. `idle_s` may be changed at any time. Never raises
+    for bad data from the wire.
     """
 
     def __init__(self, timing: Timing | None = None, rejected: dict[str, int] | None = None) -> None:
@@ -61,24 +62,24 @@ class Controller:
         return self._access is None
 
     def send(self, now: float, message: bytes) -> None:
-        """Begin a transfer; ValueError for 3 bytes and less, more than 3084, or where it is not `ready`."""
+        """Begin a transfer of 4 to 3084 bytes. Raises ValueError for other sizes, or if not `ready`."""
         if not self.ready:
             raise ValueError("one transfer at a time, and only while linked")
         self._out.load(message)
         self.outcome, self._waits_s = None, now
         if self.state == "up" and self._access is None:
-            if now - self._polled_s > self.timing.poll_s:  # it may have booted since
+            if now - self._polled_s > self.timing.poll_s:  # the target may have booted since the last poll
                 self.wake(now)
             else:
                 self._write(now)
 
     def wake(self, now: float) -> None:
-        """Poll now: there is something to send, or the alert line says so."""
+        """Poll now, because there is a message to send or the alert line is asserted."""
         self.due_s, self._active_s = min(self.due_s, now), now
         self._pause_s = 0.0
 
     def next(self, now: float) -> Access | None:
-        """Return the access to make; None while this target rests."""
+        """Return the access to make, or None until `due_s`."""
         if self._access is None and now >= self.due_s:
             self._access, self._moved = POLL, False
             if self._heard_s is None:
@@ -86,7 +87,7 @@ class Controller:
         return self._access
 
     def done(self, now: float, data: bytes = b"") -> bytes | None:
-        """The access worked and read `data`: return a message that this completed, or None."""
+        """Note that the access succeeded and read `data`. Return the message that it completed, or None."""
         access, self._access = self._access, None
         if access is None or len(data) != access.size:
             self._fail(now)
@@ -107,7 +108,7 @@ class Controller:
             self.state, self._waits_s = ("up" if self._linked else "linking"), now
 
     def failed(self, now: float) -> None:
-        """The access was not acknowledged, or failed in another way."""
+        """Note that the access was not acknowledged or failed in another way."""
         self.nacks += 1
         self._access = None
         self._fail(now)
@@ -133,13 +134,13 @@ class Controller:
                 self.outcome = "sent"
         self._check_stall(now)
         if self._linked and self.inbox.is_new(ctl, size):
-            # ctl and n are read again with the data: a bit that flips on the way must not double a message
+            # Read ctl and n again with the data, so that a bit error on the wire cannot duplicate a message.
             self._access, self._seen = Access(TARGET_CTL, size + POLL.size), ctl << 8 | size
             return None
         return self._write(now, awaited=size > 0)
 
     def _out_of_step(self, now: float, seen: int) -> None:
-        """Another epoch than ours, or an impossible bit: given up only when it reads so twice."""
+        """Handle another epoch than ours or an impossible bit. Reset the link only if it reads so twice."""
         before, self._seen = self._seen, seen
         if self._linked and seen != before:
             self._access = POLL
@@ -174,7 +175,7 @@ class Controller:
         self._moved, self._active_s, self.state = True, now, "up"
 
     def _check_stall(self, now: float) -> None:
-        """A new epoch takes a stalled transfer back: it must not come out when the target wakes up."""
+        """Begin a new epoch if a transfer stalls, so that a target that recovers does not deliver it late."""
         if self._out.busy and self._linked and now - self._waits_s >= self.timing.stall_s:
             self._begin_link(now, self._epoch, "stalled")
 
@@ -188,7 +189,7 @@ class Controller:
         return message
 
     def _write(self, now: float, awaited: bool = False) -> None:
-        """Say what there is to say; `awaited`: the target still waits for our acknowledgement."""
+        """Write a segment or an acknowledgement if one is due. `awaited`: the target still waits for ours."""
         if self._linked and self._out.place():
             self._dirty = self._moved = True
         elif (self._out.placed or awaited) and now - self._wrote_s >= self.timing.resend_s:

@@ -1,6 +1,6 @@
-"""The I2C mailbox's layout, and both halves of its alternating bit (docs/wire/i2c.md; wire spec section 7).
+"""The layout of the I2C mailbox and its alternating-bit protocol (docs/wire/i2c.md; wire spec section 7).
 
-Shared by both ends. Pure: bytes and time in, values out.
+Both ends use it. Pure: functions of bytes and time.
 """
 
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from bus.wire.frame import FRAME_BYTES_MIN
 
 MEMORY_BYTES = 64
 DATA_END = 0x1E
-"""The controller's data is right-aligned: it ends just before its n; ctl is the last byte of the write."""
+"""Where the controller's data ends: just before n, which ctl follows as the last byte of the write."""
 CONTROLLER_N, CONTROLLER_CTL = 0x1E, 0x1F
 TARGET_CTL, TARGET_N = 0x20, 0x21
 SEGMENT_BYTES = 30
@@ -24,8 +24,11 @@ RESIDUE = 0x2144DF1C
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """All in seconds. `poll_s`: between polls of an active target, which back off to `idle_s`; `resend_s`: a
-    segment is written again; `stall_s`: without progress a transfer is dropped; `rest_s`: between polls then.
+    """The times of the mailbox, all in seconds.
+
+    `poll_s`: between polls of an active target. `idle_s`: between polls of an idle target. `resend_s`: until
+    a segment is written again. `stall_s`: until a transfer without progress is dropped. `rest_s`: between
+    polls of a stalled or absent target.
     """
 
     poll_s: float = 0.005
@@ -36,7 +39,7 @@ class Timing:
 
 
 def seal(message: bytes) -> bytes:
-    """`message` (4 to 3084 bytes, or ValueError) and its CRC-32, little-endian: one transfer."""
+    """Return a transfer: 4 to 3084 bytes (else ValueError) and their CRC-32, little-endian."""
     if not FRAME_BYTES_MIN <= len(message) <= MESSAGE_BYTES_MAX:
         raise ValueError(
             f"an I2C message has {FRAME_BYTES_MIN} to {MESSAGE_BYTES_MAX} bytes, not {len(message)}"
@@ -45,7 +48,7 @@ def seal(message: bytes) -> bytes:
 
 
 class Outbox:
-    """The sending half: one transfer at a time, a new segment only when the last one was taken."""
+    """The sending half: one transfer at a time. It exposes a segment when the last one was acknowledged."""
 
     __slots__ = ("_position", "_transfer", "placed", "toggle")
 
@@ -59,11 +62,14 @@ class Outbox:
         return bool(self._transfer)
 
     def load(self, message: bytes) -> None:
-        """Begin a transfer. ValueError for a message that can never be sent."""
+        """Begin a transfer. Raises ValueError for a message of illegal size."""
         self._transfer, self._position = seal(message), 0
 
     def reset(self, drop: bool = False) -> bool:
-        """A new epoch: both bits 0. Whether a transfer was lost; one not begun yet stays, unless `drop`."""
+        """Begin a new epoch, with both bits 0. Return whether a transfer was lost.
+
+        A transfer of which no segment was sent yet stays, unless `drop` is True.
+        """
         lost = self.busy and (drop or self.placed or self._position > 0)
         if lost:
             self._transfer = b""
@@ -71,11 +77,11 @@ class Outbox:
         return lost
 
     def in_step(self, ack: int) -> bool:
-        """Whether the other side's `ack` (0 or 1) can be right: it differs only while a segment is up."""
+        """Return whether an `ack` (0 or 1) is possible now: `toggle`, unless a segment is placed."""
         return self.placed or ack == self.toggle
 
     def take_ack(self, ack: int) -> bool:
-        """Note the `ack` of the other side; return whether it took our segment."""
+        """Evaluate the `ack` of the other side. Return whether it acknowledges our segment."""
         if not self.placed or ack != self.toggle:
             return False
         self._position += SEGMENT_BYTES
@@ -85,7 +91,7 @@ class Outbox:
         return True
 
     def place(self) -> bool:
-        """Expose the next segment, if the last one was taken; return whether there was one."""
+        """Expose the next segment if the last one was acknowledged. Return whether there was one."""
         if self.placed or not self._transfer:
             return False
         self.toggle ^= 1
@@ -93,7 +99,7 @@ class Outbox:
         return True
 
     def segment(self) -> tuple[int, bytes]:
-        """Return flags (SOT, EOT, TOG) and data for the mailbox now; no data if no segment is placed."""
+        """Return current flags (SOT, EOT, TOG) and data; the data is empty if no segment is placed."""
         flags = TOG if self.toggle else 0
         if not self.placed:
             return flags, b""
@@ -103,10 +109,10 @@ class Outbox:
 
 
 class Inbox:
-    """Segments of the other side to messages; holds one transfer at most.
+    """The receiving half: it joins segments to messages, and holds at most one transfer.
 
-    `rejected` counts transfers that gave no message: `orphan` (goes on without a start), `unfinished` (a new
-    one began), `oversize`, `short`, `crc`, `reset` (the other side or the link began anew).
+    `rejected` counts transfers that gave no message: `orphan` (its start is missing), `unfinished` (another
+    one began), `oversize`, `short`, `crc`, `reset` (the other side or the link was reset).
     """
 
     __slots__ = ("_bytes_max", "_open", "_skipping", "_transfer", "ack", "rejected")
@@ -121,17 +127,17 @@ class Inbox:
         self.ack = 0
 
     def reset(self) -> None:
-        """Begin a new epoch."""
+        """Begin a new epoch, with the acknowledge bit 0."""
         if self._open:
             self._reject("reset")
         self._skipping, self.ack = False, 0
 
     def is_new(self, ctl: int, size: int) -> bool:
-        """Return whether the other side's `ctl` and n announce a segment that was not taken yet."""
+        """Return whether `ctl` and `size` (n) of the other side announce a segment that was not taken yet."""
         return 1 <= size <= SEGMENT_BYTES and (ctl & TOG != 0) != self.ack
 
     def take(self, ctl: int, data: bytes) -> bytes | None:
-        """Take a new segment; return the message that it completes, or None."""
+        """Take a new segment and acknowledge it. Return the message that it completes, or None."""
         self.ack ^= 1
         if ctl & SOT:
             self._start()
@@ -149,7 +155,7 @@ class Inbox:
         self._open, self._skipping = True, False
 
     def _pass_over(self, ctl: int) -> bytes | None:
-        """Skip the rest of a transfer that was refused (counted there), or whose start was missed."""
+        """Skip the rest of a transfer that was already rejected, or whose start is missing (`orphan`)."""
         skipped, self._skipping = self._skipping, self._skipping and not ctl & EOT
         return self._reject("orphan") if ctl & EOT and not skipped else None
 

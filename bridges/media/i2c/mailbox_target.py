@@ -22,10 +22,10 @@ from bus.wire.frame import FRAME_BYTES_MIN
 class Target:
     """A target's end, on 64 bytes of `memory` that the controller reads and writes.
 
-    Call `poll` after each write of the controller, and now and then; or `written`, which puts the bytes into
-    `memory` too. Where the memory is elsewhere (i2c-stub), copy its bytes 00 to 1F into `memory`, `poll`, and
-    write `changes()` back. `sent`, `dropped`, `queued` are this end's ledger, in messages; `pending` is the
-    alert line. Never raises for what the wire brings.
+    Call `poll` after each write of the controller, and from time to time. Or call `written`, which also puts
+    the bytes into `memory`. If the real memory is elsewhere (i2c-stub), copy its bytes 00 to 1F to `memory`,
+    call `poll`, and write `changes()` back. `sent`, `dropped` and `queued` count messages of this end.
+    `pending` is the alert line. Never raises for bad data from the wire.
     """
 
     def __init__(
@@ -48,21 +48,21 @@ class Target:
 
     @property
     def rejected(self) -> dict[str, int]:
-        """Transfers of the controller that gave no message, by reason: see `Inbox`."""
+        """Counts of the controller's transfers that gave no message, by reason: see `Inbox`."""
         return self.inbox.rejected
 
     @property
     def queued(self) -> int:
-        """Messages that wait or are in flight: offered = sent + dropped + queued."""
+        """The number of messages that wait or are in flight: offered = sent + dropped + queued."""
         return len(self._queue) + self._out.busy
 
     @property
     def pending(self) -> bool:
-        """Whether the controller should poll: this end has just booted, or has a segment up."""
+        """Whether the controller should poll, because this end has just booted or has exposed a segment."""
         return not self.epoch or self._out.placed
 
     def boot(self) -> None:
-        """As after power-up: memory cleared, epoch 0, what was queued or in flight is lost (`reset`)."""
+        """Reset this end as a power-up does: clear the memory, set epoch 0, drop all messages as `reset`."""
         self._drop("reset", self.queued)
         self._queue.clear()
         self._queued_bytes = 0
@@ -74,7 +74,7 @@ class Target:
         self._changes = [(CONTROLLER_N, bytes(2)), (TARGET_CTL, bytes(2))]
 
     def send(self, message: bytes) -> bool:
-        """Queue a message; False, and a counted drop, if it is too short or long, or the queue is full."""
+        """Queue a message. Return False and count a drop if its size is illegal or the queue is full."""
         self.offered += 1
         if not FRAME_BYTES_MIN <= len(message) <= MESSAGE_BYTES_MAX:
             return self._drop("oversize" if message else "empty")
@@ -85,17 +85,17 @@ class Target:
         return True
 
     def written(self, now: float, register: int, data: bytes) -> list[bytes]:
-        """The controller wrote `data` at `register`: return what `poll(now)` gives."""
+        """Note that the controller wrote `data` at `register`. Return the result of `poll(now)`."""
         self.put(register, data)
         return self.poll(now)
 
     def put(self, register: int, data: bytes) -> None:
-        """Put the bytes that the controller wrote into `memory`, but only where it may write."""
+        """Copy the bytes that the controller wrote into `memory`, except those in the target's own part."""
         taken = data[: max(0, TARGET_CTL - register)]
         self.memory[register : register + len(taken)] = taken
 
     def poll(self, now: float) -> list[bytes]:
-        """Take a new segment from the memory, expose the next; return the messages completed."""
+        """Take a new segment from the memory and expose our next one. Return the completed messages."""
         ctl, size = self.memory[CONTROLLER_CTL], self.memory[CONTROLLER_N]
         found: list[bytes] = []
         if not size and 0 < ctl <= EPOCH and ctl != self._epoch_before:
@@ -111,7 +111,7 @@ class Target:
         return found
 
     def changes(self) -> list[tuple[int, bytes]]:
-        """Registers to write to a memory that is elsewhere, in this order; empty if nothing changed."""
+        """Return and clear the changes (register, data) to write, in this order, to a memory elsewhere."""
         changes, self._changes = self._changes, []
         return changes
 
@@ -136,7 +136,7 @@ class Target:
         return None
 
     def _ask_for_epoch(self, reason: str) -> None:
-        """Epoch 0, as after booting: the controller begins anew, with another epoch than the last."""
+        """Set epoch 0, as after a boot, so that the controller begins another epoch than the last."""
         self._reset(reason)
         self.epoch = 0
 
@@ -147,7 +147,7 @@ class Target:
         self._waits_s = now
 
     def _put_up(self) -> None:
-        """Expose our segment: data and n first, ctl last, so that no half-done change is seen."""
+        """Expose our segment. Data and n come first and ctl last, so that no partial change is seen."""
         flags, data = self._out.segment()
         ctl = flags | (ACK if self.inbox.ack else 0) | self.epoch
         self._put(TARGET_N, bytes((len(data),)) + data)

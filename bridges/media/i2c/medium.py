@@ -15,7 +15,7 @@ def _check_targets(targets: tuple[int, ...]) -> None:
 
 
 def parse_alert(text: str) -> tuple[str, int]:
-    """Chip and line of `/dev/gpiochip0:17`. ValueError for anything else."""
+    """Return chip and line of a text like `/dev/gpiochip0:17`. Raises ValueError for any other text."""
     chip, _, line = text.rpartition(":")
     if not chip.startswith("/") or not line.isdecimal():
         raise ValueError(f"write the alert line as /dev/gpiochip0:17, not {text!r}")
@@ -55,7 +55,7 @@ class I2c(Medium):
 
     @property
     def alert_line(self) -> tuple[str, int] | None:
-        """Chip and line of `alert`."""
+        """The chip and line of `alert`; None if there is none."""
         return parse_alert(self.alert) if self.alert is not None else None
 
     @property
@@ -70,7 +70,10 @@ class I2c(Medium):
             yield Taken(f"I2C bus {self.bus}, target {target:#04x},")
 
     def seconds(self, size: int, trunk: bool) -> float | None:
-        """To or from every target, in an envelope: segments of 30 bytes, each polled, nine clocks a byte."""
+        """Return the longest time of a frame to or from every target, in seconds.
+
+        Assumes an envelope, segments of 30 bytes with a poll for each, and nine clocks a byte.
+        """
         carried = size + ENVELOPE_BYTES + 4
         segments = -(-carried // 30)
         return len(self.targets) * (carried + 12 * segments) * 9 / self.clock_hz

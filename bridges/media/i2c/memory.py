@@ -1,4 +1,4 @@
-"""An I2C adapter in memory, with targets on it: for tests, a desk without hardware, and the simulator."""
+"""An I2C adapter in memory with simulated targets: for tests, trials without hardware, and the simulator."""
 
 import errno
 import os
@@ -11,17 +11,18 @@ from bridges.media.i2c.mailbox_target import Target
 
 
 class MemoryAdapter(Adapter):
-    """An `Adapter` without faults: a mailbox `Target` at each address; elsewhere nobody acknowledges.
+    """An `Adapter` without faults, with a mailbox `Target` at each address. Others do not acknowledge.
 
-    `I2cLink(1, [0x42], adapter=memory.open)`. Each access runs its target; what that hears is in
-    `heard[address]` and goes to `on_message(address, message)`; `send(address, message)` makes it speak.
-    A target in `hung` is not run: its memory answers, nobody serves it. `clock` gives seconds, and must be
-    the loop's where that is virtual; `blocks` says whether a link uses a thread.
+    Use it as `I2cLink(options, adapter=memory.open)`. Each access runs its target. Messages that a target
+    receives are appended to `heard[address]` and passed to `on_message(address, message)`;
+    `send(address, message)` sends one from it. A target in `hung` is not run: its memory answers, but its
+    mailbox is not served. `clock` returns seconds; it must be the loop's clock if that is virtual. `blocks`
+    says whether a link uses a thread.
 
-    To add faults, derive from it or wrap it. A link calls `read_i2c_block_data` and `write_i2c_block_data`
-    only: raise OSError there (EREMOTEIO: not acknowledged, ETIMEDOUT: stuck bus), change bytes, or wait
-    (where `blocks`). `boot(address)` resets a target, `targets.pop(address)` takes it off the bus,
-    `plugged = False` takes the adapter away: all accesses fail with ESHUTDOWN, and so does `open`.
+    To add faults, derive from it or wrap it. For transfers a link calls only `read_i2c_block_data` and
+    `write_i2c_block_data`: raise OSError there (EREMOTEIO: not acknowledged, ETIMEDOUT: stuck bus), change
+    bytes, or wait (if `blocks`). `boot(address)` resets a target and `targets.pop(address)` takes it off the
+    bus. `plugged = False` unplugs the adapter: all accesses and `open` fail with ESHUTDOWN.
     """
 
     def __init__(
@@ -36,7 +37,7 @@ class MemoryAdapter(Adapter):
         self._lock = RLock()
 
     def open(self) -> "MemoryAdapter":
-        """Return the factory for `I2cLink(adapter=...)`: itself, or OSError while it is unplugged."""
+        """Return this adapter, as the factory for `I2cLink(adapter=...)`. Raises OSError while unplugged."""
         self._check_plugged()
         return self
 
@@ -44,14 +45,14 @@ class MemoryAdapter(Adapter):
         return self.plugged
 
     def send(self, address: int, message: bytes) -> bool:
-        """Let the target at `address` say something. Return False if its queue was full."""
+        """Send a message from the target at `address`. Return False if the target dropped it."""
         with self._lock:
             sent = self.targets[address].send(message)
             self._serve(address)
             return sent
 
     def boot(self, address: int) -> None:
-        """The target at `address` loses its power for a moment."""
+        """Reset the target at `address`, as a short loss of power does."""
         with self._lock:
             self.targets[address].boot()
 
@@ -68,7 +69,7 @@ class MemoryAdapter(Adapter):
             self._serve(i2c_addr)
 
     def close(self) -> None:
-        """Nothing to let go of."""
+        """Do nothing: there is nothing to close."""
 
     def _check_plugged(self) -> None:
         if not self.plugged:

@@ -1,4 +1,4 @@
-"""The loop's side of an I2C bus: a pipe for each target, and the bus that they are on."""
+"""The part of an I2C bus on the event loop: a pipe for each target, and one object for the whole bus."""
 
 from asyncio import TimerHandle
 from collections.abc import Callable
@@ -15,15 +15,15 @@ from bus.wire.batch import Batch, from_payloads, payloads
 if TYPE_CHECKING:
     from bridges.media.i2c.run import Runner
 
-_AWAY_S = 0.1  # until a target joins again whose pipe was closed
+_AWAY_S = 0.1  # pause until a target whose pipe was closed joins again
 
 
 class TargetPipe(Pipe):
-    """One target. `stats` goes on counting from one opening of the bus to the next.
+    """A pipe to one target. `stats` continues from one opening of the bus to the next.
 
-    `state` is `closed` (the bus is), `linking`, `up`, `stalled` (it answers, but nobody serves its mailbox),
-    `absent` (it does not answer) or `stuck` (no target of the bus does); `fault` is its last error in words.
-    `resets` counts new beginnings after the first, `failures` accesses that failed.
+    `state` is `closed` (the bus or this pipe is closed), `linking`, `up`, `stalled` (the target answers, but
+    does not serve its mailbox), `absent` (it does not answer) or `stuck` (no target on the bus answers).
+    `fault` describes the last error. `resets` counts resets of the mailbox link, `failures` failed accesses.
     """
 
     def __init__(self, name: str, address: int, shed: Shed) -> None:
@@ -60,7 +60,7 @@ class TargetPipe(Pipe):
         clock: Callable[[], float],
         on_close: Callable[["TargetPipe"], None],
     ) -> None:
-        """Join `hub`, because the bus is open. `clock` is the poller's; `on_close` is called at the end."""
+        """Attach to `hub` when the bus is open. `clock` is the poller's; `close` calls `on_close`."""
         self._hub, self._lane, self._wake, self._clock = hub, lane, wake, clock
         self._on_close = on_close
         hub.attach(self)
@@ -78,7 +78,7 @@ class TargetPipe(Pipe):
         return self._wake()
 
     def take(self, reports: list[Report]) -> None:
-        """Act on the poller's reports on this target, in order."""
+        """Process the poller's reports about this target, in order."""
         for report in reports:
             if report.outcome:
                 self._settle(report)
@@ -99,9 +99,9 @@ class TargetPipe(Pipe):
             stats.drop(report.outcome, report.number)
 
     def close(self) -> None:
-        """Leave the hub; what is queued is dropped. Idempotent; the bus and the other targets go on.
+        """Leave the hub and drop the queued messages. Idempotent. The bus and the other targets continue.
 
-        While the bus is open it joins again soon, as any link opens a pipe that was closed.
+        If the bus is open, the target soon joins again, just as other links open a closed pipe again.
         """
         hub, lane, self._hub, self._lane = self._hub, self._lane, None, None
         if hub is None or lane is None:
@@ -117,12 +117,12 @@ class TargetPipe(Pipe):
         self._on_close(self)
 
     def holds(self, lane: Lane) -> bool:
-        """Return whether it is open on `lane`: reports of an earlier opening are ignored."""
+        """Return whether the pipe is open on `lane`. The caller ignores reports of an earlier opening."""
         return self._lane is lane
 
 
 class I2cBus(OpenPipe):
-    """An open bus with all its targets. It is the pipe of its link, but only its targets are on the hub."""
+    """An open bus with all its targets. It is the pipe of its link, but only the targets join the hub."""
 
     def __init__(
         self,
@@ -151,7 +151,7 @@ class I2cBus(OpenPipe):
         target.open(self._hub, lane, self._runner.wake, self._loop.time, self._left)
 
     def _left(self, target: TargetPipe) -> None:
-        """Let a target that was closed alone join again soon."""
+        """Schedule a target to join again after its pipe was closed while the bus is open."""
         if not self._closed:
             self._joining[target.address] = self._loop.call_later(_AWAY_S, self._join, target)
 
@@ -163,14 +163,14 @@ class I2cBus(OpenPipe):
         self._runner.wake()
 
     def on_reports(self, reports: list[Report]) -> None:
-        """Act on the poller's reports, on the loop. Neighbours of one target make one batch."""
+        """Process the poller's reports, on the loop. Successive reports of one target become one batch."""
         for lane, some in groupby(reports, key=lambda report: report.lane):
             target = self._targets[lane.address]
             if target.holds(lane):
                 target.take(list(some))
 
     def gone(self, why: str) -> None:
-        """End, because the adapter is lost. Idempotent."""
+        """End the pipe, because the adapter is lost. Idempotent."""
         self._gone(why)
 
     def _end(self, why: str) -> None:

@@ -1,6 +1,6 @@
-"""Polling the targets of one I2C bus in turn, fairly; a stuck bus as a state (docs/wire/i2c.md).
+"""The poller of one I2C bus: it gives its targets turns and detects a stuck bus (docs/wire/i2c.md).
 
-Makes the adapter's calls, in whatever thread runs it (`bridges.media.i2c.run`), and tells the event loop by
+It calls the adapter in the thread that runs it (`bridges.media.i2c.run`). It informs the event loop with
 `Report`s.
 """
 
@@ -23,19 +23,21 @@ log = logging.getLogger("buscoupler.bridges")
 
 TargetState = Literal["closed", "linking", "up", "stalled", "absent", "stuck"]
 
-_TURN_ACCESSES = 4  # a poll, once more in doubt, a read, a write
+_TURN_ACCESSES = 4  # a poll, a second one in case of doubt, a read, a write
 _STUCK_ERRORS = 3
 _STUCK_MIN_S, _STUCK_MAX_S = 0.1, 5.0
-_PRESENT_S = 1.0  # between looks whether the adapter is still there
+_PRESENT_S = 1.0  # between checks that the adapter is still present
 
 
 class AdapterGoneError(OSError):
-    """The adapter itself is no longer there."""
+    """The error for an adapter that was removed."""
 
 
 class Report(NamedTuple):
-    """News of one target: a message from it; what became of `number` messages to it, `size` bytes together;
-    transfers from it that gave no message, by reason.
+    """An event of one target, which has one of three forms.
+
+    It is a message from the target; or the `outcome` of `number` messages to it, with `size` bytes in all; or
+    counts of transfers from it that gave no message, by reason (`rejected`).
     """
 
     lane: "Lane"
@@ -47,10 +49,11 @@ class Report(NamedTuple):
 
 
 class Lane:
-    """One target, as the poller sees it. What waits in `queue` was put there by the loop, which alone keeps
-    the ledger: it is told of what leaves. Who touches `queue` holds `lock`.
+    """The poller's state of one target. Hold `lock` while changing `queue`.
 
-    `refused` says why what is offered to the target is dropped, "" if it is not. `closed`: the loop has left.
+    The loop puts messages into `queue`. Only the loop updates the counts; it gets a report of each message
+    that leaves. `refused` is the reason why messages to the target are dropped, "" if they are not. `closed`
+    is True when the loop has closed the target's pipe.
     """
 
     def __init__(self, address: int, timing: Timing, queue: ShedQueue) -> None:
@@ -65,7 +68,7 @@ class Lane:
     def turn(
         self, adapter: Adapter, clock: Callable[[], float], report: Callable[[Report], None]
     ) -> Trouble | None:
-        """Make a few accesses at most; return the trouble of the last one, None if none was due."""
+        """Make a few accesses at most. Return the trouble of the last one, or None if none was due."""
         went: Trouble | None = None
         for _ in range(_TURN_ACCESSES):
             access = self.controller.next(clock())
@@ -85,7 +88,7 @@ class Lane:
     ) -> tuple[Trouble, bytes | None]:
         try:
             data = perform(adapter, self.address, access)
-        except Exception as error:  # a driver may raise anything
+        except Exception as error:  # a driver may raise any exception
             self.fault = words_of(error)
             self.controller.failed(clock())
             return trouble(error, adapter), None
@@ -113,7 +116,7 @@ class Lane:
         return lambda size, reason: report(Report(self, None, reason, 1, size))
 
     def wake(self, now: float) -> None:
-        """Poll soon, because a message was put into `queue`, or the rate allows the next."""
+        """Poll soon if `queue` has a message that the rate allows and the target can take it."""
         if self._may_send() and self.queue.ready(now):
             self.controller.wake(now)
 
@@ -121,19 +124,19 @@ class Lane:
         return self.controller.state == "up" and self.controller.ready
 
     def due_s(self, now: float) -> float:
-        """Return the time of its next turn."""
+        """Return the time of the target's next turn."""
         ready_s = self.queue.ready_s()
         return min(self.controller.due_s, ready_s if ready_s > now and self._may_send() else inf)
 
     def shed(self, report: Callable[[Report], None]) -> None:
-        """Drop messages that wait for a target that cannot take them: they would come late."""
+        """Drop waiting messages if the target is `refused`, because they would arrive late."""
         if self.refused and self.queue:
             with self.lock:
                 self.queue.clear(self.refused, self._dropped(report))
 
 
 def perform(adapter: Adapter, address: int, access: Access) -> bytes:
-    """Make one access on the bus; return what it read."""
+    """Make one access on the bus. Return the bytes read, or none for a write."""
     if access.size:
         return bytes(adapter.read_i2c_block_data(address, access.register, access.size))
     adapter.write_i2c_block_data(address, access.register, list(access.data))
@@ -141,9 +144,10 @@ def perform(adapter: Adapter, address: int, access: Access) -> bytes:
 
 
 class Poller:
-    """All targets of a bus, one turn each, as they become due. `stuck`: no address answers, and none says no.
+    """The poller of all targets of a bus. Each target that is due gets one turn in a round.
 
-    Without an alert line idle targets are polled at `idle_s`; with one, at `rest_s` while it is not asserted.
+    `stuck` means that every access fails on every address, and not by a missing acknowledgement. Without an
+    alert line idle targets are polled every `idle_s`; with one, every `rest_s` while it is not asserted.
     """
 
     def __init__(
@@ -167,11 +171,11 @@ class Poller:
 
     @property
     def watches_alert(self) -> bool:
-        """Whether a change of the alert line is news now: while it is asserted, targets are polled anyway."""
+        """Whether to wait for a change of the alert line. While it is asserted, targets are polled anyway."""
         return self._alert is not None and not self._asserted
 
     def round(self) -> float:
-        """Give each target that is due a turn; return when to come back. Raises `AdapterGoneError`."""
+        """Give each due target a turn. Return the time of the next round. Raises `AdapterGoneError`."""
         self._look_at_adapter()
         self._look_at_alert()
         self._look_at_lanes()
@@ -190,7 +194,7 @@ class Poller:
         return min((lane.due_s(now) for lane in self.lanes), default=now + 1)
 
     def join(self, lane: Lane) -> None:
-        """Add a target, from the next round on. From any thread."""
+        """Add a target from the next round on. May be called from any thread."""
         self._joining.append(lane)
 
     def _look_at_lanes(self) -> None:
@@ -206,7 +210,7 @@ class Poller:
         return lane.state if lane.state in ("absent", "stalled") else ""
 
     def _look_at_adapter(self) -> None:
-        """Check that the adapter is there. An unbound one still answers, until all have closed it."""
+        """Check that the adapter is present: an unbound one still answers until all users have closed it."""
         now = self._clock()
         if now < self._look_s:
             return
@@ -221,7 +225,7 @@ class Poller:
         try:
             self._asserted = self._alert.is_asserted()
         except OSError as error:
-            log.error("%s: the alert line is lost, polling goes on without: %s", self.name, error)
+            log.error("%s: lost the alert line, polling continues without it: %s", self.name, error)
             self._alert, self._asserted = None, True
         for lane in self.lanes:
             timing = lane.controller.timing
@@ -241,7 +245,7 @@ class Poller:
                 lane.fault = ""
 
     def _judge(self, lane: Lane, went: Trouble) -> None:
-        """Judge whether the bus is stuck: errors on every address, and no answer or refusal in between."""
+        """Decide whether the bus is stuck: errors on every address, and no answer or NACK in between."""
         if went != "bus":
             self._errors = 0
             self._failing.clear()
@@ -274,7 +278,7 @@ class Poller:
             lane.controller.wake(self._clock())
 
     def _probe(self) -> None:
-        """Try one target, the next each time, after growing pauses."""
+        """Try one target after growing pauses, each time the next one."""
         now = self._clock()
         if now < self._probe_s or not self.lanes:
             return

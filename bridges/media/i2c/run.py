@@ -1,4 +1,4 @@
-"""Drives a poller: a thread for an adapter that blocks, the event loop for one that does not."""
+"""Runners of a poller: a thread for an adapter that blocks, the event loop for one that does not."""
 
 import contextlib
 import os
@@ -13,7 +13,7 @@ from bridges.media.i2c.alert import Alert
 from bridges.media.i2c.poll import AdapterGoneError, Poller, Report
 from bus.errors import words_of
 
-_REPORTS_MAX = 1024  # the thread may be ahead of the loop
+_REPORTS_MAX = 1024  # the thread pauses if more reports wait for the loop
 _DELIVER = 256
 _LATE_S = 0.05
 
@@ -22,7 +22,7 @@ MakePoller = Callable[[Callable[[Report], None]], Poller]
 
 
 class Runner:
-    """The base of both: drives the poller from `start` to `stop`, and then lets go of the adapter."""
+    """The base class of both runners. It runs the poller from `start` to `stop` and releases the adapter."""
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class Runner:
         raise NotImplementedError
 
     def wake(self) -> None:
-        """Make the poller go round: there is something to send."""
+        """Start a round of the poller soon, because there is a message to send."""
         raise NotImplementedError
 
     def stop(self) -> None:
@@ -51,7 +51,7 @@ class Runner:
 
 
 class LoopRunner(Runner):
-    """Runs on the loop, by its clock: for adapters in memory."""
+    """A runner on the event loop, with its clock, for adapters in memory."""
 
     _timer: TimerHandle | None = None
 
@@ -97,9 +97,9 @@ class LoopRunner(Runner):
 
 
 class ThreadRunner(Runner):
-    """Runs in one thread, which makes all calls and lets go of the adapter: for adapters that block.
+    """A runner in a thread, for adapters that block. The thread makes all calls and releases the adapter.
 
-    `bus_lock` keeps two threads from the adapter: that of the previous opening may still be inside a call.
+    `bus_lock` prevents two threads from using the bus: that of the previous opening may still be in a call.
     """
 
     def __init__(self, bus_lock: Lock, *arguments: Any) -> None:

@@ -1,3 +1,4 @@
-"""A TCP stream of frames, without SP (docs/wire/tcp.md): `medium` is the record, `link` the link,
-`frames` the format.
+"""A TCP stream of frames, without SP (docs/wire/tcp.md).
+
+`medium` is the record, `link` has the link, and `frames` has the format.
 """

@@ -1,7 +1,7 @@
-"""Frames back to back on a reliable stream, each with its envelope or without (docs/wire/tcp.md).
+"""The format of frames back to back on a reliable stream, each with or without envelope (docs/wire/tcp.md).
 
-Free functions over batches. Messages of one layout in a row, as sensors send them, are found by strided
-slices, so that C compares hundreds of headers at once; mixed ones cost one look at a header each.
+Sensors often send many messages with the same layout in a row. Strided slices find such runs, so that C code
+compares hundreds of headers at once. Messages of mixed layouts are parsed one header at a time.
 """
 
 from struct import Struct
@@ -12,19 +12,21 @@ from bus.wire.envelope import ENVELOPE_BYTES, LENGTH_MARK, LENGTH_MASK, MAGIC, M
 from bus.wire.frame import DATA_BYTES_MAX, FRAME_BYTES_MIN
 from bus.wire.runs import LENGTH_OFFSETS, alike, layout
 
-_HEAD = Struct(">BBH")  # type, tokens, data length: a frame's, or an envelope's magic, hops, F000 | length
+_HEAD = Struct(">BBH")  # of a frame: type, tokens, data length; of an envelope: magic, hops, F000 | length
 _PREFIXES = tuple(LENGTH.pack(size) for size in range(MESSAGE_BYTES_MAX + 1))
-_RUN_MIN = 16  # equal layouts in a row before the strided look at the whole buffer pays
-_WALK = 256  # frames of mixed sizes between two such attempts
+_RUN_MIN = 16  # shortest run of equal layouts that is worth a search by slices
+_WALK = 256  # frames parsed one by one between two such searches
 
 ILLEGAL = -1
 
 
 def extent(data: bytes, start: int, stop: int) -> int:
-    """Length of the message at `start`; 0 if `data[:stop]` does not show it yet, `ILLEGAL` if there is none.
+    """Return the length of the message at `start`, in bytes, by its header.
 
-    May be more than what is there. A stream must tell what is cut from what is illegal, and `_walk` asks for
-    every message that is no short frame: so not by `bus.wire.envelope.message_bytes`.
+    Returns 0 if `data[:stop]` has too little of the header, and `ILLEGAL` if there is no legal header. The
+    message may be longer than the data. This function does not use `bus.wire.envelope.message_bytes`, because
+    a stream must distinguish an incomplete header from an illegal one, and because `_walk` calls it for every
+    enveloped message.
     """
     if stop - start < FRAME_BYTES_MIN:
         return 0
@@ -48,7 +50,10 @@ def _enveloped(data: bytes, start: int, stop: int, announced: int) -> int:
 
 
 def cut(data: bytes) -> tuple[Batch | None, int, bool]:
-    """The whole messages `data` starts with, how many bytes they take, and whether what follows is legal."""
+    """Cut the complete messages off the start of `data`.
+
+    Returns them, the number of their bytes, and whether the bytes after them can be a message.
+    """
     parts: list[bytes] = []
     position, total, size, stop = 0, 0, 0, len(data)
     while True:
@@ -65,7 +70,7 @@ def cut(data: bytes) -> tuple[Batch | None, int, bool]:
 
 
 def _equal_run(data: bytes, start: int, stop: int, parts: list[bytes]) -> tuple[int, int, bool]:
-    """Take messages while their layouts are equal; count, where the next begins, whether there were any."""
+    """Take a run of messages of equal layout. Return its length, its end, and whether there is one."""
     stride = extent(data, start, stop)
     most = (stop - start) // stride if stride > 0 else 0
     if most < _RUN_MIN:
@@ -81,7 +86,7 @@ def _equal_run(data: bytes, start: int, stop: int, parts: list[bytes]) -> tuple[
 
 
 def _walk(data: bytes, start: int, stop: int, parts: list[bytes]) -> tuple[int, int, int]:
-    """Take up to `_WALK` messages one by one; count, where the next begins, and its extent."""
+    """Take up to `_WALK` messages one by one. Return their count, where the next begins, and its extent."""
     unpack, prefixes, count, size = _HEAD.unpack_from, _PREFIXES, 0, 0
     last = stop - FRAME_BYTES_MIN
     while start <= last and count < _WALK:
@@ -97,9 +102,9 @@ def _walk(data: bytes, start: int, stop: int, parts: list[bytes]) -> tuple[int, 
 
 
 def join(batch: Batch) -> tuple[bytes, int]:
-    """Return a batch's messages back to back, and how many they are.
+    """Return a batch's messages back to back, and their number.
 
-    What is neither frame nor envelope and frame is left out: it would cost the receiver its place.
+    Omits all that is not a frame, with or without envelope: the receiver would lose synchronisation.
     """
     data = batch.keep()
     whole = _join_equal(data, batch.count)
@@ -107,7 +112,7 @@ def join(batch: Batch) -> tuple[bytes, int]:
 
 
 def _join_equal(data: bytes, count: int) -> bytes | None:
-    """For a batch of messages of one layout; None for any other."""
+    """Join the messages of a batch if all have one layout. Return None for any other batch."""
     if count < _RUN_MIN or len(data) % count:
         return None
     stride = len(data) // count
@@ -138,10 +143,11 @@ def _is_message(data: bytes, start: int, stop: int) -> bool:
 
 
 class FramesDecoder:
-    """Cuts one peer's stream into batches; lends a buffer as `sp.Decoder`: `buffer()`, then `feed(n)`.
+    """A decoder that cuts one peer's stream into batches. Read into `buffer()`, then call `feed(n)`.
 
-    The scratch buffer is shared by all decoders of a link, so nothing may come between the two calls.
-    `fault` says what is wrong once the stream has lost its framing; messages before that are returned.
+    This is the interface of `sp.Decoder`. All decoders of a link share the scratch buffer, so do nothing else
+    between the two calls. `fault` describes the error when the stream has lost its framing; `feed` still
+    returns the messages before it.
     """
 
     __slots__ = ("_rest", "_scratch", "fault")
@@ -156,7 +162,7 @@ class FramesDecoder:
         return memoryview(self._scratch)
 
     def feed(self, read_bytes: int) -> Batch | None:
-        """Return the whole messages now there, if any."""
+        """Decode `read_bytes` bytes of the buffer. Return the messages that are complete now, or None."""
         data = self._rest + self._scratch[:read_bytes]
         batch, position, legal = cut(data)
         self._rest = data[position:]
@@ -166,14 +172,14 @@ class FramesDecoder:
 
 
 def join_cobs(batch: Batch) -> tuple[bytes, int]:
-    """Frame a batch's messages as on a serial line, as `join` does; leave out the too short and too long."""
+    """Do as `join`, with the framing of a serial line (COBS). Omits messages of illegal size."""
     low, high = FRAME_BYTES_MIN, MESSAGE_BYTES_MAX
     parts = [uart.encode(message) for message in payloads(batch) if low <= len(message) <= high]
     return b"".join(parts), len(parts)
 
 
 class CobsDecoder:
-    """A `FramesDecoder` for messages framed as on a serial line. It resynchronises, so it has no `fault`."""
+    """A decoder for messages framed as on a serial line. It resynchronises, so `fault` is always None."""
 
     __slots__ = ("_decoder", "_scratch", "fault")
 
@@ -187,6 +193,6 @@ class CobsDecoder:
         return memoryview(self._scratch)
 
     def feed(self, read_bytes: int) -> Batch | None:
-        """Return the whole messages now there, if any."""
+        """Decode `read_bytes` bytes of the buffer. Return the messages that are complete now, or None."""
         messages = self._decoder.feed(bytes(memoryview(self._scratch)[:read_bytes]))
         return from_payloads(messages) if messages else None

@@ -1,7 +1,7 @@
-"""A link over plain TCP, for what is not SP: TMQ frames back to back, or COBS as behind a serial server.
+"""A link over plain TCP, for peers without SP: TMQ frames back to back, or COBS from a serial device server.
 
-Links, pipes, bounds and retries are those of a bus (`bus.transports`); the framing is another, and there
-is no handshake (docs/wire/tcp.md).
+Links, pipes, limits and retries are those of a bus (`bus.transports`). The framing differs, and there is no
+handshake (docs/wire/tcp.md).
 """
 
 from asyncio import AbstractEventLoop
@@ -25,7 +25,7 @@ Encode = Callable[[Batch], tuple[bytes, int]]
 
 
 def _framing(kind: Literal["frames", "cobs"]) -> Framing:
-    """The framing of one link. Its decoders share a buffer, and a batch is encoded once for all peers."""
+    """Return the framing of one link. Its decoders share a buffer; it encodes a batch once for all peers."""
     scratch = bytearray(SCRATCH_BYTES)
     if kind == "cobs":
         return Framing(
@@ -35,7 +35,7 @@ def _framing(kind: Literal["frames", "cobs"]) -> Framing:
 
 
 class Once:
-    """Encodes a batch once: the hub gives each peer the same one in turn."""
+    """An encoder that keeps its last result, because the hub offers the same batch to each peer in turn."""
 
     def __init__(self, encode: Encode) -> None:
         self._encode = encode
@@ -48,17 +48,18 @@ class Once:
 
 
 def tcp_link(options: Tcp, shed: Shed | None = None, **retry: Any) -> Link:
-    """Make the link for a stream's settings; `shed` is put in front of it."""
+    """Make the link for a stream's settings. Its pipes drop messages by the policy `shed`, if given."""
     return staged(TcpFramesLink(options, **retry), shed)
 
 
 class TcpFramesLink:
-    """A plain TCP stream of frames as a link: dialled, or listening for many peers, each with a pipe.
+    """A plain TCP stream of frames as a link. It dials one peer, or listens for many, each with a pipe.
 
-    With `frames` an illegal header costs the peer its connection; `cobs` (docs/wire/uart.md) finds its way
-    back. More than `queue_bytes` for a peer is dropped and counted `queue full`; `peers` bounds how many may
-    be connected. `silence_s`: a peer that takes nothing for so long while something waits is closed.
-    `retry_min_s`, `retry_max_s`: the pauses of a dialling link. Raises `LinkError` for what can never work.
+    With `frames` a peer that sends an illegal header is disconnected. `cobs` (docs/wire/uart.md) can
+    resynchronise. Messages above `queue_bytes` for a peer are dropped as `queue full`. `peers` limits how
+    many are connected. A peer that takes nothing for `silence_s` seconds while messages wait is disconnected.
+    `retry_min_s` and `retry_max_s` limit the pauses of a dialling link. Raises `LinkError` for settings that
+    can never work.
     """
 
     condition = ""
@@ -79,12 +80,12 @@ class TcpFramesLink:
 
     @property
     def url(self) -> str:
-        """The URL where it listens or dials, with the port that was bound."""
+        """The URL that the link dials or listens on, with the port that was bound."""
         return self._link.url
 
     @property
     def pipes(self) -> set[StreamPipe]:
-        """The peers that are connected."""
+        """The pipes of the connected peers."""
         return self._link.pipes
 
     @property
@@ -105,14 +106,14 @@ class TcpFramesLink:
 
     @property
     def stats(self) -> Stats:
-        """The counts of all peers so far, those that have gone included, added up now."""
+        """The sum of the counts of all peers, including those that have disconnected."""
         return self._link.stats
 
     def open(self, hub: Hub, loop: AbstractEventLoop) -> None:
-        """Start. Raises `LinkError` where it cannot listen."""
+        """Start to dial or listen. Raises `LinkError` if it cannot listen."""
         if self._link.state == "closed":
             self._link.open(hub, loop)
 
     def close(self) -> None:
-        """Stop, and close all peers. Idempotent."""
+        """Stop the link and close all its pipes. Idempotent."""
         self._link.close()
