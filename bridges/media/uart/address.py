@@ -1,4 +1,4 @@
-"""Names of serial ports: device paths, hwgrep://, socket:// and rfc2217://, checked without opening one."""
+"""Names of serial ports: device paths, hwgrep://, socket:// and rfc2217://. No port is opened here."""
 
 import re
 from urllib.parse import urlsplit
@@ -8,7 +8,7 @@ _SCHEMES = ("", *SERVERS, "hwgrep")
 
 
 def scheme_of(port: str) -> str:
-    """Return the scheme of a port that is written as an address; "" for a device path."""
+    """Return the scheme of a port's address; "" for a device path."""
     return urlsplit(port).scheme if "://" in port else ""
 
 
@@ -31,7 +31,7 @@ def _check_expression(port: str) -> None:
 
 
 def server_of(url: str) -> tuple[str, int]:
-    """Return host and port of a serial server. Raises ValueError if the address names none."""
+    """Return the host and port of a serial server. Raises ValueError if the address has none."""
     parts = urlsplit(url)
     host, port = parts.hostname, parts.port
     if not host or not port or parts.query or parts.path.strip("/"):

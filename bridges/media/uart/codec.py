@@ -1,6 +1,6 @@
 """UART framing: `00 | COBS( message | CRC-32 little-endian ) | 00` (docs/wire/uart.md; wire spec section 6).
 
-Bytes in, messages out: no port, no clock. The zero in front is mandatory, it ends whatever noise came before.
+This module does no I/O and has no clock. The zero in front is mandatory: it ends any noise before it.
 """
 
 from zlib import crc32
@@ -15,7 +15,7 @@ _RUN = 254
 
 
 def wire_bytes_max(size: int) -> int:
-    """Return the most bytes that a message of `size` bytes takes on the line, with both zeros."""
+    """Return the most bytes that a message of `size` bytes takes on the line, including both zeros."""
     data = size + CRC_BYTES
     return data + (data + _RUN - 1) // _RUN + 2
 
@@ -27,7 +27,7 @@ CODED_BYTES_MAX = WIRE_BYTES_MAX - 2
 
 
 def cobs_encode(data: bytes) -> bytes:
-    """Return `data` without its zeros (Cheshire and Baker, 1999), without delimiters."""
+    """Return `data` in COBS (Cheshire and Baker, 1999): it holds no zeros. Delimiters are not added."""
     parts: list[bytes] = []
     runs = data.split(b"\0")
     last = len(runs) - 1
@@ -43,7 +43,7 @@ _CODES = tuple(bytes((size + 1,)) for size in range(_RUN))
 
 
 def _long_run(run: bytes, last: bool) -> bytes:
-    """Encode 254 bytes or more. Full blocks imply no zero, so a shorter one follows, except at the end."""
+    """Encode 254 bytes or more. A full block implies no zero: a shorter one follows, except at the end."""
     whole = len(run) - len(run) % _RUN
     parts = [b"\xff" + run[start : start + _RUN] for start in range(0, whole, _RUN)]
     rest = run[whole:]
@@ -53,7 +53,7 @@ def _long_run(run: bytes, last: bool) -> bytes:
 
 
 def cobs_decode(coded: bytes) -> bytes | None:
-    """Return the data in `coded`, which holds no zero; None if a block points behind the end."""
+    """Return the data in `coded`, which must hold no zero; None if a block ends behind the end."""
     parts: list[bytes] = []
     position, end = 0, len(coded)
     while position < end:
@@ -66,7 +66,7 @@ def cobs_decode(coded: bytes) -> bytes | None:
 
 
 def encode(message: bytes) -> bytes:
-    """Return `message` as it goes on the line, with both zeros. Raises ValueError unless 4 to 3084 bytes."""
+    """Return the line's bytes for `message`, with both zeros. Raises ValueError unless 4 to 3084 bytes."""
     if not FRAME_BYTES_MIN <= len(message) <= MESSAGE_BYTES_MAX:
         raise ValueError(
             f"a UART message has {FRAME_BYTES_MIN} to {MESSAGE_BYTES_MAX} bytes, not {len(message)}"
@@ -75,10 +75,10 @@ def encode(message: bytes) -> bytes:
 
 
 class Decoder:
-    """Finds messages in a stream that may start anywhere and hold anything; holds at most 3101 bytes.
+    """Decoder of a stream, which may start anywhere and contain anything. It holds at most 3101 bytes.
 
-    `rejected` counts runs between zeros that were no message: `oversize`, `cobs`, `short`, `crc`.
-    The same bytes give the same messages and counts however they are cut.
+    `rejected` counts runs between zeros that are not a message: `oversize`, `cobs`, `short`, `crc`.
+    Messages and counts do not depend on how the stream is cut into pieces.
     """
 
     __slots__ = ("_skipping", "_tail", "rejected")
@@ -99,7 +99,7 @@ class Decoder:
         return [message for coded in codes if coded and (message := self._message(coded)) is not None]
 
     def _ended(self) -> tuple[bytes, ...]:
-        """Return the bytes held when a zero came; none if there were too many."""
+        """Return and forget the bytes held before a zero; nothing if there were too many."""
         held = () if self._skipping else (bytes(self._tail),)
         self._tail.clear()
         self._skipping = False

@@ -1,18 +1,18 @@
-"""Local echo of a half-duplex line, cancelled by counted matching (docs/wire/uart.md). No clock.
+"""Cancelling of the local echo of a half-duplex line by counted matching (docs/wire/uart.md). No clock.
 
-Each message sent is expected back once, byte for byte, until it expires. Content alone does not decide: if
-another node sends an equal message, one more is heard than was sent, and that one is delivered.
+Each message that we send is expected back once, byte for byte, until it expires. Content alone does not
+decide: if another node sends an equal message, we hear one more than we sent, and that one is delivered.
 """
 
 from collections import deque
 
 from bridges.media.uart.codec import Decoder
 
-_EXPECTED_MAX = 4096  # messages on a line whose echo does not come; each expires by time as well
+_EXPECTED_MAX = 4096  # messages; a bound for a line without echo, beside the expiry of each
 
 
 class EchoCanceller:
-    """Recognises our own messages among those heard. `lost` counts those sent and never heard whole."""
+    """Filter for our own messages. `lost` counts messages that were sent but never heard back undamaged."""
 
     __slots__ = ("_expected", "_garbled", "lost")
 
@@ -25,17 +25,17 @@ class EchoCanceller:
         return len(self._expected)
 
     def sent(self, message: bytes, expires: float) -> None:
-        """Expect the echo of `message`, behind the others; it comes by `expires` or never."""
+        """Expect the echo of `message`, after earlier ones. It is lost if it is not heard by `expires`."""
         if len(self._expected) == _EXPECTED_MAX:
             self._lose()
         self._expected.append((message, expires))
 
     def garbled(self, count: int = 1) -> None:
-        """Note that `count` runs were heard that were no message: some may have been an echo."""
+        """Note `count` damaged runs: some of them may have been echoes."""
         self._garbled = min(self._garbled + count, len(self._expected))
 
     def heard(self, message: bytes, now: float) -> bool:
-        """Return whether `message` is the echo of one that was sent."""
+        """Return whether `message` is an expected echo. If it is, it is no longer expected."""
         self.expire(now)
         for index, (expected, _) in enumerate(self._expected):
             if expected == message:
@@ -44,9 +44,10 @@ class EchoCanceller:
         return False
 
     def _matched(self, index: int) -> None:
-        """Forget a message that came back. After garbage, earlier ones came back damaged: the order is kept.
+        """Forget a message that came back. If there were damaged runs, count earlier messages as lost.
 
-        Without garbage, an equal message of another node came first, and the earlier ones are still to come.
+        Echoes keep their order, so earlier ones came back damaged. Without damage, an equal message of
+        another node came first, and the earlier echoes are still to come.
         """
         del self._expected[index]
         for _ in range(min(index, self._garbled)):
@@ -54,7 +55,7 @@ class EchoCanceller:
         self._garbled = min(self._garbled, len(self._expected))
 
     def expire(self, now: float) -> None:
-        """Stop expecting echoes that should have been heard by `now`."""
+        """Count echoes that did not come before `now` as lost."""
         while self._expected and self._expected[0][1] < now:
             self._lose()
 
@@ -65,7 +66,7 @@ class EchoCanceller:
 
 
 def without_echo(decoder: Decoder, data: bytes, echoes: EchoCanceller | None, now: float) -> list[bytes]:
-    """Return the messages that `data` completes, without our own; those are counted as `echo`."""
+    """Return the messages that `data` completes, except our own, which are counted as `echo`."""
     if echoes is None:
         return decoder.feed(data)
     garbled = sum(decoder.rejected.values())

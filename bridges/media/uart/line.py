@@ -1,4 +1,4 @@
-"""The common part of links over a serial port: its settings, opening it, reading it and letting go of it."""
+"""The common part of links over a serial port: opening, reading and releasing it."""
 
 from asyncio import AbstractEventLoop, TimerHandle
 from collections.abc import Callable, Mapping
@@ -17,10 +17,10 @@ from bus.wire.batch import from_payloads
 
 
 class SerialLink(DeviceLink[Port]):
-    """Opens a serial port with its settings, and makes the queues of its pipes.
+    """A link that opens a serial port with its settings.
 
-    `transceiver`: settings for a driver that switches an RS-485 transceiver (pyserial's RS485Settings by
-    name; `{}` for its defaults); most adapters do it in hardware.
+    `transceiver`: settings for a driver that switches an RS-485 transceiver, by their names in pyserial's
+    RS485Settings; `{}` for the defaults. Most adapters switch it in hardware and need none.
     """
 
     def __init__(
@@ -39,11 +39,11 @@ class SerialLink(DeviceLink[Port]):
 
     @property
     def echoes_lost(self) -> int:
-        """Number of messages that were sent and not heard back whole, with the option `echo`."""
+        """Number of messages that were sent but not heard back undamaged, with the option `echo`."""
         return 0 if self.echoes is None else self.echoes.lost
 
     def open(self, hub: Hub, loop: AbstractEventLoop) -> None:
-        """Start opening the port. Raises `LinkError` where pyserial is missing."""
+        """Start opening the port. Raises `LinkError` if pyserial is not installed."""
         need(self.name, "serial", "pyserial", "uart")
         super().open(hub, loop)
 
@@ -55,7 +55,7 @@ class SerialLink(DeviceLink[Port]):
 
 
 class SerialPipe(OpenPipe):
-    """Reads the port, waits for room in its driver, lets go of it. `_hear` and `_put` are the protocol's."""
+    """The common part of pipes over a serial port. A protocol adds `_hear` and `_put`."""
 
     def __init__(self, link: SerialLink, port: Port, place: Place) -> None:
         super().__init__(place)
@@ -69,7 +69,7 @@ class SerialPipe(OpenPipe):
         self._hub.attach(self)
 
     def _hear(self, data: bytes) -> list[bytes]:
-        """Return the messages that `data`, possibly empty, completes. Never raises."""
+        """Return the messages that `data` completes; `data` may be empty. Never raises."""
         raise NotImplementedError
 
     def _on_readable(self) -> None:
@@ -102,5 +102,5 @@ class SerialPipe(OpenPipe):
 
 
 def lost(error: OSError) -> str:
-    """Return the error as the fault of a link that lost its device."""
+    """Return the text of a link's fault for an error that ended the use of its device."""
     return f"lost: {words_of(error)}"

@@ -15,24 +15,24 @@ from bridges.media.uart.rs485 import Rs485Link
 from bus.errors import LinkError
 from bus.wire.batch import Batch, payloads
 
-_AHEAD_BYTES_MIN = 64  # what may be in the driver however slow the line: an adapter's FIFO
+_AHEAD_BYTES_MIN = 64  # allowed in the driver even on the slowest line: the FIFO of an adapter
 _PAUSE_MIN_S = 0.001
-ECHO_S = 0.25  # beyond its time on the line, an echo is there by then or never: adapters wait up to 16 ms
+ECHO_S = 0.25  # longest delay of an echo after its time on the line; adapters wait up to 16 ms
 
 
 def uart_link(options: Uart, **rest: Any) -> SerialLink:
-    """Make the link for a line's settings: for two ends, or for a pair whose nodes are polled."""
+    """Make the link for `options`: for a line of two ends, or for a pair whose nodes are polled."""
     return UartLink(options, **rest) if options.rs485 is None else Rs485Link(options, **rest)
 
 
 class UartLink(SerialLink):
     """A serial port as a link.
 
-    What waits above `queue_bytes` is dropped and counted `queue full`; `shed`, a whole policy, stands in for
-    that. `ahead_ms` of the line's time, and half the policy's age at most, may wait in the driver, where no
-    policy reaches it; a longer buffer is not filled. An `echo` is counted in `stats.rejected["echo"]`, and
-    what never came back whole in `echoes_lost`. `retry`: `transceiver` of `SerialLink`; `retry_min_s`,
-    `retry_max_s` and `jitter` of `DeviceLink`. Raises `LinkError` for what can never work.
+    Messages above `queue_bytes` are dropped as `queue full`. `shed` is a whole policy that replaces
+    `queue_bytes`. No policy reaches the driver's buffer, so it is filled with at most `ahead_ms` of the
+    line's time, and at most half the age of the policy. An `echo` is counted in `stats.rejected["echo"]`; one that
+    did not come back undamaged in `echoes_lost`. `retry`: `transceiver` of `SerialLink`; `retry_min_s`,
+    `retry_max_s` and `jitter` of `DeviceLink`. Raises `LinkError` for settings that can never work.
     """
 
     def __init__(self, options: Uart, shed: Shed | None = None, ahead_ms: float = 40, **retry: Any) -> None:
@@ -65,7 +65,7 @@ class UartPipe(SerialPipe):
             self._flush()
 
     def purge(self, reason: str) -> list[bytes]:
-        """Drop what waits; those messages. What the driver has comes out."""
+        """Drop the waiting messages and return them. Bytes in the driver are still sent."""
         return self._outbox.purge(reason)
 
     def _flush(self) -> None:
@@ -89,7 +89,7 @@ class UartPipe(SerialPipe):
                 return self._tend_later()
 
     def _idle(self) -> None:
-        """Nothing may go now: nothing waits, or the rate forbids it."""
+        """Stop waiting for room: no message may go now. Arm a timer if the rate limit holds one back."""
         self._rest()
         if self._outbox:
             self._timer = self._loop.call_at(self._outbox.ready_s(), self._flush)
@@ -103,7 +103,7 @@ class UartPipe(SerialPipe):
                 self._echoes.sent(message, expires)
 
     def _pause(self) -> None:
-        """The driver holds enough: come back when half of it has left. (Some count in whole buffers.)"""
+        """Continue when half of what the driver may hold is sent. (Some drivers count in whole buffers.)"""
         self._rest()
         half_s = self._ahead_bytes / 2 * self._byte_s
         self._timer = self._loop.call_later(max(_PAUSE_MIN_S, half_s), self._flush)
@@ -113,7 +113,7 @@ class UartPipe(SerialPipe):
             self._tending = self._loop.call_later(self._age_s, self._tend)
 
     def _tend(self) -> None:
-        """The line stands still: what grows stale is counted so, though nobody asks for it."""
+        """Drop and count expired messages while the line is blocked and nothing is taken from the queue."""
         self._tending = None
         if self._waiting:
             self._outbox.expire(self._loop.time())

@@ -96,6 +96,6 @@ class Uart(Medium):
         yield Taken(f"serial port {normpath(self.port)}")
 
     def seconds(self, size: int, trunk: bool) -> float | None:
-        """COBS over a message and its CRC-32, a zero on either side, at 8N1 or as the line is set."""
+        """Return the line time of a message and its CRC-32 in COBS between two zeros, as the line is set."""
         coded = size + 4 + (ENVELOPE_BYTES if trunk else 0)
         return (coded + coded // 254 + 1 + 2) * self.byte_s

@@ -1,7 +1,8 @@
-"""A shared pair (RS-485) that one master polls, without I/O and without a clock (docs/wire/uart.md).
+"""Polling of a shared pair (RS-485) by one master, without I/O and without a clock (docs/wire/uart.md).
 
-Control message `E2 dst FF op`, framed as any other: POLL `dst` gives the turn to that node, DONE `dst` gives
-it back. Its data length would be FFxx, so it is neither frame nor envelope. `now` is in seconds.
+A control message is `E2 dst FF op`, framed as any other. POLL `dst` gives the turn to that node, DONE `dst`
+gives it back. Read as a frame, its data length would be FFxx, so it is neither frame nor envelope. `now` is
+in seconds.
 """
 
 from collections.abc import Iterable
@@ -18,48 +19,48 @@ SILENT_POLLS = 3
 SLOW_S = 1.0
 _IDLE_GROWTH = 10
 ECHO_S = 0.25
-"""An echo that is not there so long after its time on the line does not come."""
+"""Longest delay of an echo after its time on the line; a later one counts as lost."""
 
 
 def control(address: int, op: int) -> bytes:
-    """POLL or DONE as a message, not yet framed."""
+    """Return a control message, not framed. `op` is POLL or DONE."""
     return bytes((0xE2, address, 0xFF, op))
 
 
 def parse_control(message: bytes) -> tuple[int, int] | None:
-    """Return address and op of a control message; None for any other."""
+    """Return the address and op of a control message; None for any other message."""
     if len(message) == 4 and message[0] == 0xE2 and message[2] == 0xFF:
         return message[1], message[3]
     return None
 
 
 class Own(Enum):
-    """Returned by `Master.step` when the line is free for a message of the master's own."""
+    """The result of `Master.step` when the line is free for a message of the master itself."""
 
     TURN = "turn"
 
 
 @dataclass(slots=True)
 class NodeHealth:
-    """A node as its master sees it. `silent` after three unanswered polls in a row: polled once a second."""
+    """A node as its master sees it: `silent` after three missed polls in a row, then polled once a second."""
 
     state: Literal["unknown", "up", "silent"] = "unknown"
     polls: int = 0
-    messages: int = 0  # answers that were a message
-    done: int = 0  # answers that there is none
+    messages: int = 0  # answers with a message
+    done: int = 0  # answers without one
     missed: int = 0
     missed_in_a_row: int = 0
 
 
 class Master:
-    """Whose turn it is. The loop around it: `hear` what arrives, `step`, write what that returns, `wrote`.
+    """The master of a pair, which decides whose turn it is.
 
+    Its caller loops: `hear` what arrives, `step`, write what `step` returns, call `wrote`.
     Own messages and polls alternate, and the nodes take turns, so that nobody starves. A node answers
-    within `answer_s` of the end of its poll, with one message or DONE; `turnaround_s` of silence lies between
-    senders.
-    A node with nothing to say is asked again after `idle_s`, then after longer, up to ten times that: polling
-    an idle pair costs the processor more than it gives. `byte_s`: the time of a byte on the line.
-    `deadline`: when `step` wants to be called, if nothing else happens before.
+    within `answer_s` of the end of its poll, with one message or DONE. Between two senders, the pair is
+    silent for `turnaround_s`. A node without a message is polled again after `idle_s`. The pause then grows
+    up to ten times that, because polling an idle pair costs processor time. `byte_s`: the time of a byte on
+    the line. `deadline`: when to call `step`, if nothing else happens before.
     """
 
     def __init__(
@@ -81,14 +82,14 @@ class Master:
         self._due = dict.fromkeys(nodes, -inf)
         self._pause_s = dict.fromkeys(nodes, idle_s)
         self._asked: int | None = None
-        self._until = self._latest = -inf  # when to give up waiting: as heard so far, and at last
-        self._line_free = self._quiet = -inf  # when what we wrote is out; when others have been silent enough
+        self._until = self._latest = -inf  # when an answer is missed: if no more is heard, and at the latest
+        self._line_free = self._quiet = -inf  # when our bytes are sent; when the others' turnaround ends
         self._own_turn = False
 
     def step(self, now: float, own: bool, waiting: int = 0) -> bytes | Own | None:
-        """Return a poll to write, `Own.TURN` if `own` messages wait and may go, or nothing until `deadline`.
+        """Return a poll to write, `Own.TURN` if `own` messages wait and may go, or None until `deadline`.
 
-        `waiting`: bytes that the driver still holds, where it says so.
+        `waiting`: bytes that the driver still holds; 0 if it does not tell.
         """
         if waiting:
             self._line_free = max(self._line_free, now + waiting * self._byte_s)
@@ -123,7 +124,7 @@ class Master:
         return encode(control(address, POLL))
 
     def wrote(self, size: int, now: float, message: bytes | None = None) -> None:
-        """The driver has taken what was to be written, `size` bytes: our own `message`, or the poll."""
+        """Note that the driver accepted all `size` bytes: of our own `message`, or, if None, of the poll."""
         self._line_free = max(self._line_free, now) + size * self._byte_s
         self._latest = self._line_free + self._answer_s + 2 * WIRE_BYTES_MAX * self._byte_s
         self._until = self._line_free + self._answer_s
@@ -134,8 +135,8 @@ class Master:
     def hear(self, data: bytes, now: float) -> list[bytes]:
         """Return the messages of others in `data`, in order.
 
-        Who has begun may end, and bytes on the line keep us silent, but neither for longer than two messages
-        take: a receiver that delivers noise without end must not stop the polling.
+        A node that has begun may finish, and we are silent while bytes arrive, but both for at most the time
+        of two messages: a receiver that delivers endless noise must not stop the polling.
         """
         if data:
             self._until = min(max(self._until, now + self._answer_s), self._latest)
@@ -177,10 +178,10 @@ class Master:
 
 
 class Node:
-    """The node's side: hears everything, and speaks when it is polled: one message, or DONE.
+    """A node of a pair. It hears everything, and sends one message or DONE when it is polled.
 
-    `queue_messages` bounds what waits for a turn. A turn that was not taken within `answer_s` is gone.
-    `deadline`: when `step` wants to be called, if nothing else happens before.
+    `queue_messages` bounds the messages that wait for a turn. A turn not taken within `answer_s` is lost.
+    `deadline`: when to call `step`, if nothing else happens before.
     """
 
     def __init__(
@@ -201,14 +202,14 @@ class Node:
         self._polled: float | None = None
 
     def put(self, messages: Iterable[bytes]) -> int:
-        """Queue `messages`; how many of them found room."""
+        """Queue `messages` up to the bound. Return how many of them found room."""
         room = self._queue_messages - len(self._queue)
         taken = list(messages)[: max(0, room)]
         self._queue += taken
         return len(taken)
 
     def hear(self, data: bytes, now: float) -> list[bytes]:
-        """Return the messages of others in `data`, in order. Our own poll among them sets `deadline`."""
+        """Return the messages of others in `data`, in order. A poll of this node sets `deadline`."""
         messages = []
         for message in self._decoder.feed(data):
             if self._echoes is not None and self._echoes.heard(message, now):
@@ -222,7 +223,7 @@ class Node:
         return messages
 
     def step(self, now: float) -> bytes:
-        """Return bytes to write now; none before `deadline`."""
+        """Return the bytes to write now; b"" before `deadline`, or if no turn is due."""
         if self._polled is None or now < self.deadline:
             return b""
         late = now > self._polled + self._answer_s

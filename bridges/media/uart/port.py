@@ -1,7 +1,7 @@
-"""Serial ports by name, open and not blocking: device paths, hwgrep://, socket:// and rfc2217://.
+"""Open, non-blocking serial ports: device paths, hwgrep://, socket:// and rfc2217://.
 
-pyserial opens what is a device. The two on TCP are our own sockets: pyserial's wait in close(), leak where
-the far end has gone, and its rfc2217:// has no descriptor and an unbounded queue of single bytes.
+pyserial opens devices. For the two on TCP we use our own sockets: those of pyserial wait in close() and leak
+if the far end has gone, and its rfc2217:// has no descriptor and an unbounded queue of single bytes.
 """
 
 import contextlib
@@ -21,7 +21,7 @@ from bridges.media.uart.rfc2217 import IAC, Client, escape
 
 _READ_BYTES = 65536
 _CONNECT_S = 5.0
-_SEND_BUFFER_BYTES = 8192  # of a socket: the serial server's line is slow, so what waits should wait with us
+_SEND_BUFFER_BYTES = 8192  # small: the server's line is slow, and messages should wait in our queue
 _SUSPENDED_BYTES = 1 << 20
 
 
@@ -30,20 +30,20 @@ class Port(Protocol):
 
     def fileno(self) -> int: ...
     def read(self) -> bytes:
-        """Return bytes that have arrived, once the descriptor is readable; may be empty."""
+        """Return the bytes that have arrived; may be empty. Call it when the descriptor is readable."""
 
     def write(self, data: bytes) -> int:
-        """Return the number of bytes taken: 0 when the driver is full."""
+        """Write as much of `data` as fits. Return the number of bytes; 0 if the driver is full."""
 
     def waiting(self) -> int:
-        """Return bytes that the driver has taken and the line has yet to carry; 0 where that is not known."""
+        """Return the number of bytes in the driver that are not sent yet; 0 if that is unknown."""
 
     def close(self) -> None:
-        """Let go, at once; never raises."""
+        """Close the port without blocking. Never raises."""
 
 
 def open_port(options: Uart, transceiver: Mapping[str, Any] | None) -> Port:
-    """Open it; blocks, and raises whatever went wrong. `hwgrep://` looks for its device anew each time."""
+    """Open a port. Blocks; raises any error of opening. `hwgrep://` searches for its device each time."""
     if options.port.startswith("socket://"):
         return SocketPort(_connect(options.port))
     if options.port.startswith("rfc2217://"):
@@ -103,11 +103,11 @@ class DevicePort:
         try:
             fcntl.ioctl(self._fd, termios.TIOCOUTQ, self._waiting)
         except OSError:
-            return 0  # a driver that does not say; a device that is gone shows it when written to
+            return 0  # the driver does not tell; if the device is gone, the next write fails
         return self._waiting[0]
 
     def close(self) -> None:
-        """Closing a tty waits for what it still has to send, up to 30 s: not here."""
+        """Close in a thread if bytes are waiting: closing a tty waits up to 30 s until they are sent."""
         if self.waiting():
             Thread(target=self._close, daemon=True, name="uart close").start()
         else:
@@ -119,7 +119,7 @@ class DevicePort:
 
 
 class SocketPort:
-    """A serial server that passes bytes on as they are."""
+    """A connection to a serial server that forwards bytes unchanged."""
 
     def __init__(self, sock: socket.socket) -> None:
         self._socket = sock
@@ -151,12 +151,12 @@ class SocketPort:
 
 
 class Rfc2217Port(SocketPort):
-    """A serial server that speaks RFC 2217; `client` has negotiated the port's settings."""
+    """A connection to a serial server with RFC 2217. `client` has negotiated the settings of the port."""
 
     def __init__(self, sock: socket.socket, client: Client) -> None:
         super().__init__(sock)
         self._client = client
-        self._half = b""  # the second byte of an escape that the socket did not take
+        self._half = b""  # the second byte of an escape, if the socket accepted only the first
 
     def read(self) -> bytes:
         data = self._client.feed(super().read())
@@ -207,7 +207,7 @@ def _open_rfc2217(options: Uart) -> Rfc2217Port:
 
 
 def _negotiate(sock: socket.socket, client: Client) -> None:
-    """Bring the port's settings to what is wanted; what the line sends meanwhile is passed over."""
+    """Negotiate the settings of the port. Bytes that the line sends meanwhile are discarded."""
     end_s = monotonic() + _CONNECT_S
     while not client.ready:
         if client.refused:

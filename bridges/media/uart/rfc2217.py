@@ -1,6 +1,6 @@
-"""The client's side of a serial port over Telnet (RFC 2217 COM-PORT-OPTION, RFC 854, 856), without I/O.
+"""The client of a serial port over Telnet (RFC 2217 COM-PORT-OPTION, RFC 854, 856), without I/O.
 
-Bytes of the connection in, bytes of the line out; `replies` collects what is to be sent to the server.
+It turns bytes of the connection into bytes of the line; `replies` collects what must be sent to the server.
 """
 
 from struct import Struct
@@ -11,7 +11,7 @@ _BINARY, _ECHO, _SGA, _COM_PORT = 0, 1, 3, 44
 _WE_OFFER = frozenset((_BINARY, _SGA, _COM_PORT))
 _WE_ALLOW = frozenset((_BINARY, _ECHO, _SGA, _COM_PORT))
 _BAUD, _DATA, _PARITY, _STOP, _CONTROL, _PURGE = 1, 2, 3, 4, 5, 12
-_SERVER = 100  # added to a command by the server that answers it
+_SERVER = 100  # a server adds it to a command in its answer
 _SUSPEND, _RESUME = 108, 109
 _PARITIES = {"N": 1, "O": 2, "E": 3, "M": 4, "S": 5}
 _STOPS = {1: 1, 2: 2, 1.5: 3}
@@ -24,15 +24,15 @@ _U32 = Struct(">I")
 
 
 def escape(data: bytes) -> bytes:
-    """`data` of the line as it goes over the connection."""
+    """Return the bytes to send over the connection for `data` of the line."""
     return data.replace(IAC, b"\xff\xff")
 
 
 class Client:
-    """Negotiates a port's settings and takes Telnet's commands out of the stream.
+    """The Telnet state of a connection: it negotiates settings and removes commands from the stream.
 
-    `ready` once the server has agreed to the settings; `refused` says why it never will, `suspended` that it
-    asked for a pause. The wire never raises; an unfinished command is held up to 512 bytes.
+    `ready`: the server has agreed to the settings. `refused`: why it never will; "" if it may. `suspended`:
+    it asked for a pause. No input raises; an unfinished command is held up to 512 bytes.
     """
 
     def __init__(self, baud: int, parity: str = "N", stopbits: float = 1, rtscts: bool = False) -> None:
@@ -44,7 +44,7 @@ class Client:
         }
         self._lines = (_HARDWARE_FLOW, _DTR_ON) if rtscts else (_NO_FLOW, _DTR_ON, _RTS_ON)
         self._unsettled = set(self._wanted)
-        self._we, self._they = set(_WE_OFFER), {_BINARY, _SGA}  # asked for or agreed to
+        self._we, self._they = set(_WE_OFFER), {_BINARY, _SGA}  # options requested or accepted, by side
         self._agreed: set[int] = set()
         self._held = b""
         self.refused = ""
@@ -60,7 +60,7 @@ class Client:
         return not self._unsettled and _BINARY in self._agreed and not self.refused
 
     def feed(self, data: bytes) -> bytes:
-        """Return the line's bytes in what the connection brought."""
+        """Return the bytes of the line in `data` from the connection. Commands are obeyed."""
         data = self._held + data
         self._held = b""
         parts, position = [], 0
@@ -78,7 +78,7 @@ class Client:
         return b"".join((*parts, data[position:]))
 
     def _command_bytes(self, data: bytes, at: int) -> int:
-        """Length of the command at `at`; 0 where it is incomplete."""
+        """Return the length of the command at `at`; 0 if it is incomplete."""
         left = len(data) - at
         if left < 2:
             return 0
@@ -161,6 +161,6 @@ class Client:
         self._reply(bytes((_IAC, _SB)) + escape(body) + bytes((_IAC, _SE)))
 
     def _reply(self, data: bytes) -> None:
-        """A server that asks without end and reads no answer is not answered without end."""
+        """Queue a reply, up to a bound: a server may ask without end and never read an answer."""
         if len(self.replies) + len(data) <= _REPLY_BYTES_MAX:
             self.replies += data

@@ -1,6 +1,6 @@
-"""A link over a shared RS-485 pair: one device, one pipe, and a poll for each node (docs/wire/uart.md).
+"""A link over a shared RS-485 pair: one device, one pipe, and polled nodes (docs/wire/uart.md).
 
-The pair is one segment, all hear each other, so it is one pipe: nothing is relayed between nodes.
+The pair is one segment on which all hear each other. So it is one pipe, and nothing is relayed between nodes.
 """
 
 from math import inf
@@ -19,10 +19,10 @@ from bus.wire.batch import Batch, payloads
 class Rs485Link(SerialLink):
     """The master of a shared pair, as a link; its options have `rs485`.
 
-    Nodes are polled in turn. A node begins its answer within `answer_ms` of the end of its poll: add the
-    delay of the adapter (16 ms for some on USB). A node that has nothing to say is asked again after
-    `idle_ms`, and up to ten times that while it goes on so. `nodes` tells each one's health; it goes on
-    counting from one opening to the next. `shed` and `retry` as `UartLink`.
+    Nodes are polled in turn. A node begins its answer within `answer_ms` of the end of its poll; add the
+    delay of the adapter (16 ms for some on USB). A node without a message is polled again after `idle_ms`,
+    and after up to ten times that while it stays idle. `nodes` is the health of each node; its counts
+    continue over reopenings. `shed` and `retry` are those of `UartLink`.
     """
 
     def __init__(self, options: Uart, shed: Shed | None = None, idle_ms: float = 5, **retry: Any) -> None:
@@ -33,7 +33,7 @@ class Rs485Link(SerialLink):
         self.nodes = {address: NodeHealth() for address in self._pair.nodes}
 
     def master(self) -> Master:
-        """Return a master with this link's settings that knows nothing yet, counting into its stats."""
+        """Make a new master with the settings of this link. It counts into the link's stats."""
         return Master(
             self.nodes,
             self.options.byte_s,
@@ -49,13 +49,13 @@ class Rs485Link(SerialLink):
 
 
 class Rs485Pipe(SerialPipe):
-    """All that is on the pair. Writes one thing at a time: a poll, or a message of ours."""
+    """All nodes of the pair, as one peer. It writes one message at a time: a poll or one of our own."""
 
     def __init__(self, link: Rs485Link, port: Port, place: Place) -> None:
         super().__init__(link, port, place)
         self._master = link.master()
-        self._left = b""  # of what is being written: what the driver has yet to take
-        self._size, self._own = 0, False  # how long all of it is, and whether it is a message of ours
+        self._left = b""  # the rest of the current message that the driver has not accepted
+        self._size, self._own = 0, False  # length of the whole message; whether it is our own
 
     def start(self) -> None:
         super().start()
@@ -78,7 +78,7 @@ class Rs485Pipe(SerialPipe):
         self._run()
 
     def _run(self) -> None:
-        """Write whatever the line is free for; then wait for the driver, or for the next deadline."""
+        """Write while the line is free; then wait for the driver or the next deadline."""
         self._disarm()
         while not self._closed:
             if self._left and not self._write():
@@ -97,7 +97,7 @@ class Rs485Pipe(SerialPipe):
         return min(self._master.deadline, ready_s) if ready_s > now else self._master.deadline
 
     def _write(self) -> bool:
-        """Return whether all that was left has gone to the driver."""
+        """Write what is left of the current message. Return whether the driver accepted all of it."""
         try:
             count = self._port.write(self._left)
         except OSError as error:
