@@ -1,6 +1,6 @@
-"""The hub: the raw bus. A batch in from one pipe goes out to all the others.
+"""The hub, which is the raw bus: it sends a batch from one pipe to all the others.
 
-The seams of docs/design.md are stated here in full: all that is asked of a pipe, and of a link.
+This module also defines the two main interfaces of docs/design.md: pipe and link.
 """
 
 from asyncio import AbstractEventLoop
@@ -13,10 +13,10 @@ from bus.wire.batch import Batch
 
 @dataclass(slots=True, eq=False)
 class Stats:
-    """Counts of one pipe, in messages unless a name says bytes; read at scrape time.
+    """The counts of one pipe, in messages unless the name says bytes. Metrics read them at each scrape.
 
-    The ledger: what the hub offered = sent + dropped (by reason) + queued, at any moment.
-    `rejected` counts what the wire brought that never became a message, by reason.
+    The ledger holds at any moment: offered (by the hub) = sent + dropped (by reason) + queued.
+    `rejected` counts input from the wire that never became a message, by reason.
     """
 
     received: int = 0
@@ -30,12 +30,12 @@ class Stats:
     rejected: dict[str, int] = field(default_factory=dict)
 
     def receive(self, batch: Batch) -> None:
-        """Count a batch that the peer sent us. Hubs call it, once for each batch that is published."""
+        """Count a batch that the peer sent us. Hubs call this once for each published batch."""
         self.received += batch.count
         self.received_bytes += len(batch.data)
 
     def drop(self, reason: str, count: int = 1) -> None:
-        """Count messages that were offered and will not be sent, if there are any."""
+        """Count offered messages that will not be sent. A count of 0 adds no reason."""
         if count:
             self.dropped[reason] = self.dropped.get(reason, 0) + count
 
@@ -44,7 +44,7 @@ class Stats:
         self.rejected[reason] = self.rejected.get(reason, 0) + count
 
     def add(self, part: "Stats") -> None:
-        """Add the counts of another, so that these are the sum of both."""
+        """Add the counts of `part` to these."""
         self.received += part.received
         self.received_bytes += part.received_bytes
         self.offered += part.offered
@@ -58,15 +58,15 @@ class Stats:
             self.reject(reason, count)
 
     def balance(self) -> int:
-        """Return 0 when the ledger balances; else the number of messages unaccounted for."""
+        """Return the number of messages that the ledger does not account for; 0 if it balances."""
         return self.offered - self.sent - self.queued - sum(self.dropped.values())
 
 
 class Pipe(Protocol):
-    """One live peer. `send` never blocks and never raises for a peer's trouble.
+    """A live peer. `send` never blocks, and never raises because of a fault of the peer.
 
-    `inner` is the pipe that this one stands in front of, if any. Derive from this class: it has a default for
-    `inner` and for `purge`.
+    `inner` is the pipe that this one wraps, if any. Derive from this class: it has a default for `inner` and
+    for `purge`.
     """
 
     __slots__ = ()
@@ -76,23 +76,23 @@ class Pipe(Protocol):
     inner: "Pipe | None" = None
 
     def send(self, batch: Batch) -> None:
-        """Count `batch` as offered; then send it, queue it (`batch.keep()`), or count the drop."""
+        """Count `batch` as offered. Then send it, queue it (`batch.keep()`), or drop and count it."""
 
     def purge(self, reason: str) -> list[bytes]:
-        """Drop what waits and has not begun, counted by `reason`; return those messages, in order.
+        """Drop waiting messages that have not begun; count them by `reason` and return them in order.
 
-        This default is for pipes that cannot take messages back: the pipe is closed if anything waits.
+        This default is for pipes that cannot take messages back: it closes the pipe if messages are waiting.
         """
         if self.stats.queued:
             self.close()
         return []
 
     def close(self) -> None:
-        """Let go of the peer; what was queued becomes a counted drop. Idempotent."""
+        """Release the peer. Queued messages are dropped and counted. Idempotent."""
 
 
 def chain(pipe: Pipe) -> Iterator[Pipe]:
-    """Yield a pipe and those behind it, the outermost first; of pipes that share a ledger, the last only."""
+    """Yield a pipe and those it wraps, the outermost first. Of pipes that share a ledger, only the last."""
     one: Pipe | None = pipe
     while one is not None:
         if one.inner is None or one.inner.stats is not one.stats:
@@ -101,13 +101,13 @@ def chain(pipe: Pipe) -> Iterator[Pipe]:
 
 
 Tap = Callable[[Batch, Pipe | None], None]
-"""Is called with a batch and the pipe it came from or goes to. Copies what it wants to keep; never raises."""
+"""A function called with a batch and the pipe it is from or for. Copies what it keeps; never raises."""
 
 
 class Hub:
-    """All pipes that make one bus. Not thread-safe: everything happens on one event loop.
+    """A bus: the set of its pipes. Not thread-safe: use it on one event loop.
 
-    `taps` are called with everything that is published, before it goes out.
+    `taps` are called with every published batch before it is sent.
     """
 
     __slots__ = ("name", "pipes", "taps")
@@ -121,20 +121,20 @@ class Hub:
         self.pipes += (pipe,)
 
     def detach(self, pipe: Pipe) -> None:
-        """Forget a pipe. It is no error if the pipe is not attached."""
+        """Remove a pipe. It is no error if the pipe is not attached."""
         self.pipes = tuple(p for p in self.pipes if p is not pipe)
 
     def tap(self, tap: Tap) -> None:
-        """Call `tap` with all that is published from now on."""
+        """Call `tap` with every batch that is published from now on."""
         self.taps += (tap,)
 
     def untap(self, tap: Tap) -> None:
-        """Call `tap` no more; no error if it was not called."""
+        """Stop calling `tap`. It is no error if it is not registered."""
         self.taps = tuple(other for other in self.taps if other is not tap)
 
     def publish(self, batch: Batch, origin: Pipe | None = None) -> None:
-        """Hand `batch` to every pipe but `origin`, and count it as received from there."""
-        if origin is not None:  # `Stats.receive` inlined: a call here is a fiftieth of a lone message's way
+        """Send `batch` to every pipe except `origin`, and count it as received from `origin`."""
+        if origin is not None:  # `Stats.receive` inlined: a call costs 2 % of the path of a single message
             stats = origin.stats
             stats.received += batch.count
             stats.received_bytes += len(batch.data)
@@ -146,23 +146,23 @@ class Hub:
 
 
 State = Literal["closed", "opening", "up", "waiting"]
-"""State of a link: not open; being opened; in use; lost or not found, and tried again after a pause."""
+"""State of a link: not open; being opened; in use; waiting for a retry after it was lost or not found."""
 
 
 class Link(Protocol):
-    """A configured endpoint: listens, dials or opens a device; owns the reconnecting."""
+    """A configured endpoint that listens, dials or opens a device. It reconnects by itself."""
 
     @property
     def name(self) -> str:
-        """Name in logs, ledgers and events; the same from one opening to the next."""
+        """Name in logs, ledgers and events; it stays the same over reopenings."""
 
     @property
     def url(self) -> str:
-        """Address where it listens or dials, with the port that was bound once open; else its name."""
+        """Address where it listens or dials; once it is open, with the bound port. Other links: the name."""
 
     @property
     def state(self) -> State:
-        """State: a link that listens is up while it listens; others, while their peer or device is there."""
+        """State. A listening link is up while it listens; others, while their peer or device is there."""
 
     @property
     def condition(self) -> str:
@@ -170,21 +170,21 @@ class Link(Protocol):
 
     @property
     def fault(self) -> str:
-        """Last trouble in words; "" if there was none."""
+        """Last fault as text; "" if there was none."""
 
     @property
     def losses(self) -> int:
-        """Number of connections or openings that ended, other than by `close`, after they had been up."""
+        """Number of connections or openings that ended after they were up, except by `close`."""
 
     @property
     def queue_bytes(self) -> int:
-        """Number of bytes that may wait for each peer."""
+        """Bound of the queue to each peer, in bytes."""
 
     def open(self, hub: Hub, loop: AbstractEventLoop) -> None:
-        """Start; never blocks. Trouble after this is a state with retries, not an exception.
+        """Start without blocking. Later faults are a state with retries, not an exception.
 
-        Raises `LinkError` only for what can never work (a bad address, a port that is taken).
+        Raises `LinkError` only for what can never work: a bad address, or a port that is taken.
         """
 
     def close(self) -> None:
-        """Stop and close all pipes. Idempotent, synchronous."""
+        """Stop, and close all pipes before returning. Idempotent."""

@@ -1,4 +1,4 @@
-"""Records by their key in files: ours from a table of names, those of other distributions by entry points."""
+"""Record classes by their key in files: ours from a table, those of other distributions from entry points."""
 
 from collections.abc import Mapping
 from functools import cached_property
@@ -12,17 +12,17 @@ T = TypeVar("T")
 
 
 class Kinds(Generic[T]):
-    """Record classes by key. `ours`: key to "module:Class". `group`: the entry points that add others.
+    """A table of record classes by key. `ours`: key to "module:Class". `group`: entry points that add others.
 
-    Modules are imported when their key is looked up. Entry points are read only when a key is not one of
-    ours, or when all keys are asked for: reading them takes longer than many a command.
+    A module is imported when its key is looked up. Entry points are read only if a key is not one of ours,
+    or if all keys are wanted, because reading them takes longer than many commands.
     """
 
     def __init__(self, group: str, ours: Mapping[str, str]) -> None:
         self.group, self._ours = group, ours
 
     def find(self, key: str) -> type[T] | None:
-        """Return the class for `key`, or None. Raises ValueError where somebody else's cannot be imported."""
+        """Return the class for `key`, or None. Raises ValueError if an entry point cannot be imported."""
         if key in self._ours:
             module, _, name = self._ours[key].partition(":")
             ours: type[T] = getattr(import_module(module), name)
@@ -31,7 +31,7 @@ class Kinds(Generic[T]):
             return None
         try:
             others: type[T] = entry.load()
-        except Exception as error:  # whatever a module of somebody else raises
+        except Exception as error:  # a foreign module may raise anything
             raise ValueError(f'"{key}" of {entry.value} cannot be imported: {error}') from error
         return others
 
@@ -40,7 +40,7 @@ class Kinds(Generic[T]):
         return tuple(self._ours)
 
     def all(self) -> tuple[str, ...]:
-        """Return the keys of all that are installed, ours first."""
+        """Return the keys of all installed classes, ours first."""
         return *self._ours, *self._others
 
     @cached_property

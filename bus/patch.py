@@ -1,11 +1,11 @@
-"""A patch: the pair of pipes that joins two hubs of one process. Nothing waits in it."""
+"""A patch: a pair of pipes that joins two hubs of one process. It has no queue."""
 
 from bus.hub import Hub, Pipe, Stats
 from bus.wire.batch import Batch
 
 
 class _Half(Pipe):
-    """A pipe on one hub. Publishes on the other hub, as from its twin, every batch that it is sent."""
+    """A pipe on one hub. Its twin publishes every batch on the other hub."""
 
     __slots__ = ("_hub", "_twin", "name", "stats")
 
@@ -38,9 +38,9 @@ class _Half(Pipe):
 
 
 def join(a: Hub, b: Hub, name: str = "patch") -> tuple[Pipe, Pipe]:
-    """Join two hubs; return the pipe on `a` and the pipe on `b`. Closing either of them parts the hubs.
+    """Join two hubs. Return the pipe on `a` and the pipe on `b`. Closing either of them separates the hubs.
 
-    A ring of patches would send a message round for ever: topologies are checked for that before.
+    A ring of patches would send a message round for ever; `check` of the topology rejects that beforehand.
     """
     on_a, on_b = _Half(f"{name} >", a), _Half(f"{name} <", b)
     on_a.meet(on_b)
@@ -49,5 +49,5 @@ def join(a: Hub, b: Hub, name: str = "patch") -> tuple[Pipe, Pipe]:
 
 
 def is_patch(pipe: Pipe) -> bool:
-    """Return whether another hub of this process is behind `pipe`."""
+    """Return whether `pipe` leads to another hub of this process."""
     return isinstance(pipe, _Half)

@@ -1,6 +1,6 @@
-"""The vocabulary of records that a file configures: annotations that say more about a value than its type.
+"""The vocabulary of records in a configuration file: annotations that say more about a value than its type.
 
-The loader of topologies reads YAML by them and the reference page is written from them.
+The topology loader reads YAML by these annotations, and the reference page is generated from them.
 """
 
 import re
@@ -21,7 +21,7 @@ NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,62}")
 
 
 class Where(NamedTuple):
-    """A place in a file: line and column from 1 (0 when there is no text behind it), path from the root."""
+    """A place in a file: line and column from 1 (0 if not from a text), and path from the root."""
 
     file: str = ""
     line: int = 0
@@ -30,7 +30,7 @@ class Where(NamedTuple):
 
 
 class Range(NamedTuple):
-    """A number within [low, high]."""
+    """The bounds of a number, both included."""
 
     low: float
     high: float
@@ -40,40 +40,40 @@ class Range(NamedTuple):
 
 
 class Length(NamedTuple):
-    """A list or a text with so many items or characters."""
+    """The bounds of a list in items, or of a text in characters; both included."""
 
     low: int
     high: int
 
 
 class Check(NamedTuple):
-    """A function that raises ValueError, with the reason, for a value that will not do."""
+    """A function that raises ValueError, with the reason, if a value is not valid."""
 
     function: Callable[[Any], None]
     words: str
 
 
 class Ref(NamedTuple):
-    """The name of an entry in one of `sections` of the same file; `what` says what such an entry is."""
+    """A reference by name to an entry in one of `sections` of the same file; `what` is the kind of entry."""
 
     what: str
     sections: tuple[str, ...]
 
 
 class Key(NamedTuple):
-    """The key of a field in a file, where Python reserves that word."""
+    """The key of a field in a file, if Python reserves that word."""
 
     name: str
 
 
 class Single:
-    """A list that may be written without its brackets when it has one item."""
+    """A list that may be written without brackets if it has one item."""
 
 
 class OneOf(NamedTuple):
-    """A field that stands for several keys, one for each of `kinds`; one of them, or of `beside`, is given.
+    """A field that stands for several keys: those of `kinds`. Exactly one of them, or of `beside`, is given.
 
-    The value of such a key is the record of that kind. `what` names the mapping in findings.
+    The value of such a key is a record of that kind. `what` names the mapping in findings.
     """
 
     what: str
@@ -84,7 +84,7 @@ class OneOf(NamedTuple):
         return *self.beside, *self.kinds.all()
 
     def problem(self, given: list[str]) -> str:
-        """Return why the keys `given` will not do; "" if they will."""
+        """Return what is wrong with the keys `given`; "" if nothing is."""
         if len(given) == 1:
             return ""
         return f"{self.what} is one of {', '.join(self.keys())}; found {', '.join(given) or 'none'}"
@@ -92,9 +92,9 @@ class OneOf(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
-    """Anything in a file. `where` says at which line it stands, and does not count in comparisons.
+    """A record in a file. `where` is its place there; comparisons ignore it.
 
-    `SHORT` names the field that a value alone stands for; "" where a mapping must be written.
+    `SHORT` names the field that is meant if a value is written instead of a mapping; "" if none is.
     """
 
     SHORT: ClassVar[str] = ""
@@ -102,7 +102,7 @@ class Node:
 
 
 class Setting(NamedTuple):
-    """A key of a record: its field, its type with all markers but the text, and the text that explains it."""
+    """A key of a record: its field, its type with all markers except the text, and its help text."""
 
     field: Field[Any]
     annotation: Any
@@ -114,7 +114,7 @@ class Setting(NamedTuple):
 
 
 def _settings(cls: type) -> dict[str, Setting]:
-    """Return settings by their keys in a file. A text among the markers of a field explains it."""
+    """Return the settings of a record by their keys in a file. A text among the markers explains a field."""
     found = dict[str, Setting]()
     hints = typing.get_type_hints(cls, include_extras=True)
     for f in fields(cls):
@@ -127,12 +127,12 @@ def _settings(cls: type) -> dict[str, Setting]:
     return found
 
 
-# Typed here: mypy takes the type of a record for one without a hash.
+# Typed here, because mypy believes that the type of a record has no hash.
 settings: Callable[[type], dict[str, Setting]] = cache(_settings)
 
 
 def _alternatives(cls: type) -> tuple[str, OneOf] | None:
-    """Return the field of a record that stands for several keys, if it has one."""
+    """Return the field of a record that stands for several keys; None if it has no such field."""
     hints = typing.get_type_hints(cls, include_extras=True)
     return next(((name, marker) for name, hint in hints.items() if (marker := one_of(hint))), None)
 
@@ -145,25 +145,25 @@ def one_of(annotation: Any) -> OneOf | None:
 
 
 def unwrap(annotation: Any) -> tuple[Any, tuple[Any, ...]]:
-    """Return the bare type and its markers, outermost last."""
+    """Return the bare type of an annotation and its markers, the outermost last."""
     if get_origin(annotation) is Annotated:
         return annotation.__origin__, annotation.__metadata__
     return annotation, ()
 
 
 def members(annotation: Any) -> tuple[Any, ...]:
-    """Return the alternatives of a union; of anything else, itself."""
+    """Return the members of a union. Anything else is its only member."""
     return get_args(annotation) if get_origin(annotation) in (Union, types.UnionType) else (annotation,)
 
 
 def present(annotation: Any) -> Any:
-    """Return the annotation without its `None`; of a union of several others, the union."""
+    """Return an annotation without `None`. A union of several other types is returned unchanged."""
     wanted = [member for member in members(annotation) if member is not type(None)]
     return wanted[0] if len(wanted) == 1 else annotation
 
 
 def problem(marker: Any, value: Any) -> str:
-    """Return why a marker forbids `value`; "" if it does not."""
+    """Return why a marker forbids `value`; "" if it allows it."""
     if isinstance(marker, Range) and not marker.low <= value <= marker.high:
         return f"{value} is out of range: {marker}"
     if isinstance(marker, Length) and not marker.low <= len(value) <= marker.high:
@@ -177,7 +177,7 @@ def problem(marker: Any, value: Any) -> str:
 
 
 def check_fields(record: Node) -> None:
-    """Raise ValueError for the first field whose value its annotation forbids. Types are not looked at."""
+    """Raise ValueError for the first field whose value its annotation forbids. Types are not checked."""
     for key, (f, annotation, _) in settings(type(record)).items():
         if text := _fault(annotation, getattr(record, f.name)):
             raise ValueError(f"{key}: {text}")
@@ -203,7 +203,7 @@ def _check_name(name: str) -> None:
 
 
 def check_host(host: str) -> None:
-    """Raise ValueError for text that is neither an address nor a host name."""
+    """Raise ValueError if `host` is neither an IP address nor a host name."""
     if not re.fullmatch(r"[A-Za-z0-9._:%-]{1,253}", host):
         raise ValueError(f'"{host[:64]}" is no host: write an IP address or a host name, no port')
 
@@ -235,7 +235,7 @@ Patterns = Annotated[tuple[Names, ...], Length(0, 4096), Single()]
 Port = Annotated[int, Range(1, 65535)]
 CanNode = Annotated[int, Range(1, 127)]
 Milliseconds = Annotated[int, Range(1, 86_400_000)]
-Delay = Annotated[float, Range(0.001, 86_400_000)]  # milliseconds, and parts of one
+Delay = Annotated[float, Range(0.001, 86_400_000)]  # milliseconds, also fractions
 Seconds = Annotated[int, Range(1, 86_400)]
 Bytes = Annotated[int, Range(1, 1 << 40)]
 QueueBytes = Annotated[int, Range(MESSAGE_BYTES_MAX, 1 << 40)]  # the longest frame fits

@@ -1,4 +1,4 @@
-"""Addresses as topology files write them: taken apart and judged without any I/O."""
+"""Addresses as written in topology files: splitting and checking, without I/O."""
 
 from ipaddress import ip_address
 from typing import NamedTuple
@@ -8,11 +8,11 @@ HOSTED = ("tcp", "tls+tcp", "ws", "wss")
 SCHEMES = (*HOSTED, "ipc", "inproc")
 TLS_SCHEMES = ("tls+tcp", "wss")
 URL_CHARACTERS_MAX = 1024
-IPC_PATH_BYTES_MAX = 107  # sun_path of Linux, less its closing zero
+IPC_PATH_BYTES_MAX = 107  # sun_path of Linux, without its closing zero
 
 
 class Url(NamedTuple):
-    """`host` and `port` for tcp, tls+tcp, ws and wss; `path` for ipc, inproc and what follows a ws host."""
+    """The parts of an address: `host` and `port` of tcp, tls+tcp, ws, wss; `path` of ipc, inproc, ws, wss."""
 
     scheme: str
     host: str
@@ -21,7 +21,7 @@ class Url(NamedTuple):
 
 
 def split_url(text: str) -> Url:
-    """Return the parts of an address. Raises ValueError, saying what is wrong, if it cannot be one."""
+    """Return the parts of an address. Raises ValueError, with the reason, if it is not valid."""
     scheme, colon, rest = text.partition("://")
     if len(text) > URL_CHARACTERS_MAX or not text.isprintable() or " " in text:
         raise ValueError("an address is at most 1024 printable characters without spaces")
@@ -44,7 +44,7 @@ def _local(scheme: str, path: str) -> Url:
 
 def _hosted(text: str, scheme: str) -> Url:
     parts = urlsplit(text)
-    port = parts.port  # raises ValueError itself when it is out of range
+    port = parts.port  # raises ValueError if it is out of range
     if port is None:
         raise ValueError(f'"{text}" has no port')
     if not parts.hostname:
@@ -57,12 +57,12 @@ def _hosted(text: str, scheme: str) -> Url:
 
 
 def check_listen(text: str) -> None:
-    """Raise ValueError unless something can listen on it; port 0 lets the system choose."""
+    """Raise ValueError if nothing can listen on an address. Port 0 lets the system choose the port."""
     split_url(text)
 
 
 def check_dial(text: str) -> None:
-    """Raise ValueError unless something can dial it."""
+    """Raise ValueError if nothing can dial an address."""
     url = split_url(text)
     if url.scheme in HOSTED and (url.port == 0 or is_wildcard(url.host)):
         raise ValueError(f'"{text}" can be listened on, not dialled: name a host and a port')
@@ -73,7 +73,7 @@ def is_wildcard(host: str) -> bool:
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether only the same machine reaches it."""
+    """Return whether a host can be reached only from its own machine."""
     try:
         return ip_address(host).is_loopback
     except ValueError:
@@ -81,13 +81,13 @@ def is_loopback(host: str) -> bool:
 
 
 def overlap(one: str, other: str) -> bool:
-    """Return whether two listeners on these hosts of one machine, with one port, would meet."""
+    """Return whether two listeners on these hosts of one machine conflict if they use the same port."""
     names = {"127.0.0.1" if host == "localhost" else host for host in (one, other)}
     if len(names) == 1 or names & {"::", "*"}:
-        return True  # a wildcard of IPv6 takes IPv4 too, as Linux opens it
+        return True  # on Linux, a wildcard of IPv6 includes IPv4
     return "0.0.0.0" in names and not any(":" in host for host in names)
 
 
 def with_host(url: Url, host: str) -> str:
-    """Return the address written out, with another host."""
+    """Return an address as text, with another host."""
     return f"{url.scheme}://{f'[{host}]' if ':' in host else host}:{url.port}{url.path}"

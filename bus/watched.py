@@ -1,4 +1,4 @@
-"""A hub that finds loops of plain links, names the pipe that carries one, and cuts it for a while."""
+"""A hub that detects loops of plain links, reports the pipe that carries a loop, and cuts it for a while."""
 
 import logging
 import secrets
@@ -15,15 +15,15 @@ from bus.wire.envelope import ENVELOPE_BYTES, is_enveloped
 
 log = logging.getLogger("buscoupler.bus")
 
-HOLD_DOWN_S = 10.0  # a cut pipe is tried again after this; twice as long each time the loop is still there
+HOLD_DOWN_S = 10.0  # pause before a cut pipe is probed; it doubles each time the loop is still there
 HOLD_DOWN_MAX_S = 640.0
 _NONCE_BYTES = 12
-_SPREAD = 1.0, 1.5  # of two who cut one ring the first finds it open; the second finds the loop, and stays
+_SPREAD = 1.0, 1.5  # if two hubs cut one ring, the first to probe reopens it; the other stays cut
 
 
 @dataclass(slots=True)
 class Cut:
-    """A pipe that carries a loop. Nothing passes until a canary sent after `until_s` does not come back."""
+    """A pipe that carries a loop. Nothing passes until a canary, sent after `until_s`, does not come back."""
 
     pipe: Pipe
     like: bytes
@@ -33,9 +33,9 @@ class Cut:
 
 
 class WatchedHub(Hub):
-    """A `Hub` with a `LoopWatch`. Through a cut pipe nothing passes: counted by the reason `loop`.
+    """A `Hub` with a `LoopWatch`. Nothing passes a cut pipe; its messages are counted as `loop`.
 
-    `clock` gives seconds, monotonic. `cuts` are the pipes that are cut now; `loops` counts the cuts made.
+    `clock` returns monotonic seconds. `cuts` are the pipes that are cut now; `loops` counts the cuts made.
     """
 
     __slots__ = ("clock", "cuts", "loops", "watch")
@@ -48,12 +48,12 @@ class WatchedHub(Hub):
         self.cuts: tuple[Cut, ...] = ()
 
     def detach(self, pipe: Pipe) -> None:
-        """Forget a pipe, cut or not."""
+        """Remove a pipe, even if it is cut."""
         super().detach(pipe)
         self.cuts = tuple(cut for cut in self.cuts if cut.pipe is not pipe)
 
     def publish(self, batch: Batch, origin: Pipe | None = None) -> None:
-        """Hand `batch` on as a `Hub` does, unless it goes round a loop."""
+        """Send `batch` as a `Hub` does, except what goes round a loop."""
         if origin is not None and batch.count:
             now = self.clock()
             if self.cuts:
@@ -70,7 +70,7 @@ class WatchedHub(Hub):
         return super().publish(batch, origin)
 
     def _let_by(self, batch: Batch, origin: Pipe, now: float) -> Batch | None:
-        """Return the part of `batch` that may go on, without what seems to go round; None if nothing may."""
+        """Return `batch` without the messages that seem to go round a loop; None if none are left."""
         watch, suspect = self.watch, self.watch.suspect
         if suspect is not None and watch.came_back(batch.data):
             self._cut(origin, suspect, now)
@@ -83,11 +83,11 @@ class WatchedHub(Hub):
             super().publish(from_payloads([canary]))
         if not held:
             return batch
-        # a bridge's own kind of batch knows more than its bytes tell, so it stays as a whole
+        # a bridge's own type of batch holds more than bytes, so it cannot be split
         return _without(batch, bytes(first)) if type(batch) is Batch else None
 
     def _cut(self, pipe: Pipe, like: bytes, now: float) -> None:
-        """Cut the pipe by which a canary came back. If that canary probed a cut pipe, cut that one longer."""
+        """Cut the pipe that a canary came back from. If it probed a cut pipe, keep that one cut longer."""
         probed = next((cut for cut in self.cuts if cut.probed_s is not None), None)
         if probed is None:
             super().detach(pipe)
@@ -100,7 +100,7 @@ class WatchedHub(Hub):
         log.error("%s: %s is cut for %g s", self.name, probed.pipe.name, probed.hold_down_s)
 
     def _review(self, now: float) -> None:
-        """Probe each cut pipe after its time, one at a time, and open those without a loop."""
+        """Probe the cut pipes whose pause is over, one at a time, and reopen those without a loop."""
         for cut in self.cuts:
             if cut.probed_s is not None and now - cut.probed_s > CANARY_S:
                 self.cuts = tuple(other for other in self.cuts if other is not cut)
@@ -110,11 +110,11 @@ class WatchedHub(Hub):
             elif cut.probed_s is None and now >= cut.until_s and self.watch.suspect is None:
                 cut.probed_s = now
                 super().publish(from_payloads([self.watch.probe(cut.like, now)]))
-        self.watch.expire(now)  # a suspicion that died of itself must not keep a pipe cut
+        self.watch.expire(now)  # an expired suspicion must not keep a pipe cut
 
 
 def _first(data: Buffer) -> Buffer:
-    """Return the first message of a batch, without its envelope, which is new in every lap."""
+    """Return the first message of a batch without its envelope, which differs in every round of a loop."""
     length = LENGTH.unpack_from(data)[0]
     start = LENGTH_BYTES
     if is_enveloped(data, start, start + length):
@@ -123,11 +123,11 @@ def _first(data: Buffer) -> Buffer:
 
 
 def _copies(batch: Batch, first: Buffer) -> int:
-    """Return how often `first` is in `batch`: if the last message is equal, so are all; else count one."""
+    """Return how often `first` is in `batch`. If the last message is equal, assume that all are; else 1."""
     return batch.count if batch.data[-len(first) :] == first else 1
 
 
 def _without(batch: Batch, frame: bytes) -> Batch | None:
-    """Return the messages of `batch` that are not `frame`, in an envelope or bare."""
+    """Return `batch` without the messages that are `frame`, bare or in an envelope; None if none are left."""
     rest = [message for message in payloads(batch) if not message.endswith(frame)]
     return from_payloads(rest) if rest else None

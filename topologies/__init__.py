@@ -1,6 +1,7 @@
-"""The YAML model of a whole system: `load` reads it, `check` judges it, `show` draws it.
+"""The YAML model of a whole system: `load` reads it, `check` checks it, `show` draws it.
 
-`document` is the text as nodes with places, `loader` makes the `model` of it, `findings` are what is
-wrong. The `checker` asks `cycles`, `exclusive`, `budgets` and `filters`; `segments` knows who meets whom,
-`seats` what each side of a bridge joins there. `reference` writes the page of all keys.
+`document` parses the text into nodes with places, and `loader` makes the `model` from them. `findings` are
+the faults. `checker` calls `cycles`, `exclusive` and `budgets`, which use `filters`. `segments` finds which
+bus or wire each side of a bridge joins, and `seats` the sides of one bridge on one gateway. `reference`
+writes the page of all keys.
 """

@@ -1,4 +1,4 @@
-"""Holds the promised rates against the media, whose records tell the wire time of a frame at worst."""
+"""Check of the promised rates against the media. Their records give the worst wire time of a frame."""
 
 from collections import defaultdict
 
@@ -7,17 +7,17 @@ from topologies.findings import Finding, error, warning
 from topologies.model import BridgeSpec, Rate, Side, Topology
 from topologies.segments import Joint, joints
 
-FULL = 0.7  # the share above which a queue behind a medium grows long
+FULL = 0.7  # share of its capacity above which the queue to a medium grows long
 
 
 def frame_bytes(rate: Rate, spec: BridgeSpec) -> int:
-    """Return the bytes of one TMQ frame of a promised rate."""
+    """Return the number of bytes in one TMQ frame of a promised rate."""
     count = max(len(rate.pattern), len(spec.pattern)) if rate.tokens is None else rate.tokens
     return 4 + 4 * count + rate.data_bytes
 
 
 def find_overloads(topology: Topology) -> list[Finding]:
-    """Return errors for media that cannot carry the promise; warnings if they shed or are nearly full."""
+    """Return errors for media that cannot carry the rates; warnings if they shed or are nearly full."""
     users: dict[str, list[Joint]] = defaultdict(list)
     findings = []
     for joint in joints(topology):
@@ -41,7 +41,7 @@ def _share(joint: Joint) -> float:
 
 
 def _crosses(spec: BridgeSpec, side: Side, rate: Rate) -> bool:
-    """Return whether frames of a rate may cross a side: when in doubt, they do."""
+    """Return whether frames of a rate may cross a side; True in case of doubt."""
     pattern = max(tokens(rate.pattern), tokens(spec.pattern), key=len)
     if not related(tokens(side.pattern), pattern):
         return False

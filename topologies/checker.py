@@ -1,4 +1,4 @@
-"""Judges a topology that reads well; `run` refuses what `check` calls an error."""
+"""Checks of a topology that was read without errors. `run` refuses a topology with an error of `check`."""
 
 from collections.abc import Iterator
 
@@ -13,7 +13,7 @@ from topologies.segments import Joint, address_of, joints
 
 
 def check(topology: Topology) -> list[Finding]:
-    """Return everything that is wrong or doubtful, in the order of the file."""
+    """Return all errors and warnings, in the order of the file."""
     found = [
         *find_cycles(topology),
         *find_conflicts(topology),
@@ -39,7 +39,7 @@ def _idle_gateways(topology: Topology) -> list[Finding]:
 
 
 def _repeated_names(topology: Topology) -> Iterator[Finding]:
-    """Yield names that `run --only NAME` could not tell apart."""
+    """Yield names that are used twice: `run --only NAME` would be ambiguous."""
     seen: dict[str, str] = {}
     for section, entries in topology.sections.items():
         for name, entry in entries.items():
@@ -49,7 +49,7 @@ def _repeated_names(topology: Topology) -> Iterator[Finding]:
 
 
 def _far_taps(topology: Topology) -> Iterator[Finding]:
-    """Yield taps of parts in other processes: a tap copies only what passes in its own."""
+    """Yield taps of parts in other processes: a tap sees only its own process."""
     for name, device in topology.devices.items():
         for tapped in device.tap:
             spec: BusSpec | BridgeSpec = topology.buses.get(tapped) or topology.bridges[tapped]
@@ -76,10 +76,10 @@ def _nodeless(topology: Topology) -> Iterator[Finding]:
 
 
 def _shared_plain(topology: Topology) -> Iterator[Finding]:
-    """Yield segments on which several appliances send without envelopes."""
+    """Yield segments to which several appliances send without envelopes."""
     users = dict[str, list[Joint]]()
     for joint in joints(topology):
-        # Peers of a bus do not hear each other: only stand-ins can repeat themselves there.
+        # Peers of a bus do not hear each other: only standbys of one bridge can repeat a frame there.
         medium = joint.side.medium
         joins_bus = medium is None or medium.dials or medium.listens
         if not joins_bus or len(joint.spec.on) > 1:
@@ -93,7 +93,7 @@ def _shared_plain(topology: Topology) -> Iterator[Finding]:
 
 
 def _beyond_policies(topology: Topology) -> Iterator[Finding]:
-    """Yield links whose own queue no policy reaches: only a rate acts there."""
+    """Yield links with a queue that no policy reaches: only a rate limit has an effect there."""
     for bridge in topology.bridges.values():
         for side in bridge.join:
             if side.medium and side.shed and not side.shed.rate and (why := side.medium.unshed()):
@@ -101,7 +101,7 @@ def _beyond_policies(topology: Topology) -> Iterator[Finding]:
 
 
 def _colliding_tokens(topology: Topology) -> Iterator[Finding]:
-    # A number that equals the token of a name is taken to be meant so.
+    # A number that equals the token of a name is assumed to be intended.
     names = (name for pattern in all_names(topology) for name in pattern if isinstance(name, str))
     for token, same in collisions(names).items():
         words = ", ".join(repr(name) for name in same)

@@ -1,8 +1,8 @@
-"""Loops: ways that frames could go round for ever, because nothing on them remembers a frame.
+"""Search for loops in which frames would go round for ever.
 
-A loop is harmless only if every link in it is a trunk: a frame that crosses one plain link leaves its
-envelope behind, and is new to the next bridge that it meets. A failover group is one bridge here, as
-one of it forwards at a time.
+A loop is harmless only if every link in it is a trunk. A frame loses its envelope on a plain link, so the
+next bridge takes it for a new frame. A failover group counts as one bridge, because only one of its members
+forwards at a time.
 """
 
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ Step = tuple[str, Edge, str]  # from, over, to
 
 
 def find_cycles(topology: Topology) -> list[Finding]:
-    """Return an error for each loop that is not made of trunks throughout."""
+    """Return an error for each loop that has a link without trunk."""
     edges = sorted(edges_of(topology), key=lambda edge: not edge.trunk)  # trunks first: see _loops
     if not any(_loops(edges)):
         return []
@@ -29,7 +29,7 @@ def find_cycles(topology: Topology) -> list[Finding]:
 
 
 def _lets(edge: Edge, frame: Tokens, source: str) -> bool:
-    """Return whether a frame gets across an edge, coming from `source`."""
+    """Return whether a frame from `source` can cross an edge."""
     joint = edge.joint
     return joint is None or passes(joint.spec, joint.side, frame, inward=source == edge.other)
 
@@ -41,8 +41,8 @@ def _ever(edge: Edge, frame: Tokens) -> bool:
 def _loops(edges: list[Edge]) -> Iterator[list[Step]]:
     """Yield one loop for each plain edge that closes one.
 
-    Trunks come first, so an edge that closes a loop of trunks is met while there are only trunks, and
-    every plain edge in a loop either closes it or lies on a loop that a later plain edge closes.
+    Trunks must come first in `edges`. Then loops of trunks alone are closed by trunks and ignored. Every
+    plain edge in a loop either closes it or is in a loop that a later plain edge closes.
     """
     tree: dict[str, list[Edge]] = {}
     group: dict[str, set[str]] = {}
@@ -61,7 +61,7 @@ def _loops(edges: list[Edge]) -> Iterator[list[Step]]:
 
 
 def _way(tree: dict[str, list[Edge]], start: str, goal: str) -> list[Step]:
-    """Return the steps from one thing to another over a forest; none when they are the same."""
+    """Return the steps from `start` to `goal` in a forest; none if they are the same."""
     came: dict[str, Step | None] = {start: None}
     waiting = [start]
     while waiting and goal not in came:

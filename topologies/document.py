@@ -1,7 +1,7 @@
-"""YAML text to PyYAML's node tree, where every node knows its line and column; bounded, and strict.
+"""Strict, bounded parsing of YAML into the node tree of PyYAML. Every node has its line and column.
 
-PyYAML by itself takes a repeated key silently and lets aliases multiply; here the first is a finding
-and the second has an end.
+PyYAML by itself accepts a repeated key silently and lets aliases multiply without limit. Here a repeated key
+is a finding, and the number of values is limited.
 """
 
 from typing import Any
@@ -17,12 +17,12 @@ from bus.schema import Where
 from topologies.findings import Finding, error
 
 CHARACTERS_MAX = 1 << 20
-NODES_MAX = 50_000  # aliases counted as what they stand for
+NODES_MAX = 50_000  # an alias counts as many as the nodes that it stands for
 DEPTH_MAX = 32
 
 
 class _Loader(SafeLoader):
-    """Composes nodes only: nothing in the file is ever constructed."""
+    """A loader that only composes nodes. It never constructs objects from the file."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
@@ -54,7 +54,7 @@ class _Loader(SafeLoader):
     def compose_mapping_node(self, anchor: dict[Any, Node]) -> MappingNode:
         node = super().compose_mapping_node(anchor)
         self._find_repeated(node)
-        self.flatten_mapping(node)  # `<<: *defaults`; the mapping's own keys come last
+        self.flatten_mapping(node)  # merges `<<: *defaults`; the mapping's own keys come last
         last = {key.value if isinstance(key, ScalarNode) else id(key): (key, v) for key, v in node.value}
         node.value = list(last.values())
         return node
@@ -69,7 +69,7 @@ class _Loader(SafeLoader):
 
 
 def parse(text: str, file: str) -> tuple[Node | None, list[Finding]]:
-    """Return the root node, or None where there is no tree to go on with; and what is wrong with the text."""
+    """Return the root node, or None if the text cannot be parsed; and the findings about the text."""
     if len(text) > CHARACTERS_MAX:
         return None, [error(Where(file), f"the file is longer than {CHARACTERS_MAX} characters")]
     try:
@@ -95,12 +95,12 @@ def _line_column(text: str, position: int) -> tuple[int, int]:
 
 
 def where(file: str, mark: Mark | None, path: str = "") -> Where:
-    """Return the place of a mark of PyYAML; without one, the file."""
+    """Return the place of a mark of PyYAML; without a mark, the file only."""
     return Where(file, mark.line + 1, mark.column + 1, path) if mark else Where(file)
 
 
 def describe(node: Node) -> str:
-    """Name the kind of a node in the words of someone who writes YAML."""
+    """Describe the kind of a node in the terms of YAML."""
     if isinstance(node, MappingNode):
         return "a mapping"
     if isinstance(node, SequenceNode):

@@ -1,4 +1,4 @@
-"""Finds things that two parts want and only one can have: a port, a serial device, a CAN node id."""
+"""Search for resources that two parts want but only one can have: a port, a serial device, a CAN node id."""
 
 from collections import defaultdict
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from topologies.segments import joints, machine
 
 
 class Use(NamedTuple):
-    """`owner` takes `what` on `machine`; `host` narrows a port, `path` tells WebSockets on one port apart."""
+    """The use of resource `what` on `machine` by `owner`; `host` and a WebSocket's `path` narrow a port."""
 
     machine: str
     what: str
@@ -24,7 +24,7 @@ class Use(NamedTuple):
 
 
 def find_conflicts(topology: Topology) -> list[Finding]:
-    """Return an error for each pair that wants the same thing, at the later of the two."""
+    """Return an error for each pair of uses that conflict, at the later of the two."""
     taken: dict[tuple[str, str], list[Use]] = defaultdict(list)
     findings = []
     for use in sorted((*_listeners(topology), *_taken(topology)), key=lambda use: use.where):
@@ -37,7 +37,7 @@ def find_conflicts(topology: Topology) -> list[Finding]:
 
 
 def _clash(one: Use, other: Use) -> bool:
-    """Return whether two uses of a thing exclude each other. NNG serves two WebSocket paths on one port."""
+    """Return whether two uses conflict. NNG can serve two WebSocket paths on one port."""
     if None not in (one.path, other.path) and one.path != other.path and one.host == other.host:
         return False
     return overlap(one.host, other.host)
@@ -63,7 +63,7 @@ def _address(topology: Topology, gateway: str, text: str, owner: str, where: Whe
 
 
 def _taken(topology: Topology) -> Iterator[Use]:
-    """Yield the things that media take for themselves."""
+    """Yield the resources that media use exclusively."""
     for joint in joints(topology):
         medium, bridge = joint.side.medium, f"bridge {joint.bridge}"
         if medium is None:

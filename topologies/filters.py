@@ -1,4 +1,4 @@
-"""Tells which frames a side lets through, in tokens: for the search for loops and for the budgets."""
+"""Matching of frames against the patterns of a side, by tokens; for the search for loops and the budgets."""
 
 from collections.abc import Iterator
 from functools import lru_cache
@@ -9,9 +9,9 @@ from topologies.model import BridgeSpec, Filter, Side, Topology
 Tokens = tuple[int, ...]
 
 
-@lru_cache(maxsize=16_384)  # the search for loops asks for each of them once a pattern
+@lru_cache(maxsize=16_384)  # the search for loops needs each of them once for every pattern
 def tokens(names: tuple[int | str, ...]) -> Tokens:
-    """Return the tokens of a pattern as it is written."""
+    """Return the tokens of a pattern as written in the file."""
     return tuple(Pattern(*names))
 
 
@@ -20,12 +20,12 @@ def begins(prefix: Tokens, whole: Tokens) -> bool:
 
 
 def related(one: Tokens, other: Tokens) -> bool:
-    """Return whether some frame matches both."""
+    """Return whether a frame can match both patterns."""
     return begins(one, other) or begins(other, one)
 
 
 def passes(spec: BridgeSpec, side: Side, frame: Tokens, inward: bool) -> bool:
-    """Return whether a frame with these tokens crosses `side`, into the bridge or out of it."""
+    """Return whether a frame with these tokens crosses `side`: into the bridge if `inward`, or out of it."""
     if not (begins(tokens(spec.pattern), frame) and begins(tokens(side.pattern), frame)):
         return False
     allow, deny = one_way(side.allow, inward), one_way(side.deny, inward)
@@ -33,12 +33,12 @@ def passes(spec: BridgeSpec, side: Side, frame: Tokens, inward: bool) -> bool:
 
 
 def one_way(lists: Filter, inward: bool) -> list[Tokens]:
-    """Return the patterns that hold in one direction: those for both, and those for it alone."""
+    """Return the patterns that apply to one direction: those for both, and those for it alone."""
     return [tokens(names) for names in (*lists.both, *(lists.inward if inward else lists.outward))]
 
 
 def all_names(topology: Topology) -> Iterator[tuple[int | str, ...]]:
-    """Yield every pattern that is written anywhere in the file."""
+    """Yield every pattern in the file."""
     for spec in topology.bridges.values():
         yield spec.pattern
         yield from (rate.pattern for rate in spec.rates)

@@ -1,4 +1,4 @@
-"""The faults of a topology and their places, as values that are collected, not raised one by one."""
+"""The faults of a topology, with their places. They are collected, not raised one by one."""
 
 from collections.abc import Iterable
 from difflib import get_close_matches
@@ -11,7 +11,7 @@ Level = Literal["error", "warning"]
 
 
 class Finding(NamedTuple):
-    """One thing that is wrong; `str()` gives `file:line:column: level: path: text` on one line."""
+    """One fault of a topology; `str()` returns `file:line:column: level: path: text` on one line."""
 
     level: Level
     file: str
@@ -26,7 +26,7 @@ class Finding(NamedTuple):
 
 
 class InvalidTopology(TopologyError):
-    """A topology that cannot be run; `findings` holds every reason, the text one of them a line."""
+    """The error for a topology that cannot be run. `findings` are the reasons; its text has them as lines."""
 
     def __init__(self, findings: Iterable[Finding]) -> None:
         self.findings = sorted(findings, key=lambda finding: (finding.line, finding.column))
@@ -42,9 +42,9 @@ def warning(where: Where, text: str) -> Finding:
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
-    """`; did you mean "right"?`, or the list of what is allowed when nothing is near, or nothing."""
+    """Return `; did you mean "right"?`, or the known words if none is similar; "" if there are none."""
     words = sorted(known)
-    # Long input would make difflib quadratic, and is no typing mistake anyway.
+    # difflib takes quadratic time for long input, which is no typing mistake anyway.
     near = get_close_matches(word[:64], words, n=1, cutoff=0.5)
     if near:
         return f'; did you mean "{near[0]}"?'

@@ -1,6 +1,6 @@
-"""A topology file to a `Topology`: one generic reader, driven by the annotations of the model.
+"""Reading of a topology file into a `Topology`, by one generic reader that the model's annotations drive.
 
-Nothing here knows a key of the file by name. Every error is found, not the first.
+No key of the file is named here. The reader reports all errors, not only the first.
 """
 
 import math
@@ -30,7 +30,7 @@ _MAKE = {
 
 
 def load(path: str | Path) -> Topology:
-    """Return the topology in a file. Raises `InvalidTopology` (a `TopologyError`) with every finding."""
+    """Read the topology in a file. Raises `InvalidTopology` (a `TopologyError`) with all findings."""
     try:
         with open(path, "rb") as file:
             data = file.read(4 * CHARACTERS_MAX + 1)
@@ -44,7 +44,7 @@ def load(path: str | Path) -> Topology:
 
 
 def loads(text: str, name: str = "<text>") -> Topology:
-    """Return the topology in a text; `name` stands for the file in findings. Raises as `load` does."""
+    """Read the topology in a text; `name` is the file name in findings. Raises as `load` does."""
     root, findings = parse(text, name)
     if root is None:
         raise InvalidTopology(findings)
@@ -57,7 +57,7 @@ def loads(text: str, name: str = "<text>") -> Topology:
 
 
 class _Reader:
-    """Reads nodes into values. A value with a finding in it counts for nothing, whatever it is."""
+    """A reader of nodes into values. A value is meaningless if there is a finding in it."""
 
     def __init__(self, file: str, findings: list[Finding]) -> None:
         self._file = file
@@ -68,7 +68,7 @@ class _Reader:
         self._findings.append(error(where(self._file, node.start_mark, path), text))
 
     def read(self, node: Node, annotation: Any, path: str) -> Any:
-        """Return the value of a node; with a finding, anything."""
+        """Return the value of a node; it is meaningless if the node has a finding."""
         bare, markers = unwrap(annotation)
         before = len(self._findings)
         value = self._read_bare(node, bare, path, any(isinstance(m, Single) for m in markers))
@@ -77,7 +77,7 @@ class _Reader:
         return value
 
     def _judge(self, markers: Sequence[Any], value: Any, node: Node, path: str) -> None:
-        """Write a finding for the first marker that forbids `value`; note references for later."""
+        """Add a finding for the first marker that forbids `value`. Note references, to be resolved later."""
         for marker in markers:
             if isinstance(marker, Ref):
                 self._references.append((marker, value, where(self._file, node.start_mark, path)))
@@ -124,10 +124,10 @@ class _Reader:
         return values
 
     def _entries(self, node: MappingNode, path: str) -> Iterator[tuple[Node, str, Node]]:
-        """Yield each key, its text and its value; write a finding for each key that is not text."""
+        """Yield each key, its text and its value. Add a finding for each key that is not text."""
         for key, child in node.value:
             if isinstance(key, ScalarNode):
-                # As written: `on` is a key here, though YAML 1.1 calls it true.
+                # As written: `on` is a key here, although it means true in YAML 1.1.
                 yield key, str(key.value), child
             else:
                 self._wrong(key, path, f"a key must be text, found {describe(key)}")
@@ -149,7 +149,7 @@ class _Reader:
         return self._build(node, cls, values, path)
 
     def _meant(self, key: Node, name: str, cls: type[Record], path: str) -> tuple[str, Any] | None:
-        """Return the field and annotation of a key of `cls`, or None, with a finding."""
+        """Return the field and annotation of a key of `cls`; None, and a finding, if it is unknown."""
         known, choice = settings(cls), alternatives(cls)
         if name in known:
             return known[name].field.name, known[name].annotation
@@ -164,7 +164,7 @@ class _Reader:
         return None
 
     def _read_short(self, node: Node, cls: type[Record], path: str) -> Any:
-        """Read a value alone, if the class names its field; or nothing, if none is needed."""
+        """Read a value in place of a mapping, if `SHORT` names its field; or nothing, if no key is needed."""
         if _is_null(node) and not _missing(cls, ()):
             return self._build(node, cls, {}, path)
         if not cls.SHORT or _is_null(node):
@@ -209,7 +209,7 @@ class _Reader:
         return value
 
     def resolve(self, root: Node) -> None:
-        """Find the references to names that the file does not have."""
+        """Add a finding for each reference to a name that is not in the file."""
         sections = _section_names(root)
         for to, name, place in self._references:
             names = [known for section in to.sections for known in sections.get(section, ())]
@@ -218,7 +218,7 @@ class _Reader:
 
 
 def _section_names(root: Node) -> dict[str, list[str]]:
-    """Map each section to its names, from the text: an entry with an error can still be referred to."""
+    """Return the names in each section, from the nodes: an entry with an error can still be referred to."""
     pairs = root.value if isinstance(root, MappingNode) else []
     return {
         section.value: [key.value for key, _ in body.value if isinstance(key, ScalarNode)]
@@ -228,12 +228,12 @@ def _section_names(root: Node) -> dict[str, list[str]]:
 
 
 def _missing(cls: type[Record], given: Collection[str]) -> list[str]:
-    """Return the keys that a record must have and that are not among the fields `given`."""
+    """Return the required keys of a record that are not among the fields `given`."""
     return [key for key, one in settings(cls).items() if one.required and one.field.name not in given]
 
 
 def _unlike_one(cls: type[Record], given: list[str]) -> str:
-    """Return the finding unless exactly one of the alternatives of a record is given; "" if it is."""
+    """Return a finding's text unless exactly one of the record's alternatives is given; "" if it is."""
     choice = alternatives(cls)
     among = [key for key in given if choice and (key in choice[1].beside or key not in settings(cls))]
     return choice[1].problem(among) if choice else ""

@@ -1,7 +1,7 @@
-"""The whole topology file as values: frozen dataclasses, one for each kind of mapping in it.
+"""The records of a topology file: a frozen dataclass for each kind of mapping in it.
 
-The annotations are the schema (docs/design.md): the loader, the checker and the reference page all
-read them here. Patterns stay as written, text or numbers; `bus.wire.pattern.Pattern(*names)` makes tokens.
+Their annotations are the schema (docs/design.md), which the loader, the checker and the reference page use.
+Patterns stay as written, text or numbers; `bus.wire.pattern.Pattern(*names)` makes tokens from them.
 """
 
 from collections.abc import Mapping
@@ -41,22 +41,22 @@ from bus.transports.options import Tls, check_tls, needs_certificate
 class Gateway(Node):
     """A machine that runs part of the system."""
 
-    address: Annotated[Host, "where the other gateways reach it"] = "127.0.0.1"
+    address: Annotated[Host, "its address for the other gateways"] = "127.0.0.1"
     node: Annotated[CanNode | None, "its Cyphal node id on CAN"] = None
     origin: Annotated[
-        Annotated[int, Range(1, 0xFFFFFFFF)] | None, "its id in envelopes; random and kept by default"
+        Annotated[int, Range(1, 0xFFFFFFFF)] | None, "its id in envelopes; by default random, and kept"
     ] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Address(Node):
-    """An address by which peers meet on a bus."""
+    """An address at which a bus listens or that it dials."""
 
     SHORT = "url"
     url: str
     trunk: Annotated[bool, "for other appliances: envelopes are kept here"] = False
     queue_bytes: Annotated[Bytes | None, "bound of the queue to each peer; the bus's by default"] = None
-    message_bytes: Annotated[Bytes | None, "longest message taken; the bus's by default"] = None
+    message_bytes: Annotated[Bytes | None, "longest message accepted; the bus's by default"] = None
     tls: Annotated[Tls | None, "certificates, for `tls+tcp://` and `wss://`"] = None
 
     def __post_init__(self) -> None:
@@ -65,46 +65,46 @@ class Address(Node):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listen(Address):
-    """An address that a bus offers to peers."""
+    """An address at which a bus accepts peers."""
 
     url: Annotated[ListenUrl, "`tcp://`, `ipc://`, `ws://`, `wss://`, `tls+tcp://` or `inproc://`"]
 
     def __post_init__(self) -> None:
-        Address.__post_init__(self)  # the class is made again for its slots: `super` would look in the first
+        Address.__post_init__(self)  # `slots` makes the class anew, and `super()` would refer to the old one
         if needs_certificate(self.url, self.tls):
             raise ValueError("listening with TLS needs tls: {cert_file: ...}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dial(Address):
-    """Another bus's address, which this bus keeps a connection to."""
+    """The address of another bus, to which this bus keeps a connection."""
 
     url: Annotated[DialUrl, "an address of a bus, in this file or not"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerSpec(Node):
-    """A TMQ broker; bridges and clients take them in the order of the file."""
+    """A TMQ broker. Bridges and clients try the brokers in the order of the file."""
 
     on: Annotated[GatewayName, "the gateway that runs it"]
     listen: Annotated[tuple[Listen, ...], Length(1, 64), Single(), "its addresses"]
-    heartbeat_ms: Annotated[Milliseconds, "a peer silent for three of these is gone"] = 1000
+    heartbeat_ms: Annotated[Milliseconds, "a peer that is silent for three of these counts as gone"] = 1000
     lease_ms: Annotated[
         int,
         Range(1, LEASE_MS_MAX),
-        f"how long a bridge may forward on one lease; it renews it {HEARTBEATS:g} times in that",
+        f"how long a bridge may forward on one lease; it renews a lease {HEARTBEATS:g} times in this time",
     ] = LEASE_MS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BusSpec(Node):
-    """A bus: every message in goes out to all peers but its sender."""
+    """A bus, which sends every message to all peers except its sender."""
 
     on: Annotated[GatewayName, "the gateway that runs it"]
     listen: Annotated[tuple[Listen, ...], Length(0, 64), Single(), "its addresses"] = ()
-    dial: Annotated[tuple[Dial, ...], Length(0, 64), Single(), "other buses to join into one with this"] = ()
+    dial: Annotated[tuple[Dial, ...], Length(0, 64), Single(), "other buses to join into one"] = ()
     queue_bytes: Annotated[Bytes, "bound of the queue to each peer"] = 8 << 20
-    message_bytes: Annotated[Bytes, "longest message taken; who sends a longer one is closed"] = 1 << 20
+    message_bytes: Annotated[Bytes, "longest message accepted; a longer one ends the connection"] = 1 << 20
 
     def __post_init__(self) -> None:
         links: tuple[Address | BusSpec, ...] = (self, *self.listen, *self.dial)
@@ -114,50 +114,48 @@ class BusSpec(Node):
                 raise ValueError("queue_bytes must be at least message_bytes: else the longest never fits")
 
     def limits(self, link: "Address | BusSpec") -> tuple[int, int]:
-        """Return `queue_bytes` and `message_bytes` of one of its addresses: its own, or else the bus's."""
+        """Return `queue_bytes` and `message_bytes` of an address; those of the bus by default."""
         return link.queue_bytes or self.queue_bytes, link.message_bytes or self.message_bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filter(Node):
-    """Lists of patterns; a list written alone holds both ways."""
+    """Lists of patterns. A list without `in` or `out` applies to both directions."""
 
     SHORT = "both"
-    both: Annotated[Patterns, "what enters and what leaves"] = ()
-    inward: Annotated[Patterns, "what enters the bridge here", Key("in")] = ()
-    outward: Annotated[Patterns, "what leaves the bridge here", Key("out")] = ()
+    both: Annotated[Patterns, "patterns for both directions"] = ()
+    inward: Annotated[Patterns, "patterns for frames that enter the bridge here", Key("in")] = ()
+    outward: Annotated[Patterns, "patterns for frames that leave the bridge here", Key("out")] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shed(Node):
-    """A policy for a slow medium that is given more than it can carry."""
+    """A shed policy: what to drop if a medium gets more frames than it can carry."""
 
     SHORT = "policy"
     policy: Annotated[
         Literal["newest", "oldest", "conflate"],
-        "drop what comes, drop what waits longest, or keep the latest frame of each pattern",
+        "drop the newest, drop the oldest, or keep only the latest frame of each pattern",
     ]
-    age_ms: Annotated[Milliseconds | None, "frames that waited longer are not sent"] = None
+    age_ms: Annotated[Milliseconds | None, "frames that waited longer are dropped"] = None
     queue_bytes: Annotated[QueueBytes | None, "bound of the queue; the medium's by default"] = None
-    rate: Annotated[Annotated[float, Range(0.001, 1e9)] | None, "frames a second at most"] = None
+    rate: Annotated[Annotated[float, Range(0.001, 1e9)] | None, "most frames per second"] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Side(Node):
     """One side of a bridge: a bus of this file or one medium, with its policies."""
 
-    bus: Annotated[BusName | None, "a bus of this file, on whichever gateway"] = None
+    bus: Annotated[BusName | None, "a bus of this file, on any gateway"] = None
     medium: Annotated[Medium | None, OneOf("a side", MEDIA, ("bus",))] = None
-    trunk: Annotated[
-        bool | None, "envelopes are kept here; by default on a bus that has a trunk, and nowhere else"
-    ] = None
+    trunk: Annotated[bool | None, "envelopes are kept here; by default only on a bus that has a trunk"] = None
     segment: Annotated[
-        Name | None, "name of the wire, where several gateways share it and `check` should know"
+        Name | None, "name of the wire; tells `check` that sides with the same name share a wire"
     ] = None
     pattern: Annotated[Names, "only frames that start with this cross here; short for one `allow`"] = ()
     allow: Annotated[Filter, "only these patterns cross here"] = Filter()
     deny: Annotated[Filter, "these patterns do not cross here"] = Filter()
-    shed: Annotated[Shed | None, "what happens above the medium's capacity"] = None
+    shed: Annotated[Shed | None, "what to drop above the capacity of the medium"] = None
 
     def __post_init__(self) -> None:
         if self.pattern and (self.allow.both or self.allow.inward or self.allow.outward):
@@ -167,35 +165,35 @@ class Side(Node):
 
     @property
     def kind(self) -> str:
-        """The key that says what it joins."""
+        """Key of what the side joins: `bus` or a medium."""
         return "bus" if self.medium is None else self.medium.key
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rate(Node):
-    """A promise of the applications: so many frames of a pattern cross this bridge."""
+    """A promise of the applications: how many frames of a pattern cross this bridge."""
 
-    pattern: Annotated[Names, "the frames that are meant"] = ()
-    frames_per_s: Annotated[float, Range(0.001, 1e9), "frames a second, all senders together"]
-    data_bytes: Annotated[int, Range(0, 2048), "data in each"] = 8
+    pattern: Annotated[Names, "pattern of the frames"] = ()
+    frames_per_s: Annotated[float, Range(0.001, 1e9), "frames per second, of all senders together"]
+    data_bytes: Annotated[int, Range(0, 2048), "bytes of data in each frame"] = 8
     tokens: Annotated[
-        Annotated[int, Range(0, 255)] | None, "tokens in each; as many as in the pattern by default"
+        Annotated[int, Range(0, 255)] | None, "tokens in each frame; as many as in the pattern by default"
     ] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BridgeSpec(Node):
-    """A bridge: carries frames between media, with policies for each."""
+    """A bridge, which carries frames between buses and media, with policies for each side."""
 
     on: Annotated[
         tuple[GatewayName, ...],
         Length(1, 64),
         Single(),
-        "the gateway, or several, best first: they stand in for each other",
+        "the gateway, or several, best first: the others are standbys",
     ]
     join: Annotated[tuple[Side, ...], Length(2, 64), "what it joins"]
     pattern: Annotated[Names, "only frames that start with this cross"] = ()
-    rates: Annotated[tuple[Rate, ...], "promised traffic, held against what the media carry"] = ()
+    rates: Annotated[tuple[Rate, ...], "promised traffic; `check` compares it with the media"] = ()
 
     def __post_init__(self) -> None:
         if len(set(self.on)) != len(self.on):
@@ -204,7 +202,7 @@ class BridgeSpec(Node):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceSpec(Node):
-    """Something that serves buses and bridges: so far a tap, which records what crosses (docs/capture.md)."""
+    """A helper of buses and bridges: at present a tap, which records the traffic (docs/capture.md)."""
 
     on: Annotated[GatewayName, "the gateway that runs it"]
     tap: Annotated[
@@ -217,12 +215,12 @@ class DeviceSpec(Node):
     keep_bytes: Annotated[Bytes, "size at which the oldest file is deleted"] = 1 << 30
     keep_days: Annotated[
         Annotated[float, Range(0.001, 36500)] | None,
-        "age at which a file is deleted; by size alone by default",
+        "age at which a file is deleted; by default files are deleted by size only",
     ] = None
     queue_bytes: Annotated[
-        int, Range(1 << 20, 1 << 34), "what may wait to be written; more is not recorded, and counted"
+        int, Range(1 << 20, 1 << 34), "bound of the queue to the disk; more is not recorded, but counted"
     ] = 32 << 20
-    yields: Annotated[bool, "write only in spare processor time, and rest where that is too little"] = True
+    yields: Annotated[bool, "write only in spare processor time, and pause if there is too little"] = True
 
 
 Spec = BrokerSpec | BusSpec | BridgeSpec | DeviceSpec
@@ -230,22 +228,24 @@ S = TypeVar("S", bound=Spec)
 
 
 def gateways_of(spec: Spec) -> tuple[str, ...]:
-    """Return the gateways that run something, the best first."""
+    """Return the gateways that run a part, the best first."""
     return spec.on if isinstance(spec, BridgeSpec) else (spec.on,)
 
 
 def running(specs: Mapping[str, S], gateway: str) -> dict[str, S]:
-    """Return those of `specs` that a gateway runs."""
+    """Return the parts among `specs` that a gateway runs."""
     return {name: spec for name, spec in specs.items() if gateway in gateways_of(spec)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Topology(Node):
-    """The whole system: each gateway runs its part of it."""
+    """The whole system, of which each gateway runs its part."""
 
-    name: Annotated[Name, "what the system is called"]
+    name: Annotated[Name, "name of the system"]
     gateways: Annotated[Mapping[Name, Gateway], Length(1, 1024), "the machines"]
-    brokers: Annotated[Mapping[Name, BrokerSpec], "they choose who bridges"] = field(default_factory=dict)
+    brokers: Annotated[Mapping[Name, BrokerSpec], "they choose the active bridge"] = field(
+        default_factory=dict
+    )
     buses: Annotated[Mapping[Name, BusSpec], "buses, by name"] = field(default_factory=dict)
     bridges: Annotated[Mapping[Name, BridgeSpec], "bridges, by name"] = field(default_factory=dict)
     devices: Annotated[Mapping[Name, DeviceSpec], "devices, by name"] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""The reference page of topology files, written from the model.
+"""The reference page of topology files, generated from the model.
 
 `python -m topologies.reference > docs/topology.md` renews it.
 """
@@ -31,33 +31,33 @@ PAGE = Path(__file__).parent.parent / "docs" / "topology.md"
 INTRODUCTION = """# Topology files
 
 One YAML file describes the whole system; each gateway runs its part:
-`buscoupler run plant.yaml --gateway gw-a`. `buscoupler check FILE` judges a file, `buscoupler show FILE`
-draws it. Commented examples are in `topologies/`. This page is written by `python -m topologies.reference`.
+`buscoupler run plant.yaml --gateway gw-a`. `buscoupler check FILE` checks a file, `buscoupler show FILE`
+draws it. Commented examples are in `topologies/`. `python -m topologies.reference` writes this page.
 
-Reading is strict: a key that is not on this page is an error, as is a repeated one. Every error is reported
-with file, line, column and path. A word that YAML 1.1 takes for something else (`on`, `no`, `1.5`) needs
-quotes where text is expected. `<<: *anchor` works. A file has at most 1 MiB and 50,000 values, aliases
-counted as what they stand for.
+Reading is strict: an unknown key is an error, and so is a repeated one. Every error is reported with file,
+line, column and path. A word that YAML 1.1 reads as another type (`on`, `no`, `1.5`) needs quotes where text
+is expected. `<<: *anchor` works. A file has at most 1 MiB and 50,000 values, where an alias counts as what it
+stands for.
 
 The media of other distributions are not on this page ([add a medium](add-a-medium.md)).
 
-`check` finds, beyond that: loops that are not made of trunks throughout; a port, serial device, I2C target
-or CAN node id that two things want; gateways that nothing runs on; names used twice; bridges that cannot
-reach their bus; CAN without a node id; names with one token; media that cannot carry the `rates` promised.
-It warns of segments that several gateways share without `trunk`: exactly once cannot be promised there.
+`check` also finds: loops with a link that is not a trunk; a port, serial device, I2C target or CAN node id
+that two things want; gateways on which nothing runs; names used twice; bridges that cannot reach their bus;
+CAN without a node id; names with equal tokens; media that cannot carry the promised `rates`. It warns of
+segments that several gateways share without `trunk`: exactly-once delivery cannot be promised there.
 
-A pattern is a list of names and numbers: `[fridge, temp, 7]`; one alone needs no brackets. It matches every
-frame that starts with it, so `[]` matches all.
+A pattern is a list of names and numbers: `[fridge, temp, 7]`; a single one needs no brackets. It matches
+every frame that starts with it, so `[]` matches all.
 """
 
 
 def page() -> str:
-    """Return the whole page, ending in a newline."""
+    """Return the whole page. It ends with a newline."""
     return "\n".join([INTRODUCTION, *(_section(cls) for cls in _classes(Topology, {}))])
 
 
 def _classes(cls: type[Node], seen: dict[type[Node], None]) -> dict[type[Node], None]:
-    """Return the dataclasses that can be reached from one, in the order of the file."""
+    """Return a record class and all that it refers to, in the order of the file."""
     seen.setdefault(cls)
     reached = [inner for one in settings(cls).values() for inner in _inner(one.annotation)]
     for inner in (*_kinds(cls).values(), *reached):
@@ -67,7 +67,7 @@ def _classes(cls: type[Node], seen: dict[type[Node], None]) -> dict[type[Node], 
 
 
 def _kinds(cls: type[Node]) -> dict[str, type[Any]]:
-    """Return the records that keys of a class stand for, without those of other distributions."""
+    """Return the records behind the alternative keys of a class, without those of other distributions."""
     choice = alternatives(cls)
     ours = choice[1].kinds.ours() if choice else ()
     return {key: kind for key in ours if choice and (kind := choice[1].kinds.find(key))}
@@ -88,7 +88,7 @@ def _section(cls: type[Node]) -> str:
         for key, one in settings(cls).items()
     ]
     kinds = [f"| `{key}` | {_bare_words(kind)} |  | {kind.help} |" for key, kind in _kinds(cls).items()]
-    rows[1:1] = kinds  # after the one key beside them, `bus`
+    rows[1:1] = kinds  # after `bus`, the alternative to them
     alone = f"A value alone stands for `{cls.SHORT}`.\n\n" if cls.SHORT else ""
     table = "\n".join(["| key | value | default | meaning |", "|---|---|---|---|", *rows])
     return f"## {_title(cls)}\n\n{cls.__doc__}\n\n{alone}{table}\n"
@@ -111,7 +111,7 @@ def _default(one: Setting) -> str:
 
 
 def _words(annotation: Any) -> str:
-    """Return a type in the words of someone who writes YAML."""
+    """Describe a type in the terms of YAML."""
     if annotation in (Names, Patterns):
         return "pattern" if annotation == Names else "list of patterns"
     bare, markers = unwrap(annotation)

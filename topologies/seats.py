@@ -1,4 +1,4 @@
-"""The sides of one bridge as one gateway makes them: where each leads, and who sends first there."""
+"""The sides of a bridge on one gateway: where each of them leads, and who sends first there."""
 
 from typing import NamedTuple
 
@@ -7,7 +7,7 @@ from topologies.segments import Joint, address_of, edges_of, joints
 
 
 class Rank(NamedTuple):
-    """How many appliances send before this one: candidates for the same bridge, and other bridges."""
+    """The number of appliances that send before this one: `mates` for the same bridge, and `others`."""
 
     mates: int
     others: int
@@ -16,9 +16,9 @@ class Rank(NamedTuple):
 class Seat(NamedTuple):
     """One side of a bridge on one gateway.
 
-    `trunk`: whether envelopes are kept there. `rank`: who sends first on the wire. `segment`: the name of the
-    wire, the same on all gateways that share it. `dial`: the address of the side's bus, if it has one for
-    this gateway, and the options that go with it.
+    `trunk`: whether envelopes are kept there. `rank`: the order of senders on the wire. `segment`: the name
+    of the wire, the same on all gateways that share it. `dial`: the address of the side's bus for this
+    gateway with its options; None if it has none.
     """
 
     side: Side
@@ -42,9 +42,9 @@ def _seat(topology: Topology, joint: Joint) -> Seat:
 
 
 def _rank(topology: Topology, joint: Joint) -> Rank:
-    """Return the rank by the order of the file, and of `on`.
+    """Return the rank of a side, by the order of bridges in the file and of gateways in `on`.
 
-    Bridges that no other way leads to do not count: nothing that they send is sent twice.
+    Only bridges that are also connected by another way count: others never send the same frames.
     """
     on_wire = {other.bridge for other in joints(topology) if other.wire == joint.wire}
     names, beside = list(topology.bridges), on_wire & _connected(topology, joint.wire, joint.bridge)
@@ -53,7 +53,7 @@ def _rank(topology: Topology, joint: Joint) -> Rank:
 
 
 def _connected(topology: Topology, without: str, bridge: str) -> set[str]:
-    """Return the bridges that are reached from one without using a wire."""
+    """Return the bridges that can be reached from `bridge` without the wire `without`."""
     edges = [{edge.one, edge.other} for edge in edges_of(topology)]
     found, grown = {f"bridge {bridge}"}, True
     while grown:

@@ -1,4 +1,4 @@
-"""Finds the bus that an address leads to, and the sides of bridges that share one wire."""
+"""Search for the bus that an address leads to, and for the sides of bridges that share a wire."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -23,7 +23,7 @@ class Joint(NamedTuple):
 
 
 def joints(topology: Topology) -> list[Joint]:
-    """Return every side of every bridge, on every gateway that may run it."""
+    """Return every side of every bridge on every gateway that may run it."""
     found = [
         Joint(name, spec, side, gateway, is_trunk(topology, side), _wire(topology, side, gateway))
         for name, spec in topology.bridges.items()
@@ -32,7 +32,7 @@ def joints(topology: Topology) -> list[Joint]:
     ]
     same: dict[str, str] = {}
     for joint in found:
-        # Stand-ins for each other are on the same wire, whatever their machines call it.
+        # The candidates for one bridge are on the same wire, whatever its name on their machines.
         wires = joint.wire, _wire(topology, joint.side, joint.spec.on[0])
         one, other = (_root(same, wire) for wire in wires)
         if one != other:
@@ -47,7 +47,7 @@ def _root(same: dict[str, str], name: str) -> str:
 
 
 def _wire(topology: Topology, side: Side, gateway: str) -> str:
-    """Return the wire behind a side, as `gateway` calls it."""
+    """Return the name of the wire that a side joins, as seen from `gateway`."""
     medium = side.medium
     if side.segment is not None:
         return f"segment {side.segment}"
@@ -58,25 +58,25 @@ def _wire(topology: Topology, side: Side, gateway: str) -> str:
 
 
 def machine(topology: Topology, gateway: str) -> str:
-    """Return a name that tells machines apart: gateways with loopback addresses share one."""
+    """Return a name for the machine of a gateway. All gateways with loopback addresses share one machine."""
     address = topology.gateways[gateway].address
     return "this machine" if is_loopback(address) else address
 
 
 def is_trunk(topology: Topology, side: Side) -> bool:
-    """Return whether envelopes are kept on a side: as it says, or else as its bus has a trunk or not."""
+    """Return whether envelopes are kept on a side: its `trunk`; by default, whether its bus has a trunk."""
     if side.trunk is None and side.bus is not None:
         return has_trunk(topology.buses[side.bus])
     return bool(side.trunk)
 
 
 def has_trunk(bus: BusSpec) -> bool:
-    """Return whether other appliances reach a bus, or it them, by an address that keeps envelopes."""
+    """Return whether a bus listens at or dials an address that keeps envelopes."""
     return any(end.trunk for end in bus.listen) or any(end.trunk for end in bus.dial)
 
 
 def address_of(topology: Topology, bus: str, gateway: str, trunk: bool) -> tuple[str, Listen] | None:
-    """Return the first address of a kind at which `gateway` reaches `bus`, with its options; or None."""
+    """Return the first address, trunk or not, at which `gateway` reaches `bus`, with its options; or None."""
     for listen in topology.buses[bus].listen:
         if listen.trunk == trunk and (address := _from(topology, listen, topology.buses[bus].on, gateway)):
             return address, listen
@@ -94,7 +94,7 @@ def _from(topology: Topology, listen: Listen, owner: str, gateway: str) -> str |
 
 
 def broker_urls(topology: Topology) -> list[str]:
-    """Return the address of each broker for all gateways and clients, in the order of the file."""
+    """Return an address of each broker that all gateways and clients can dial, in the order of the file."""
     return [_for_all(topology, spec.listen[0].url, spec.on) for spec in topology.brokers.values()]
 
 
@@ -104,7 +104,7 @@ def _for_all(topology: Topology, listening: str, owner: str) -> str:
 
 
 def bus_at(topology: Topology, text: str, gateway: str) -> str | None:
-    """Return the bus of this file that listens where `gateway` would dial, if there is one."""
+    """Return the bus in this file that `gateway` would reach at the address `text`; None if there is none."""
     url = split_url(text)
     for name, bus in topology.buses.items():
         if any(_leads(topology, url, gateway, split_url(listen.url), bus.on) for listen in bus.listen):
@@ -129,7 +129,7 @@ def _leads(topology: Topology, dialled: Url, gateway: str, listening: Url, owner
 
 
 class Edge(NamedTuple):
-    """A link between two things by name: a bus and what it dials, or a bridge and a wire that it joins."""
+    """A link between two parts by name: a bus and an address that it dials, or a bridge and a wire."""
 
     one: str
     other: str
@@ -139,7 +139,7 @@ class Edge(NamedTuple):
 
 
 def edges_of(topology: Topology) -> Iterator[Edge]:
-    """Yield all links; those of a bridge once, for its best gateway: its stand-ins are on the same wires."""
+    """Yield all links; those of a bridge only for its best gateway: the standbys join the same wires."""
     for name, bus in topology.buses.items():
         for dial in bus.dial:
             target = bus_at(topology, dial.url, bus.on)
@@ -151,5 +151,5 @@ def edges_of(topology: Topology) -> Iterator[Edge]:
 
 
 def tapped(topology: Topology, device: DeviceSpec) -> list[str]:
-    """Return the parts that a tap records: `bus NAME`, `bridge NAME`."""
+    """Return the parts that a tap records, as `bus NAME` or `bridge NAME`."""
     return [f"bus {name}" if name in topology.buses else f"bridge {name}" for name in device.tap]

@@ -1,4 +1,4 @@
-"""A picture of a topology, as text or as Mermaid: pure functions from the model to a string."""
+"""Drawings of a topology as text or Mermaid, by pure functions from the model to a string."""
 
 from collections.abc import Iterator
 from typing import Literal
@@ -17,7 +17,7 @@ _SHAPES = {
 
 
 def show(topology: Topology, style: Style = "text") -> str:
-    """Return the picture, its last line unended: a tree by gateway, or a Mermaid flowchart."""
+    """Return a drawing, without a last newline: a tree of the gateways, or a Mermaid flowchart."""
     return _text(topology) if style == "text" else _mermaid(topology)
 
 
@@ -77,7 +77,7 @@ def _side(topology: Topology, side: Side) -> str:
 
 
 def side_label(side: Side) -> str:
-    """Return one side in a few words: `can can0 FD 500000/2000000`."""
+    """Return a short label for a side, such as `can can0 FD 500000/2000000`."""
     return f"bus {side.bus}" if side.medium is None else side.medium.label()
 
 
@@ -95,7 +95,7 @@ def _pattern(names: tuple[int | str, ...]) -> str:
 
 
 def _mermaid(topology: Topology) -> str:
-    """Draw a box for each gateway, round buses, hexagons for bridges; thick lines are trunks."""
+    """Draw gateways as boxes, buses round and bridges as hexagons. Thick lines are trunks."""
     drawing = _Drawing()
     for name, gateway in topology.gateways.items():
         _draw_gateway(drawing, topology, name, gateway)
@@ -122,14 +122,14 @@ def _draw_gateway(drawing: "_Drawing", topology: Topology, name: str, gateway: G
     )
     for section, (kind, left, right) in _SHAPES.items():
         for part, spec in topology.sections[section].items():
-            # A standby belongs to several gateways; Mermaid wants it in one: the best.
+            # Mermaid allows a node in one box only, so a bridge with standbys is drawn at its best gateway.
             if gateways_of(spec)[0] == name:
                 drawing.node(f"{kind} {part}", left, right)
     drawing.lines.append("  end")
 
 
 class _Drawing:
-    """Lines of Mermaid; its identifiers are our own, as names may hold what Mermaid reserves."""
+    """The lines of a Mermaid drawing. It uses identifiers of our own: names may contain reserved words."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []

@@ -31,8 +31,9 @@ class UartLink(SerialLink):
     Messages above `queue_bytes` are dropped as `queue full`. `shed` is a whole policy that replaces
     `queue_bytes`. No policy reaches the driver's buffer, so it is filled with at most `ahead_ms` of the
     line's time, and at most half the age of the policy. An `echo` is counted in `stats.rejected["echo"]`;
-    one that did not come back undamaged in `echoes_lost`. `retry`: `transceiver` of `SerialLink`; `retry_min_s`,
-    `retry_max_s` and `jitter` of `DeviceLink`. Raises `LinkError` for settings that can never work.
+    one that did not come back undamaged in `echoes_lost`. `retry`: `transceiver` of `SerialLink`;
+    `retry_min_s`, `retry_max_s` and `jitter` of `DeviceLink`. Raises `LinkError` for settings that can never
+    work.
     """
 
     def __init__(self, options: Uart, shed: Shed | None = None, ahead_ms: float = 40, **retry: Any) -> None:
