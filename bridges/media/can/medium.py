@@ -67,7 +67,7 @@ class Can(Medium):
         if twice:
             raise ValueError(f"{', '.join(sorted(twice))} belongs beside options, not in it")
         if not self.options.get("local_loopback", True):
-            raise ValueError("without local_loopback nothing tells when a frame was sent")
+            raise ValueError("local_loopback must be on: it confirms that a frame was sent")
 
     @property
     def device(self) -> str:
@@ -115,4 +115,4 @@ class Can(Medium):
         return transfer_seconds(size, self.bitrate, data_rate)
 
     def unjudged(self) -> str:
-        return "" if self.bitrate else "without bitrate nobody can say whether CAN carries them"
+        return "" if self.bitrate else "without bitrate it is unknown whether CAN can carry them"

@@ -75,6 +75,6 @@ class Restarter:
         if number in _REFUSED and not self._refused:
             self._refused = True
             why, name = os.strerror(number), self._interface
-            log.warning("%s is bus-off and we may not restart it (%s): set its restart-ms", name, why)
+            log.warning("%s: cannot restart after bus-off: %s: set restart-ms with ip link", name, why)
         if number not in _REFUSED:
             self._later()

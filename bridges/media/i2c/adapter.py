@@ -59,7 +59,7 @@ def open_adapter(bus: int) -> Adapter:
     if functions & _BYTES == _BYTES:
         return ByteAdapter(device, bus)
     device.close()
-    raise LinkError(f"i2c:{bus}: the adapter can neither do I2C block nor byte data transfers")
+    raise LinkError(f"i2c:{bus}: the adapter supports neither I2C block nor byte data transfers")
 
 
 class KernelAdapter(Adapter):

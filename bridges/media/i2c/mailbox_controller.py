@@ -64,7 +64,7 @@ class Controller:
     def send(self, now: float, message: bytes) -> None:
         """Begin a transfer of 4 to 3084 bytes. Raises ValueError for other sizes, or if not `ready`."""
         if not self.ready:
-            raise ValueError("one transfer at a time, and only while linked")
+            raise ValueError("cannot send: one transfer at a time, and only while the mailbox is linked")
         self._out.load(message)
         self.outcome, self._waits_s = None, now
         if self.state == "up" and self._access is None:

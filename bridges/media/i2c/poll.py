@@ -271,7 +271,7 @@ class Poller:
             lane.state, lane.fault = "stuck", fault
 
     def _free(self) -> None:
-        log.info("%s: free again", self.name)
+        log.info("%s: no longer stuck", self.name)
         self.stuck = False
         for lane in self.lanes:
             lane.state = lane.controller.state

@@ -64,4 +64,4 @@ class Sp(Medium):
 
     def unshed(self) -> str:
         scheme = split_url(self.address).scheme
-        return "" if scheme in STREAMS else f"{scheme}:// queues by itself, no shed policy reaches that"
+        return "" if scheme in STREAMS else f"{scheme}:// has its own queue, to which no shed policy applies"
