@@ -11,7 +11,7 @@ from bus.wire.frame import FRAME_BYTES_MIN
 
 MEMORY_BYTES = 64
 DATA_END = 0x1E
-"""Where the controller's data ends: just before n, which ctl follows as the last byte of the write."""
+"""The end of the controller's data. After it come n and then ctl, the last byte of the write."""
 CONTROLLER_N, CONTROLLER_CTL = 0x1E, 0x1F
 TARGET_CTL, TARGET_N = 0x20, 0x21
 SEGMENT_BYTES = 30

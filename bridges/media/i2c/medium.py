@@ -28,7 +28,7 @@ def _check_alert(text: str) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class I2c(Medium):
-    """An I2C bus, this gateway its controller: a 64-byte mailbox in each target."""
+    """An I2C bus: this gateway is the controller, and each target has a 64-byte mailbox."""
 
     LINK: ClassVar = "bridges.media.i2c.link:I2cLink"
     key: ClassVar = "i2c"
