@@ -12,11 +12,11 @@ from buscoupler_udp.codec import decode, encode
 from buscoupler_udp.medium import Udp
 
 _READ_BYTES = 65536
-_READ_DATAGRAMS = 64  # in one wake-up, so that others get their turn
+_READ_DATAGRAMS = 64  # in one wake-up, so that other links get their turn
 
 
 class UdpLink(DeviceLink[socket.socket]):
-    """A UDP peer as a link. `shed`, a whole policy, stands in for `queue_bytes`."""
+    """A UDP peer as a link. `shed` is a whole policy that replaces `queue_bytes`."""
 
     def __init__(self, options: Udp, shed: Shed | None = None, **retry: Any) -> None:
         super().__init__(f"udp:{options.device}", shed, options.queue_bytes, **retry)
@@ -44,7 +44,7 @@ class UdpLink(DeviceLink[socket.socket]):
 
 
 class UdpPipe(OpenPipe):
-    """The peer, while the socket is open."""
+    """The pipe to the peer while the socket is open."""
 
     def __init__(self, sock: socket.socket, shed: Shed, place: Place) -> None:
         super().__init__(place)
@@ -63,7 +63,7 @@ class UdpPipe(OpenPipe):
                 messages.append(decode(self._socket.recv(_READ_BYTES)))
             except BlockingIOError:
                 break
-            except ConnectionRefusedError:  # the answer to something sent: the peer does not listen now
+            except ConnectionRefusedError:  # answer to an earlier datagram: nobody listens at the peer's port
                 continue
             except OSError as error:
                 return self._gone(f"lost: {words_of(error)}")
@@ -78,18 +78,18 @@ class UdpPipe(OpenPipe):
             self._pump()
 
     def purge(self, reason: str) -> list[bytes]:
-        """Drop what waits; those messages."""
+        """Drop the waiting messages and return them."""
         return self._queue.clear(reason)
 
     def _pump(self) -> None:
-        """Send until the socket is full, the rate allows no more, or nothing waits."""
+        """Send until the socket is full, the rate limit allows no more, or the queue is empty."""
         while (taken := self._queue.take(self._loop.time())) is not None:
             try:
                 self._socket.send(encode(taken[1]))
             except BlockingIOError:
                 self._queue.put_back(*taken)
                 return self._wait(True)
-            except ConnectionRefusedError:  # said of an earlier datagram; this one was not sent
+            except ConnectionRefusedError:  # reported for an earlier datagram; this one was not sent
                 self._queue.settle(len(taken[1]), "refused")
             except OSError as error:
                 self._queue.settle(len(taken[1]), "closed")

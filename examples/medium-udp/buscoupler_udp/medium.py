@@ -1,4 +1,4 @@
-"""The record of a UDP peer: its settings and facts. buscoupler finds it by the entry point."""
+"""The record of a UDP peer: its settings and facts. buscoupler finds it by its entry point."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

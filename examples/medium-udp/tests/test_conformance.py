@@ -1,4 +1,4 @@
-"""The UDP link under buscoupler's conformance suite."""
+"""The UDP link in the conformance suite of buscoupler."""
 
 import socket
 from functools import partial
@@ -22,7 +22,7 @@ def udp(_: Path) -> Pair:
     near, far = _side("near", *ports), _side("far", *reversed(ports))
 
     def say(*datagrams: bytes) -> None:
-        """From the far end's address: nobody else is heard."""
+        """Send from the address of the far end, because the near end accepts no other."""
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
             sock.bind(("127.0.0.1", ports[1]))
             for datagram in datagrams:

@@ -1,4 +1,4 @@
-"""The format, and the settings as files and words of the command line give them."""
+"""Tests of the format, and of settings from files and from the command line."""
 
 import pytest
 from buscoupler_udp.codec import decode, encode
