@@ -7,7 +7,6 @@ from appliance.site import BasePart, Site
 from bus.errors import LinkError
 from bus.hub import Hub
 from bus.leases.candidate import Candidate
-from bus.leases.service import LeasingBroker
 from bus.wire.pattern import Pattern
 from topologies.segments import broker_urls
 
@@ -18,6 +17,8 @@ class BrokerPart(BasePart):
     kind = "broker"
 
     def __init__(self, name: str, site: Site) -> None:
+        from bus.leases.service import LeasingBroker  # late: few gateways run a broker
+
         super().__init__(name, site, Hub(name))  # nothing passes through a broker
         spec = site.topology.brokers[name]
         self.service = LeasingBroker(

@@ -3,7 +3,7 @@
 import zlib
 from asyncio import AbstractEventLoop
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from appliance.brokers import candidate_of, same_brokers
 from appliance.site import BasePart, Site
@@ -14,15 +14,16 @@ from bridges.media import shedding
 from bridges.media.medium import Medium
 from bus.errors import LinkError
 from bus.hub import Hub, Link, Pipe
-from bus.leases.candidacy import Candidacy
 from bus.leases.candidate import Candidate
 from bus.patch import join
-from bus.tmq.address import endpoint
 from bus.transports.links import Mode, bus_link
 from bus.watched import WatchedHub
 from topologies.model import Address, BridgeSpec, Gateway, Shed
 from topologies.seats import Seat, seats_of
 from topologies.segments import broker_urls, has_trunk
+
+if TYPE_CHECKING:
+    from bus.leases.candidacy import Candidacy
 
 _QUEUE_BYTES = 1 << 20
 
@@ -84,8 +85,12 @@ class BridgePart(BasePart):
         ]
         self.candidacy = None if candidate is None else self._stand_by(candidate)
 
-    def _stand_by(self, candidate: Candidate) -> Candidacy:
+    def _stand_by(self, candidate: Candidate) -> "Candidacy":
         """Forward only while we hold the lease."""
+        # Late: most gateways run no candidate, and start faster without TMQ.
+        from bus.leases.candidacy import Candidacy
+        from bus.tmq.address import endpoint
+
         ages = [side.shed.age_ms / 1000 for side in self.spec.join if side.shed and side.shed.age_ms]
         deaf = [side.name for seat, side in self.sides if seat.side.medium and seat.side.medium.deaf]
         gate = self.hub.stand_by(candidate.may_forward, lambda: candidacy.judge(), deaf, min([AGE_S, *ages]))

@@ -6,8 +6,8 @@ from asyncio import AbstractEventLoop
 from pathlib import Path
 from typing import ClassVar, NamedTuple
 
+from bus.events import Record
 from bus.hub import Hub, Link
-from bus.leases.candidacy import Record
 from topologies.model import Gateway, Topology
 
 

@@ -1,7 +1,7 @@
 """Events of the appliance itself: a record of each, and the frame that tells it on a reserved pattern."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Literal, NamedTuple
 
 from bus.wire.frame import DATA_BYTES_MAX, PUB, pack
@@ -9,6 +9,9 @@ from bus.wire.pattern import Pattern
 
 Kind = Literal["link", "loop", "lease", "takeover", "shed"]
 PATTERN = Pattern("buscoupler", "event")
+
+Record = Callable[..., object]
+"""Records an event: `record(kind, source, cause, **counts)`, as `appliance.monitor.Monitor.record`."""
 
 
 class Event(NamedTuple):

@@ -5,6 +5,7 @@ from asyncio import AbstractEventLoop, TimerHandle
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from bus.events import Record
 from bus.leases.candidate import Candidate, State
 from bus.leases.link import BrokerLink
 from bus.leases.wake_hook import WakefulLoop
@@ -18,7 +19,6 @@ DRAIN_S = 1.0  # for what waits in pipes, before we resign
 BLIND_S = 0.1  # from all links up to ready: frames that came out before were not heard
 OVERSLEPT_S = 1.0  # a standby's sockets hold what arrives in a stall of this length
 _DRAIN_LOOK_S = 0.005
-Record = Callable[..., object]
 
 
 class Gate(Protocol):
