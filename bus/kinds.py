@@ -3,12 +3,18 @@
 from collections.abc import Mapping
 from functools import cached_property
 from importlib import import_module
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 T = TypeVar("T")
+
+
+def load(name: str) -> Any:
+    """Import the module of "module:Class" and return the class."""
+    module, _, cls = name.partition(":")
+    return getattr(import_module(module), cls)
 
 
 class Kinds(Generic[T]):
@@ -24,8 +30,7 @@ class Kinds(Generic[T]):
     def find(self, key: str) -> type[T] | None:
         """Return the class for `key`, or None. Raises ValueError if an entry point cannot be imported."""
         if key in self._ours:
-            module, _, name = self._ours[key].partition(":")
-            ours: type[T] = getattr(import_module(module), name)
+            ours: type[T] = load(self._ours[key])
             return ours
         if (entry := self._others.get(key)) is None:
             return None

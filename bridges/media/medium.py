@@ -6,9 +6,9 @@ A record names the class of its link in a string, because the module of the link
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
+from bus.kinds import load
 from bus.schema import Node, check_fields
 
 if TYPE_CHECKING:
@@ -82,8 +82,7 @@ class Medium(Node):
 
         `retry` can have `retry_min_s` and `retry_max_s`. Raises `LinkError` for settings that can never work.
         """
-        module, _, name = self.LINK.partition(":")
-        made: Link = getattr(import_module(module), name)(self, shed=shed, **retry)
+        made: Link = load(self.LINK)(self, shed=shed, **retry)
         return made
 
     def label(self) -> str:

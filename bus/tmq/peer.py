@@ -107,6 +107,10 @@ class Peer:
         if not self._flushing and self.state in ("streaming", "idle", "down"):
             self._flush_soon()
 
+    def forget(self) -> None:
+        """Ask again who listens at the address: it may be another program by now."""
+        self.each = False
+
     def _flush_soon(self) -> None:
         self._flushing = True
         self._loop.call_soon(self._flush)

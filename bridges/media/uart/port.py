@@ -10,7 +10,8 @@ import os
 import socket
 import termios
 from array import array
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from threading import Thread
 from time import monotonic
 from typing import Any, Protocol
@@ -85,13 +86,7 @@ class DevicePort:
         return int(self._fd)
 
     def read(self) -> bytes:
-        try:
-            data = os.read(self._fd, _READ_BYTES)
-        except (BlockingIOError, InterruptedError):
-            return b""
-        if not data:
-            raise OSError("end of file")
-        return data
+        return _received(partial(os.read, self._fd))
 
     def write(self, data: bytes) -> int:
         try:
@@ -129,13 +124,7 @@ class SocketPort:
         return self._socket.fileno()
 
     def read(self) -> bytes:
-        try:
-            data = self._socket.recv(_READ_BYTES)
-        except (BlockingIOError, InterruptedError):
-            return b""
-        if not data:
-            raise OSError("end of file")
-        return data
+        return _received(self._socket.recv)
 
     def write(self, data: bytes) -> int:
         try:
@@ -185,6 +174,17 @@ class Rfc2217Port(SocketPort):
 
     def waiting(self) -> int:
         return _SUSPENDED_BYTES if self._client.suspended else 0
+
+
+def _received(read: Callable[[int], bytes]) -> bytes:
+    """Read without waiting; return b"" if there is nothing. Raises `OSError` if the other end is gone."""
+    try:
+        data = read(_READ_BYTES)
+    except (BlockingIOError, InterruptedError):
+        return b""
+    if not data:
+        raise OSError("end of file")
+    return data
 
 
 def _connect(url: str) -> socket.socket:

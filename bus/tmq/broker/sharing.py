@@ -92,7 +92,7 @@ class Sharing(PeerOwner):
             peer.tick(now_s)
             if peer not in self.up:
                 if not peer.busy:
-                    peer.each = False
+                    peer.forget()
                     peer.send(pack_hello(self._hello(0)))
             elif now_s >= self.up[peer]:
                 self._say_all(peer)

@@ -188,7 +188,7 @@ class Uplink(PeerOwner):
             return
         if now_s >= self._refresh_s:
             self._refresh_s = now_s + self._options.refresh_s
-            peer.each = False  # the broker may be another program by now
+            peer.forget()
             peer.send(*self._registrations(peer.address))
         self._look_back(peer, now_s)
 
