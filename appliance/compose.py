@@ -60,7 +60,7 @@ def _part(kept: Mapping[str, Part], kind: type[P], name: str, site: Site, *joine
 
 
 class Appliance:
-    """What `gateway` runs of `topology`; only the parts named in `only`, if it is not empty.
+    """The part of `topology` that `gateway` runs; only the parts named in `only`, if it is not empty.
 
     With `only`, buses also listen on local sockets in `sockets`, where bridges in other processes
     of the gateway meet them. Raises `TopologyError` for a gateway or part that is not there.

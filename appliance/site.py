@@ -1,4 +1,4 @@
-"""What all parts share: the site that they are built for, and the links that they open."""
+"""The base of all parts: the site that they are built for, and the links that they open."""
 
 import secrets
 import zlib

@@ -23,7 +23,7 @@ META_RECORDER: Final = "buscoupler.capture.recorder"
 DATE: Final = "date"  # partitions of the path, so not in the file: date=YYYY-MM-DD, in UTC
 GATEWAY: Final = "gateway"  # gateway=NAME
 BRIDGE: Final = "bridge "
-"""How the names of hubs begin that carry frames from one segment to others."""
+"""The beginning of the names of hubs that carry frames from one segment to others."""
 
 
 class Kind(IntEnum):

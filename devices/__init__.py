@@ -1,1 +1,1 @@
-"""What sits on a bus and serves it: `raw`, the raw device, and `tap`, which records a bus."""
+"""Devices sit on a bus and serve it: `raw`, the raw device, and `tap`, which records a bus."""

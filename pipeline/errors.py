@@ -1,4 +1,4 @@
-"""What goes wrong at a job's edge, in one line for the user."""
+"""Errors of jobs that a user can mend, each in one line."""
 
 from bus.errors import BusError
 

@@ -176,7 +176,7 @@ class Gate:
 
     @property
     def stale(self) -> int:
-        """How many frames the window has given up because they were too old."""
+        """The number of frames that the window has given up because they were too old."""
         return self.window.stats.dropped.get("stale", 0)
 
     def lag_s(self) -> float:

@@ -1,4 +1,4 @@
-"""How the application's socket waits: for a message, and before it closes for its sent messages to leave."""
+"""The waiting of the application's socket: for a message, and at its close until sent messages have left."""
 
 import asyncio
 import select

@@ -13,7 +13,7 @@ class StreamDecoder(Protocol):
 
     @property
     def fault(self) -> str | None:
-        """What is wrong, once the framing is lost."""
+        """The reason why the framing is lost; None while it is not."""
 
     def buffer(self) -> memoryview:
         """Return where to read into; never empty."""

@@ -79,7 +79,7 @@ class NngSocket:
 
     @property
     def dialed(self) -> int:
-        """How many of the dialed addresses are connected now."""
+        """The number of dialed addresses that are connected now."""
         return len(set(self._dialers.copy().values()))
 
     def listen(self, url: str, tls: Tls | None = None) -> str:
