@@ -1,6 +1,7 @@
 """The composition root: one gateway's part of a topology as running parts, and their change at run time."""
 
 import logging
+import time
 from asyncio import AbstractEventLoop, TimerHandle
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
@@ -10,6 +11,7 @@ from appliance.brokers import BrokerPart
 from appliance.monitor import SCAN_S, Monitor
 from appliance.parts import BridgePart, BusPart
 from appliance.site import Site
+from appliance.status.snapshot import View
 from appliance.tap import TapPart
 from bus.errors import LinkError, TopologyError
 from bus.hub import Hub, Link
@@ -75,6 +77,7 @@ class Appliance:
         self.parts = self._build(topology, {})
         self._loop: AbstractEventLoop | None = None
         self._timer: TimerHandle | None = None
+        self._started_ns = time.time_ns()
 
     def _build(self, topology: Topology, kept: Mapping[str, Part]) -> dict[str, Part]:
         if self.gateway not in topology.gateways:
@@ -118,6 +121,25 @@ class Appliance:
     def watched_links(self) -> list[Link]:
         """Return the links to media and the recorders. Those of a bus only log: their peers come and go."""
         return [link for part in self.parts.values() for link in part.watched]
+
+    def view(self) -> View:
+        """Return what a status shows of this process."""
+        return View(
+            program="run",
+            name=self.topology.name,
+            gateway=self.gateway,
+            gateways=lambda: {name: gateway.address for name, gateway in self.topology.gateways.items()},
+            links=self.links,
+            hubs=self.hubs,
+            brokers=lambda: [part.service for part in self.parts.values() if isinstance(part, BrokerPart)],
+            candidacies=lambda: [
+                part.candidacy
+                for part in self.parts.values()
+                if isinstance(part, BridgePart) and part.candidacy is not None
+            ],
+            events=lambda: self.monitor.events,
+            started_ns=self._started_ns,
+        )
 
     def change(self, topology: Topology) -> list[str]:
         """Go over to another topology: close and open only the parts that differ. Returns their names.

@@ -1,9 +1,13 @@
 """`buscoupler broker URL...`: a TMQ broker, which also leases bridges that stand in for each other."""
 
 import argparse
+import time
 
 from appliance.probe.words import whole_above_zero
 from appliance.serve import serve
+from appliance.status.places import process_directory, status_socket
+from appliance.status.server import Attended
+from appliance.status.snapshot import View
 from bus.leases.service import LeasingBroker
 from bus.leases.wire import LEASE_MS
 
@@ -32,4 +36,10 @@ def run(options: argparse.Namespace) -> int:
         for url in service.broker.urls:
             print(f"broker on {url}", flush=True)
 
-    return serve(service, announce)
+    view = View(
+        program="broker",
+        name=service.broker.urls[0],
+        brokers=lambda: [service],
+        started_ns=time.time_ns(),
+    )
+    return serve(Attended(service, process_directory("broker") / status_socket(()), view), announce)

@@ -1,8 +1,12 @@
 """`buscoupler device URL...`: run a raw device."""
 
 import argparse
+import time
 
 from appliance.serve import serve
+from appliance.status.places import process_directory, status_socket
+from appliance.status.server import Attended
+from appliance.status.snapshot import View
 from bus.urls import SCHEMES
 from devices.raw import RawDevice
 
@@ -25,4 +29,11 @@ def run(options: argparse.Namespace) -> int:
         for link in device.links:
             print(f"bus on {link.url}", flush=True)
 
-    return serve(device, announce)
+    view = View(
+        program="device",
+        name=device.links[0].url,
+        links=lambda: device.links,
+        hubs=device.hubs,
+        started_ns=time.time_ns(),
+    )
+    return serve(Attended(device, process_directory("device") / status_socket(()), view), announce)

@@ -9,7 +9,8 @@ from pathlib import Path
 from appliance.compose import Appliance
 from appliance.ledger import ledger
 from appliance.serve import serve
-from appliance.status import StatusServer, runtime_directory, status_socket
+from appliance.status.places import runtime_directory, status_socket
+from appliance.status.server import Attended
 from bridges.ledger import imbalances
 from bus.errors import TopologyError
 from topologies.findings import Finding, InvalidTopology
@@ -38,7 +39,7 @@ def run(options: argparse.Namespace) -> int:
     gateway = options.gateway or sole_gateway(topology)
     directory = sockets_directory(options.run_directory, topology.name, gateway)
     appliance = Appliance(topology, gateway, options.only, directory)
-    service = Attended(appliance, directory / status_socket(options.only))
+    service = Attended(appliance, directory / status_socket(options.only), appliance.view())
 
     def announce() -> None:
         asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, reload, appliance, options.file)
@@ -51,30 +52,6 @@ def run(options: argparse.Namespace) -> int:
         return int(bool(imbalances(appliance.hubs())))
 
     return serve(service, announce, farewell)
-
-
-class Attended:
-    """An appliance and its status socket. It also runs if the socket cannot be opened."""
-
-    def __init__(self, appliance: Appliance, path: Path) -> None:
-        self._appliance = appliance
-        self._status = StatusServer(path, appliance)
-        self.hubs = appliance.hubs
-
-    def open(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._appliance.open(loop)
-        self._task = loop.create_task(self._open_status())
-
-    async def _open_status(self) -> None:
-        try:
-            await self._status.open()
-        except OSError as error:
-            text = "cannot open the status socket: %s; `buscoupler top` will not show this gateway"
-            log.warning(text, error)
-
-    def close(self) -> None:
-        self._status.close()
-        self._appliance.close()
 
 
 def checked(file: str) -> Topology:

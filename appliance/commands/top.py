@@ -11,11 +11,10 @@ from typing import Any
 
 from appliance.ledger import reasons
 from appliance.probe.words import above_zero
-from appliance.status import ask, runtime_directory
+from appliance.status.places import Status, ask, runtime_directory, sockets
 
 _EVENTS = 8
 _HOME_AND_CLEAR = "\x1b[H\x1b[J"
-Status = dict[str, Any]
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -50,9 +49,8 @@ def run(options: argparse.Namespace) -> int:
 
 def look(directory: Path | None) -> dict[Path, Status]:
     """Return the status of every process that answers, by the path of its socket."""
-    root, names = (directory, "status*.sock") if directory else (runtime_directory(), "*/*/status*.sock")
     statuses = dict[Path, Status]()
-    for path in sorted(root.glob(names)):
+    for path in sockets(directory):
         with suppress(OSError, ValueError):
             statuses[path] = ask(path)
     return statuses

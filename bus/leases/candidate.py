@@ -86,6 +86,14 @@ class Candidate:
         return any(grant.holder not in (0, self.id) for grant in grants)
 
     @property
+    def holder_name(self) -> str:
+        """Name of the candidate that forwards, as far as we know; "" if none is known."""
+        if self.holding:
+            return self.name
+        heard = [(view.heard_s, view.grant) for view in self.views if view.grant is not None]
+        return max(heard, key=lambda one: one[0])[1].name if heard else ""
+
+    @property
     def alone(self) -> bool:
         """Whether no other candidate can be forwarding, as far as the brokers know."""
         return self.state == "active" and all(

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from bus.hub import Hub
-from bus.leases.table import Answer, LeaseTable
+from bus.leases.table import Answer, Lease, LeaseTable
 from bus.leases.wire import LEASE_MS
 from bus.tmq.broker import Broker
 from bus.tmq.connection import Connection
@@ -42,6 +42,10 @@ class LeasingBroker:
     def hubs(self) -> Iterable[Hub]:
         """No hubs: no message passes through a broker."""
         return ()
+
+    def leases(self) -> list[Lease]:
+        """Return all leases with their candidates; none while it is closed."""
+        return [] if self._loop is None else self.table.leases(self._loop.time())
 
     def _on_bridge(self, frame: bytes, connection: Connection) -> None:
         if self._loop is None:

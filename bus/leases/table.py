@@ -6,6 +6,7 @@ The rules, and why they keep two candidates from forwarding at once, are in docs
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 from math import inf
+from typing import NamedTuple
 
 from bus.leases.wire import LEASE_MS, LEASE_MS_MIN, Claim, Grant, Tokens, lease_s_of, pack_grant, unpack_claim
 
@@ -14,6 +15,27 @@ Answer = tuple[Hashable, bytes]
 HOLD_DOWN_S = 10.0
 _NOBODY = Claim((), "", 0)
 _KEPT_S = 600.0  # a group, with its epoch, that no candidate claims
+
+
+class Standing(NamedTuple):
+    """One candidate as the table knows it. `order`: 0 is the best. `holding`: it says that it forwards."""
+
+    name: str
+    order: int
+    ready: bool
+    holding: bool
+    silent_ms: int
+
+
+class Lease(NamedTuple):
+    """One lease, for a status page. `holder` is a name, "" for nobody; `expires_ms` counts from now."""
+
+    pattern: Tokens
+    bridge: str
+    epoch: int
+    holder: str
+    expires_ms: int
+    candidates: tuple[Standing, ...]
 
 
 @dataclass(slots=True, eq=False)
@@ -47,6 +69,13 @@ class _Candidate:
         """Return a sort key: the best candidate first, those that have just resigned last."""
         recently = now - self.resigned_s < 4 * self.lease_s
         return recently, self.claim.order, self.claim.id
+
+    def standing(self, now: float) -> Standing:
+        """Return what a status page shows of it."""
+        claim = self.claim
+        return Standing(
+            claim.name, claim.order, self.fit(now), claim.holding, int(1000 * (now - self.heard_s))
+        )
 
     def late(self, claim: Claim, who: Hashable, now: float) -> bool:
         """Return whether a claim is older than the last one, from a connection that was given up since."""
@@ -158,6 +187,13 @@ class _Group:
             if not candidate.live(now) and candidate is not self.holder:
                 del self.candidates[id]
 
+    def lease(self, now: float) -> Lease:
+        """Return what a status page shows of it, the best candidate first."""
+        candidates = sorted(self.candidates.values(), key=lambda candidate: candidate.claim.order)
+        expires_ms = 0 if self.holder is None else max(0, int(1000 * (self.expiry_s - now)))
+        standings = tuple(candidate.standing(now) for candidate in candidates)
+        return Lease(*self.key, self.epoch, self.claim.name, expires_ms, standings)
+
     def answers(self, now: float, hold_down_s: float) -> list[Answer]:
         """Return the grants for all candidates."""
         return [self.answer(candidate, now, hold_down_s) for candidate in self.candidates.values()]
@@ -214,6 +250,10 @@ class LeaseTable:
 
     def __len__(self) -> int:
         return len(self._groups)
+
+    def leases(self, now: float) -> list[Lease]:
+        """Return all leases and their candidates, for a status page."""
+        return [group.lease(now) for group in self._groups.values()]
 
     def heard(self, frame: bytes, who: Hashable, now: float) -> list[Answer]:
         """Take in a frame from `who`. Returns the frames to send, to it and to others that are affected."""

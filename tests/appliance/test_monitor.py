@@ -10,7 +10,9 @@ import pytest
 from appliance.commands.top import look, page
 from appliance.compose import Appliance
 from appliance.monitor import Monitor
-from appliance.status import StatusServer, ask, snapshot, status_socket
+from appliance.status.places import ask, status_socket
+from appliance.status.server import StatusServer
+from appliance.status.snapshot import snapshot
 from bridges.bridge import Bridge
 from bus.events import PATTERN, Event, Kind
 from bus.hub import Hub, Link, State
@@ -167,10 +169,10 @@ TEXT = "name: t\ngateways: {gw: {address: 127.0.0.1}}\nbuses: {b: {on: gw, liste
 async def test_the_status_socket_answers_and_goes_with_its_process(socket_path: Path) -> None:
     appliance = Appliance(loads(TEXT, "t.yaml"), "gw")
     path = socket_path.parent / status_socket(["b"])
-    server = StatusServer(path, appliance)
+    server = StatusServer(path, appliance.view())
     await server.open()
     with pytest.raises(FileExistsError):
-        await StatusServer(path, appliance).open()
+        await StatusServer(path, appliance.view()).open()
     loop = asyncio.get_running_loop()
     status = await loop.run_in_executor(None, ask, path)
     assert (status["gateway"], [hub["name"] for hub in status["hubs"]]) == ("gw", ["b"])
@@ -182,7 +184,7 @@ async def test_the_status_socket_answers_and_goes_with_its_process(socket_path: 
 async def test_a_socket_left_behind_is_taken_over(socket_path: Path) -> None:
     appliance = Appliance(loads(TEXT, "t.yaml"), "gw")
     socket_path.touch()
-    server = StatusServer(socket_path, appliance)
+    server = StatusServer(socket_path, appliance.view())
     await server.open()
     server.close()
 
@@ -191,12 +193,12 @@ def test_the_page_shows_rates_drops_and_events() -> None:
     appliance = Appliance(loads(TEXT, "t.yaml"), "gw")
     hub = appliance.parts["bus b"].hub
     near, far = Ear(hub), Ear(hub)
-    before = snapshot(appliance)
+    before = snapshot(appliance.view())
     near.say(*[pack(1, (7,))] * 50)
     far.stats.offered += 2
     far.stats.drop("stale", 2)
     appliance.monitor.scan(0)
-    after = json.loads(json.dumps(snapshot(appliance)))
+    after = json.loads(json.dumps(snapshot(appliance.view())))
     after["time_ns"] = before["time_ns"] + 500_000_000
     text = page(after, before)
     assert "t on gw" in text
@@ -204,7 +206,7 @@ def test_the_page_shows_rates_drops_and_events() -> None:
     assert "shed: gw/b/ear: frames were dropped (stale 2)" in text
     assert "DOES NOT BALANCE" not in text
     far.stats.offered += 1
-    assert "DOES NOT BALANCE" in page(snapshot(appliance), None)
+    assert "DOES NOT BALANCE" in page(snapshot(appliance.view()), None)
 
 
 def test_nobody_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,0 +1,4 @@
+"""The status of running processes: each answers on a local socket with one JSON document.
+
+`snapshot` makes the document, `server` answers with it, `places` finds the sockets on this machine and asks.
+"""
