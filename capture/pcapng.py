@@ -5,9 +5,13 @@ our header, then the message as it was moved, or a ledger's word. Times are in n
 """
 
 from collections.abc import Iterator
+from pathlib import Path
 from struct import Struct
 from struct import error as StructError
-from typing import BinaryIO, NamedTuple
+from typing import BinaryIO, Final, NamedTuple
+
+DISSECTOR: Final = Path(__file__).with_name("buscoupler.lua")
+"""For Wireshark and tshark: it shows what `Writer` writes, and our wire formats."""
 
 LINKTYPE_USER0 = 147
 VERSION = 1

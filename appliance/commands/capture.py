@@ -4,6 +4,7 @@ capture ENDPOINT... --directory DIR     Parquet files, as a tap of a topology wr
 capture ENDPOINT... --pcapng FILE       for Wireshark; - is the standard output
 capture export DIRECTORY FILE           a directory's files as one pcapng file; - is the standard output
 capture replay FILE|DIRECTORY ENDPOINT  the messages of a capture, with the pauses that were between them
+capture dissector                       print the path of the dissector for Wireshark and tshark
 """
 
 import argparse
@@ -26,7 +27,7 @@ from appliance.probe.station import because
 from bus.hub import Hub, Link, Pipe
 from bus.wire.batch import Batch, payloads
 from capture.files import CaptureError
-from capture.pcapng import Packet, Writer
+from capture.pcapng import DISSECTOR, Packet, Writer
 from capture.reader import read
 from capture.schema import Direction, Kind
 from devices.tap.process import settle
@@ -60,6 +61,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     first, *rest = options.words
+    if options.words == ["dissector"]:
+        print(DISSECTOR)
+        return 0
     if first in ("export", "replay"):
         if len(rest) != 2:
             options.fail(f"{first} takes two words, see below")

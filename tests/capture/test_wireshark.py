@@ -13,12 +13,10 @@ from bus.wire.batch import from_payloads
 from bus.wire.envelope import Envelope, wrap
 from bus.wire.frame import PUB, pack
 from bus.wire.sp import HANDSHAKE
-from capture.pcapng import Packet, Writer
-from tests.helpers import ROOT
+from capture.pcapng import DISSECTOR, Packet, Writer
 
 pytestmark = pytest.mark.skipif(not shutil.which("tshark"), reason="Debian package tshark")
 
-SCRIPT = ROOT / "docs" / "wireshark" / "buscoupler.lua"
 FRAME = pack(PUB, (0xA1, 0xB2), b"21.5")
 STAMPED = wrap(FRAME, Envelope(0xC0FFEE, 77))
 ETHERNET = 1
@@ -26,7 +24,16 @@ ETHERNET = 1
 
 def dissected(path: Path) -> list[dict[str, Any]]:
     """Return the layers of each packet, by tshark's names."""
-    command = ["tshark", "-X", f"lua_script:{SCRIPT}", "-r", str(path), "-T", "json", "--no-duplicate-keys"]
+    command = [
+        "tshark",
+        "-X",
+        f"lua_script:{DISSECTOR}",
+        "-r",
+        str(path),
+        "-T",
+        "json",
+        "--no-duplicate-keys",
+    ]
     done = subprocess.run(command, capture_output=True, text=True, timeout=50, check=True)
     assert "Lua" not in done.stderr, done.stderr
     return [packet["_source"]["layers"] for packet in json.loads(done.stdout)]

@@ -1,0 +1,61 @@
+"""The wheel and the source distribution, built from the files of the repository: what is in them."""
+
+import shutil
+import subprocess
+import sys
+import tarfile
+import zipfile
+from importlib.metadata import version
+
+import pytest
+
+from tests.helpers import ROOT
+
+NEEDED = 77  # setuptools, by pyproject.toml
+BUILD = """
+import sys
+from setuptools import build_meta
+out = sys.argv[1]
+build_meta.build_wheel(out)
+build_meta.build_sdist(out)
+"""
+PACKAGES = ("appliance", "bridges", "bus", "buscoupler", "capture", "devices", "pipeline", "topologies")
+
+
+def tracked() -> list[str]:
+    """Return the files of the repository, or of this source distribution."""
+    words = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True)
+    if done.returncode:
+        pytest.skip("this is not a clone")
+    return [name for name in done.stdout.splitlines() if (ROOT / name).is_file()]
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[set[str], set[str]]:
+    """Return the names of the files in the wheel and in the source distribution."""
+    if int(version("setuptools").partition(".")[0]) < NEEDED:
+        pytest.skip(f"setuptools is older than {NEEDED}: pip install -e '.[dev]'")
+    source, out = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("dist")
+    for name in tracked():
+        (source / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(ROOT / name, source / name)
+    done = subprocess.run([sys.executable, "-c", BUILD, str(out)], cwd=source, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-3000:]
+    with zipfile.ZipFile(next(out.glob("*.whl"))) as wheel:
+        in_wheel = set(wheel.namelist())
+    with tarfile.open(next(out.glob("*.tar.gz"))) as sdist:
+        in_sdist = {name.partition("/")[2] for name in sdist.getnames()}
+    return in_wheel, in_sdist
+
+
+def test_the_wheel_has_every_file_of_the_packages(built: tuple[set[str], set[str]]) -> None:
+    needed = {name for name in tracked() if name.startswith(tuple(f"{package}/" for package in PACKAGES))}
+    assert "capture/buscoupler.lua" in needed
+    assert needed - built[0] == set()
+
+
+def test_the_source_distribution_has_every_file_but_those_of_git(built: tuple[set[str], set[str]]) -> None:
+    needed = {name for name in tracked() if not name.startswith(".")}
+    assert {"CHANGELOG.md", "docs/index.md", "Makefile"} <= needed
+    assert needed - built[1] == set()
