@@ -234,7 +234,7 @@ class Maker:
         rows[gateway].add(when[twice] + 60_000, ONTO, frame[twice])
         self._miss("on the way", "", [segment], int(np.count_nonzero(~came)))
         self._miss("in bridge", self.names[gateway], [segment], int(np.count_nonzero(came & ~out)))
-        self._drop(gateway, ONTO, "age", int(np.count_nonzero(fault == Frames.AGED)), drops)
+        self._drop(gateway, ONTO, "aged out", int(np.count_nonzero(fault == Frames.AGED)), drops)
         self.truth.duplicates[segment] += int(np.count_nonzero(twice))
 
     def delay(self, count: int, least_ns: int) -> Ints:

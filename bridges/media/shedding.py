@@ -22,13 +22,25 @@ class Shed(NamedTuple):
     """A shed policy. `policy` chooses what to drop when more than `queue_bytes` would wait: the `newest` or
     the `oldest` messages. `conflate` drops the oldest, and keeps only the latest frame of each type and
     pattern. Messages that waited longer than `age_s` seconds are dropped. At most `rate` frames a second
-    leave.
+    leave. `stated`: somebody asked for this policy, so ledgers say `shed` and `aged out`, not `queue full`
+    and `stale`.
     """
 
     policy: Policy = "newest"
     queue_bytes: int = 64 * 1024
     age_s: float | None = None
     rate: float | None = None
+    stated: bool = False
+
+    @property
+    def full(self) -> str:
+        """The reason for drops above `queue_bytes`."""
+        return "shed" if self.stated else "queue full"
+
+    @property
+    def old(self) -> str:
+        """The reason for drops of messages that waited too long."""
+        return "aged out" if self.stated else "stale"
 
 
 def checked(name: str, shed: Shed | None, queue_bytes: int, age_s: float | None = None) -> Shed:
@@ -36,7 +48,7 @@ def checked(name: str, shed: Shed | None, queue_bytes: int, age_s: float | None 
 
     The link's own `age_s` applies if `shed` has none. Raises `LinkError` for values that can never work.
     """
-    made = Shed("newest", queue_bytes, age_s) if shed is None else shed
+    made = Shed("newest", queue_bytes, age_s) if shed is None else shed._replace(stated=True)
     if made.age_s is None:
         made = made._replace(age_s=age_s)
     if made.policy not in get_args(Policy):
@@ -106,7 +118,7 @@ class ShedQueue:
         if not size:
             return self._stats.drop("empty")
         if size > bound or (self.shed.policy == "newest" and self._stats.queued_bytes + size > bound):
-            return self._stats.drop("queue full")
+            return self._stats.drop(self.shed.full)
         self._last += 1
         key: Hashable = topic(message) if self._conflate else self._last
         if (forerunner := self._waiting.get(key)) is not None:
@@ -116,7 +128,7 @@ class ShedQueue:
         self._stats.queued_bytes += size
         while self._stats.queued_bytes > bound and len(self._waiting) > 1:  # never drop the new message
             oldest = next(other for other in self._waiting if other != key)
-            self.settle(len(self._waiting.pop(oldest)[1]), "queue full")
+            self.settle(len(self._waiting.pop(oldest)[1]), self.shed.full)
         return None
 
     def expire(self, now: float, settle: Settle | None = None) -> None:
@@ -125,7 +137,7 @@ class ShedQueue:
             return
         oldest = now - self.shed.age_s
         while self._waiting and next(iter(self._waiting.values()))[0] < oldest:
-            (settle or self.settle)(len(self._waiting.popitem(last=False)[1][1]), "stale")
+            (settle or self.settle)(len(self._waiting.popitem(last=False)[1][1]), self.shed.old)
 
     def take(
         self, now: float, ahead_s: float = 0.0, settle: Settle | None = None

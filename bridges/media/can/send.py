@@ -146,9 +146,9 @@ class DirectSender(Outbound):
         return True
 
     def _refuse_stale(self) -> None:
-        """Drop a transfer as `stale` if it waited too long for one of its frames to be written."""
+        """Drop a transfer if it waited too long for one of its frames to be written."""
         if self._pending and self._loop.time() - self._fresh_s > self._shared.age_s:
-            self._give_up_pending("stale")
+            self._give_up_pending(self._queue.shed.old)
 
     def _written(self) -> None:
         self._fresh_s = self._moved_s = self._loop.time()

@@ -165,7 +165,7 @@ def test_a_burst_leaves_what_the_policy_keeps(kind: str, policy: str) -> None:
             p.say(*BURST)
             await p.drained()
             assert p.messages == LEFT[policy]
-            reason = "conflated" if policy == "conflate" else "queue full"
+            reason = "conflated" if policy == "conflate" else "shed"
             assert p.stats.dropped == {reason: len(BURST) - len(LEFT[policy])}
 
     simulated(scenario)
@@ -199,7 +199,7 @@ def test_what_has_begun_is_finished_and_what_follows_is_fresh(
                 assert (
                     came_s - said[value_of(message)] < age_s + 0.03
                 )  # its own way: a few ms, polls included
-            assert set(p.stats.dropped) <= {"conflated", "stale"}
+            assert set(p.stats.dropped) <= {"conflated", "aged out"}
 
     simulated(scenario)
 
@@ -219,13 +219,13 @@ def test_a_command_from_before_a_stall_does_not_come_out_after_it(kind: str) -> 
             p.say(command)
             await asyncio.sleep(0.35)
             if kind in ("uart", "tcp", "can"):  # nobody asks, but it is counted
-                await until(lambda: p.stats.dropped.get("stale", 0) > 10, 1)
+                await until(lambda: p.stats.dropped.get("aged out", 0) > 10, 1)
             p.stall(False)
             p.say(stop)
             await p.drained()
             assert p.messages[-1] == stop
             assert command not in p.messages
-            assert p.stats.dropped["stale"] > 0
+            assert p.stats.dropped["aged out"] > 0
 
     simulated(scenario)
 
@@ -350,7 +350,7 @@ async def test_a_thread_that_takes_and_a_loop_that_puts_keep_one_ledger(policy: 
     }
     assert len(heard) == stats.sent
     assert stats.offered == 3100 == stats.sent + sum(stats.dropped.values())
-    assert set(stats.dropped) & {"conflated", "queue full"}
+    assert set(stats.dropped) & {"conflated", "shed"}
     link.close()
 
 

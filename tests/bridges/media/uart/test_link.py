@@ -296,7 +296,7 @@ async def test_what_is_stale_is_dropped_but_what_has_begun_is_finished() -> None
     finally:
         loop.time = real  # type: ignore[method-assign]
     assert Decoder().feed(link.line.taken) == [*old[:2], new]
-    assert link.stats.dropped == {"stale": 3}
+    assert link.stats.dropped == {"aged out": 3}
     assert link.stats.balance() == 0
     link.close()
 

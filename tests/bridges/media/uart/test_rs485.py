@@ -167,7 +167,7 @@ async def test_what_has_grown_stale_is_not_sent(line: PtyPair) -> None:
         await until(lambda: link.state == "up")
         say(hub, None, *[frame(40, n) for n in range(10)])
         await until(lambda: link.stats.queued == 0)
-        assert link.stats.dropped["stale"] >= 9
+        assert link.stats.dropped["aged out"] >= 9
         assert link.stats.balance() == 0
 
 

@@ -1,0 +1,74 @@
+"""Reasons why a ledger counts a message as dropped, or its input as rejected, and who intended it. Pure.
+
+One table for all who judge a ledger: the monitor, whose events are of trouble only, and the audit.
+"""
+
+from typing import Final, Literal, NamedTuple
+
+Kind = Literal["policy", "elsewhere", "gone", "trouble"]
+"""`policy`: the topology asked for it. `elsewhere`: the message reached its place another way, so nothing is
+missing. `gone`: the peer, the device or the link was gone. `trouble`: all else, unknown reasons included."""
+
+
+class Reason(NamedTuple):
+    """One reason: `word` is what ledgers, metrics and captures contain; `meaning` is for people."""
+
+    word: str
+    kind: Kind
+    meaning: str
+
+
+DROPPED: Final = (
+    Reason("pattern", "policy", "a filter of the side does not let the frame out"),
+    Reason("event", "policy", "an event of the appliance does not go onto a field medium that nobody named"),
+    Reason("no frame", "policy", "a field medium carries TMQ frames only"),
+    Reason("conflated", "policy", "`policy: conflate`: a later frame of the pattern took its place"),
+    Reason("shed", "policy", "`shed`: more than its `queue_bytes` would wait"),
+    Reason("aged out", "policy", "`shed`: the message waited longer than its `age_ms`"),
+    Reason("heard", "elsewhere", "another appliance sent the frame first"),
+    Reason("fenced", "elsewhere", "this gateway may no longer forward: another one does"),
+    Reason("peer gone", "gone", "the peer was gone when the message was offered"),
+    Reason("closed", "gone", "the message waited, or was offered, when the pipe was closed"),
+    Reason("queue full", "trouble", "more would wait than the queue holds, and no `shed` says what to do"),
+    Reason("stale", "trouble", "the message waited too long for the medium, and no `shed` asked for it"),
+    Reason("hops", "trouble", "no hops are left for a trunk"),
+    Reason("loop", "trouble", "the pipe is cut because it carries a loop"),
+    Reason("empty", "trouble", "the medium cannot carry an empty message"),
+    Reason("short", "trouble", "the medium cannot carry so short a message"),
+    Reason("oversize", "trouble", "the medium cannot carry so long a message"),
+    Reason("malformed", "trouble", "the message is not what the medium carries"),
+    Reason("control", "trouble", "RS-485: an application's message that looks like a poll"),
+    Reason("absent", "trouble", "I2C: the target does not answer"),
+    Reason("stuck", "trouble", "I2C: a line is held low"),
+    Reason("reset", "trouble", "I2C: the target booted in the middle of the transfer"),
+    Reason("stalled", "trouble", "I2C: the target takes nothing; CAN: the driver took too long"),
+    Reason("bus off", "trouble", "CAN: the driver had the message when the controller went bus-off"),
+    Reason("unconfirmed", "trouble", "CAN: the kernel never confirmed the message"),
+    Reason("refused", "trouble", "NNG or the kernel did not accept the message"),
+)
+"""Why a message was dropped. The kernel may add its own words."""
+
+REJECTED: Final = (
+    Reason("pattern", "policy", "a filter does not let the frame in"),
+    Reason("echo", "elsewhere", "our own message came back"),
+    Reason("duplicate", "elsewhere", "the frame came before, another way"),
+    Reason("standby", "elsewhere", "this gateway does not forward now: another one does"),
+    Reason("heard", "elsewhere", "a standby saw the frame on both sides"),
+    Reason("late", "elsewhere", "just after a takeover: the other gateway still sent the frame"),
+    Reason("repeat", "elsewhere", "CAN: a controller sent a frame again that was received before"),
+    Reason("fragment repeated", "elsewhere", "multicast: the fragment came before"),
+    Reason("foreign", "elsewhere", "CAN: the frame is not ours"),
+)
+"""Why input did not become a message; those that are not trouble. Formats have more (docs/wire)."""
+
+_KINDS: Final[dict[str, Kind]] = {reason.word: reason.kind for reason in (*REJECTED, *DROPPED)}
+
+
+def kind_of(word: str) -> Kind:
+    """Return who intended a count: `trouble` for words that are not in the tables."""
+    return _KINDS.get(word, "trouble")
+
+
+def troubles(counts: dict[str, int]) -> dict[str, int]:
+    """Return the counts that nobody intended and that no leaving peer explains."""
+    return {word: count for word, count in counts.items() if kind_of(word) == "trouble"}

@@ -1,0 +1,32 @@
+"""The table of reasons: one class for each word, and the same on the page."""
+
+from bus.reasons import DROPPED, REJECTED, kind_of, troubles
+from tests.helpers import ROOT
+
+
+def test_a_policy_a_takeover_and_a_client_that_leaves_are_no_trouble() -> None:
+    counts = {
+        "pattern": 3,
+        "conflated": 2,
+        "shed": 1,
+        "aged out": 1,
+        "fenced": 4,
+        "peer gone": 5,
+        "closed": 6,
+    }
+    assert troubles(counts) == {}
+
+
+def test_what_nobody_asked_for_is_trouble_and_so_are_unknown_words() -> None:
+    counts = {"queue full": 3, "stale": 1, "No buffer space available": 2, "conflated": 9}
+    assert troubles(counts) == {"queue full": 3, "stale": 1, "No buffer space available": 2}
+
+
+def test_a_word_has_one_class_wherever_it_is_counted() -> None:
+    assert all(kind_of(reason.word) == reason.kind for reason in (*DROPPED, *REJECTED))
+
+
+def test_the_page_has_the_table() -> None:
+    page = (ROOT / "docs" / "policies.md").read_text()
+    rows = [f"| `{reason.word}` | {reason.kind} | {reason.meaning} |" for reason in DROPPED]
+    assert [row for row in rows if row not in page] == []
