@@ -24,7 +24,8 @@ CANARY_S = 0.25  # a canary that is out for longer does not come back
 STORM = 10_000  # copies in a second, by two ways, that no acquittal covers
 QUARANTINE_S = 0.05  # so long a canary that is out keeps its suspect back
 PAUSE_S, PAUSE_MAX_S = 5.0, 640.0  # after a canary that found nothing; doubled each time
-TOKEN = token("buscoupler/loop")
+NAME = "buscoupler/loop"
+TOKEN = token(NAME)
 _MARK = b"buscoupler canary "
 
 

@@ -29,6 +29,7 @@ PURE = [  # beside every module whose docstring claims it
     "bus/backoff.py",
     "bus/errors.py",
     "bus/loops.py",
+    "bus/names.py",
     "bus/transports/framing.py",
     "bus/schema.py",
     "bus/transports/options.py",

@@ -13,8 +13,9 @@ from pathlib import Path
 from appliance.ledger import reasons
 from appliance.probe.endpoint import add_timeout, endpoint_arguments, link_of
 from appliance.probe.station import MESSAGE_COST_BYTES, Station
-from appliance.probe.words import argument, hex_bytes, pattern_of, type_of
+from appliance.probe.words import argument, hex_bytes, type_of
 from bus.errors import FrameError
+from bus.names import pattern_of
 from bus.wire.frame import PUB, pack
 
 _READ_BYTES = 65536

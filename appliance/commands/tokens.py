@@ -5,8 +5,9 @@ import json
 import sys
 from pathlib import Path
 
-from appliance.probe.words import argument, name_of, names_from, written
-from bus.wire.pattern import collisions, token
+from appliance.probe.words import argument
+from bus.names import name_of, names_from, written
+from bus.wire.pattern import collisions, hexadecimal, token
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -34,15 +35,15 @@ def run(options: argparse.Namespace) -> int:
     print(_as_json(names, found) if options.json else _as_text(names), flush=True)
     for number, shared in found.items():
         text = " and ".join(map(written, shared))
-        print(f"buscoupler tokens: {text} share the token {number}: rename one", file=sys.stderr)
+        print(f"buscoupler tokens: {text} share the token {hexadecimal(number)}: rename one", file=sys.stderr)
     return int(bool(found))
 
 
 def _as_text(names: list[int | str]) -> str:
-    return "\n".join(f"{token(name):10} 0x{token(name):08x} {written(name)}" for name in names)
+    return "\n".join(f"{token(name):10} {hexadecimal(token(name))} {written(name)}" for name in names)
 
 
 def _as_json(names: list[int | str], found: dict[int, list[int | str]]) -> str:
-    rows = [{"name": name, "token": token(name), "hex": f"{token(name):08x}"} for name in names]
+    rows = [{"name": name, "token": token(name), "hex": hexadecimal(token(name))} for name in names]
     shared = [{"token": number, "names": those} for number, those in found.items()]
     return json.dumps({"tokens": rows, "collisions": shared})

@@ -14,8 +14,9 @@ from appliance.ledger import reasons
 from appliance.probe.endpoint import add_timeout, endpoint_arguments, link_of
 from appliance.probe.pacing import Pacer
 from appliance.probe.station import MESSAGE_COST_BYTES, Station
-from appliance.probe.words import above_zero, argument, pattern_of
+from appliance.probe.words import above_zero, argument
 from bus.errors import FrameError
+from bus.names import pattern_of
 from bus.wire.frame import DATA_BYTES_MAX, FRAME_BYTES_MAX, PUB, pack
 
 HEAD = Struct(">II")  # run and sequence; noise follows

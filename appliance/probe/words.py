@@ -1,26 +1,20 @@
-"""The notation of patterns, types and messages on the command line, for input and output.
-
-A pattern is one word with parts between slashes: `fridge/temp/7`. A part of digits, or of `0x` and hex
-digits, is that token. A part in double quotes, and any other part, is a name. `/` is the empty pattern.
-"""
+"""The notation of types and messages on the command line, for input and output. Patterns: `bus.names`."""
 
 import argparse
-import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from datetime import datetime
 from math import inf
 from pathlib import Path
 from typing import Any, TypeVar
 
-from bus.errors import BusError, FrameError, TokenError
+from bus.errors import BusError, FrameError
+from bus.names import Names, names_from
 from bus.wire import frame
 from bus.wire.envelope import split
 from bus.wire.frame import Frame, unpack
-from bus.wire.pattern import Pattern, check_tokens, token
 
 T = TypeVar("T")
 
-_NUMBER = re.compile("[0-9]+|0[xX][0-9a-fA-F]+")
 TYPES = {
     "pub": frame.PUB,
     "sub": frame.SUB,
@@ -69,28 +63,6 @@ def hex_bytes(word: str) -> bytes:
         raise argparse.ArgumentTypeError(f"{word!r} is not pairs of hex digits, like 00ff") from None
 
 
-def name_of(part: str) -> int | str:
-    """Return the name or token that a part of a pattern means. Raises `TokenError` for too large a number."""
-    if len(part) > 1 and part[0] == part[-1] == '"':
-        return part[1:-1]
-    if _NUMBER.fullmatch(part):
-        return token(int(part, 16 if part[1:2] in ("x", "X") else 10))
-    return part
-
-
-def names_in(word: str) -> list[int | str]:
-    """Split a pattern's word into names and tokens. Raises `TokenError` for an empty part."""
-    parts = word.split("/") if word not in ("", "/") else []
-    if not all(parts):
-        raise TokenError(f"{word!r}: a part between slashes is empty: write it like fridge/temp/7")
-    return [name_of(part) for part in parts]
-
-
-def pattern_of(word: str) -> Pattern:
-    """Return the pattern that `word` means. Raises `TokenError`."""
-    return Pattern(*names_in(word))
-
-
 def type_of(word: str) -> int:
     """Return a frame's type from `pub`, `pub+cache`, or a number from 0 to 255. Raises `FrameError`."""
     if word.isascii() and word.isdigit() and int(word) <= 0xFF:
@@ -116,33 +88,6 @@ def read_names(source: str) -> list[int | str]:
     if "/" in source:
         raise FileNotFoundError(f"{source}: there is no such file, and a name cannot have a slash")
     return names_from(source.split(","))
-
-
-def names_from(lines: Iterable[str]) -> list[int | str]:
-    """Read one name a line. A comment begins with a `#` at the start of a line or after a blank."""
-    stripped = (f" {line}".partition(" #")[0].strip() for line in lines)
-    return [name_of(line) for line in stripped if line]
-
-
-class Names:
-    """A table of known names, to show tokens by name. Raises `TokenError` if two names share a token."""
-
-    def __init__(self, names: Iterable[int | str] = ()) -> None:
-        known = list(names)
-        check_tokens(known)
-        self._names = {token(name): name for name in known if isinstance(name, str)}
-
-    def show(self, tokens: Iterable[int]) -> str:
-        """Return a pattern as the word that `pattern_of` reads (if no name has a slash)."""
-        return "/".join(written(self._names.get(t, t)) for t in tokens) or "/"
-
-
-def written(name: int | str) -> str:
-    """Return a name as one part of a pattern, in quotes if it would be read as a number."""
-    if isinstance(name, int):
-        return str(name)
-    shown = name if name.isprintable() else ascii(name)[1:-1]
-    return shown if name_of(name) == name else f'"{shown}"'
 
 
 def text_of(data: bytes) -> str | None:

@@ -23,6 +23,11 @@ def token(name: int | str) -> int:
     raise TokenError(f"{name!r} is not a token: give text, or a whole number from 0 to 4294967295")
 
 
+def hexadecimal(number: int) -> str:
+    """Return a token as it is shown everywhere if it has no name: `0x5be18fe4`."""
+    return f"0x{number:08x}"
+
+
 class Pattern(tuple[int, ...]):
     """A tuple of tokens: `Pattern("fridge", "temp", 7)`. Raises `TokenError` above 255 tokens."""
 
@@ -38,7 +43,7 @@ class Pattern(tuple[int, ...]):
         return tokens[: len(self)] == self
 
     def __repr__(self) -> str:
-        return f"Pattern({', '.join(map(str, self))})"
+        return f"Pattern({', '.join(map(hexadecimal, self))})"
 
 
 def collisions(names: Iterable[int | str]) -> dict[int, list[int | str]]:
@@ -53,5 +58,7 @@ def check_tokens(names: Iterable[int | str]) -> None:
     """Raise `TokenError` if different names have the same token; it lists all of them."""
     found = collisions(names)
     if found:
-        lines = (f"{' and '.join(map(repr, shared))} are all token {t}" for t, shared in found.items())
+        lines = (
+            f"{' and '.join(map(repr, shared))} are all token {hexadecimal(t)}" for t, shared in found.items()
+        )
         raise TokenError("; ".join(lines))

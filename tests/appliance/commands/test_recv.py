@@ -46,7 +46,7 @@ async def test_recv_prints_a_line_a_message(capsys: Out) -> None:
     lines = [line.partition(" ")[2] for line in capsys.readouterr().out.splitlines()]
     assert lines == [
         "pub fridge/temp 21.5",
-        "cache door/7 hex:1b5b324a",
+        "cache door/0x00000007 hex:1b5b324a",
         "not a frame, 6 bytes: hex:68656c6c6f0a",
         "pub fridge/temp 21.5 [00000abc#9]",
     ]
@@ -57,7 +57,7 @@ async def test_recv_filters_by_pattern_and_knows_its_names(capsys: Out) -> None:
     other, seven = pack(PUB, Pattern("fridge", "door")), pack(PUB, [7, 8])
     assert await heard_by(words, other, b"junk", READING, seven, READING) == 0
     lines = [line.partition(" ")[2] for line in capsys.readouterr().out.splitlines()]
-    assert lines == ["pub fridge/temp 21.5", "pub 7/8 (empty)"]
+    assert lines == ["pub fridge/temp 21.5", "pub 0x00000007/0x00000008 (empty)"]
 
 
 async def test_recv_json(capsys: Out) -> None:
@@ -65,7 +65,7 @@ async def test_recv_json(capsys: Out) -> None:
     frame, junk, enveloped = map(json.loads, capsys.readouterr().out.splitlines())
     assert frame.pop("time") > 1.7e9
     assert frame == {
-        "frame": True, "type": 1, "tokens": list(FRIDGE), "pattern": "/".join(map(str, FRIDGE)),
+        "frame": True, "type": 1, "tokens": list(FRIDGE), "pattern": "0x5be18fe4/0x473f888b",
         "text": "21.5", "hex": "32312e35",
     }  # fmt: skip
     assert (junk["frame"], junk["text"], junk["hex"]) == (False, None, "ff")

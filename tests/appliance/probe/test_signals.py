@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from appliance.probe.words import Names
 from appliance.probe.words import line as line_of
+from bus.names import Names
 from bus.wire.frame import PUB, pack
 from bus.wire.pattern import Pattern
 from tests.appliance.probe.support import BUSCOUPLER, parsed
