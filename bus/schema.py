@@ -12,7 +12,7 @@ from functools import cache
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Union, get_args, get_origin
 
 from bus.kinds import Kinds
-from bus.urls import check_dial, check_listen
+from bus.urls import check_dial, check_host, check_listen
 from bus.wire.envelope import MESSAGE_BYTES_MAX
 from bus.wire.frame import TOKENS_MAX
 
@@ -200,12 +200,6 @@ def _check_name(name: str) -> None:
         raise ValueError(
             f'"{name[:64]}" is no name: up to 63 letters, digits, "_", "-", ".", not starting with "-" or "."'
         )
-
-
-def check_host(host: str) -> None:
-    """Raise ValueError if `host` is neither an IP address nor a host name."""
-    if not re.fullmatch(r"[A-Za-z0-9._:%-]{1,253}", host):
-        raise ValueError(f'"{host[:64]}" is no host: write an IP address or a host name, no port')
 
 
 def _check_path(path: str) -> None:

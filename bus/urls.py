@@ -1,6 +1,7 @@
 """Addresses as written in topology files: splitting and checking, without I/O."""
 
-from ipaddress import ip_address
+import re
+from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
@@ -9,6 +10,8 @@ SCHEMES = (*HOSTED, "ipc", "inproc")
 TLS_SCHEMES = ("tls+tcp", "wss")
 URL_CHARACTERS_MAX = 1024
 IPC_PATH_BYTES_MAX = 107  # sun_path of Linux, without its closing zero
+HOST_CHARACTERS_MAX = 253
+_LABEL = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?")
 
 
 class Url(NamedTuple):
@@ -28,9 +31,7 @@ def split_url(text: str) -> Url:
     if scheme.startswith("dial+"):
         raise ValueError(f"write {scheme.removeprefix('dial+')}://... under dial:, without dial+")
     if not colon or scheme not in SCHEMES:
-        raise ValueError(
-            f'"{text}" is no address: it must start with {", ".join(s + "://" for s in SCHEMES)}'
-        )
+        raise ValueError(f"an address must start with {', '.join(s + '://' for s in SCHEMES)}")
     return _hosted(text, scheme) if scheme in HOSTED else _local(scheme, rest)
 
 
@@ -46,14 +47,48 @@ def _hosted(text: str, scheme: str) -> Url:
     parts = urlsplit(text)
     port = parts.port  # raises ValueError if it is out of range
     if port is None:
-        raise ValueError(f'"{text}" has no port')
+        raise ValueError(f"the address has no port: write {scheme}://HOST:PORT")
     if not parts.hostname:
-        raise ValueError(f'"{text}" has no host; 0.0.0.0 stands for all interfaces')
+        raise ValueError("the address has no host; 0.0.0.0 stands for all interfaces")
     if "@" in parts.netloc or parts.query or parts.fragment:
-        raise ValueError(f'"{text}" may hold a host and a port only')
+        raise ValueError(f"write {scheme}://HOST:PORT, without user, query and fragment")
     if parts.path not in ("", "/") and not scheme.startswith("ws"):
-        raise ValueError(f'"{text}" has a path, which {scheme}:// does not take')
-    return Url(scheme, parts.hostname, port, parts.path)
+        raise ValueError(f"{scheme}:// does not take a path")
+    host = parts.hostname
+    if host != "*":
+        check_host(host)
+    return Url(scheme, plain_host(host), port, parts.path)
+
+
+def check_host(host: str) -> None:
+    """Raise ValueError if `host` is neither an IP address nor a host name."""
+    if _ip(host) is not None:
+        return
+    labels = _ascii(host).removesuffix(".").split(".")
+    if labels[-1].isdecimal():
+        raise ValueError(f'"{host[:64]}" is no host: it ends with a number, and is no IPv4 address')
+    if len(host) > HOST_CHARACTERS_MAX or not all(map(_LABEL.fullmatch, labels)):
+        raise ValueError(f'"{host[:64]}" is no host: write an IP address or a host name, no port')
+
+
+def _ascii(host: str) -> str:
+    """Return a host name in the form in which the system looks it up; as it is if it has none."""
+    try:
+        return host if host.isascii() else host.encode("idna").decode()
+    except UnicodeError:
+        return host
+
+
+def _ip(host: str) -> IPv4Address | IPv6Address | None:
+    try:
+        return ip_address(host)
+    except ValueError:
+        return None
+
+
+def plain_host(host: str) -> str:
+    """Return an IP address in its usual form; a name as it is."""
+    return str(_ip(host) or host)
 
 
 def check_listen(text: str) -> None:
@@ -65,19 +100,21 @@ def check_dial(text: str) -> None:
     """Raise ValueError if nothing can dial an address."""
     url = split_url(text)
     if url.scheme in HOSTED and (url.port == 0 or is_wildcard(url.host)):
-        raise ValueError(f'"{text}" can be listened on, not dialled: name a host and a port')
+        raise ValueError("this can be listened on, not dialled: name a host and a port")
 
 
 def is_wildcard(host: str) -> bool:
-    return host in ("0.0.0.0", "::", "*")
+    """Return whether a host stands for all interfaces of a machine."""
+    address = _ip(host)
+    return host == "*" or (address is not None and address.is_unspecified)
 
 
 def is_loopback(host: str) -> bool:
     """Return whether a host can be reached only from its own machine."""
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
+    address = _ip(host)
+    if address is None:
         return host == "localhost" or host.endswith(".localhost")
+    return address.is_loopback
 
 
 def overlap(one: str, other: str) -> bool:

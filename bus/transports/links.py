@@ -5,16 +5,17 @@ from typing import Any, Literal
 from bus.errors import LinkError
 from bus.hub import Link
 from bus.transports.options import STREAMS, Tls
-from bus.urls import SCHEMES
+from bus.urls import split_url
 
 Mode = Literal["listen", "dial"]
 
 
 def make_link(url: str, mode: Mode = "listen", **options: Any) -> Link:
     """Make the link of a bus for `url`, not yet open. Raises `LinkError` where no transport serves it."""
-    scheme, separator, _ = url.partition("://")
-    if not separator or scheme not in SCHEMES:
-        raise LinkError(f"{url}: unknown transport: use one of {', '.join(f'{s}://' for s in SCHEMES)}")
+    try:
+        scheme = split_url(url).scheme
+    except ValueError as error:
+        raise LinkError(f"{url}: {error}") from error
     if scheme not in STREAMS:
         from bus.transports.nng import NngLink
 

@@ -19,6 +19,7 @@ import pynng
 
 from bus.errors import LinkError
 from bus.transports.options import Tls
+from bus.urls import split_url
 from bus.wire.batch import Buffer
 
 NOBODY = 0  # never the id of an NNG pipe
@@ -226,16 +227,12 @@ def _check(error: int, what: str) -> None:
 
 
 def _check_url(url: str) -> None:
-    """NNG takes a port above 65535 and retries it for ever."""
+    """Raise `LinkError` for what is no address. NNG takes a port above 65535 and retries it for ever."""
     try:
-        parts = urlsplit(url)
-        if not parts.scheme or "://" not in url:
-            raise LinkError(f"{url}: not an address; write scheme://host:port")
-        if parts.scheme not in _HOSTLESS and not parts.netloc:
-            raise LinkError(f"{url}: no host and port")
-        _ = parts.port if parts.scheme not in _HOSTLESS else 0
+        split_url(url)
     except ValueError as error:
-        raise LinkError(f"{url}: {error}") from None
+        medium = "" if "://" in url else "; a medium is joined by a bridge: dial the bus on its other side"
+        raise LinkError(f"{url}: {error}{medium}") from None
 
 
 def _bound(url: str, listener: Any) -> str:

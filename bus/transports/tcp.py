@@ -3,13 +3,11 @@
 import asyncio
 import errno
 import logging
-import os
 import random
 import socket
 from asyncio import AbstractEventLoop
 from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
-from urllib.parse import urlsplit
 
 from bus.backoff import Backoff
 from bus.errors import LinkError, words_of
@@ -17,14 +15,14 @@ from bus.hub import Hub, State, Stats
 from bus.transports.framing import Framing, sp_framing
 from bus.transports.sockets import Acceptor, OnPeer, connect_to, tune
 from bus.transports.stream import CLOSED_BY_PEER, StreamOptions, StreamPipe
-from bus.urls import Url, with_host
+from bus.urls import Url, split_url, with_host
 
 log = logging.getLogger("buscoupler.bus")
 
 _SERVED_S = 1.0  # without a handshake, a connection that lasted so long or brought something was a success
 
 Connect = Callable[[AbstractEventLoop], Awaitable[socket.socket]]
-"""Makes a connection. Raises `OSError`."""
+"""Makes a connection. Raises `OSError`, or `UnicodeError` for a name that cannot be looked up."""
 
 
 class Accepting(Protocol):
@@ -174,7 +172,7 @@ class DialLink(_StreamLink):
         while self._is_open:
             try:
                 sock = await self._connect(self._loop)
-            except OSError as error:
+            except (OSError, UnicodeError) as error:  # the second: a name that cannot be looked up
                 self.fault = f"cannot connect: {words_of(error)}"
                 if not complained:
                     log.warning("%s: %s; will go on trying", self.url, self.fault)
@@ -225,16 +223,12 @@ def parse(url: str) -> tuple[int, Any]:
 
     TCP: (0, (host, port)), host `""` for `*`; IPC: (AF_UNIX, path).
     """
-    scheme, _, rest = url.partition("://")
-    if scheme == "ipc" and rest:
-        if len(os.fsencode(rest)) > 107:
-            raise LinkError(f"{url}: the path is too long for a socket (107 bytes)")
-        return socket.AF_UNIX, rest
     try:
-        parts = urlsplit(url)
-        host, port = parts.hostname, parts.port
+        parts = split_url(url)
     except ValueError as error:
         raise LinkError(f"{url}: {error}") from error
-    if scheme != "tcp" or not host or port is None or parts.path.strip("/"):
+    if parts.scheme == "ipc":
+        return socket.AF_UNIX, parts.path
+    if parts.scheme != "tcp":
         raise LinkError(f"{url}: not an address: write tcp://HOST:PORT or ipc:///PATH")
-    return 0, ("" if host == "*" else host, port)
+    return 0, ("" if parts.host == "*" else parts.host, parts.port)

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
 from bridges.media.medium import Medium, Taken, Word
-from bus.schema import Check, QueueBytes, Range, check_host
+from bus.schema import Check, QueueBytes, Range
+from bus.urls import check_host, is_wildcard
 
 
 def _check_host(host: str) -> None:
@@ -38,6 +39,8 @@ class Tcp(Medium):
     def check(self) -> None:
         if self.mode == "dial" and not self.port:
             raise ValueError("port 0 can be listened on, not dialled")
+        if self.mode == "dial" and is_wildcard(self.host):
+            raise ValueError(f"{self.host} can be listened on, not dialled: name a host")
 
     @property
     def device(self) -> str:

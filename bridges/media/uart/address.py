@@ -3,6 +3,8 @@
 import re
 from urllib.parse import urlsplit
 
+from bus.urls import check_host
+
 SERVERS = ("socket", "rfc2217")
 _SCHEMES = ("", *SERVERS, "hwgrep")
 
@@ -36,4 +38,5 @@ def server_of(url: str) -> tuple[str, int]:
     host, port = parts.hostname, parts.port
     if not host or not port or parts.query or parts.path.strip("/"):
         raise ValueError(f"write it as {parts.scheme}://host:port")
+    check_host(host)
     return host, port

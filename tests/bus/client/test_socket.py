@@ -183,11 +183,18 @@ def test_an_address_that_cannot_work_is_refused_by_name(url: str) -> None:
     assert url in str(caught.value)
 
 
-@pytest.mark.parametrize("url", ["nonsense", "bogus://127.0.0.1:1", "tcp://127.0.0.1:99999", "tcp://"])
+@pytest.mark.parametrize(
+    "url", ["nonsense", "bogus://127.0.0.1:1", "tcp://127.0.0.1:99999", "tcp://", "tcp://a..b:5"]
+)
 def test_dialing_what_cannot_work_is_refused_by_name(url: str) -> None:
     with pytest.raises(LinkError) as caught:
         Bus(dial=url)
     assert url in str(caught.value)
+
+
+def test_a_medium_is_refused_with_advice() -> None:
+    with pytest.raises(LinkError, match="joined by a bridge: dial the bus"):
+        Bus(dial="multicast:239.255.42.1:9943?interface=lo")
 
 
 def test_a_missing_tls_file_and_a_broken_one_are_named(tmp_path: Path) -> None:

@@ -245,7 +245,17 @@ async def test_a_taken_port_and_a_stale_socket_file(socket_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "url",
-    ["tcp://127.0.0.1", "tcp://:5", "tcp://h:99999", "udp://h:1", "ipc://", "ipc://" + "x" * 120, "5555"],
+    [
+        "tcp://127.0.0.1",
+        "tcp://:5",
+        "tcp://h:99999",
+        "tcp://a..b:5",
+        "tcp://10.0.0.311:5",
+        "udp://h:1",
+        "ipc://",
+        "ipc://" + "x" * 120,
+        "5555",
+    ],
 )
 def test_bad_urls_are_refused_by_name(url: str) -> None:
     with pytest.raises(LinkError) as info:
@@ -275,3 +285,22 @@ async def test_a_host_that_has_no_address_is_named_with_the_reason(monkeypatch: 
     monkeypatch.setattr("bus.transports.sockets._listen", unknown)
     with pytest.raises(LinkError, match="cannot listen: Name or service not known"):
         ListenLink("tcp://nowhere.invalid:1").open(Hub(), asyncio.get_running_loop())
+
+
+async def test_a_name_that_cannot_be_looked_up_is_told_and_tried_again(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    tries = 0
+
+    async def connect(_: asyncio.AbstractEventLoop) -> socket.socket:
+        nonlocal tries
+        tries += 1
+        raise UnicodeError("label empty or too long")
+
+    link = DialLink("tcp://host:5", connect=connect, retry_min_s=0.001, retry_max_s=0.001)
+    link.open(Hub(), asyncio.get_running_loop())
+    await until(lambda: tries > 2)
+    assert link.fault == "cannot connect: label empty or too long"
+    assert link.state == "waiting"
+    assert caplog.text.count("will go on trying") == 1
+    link.close()

@@ -259,6 +259,8 @@ async def test_too_many_peers() -> None:
         ({"queue_bytes": 100}, "queue_bytes"),
         ({"silence_s": 0}, "silence_s"),
         ({"host": ""}, "is no host"),
+        ({"host": "10.0.0.311"}, "is no host"),
+        ({"host": "*"}, "not dialled"),
     ],
 )
 def test_what_can_never_work_is_refused(options: dict[str, Any], words: str) -> None:
