@@ -15,6 +15,7 @@ from bus.kinds import Kinds
 from bus.urls import check_dial, check_host, check_listen
 from bus.wire.envelope import MESSAGE_BYTES_MAX
 from bus.wire.frame import TOKENS_MAX
+from bus.wire.notation import check_wildcards, names_in
 
 TOKEN_MAX = 0xFFFFFFFF
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,62}")
@@ -68,6 +69,13 @@ class Key(NamedTuple):
 
 class Single:
     """A list that may be written without brackets if it has one item."""
+
+
+class Notation(NamedTuple):
+    """A list that may be written as one text. `function` reads that, and raises ValueError if it is wrong."""
+
+    function: Callable[[str], tuple[Any, ...]]
+    words: str
 
 
 class OneOf(NamedTuple):
@@ -210,8 +218,25 @@ def _check_path(path: str) -> None:
 def _check_token(token: int | str) -> None:
     if isinstance(token, int) and not 0 <= token <= TOKEN_MAX:
         raise ValueError(f"{token} is no token: a number must be 0 to {TOKEN_MAX}")
-    if token == "":
-        raise ValueError("a token cannot be empty text")
+    if isinstance(token, str):
+        _check_token_name(token)
+
+
+def _check_token_name(name: str) -> None:
+    if not name:
+        raise ValueError("a token cannot be empty text; / is the pattern that matches all")
+    if "/" in name:
+        parts = ", ".join(filter(None, name[:64].split("/")))
+        raise ValueError(f'"{name[:64]}" is a pattern, and a name is expected here: write [{parts}]')
+    check_wildcards([name])
+
+
+def _pattern_in(text: str) -> tuple[int | str, ...]:
+    """Read a pattern. Text without a slash is one name, also if it is digits: YAML has its own quotes."""
+    if "/" in text:
+        return tuple(names_in(text))
+    _check_token_name(text)
+    return (text,)
 
 
 Name = Annotated[str, Check(_check_name, "a name")]
@@ -224,7 +249,7 @@ Gateway = Annotated[str, Ref("gateway", ("gateways",))]
 BusName = Annotated[str, Ref("bus", ("buses",))]
 TapName = Annotated[str, Ref("bus or bridge", ("buses", "bridges"))]
 Token = Annotated[int | str, Check(_check_token, "a name or a number")]
-Names = Annotated[tuple[Token, ...], Length(0, TOKENS_MAX), Single()]
+Names = Annotated[tuple[Token, ...], Length(0, TOKENS_MAX), Notation(_pattern_in, "a pattern"), Single()]
 Patterns = Annotated[tuple[Names, ...], Length(0, 4096), Single()]
 Port = Annotated[int, Range(1, 65535)]
 CanNode = Annotated[int, Range(1, 127)]

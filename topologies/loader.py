@@ -13,7 +13,7 @@ from yaml.constructor import ConstructorError, SafeConstructor
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from bus.schema import Node as Record
-from bus.schema import Ref, Single, Where, alternatives, problem, settings, unwrap
+from bus.schema import Notation, Ref, Single, Where, alternatives, problem, settings, unwrap
 from topologies.document import CHARACTERS_MAX, describe, parse, where
 from topologies.findings import Finding, InvalidTopology, error, nearest
 from topologies.model import Topology
@@ -71,7 +71,7 @@ class _Reader:
         """Return the value of a node; it is meaningless if the node has a finding."""
         bare, markers = unwrap(annotation)
         before = len(self._findings)
-        value = self._read_bare(node, bare, path, any(isinstance(m, Single) for m in markers))
+        value = self._read_bare(node, bare, path, markers)
         if len(self._findings) == before:
             self._judge(markers, value, node, path)
         return value
@@ -84,14 +84,14 @@ class _Reader:
             elif text := problem(marker, value):
                 return self._wrong(node, path, text)
 
-    def _read_bare(self, node: Node, bare: Any, path: str, single: bool) -> Any:
+    def _read_bare(self, node: Node, bare: Any, path: str, markers: Sequence[Any]) -> Any:
         if isinstance(bare, type) and issubclass(bare, Record):
             return self._read_dataclass(node, bare, path)
         origin = get_origin(bare)
         if origin in (Union, types.UnionType):
             return self._read_union(node, get_args(bare), path)
         if origin is tuple:
-            return self._read_list(node, get_args(bare)[0], path, single)
+            return self._read_list(node, get_args(bare)[0], path, markers)
         if origin is Mapping:
             return self._read_mapping(node, get_args(bare), path)
         if origin is Literal:
@@ -106,12 +106,23 @@ class _Reader:
             return self.read(node, wanted[0], path)
         return self._read_scalar(node, wanted, path)
 
-    def _read_list(self, node: Node, item: Any, path: str, single: bool) -> Any:
+    def _read_list(self, node: Node, item: Any, path: str, markers: Sequence[Any]) -> Any:
+        notation = next((marker for marker in markers if isinstance(marker, Notation)), None)
         if isinstance(node, SequenceNode):
             return tuple(self.read(child, item, f"{path}[{i}]") for i, child in enumerate(node.value))
-        if single and not _is_null(node):
+        if notation and isinstance(node, ScalarNode) and _kind(node) == "str":
+            return self._read_text(node, notation, path)
+        if any(isinstance(marker, Single) for marker in markers) and not _is_null(node):
             return (self.read(node, item, path),)
-        return self._wrong(node, path, f"expected a list, found {describe(node)}")
+        words = notation.words if notation else "a list"
+        comment = " (# begins a comment)" if notation and _is_null(node) else ""
+        return self._wrong(node, path, f"expected {words}, found {describe(node)}{comment}")
+
+    def _read_text(self, node: ScalarNode, notation: Notation, path: str) -> Any:
+        try:
+            return notation.function(str(node.value))
+        except ValueError as e:
+            return self._wrong(node, path, str(e))
 
     def _read_mapping(self, node: Node, types: Sequence[Any], path: str) -> Any:
         key_type, value_type = types
@@ -189,8 +200,7 @@ class _Reader:
         return self._wrong(node, path, f"expected {' or '.join(choices)}, found {describe(node)}")
 
     def _read_scalar(self, node: Node, wanted: Sequence[Any], path: str) -> Any:
-        scalar = isinstance(node, ScalarNode) and node.tag.startswith("tag:yaml.org,2002:")
-        kind = node.tag.rpartition(":")[2] if scalar else ""
+        kind = _kind(node)
         for option in (unwrap(w)[0] for w in wanted):
             if isinstance(node, ScalarNode) and kind in _TAGS[option]:
                 return self._construct(node, kind, option, path)
@@ -239,8 +249,14 @@ def _unlike_one(cls: type[Record], given: list[str]) -> str:
     return choice[1].problem(among) if choice else ""
 
 
+def _kind(node: Node) -> str:
+    """Return the type of a scalar by YAML's own rules, such as `str`; "" for anything else."""
+    standard = isinstance(node, ScalarNode) and node.tag.startswith("tag:yaml.org,2002:")
+    return node.tag.rpartition(":")[2] if standard else ""
+
+
 def _is_null(node: Node) -> bool:
-    return isinstance(node, ScalarNode) and node.tag == "tag:yaml.org,2002:null"
+    return _kind(node) == "null"
 
 
 def _join(path: str, name: str) -> str:

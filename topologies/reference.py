@@ -46,8 +46,13 @@ that two things want; gateways on which nothing runs; names used twice; bridges 
 CAN without a node id; names with equal tokens; media that cannot carry the promised `rates`. It warns of
 segments that several gateways share without `trunk`: exactly-once delivery cannot be promised there.
 
-A pattern is a list of names and numbers: `[fridge, temp, 7]`; a single one needs no brackets. It matches
-every frame that starts with it, so `[]` matches all.
+A pattern matches every frame that starts with it. `fridge/temp/7` and `[fridge, temp, 7]` are the same
+pattern, `/` and `[]` match all. Between slashes, as on the command line, a part of digits (or of `0x` and
+hex digits) is a token and any other part is a name; in double quotes each part is a name. Only there can a
+name hold a slash. Where a list of patterns is expected, as in `allow` and `deny`, each item of a list is a
+pattern: `[fridge/temp, pump]` has two, and `[fridge, temp]` has two as well. One pattern of two names is
+`fridge/temp` or `[[fridge, temp]]` there. A name of one letter has a small token, that of its character:
+`a` is 97. There are no wildcards: `fridge` stands for what MQTT writes `fridge/#`.
 """
 
 

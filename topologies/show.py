@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Literal
 
+from bus.wire.notation import written
 from topologies.model import BridgeSpec, Filter, Gateway, Shed, Side, Topology, gateways_of, running
 from topologies.segments import bus_at, edges_of, is_trunk, tapped
 
@@ -91,7 +92,7 @@ def _trunk(trunk: bool) -> str:
 
 
 def _pattern(names: tuple[int | str, ...]) -> str:
-    return f"pattern {'/'.join(map(str, names))}" if names else ""
+    return f"pattern {'/'.join(map(written, names))}" if names else ""
 
 
 def _mermaid(topology: Topology) -> str:

@@ -14,7 +14,8 @@ from appliance.ledger import reasons
 from appliance.probe.endpoint import endpoint_arguments, link_of
 from appliance.probe.station import Station
 from appliance.probe.words import above_zero, argument, frame_in, line, read_names, record
-from bus.names import Names, names_in
+from bus.names import Names
+from bus.wire.notation import names_in
 from bus.wire.pattern import Pattern
 
 log = logging.getLogger("buscoupler")

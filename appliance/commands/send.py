@@ -15,8 +15,8 @@ from appliance.probe.endpoint import add_timeout, endpoint_arguments, link_of
 from appliance.probe.station import MESSAGE_COST_BYTES, Station
 from appliance.probe.words import argument, hex_bytes, type_of
 from bus.errors import FrameError
-from bus.names import pattern_of
 from bus.wire.frame import PUB, pack
+from bus.wire.notation import pattern_of
 
 _READ_BYTES = 65536
 _BATCH_MESSAGES = 512

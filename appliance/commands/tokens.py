@@ -6,7 +6,8 @@ import sys
 from pathlib import Path
 
 from appliance.probe.words import argument
-from bus.names import name_of, names_from, written
+from bus.names import names_from
+from bus.wire.notation import name_of, written
 from bus.wire.pattern import collisions, hexadecimal, token
 
 

@@ -16,8 +16,8 @@ from appliance.probe.pacing import Pacer
 from appliance.probe.station import MESSAGE_COST_BYTES, Station
 from appliance.probe.words import above_zero, argument
 from bus.errors import FrameError
-from bus.names import pattern_of
 from bus.wire.frame import DATA_BYTES_MAX, FRAME_BYTES_MAX, PUB, pack
+from bus.wire.notation import pattern_of
 
 HEAD = Struct(">II")  # run and sequence; noise follows
 _BATCH_MESSAGES = 512

@@ -1,4 +1,4 @@
-"""The notation of types and messages on the command line, for input and output. Patterns: `bus.names`."""
+"""The notation of types and messages on the command line. `bus.wire.notation` has that of patterns."""
 
 import argparse
 from collections.abc import Callable

@@ -52,6 +52,51 @@ def test_a_value_alone_stands_for_its_main_field() -> None:
     assert joined.deny == Filter(both=(("a", 1), ("b",)))
 
 
+@pytest.mark.parametrize(
+    ("pattern", "names"),
+    [
+        ("fridge/temp", ("fridge", "temp")),
+        ("[fridge, temp]", ("fridge", "temp")),
+        ("fridge", ("fridge",)),
+        ("fridge/7", ("fridge", 7)),
+        ("""'fridge/"7"'""", ("fridge", "7")),
+        ("'7'", ("7",)),
+        ("7", (7,)),
+        ("0x1f", (31,)),
+        ("/", ()),
+        ("[]", ()),
+    ],
+)
+def test_a_pattern_is_written_as_on_the_command_line_or_as_a_list(
+    pattern: str, names: tuple[int | str, ...]
+) -> None:
+    topology = loads(
+        BUS
+        + f"bridges:\n  b:\n    on: gw\n    pattern: {pattern}\n"
+        + f"    rates: [{{pattern: {pattern}, frames_per_s: 1}}]\n"
+        + f"    join: [{{bus: plant, pattern: {pattern}}}, {{uart: /dev/x, allow: {{in: [{pattern}]}}}}]\n"
+        + f"devices: {{d: {{on: gw, tap: plant, directory: /d, pattern: {pattern}}}}}\n"
+    )
+    bridge = topology.bridges["b"]
+    assert bridge.pattern == bridge.rates[0].pattern == bridge.join[0].pattern == names
+    assert topology.devices["d"].pattern == names
+    assert bridge.join[1].allow.inward == (names,)
+
+
+@pytest.mark.parametrize(
+    ("allow", "patterns"),
+    [
+        ("fridge/temp", (("fridge", "temp"),)),
+        ("[fridge/temp, pump]", (("fridge", "temp"), ("pump",))),
+        ("[[fridge, temp], pump]", (("fridge", "temp"), ("pump",))),
+        ("[fridge, temp]", (("fridge",), ("temp",))),
+        ("/", ((),)),
+    ],
+)
+def test_a_list_in_allow_is_a_list_of_patterns(allow: str, patterns: tuple[tuple[str, ...], ...]) -> None:
+    assert loads(side(f"{{uart: /dev/x, allow: {allow}}}")).bridges["b"].join[1].allow.both == patterns
+
+
 def test_a_bus_dials() -> None:
     topology = loads(GATEWAY + "buses: {p: {on: gw, dial: ['tcp://h:1', {url: 'ws://h:2/x', trunk: true}]}}")
     assert topology.buses["p"].dial == (Dial(url="tcp://h:1"), Dial(url="ws://h:2/x", trunk=True))
@@ -110,6 +155,17 @@ def test_every_error_is_reported() -> None:
         (side("shed: oldest"), "found none"),
         (side("{uart: /dev/x, pattern: [yes]}"), "quotes"),
         (side("{uart: /dev/x, pattern: [4294967296]}"), "is no token"),
+        (
+            side("{uart: /dev/x, pattern: [fridge/temp]}"),
+            "is a pattern, and a name is expected here: write [fridge, temp]",
+        ),
+        (side("{uart: /dev/x, allow: [[fridge/temp, pump]]}"), "write [fridge, temp]"),
+        (side("{uart: /dev/x, pattern: fridge//temp}"), "a part between slashes is empty"),
+        (side("{uart: /dev/x, pattern: fridge/#}"), "# is no wildcard here"),
+        (side("{uart: /dev/x, pattern: '#'}"), "# is no wildcard here"),
+        (side("{uart: /dev/x, deny: [fridge, +/temp]}"), "+ is no wildcard here"),
+        (side("{uart: /dev/x, deny: [[fridge, +]]}"), "+ is no wildcard here"),
+        (side("uart: /dev/x\n        pattern: #"), "expected a pattern, found nothing (# begins a comment)"),
         (side("{uart: /dev/x, shed: {policy: oldest, rate: .inf}}"), "finite"),
         (side("{bus: p, shed: oldest}"), "nothing waits for a bus"),
     ],

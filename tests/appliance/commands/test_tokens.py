@@ -51,6 +51,21 @@ def test_wrong_use_is_2(words: list[str], capsys: pytest.CaptureFixture[str]) ->
     assert capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["recv", "tcp://127.0.0.1:1", "--pattern", "#"],
+        ["send", "tcp://127.0.0.1:1", "fridge/+/x"],
+        ["traffic", "tcp://127.0.0.1:1", "--pattern", "fridge/*"],
+    ],
+)
+def test_wildcards_of_other_systems_get_a_hint(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(words)
+    assert stopped.value.code == 2
+    assert "is no wildcard here: a pattern matches every frame that starts with it" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(("word", "kind"), [("pub", 1), ("PUB+cache", 5), ("bridge", 128), ("255", 255)])
 def test_types(word: str, kind: int) -> None:
     assert type_of(word) == kind

@@ -1,0 +1,66 @@
+"""The notation of patterns as one word, in files and on the command line.
+
+A pattern is one word with parts between slashes: `fridge/temp/7`. A part of digits, or of `0x` and hex
+digits, is that token. A part in double quotes, and any other part, is a name. `/` is the empty pattern.
+"""
+
+import re
+from collections.abc import Iterable
+from typing import Final
+
+from bus.errors import TokenError
+from bus.wire.pattern import Pattern, hexadecimal, token
+
+_NUMBER: Final = re.compile("[0-9]+|0[xX][0-9a-fA-F]+")
+_PART: Final = re.compile(r'("[^"]*"|[^/]*)(?:/|$)')
+_WILDCARDS: Final = ("#", "+", "*", "**")  # of MQTT and of key expressions
+
+
+def name_of(part: str) -> int | str:
+    """Return the name or token that a part of a pattern means. Raises `TokenError` for too large a number."""
+    if len(part) > 1 and part[0] == part[-1] == '"':
+        return part[1:-1]
+    if _NUMBER.fullmatch(part):
+        return token(int(part, 16 if part[1:2] in ("x", "X") else 10))
+    return part
+
+
+def names_in(word: str) -> list[int | str]:
+    """Split a pattern's word into names and tokens. Raises `TokenError` for an empty part or a wildcard."""
+    parts = _PART.findall(f"{word}/")[:-1] if word not in ("", "/") else []
+    if not all(parts):
+        raise TokenError(f"{word!r}: a part between slashes is empty: write it like fridge/temp/7")
+    check_wildcards(parts)
+    return [name_of(part) for part in parts]
+
+
+def check_wildcards(parts: Iterable[str]) -> None:
+    """Raise `TokenError` if a part of a pattern is a wildcard of another system."""
+    if found := next((part for part in parts if part in _WILDCARDS), None):
+        why = "a pattern matches every frame that starts with it"
+        raise TokenError(f"{found} is no wildcard here: {why}, so end it before {found} (/ matches all)")
+
+
+def pattern_of(word: str) -> Pattern:
+    """Return the pattern that `word` means. Raises `TokenError`."""
+    return Pattern(*names_in(word))
+
+
+def written(name: int | str) -> str:
+    """Return one part of a pattern that `names_in` reads as this name. A token is written in hex.
+
+    So is the token of a name that cannot be written: an unprintable one, or one with a quote and a slash.
+    """
+    if isinstance(name, str) and name.isprintable():
+        for word in (name, f'"{name}"'):
+            if name and names_in_or_none(word) == [name]:
+                return word
+    return hexadecimal(token(name))
+
+
+def names_in_or_none(word: str) -> list[int | str] | None:
+    """Return what `names_in` does, or None instead of an error."""
+    try:
+        return names_in(word)
+    except TokenError:
+        return None
