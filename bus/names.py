@@ -4,11 +4,11 @@ A token is shown by its name, or without one as `0x` and eight hex digits.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Final, get_args
 
 from bus import events, loops
-from bus.wire.notation import name_of, written
+from bus.wire.notation import names_in, names_in_or_none, written
 from bus.wire.pattern import hexadecimal, token
 
 RESERVED: Final = ("buscoupler", "event", *get_args(events.Kind), loops.NAME, "traffic", "alert")
@@ -18,9 +18,20 @@ _COMMENT: Final = re.compile(r"(^|\s)#.*$")
 
 
 def names_from(lines: Iterable[str]) -> list[int | str]:
-    """Read one name a line. A comment begins with a `#` at the start of a line or after a blank."""
-    stripped = (_COMMENT.sub("", line).strip() for line in lines)
-    return [name_of(line) for line in stripped if line]
+    """Read one name or pattern a line. A comment begins with a `#` at the start of a line or after a blank.
+
+    Raises `TokenError` for a line that is no pattern.
+    """
+    return [name for line in lines for name in names_in(_COMMENT.sub("", line).strip())]
+
+
+def lines_of(names: Iterable[str]) -> Iterator[str]:
+    """Yield the lines from which `names_from` reads these names, without those that no line can hold."""
+    for name in names:
+        for line in (name, f'"{name}"'):
+            if name and name.isprintable() and names_in_or_none(_COMMENT.sub("", line).strip()) == [name]:
+                yield line
+                break
 
 
 class Names:

@@ -2,13 +2,15 @@
 
 from collections.abc import Iterator
 
-from bus.wire.pattern import collisions
+from bus.errors import TopologyError
+from bus.names import RESERVED
+from bus.wire.pattern import collisions, hexadecimal
 from topologies.budgets import find_overloads
 from topologies.cycles import find_cycles
 from topologies.exclusive import find_conflicts
-from topologies.filters import all_names
 from topologies.findings import Finding, error, warning
 from topologies.model import BridgeSpec, BusSpec, Topology, gateways_of, running
+from topologies.names import listed, used
 from topologies.segments import Joint, address_of, joints
 
 
@@ -101,8 +103,20 @@ def _beyond_policies(topology: Topology) -> Iterator[Finding]:
 
 
 def _colliding_tokens(topology: Topology) -> Iterator[Finding]:
+    """Yield names with one token: an error between patterns, because they cannot be told apart."""
     # A number that equals the token of a name is assumed to be intended.
-    names = (name for pattern in all_names(topology) for name in pattern if isinstance(name, str))
-    for token, same in collisions(names).items():
-        words = ", ".join(repr(name) for name in same)
-        yield error(topology.where, f"{words} are one token, {token:#010x}: rename all but one")
+    in_patterns = used(topology)
+    for token, same in collisions([*RESERVED, *in_patterns]).items():
+        yield error(topology.where, f"{_one_token(same, token)}: rename all but one")
+    try:
+        in_list = listed(topology.names)
+    except TopologyError as fault:
+        yield error(topology.names.where, str(fault))
+        return
+    for token, same in collisions([*RESERVED, *in_patterns, *in_list]).items():
+        if {*same} & {*in_list} and len({*same} & {*RESERVED, *in_patterns}) < 2:
+            yield warning(topology.names.where, f"{_one_token(same, token)}: it is shown by all of them")
+
+
+def _one_token(names: list[int | str], token: int) -> str:
+    return f"{', '.join(map(repr, names))} are one token, {hexadecimal(token)}"

@@ -238,6 +238,17 @@ def running(specs: Mapping[str, S], gateway: str) -> dict[str, S]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NamesSpec(Node):
+    """Names that programs use. Tokens are shown by them, and by the names in the patterns of this file."""
+
+    SHORT = "list"
+    list: Annotated[tuple[Names, ...], Length(0, 4096), "names; also patterns, for the names in them"] = ()
+    file: Annotated[
+        Path | None, "a file with one name or pattern a line, relative to the directory of this file"
+    ] = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Topology(Node):
     """The whole system, of which each gateway runs its part."""
 
@@ -249,6 +260,7 @@ class Topology(Node):
     buses: Annotated[Mapping[Name, BusSpec], "buses, by name"] = field(default_factory=dict)
     bridges: Annotated[Mapping[Name, BridgeSpec], "bridges, by name"] = field(default_factory=dict)
     devices: Annotated[Mapping[Name, DeviceSpec], "devices, by name"] = field(default_factory=dict)
+    names: Annotated[NamesSpec, "names of tokens, for all that prints them"] = NamesSpec()
 
     @property
     def sections(self) -> dict[str, Mapping[str, Spec]]:

@@ -53,6 +53,10 @@ name hold a slash. Where a list of patterns is expected, as in `allow` and `deny
 pattern: `[fridge/temp, pump]` has two, and `[fridge, temp]` has two as well. One pattern of two names is
 `fridge/temp` or `[[fridge, temp]]` there. A name of one letter has a small token, that of its character:
 `a` is 97. There are no wildcards: `fridge` stands for what MQTT writes `fridge/#`.
+
+On the wire a token is a number, the hash of its name. `recv`, the jobs on captures and Wireshark show its
+name if they know it, else the number in hex. They know the names in the patterns of this file and those of
+`names`: `names: [temp, door]` or `names: {file: plant-names.txt}`. Taps write them beside their captures.
 """
 
 

@@ -1,4 +1,4 @@
-from bus.names import RESERVED, Names, names_from
+from bus.names import RESERVED, Names, lines_of, names_from
 from bus.wire.pattern import Pattern, token
 
 TWINS = ("axjgjz", "ziieqj")
@@ -24,5 +24,10 @@ def test_names_that_share_a_token_are_all_shown() -> None:
 
 
 def test_a_file_has_a_name_a_line() -> None:
-    lines = ["# ours", "fridge   # the cold one", "", "C#1", "a b ", "7", '"7"']
-    assert names_from(lines) == ["fridge", "C#1", "a b", 7, "7"]
+    lines = ["# ours", "fridge/temp   # the cold one", "", "C#1", "a b ", "7", '"7"']
+    assert names_from(lines) == ["fridge", "temp", "C#1", "a b", 7, "7"]
+
+
+def test_names_written_as_lines_read_back() -> None:
+    names = ["fridge", "7", "#", " x", "a/b", "a b", 'a"b']
+    assert names_from(lines_of([*names, "", "two\nlines", "a #b"])) == names

@@ -1,0 +1,49 @@
+"""The names that a topology knows: those in its patterns, those it lists, and those in the file it names."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from bus.errors import TokenError, TopologyError
+from bus.names import names_from
+from topologies.filters import all_names
+from topologies.model import NamesSpec, Topology
+
+FILE_BYTES = 1 << 20
+
+
+def known(topology: Topology) -> list[str]:
+    """Return all names that a topology knows. Raises `TopologyError` if it cannot read its file of names."""
+    return texts([*used(topology), *listed(topology.names)])
+
+
+def used(topology: Topology) -> list[str]:
+    """Return the names in the patterns of a topology, each once."""
+    return texts(name for pattern in all_names(topology) for name in pattern)
+
+
+def listed(names: NamesSpec) -> list[str]:
+    """Return the names in the list and in the file. Raises `TopologyError` if the file cannot be read."""
+    found = [name for pattern in names.list for name in pattern]
+    return texts([*found, *(_read(_path(names)) if names.file else ())])
+
+
+def _path(names: NamesSpec) -> Path:
+    return Path(names.where.file).parent / str(names.file)
+
+
+def _read(path: Path) -> list[int | str]:
+    try:
+        with path.open("rb") as file:
+            data = file.read(FILE_BYTES + 1)
+        if len(data) > FILE_BYTES:
+            raise TopologyError(f"{path}: a file of names has at most {FILE_BYTES} bytes")
+        return names_from(data.decode().splitlines())
+    except OSError as error:
+        raise TopologyError(f"{path}: cannot read the names: {error.strerror}") from None
+    except (TokenError, UnicodeDecodeError) as error:
+        raise TopologyError(f"{path}: {error}") from None
+
+
+def texts(names: Iterable[int | str]) -> list[str]:
+    """Return the names among names and numbers, each once."""
+    return [name for name in dict.fromkeys(names) if isinstance(name, str)]
