@@ -16,6 +16,7 @@ from appliance.tap import TapPart
 from bus.errors import LinkError, TopologyError
 from bus.hub import Hub, Link
 from topologies.model import S, Topology, running
+from topologies.names import known
 
 log = logging.getLogger("buscoupler")
 
@@ -147,7 +148,7 @@ class Appliance:
         A bridge is opened again too when a bus that it joins is. Raises as the constructor does, with nothing
         changed.
         """
-        old, new = self.parts, self._build(topology, self.parts)
+        old, new, names = self.parts, self._build(topology, self.parts), known(topology)
         changed = sorted(key for key in {*old, *new} if old.get(key) is not new.get(key))
         for key in reversed(old):
             if key in changed:
@@ -156,6 +157,8 @@ class Appliance:
         for key, part in new.items():
             if key in changed:
                 self._open_or_report(part)
+            elif isinstance(part, TapPart):
+                part.recorder.know(names)
         return changed
 
     def _open_or_report(self, part: Part) -> None:

@@ -12,6 +12,7 @@ from bus.patch import is_patch
 from capture.schema import Direction
 from devices.tap.recorder import Locate, Options, Recorder
 from topologies.model import DeviceSpec
+from topologies.names import known
 
 _DAY_S = 86_400
 
@@ -24,7 +25,8 @@ class TapPart(BasePart):
     def __init__(self, name: str, site: Site, tapped: "Sequence[BusPart | BridgePart]") -> None:
         super().__init__(name, site, Hub(name))  # nothing passes through a tap
         self._spec, self._tapped = site.topology.devices[name], tapped
-        self.recorder = Recorder(name, site.gateway, Path(self._spec.directory), options_of(self._spec))
+        directory, names = Path(self._spec.directory), known(site.topology)
+        self.recorder = Recorder(name, site.gateway, directory, options_of(self._spec), names)
         self.ends = [(_RecorderLink(self.recorder, self._spec.queue_bytes), self.hub)]
         self.watched = self.links
         self._sent: list[tuple[Bridge, Tap]] = []

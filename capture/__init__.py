@@ -1,5 +1,5 @@
 """Captures: their rows and files, and how they are read back (docs/capture.md). Nothing here needs Spark.
 
-`schema` has the columns, `files` the names and places of files, `contents` the rows that summarise a
-file, `pcapng` another form of the same rows; `reader` reads both.
+`schema` has the columns, `files` the names and places of files, `names` those of tokens, `contents` the
+rows that summarise a file, `pcapng` another form of the same rows; `reader` reads both.
 """

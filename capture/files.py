@@ -1,6 +1,7 @@
 """Where the files of a capture are, how they are named, and whether they can be read.
 
     DIRECTORY/capture/date=YYYY-MM-DD/gateway=NAME/BOOT-FIRST_CAP_SEQ.parquet    capture files: finished
+    DIRECTORY/capture/_names/NAME.txt                                            names of a gateway's tokens
     DIRECTORY/journal/gateway=NAME/BOOT-FIRST_CAP_SEQ.arrows                     journals: being written
 
 Every writer takes its names from here, and every reader its files. `pyarrow` is imported when one is opened.
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 CAPTURE: Final = "capture"
 JOURNAL: Final = "journal"
+NAMES: Final = "_names"  # Spark and pyarrow pass by names that begin so
 FILE_SUFFIX: Final = ".parquet"
 UNFINISHED_SUFFIX: Final = ".parquet.tmp"  # with a leading dot: Spark and pyarrow pass by such names
 JOURNAL_SUFFIX: Final = ".arrows"
@@ -42,6 +44,16 @@ def capture_file(root: Path, date: str, gateway: str, name: str) -> Path:
 def journal_directory(root: Path, gateway: str) -> Path:
     """Return where a gateway's journals are, under a recorder's directory `root`."""
     return root / JOURNAL / f"{GATEWAY}={gateway}"
+
+
+def days_directory(root: Path) -> Path:
+    """Return the directory of the days of finished files, under a recorder's directory `root`."""
+    return root / CAPTURE
+
+
+def names_directory(days: Path) -> Path:
+    """Return where the names are, below the directory of the days."""
+    return days / NAMES
 
 
 def gateway_of(path: Path) -> str:

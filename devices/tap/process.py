@@ -29,7 +29,7 @@ class WriterProcess:
     """Keeps one writer running. `on_line(state)` gets its reports; `on_lost(why)` is called if it ends by
     itself.
 
-    `settings` are those of `devices.tap.writer.Settings`; its `descriptor` is inherited.
+    `settings` are those of `devices.tap.writer.Settings`; its descriptors are inherited.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class WriterProcess:
                 command,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
-                pass_fds=[self._settings["descriptor"]],
+                pass_fds=[self._settings["descriptor"], self._settings["names"]],
                 process_group=0,  # Ctrl-C is for the gateway; in one session, or niceness would not count
             )
         except OSError as error:

@@ -8,7 +8,7 @@ import json
 import logging
 import time
 from asyncio import AbstractEventLoop, TimerHandle
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -17,6 +17,7 @@ from bus.wire.batch import Batch
 from bus.wire.pattern import Pattern
 from capture.schema import Direction, Kind
 from devices.tap.ledger import Ledger
+from devices.tap.names import Told
 from devices.tap.process import WriterProcess
 from devices.tap.rest import Rest
 from devices.tap.ring import RING_BYTES, Place, Ring
@@ -58,9 +59,17 @@ class Recorder:
     `state` is `closed`, `up` or `waiting` (no disk, no writer; it goes on trying), `fault` the last trouble,
     `losses` how often the writing process was lost. In messages: `captured` into the ring, `lost` where that
     was full. `progress` is the last that the writer reported: rows `written`, `files` finished and `deleted`.
+    `names` are written beside the capture.
     """
 
-    def __init__(self, name: str, gateway: str, directory: Path, options: Options | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        gateway: str,
+        directory: Path,
+        options: Options | None = None,
+        names: Iterable[str] = (),
+    ) -> None:
         self.name, self.gateway, self.directory = name, gateway, directory
         self.options = options = options or Options()
         self.state: Literal["closed", "up", "waiting"] = "closed"
@@ -70,6 +79,8 @@ class Recorder:
         self.progress: dict[str, Any] = {}
         self.boot = time.time_ns()
         self._watches: list[_Watch] = []
+        self._names = tuple(names)
+        self._told: Told | None = None
         self._ring: Ring | None = None
         self.writer: WriterProcess | None = None
         self._number = self._noticed = self._gap = self._slice = 0
@@ -82,20 +93,29 @@ class Recorder:
     def open(self, loop: AbstractEventLoop) -> None:
         """Start the writer. Raises `LinkError` where a package is missing."""
         self._loop = loop
-        ring = Ring.create(self.options.ring_bytes)
+        ring, told = Ring.create(self.options.ring_bytes), Told()
         try:
-            writer = WriterProcess(self._settings(ring), self._on_line, self._on_lost)
+            writer = WriterProcess(self._settings(ring, told), self._on_line, self._on_lost)
         except BaseException:
             ring.close()
+            told.close()
             raise
-        self._ring, self.writer, self.state = ring, writer, "up"
+        told.tell(self._names)
+        self._ring, self._told, self.writer, self.state = ring, told, writer, "up"
         writer.open(loop)
         self._ledger_timer = loop.call_later(LEDGER_S / _SLICES, self._on_ledger)
 
-    def _settings(self, ring: Ring) -> dict[str, Any]:
+    def know(self, names: Iterable[str]) -> None:
+        """Write these names beside the capture too, within a minute."""
+        self._names = tuple(names)
+        if self._told is not None:
+            self._told.tell(self._names)
+
+    def _settings(self, ring: Ring, told: Told) -> dict[str, Any]:
         who = {"gateway": self.gateway, "recorder": self.name, "directory": str(self.directory)}
         memory = {"boot": self.boot, "descriptor": ring.descriptor, "ring_bytes": ring.size_bytes}
-        return self.options._asdict() | {"pattern": Pattern(*self.options.pattern)} | who | memory
+        shared = memory | {"names": told.descriptor}
+        return self.options._asdict() | {"pattern": Pattern(*self.options.pattern)} | who | shared
 
     def tap(self, name: str, locate: Locate) -> "_Watch":
         """Make a tap for a place where batches pass; `name` is the place's in the capture."""
@@ -204,14 +224,15 @@ class Recorder:
         for timer in (self._ledger_timer, self._notice_timer):
             if timer is not None:
                 timer.cancel()
-        if self._ring is None or self.writer is None:
+        if self._ring is None or self._told is None or self.writer is None:
             return
         self._put_ledgers(0, 1)
         for watch in self._watches:
             watch.close()
         self.writer.close()
         self._ring.close()
-        self._ring, self.state = None, "closed"
+        self._told.close()
+        self._ring, self._told, self.state = None, None, "closed"
 
 
 class _Watch:

@@ -21,10 +21,11 @@ from typing import NamedTuple
 
 from bus.backoff import Backoff
 from bus.errors import words_of
-from capture.files import journal_directory, name_of
+from capture.files import days_directory, journal_directory, name_of
 from capture.schema import META_BOOT, META_GATEWAY, META_RECORDER, META_VERSION, VERSION, arrow_schema
 from devices.tap.finish import finish
 from devices.tap.journal import Journal, leftovers, resume
+from devices.tap.names import Heard
 from devices.tap.retention import Limits, retain
 from devices.tap.ring import Record, Ring
 from devices.tap.rows import Made, Rows
@@ -38,7 +39,8 @@ _MARK_BYTES = 8
 
 
 class Settings(NamedTuple):
-    """The recorder's settings for its writer; times in seconds."""
+    """The recorder's settings for its writer; times in seconds. `descriptor` is the ring's, `names` that of
+    `devices.tap.names`."""
 
     gateway: str
     recorder: str
@@ -46,6 +48,7 @@ class Settings(NamedTuple):
     boot: int
     descriptor: int
     ring_bytes: int
+    names: int
     file_bytes: int = 64 << 20
     file_s: float = 60.0
     keep_bytes: int = 1 << 30
@@ -63,6 +66,7 @@ class Finisher(threading.Thread):
         super().__init__(daemon=True)
         self.root, self.gateway = Path(settings.directory), settings.gateway
         self.limits = Limits(settings.keep_bytes, settings.keep_s)
+        self.names = Heard(settings.names, days_directory(self.root), settings.gateway)
         self.files = self.deleted = 0
         self.fault = ""
         self.ending = False
@@ -79,9 +83,10 @@ class Finisher(threading.Thread):
                 return
 
     def _work(self) -> str:
-        """Finish and delete files once. Returns what went wrong."""
+        """Store names, finish and delete files once. Returns what went wrong."""
         fault = ""
         try:
+            self.names.store()
             for path in leftovers(self.root, self.gateway):
                 self.files += finish(self.root, path) is not None
             self.deleted += retain(self.root, self.gateway, self.limits)

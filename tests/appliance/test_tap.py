@@ -9,6 +9,8 @@ from bridges.bridge import Bridge
 from bus.wire.batch import from_payloads
 from bus.wire.frame import PUB, pack
 from bus.wire.pattern import Pattern
+from capture import names
+from capture.files import days_directory
 from capture.pcapng import Packet
 from capture.reader import read
 from capture.schema import Direction, Kind
@@ -84,6 +86,18 @@ async def test_frames_by_segment_and_direction_agree_with_the_ledgers(tmp_path: 
     assert found[Kind.LEDGER, "bridge joint", "bus one", rx, "received"] == good
     assert found[Kind.LEDGER, "bridge joint", "bus two", tx, "sent"] == good
     assert found[Kind.LEDGER, "bus one", "bus one", rx, "received"] == every
+
+
+async def test_a_tap_leaves_the_names_of_its_topology_and_goes_on_when_they_change(tmp_path: Path) -> None:
+    text = written(tmp_path)
+    appliance = Appliance(loads(f"{text}names: [fridge]", "t.yaml"), "here")
+    appliance.open(asyncio.get_running_loop())
+    try:
+        assert appliance.change(loads(f"{text}names: [fridge, temp]", "t.yaml")) == []
+    finally:
+        appliance.close()
+    assert await asyncio.to_thread(settle, 20)
+    assert names.beside(days_directory(tmp_path)) == ["a", "fridge", "temp"]
 
 
 async def test_one_tap_and_a_pattern(tmp_path: Path) -> None:

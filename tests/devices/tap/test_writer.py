@@ -12,6 +12,7 @@ from bus.wire.batch import from_payloads
 from capture.schema import Kind
 from devices.tap.finish import finish
 from devices.tap.journal import batches_of, leftovers
+from devices.tap.names import Told
 from devices.tap.ring import Place, Ring
 from devices.tap.writer import Settings, Writer
 from tests.devices.tap.tap_support import files_in, numbered, rows_in
@@ -29,7 +30,8 @@ def ring() -> Iterator[Ring]:
 def writer(ring: Ring, root: Path, **options: Any) -> Writer:
     """Make a writer in this process, which works only when the test calls it."""
     own = os.dup(ring.descriptor)
-    settings = {"flush_s": 0.0, "descriptor": own, "ring_bytes": ring.size_bytes, **options}
+    shared = {"descriptor": own, "ring_bytes": ring.size_bytes, "names": Told().descriptor}
+    settings = {"flush_s": 0.0, **shared, **options}
     return Writer(Settings("gw", "recorder", str(root), boot=7, **settings))
 
 

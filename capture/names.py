@@ -1,0 +1,65 @@
+"""The names beside a capture: files with the names by which its tokens are shown, one for each gateway.
+
+A name's token is its hash, so names of several gateways never contradict each other: all are taken together.
+"""
+
+import fcntl
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from bus.errors import TokenError
+from bus.names import lines_of, names_from
+from capture.files import CaptureError, names_directory
+
+FILE_BYTES: Final = 16 << 20
+"""A larger file of names is not read, and begins anew when names are added."""
+
+
+def beside(days: Path) -> list[int | str]:
+    """Return all names beside the capture files of the directory `days`. Raises `CaptureError`."""
+    return [name for path in sorted(names_directory(days).glob("[!.]*.txt")) for name in read(path)]
+
+
+def read(path: Path) -> list[int | str]:
+    """Read a file of names, one a line. Raises `CaptureError`."""
+    try:
+        return names_from(_lines(path))
+    except OSError as error:
+        raise CaptureError(f"{path}: cannot read the names: {error.strerror}") from None
+    except (TokenError, UnicodeDecodeError) as error:
+        raise CaptureError(f"{path}: {error}") from None
+
+
+def add(days: Path, gateway: str, names: Iterable[str]) -> bool:
+    """Add names to the file of a gateway; return whether one was new. Raises `OSError`."""
+    directory = names_directory(days)
+    directory.mkdir(parents=True, exist_ok=True)
+    path = directory / f"{gateway}.txt"
+    with _locked(directory):
+        old = list(_lines(path)) if path.exists() else []
+        known = set(old)
+        new = [line for line in lines_of(names) if line not in known]
+        if new:
+            aside = path.with_name(f".{path.name}")
+            aside.write_text("".join(f"{line}\n" for line in [*old, *new]), encoding="utf-8")
+            aside.replace(path)
+    return bool(new)
+
+
+def _lines(path: Path) -> Iterator[str]:
+    if path.stat().st_size <= FILE_BYTES:
+        yield from path.read_text(encoding="utf-8").splitlines()
+
+
+@contextmanager
+def _locked(directory: Path) -> Iterator[None]:
+    """Hold the lock of a directory, because several recorders may write there."""
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
