@@ -15,6 +15,7 @@ from appliance.status.snapshot import View
 from appliance.tap import TapPart
 from bus.errors import LinkError, TopologyError
 from bus.hub import Hub, Link
+from topologies.events import publishing_buses
 from topologies.model import S, Topology, running
 from topologies.names import known
 
@@ -78,6 +79,7 @@ class Appliance:
         self.parts = self._build(topology, {})
         self._loop: AbstractEventLoop | None = None
         self._timer: TimerHandle | None = None
+        self._publishing: tuple[Topology, list[str]] | None = None
         self._started_ns = time.time_ns()
 
     def _build(self, topology: Topology, kept: Mapping[str, Part]) -> dict[str, Part]:
@@ -113,8 +115,12 @@ class Appliance:
         return [part.hub for part in self.parts.values()]
 
     def event_hubs(self) -> Iterable[Hub]:
-        """Return the hubs on which events are published: the plain side of every bus here."""
-        return [part.plain for part in self.parts.values() if isinstance(part, BusPart)]
+        """Return the hubs on which events are published: the plain sides of buses that the topology names."""
+        if self._publishing is None or self._publishing[0] is not self.topology:
+            self._publishing = self.topology, publishing_buses(self.topology, self.gateway)
+        _, names = self._publishing
+        parts = self.parts.values()
+        return [part.plain for part in parts if isinstance(part, BusPart) and part.name in names]
 
     def links(self) -> list[Link]:
         return [link for part in self.parts.values() for link in part.links]

@@ -8,6 +8,7 @@ from typing import Protocol
 
 from bus.events import Event, Kind
 from bus.hub import Hub, Link, Stats, chain
+from bus.reasons import troubles
 from bus.watched import WatchedHub
 from bus.wire.batch import from_payloads
 
@@ -15,7 +16,7 @@ log = logging.getLogger("buscoupler.events")
 
 SCAN_S = 0.25
 KEPT = 256  # events, for whoever asks later
-_SHED_S = 5.0  # between two events about one pipe's drops
+_DROPS_S = 5.0  # between two events about one pipe's drops
 _PUBLISHED = 20  # events on the bus in one scan; the log has all
 
 
@@ -38,7 +39,7 @@ class Monitor:
         self._gateway, self._watched, self._clock_ns = gateway, watched, clock_ns
         self._links: dict[str, tuple[str, str, int]] = {}
         self._loops: dict[str, int] = {}
-        self._sheds: dict[str, tuple[float, dict[str, int]]] = {}
+        self._drops: dict[str, tuple[float, dict[str, int]]] = {}
         self._published = 0
 
     def record(
@@ -84,11 +85,13 @@ class Monitor:
         self.record("loop", hub.name, f"what was sent came back; cut: {cut}", loops=hub.loops)
 
     def _scan_drops(self, name: str, stats: Stats, now: float) -> None:
+        """Record drops that nobody intended. Policies, takeovers and peers that leave are counts alone."""
         if not stats.dropped:
             return
-        last_s, seen = self._sheds.get(name, (float("-inf"), {}))
-        new = Counter(stats.dropped) - Counter(seen)
-        if new and now - last_s >= _SHED_S:
-            self._sheds[name] = now, dict(stats.dropped)
+        dropped = troubles(stats.dropped)
+        last_s, seen = self._drops.get(name, (float("-inf"), {}))
+        new = Counter(dropped) - Counter(seen)
+        if new and now - last_s >= _DROPS_S:
+            self._drops[name] = now, dropped
             counts = {reason.replace(" ", "_"): count for reason, count in new.items()}
-            self.record("shed", name, "frames were dropped", **counts)
+            self.record("drop", name, "messages were dropped", **counts)

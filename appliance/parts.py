@@ -13,6 +13,7 @@ from bridges.holdoff import STEP_S
 from bridges.media import shedding
 from bridges.media.medium import Medium
 from bus.errors import LinkError
+from bus.events import PATTERN
 from bus.hub import Hub, Link, Pipe
 from bus.leases.candidate import Candidate
 from bus.patch import join
@@ -95,12 +96,12 @@ class BridgePart(BasePart):
         deaf = [side.name for seat, side in self.sides if seat.side.medium and seat.side.medium.deaf]
         gate = self.hub.stand_by(candidate.may_forward, lambda: candidacy.judge(), deaf, min([AGE_S, *ages]))
         brokers = [endpoint(url) for url in broker_urls(self.site.topology)]
-        candidacy = Candidacy(candidate, brokers, gate, self.links_up, self.site.record)
+        candidacy = Candidacy(candidate, brokers, gate, self.links_down, self.site.record)
         return candidacy
 
-    def links_up(self) -> bool:
-        """Return whether frames can pass on every side: a candidate that cannot must not be chosen."""
-        return all(link.state == "up" and link.condition != "bus-off" for link in self.links)
+    def links_down(self) -> list[str]:
+        """Return the links on which no frames can pass: a candidate with such a link must not be chosen."""
+        return [link.name for link in self.links if link.state != "up" or link.condition == "bus-off"]
 
     def _link(self, seat: Seat) -> Link:
         if seat.side.medium is not None:
@@ -121,8 +122,10 @@ class BridgePart(BasePart):
         """Return whether `site` describes the same bridge, and what it joins and dials stays where it is."""
         if site.topology.bridges[self.name] != self.spec or _joined(self.spec, buses) != self._buses:
             return False
-        dials = [seat.dial for seat in seats_of(site.topology, self.name, site.gateway)]
-        same = dials == [seat.dial for seat, _ in self.sides]
+        seats = seats_of(site.topology, self.name, site.gateway)
+        same = [(seat.dial, seat.keeps_events) for seat in seats] == [
+            (seat.dial, seat.keeps_events) for seat, _ in self.sides
+        ]
         return same and (self.candidacy is None or same_brokers(site, self.site))
 
     def open(self, loop: AbstractEventLoop) -> None:
@@ -179,7 +182,7 @@ def _side(bridge: Bridge, number: int, seat: Seat, not_alone: Callable[[], bool]
         allow_in=spec.allow.inward,
         deny_in=spec.deny.inward,
         allow_out=spec.allow.outward,
-        deny_out=spec.deny.outward,
+        deny_out=[*spec.deny.outward, *([PATTERN] if seat.keeps_events else ())],
         hold_s=STEP_S * sum(seat.rank),
         hold_needed=(lambda: True) if seat.rank.others else not_alone,
     )

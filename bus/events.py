@@ -7,11 +7,11 @@ from typing import Literal, NamedTuple
 from bus.wire.frame import DATA_BYTES_MAX, PUB, pack
 from bus.wire.pattern import Pattern
 
-Kind = Literal["link", "loop", "lease", "takeover", "shed"]
+Kind = Literal["link", "loop", "lease", "takeover", "drop"]
 PATTERN = Pattern("buscoupler", "event")
 
 Record = Callable[..., object]
-"""Records an event: `record(kind, source, cause, **counts)`, as `appliance.monitor.Monitor.record`."""
+"""Records an event: `record(kind, source, cause, level, **counts)`, as `appliance.monitor.Monitor.record`."""
 
 
 class Event(NamedTuple):

@@ -19,8 +19,11 @@ class Reason(NamedTuple):
 
 
 DROPPED: Final = (
-    Reason("pattern", "policy", "a filter of the side does not let the frame out"),
-    Reason("event", "policy", "an event of the appliance does not go onto a field medium that nobody named"),
+    Reason(
+        "pattern",
+        "policy",
+        "a filter of the side does not let the frame out; or it is an event that no list of the side names",
+    ),
     Reason("no frame", "policy", "a field medium carries TMQ frames only"),
     Reason("conflated", "policy", "`policy: conflate`: a later frame of the pattern took its place"),
     Reason("shed", "policy", "`shed`: more than its `queue_bytes` would wait"),

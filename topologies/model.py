@@ -261,6 +261,12 @@ class Topology(Node):
     bridges: Annotated[Mapping[Name, BridgeSpec], "bridges, by name"] = field(default_factory=dict)
     devices: Annotated[Mapping[Name, DeviceSpec], "devices, by name"] = field(default_factory=dict)
     names: Annotated[NamesSpec, "names of tokens, for all that prints them"] = NamesSpec()
+    events: Annotated[
+        tuple[BusName, ...],
+        Length(0, 64),
+        Single(),
+        "where gateways publish their events: each on those of these buses that it runs; by default on none",
+    ] = ()
 
     @property
     def sections(self) -> dict[str, Mapping[str, Spec]]:

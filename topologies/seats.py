@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+from topologies.events import keeps_events
 from topologies.model import Listen, Side, Topology
 from topologies.segments import Joint, address_of, edges_of, joints
 
@@ -18,7 +19,8 @@ class Seat(NamedTuple):
 
     `trunk`: whether envelopes are kept there. `rank`: the order of senders on the wire. `segment`: the name
     of the wire, the same on all gateways that share it. `dial`: the address of the side's bus for this
-    gateway with its options; None if it has none.
+    gateway with its options; None if it has none. `keeps_events`: whether events of gateways must not leave
+    the bridge here.
     """
 
     side: Side
@@ -26,6 +28,7 @@ class Seat(NamedTuple):
     rank: Rank
     segment: str
     dial: tuple[str, Listen] | None
+    keeps_events: bool
 
 
 def seats_of(topology: Topology, bridge: str, gateway: str) -> list[Seat]:
@@ -38,7 +41,8 @@ def _seat(topology: Topology, joint: Joint) -> Seat:
     side, trunk = joint.side, joint.trunk
     dial = None if side.bus is None else address_of(topology, side.bus, joint.gateway, trunk)
     shared = trunk and side.medium is not None and side.medium.shared
-    return Seat(side, trunk, _rank(topology, joint) if shared else Rank(0, 0), joint.wire, dial)
+    rank = _rank(topology, joint) if shared else Rank(0, 0)
+    return Seat(side, trunk, rank, joint.wire, dial, keeps_events(topology, joint.spec, side))
 
 
 def _rank(topology: Topology, joint: Joint) -> Rank:

@@ -3,7 +3,7 @@
 import logging
 from asyncio import AbstractEventLoop, TimerHandle
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import Final, Protocol
 
 from bus.events import Record
 from bus.leases.candidate import Candidate, State
@@ -11,14 +11,13 @@ from bus.leases.link import BrokerLink
 from bus.leases.wake_hook import WakefulLoop
 from bus.tmq.wire import Address
 
-log = logging.getLogger("buscoupler.failover")
-
 SETTLE_S = 0.02  # from promotion to forwarding: the last frames of the other bridge arrive meanwhile,
 SETTLE_MAX_S = 0.06  # at most, where its frames have lately taken longer
 DRAIN_S = 1.0  # for what waits in pipes, before we resign
 BLIND_S = 0.1  # from all links up to ready: frames that came out before were not heard
 OVERSLEPT_S = 1.0  # a standby's sockets hold what arrives in a stall of this length
 _DRAIN_LOOK_S = 0.005
+_TROUBLED: Final = {"doubt", "orphan", "fenced"}  # states that somebody should look at
 
 
 class Gate(Protocol):
@@ -39,9 +38,9 @@ class Gate(Protocol):
 class Candidacy:
     """Runs a `Candidate` on the event loop, and opens and closes its bridge's `gate`.
 
-    It keeps a `link` to each of the `brokers`. `links_up()` says whether all links of the bridge are up.
-    `record(kind, source, cause, **counts)` gets each event. `takeovers` counts how often this candidate began
-    to forward.
+    It keeps a `link` to each of the `brokers`. `links_down()` names the links of the bridge that are not up.
+    `record(kind, source, cause, level, **counts)` gets each event. `takeovers` counts how often this
+    candidate began to forward.
     """
 
     def __init__(
@@ -49,14 +48,14 @@ class Candidacy:
         candidate: Candidate,
         brokers: Sequence[Address],
         gate: Gate,
-        links_up: Callable[[], bool],
+        links_down: Callable[[], Sequence[str]],
         record: Record,
         link: Callable[[Candidate, int, Address, Callable[[], object]], BrokerLink] = BrokerLink,
     ) -> None:
         self.candidate, self.gate = candidate, gate
         self.takeovers = 0
         self._name = f"bridge {candidate.bridge}"
-        self._links_up, self._record = links_up, record
+        self._links_down, self._record = links_down, record
         self._links = [link(candidate, number, address, self.judge) for number, address in enumerate(brokers)]
         self._loop: AbstractEventLoop | None = None
         self._timer: TimerHandle | None = None
@@ -68,6 +67,7 @@ class Candidacy:
         self._up_s: float | None = None
         self._looked_s = 0.0
         self._slept = False
+        self._other_held = False  # since we last began to forward
 
     def open(self, loop: AbstractEventLoop) -> None:
         """Start to claim the lease."""
@@ -98,8 +98,8 @@ class Candidacy:
             link.claim(resign)
 
     def _look_at_links(self) -> None:
-        now, up = self._now(), self._links_up()
-        if not up:
+        now, down = self._now(), self._links_down()
+        if down:
             self._up_s = None
         elif self._up_s is None:
             self._up_s = now
@@ -107,7 +107,7 @@ class Candidacy:
         ready = self._up_s is not None and now - self._up_s >= BLIND_S
         if ready and not self.candidate.ready and not self.candidate.holding:
             self.gate.blind(now - BLIND_S / 2)
-        self._set_ready(ready, "all links up" if ready else "a link is down")
+        self._set_ready(ready, f"link down: {', '.join(down)}" if down else "all links up")
 
     def _look_at_time(self, now: float) -> None:
         """Notice that the process slept: a holder for a lease, a standby for a longer time."""
@@ -119,7 +119,11 @@ class Candidacy:
     def _set_ready(self, ready: bool, words: str) -> None:
         if ready != self.candidate.ready:
             self.candidate.links(ready)
-            self._record("lease", self._name, f"{self.candidate.state}: {words}", epoch=self.candidate.epoch)
+            self._tell(words, logging.INFO if ready else logging.WARNING)
+
+    def _tell(self, words: str, level: int) -> None:
+        state, epoch = self.candidate.state, self.candidate.epoch
+        self._record("lease", self._name, f"{state}: {words}", level, epoch=epoch)
 
     def _look_back(self) -> None:
         """Listen anew after a sleep in which sockets may have overflowed while another bridge forwarded."""
@@ -144,6 +148,7 @@ class Candidacy:
     def judge(self) -> None:
         """Do what the candidate's state asks for."""
         state = self.candidate.judge(self._now())
+        self._other_held = self._other_held or self.candidate.other_holds
         if self._slept:
             self._look_back()
         if state != self._standing:
@@ -153,7 +158,6 @@ class Candidacy:
             self._begin_to_resign()
 
     def _changed(self, was: State, state: State) -> None:
-        log.info("%s: %s, was %s: %s", self._name, state, was, self.candidate.cause)
         if state in ("standby", "fenced"):
             self._stop(purge=was in ("active", "doubt", "orphan"))
         elif state == "doubt":
@@ -162,7 +166,7 @@ class Candidacy:
             self._settle()
         else:
             self._forward()
-        self._record("lease", self._name, f"{state}: {self.candidate.cause}", epoch=self.candidate.epoch)
+        self._tell(self.candidate.cause, logging.WARNING if state in _TROUBLED else logging.INFO)
         self._claim()
 
     def _stop(self, purge: bool) -> None:
@@ -196,8 +200,10 @@ class Candidacy:
         if self._began:
             self._began = False
             self.takeovers += 1
+            level = logging.WARNING if self._other_held else logging.INFO
+            self._other_held = False
             self._record(
-                "takeover", self._name, self.candidate.cause,
+                "takeover", self._name, self.candidate.cause, level,
                 epoch=self.candidate.epoch, replayed=count, stale=stale,
             )  # fmt: skip
 
@@ -219,7 +225,7 @@ class Candidacy:
         self._standing = self.candidate.resign(self._now())
         self._stop(purge=True)
         self._claim(resign=True)
-        self._record("lease", self._name, "standby: resigned", epoch=self.candidate.epoch)
+        self._tell("resigned", logging.INFO)
 
     def close(self) -> None:
         """Stop. A holder resigns, so that another candidate can begin at once. Idempotent."""

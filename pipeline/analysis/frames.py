@@ -1,10 +1,13 @@
 """Rows that are frames: conditions on them, their keys and times; and small tables made of values."""
 
 from collections.abc import Sequence
+from functools import reduce
+from operator import and_
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import functions as F
 
+from bus.events import PATTERN as EVENT
 from capture.schema import BRIDGE, Direction, Kind
 
 if TYPE_CHECKING:
@@ -49,6 +52,12 @@ def envelope() -> "Column":
 def first_token() -> "Column":
     """Return the first token of a frame, -1 if it has none."""
     return F.coalesce(F.try_element_at("tokens", F.lit(1)), F.lit(-1))
+
+
+def is_event() -> "Column":
+    """Return whether a frame is an event of a gateway."""
+    tokens = (F.try_element_at("tokens", F.lit(n)) == F.lit(token) for n, token in enumerate(EVENT, 1))
+    return F.coalesce(reduce(and_, tokens), F.lit(False))
 
 
 def local_table(

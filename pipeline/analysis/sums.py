@@ -1,7 +1,7 @@
 """The sums of frames: all rows of a frame added up to a few numbers, in one pass.
 
 A frame is known by its envelope if every row has one. In a capture where some rows have none it is known by
-its content.
+its content. Events of gateways are left out: they are no traffic of applications.
 """
 
 from collections.abc import Sequence
@@ -15,6 +15,7 @@ from pipeline.analysis.frames import (
     envelope,
     first_token,
     frames,
+    is_event,
     local_table,
     on_bridge,
     received,
@@ -48,7 +49,7 @@ def _number(segments: Sequence[str]) -> "Column":
 def with_key(rows: "DataFrame", at: Places) -> "DataFrame":
     """Do as `keyed` does, without the segment's number."""
     key = envelope() if at.by_envelope else content()
-    return frames(rows).where(received() | on_bridge()).withColumn("key", key)
+    return frames(rows).where((received() | on_bridge()) & ~is_event()).withColumn("key", key)
 
 
 def sums(keyed_rows: "DataFrame", at: Places) -> "DataFrame":

@@ -13,7 +13,11 @@ def tables(options: argparse.Namespace, capture: OpenCapture) -> list[Table]:
     both = agreement(found.findings, found.ledger)
     first = found.findings.orderBy("ts_ns", "segment", "kind", "key", "stage")
     return [
-        Table("totals", "Frames that entered, and how their rows were matched", found.totals),
+        Table(
+            "totals",
+            "Frames that entered, without events of gateways, and how their rows were matched",
+            found.totals,
+        ),
         Table("summary", "Faults by kind, stage and place", found.summary),
         Table("findings", f"The first {options.limit} faults", first, options.limit),
         Table("ledger", "What the ledgers say was dropped or rejected", found.ledger),

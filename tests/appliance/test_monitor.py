@@ -112,18 +112,23 @@ def test_drops_are_an_event_with_counts_but_not_at_every_look(parts: Parts, moni
     ]
 
 
-def test_what_a_medium_sheds_behind_a_bridge_is_an_event_too() -> None:
+def test_what_a_medium_loses_behind_a_bridge_is_an_event_but_not_what_a_policy_drops(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     bridge, ear = Bridge("joint", 7), Ear(Hub())
     bridge.side("line").attach(ear)
     parts = Parts()
     parts.hub = bridge
     monitor = Monitor("gw", parts, clock_ns=lambda: NOW_NS)
-    ear.stats.offered += 2
-    ear.stats.drop("conflated", 2)
+    for reason in ("conflated", "shed", "aged out", "pattern", "peer gone", "closed", "heard", "fenced"):
+        ear.stats.drop(reason, 2)
     monitor.scan(0)
-    assert causes(monitor) == [("shed", "frames were dropped")]
+    assert (causes(monitor), caplog.records) == ([], [])
+    ear.stats.drop("bus off", 3)
+    monitor.scan(10)
+    assert causes(monitor) == [("drop", "messages were dropped")]
     assert monitor.events[0].source == "gw/joint/ear"
-    assert monitor.events[0].counts == {"conflated": 2}
+    assert monitor.events[0].counts == {"bus_off": 3}
 
 
 def test_a_loop_is_an_event_that_names_what_was_cut(parts: Parts, monitor: Monitor) -> None:
@@ -202,8 +207,8 @@ def test_the_page_shows_rates_drops_and_events() -> None:
     after["time_ns"] = before["time_ns"] + 500_000_000
     text = page(after, before)
     assert "t on gw" in text
-    assert any(line.split()[-5:] == ["0", "102", "0", "2", "stale"] for line in text.splitlines())
-    assert "shed: gw/b/ear: frames were dropped (stale 2)" in text
+    assert any(line.split()[-5:] == ["0", "100", "0", "2", "stale"] for line in text.splitlines())
+    assert "drop: gw/b/ear: messages were dropped (stale 2)" in text
     assert "DOES NOT BALANCE" not in text
     far.stats.offered += 1
     assert "DOES NOT BALANCE" in page(snapshot(appliance.view()), None)

@@ -271,7 +271,8 @@ class Gateway:
         )
         self.dialers: list[Dialer] = []
         self.candidacy = Candidacy(
-            self.candidate, [("", n) for n in range(len(world.desks))], self.gate, lambda: self.links,
+            self.candidate, [("", n) for n in range(len(world.desks))], self.gate,
+            lambda: () if self.links else ("can0",),
             self._record, self._dialer,
         )  # fmt: skip
         self.world = world
@@ -285,7 +286,7 @@ class Gateway:
         self.candidacy.open(self.process)  # type: ignore[arg-type]
         self.process.on_wake = self.candidacy.on_wake
 
-    def _record(self, kind: str, source: str, cause: str, **counts: int) -> None:
+    def _record(self, kind: str, source: str, cause: str, level: int, **counts: int) -> None:
         self.world.log.append((self.world.now, f"g{self.order}", kind, cause, counts.get("epoch", 0)))
 
     def forwards_until(self, now: float) -> float:

@@ -1,8 +1,9 @@
 """A bridge's candidacy on a loop whose time the tests control."""
 
 import asyncio
+import logging
 from asyncio import StreamReader, StreamWriter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pytest
 
@@ -74,18 +75,26 @@ def ignore(*_: object, **__: object) -> None:
     """Record no event."""
 
 
+def fail() -> Sequence[str]:
+    raise RuntimeError("on purpose")
+
+
 class Standby:
     """A candidate that hears at each heartbeat that another holds the lease."""
 
     def __init__(self) -> None:
         self.loop, self.gate = Loop(), Told()
         self.candidate = Candidate((1,), "x", 5, 1, 1)
-        self.links_up: Callable[[], bool] = lambda: True
-        self.candidacy = Candidacy(self.candidate, [], self.gate, lambda: self.links_up(), ignore)
+        self.links_down: Callable[[], Sequence[str]] = lambda: ()
+        self.told: list[tuple[str, int]] = []
+        self.candidacy = Candidacy(self.candidate, [], self.gate, lambda: self.links_down(), self._note)
         self.candidacy.open(self.loop)  # type: ignore[arg-type]
         self.candidate.reached(0, "up", self.loop.now)
         self.candidate.heard(0, Grant((1,), "x", acting=True, holder=9, lease_ms=250), self.loop.now)
         self.loop.run(0.5)
+
+    def _note(self, kind: str, source: str, cause: str, level: int, **counts: int) -> None:
+        self.told.append((cause, level))
 
 
 @pytest.mark.parametrize(("stall_s", "trusts"), [(0.9, True), (1.2, False)])
@@ -168,21 +177,48 @@ def test_a_turn_that_began_in_doubt_is_a_takeover_all_the_same() -> None:
     assert world.gateways[0].candidacy.takeovers == 1
 
 
+def test_a_link_that_is_down_is_named_as_a_warning_and_its_return_is_normal_life() -> None:
+    one = Standby()
+    one.told.clear()
+    one.links_down = lambda: ["can:can0", "uart:/dev/ttyUSB0"]
+    one.loop.run(0.2)
+    one.links_down = lambda: ()
+    one.loop.run(0.5)
+    assert one.told == [
+        ("standby: link down: can:can0, uart:/dev/ttyUSB0", logging.WARNING),
+        ("standby: all links up", logging.INFO),
+    ]
+
+
+def test_a_lease_is_normal_life_but_a_takeover_and_a_lost_lease_are_not() -> None:
+    one = Standby()
+    one.told.clear()
+    number = one.candidate.claim(0, one.loop.now).number
+    grant = Grant((1,), "x", granted=True, alone=True, holder=5, epoch=2, lease_ms=250, number=number)
+    one.candidate.heard(0, grant, one.loop.now)
+    one.loop.run(0.2)
+    one.loop.run(1)
+    levels = {cause.partition(":")[0]: level for cause, level in one.told}
+    assert levels["active"] == logging.INFO
+    assert levels["granted by all brokers that can be reached"] == logging.WARNING
+    assert levels["fenced"] == logging.WARNING
+
+
 def test_a_heartbeat_goes_on_whatever_fails_in_between() -> None:
     one = Standby()
     beats = one.candidate.claim(0, one.loop.now).number
-    one.links_up = lambda: 1 // 0 > 0
+    one.links_down = fail
     for _ in range(3):
-        with pytest.raises(ZeroDivisionError):
+        with pytest.raises(RuntimeError):
             one.loop.run(0.5)
-    one.links_up = lambda: True
+    one.links_down = lambda: ()
     one.loop.run(0.5)
     assert one.candidate.ready
     assert beats == 1
 
 
 def candidacy(address: tuple[str, int]) -> Candidacy:
-    return Candidacy(Candidate((1,), "x", 5, 0, 1, lease_ms=25), [address], Told(), lambda: True, ignore)
+    return Candidacy(Candidate((1,), "x", 5, 0, 1, lease_ms=25), [address], Told(), lambda: (), ignore)
 
 
 async def test_a_name_that_no_resolver_takes_is_out_of_reach_and_is_asked_again() -> None:

@@ -11,9 +11,12 @@ import pytest
 pytest.importorskip("pyarrow")
 pytest.importorskip("pyspark")
 
+from pyspark.sql import functions
+
 from benchmarks.planted import KINDS, Plan, Truth, generate
 from benchmarks.planted_names import FILE
-from bus.wire.pattern import token
+from bus.events import PATTERN as EVENT
+from bus.wire.pattern import Pattern, token
 from pipeline.analysis import audit, failovers, last, latency, rates, tokens
 from pipeline.analysis.expected import SEGMENTS_A_WORD
 from pipeline.input import read as capture
@@ -95,6 +98,15 @@ def test_the_audit_counts_all_frames_and_says_how_they_were_matched(
         case.plan.envelope == "all",
         case.plan.envelope == "trunk",
     )
+
+
+def test_events_of_gateways_are_no_traffic_that_is_audited(planted: Planted) -> None:
+    strays = planted.rows.where("kind = 0").limit(40)
+    tokens = functions.array(*map(functions.lit, Pattern(*EVENT, "link"))).cast("array<bigint>")
+    events = strays.withColumns({"tokens": tokens, "origin": functions.lit(None).cast("bigint")})
+    found, clean = audit.audit(planted.rows.unionByName(events)), audit.audit(planted.rows)
+    assert found.summary.collect() == clean.summary.collect()
+    assert found.totals.collect() == clean.totals.collect()
 
 
 def test_the_ledgers_are_read_and_beside_the_traffic(case: Planted, audited: audit.Audit) -> None:
