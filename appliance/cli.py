@@ -7,6 +7,7 @@ import sys
 from importlib import import_module
 
 from bus.errors import BusError
+from bus.extras import install
 
 # name -> (module, one line of help); each module has `arguments(parser)` and `run(options) -> int`.
 COMMANDS = {
@@ -27,7 +28,7 @@ COMMANDS = {
 
 
 # library -> the extra of this distribution that installs it; links name theirs when they open
-EXTRAS = {"psutil": "demo", "rich": "demo", "pyspark": "pipeline", "pyarrow": "pipeline"}
+EXTRAS = {"psutil": "demo", "rich": "demo", "pyspark": "pipeline", "pyarrow": "capture"}
 
 
 def missing(error: ModuleNotFoundError) -> str:
@@ -35,7 +36,7 @@ def missing(error: ModuleNotFoundError) -> str:
     extra = EXTRAS.get((error.name or "").partition(".")[0])
     if extra is None:
         raise error
-    return f"this command needs the package {error.name}: run pip install 'buscoupler[{extra}]'"
+    return f"this command needs the package {error.name}: run {install(extra)}"
 
 
 class Version(argparse.Action):

@@ -2,21 +2,20 @@
 
 import argparse
 import asyncio
-import logging
 import signal
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
 from rich.console import Console
 from rich.live import Live
 
+from appliance.demo import picture
 from appliance.demo.scene import Scene, directory
-from appliance.demo.table import misses, table
+from appliance.demo.table import misses
 from appliance.probe.words import above_zero
-
-log = logging.getLogger("buscoupler")
 
 JOIN_S = 20.0
 SETTLE_S = 5.0
@@ -58,26 +57,18 @@ async def play(seconds: float, rate: float, console: Console, capture: Path | No
         scene = Scene(Path(name), capture)
         try:
             await scene.start()
-            introduce(scene, console)
+            picture.introduce(scene, console)
             if await until(lambda: all_joined(scene) or scene.failed() or stop.is_set(), JOIN_S):
                 await talk(scene, seconds, rate, console, stop)
         finally:
             failed = scene.failed()
             ledgers = await scene.stop()
-        status = conclude(scene, ledgers, failed, console)
+        wrong = faults(scene, ledgers, failed)
+        picture.ledgers(ledgers, console)
+        picture.verdict(scene, wrong, console)
     if capture is not None:
-        console.print(
-            f"The traffic is in {capture}; check it with: buscoupler audit {capture}", soft_wrap=True
-        )
-    return status
-
-
-def introduce(scene: Scene, console: Console) -> None:
-    console.print("Two TCP buses, a serial line and a CAN bus; each bus and the bridge is a process:")
-    console.print(f"  plant {scene.plant}, office {scene.office}, serial line {scene.line.a}")
-    console.print(f"  CAN {scene.can['interface']} {scene.can['channel']} {scene.can['options'] or ''}")
-    if not scene.foreign:
-        console.print("  (nanocat and nngcat are not installed: the demo runs without foreign peers)")
+        picture.next_step(capture, console)
+    return int(bool(wrong))
 
 
 def all_joined(scene: Scene) -> bool:
@@ -92,15 +83,26 @@ async def talk(scene: Scene, seconds: float, rate: float, console: Console, stop
     """Send from all members until the time is over or Ctrl-C, then wait for the last frames."""
     loop = asyncio.get_running_loop()
     begin, shown = loop.time(), 0.0
-    with Live(table(scene.members), console=console, refresh_per_second=8) as live:
+    with shown_live(scene, console) as show:
         while not stop.is_set() and (elapsed := loop.time() - begin) < seconds and not scene.failed():
             send_due(scene, int(elapsed * rate) + 1)
             if elapsed - shown >= LOOK_S:
-                live.update(table(scene.members))
+                show()
                 shown = elapsed
             await asyncio.sleep(min(0.01, 1 / rate))
         await until(lambda: not misses(scene.members), SETTLE_S)
-        live.update(table(scene.members))
+
+
+@contextmanager
+def shown_live(scene: Scene, console: Console) -> Iterator[Callable[[], None]]:
+    """Show the table on a terminal whenever the yielded function is called, and anywhere at the end."""
+    if not console.is_terminal:
+        yield lambda: None
+        console.print(picture.counts(scene.members, console))
+        return
+    with Live(console=console, refresh_per_second=8) as live:
+        yield lambda: live.update(picture.counts(scene.members, console))
+        live.update(picture.counts(scene.members, console))
 
 
 def send_due(scene: Scene, due: int) -> None:
@@ -120,23 +122,10 @@ async def until(condition: Callable[[], object], limit_s: float) -> bool:
     return True
 
 
-def conclude(scene: Scene, ledgers: dict[str, str], failed: str | None, console: Console) -> int:
-    """Print the processes' ledgers and the verdict."""
-    for part, text in ledgers.items():
-        console.print(f"[bold]{part}[/bold] {text}", highlight=False, soft_wrap=True)
-    sent = sum(member.sent for member in scene.members)
+def faults(scene: Scene, ledgers: dict[str, str], failed: str | None) -> list[str]:
+    """Return a line for everything that went wrong."""
     wrong = misses(scene.members)
-    if not sent:
+    if not any(member.sent for member in scene.members):
         cause = f"the process of {failed} ended" if failed else f"not all members joined within {JOIN_S:g} s"
         wrong = [f"nothing was sent: {cause}"]
-    wrong += [f"{part}: the ledger does not balance" for part, text in ledgers.items() if "NOT" in text]
-    for line in wrong:
-        console.print(f"[red]{line}[/red]")
-    if wrong:
-        console.print(scene.log.read_text(), highlight=False)
-    received = sum(sum(member.received.values()) for member in scene.members)
-    if not wrong:
-        console.print(
-            f"The ledger balances: {sent} frames sent, {received} received; each reached all others once."
-        )
-    return int(bool(wrong))
+    return wrong + [f"{part}: the ledger does not balance" for part, text in ledgers.items() if "NOT" in text]

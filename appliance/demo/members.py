@@ -28,12 +28,12 @@ FOREIGN = {
 
 
 class Member:
-    """A member and its counts. `last` is the newest value it received, as text."""
+    """A member and its counts. `last` is the newest value that it sent, as text."""
 
     def __init__(self, name: str, segment: str, readings: Iterator[tuple[str, str]] | None) -> None:
         self.name, self.segment = name, segment
         self.readings = readings
-        self.sent = 0
+        self.sent = self.greetings = 0
         self.received: Counter[int] = Counter()
         self.greeted: set[int] = set()
         self.last = ""
@@ -54,17 +54,18 @@ class Member:
             self.greeted.add(frame.tokens[1])
         else:
             self.received[frame.tokens[1]] += 1
-            self.last = frame.data.decode(errors="replace")
 
     def frame(self) -> bytes:
         """Return the next reading as a frame, and count it as sent."""
         assert self.readings is not None
         name, value = next(self.readings)
         self.sent += 1
-        return pack(PUB, Pattern(DEMO, self.token, name), f"{name} {value}".encode())
+        self.last = f"{name} {value}"
+        return pack(PUB, Pattern(DEMO, self.token, name), self.last.encode())
 
     def greeting(self) -> bytes:
         """Return a frame that is not counted: it only shows which members are connected by now."""
+        self.greetings += 1
         return pack(PUB, Pattern(DEMO, self.token, GREETING))
 
     def say(self, message: bytes) -> None:

@@ -23,23 +23,35 @@ def misses(members: Sequence[Member]) -> list[str]:
     ]
 
 
-def table(members: Sequence[Member]) -> Table:
-    """Return the table: a row for each sender, a column for each receiver."""
-    made = Table(title="frames received, by sender (rows) and receiver (columns)")
-    made.add_column("sender")
-    made.add_column("on")
-    made.add_column("sent", justify="right")
-    for member in members:
-        made.add_column(member.name, justify="right")
+def matrix(members: Sequence[Member]) -> Table:
+    """Return a row for each sender and a column for each receiver."""
+    made = _table("sender", "on", "sent", *(member.name for member in members))
     for sender in members:
         if sender.readings:
-            counts = [cell(sender, receiver) for receiver in members]
-            made.add_row(sender.name, sender.segment, str(sender.sent), *counts)
-    made.add_section()
-    made.add_row("newest", "", "", *(member.last for member in members))
+            got = [cell(sender, receiver) for receiver in members]
+            made.add_row(sender.name, sender.segment, str(sender.sent), *got)
+    return made
+
+
+def lines(members: Sequence[Member]) -> Table:
+    """Return a row for each sender, with the least and the most that others received: for 50 columns."""
+    made = _table("sender", "on", "sent", "received")
+    for sender in members:
+        if sender.readings:
+            got = [other.received[sender.token] for other in members if other is not sender]
+            span = str(min(got)) if min(got) == max(got) else f"{min(got)} to {max(got)}"
+            made.add_row(sender.name, sender.segment, str(sender.sent), span)
+    return made
+
+
+def _table(*columns: str) -> Table:
+    """Return an empty table: plain, for it may go into a pipe."""
+    made = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
+    for number, name in enumerate(columns):
+        made.add_column(name, justify="left" if number < 2 else "right", no_wrap=True)
     return made
 
 
 def cell(sender: Member, receiver: Member) -> str:
     count = receiver.received[sender.token]
-    return "[dim]own[/dim]" if sender is receiver and not count else str(count)
+    return "own" if sender is receiver and not count else str(count)

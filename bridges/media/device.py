@@ -11,6 +11,7 @@ from typing import Generic, NamedTuple, TypeVar
 from bridges.media.shedding import Shed, checked
 from bus.backoff import Backoff
 from bus.errors import LinkError, words_of
+from bus.extras import install
 from bus.hub import Hub, Pipe, State, Stats
 from bus.wire.batch import Batch
 
@@ -75,7 +76,7 @@ def need(name: str, library: str, package: str, extra: str) -> None:
     try:
         import_module(library)
     except ImportError as error:
-        raise LinkError(f"{name}: needs {package}: install buscoupler[{extra}]") from error
+        raise LinkError(f"{name}: needs {package}: run {install(extra)}") from error
 
 
 def cancel(*timers: Handle | None) -> None:

@@ -12,6 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path, PurePosixPath
 from typing import Final
 
+from bus.extras import install
 from pipeline.errors import PipelineError
 
 _MANAGERS: Final = ("kubernetes", "spark-kubernetes", "spark-yarn", "vertx", "volcano")
@@ -38,6 +39,14 @@ def spark_home() -> Path:
     return Path(spec.origin).parent
 
 
+def installed() -> bool:
+    """Return whether Spark is installed: pyspark with its jars, not a client alone."""
+    try:
+        return (spark_home() / "jars").is_dir()
+    except ModuleNotFoundError:
+        return False
+
+
 def needed(managed: bool = False) -> Iterator[Path]:
     """List the jars of a session, in order. One that is `managed` by YARN or Kubernetes needs their clients
     too."""
@@ -55,7 +64,7 @@ def class_path(managed: bool = False) -> str:
     copies = [(cache_directory() / "jars" / jar.name, jar) for jar in needed(managed)]
     if not copies:
         raise PipelineError(
-            "pyspark is a client alone here, without Spark: pip install 'buscoupler[pipeline]'"
+            f"the installed pyspark is a client alone, without Spark: run {install('pipeline')}"
         )
     return os.pathsep.join(str(copy if copy.exists() else jar) for copy, jar in copies)
 

