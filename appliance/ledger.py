@@ -2,8 +2,9 @@
 
 from collections.abc import Iterable
 
-from bridges.ledger import imbalances
-from bus.hub import Hub, Stats, chain
+from bus.balance import imbalances
+from bus.hub import Hub, chain
+from bus.ledger import Stats
 
 
 def ledger(hubs: Iterable[Hub]) -> str:

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from bus.events import Event, Kind
-from bus.hub import Hub, Link, Stats, chain
+from bus.hub import Hub, Link, chain
+from bus.ledger import Stats
 from bus.reasons import troubles
 from bus.watched import WatchedHub
 from bus.wire.batch import from_payloads

@@ -14,7 +14,7 @@ from bridges.media.multicast import datagram
 from bridges.media.tcp import frames
 from bridges.media.uart import codec as uart
 from bridges.rules import Rules
-from bus.hub import Stats
+from bus.ledger import Stats
 from bus.wire.batch import Batch, from_payloads
 from bus.wire.frame import pack
 

@@ -23,7 +23,8 @@ from bridges.media.uart import codec as uart
 from bridges.media.uart.link import UartLink
 from bridges.media.uart.medium import Uart
 from bridges.simulate import CanWire, SerialLine, run
-from bus.hub import Hub, Link, Pipe, Stats
+from bus.hub import Hub, Link, Pipe
+from bus.ledger import Stats
 from bus.wire.batch import Batch, from_payloads
 
 SIZES = (64, 1024)

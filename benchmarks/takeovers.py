@@ -24,8 +24,9 @@ from bridges.media.can.link import CanLink
 from bridges.media.can.medium import Can
 from bridges.media.uart.link import UartLink
 from bridges.media.uart.medium import Uart
-from bus.hub import Hub, Link, Pipe, Stats
+from bus.hub import Hub, Link, Pipe
 from bus.leases.wire import LEASE_MS
+from bus.ledger import Stats
 from bus.transports.links import make_link
 from bus.wire.batch import Batch, from_payloads, payloads
 from bus.wire.envelope import Envelope, split, wrap
@@ -53,7 +54,7 @@ class Station(Pipe):
 
     def __init__(self, token: int, link: Link, envelopes: bool) -> None:
         self.name, self.stats, self.token = "station", Stats(), token
-        self.hub, self.link = Hub(), link
+        self.hub, self.end = Hub(), link
         self.sent: list[float] = []
         self.heard: dict[int, list[float]] = {}
         self.keys: set[int] = set()
@@ -347,7 +348,7 @@ async def trial(
         finally:
             for station in (near, far):
                 if station is not None:
-                    station.link.close()
+                    station.end.close()
             await rig.close()
     return outcomes
 

@@ -2,6 +2,6 @@
 
 `bridge` has sides and ports. What enters is judged in `ingress`, what leaves is cut in `egress`, between
 trunks it is `enveloped`; `runs` does so for many equal frames at once, by the `rules` of patterns.
-`holdoff` waits on a shared trunk. `ledger` checks that every message is accounted for. `handover` has
+`holdoff` waits on a shared trunk. `handover` has
 failover, `media` a folder for each medium, `simulate` all media in virtual time.
 """

@@ -14,7 +14,8 @@ from bridges.handover.window import AGE_S
 from bridges.holdoff import HoldOff
 from bridges.ingress import Admission, admit_bare, admit_stamped, only_frames
 from bridges.rules import Patterns, Rule, Rules, Seen
-from bus.hub import Hub, Pipe, Stats, Tap
+from bus.hub import Hub, Pipe, Tap, without
+from bus.ledger import Stats
 from bus.watched import WatchedHub
 from bus.wire.batch import Batch
 from bus.wire.pattern import Pattern
@@ -111,7 +112,9 @@ class Bridge(WatchedHub):
 class Side(Hub):
     """The hub that a link is opened on: translates between the link's medium and the bridge.
 
-    `stats` sums up the ports that have gone; `ports` has the live ones.
+    `ports` are the pipes as the bridge sees them. The accounts of the bridge include them and the pipes
+    behind them; a side has none of its own. `stats` counts what comes in by this side from no port: from the
+    appliance itself, or from a pipe that has left.
     """
 
     def __init__(
@@ -123,6 +126,7 @@ class Side(Hub):
         self.inward, self.outward = Rules(bridge.core_rule, inward), Rules(outward)
         self._admission = Admission(bridge.origin, self.inward, bridge.seen.add)
         self.stats = Stats()
+        bridge.keep(name, self.stats)
         self._ports: dict[int, Port] = {}
 
     @property
@@ -137,29 +141,28 @@ class Side(Hub):
 
     def attach(self, pipe: Pipe) -> None:
         """Attach a port for `pipe` to the bridge."""
-        super().attach(pipe)
+        self.pipes += (pipe,)
         port = self._ports[id(pipe)] = Port(self, pipe)
         self.bridge.attach(port)
 
     def detach(self, pipe: Pipe) -> None:
         """Detach the port of `pipe` from the bridge; no error if there is none."""
-        super().detach(pipe)
+        self.pipes = without(self.pipes, pipe)
         port = self._ports.pop(id(pipe), None)
         if port is not None:
             if self.hold is not None:
                 self.hold.forget(port.stats)
             self.bridge.detach(port)
-            self.stats.add(port.stats)
 
     def publish(self, batch: Batch, origin: Pipe | None = None) -> None:
         """Admit what came from `origin`, and hand it to all other pipes of the bridge.
 
         For each port: received by its pipe = received by the port + rejected by it, in messages.
         """
-        if origin is not None:
-            origin.stats.receive(batch)
         port = self._ports.get(id(origin))
         stats = self.stats if port is None else port.stats
+        if origin is not None:
+            (self if port is None else origin).stats.receive(batch)
         if self.hold is not None:
             self.hold.hear(batch)
         gate = self.bridge.gate
@@ -183,6 +186,7 @@ class Side(Hub):
     def replay(self, batch: Batch, since_s: float | None) -> None:
         """Send `batch` to all ports; where messages are held back, these have waited since `since_s`."""
         for port in self.ports:
+            self.bridge.lend(port, batch.count)
             port.send(batch, since_s)
 
     def purge(self, reason: str) -> list[bytes]:
@@ -192,21 +196,17 @@ class Side(Hub):
 
 
 class Port(Pipe):
-    """A pipe as the bridge sees it. Its ledger: offered by the bridge = handed to the pipe + dropped.
+    """A pipe as the bridge sees it. Its ledger: offered by the bridge = handed to the pipe + dropped."""
 
-    `before`: what the pipe had received and been offered already: a device's ledger goes on from one opening
-    to the next.
-    """
-
-    __slots__ = ("before", "inner", "name", "side", "stats")
+    __slots__ = ("inner", "link", "name", "side", "stats")
 
     inner: Pipe
 
     def __init__(self, side: Side, pipe: Pipe) -> None:
         self.name = f"{side.bridge.name}/{side.name}/{pipe.name}"
+        self.link = f"{side.name}/{pipe.link}" if pipe.link else side.name
         self.inner = pipe
         self.stats = Stats()
-        self.before = pipe.stats.received, pipe.stats.offered
         self.side = side
 
     def send(self, batch: Batch, since_s: float | None = None) -> None:

@@ -6,7 +6,7 @@ Whole stretches that may pass are copied at once, or not at all: see `bridges.ru
 from bridges.enveloped import EnvelopedBatch
 from bridges.rules import Rules
 from bridges.runs import WALK, Kept, find, keep_run
-from bus.hub import Stats
+from bus.ledger import Stats
 from bus.wire.batch import LENGTH, LENGTH_BYTES, Batch
 from bus.wire.envelope import ENVELOPE_BYTES
 

@@ -7,7 +7,7 @@ import asyncio
 from asyncio import TimerHandle
 from collections.abc import Callable
 
-from bus.hub import Stats
+from bus.ledger import Stats
 from bus.wire.batch import Batch, from_payloads, payloads
 from bus.wire.envelope import LAYOUT, is_enveloped
 

@@ -11,7 +11,7 @@ from struct import Struct
 from bridges.enveloped import EnvelopedBatch
 from bridges.rules import Rules
 from bridges.runs import WALK, Kept, Run, column, cut, cut_admitted, find, keep_run, numbers, stamp, verdicts
-from bus.hub import Stats
+from bus.ledger import Stats
 from bus.wire.batch import LENGTH, LENGTH_BYTES, Batch
 from bus.wire.envelope import (
     ENVELOPE_BYTES,

@@ -1,6 +1,7 @@
 """The raw bus, and what programs and gateways say on it.
 
-`wire` has the formats; `hub` is the bus itself: pipes, links and their ledgers; `transports` makes its
+`wire` has the formats; `hub` is the bus itself: pipes and links; `ledger` has their
+counts, `balance` checks them; `transports` makes its
 links, `client` is the application's socket. `watched` is a hub that cuts loops, which `loops` finds;
 `patch` joins two hubs of a process. `tmq` has clients and brokers, `leases` chooses who forwards,
 `embedded` is for microcontrollers. `schema` and `kinds` describe records that a file configures, `urls`

@@ -5,74 +5,25 @@ This module also defines the two main interfaces of docs/design.md: pipe and lin
 
 from asyncio import AbstractEventLoop
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
+from bus.ledger import Account, Accounts, Stats
 from bus.wire.batch import Batch
-
-
-@dataclass(slots=True, eq=False)
-class Stats:
-    """The counts of one pipe, in messages unless the name says bytes. Metrics read them at each scrape.
-
-    The ledger holds at any moment: offered (by the hub) = sent + dropped (by reason) + queued.
-    `rejected` counts input from the wire that never became a message, by reason.
-    """
-
-    received: int = 0
-    received_bytes: int = 0
-    offered: int = 0
-    sent: int = 0
-    sent_bytes: int = 0
-    queued: int = 0
-    queued_bytes: int = 0
-    dropped: dict[str, int] = field(default_factory=dict)
-    rejected: dict[str, int] = field(default_factory=dict)
-
-    def receive(self, batch: Batch) -> None:
-        """Count a batch that the peer sent us. Hubs call this once for each published batch."""
-        self.received += batch.count
-        self.received_bytes += len(batch.data)
-
-    def drop(self, reason: str, count: int = 1) -> None:
-        """Count offered messages that will not be sent. A count of 0 adds no reason."""
-        if count:
-            self.dropped[reason] = self.dropped.get(reason, 0) + count
-
-    def reject(self, reason: str, count: int = 1) -> None:
-        """Count input that never became a message."""
-        self.rejected[reason] = self.rejected.get(reason, 0) + count
-
-    def add(self, part: "Stats") -> None:
-        """Add the counts of `part` to these."""
-        self.received += part.received
-        self.received_bytes += part.received_bytes
-        self.offered += part.offered
-        self.sent += part.sent
-        self.sent_bytes += part.sent_bytes
-        self.queued += part.queued
-        self.queued_bytes += part.queued_bytes
-        for reason, count in part.dropped.items():
-            self.drop(reason, count)
-        for reason, count in part.rejected.items():
-            self.reject(reason, count)
-
-    def balance(self) -> int:
-        """Return the number of messages that the ledger does not account for; 0 if it balances."""
-        return self.offered - self.sent - self.queued - sum(self.dropped.values())
 
 
 class Pipe(Protocol):
     """A live peer. `send` never blocks, and never raises because of a fault of the peer.
 
-    `inner` is the pipe that this one wraps, if any. Derive from this class: it has a default for `inner` and
-    for `purge`.
+    `link` is the name of the link that made it, which its counts are added up under; it stays the same over
+    all that connect there. `inner` is the pipe that this one wraps, if any. Derive from this class: it has
+    defaults for these two and for `purge`.
     """
 
-    __slots__ = ()
+    __slots__ = ("__weakref__",)
 
     name: str
     stats: Stats
+    link: str = ""
     inner: "Pipe | None" = None
 
     def send(self, batch: Batch) -> None:
@@ -107,22 +58,42 @@ Tap = Callable[[Batch, Pipe | None], None]
 class Hub:
     """A bus: the set of its pipes. Not thread-safe: use it on one event loop.
 
-    `taps` are called with every published batch before it is sent.
+    `taps` are called with every published batch before it is sent. `passed` counts the messages that were
+    published so far.
     """
 
-    __slots__ = ("name", "pipes", "taps")
+    __slots__ = ("_accounts", "name", "passed", "pipes", "taps")
 
     def __init__(self, name: str = "") -> None:
         self.name = name
         self.pipes: tuple[Pipe, ...] = ()
         self.taps: tuple[Tap, ...] = ()
+        self.passed = 0
+        self._accounts = Accounts()
 
     def attach(self, pipe: Pipe) -> None:
         self.pipes += (pipe,)
+        self._accounts.enter(pipe, pipe.link, chain(pipe), self.passed)
 
     def detach(self, pipe: Pipe) -> None:
         """Remove a pipe. It is no error if the pipe is not attached."""
-        self.pipes = tuple(p for p in self.pipes if p is not pipe)
+        self.pipes = without(self.pipes, pipe)
+        self._accounts.leave(pipe, self.passed)
+
+    def keep(self, link: str, stats: Stats) -> None:
+        """Add counts to the account of a link that are of none of its pipes."""
+        self._accounts.keep(link, stats)
+
+    def lend(self, pipe: Pipe, count: int) -> None:
+        """Note that a pipe is about to be offered so many messages that are not published."""
+        self._accounts.lend(pipe, count)
+
+    def accounts(self) -> dict[str, Account]:
+        """Return what the pipes of each link have counted since the hub was made, those that left included.
+
+        Do not call it from within a `send` or a `publish`: a batch is then half counted.
+        """
+        return self._accounts.read(self.passed)
 
     def tap(self, tap: Tap) -> None:
         """Call `tap` with every batch that is published from now on."""
@@ -140,9 +111,15 @@ class Hub:
             stats.received_bytes += len(batch.data)
         for tap in self.taps:
             tap(batch, origin)
+        self.passed += batch.count
         for pipe in self.pipes:
             if pipe is not origin:
                 pipe.send(batch)
+
+
+def without(pipes: tuple[Pipe, ...], pipe: Pipe) -> tuple[Pipe, ...]:
+    """Return `pipes` without `pipe`."""
+    return tuple(other for other in pipes if other is not pipe)
 
 
 State = Literal["closed", "opening", "up", "waiting"]

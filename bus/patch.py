@@ -1,16 +1,17 @@
 """A patch: a pair of pipes that joins two hubs of one process. It has no queue."""
 
-from bus.hub import Hub, Pipe, Stats
+from bus.hub import Hub, Pipe
+from bus.ledger import Stats
 from bus.wire.batch import Batch
 
 
 class _Half(Pipe):
     """A pipe on one hub. Its twin publishes every batch on the other hub."""
 
-    __slots__ = ("_hub", "_twin", "name", "stats")
+    __slots__ = ("_hub", "_twin", "link", "name", "stats")
 
-    def __init__(self, name: str, hub: Hub) -> None:
-        self.name = name
+    def __init__(self, name: str, link: str, hub: Hub) -> None:
+        self.name, self.link = name, link
         self.stats = Stats()
         self._hub = hub
         self._twin: _Half | None = None
@@ -38,11 +39,13 @@ class _Half(Pipe):
 
 
 def join(a: Hub, b: Hub, name: str = "patch") -> tuple[Pipe, Pipe]:
-    """Join two hubs. Return the pipe on `a` and the pipe on `b`. Closing either of them separates the hubs.
+    """Join two hubs by a link called `name`. Return the pipe on `a` and the pipe on `b`.
+
+    Closing either of them separates the hubs.
 
     A ring of patches would send a message round for ever; `check` of the topology rejects that beforehand.
     """
-    on_a, on_b = _Half(f"{name} >", a), _Half(f"{name} <", b)
+    on_a, on_b = _Half(f"{name} >", name, a), _Half(f"{name} <", name, b)
     on_a.meet(on_b)
     on_b.meet(on_a)
     return on_a, on_b

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from random import uniform
 
-from bus.hub import Hub, Pipe
+from bus.hub import Hub, Pipe, without
 from bus.loops import CANARY_S, LoopWatch
 from bus.wire.batch import LENGTH, LENGTH_BYTES, Batch, Buffer, from_payloads, payloads
 from bus.wire.envelope import ENVELOPE_BYTES, is_enveloped
@@ -64,10 +64,19 @@ class WatchedHub(Hub):
             if kept is None:
                 return None
             batch = kept
-        for cut in self.cuts:
-            cut.pipe.stats.offered += batch.count
-            cut.pipe.stats.drop("loop", batch.count)
+        if self.cuts:
+            self._drop_at_cuts(batch.count)
         return super().publish(batch, origin)
+
+    def _drop_at_cuts(self, count: int) -> None:
+        for cut in self.cuts:
+            cut.pipe.stats.offered += count
+            cut.pipe.stats.drop("loop", count)
+
+    def _ask(self, canary: bytes) -> None:
+        """Send a canary to every pipe that is not cut."""
+        self._drop_at_cuts(1)
+        super().publish(from_payloads([canary]))
 
     def _let_by(self, batch: Batch, origin: Pipe, now: float) -> Batch | None:
         """Return `batch` without the messages that seem to go round a loop; None if none are left."""
@@ -80,7 +89,7 @@ class WatchedHub(Hub):
         first = _first(batch.data)
         held = watch.look(first, origin, now, _copies(batch, first) if batch.count > 1 else 1)
         if watch.suspect is not None and (canary := watch.canary(now)):
-            super().publish(from_payloads([canary]))
+            self._ask(canary)
         if not held:
             return batch
         # a bridge's own type of batch holds more than bytes, so it cannot be split
@@ -90,7 +99,7 @@ class WatchedHub(Hub):
         """Cut the pipe that a canary came back from. If it probed a cut pipe, keep that one cut longer."""
         probed = next((cut for cut in self.cuts if cut.probed_s is not None), None)
         if probed is None:
-            super().detach(pipe)
+            self.pipes = without(self.pipes, pipe)
             self.cuts += (probed := Cut(pipe, like, now + HOLD_DOWN_S * uniform(*_SPREAD)),)
         else:
             probed.hold_down_s = min(2 * probed.hold_down_s, HOLD_DOWN_MAX_S)
@@ -106,10 +115,10 @@ class WatchedHub(Hub):
                 self.cuts = tuple(other for other in self.cuts if other is not cut)
                 self.watch.drop()
                 log.warning("%s: %s is open again: the loop has gone", self.name, cut.pipe.name)
-                super().attach(cut.pipe)
+                self.pipes += (cut.pipe,)
             elif cut.probed_s is None and now >= cut.until_s and self.watch.suspect is None:
                 cut.probed_s = now
-                super().publish(from_payloads([self.watch.probe(cut.like, now)]))
+                self._ask(self.watch.probe(cut.like, now))
         self.watch.expire(now)  # an expired suspicion must not keep a pipe cut
 
 

@@ -11,7 +11,7 @@ from appliance.ledger import ledger
 from appliance.serve import serve
 from appliance.status.places import runtime_directory, status_socket
 from appliance.status.server import Attended
-from bridges.ledger import imbalances
+from bus.balance import imbalances
 from bus.errors import TopologyError
 from topologies.findings import Finding, InvalidTopology
 from topologies.loader import load

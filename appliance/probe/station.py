@@ -10,7 +10,8 @@ from math import inf
 
 from appliance.serve import DRAIN_S
 from bus.client.waiting import UNCOUNTED_S
-from bus.hub import Hub, Link, Pipe, Stats
+from bus.hub import Hub, Link, Pipe
+from bus.ledger import Stats
 from bus.wire.batch import Batch, from_payloads, payloads
 
 _LOOK_S = 0.002

@@ -9,7 +9,7 @@ from bridges.enveloped import EnvelopedBatch
 from bridges.handover.stamps import Stamps
 from bridges.handover.window import AGE_S, Due, SideRules, Window
 from bridges.rules import Rules, Seen
-from bus.hub import Stats
+from bus.ledger import Stats
 from bus.wire.batch import Batch, from_payloads, payloads
 from bus.wire.envelope import split
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from bridges.handover.stamps import Stamps
 from bridges.rules import Seen
-from bus.hub import Stats
+from bus.ledger import Stats
 from bus.wire.envelope import HOPS_DEFAULT, Envelope, split, wrap
 
 AGE_S = 2.0

@@ -12,7 +12,8 @@ from bridges.media.shedding import Shed, checked
 from bus.backoff import Backoff
 from bus.errors import LinkError, words_of
 from bus.extras import install
-from bus.hub import Hub, Pipe, State, Stats
+from bus.hub import Hub, Pipe, State
+from bus.ledger import Stats
 from bus.wire.batch import Batch
 
 log = logging.getLogger("buscoupler.bridges")
@@ -38,6 +39,7 @@ class OpenPipe(Pipe):
 
     def __init__(self, place: Place) -> None:
         self.name, self.stats, self._hub, self._loop, self._on_close = place
+        self.link = self.name
         self._closed = False
 
     def start(self) -> None:

@@ -8,7 +8,8 @@ those in the kernel's buffers.
 from asyncio import AbstractEventLoop, TimerHandle
 
 from bridges.media.shedding import Shed, ShedQueue, checked
-from bus.hub import Hub, Link, Pipe, State, Stats
+from bus.hub import Hub, Link, Pipe, State, without
+from bus.ledger import Stats
 from bus.wire.batch import Batch, from_payloads, payloads
 
 _CHUNK_BYTES = 16 * 1024  # passed on at a time; the policy does not apply to these if the peer stops now
@@ -21,7 +22,7 @@ class ShedPipe(Pipe):
     inner: Pipe
 
     def __init__(self, inner: Pipe, shed: Shed, loop: AbstractEventLoop) -> None:
-        self.name, self.inner, self.stats = inner.name, inner, Stats()
+        self.name, self.link, self.inner, self.stats = inner.name, inner.link, inner, Stats()
         self._queue, self._loop = ShedQueue(self.stats, shed), loop
         self._timer: TimerHandle | None = None
         self._closed = False
@@ -69,7 +70,10 @@ class ShedPipe(Pipe):
 
 
 class ShedHub(Hub):
-    """A hub between a link and `hub`. It attaches a `ShedPipe` to `hub` for each pipe of the link."""
+    """A hub between a link and `hub`. It attaches a `ShedPipe` to `hub` for each pipe of the link.
+
+    The accounts of `hub` include these pipes; this hub has none of its own.
+    """
 
     __slots__ = ("_hub", "_loop", "_shed", "_stages")
 
@@ -79,13 +83,13 @@ class ShedHub(Hub):
         self._stages: dict[int, ShedPipe] = {}
 
     def attach(self, pipe: Pipe) -> None:
-        super().attach(pipe)
+        self.pipes += (pipe,)
         stage = self._stages[id(pipe)] = ShedPipe(pipe, self._shed, self._loop)
         self._hub.attach(stage)
 
     def detach(self, pipe: Pipe) -> None:
         """Detach a pipe and its stage. Does nothing if the pipe is not attached."""
-        super().detach(pipe)
+        self.pipes = without(self.pipes, pipe)
         stage = self._stages.pop(id(pipe), None)
         if stage is not None:
             self._hub.detach(stage)

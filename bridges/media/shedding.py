@@ -9,7 +9,7 @@ from math import inf
 from typing import Literal, NamedTuple, get_args
 
 from bus.errors import LinkError
-from bus.hub import Stats
+from bus.ledger import Stats
 from bus.wire.envelope import ENVELOPE_BYTES, MAGIC, MARK, MESSAGE_BYTES_MAX
 from bus.wire.frame import FRAME_BYTES_MIN
 

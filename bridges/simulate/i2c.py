@@ -10,7 +10,8 @@ from bridges.media.i2c.mailbox_target import Target
 from bridges.media.i2c.medium import I2c
 from bridges.media.i2c.memory import MemoryAdapter
 from bridges.simulate.wire import Faults, Wire, flip_bits, settings, trouble
-from bus.hub import Hub, Pipe, Stats
+from bus.hub import Hub, Pipe
+from bus.ledger import Stats
 from bus.wire.batch import Batch, from_payloads, payloads
 
 
@@ -79,7 +80,8 @@ class I2cTarget(Pipe):
     """
 
     def __init__(self, adapter: MemoryAdapter, address: int) -> None:
-        self.name, self.address = f"target {address:#04x}", address
+        self.name = self.link = f"target {address:#04x}"
+        self.address = address
         self.mailbox: Target = adapter.targets[address]
         self._adapter, self._stats = adapter, Stats()
         self._hub: Hub | None = None

@@ -14,7 +14,8 @@ from bridges.media.uart.port import Port
 from bridges.media.uart.rs485 import Rs485Link
 from bridges.simulate.uart import SerialEnd, SerialPort
 from bridges.simulate.wire import divide, settings
-from bus.hub import Hub, Stats
+from bus.hub import Hub
+from bus.ledger import Stats
 from bus.wire.batch import Batch, from_payloads, payloads
 
 _QUEUE_BYTES = 64 * 1024

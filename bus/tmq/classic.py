@@ -13,7 +13,7 @@ from dataclasses import asdict
 from typing import Any, TypeVar
 
 from bus.errors import LinkError
-from bus.hub import Stats
+from bus.ledger import Stats
 from bus.tmq.address import endpoint
 from bus.tmq.broker import Broker
 from bus.tmq.client import Inbox, Item, Names, Node, pattern_of

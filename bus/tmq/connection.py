@@ -5,7 +5,7 @@ import threading
 from asyncio import AbstractEventLoop
 from collections.abc import Callable
 
-from bus.hub import Stats
+from bus.ledger import Stats
 from bus.tmq.options import Options
 from bus.tmq.wire import Address, Cutter, Hello, pack_hello
 from bus.transports.framing import Framing

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 
 from bus.errors import LinkError, words_of
-from bus.hub import Stats
+from bus.ledger import Stats
 from bus.tmq.connection import Connection, OnFrames
 from bus.tmq.options import Options, Rejections
 from bus.tmq.wire import ANSWER, ANSWERED, Address, Hello, data_of, pack_hello, unpack_hello

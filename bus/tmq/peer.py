@@ -18,7 +18,7 @@ from typing import Literal
 
 from bus.backoff import Backoff
 from bus.errors import words_of
-from bus.hub import Stats
+from bus.ledger import Stats
 from bus.tmq.connection import Connection, OnFrames
 from bus.tmq.options import Options
 from bus.tmq.wire import HELLO, HELLO_MASK, Address, Hello, data_of, pack_hello, unpack_hello

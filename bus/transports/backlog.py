@@ -4,7 +4,7 @@ import socket
 from collections import deque
 from itertools import islice
 
-from bus.hub import Stats
+from bus.ledger import Stats
 from bus.wire.batch import LENGTH, LENGTH_BYTES
 
 _VECTORS = 64  # items in one sendmsg

@@ -17,7 +17,8 @@ from operator import itemgetter
 from typing import Any, Literal
 
 from bus.errors import LinkError
-from bus.hub import Hub, Pipe, State, Stats
+from bus.hub import Hub, Pipe, State
+from bus.ledger import Stats
 from bus.transports.nng_socket import NOBODY, Limits, NngSocket
 from bus.transports.options import Tls
 from bus.wire.batch import LENGTH, LENGTH_BYTES, Batch, from_payloads
@@ -31,10 +32,10 @@ BURY_S = 1.0
 class NngPipe(Pipe):
     """One peer of an `NngLink`. `sent` means handed to NNG, which drops silently when a peer is slow."""
 
-    __slots__ = ("_link", "name", "peer", "stats")
+    __slots__ = ("_link", "link", "name", "peer", "stats")
 
     def __init__(self, link: "NngLink", peer: int, address: str) -> None:
-        self.name = f"{link.name}#{address}"
+        self.name, self.link = f"{link.name}#{address}", link.name
         self.peer = peer
         self.stats = Stats()
         self._link = link

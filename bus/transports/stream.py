@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from bus.errors import words_of
-from bus.hub import Pipe, Stats
+from bus.hub import Pipe
+from bus.ledger import Stats
 from bus.transports.backlog import Backlog
 from bus.transports.framing import Framing
 from bus.transports.gathering import Gathering
@@ -57,6 +58,7 @@ class StreamPipe(Pipe):
         "closed",
         "decoder",
         "fault",
+        "link",
         "name",
         "ready",
         "stats",
@@ -73,8 +75,9 @@ class StreamPipe(Pipe):
         on_ready: "Callable[[StreamPipe], None]" = lambda _: None,
         stats: Stats | None = None,
         gathering: type[Gathering] = Gathering,
+        link: str = "",
     ) -> None:
-        self.name = name
+        self.name, self.link = name, link
         self.stats = stats or Stats()
         self.ready = self.closed = False
         self.fault = ""

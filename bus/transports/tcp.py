@@ -11,7 +11,8 @@ from typing import Any, Protocol
 
 from bus.backoff import Backoff
 from bus.errors import LinkError, words_of
-from bus.hub import Hub, State, Stats
+from bus.hub import Hub, State
+from bus.ledger import Stats
 from bus.transports.framing import Framing, sp_framing
 from bus.transports.sockets import Acceptor, OnPeer, connect_to, tune
 from bus.transports.stream import CLOSED_BY_PEER, StreamOptions, StreamPipe
@@ -69,7 +70,9 @@ class _StreamLink:
         if sock.family != socket.AF_UNIX:
             tune(sock, self.options.silence_s)
         hub = self._hub
-        pipe = StreamPipe(sock, name, self._framing, self.queue_bytes, hub.publish, on_close, hub.attach)
+        pipe = StreamPipe(
+            sock, name, self._framing, self.queue_bytes, hub.publish, on_close, hub.attach, link=self.name
+        )
         self.pipes.add(pipe)
         pipe.start(self._loop, self.options.handshake_s)
         return pipe

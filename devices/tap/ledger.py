@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 
-from bus.hub import Hub, Pipe, Stats, chain
+from bus.hub import Hub, Pipe, chain
+from bus.ledger import Stats
 from capture.schema import Direction
 
 _GONE = 1024  # accounts of pipes that have gone, kept because a device's goes on when it comes back

@@ -8,7 +8,8 @@ import tty
 from collections.abc import Callable
 from pathlib import Path
 
-from bus.hub import Hub, Pipe, Stats
+from bus.hub import Hub, Pipe
+from bus.ledger import Stats
 from bus.wire.batch import Batch, from_payloads, payloads
 from bus.wire.frame import pack
 
@@ -25,11 +26,13 @@ class RecordingPipe(Pipe):
         self.name = name
         self.stats = Stats()
         self.messages: list[bytes] = []
+        self.on_send: Callable[[], object] = lambda: None
 
     def send(self, batch: Batch) -> None:
         self.stats.offered += batch.count
         self.stats.sent += batch.count
         self.messages += payloads(batch)
+        self.on_send()
 
     def close(self) -> None:
         pass

@@ -178,7 +178,9 @@ def test_a_pipe_that_goes_leaves_its_counts() -> None:
     a.detach(from_a)
     b.detach(from_b)
     assert bridge.pipes == a.pipes == b.pipes == ()
-    assert (a.stats.received, a.stats.rejected, b.stats.offered) == (1, {"malformed": 1}, 1)
+    gone_a, gone_b = bridge.accounts().values()
+    assert (gone_a.stats.received, gone_a.stats.rejected) == (1, {"malformed": 1})
+    assert (gone_b.stats.offered, gone_b.stats.sent, gone_b.live, gone_b.gone) == (1, 1, 0, 1)
     assert b.stats.balance() == 0
 
 

@@ -13,7 +13,7 @@ from bridges.enveloped import EnvelopedBatch, strip
 from bridges.ingress import Admission, admit_bare, admit_stamped, only_frames
 from bridges.rules import VERDICTS, Rule, Rules, Seen, Verdicts
 from bridges.runs import RUN_MIN, Run, cut, find, numbers, verdicts
-from bus.hub import Stats
+from bus.ledger import Stats
 from bus.wire.batch import LENGTH_BYTES, Batch, from_payloads, payloads
 from bus.wire.envelope import ENVELOPE_BYTES, Envelope, wrap
 from bus.wire.frame import pack

@@ -6,7 +6,9 @@ from collections import deque
 from collections.abc import Callable
 from functools import partial
 
-from bus.hub import Hub, Pipe, Stats
+from bus.balance import imbalances
+from bus.hub import Hub, Pipe
+from bus.ledger import Stats
 from bus.loops import CANARY_S, DELAY_S, PAUSE_S, QUARANTINE, RETURNS, TOKEN, LoopWatch
 from bus.watched import HOLD_DOWN_S, WatchedHub
 from bus.wire.batch import Batch, from_payloads, payloads
@@ -69,6 +71,7 @@ class Net:
         """Deliver messages. Return whether the net came to rest within so many deliveries."""
         for _ in range(deliveries):
             if not self.under_way:
+                assert imbalances(self.hubs) == []
                 return True
             self.clock.now += tick_s
             self.under_way.popleft()()
@@ -103,6 +106,8 @@ def test_a_cut_pipe_counts_what_it_does_not_carry() -> None:
     Ear(hub).say(b"more")
     assert pipe.stats.dropped["loop"] == before + 1
     assert pipe.stats.balance() == 0
+    pipe.close()
+    assert imbalances([hub]) == []
 
 
 def cut_net() -> tuple[Net, WatchedHub, Ear]:

@@ -8,7 +8,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from bus.hub import Hub, Link, Pipe, Stats
+from bus.hub import Hub, Link, Pipe
+from bus.ledger import Stats
 from tests.bridges.support import RecordingPipe, frame, say, until
 
 Action = Callable[[], Awaitable[None]]

@@ -4,7 +4,8 @@ import asyncio
 import socket
 from collections.abc import Callable
 
-from bus.hub import Hub, Pipe, Stats
+from bus.hub import Hub, Pipe
+from bus.ledger import Stats
 from bus.wire.batch import Batch, from_payloads, payloads
 from bus.wire.sp import HANDSHAKE
 

@@ -10,7 +10,8 @@ import sys
 from typing import Any
 
 from bridges.media.multicast.link import MulticastLink
-from bus.hub import Hub, Pipe, Stats
+from bus.hub import Hub, Pipe
+from bus.ledger import Stats
 from bus.wire.batch import Batch, from_payloads, payloads
 from tests.helpers.links import multicast_link
 

@@ -8,7 +8,7 @@ from math import inf
 from bridges.media.can.medium import Can
 from bridges.media.can.state import BusState
 from bridges.media.shedding import Shed
-from bus.hub import Stats
+from bus.ledger import Stats
 
 
 class TransferIds:

@@ -16,7 +16,8 @@ from bridges.media.i2c.pipe import I2cBus, TargetPipe
 from bridges.media.i2c.poll import Lane, Poller, Report
 from bridges.media.i2c.run import LoopRunner, Runner, ThreadRunner
 from bridges.media.shedding import Shed, ShedQueue
-from bus.hub import Hub, Stats
+from bus.hub import Hub
+from bus.ledger import Stats
 
 
 class Opened(NamedTuple):
@@ -51,7 +52,7 @@ class I2cLink(DeviceLink[Opened]):
         poll_s = options.poll_ms / 1000
         self.timing = timing or Timing(poll_s=poll_s, idle_s=max(0.05, poll_s))
         for address in options.targets:
-            self.targets[address] = TargetPipe(f"{self.name}:{address:#04x}", address, self.shed)
+            self.targets[address] = TargetPipe(self.name, address, self.shed)
         self._bus_lock = Lock()
 
     @property

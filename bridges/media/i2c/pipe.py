@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from bridges.media.device import OpenPipe, Place, cancel
 from bridges.media.i2c.poll import Lane, Report, TargetState
 from bridges.media.shedding import Shed, fitting
-from bus.hub import Hub, Pipe, Stats
+from bus.hub import Hub, Pipe
+from bus.ledger import Stats
 from bus.wire.batch import Batch, from_payloads, payloads
 
 if TYPE_CHECKING:
@@ -26,8 +27,8 @@ class TargetPipe(Pipe):
     `fault` describes the last error. `resets` counts resets of the mailbox link, `failures` failed accesses.
     """
 
-    def __init__(self, name: str, address: int, shed: Shed) -> None:
-        self.name, self.address, self.shed = name, address, shed
+    def __init__(self, link: str, address: int, shed: Shed) -> None:
+        self.name, self.link, self.address, self.shed = f"{link}:{address:#04x}", link, address, shed
         self.stats = Stats()
         self._hub: Hub | None = None
         self._lane: Lane | None = None

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from math import inf
 
 from bridges.media.multicast.datagram import Datagram, Decoder, Encoder
-from bus.hub import Stats
+from bus.ledger import Stats
 from bus.wire.batch import Batch, payloads
 
 _ENCODE_MESSAGES = 512  # encoded at a time

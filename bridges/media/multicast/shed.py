@@ -6,7 +6,7 @@ from bridges.media.multicast.datagram import Encoder, size_at
 from bridges.media.multicast.fragments import CRC
 from bridges.media.multicast.send import Outbox
 from bridges.media.shedding import Shed, ShedQueue
-from bus.hub import Stats
+from bus.ledger import Stats
 from bus.wire.batch import Batch, payloads
 
 

@@ -14,7 +14,8 @@ from bridges.media.tcp.frames import CobsDecoder, FramesDecoder, join, join_cobs
 from bridges.media.tcp.medium import Tcp
 from bridges.media.uart.codec import WIRE_BYTES_MAX
 from bus.errors import LinkError
-from bus.hub import Hub, Link, State, Stats
+from bus.hub import Hub, Link, State
+from bus.ledger import Stats
 from bus.transports.framing import Framing
 from bus.transports.stream import StreamPipe
 from bus.transports.tcp import DialLink, ListenLink

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from bridges.media.shedding import Shed, ShedQueue, fitting
 from bridges.media.uart.codec import encode
-from bus.hub import Stats
+from bus.ledger import Stats
 
 
 class Outbox:

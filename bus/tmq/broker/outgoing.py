@@ -4,7 +4,7 @@ from asyncio import AbstractEventLoop
 from collections import deque
 from collections.abc import Callable
 
-from bus.hub import Stats
+from bus.ledger import Stats
 from bus.tmq.connection import OnFrames
 from bus.tmq.options import Options
 from bus.tmq.peer import Peer, PeerOwner

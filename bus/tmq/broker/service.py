@@ -9,7 +9,7 @@ from typing import Any
 
 import bus.tmq.wire as wire
 from bus.errors import LinkError
-from bus.hub import Stats
+from bus.ledger import Stats
 from bus.tmq.address import endpoint
 from bus.tmq.broker.outgoing import Outgoing
 from bus.tmq.broker.registry import Registry, Role, Tell

@@ -6,7 +6,7 @@ from asyncio import AbstractEventLoop
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from bus.hub import Stats
+from bus.ledger import Stats
 from bus.tmq.broker.registry import Registry, Role
 from bus.tmq.connection import OnFrames
 from bus.tmq.options import Options

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from bus.errors import LinkError
-from bus.hub import Stats
+from bus.ledger import Stats
 from bus.tmq.address import endpoint
 from bus.tmq.client.inbox import Inbox, Item
 from bus.tmq.client.node import Node

@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from bus.hub import Stats
+from bus.ledger import Stats
 from bus.wire.pattern import Pattern
 
 

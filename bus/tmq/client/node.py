@@ -8,7 +8,7 @@ from functools import partial
 
 import bus.tmq.wire as wire
 from bus.errors import TokenError
-from bus.hub import Stats
+from bus.ledger import Stats
 from bus.tmq.client.inbox import Inbox, Item
 from bus.tmq.client.uplink import Uplink, host_towards
 from bus.tmq.connection import Connection

@@ -11,7 +11,7 @@ from functools import partial
 from itertools import chain
 
 from bus.backoff import Backoff
-from bus.hub import Stats
+from bus.ledger import Stats
 from bus.tmq.connection import Connection, OnFrames
 from bus.tmq.options import Options
 from bus.tmq.peer import Peer, PeerOwner

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from appliance.probe.station import Leaf
-from bus.hub import Pipe, Stats
+from bus.hub import Pipe
+from bus.ledger import Stats
 from bus.wire.batch import from_payloads
 from bus.wire.frame import PUB, pack
 from bus.wire.pattern import Pattern

@@ -6,7 +6,8 @@ from collections import Counter, deque
 import pytest
 
 from bridges.bridge import Bridge, Side
-from bus.hub import Hub, Pipe, Stats
+from bus.hub import Hub, Pipe
+from bus.ledger import Stats
 from bus.wire.batch import Batch, from_payloads, payloads
 from bus.wire.envelope import Envelope, split, wrap
 from bus.wire.frame import pack

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from bridges.media.device import DeviceLink, OpenPipe, Place
-from bus.hub import Hub, Stats
+from bus.hub import Hub
+from bus.ledger import Stats
 from bus.wire.batch import Batch, from_payloads
-from tests.bridges.support import until
+from tests.bridges.support import recorder, until
 
 
 class FileLink(DeviceLink[int]):
@@ -99,11 +100,12 @@ class Recorded(OpenPipe):
 
 async def test_an_open_pipe_ends_once_and_drops_what_comes_after() -> None:
     hub, told = Hub(), list[str]()
+    first = recorder(hub)
     pipe = Recorded(hub, told)
     pipe.start()
     hub.publish(from_payloads([b"one", b"two"]))
-    pipe.lose()
+    first.on_send = pipe.lose
+    hub.publish(from_payloads([b"late"]))
     pipe.close()
-    pipe.send(from_payloads([b"late"]))
-    assert told == ["put 2", "end, lost, 0 attached", "lost"]
+    assert told == ["put 2", "end, lost, 1 attached", "lost"]
     assert (pipe.stats.offered, pipe.stats.dropped, pipe.stats.balance()) == (3, {"closed": 1}, 0)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bridges.media.shedding import Shed, ShedQueue, topic
-from bus.hub import Stats
+from bus.ledger import Stats
 from bus.wire.envelope import Envelope, wrap
 from bus.wire.frame import pack
 

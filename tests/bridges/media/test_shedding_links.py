@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from bridges.bridge import Bridge
-from bridges.ledger import imbalances
 from bridges.media.i2c.mailbox_segments import Timing
 from bridges.media.i2c.memory import MemoryAdapter
 from bridges.media.i2c.pipe import TargetPipe
@@ -24,7 +23,9 @@ from bridges.simulate import (
     rs485_node,
     run,
 )
-from bus.hub import Hub, Stats
+from bus.balance import imbalances
+from bus.hub import Hub
+from bus.ledger import Stats
 from bus.patch import join
 from bus.wire.batch import Batch, payloads
 from bus.wire.frame import pack

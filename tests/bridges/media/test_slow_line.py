@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from bridges.bridge import Bridge
-from bridges.ledger import imbalances
 from bridges.media.shedding import Shed
 from bridges.media.uart.codec import wire_bytes_max
 from bridges.simulate import SerialLine, run
+from bus.balance import imbalances
 from bus.hub import Hub
 from bus.patch import join
 from bus.wire.batch import Batch, payloads

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from bus.hub import Stats
+from bus.ledger import Stats
 from bus.tmq.connection import Connection
 from bus.transports.backlog import Backlog
 from bus.wire.batch import from_payloads

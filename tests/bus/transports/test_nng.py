@@ -13,7 +13,8 @@ import pytest
 import trustme
 
 from bus.errors import LinkError
-from bus.hub import Hub, Pipe, Stats
+from bus.hub import Hub, Pipe
+from bus.ledger import Stats
 from bus.transports.nng import NngLink
 from bus.transports.options import Tls
 from bus.wire.batch import Batch, from_payloads, payloads

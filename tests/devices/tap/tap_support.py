@@ -8,7 +8,8 @@ from typing import Any
 
 from pyarrow import parquet
 
-from bus.hub import Hub, Pipe, Stats
+from bus.hub import Hub, Pipe
+from bus.ledger import Stats
 from bus.transports.links import make_link
 from bus.wire.batch import Batch, from_payloads
 from capture.schema import Direction, Kind

@@ -21,7 +21,8 @@ from tests.helpers.links import can_link
 ECHO = """
 import asyncio, json, sys
 from tests.helpers.links import can_link
-from bus.hub import Hub, Pipe, Stats
+from bus.hub import Hub, Pipe
+from bus.ledger import Stats
 
 class Echo(Pipe):
     name, stats = "echo", Stats()

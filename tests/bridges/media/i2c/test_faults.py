@@ -7,7 +7,8 @@ import random
 from bridges.media.i2c.memory import MemoryAdapter
 from bridges.media.i2c.poll import Lane, Poller
 from bridges.media.shedding import Shed, ShedQueue
-from bus.hub import Hub, Stats
+from bus.hub import Hub
+from bus.ledger import Stats
 from tests.bridges.media.i2c.i2c_support import QUICK, FaultyAdapter, balanced, opened
 from tests.bridges.support import MESSAGE, frame, recorder, say, until
 

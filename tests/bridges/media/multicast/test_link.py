@@ -22,7 +22,8 @@ from bridges.media.multicast.rtnetlink import LOOPBACK, MULTICAST, RUNNING, UP, 
 from bridges.media.multicast.send import Outbox
 from bridges.media.multicast.sockets import is_member
 from bus.errors import LinkError
-from bus.hub import Hub, Stats
+from bus.hub import Hub
+from bus.ledger import Stats
 from bus.wire.batch import from_payloads, payloads
 from tests.bridges.support import ENVELOPE, FRAME, MESSAGE, SIZES, frame, recorder, say, until
 from tests.helpers import ROOT
@@ -114,7 +115,8 @@ import asyncio, sys
 from bridges.media.multicast.link import MulticastLink
 from tests.helpers.links import multicast_link
 from bus.wire.batch import from_payloads, payloads
-from bus.hub import Hub, Pipe, Stats
+from bus.hub import Hub, Pipe
+from bus.ledger import Stats
 
 class Answer(Pipe):
     name, stats = "answer", Stats()

@@ -1,0 +1,24 @@
+"""Check that every message is accounted for on a hub (docs/policies.md)."""
+
+from collections.abc import Iterable, Iterator
+
+from bus.hub import Hub, chain
+
+
+def imbalances(hubs: Iterable[Hub]) -> list[str]:
+    """Return one line for each sum that does not come out even.
+
+    For each live pipe, and for each link with all its pipes so far: offered = sent + dropped by reason +
+    queued. Besides, for each link: offered = what the hub passed on to it, and what came in = received +
+    rejected. Do not call it from within a `send` or a `publish`.
+    """
+    return [f"{hub.name or 'bus'} | {fault}" for hub in hubs for fault in _faults(hub)]
+
+
+def _faults(hub: Hub) -> Iterator[str]:
+    for one in (one for pipe in hub.pipes for one in chain(pipe)):
+        if missing := one.stats.balance():
+            yield f"{one.name}: {missing} of {one.stats.offered} offered are unaccounted for"
+    for link, account in hub.accounts().items():
+        for fault in account.faults():
+            yield f"{link}: {fault}"

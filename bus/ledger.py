@@ -1,0 +1,268 @@
+"""The ledger of a pipe, and the accounts of a hub: what all pipes of each link have counted so far.
+
+Pure: it only adds up.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
+from weakref import WeakKeyDictionary, ref
+
+LINKS_MAX = 1024  # names of links that a hub tells apart; more of them share one account
+OTHERS = "other links"
+_SWEEP = 64
+
+
+@dataclass(slots=True, eq=False, weakref_slot=True)
+class Stats:
+    """The counts of one pipe, in messages unless the name says bytes. Metrics read them at each scrape.
+
+    The ledger holds at any moment: offered (by the hub) = sent + dropped (by reason) + queued.
+    `rejected` counts input from the wire that never became a message, by reason.
+    """
+
+    received: int = 0
+    received_bytes: int = 0
+    offered: int = 0
+    sent: int = 0
+    sent_bytes: int = 0
+    queued: int = 0
+    queued_bytes: int = 0
+    dropped: dict[str, int] = field(default_factory=dict)
+    rejected: dict[str, int] = field(default_factory=dict)
+
+    def receive(self, batch: "Sized") -> None:
+        """Count a batch that the peer sent us. Hubs call this once for each published batch."""
+        self.received += batch.count
+        self.received_bytes += len(batch.data)
+
+    def drop(self, reason: str, count: int = 1) -> None:
+        """Count offered messages that will not be sent. A count of 0 adds no reason."""
+        if count:
+            self.dropped[reason] = self.dropped.get(reason, 0) + count
+
+    def reject(self, reason: str, count: int = 1) -> None:
+        """Count input that never became a message. A count of 0 adds no reason."""
+        if count:
+            self.rejected[reason] = self.rejected.get(reason, 0) + count
+
+    def add(self, part: "Stats") -> None:
+        """Add the counts of `part` to these."""
+        self.add_first(part)
+        self.add_last(part)
+        self.add_stage(part)
+
+    def add_first(self, part: "Stats") -> None:
+        """Add what a hub counts: messages received from a pipe and offered to it."""
+        self.received += part.received
+        self.received_bytes += part.received_bytes
+        self.offered += part.offered
+
+    def add_last(self, part: "Stats") -> None:
+        """Add what left: messages sent."""
+        self.sent += part.sent
+        self.sent_bytes += part.sent_bytes
+
+    def add_stage(self, part: "Stats") -> None:
+        """Add what waits, was dropped and was rejected: every stage of a chain of pipes does that."""
+        self.queued += part.queued
+        self.queued_bytes += part.queued_bytes
+        for reason, count in part.dropped.items():
+            self.drop(reason, count)
+        for reason, count in part.rejected.items():
+            self.reject(reason, count)
+
+    def since(self, base: "Stats") -> "Stats":
+        """Return what has been counted more than in `base`."""
+        return Stats(
+            self.received - base.received,
+            self.received_bytes - base.received_bytes,
+            self.offered - base.offered,
+            self.sent - base.sent,
+            self.sent_bytes - base.sent_bytes,
+            self.queued - base.queued,
+            self.queued_bytes - base.queued_bytes,
+            {reason: count - base.dropped.get(reason, 0) for reason, count in self.dropped.items()},
+            {reason: count - base.rejected.get(reason, 0) for reason, count in self.rejected.items()},
+        )
+
+    def balance(self) -> int:
+        """Return the number of messages that the ledger does not account for; 0 if it balances."""
+        return self.offered - self.sent - self.queued - sum(self.dropped.values())
+
+
+class Sized(Protocol):
+    """A batch: its data and the number of messages in it."""
+
+    @property
+    def data(self) -> bytes | bytearray | memoryview: ...
+    @property
+    def count(self) -> int: ...
+
+
+@dataclass(slots=True)
+class Account:
+    """What all pipes of one link have counted so far, those that have gone included. No counter ever falls.
+
+    `stats` is the sum over whole chains of pipes: received and offered by the hub, sent by the last pipe,
+    dropped, rejected and queued by any. It balances as the ledger of a pipe does. `live` and `gone` are
+    numbers of pipes. `due`: the messages that the hub had to offer, which is all that it passed on while a
+    pipe was there, except the pipe's own. `heard`: what came off the wire and was not rejected behind it.
+    """
+
+    stats: Stats = field(default_factory=Stats)
+    live: int = 0
+    gone: int = 0
+    due: int = 0
+    heard: int = 0
+
+    def faults(self) -> Iterator[str]:
+        """Yield a text for each of its three sums that does not come out even."""
+        stats = self.stats
+        if stats.balance():
+            yield f"{stats.balance()} of {stats.offered} offered are unaccounted for"
+        if stats.offered != self.due:
+            yield f"{stats.offered} were offered, {self.due} were due"
+        if stats.received != self.heard:
+            yield f"{self.heard} came in, {stats.received} were received"
+
+    def copy(self) -> "Account":
+        """Return an account that starts with the same counts."""
+        made = Account(Stats(), self.live, self.gone, self.due, self.heard)
+        made.stats.add(self.stats)
+        return made
+
+
+class Stage(Protocol):
+    """A pipe, or one that it wraps."""
+
+    @property
+    def stats(self) -> Stats: ...
+
+
+class _Part(NamedTuple):
+    """A stage that an account follows: what `stats` has beyond `base`; final when nobody has the stage."""
+
+    link: str
+    stage: "ref[Stage]"
+    stats: Stats
+    base: Stats
+    first: bool
+    last: bool
+
+    def add_to(self, account: Account) -> None:
+        stage = self.stage()
+        gain = (self.stats if stage is None else stage.stats).since(self.base)
+        account.stats.add_stage(gain)
+        if self.first:
+            account.stats.add_first(gain)
+        if self.last:
+            account.stats.add_last(gain)
+            account.heard += gain.received
+        else:
+            account.heard -= sum(gain.rejected.values())
+
+
+@dataclass(slots=True)
+class _Chain:
+    """An attached pipe: the parts that its link's account follows, and how far its hub was when it came."""
+
+    link: str
+    parts: list[_Part]
+    joined: int
+
+    def due(self, passed: int) -> int:
+        return passed - self.joined - self.parts[0].stats.received
+
+
+class Accounts:
+    """The accounts of a hub, by the name of the link. They need memory for links and live pipes only.
+
+    What a pipe counts after it has left still belongs to its account: it is followed until nobody has it any
+    more. The ledger of a device goes on from one opening to the next; an account adds only what is new.
+    `passed` is what the hub has passed on so far, in messages.
+    """
+
+    __slots__ = ("_bases", "_gone", "_kept", "_left", "_live", "_sweep_at")
+
+    def __init__(self) -> None:
+        self._gone: dict[str, Account] = {}
+        self._live: dict[int, _Chain] = {}
+        self._left: dict[Stats, _Part] = {}
+        self._kept: list[tuple[str, Stats]] = []
+        self._bases: WeakKeyDictionary[Stats, Stats] = WeakKeyDictionary()
+        self._sweep_at = _SWEEP
+
+    def _name(self, link: str) -> str:
+        """Return the name of the link's account, and open that if it is new."""
+        name = link if link in self._gone or len(self._gone) < LINKS_MAX else OTHERS
+        self._gone.setdefault(name, Account())
+        return name
+
+    def keep(self, link: str, stats: Stats) -> None:
+        """Add counts to an account that are of no pipe. Without any there is no such account."""
+        self._kept.append((link, stats))
+
+    def enter(self, key: object, link: str, stages: Iterable[Stage], passed: int) -> None:
+        """Follow a pipe, known as `key`, and those that it wraps, the outermost first."""
+        name, chain = self._name(link), list(stages)
+        ends = chain[0], chain[-1]
+        parts = [self._part(name, stage, stage is ends[0], stage is ends[1]) for stage in chain]
+        self._live[id(key)] = _Chain(name, parts, passed - parts[0].stats.received)
+
+    def _part(self, link: str, stage: Stage, first: bool, last: bool) -> _Part:
+        stats = stage.stats
+        if stats in self._left:
+            self._bury(self._left.pop(stats))
+        base = self._bases.get(stats) or stats.since(Stats())
+        return _Part(link, ref(stage), stats, base, first, last)
+
+    def lend(self, key: object, count: int) -> None:
+        """Note that a pipe is offered so many messages by itself, beside what is passed on to all."""
+        if id(key) in self._live:
+            self._live[id(key)].joined -= count
+
+    def leave(self, key: object, passed: int) -> None:
+        """Note that a pipe has left. Does nothing if it is not here."""
+        chain = self._live.pop(id(key), None)
+        if chain is None:
+            return
+        account = self._gone[chain.link]
+        account.gone += 1
+        account.due += chain.due(passed)
+        for part in chain.parts:
+            if part.stats in self._left:
+                self._bury(self._left.pop(part.stats))
+            self._left[part.stats] = part
+        if len(self._left) >= self._sweep_at:
+            self._sweep()
+
+    def _sweep(self) -> None:
+        """Settle those that have left and that nobody has any more."""
+        for part in [part for part in self._left.values() if part.stage() is None]:
+            self._bury(self._left.pop(part.stats))
+        self._sweep_at = 2 * len(self._left) + _SWEEP
+
+    def _bury(self, part: _Part) -> None:
+        """Add to the account what a stage has counted; remember where that ended, as it may come back."""
+        part.add_to(self._gone[part.link])
+        self._bases[part.stats] = part.stats.since(Stats())
+
+    def read(self, passed: int) -> dict[str, Account]:
+        """Return a copy of all accounts as they are now, in the order in which the links came."""
+        self._sweep()
+        found = {link: account.copy() for link, account in self._gone.items()}
+        for link, stats in self._kept:
+            if stats.received or stats.rejected:
+                account = found.setdefault(link, Account())
+                account.stats.add(stats)
+                account.heard += stats.received
+        for part in self._left.values():
+            part.add_to(found[part.link])
+        for chain in self._live.values():
+            account = found[chain.link]
+            account.live += 1
+            account.due += chain.due(passed)
+            for part in chain.parts:
+                part.add_to(account)
+        return found
