@@ -21,7 +21,7 @@ from bus.transports.links import Mode, bus_link
 from bus.watched import WatchedHub
 from topologies.model import Address, BridgeSpec, Gateway, Shed
 from topologies.seats import Seat, seats_of
-from topologies.segments import broker_urls, has_trunk
+from topologies.segments import broker_urls, dials_of, has_trunk
 
 if TYPE_CHECKING:
     from bus.leases.candidacy import Candidacy
@@ -41,7 +41,8 @@ class BusPart(BasePart):
         self.plain: Hub = hub.side("plain") if isinstance(hub, Bridge) else hub
         self.trunk: Hub | None = hub.side("trunk", trunk=True) if isinstance(hub, Bridge) else None
         self.ends += [(self._link(a, "listen"), self.hub_for(a.trunk)) for a in spec.listen]
-        self.ends += [(self._link(a, "dial"), self.hub_for(a.trunk)) for a in spec.dial]
+        self.dials = dials_of(site.topology, name)
+        self.ends += [(self._link(a, "dial"), self.hub_for(a.trunk)) for a in self.dials]
         self.ends += self._local_links()
 
     def _link(self, address: Address, mode: Mode) -> Link:
@@ -59,7 +60,8 @@ class BusPart(BasePart):
 
     def stays(self, site: Site) -> bool:
         """Return whether `site` describes the same bus."""
-        return site.topology.buses[self.name] == self.spec
+        same = site.topology.buses[self.name] == self.spec
+        return same and dials_of(site.topology, self.name) == self.dials
 
 
 class BridgePart(BasePart):

@@ -11,7 +11,7 @@ from topologies.exclusive import find_conflicts
 from topologies.findings import Finding, error, warning
 from topologies.model import BridgeSpec, BusSpec, Topology, gateways_of, running
 from topologies.names import listed, used
-from topologies.segments import Joint, address_of, joints
+from topologies.segments import Joint, address_of, joints, trunks_of
 
 
 def check(topology: Topology) -> list[Finding]:
@@ -24,6 +24,7 @@ def check(topology: Topology) -> list[Finding]:
         *_repeated_names(topology),
         *_far_taps(topology),
         *_unreachable(topology),
+        *_trunkless(topology),
         *_nodeless(topology),
         *_shared_plain(topology),
         *_colliding_tokens(topology),
@@ -67,6 +68,17 @@ def _unreachable(topology: Topology) -> Iterator[Finding]:
         if address_of(topology, bus, joint.gateway, trunk) is None:
             kind = "trunk address" if trunk else "address without trunk"
             yield error(joint.side.where, f"bus {bus} has no {kind} that gateway {joint.gateway} can dial")
+
+
+def _trunkless(topology: Topology) -> Iterator[Finding]:
+    """Yield buses that `trunks` joins, and that cannot be: none of the two can dial the other."""
+    for name, bus in topology.buses.items():
+        for other, dial in trunks_of(topology, name).items():
+            if name == other:
+                yield error(bus.where, f"bus {name} names itself in trunks: name other buses")
+            elif dial is None:
+                text = f"bus {other} listens on no trunk address that gateway {bus.on} can dial"
+                yield error(bus.where, f"{text}: give {other} a {{url: ..., trunk: true}} under listen")
 
 
 def _nodeless(topology: Topology) -> Iterator[Finding]:

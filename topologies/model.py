@@ -103,10 +103,18 @@ class BusSpec(Node):
     on: Annotated[GatewayName, "the gateway that runs it"]
     listen: Annotated[tuple[Listen, ...], Length(0, 64), Single(), "its addresses"] = ()
     dial: Annotated[tuple[Dial, ...], Length(0, 64), Single(), "other buses to join into one"] = ()
+    trunks: Annotated[
+        tuple[BusName, ...],
+        Length(0, 1024),
+        Single(),
+        "buses of this file to join by a trunk: one of the two dials the trunk address of the other",
+    ] = ()
     queue_bytes: Annotated[Bytes, "bound of the queue to each peer"] = 8 << 20
     message_bytes: Annotated[Bytes, "longest message accepted; a longer one ends the connection"] = 1 << 20
 
     def __post_init__(self) -> None:
+        if len(set(self.trunks)) != len(self.trunks):
+            raise ValueError("the same bus is listed twice in trunks")
         links: tuple[Address | BusSpec, ...] = (self, *self.listen, *self.dial)
         for link in links:
             queue_bytes, message_bytes = self.limits(link)

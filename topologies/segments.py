@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from bus.schema import Where
 from bus.urls import HOSTED, Url, is_loopback, is_wildcard, overlap, split_url, with_host
-from topologies.model import BridgeSpec, BusSpec, DeviceSpec, Listen, Side, Topology
+from topologies.model import BridgeSpec, BusSpec, DeviceSpec, Dial, Listen, Side, Topology
 
 
 class Joint(NamedTuple):
@@ -72,7 +72,33 @@ def is_trunk(topology: Topology, side: Side) -> bool:
 
 def has_trunk(bus: BusSpec) -> bool:
     """Return whether a bus listens at or dials an address that keeps envelopes."""
-    return any(end.trunk for end in bus.listen) or any(end.trunk for end in bus.dial)
+    return bool(bus.trunks) or any(end.trunk for end in (*bus.listen, *bus.dial))
+
+
+def trunks_of(topology: Topology, bus: str) -> dict[str, Dial | None]:
+    """Return the buses that `bus` dials because `trunks` joins them, each with its address; None without one.
+
+    If two buses name each other, the first in the file that can dial the other does.
+    """
+    spec, names = topology.buses[bus], list(topology.buses)
+    found = {}
+    for other in spec.trunks:
+        back = bus in topology.buses[other].trunks and _trunk_to(topology, other, bus)
+        dial = _trunk_to(topology, bus, other)
+        if bus == other or not back or (dial and names.index(bus) < names.index(other)):
+            found[other] = dial
+    return found
+
+
+def _trunk_to(topology: Topology, bus: str, other: str) -> Dial | None:
+    spec = topology.buses[bus]
+    found = address_of(topology, other, spec.on, trunk=True)
+    return Dial(url=found[0], trunk=True, tls=found[1].tls, where=spec.where) if found else None
+
+
+def dials_of(topology: Topology, bus: str) -> tuple[Dial, ...]:
+    """Return all addresses that a bus dials, with those of its trunks."""
+    return *topology.buses[bus].dial, *filter(None, trunks_of(topology, bus).values())
 
 
 def address_of(topology: Topology, bus: str, gateway: str, trunk: bool) -> tuple[str, Listen] | None:
@@ -145,6 +171,8 @@ def edges_of(topology: Topology) -> Iterator[Edge]:
             target = bus_at(topology, dial.url, bus.on)
             end = f"bus {target}" if target else f"url {dial.url}"
             yield Edge(f"bus {name}", end, dial.trunk, dial.where)
+        for other in trunks_of(topology, name):
+            yield Edge(f"bus {name}", f"bus {other}", True, bus.where)
     for joint in joints(topology):
         if joint.gateway == joint.spec.on[0]:
             yield Edge(f"bridge {joint.bridge}", joint.wire, joint.trunk, joint.side.where, joint)

@@ -5,7 +5,7 @@ from typing import Literal
 
 from bus.wire.notation import written
 from topologies.model import BridgeSpec, Filter, Gateway, Shed, Side, Topology, gateways_of, running
-from topologies.segments import bus_at, edges_of, is_trunk, tapped
+from topologies.segments import bus_at, dials_of, edges_of, is_trunk, tapped
 
 Tree = tuple[str, list["Tree"]]
 Style = Literal["text", "mermaid"]
@@ -58,7 +58,7 @@ def _bus(topology: Topology, name: str) -> Tree:
     children: list[Tree] = [
         (_line(f"listen {listen.url}", _trunk(listen.trunk)), []) for listen in bus.listen
     ]
-    for dial in bus.dial:
+    for dial in dials_of(topology, name):
         target = bus_at(topology, dial.url, bus.on)
         known = f"(bus {target})" if target else ""
         children.append((_line(f"dial {dial.url}", known, _trunk(dial.trunk)), []))

@@ -8,6 +8,7 @@ from tests.helpers import ROOT
 from tests.topologies.support import GATEWAY, PAIR, errors, warnings
 from topologies.checker import check
 from topologies.loader import load, loads
+from topologies.segments import dials_of, has_trunk
 
 EXAMPLES = sorted(ROOT.glob("topologies/*.yaml"))
 TWO = (
@@ -93,6 +94,42 @@ def test_a_ring_of_dialling_buses_is_a_loop_until_all_of_it_is_trunk() -> None:
     assert "plain: bus b - bus c" in text
     (text,) = errors(GATEWAY + ring.replace("true", "false"))
     assert text.count(" -> ") == 3
+
+
+MESH = """\
+buses:
+  p: {on: a, listen: [{url: 'tcp://0.0.0.0:5', trunk: true}], trunks: [q]}
+  q: {on: b, listen: %s%s}
+"""
+TRUNK, PLAIN = "[{url: 'tcp://*:6', trunk: true}]", "['tcp://*:6']"
+
+
+def test_trunks_by_name_are_trunks_of_a_loop_and_close_one() -> None:
+    assert errors(PAIR + MESH % (TRUNK, ", trunks: p")) == []
+    (text,) = errors(PAIR + MESH % (TRUNK, ", dial: 'tcp://10.0.0.1:5'"))
+    assert "plain: bus q - bus p" in text
+
+
+def test_of_two_buses_that_name_each_other_the_first_that_can_dials() -> None:
+    def dials(other: str) -> list[tuple[str, ...]]:
+        topology = loads(PAIR + MESH % (other, ", trunks: p"))
+        return [tuple(dial.url for dial in dials_of(topology, bus)) for bus in "pq"]
+
+    assert dials(TRUNK) == [("tcp://10.0.0.2:6",), ()]
+    assert dials(PLAIN) == [(), ("tcp://10.0.0.1:5",)]
+    alone = loads(PAIR + MESH % (TRUNK, "") + "  r: {on: b, trunks: [q, p]}\n")
+    assert [dial.url for dial in dials_of(alone, "r")] == ["tcp://10.0.0.2:6", "tcp://10.0.0.1:5"]
+    assert has_trunk(alone.buses["r"])
+
+
+def test_a_bus_joined_by_a_trunk_needs_a_trunk_address() -> None:
+    for listen in (PLAIN, "[{url: 'tcp://127.0.0.1:6', trunk: true}]", "[]"):
+        (text,) = errors(PAIR + MESH % (listen, ""))
+        assert text == (
+            "bus q listens on no trunk address that gateway a can dial: "
+            "give q a {url: ..., trunk: true} under listen"
+        )
+    assert "names itself" in errors(PAIR + (MESH % (TRUNK, ", trunks: [q, p]")))[0]
 
 
 def test_a_bus_that_dials_itself_or_twice_is_a_loop() -> None:

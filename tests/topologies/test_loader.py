@@ -142,6 +142,8 @@ def test_every_error_is_reported() -> None:
         (GATEWAY + "buses: {p: {on: gw, dial: 'tcp://0.0.0.0:1'}}", "name a host"),
         (GATEWAY + "buses: {p: {on: gw, listen: 'wss://h:1'}}", "needs tls"),
         (GATEWAY + "buses: {p: {on: gw, queue_bytes: 10}}", "at least message_bytes"),
+        (GATEWAY + "buses: {p: {on: gw, trunks: [pp]}, pb: {on: gw}}", 'no bus "pp"; did you mean'),
+        (GATEWAY + "buses: {p: {on: gw, trunks: [q, q]}, q: {on: gw}}", "listed twice in trunks"),
         (GATEWAY + "buses: {p: {on: gw, listen: !x 'tcp://h:1'}}", "!x value"),
         (GATEWAY + "? [a]\n: 1", "a key must be text"),
         (side("uart: {port: /dev/x, baud: fast}"), 'a whole number, found the text "fast"'),
