@@ -4,7 +4,6 @@ import secrets
 from asyncio import AbstractEventLoop
 
 from appliance.site import BasePart, Site
-from bus.errors import LinkError
 from bus.hub import Hub
 from bus.leases.candidate import Candidate
 from bus.wire.pattern import Pattern
@@ -24,9 +23,8 @@ class BrokerPart(BasePart):
         self.service = LeasingBroker(
             [listen.url for listen in spec.listen],
             broker_urls(site.topology),  # its own too: it recognises that
-            spec.lease_ms,
+            spec,
             name=f"broker {name}",
-            heartbeat_s=spec.heartbeat_ms / 1000,
         )
 
     def stays(self, site: Site) -> bool:
@@ -51,8 +49,6 @@ def candidate_of(bridge: str, site: Site) -> Candidate | None:
     topology, spec = site.topology, site.topology.bridges[bridge]
     if len(spec.on) == 1:
         return None
-    if not topology.brokers:
-        raise LinkError(f"bridge {bridge}: several gateways run it, and there is no broker to choose one")
     return Candidate(
         Pattern(*spec.pattern),
         bridge,

@@ -12,7 +12,7 @@ from functools import cache
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Union, get_args, get_origin
 
 from bus.kinds import Kinds
-from bus.urls import check_dial, check_host, check_listen
+from bus.urls import check_broker, check_dial, check_host, check_listen, check_peer
 from bus.wire.envelope import MESSAGE_BYTES_MAX
 from bus.wire.frame import TOKENS_MAX
 from bus.wire.notation import check_wildcards, names_in
@@ -241,10 +241,12 @@ def _pattern_in(text: str) -> tuple[int | str, ...]:
 
 Name = Annotated[str, Check(_check_name, "a name")]
 Host = Annotated[str, Check(check_host, "an IP address or host name")]
+PeerHost = Annotated[str, Check(check_peer, "an IP address or host name")]
 Path = Annotated[str, Check(_check_path, "a path")]
 AnyUrl = Annotated[str, Check(check_listen, "an address")]
 ListenUrl = Annotated[str, Check(check_listen, "an address to listen on")]
 DialUrl = Annotated[str, Check(check_dial, "an address to dial")]
+BrokerUrl = Annotated[str, Check(check_broker, "an address of a broker")]
 Gateway = Annotated[str, Ref("gateway", ("gateways",))]
 BusName = Annotated[str, Ref("bus", ("buses",))]
 TapName = Annotated[str, Ref("bus or bridge", ("buses", "bridges"))]

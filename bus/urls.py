@@ -71,6 +71,13 @@ def check_host(host: str) -> None:
         raise ValueError(f'"{host[:64]}" is no host: write an IP address or a host name, no port')
 
 
+def check_peer(host: str) -> None:
+    """Raise ValueError if others cannot reach a machine at `host`."""
+    check_host(host)
+    if is_wildcard(host):
+        raise ValueError(f'"{host}" stands for all interfaces: write an address that others can dial')
+
+
 def _ascii(host: str) -> str:
     """Return a host name in the form in which the system looks it up; as it is if it has none."""
     try:
@@ -101,6 +108,15 @@ def check_dial(text: str) -> None:
     url = split_url(text)
     if url.scheme in HOSTED and (url.port == 0 or is_wildcard(url.host)):
         raise ValueError("this can be listened on, not dialled: name a host and a port")
+
+
+def check_broker(text: str) -> None:
+    """Raise ValueError if no TMQ broker can listen at an address: TMQ knows only IPv4 addresses and names."""
+    url = split_url(text)
+    if url.scheme != "tcp" or ":" in url.host:
+        raise ValueError("a broker listens on tcp://HOST:PORT, where HOST is an IPv4 address or a name")
+    if url.port == 0:
+        raise ValueError("a broker needs a port that others can dial, not 0")
 
 
 def is_wildcard(host: str) -> bool:

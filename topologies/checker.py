@@ -5,13 +5,14 @@ from collections.abc import Iterator
 from bus.errors import TopologyError
 from bus.names import RESERVED
 from bus.wire.pattern import collisions, hexadecimal
+from topologies.addresses import find_misplaced
 from topologies.budgets import find_overloads
 from topologies.cycles import find_cycles
 from topologies.exclusive import find_conflicts
 from topologies.findings import Finding, error, warning
 from topologies.model import BridgeSpec, BusSpec, Topology, gateways_of, running
 from topologies.names import listed, used
-from topologies.segments import Joint, address_of, joints, trunks_of
+from topologies.segments import Joint, joints, trunks_of
 
 
 def check(topology: Topology) -> list[Finding]:
@@ -19,11 +20,12 @@ def check(topology: Topology) -> list[Finding]:
     found = [
         *find_cycles(topology),
         *find_conflicts(topology),
+        *find_misplaced(topology),
         *find_overloads(topology),
         *_idle_gateways(topology),
         *_repeated_names(topology),
         *_far_taps(topology),
-        *_unreachable(topology),
+        *_leaderless(topology),
         *_trunkless(topology),
         *_nodeless(topology),
         *_shared_plain(topology),
@@ -60,14 +62,14 @@ def _far_taps(topology: Topology) -> Iterator[Finding]:
                 yield error(device.where, f"{tapped} does not run on {device.on}, where its tap {name} runs")
 
 
-def _unreachable(topology: Topology) -> Iterator[Finding]:
-    for joint in joints(topology):
-        bus, trunk = joint.side.bus, joint.trunk
-        if bus is None or topology.buses[bus].on == joint.gateway:
-            continue
-        if address_of(topology, bus, joint.gateway, trunk) is None:
-            kind = "trunk address" if trunk else "address without trunk"
-            yield error(joint.side.where, f"bus {bus} has no {kind} that gateway {joint.gateway} can dial")
+def _leaderless(topology: Topology) -> Iterator[Finding]:
+    """Yield bridges that stand in for each other without a broker that chooses one."""
+    for name, bridge in topology.bridges.items():
+        if len(bridge.on) > 1 and not topology.brokers:
+            text = (
+                f"{', '.join(bridge.on)} stand in for each other at bridge {name}: add a broker to choose one"
+            )
+            yield error(bridge.where, f"{text} (brokers:)")
 
 
 def _trunkless(topology: Topology) -> Iterator[Finding]:

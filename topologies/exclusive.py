@@ -6,16 +6,20 @@ from os.path import normpath
 from typing import NamedTuple
 
 from bus.schema import Where
-from bus.urls import HOSTED, overlap, split_url
+from bus.urls import HOSTED, overlap, plain_host, split_url
 from topologies.findings import Finding, error
 from topologies.model import Topology
 from topologies.segments import joints, machine
 
 
 class Use(NamedTuple):
-    """The use of resource `what` on `machine` by `owner`; `host` and a WebSocket's `path` narrow a port."""
+    """The use of resource `what` by `owner` on a gateway; `host` and a WebSocket's `path` narrow a port.
 
-    machine: str
+    `place` is what has only one of it: a machine, a process or a wire.
+    """
+
+    place: str
+    gateway: str
     what: str
     owner: str
     where: Where
@@ -27,13 +31,18 @@ def find_conflicts(topology: Topology) -> list[Finding]:
     """Return an error for each pair of uses that conflict, at the later of the two."""
     taken: dict[tuple[str, str], list[Use]] = defaultdict(list)
     findings = []
-    for use in sorted((*_listeners(topology), *_taken(topology)), key=lambda use: use.where):
-        before = taken[use.machine, use.what]
+    for use in sorted(uses(topology), key=lambda use: use.where):
+        before = taken[use.place, use.what]
         if first := next((one for one in before if _clash(one, use)), None):
             text = f"{use.what} is taken by {first.owner} already (line {first.where.line})"
             findings.append(error(use.where, text))
         before.append(use)
     return findings
+
+
+def uses(topology: Topology) -> list[Use]:
+    """Return all uses of resources that only one part can have."""
+    return [*_listeners(topology), *_taken(topology)]
 
 
 def _clash(one: Use, other: Use) -> bool:
@@ -44,22 +53,23 @@ def _clash(one: Use, other: Use) -> bool:
 
 
 def _listeners(topology: Topology) -> Iterator[Use]:
-    owned = [(f"bus {name}", bus.on, bus.listen) for name, bus in topology.buses.items()]
-    owned += [(f"broker {name}", broker.on, broker.listen) for name, broker in topology.brokers.items()]
-    for owner, gateway, listens in owned:
-        for listen in listens:
-            yield from _address(topology, gateway, listen.url, owner, listen.where)
+    for name, bus in topology.buses.items():
+        for listen in bus.listen:
+            yield from _address(topology, bus.on, listen.url, f"bus {name}", listen.where)
+    for name, broker in topology.brokers.items():
+        for address in broker.listen:
+            yield from _address(topology, broker.on, address.url, f"broker {name}", address.where)
 
 
 def _address(topology: Topology, gateway: str, text: str, owner: str, where: Where) -> Iterator[Use]:
     url, place = split_url(text), machine(topology, gateway)
     if url.scheme in HOSTED and url.port:
         path = url.path.rstrip("/") if url.scheme.startswith("ws") else None
-        yield Use(place, f"TCP port {url.port}", owner, where, url.host, path)
+        yield Use(place, gateway, f"TCP port {url.port}", owner, where, url.host, path)
     if url.scheme == "ipc":
-        yield Use(place, f"socket {normpath(url.path)}", owner, where)
+        yield Use(place, gateway, f"socket {normpath(url.path)}", owner, where)
     if url.scheme == "inproc":
-        yield Use(f"process of {gateway}", text, owner, where)
+        yield Use(f"process of {gateway}", gateway, text, owner, where)
 
 
 def _taken(topology: Topology) -> Iterator[Use]:
@@ -73,4 +83,4 @@ def _taken(topology: Topology) -> Iterator[Use]:
         for what, host, on_wire in medium.takes(topology.gateways[joint.gateway].node):
             place = joint.wire if on_wire else machine(topology, joint.gateway)
             owner = f"{bridge} on {joint.gateway}" if on_wire else bridge
-            yield Use(place, what, owner, medium.where, host)
+            yield Use(place, joint.gateway, what, owner, medium.where, plain_host(host))

@@ -10,13 +10,13 @@ from typing import Annotated, Literal, TypeVar
 
 from bridges.media import MEDIA
 from bridges.media.medium import Medium
-from bus.leases.wire import HEARTBEATS, LEASE_MS, LEASE_MS_MAX
+from bus.leases.settings import BrokerSettings
 from bus.schema import (
+    BrokerUrl,
     BusName,
     Bytes,
     CanNode,
     DialUrl,
-    Host,
     Key,
     Length,
     ListenUrl,
@@ -27,6 +27,7 @@ from bus.schema import (
     OneOf,
     Path,
     Patterns,
+    PeerHost,
     QueueBytes,
     Range,
     Seconds,
@@ -34,14 +35,14 @@ from bus.schema import (
     TapName,
 )
 from bus.schema import Gateway as GatewayName
-from bus.transports.options import Tls, check_tls, needs_certificate
+from bus.transports.options import Tls, check_limits, check_tls
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gateway(Node):
     """A machine that runs part of the system."""
 
-    address: Annotated[Host, "its address for the other gateways"] = "127.0.0.1"
+    address: Annotated[PeerHost, "its address for the other gateways"] = "127.0.0.1"
     node: Annotated[CanNode | None, "its Cyphal node id on CAN"] = None
     origin: Annotated[
         Annotated[int, Range(1, 0xFFFFFFFF)] | None, "its id in envelopes; by default random, and kept"
@@ -60,7 +61,7 @@ class Address(Node):
     tls: Annotated[Tls | None, "certificates, for `tls+tcp://` and `wss://`"] = None
 
     def __post_init__(self) -> None:
-        check_tls(self.url, self.tls)
+        check_limits(self.url, self.queue_bytes, self.message_bytes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,8 +72,7 @@ class Listen(Address):
 
     def __post_init__(self) -> None:
         Address.__post_init__(self)  # `slots` makes the class anew, and `super()` would refer to the old one
-        if needs_certificate(self.url, self.tls):
-            raise ValueError("listening with TLS needs tls: {cert_file: ...}")
+        check_tls(self.url, self.tls, listens=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,19 +81,27 @@ class Dial(Address):
 
     url: Annotated[DialUrl, "an address of a bus, in this file or not"]
 
+    def __post_init__(self) -> None:
+        Address.__post_init__(self)
+        check_tls(self.url, self.tls, listens=False)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BrokerSpec(Node):
+class BrokerAddress(Node):
+    """An address at which a broker listens."""
+
+    SHORT = "url"
+    url: Annotated[BrokerUrl, "`tcp://HOST:PORT`; HOST is an IPv4 address or a name"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerSpec(BrokerSettings):
     """A TMQ broker. Bridges and clients try the brokers in the order of the file."""
 
     on: Annotated[GatewayName, "the gateway that runs it"]
-    listen: Annotated[tuple[Listen, ...], Length(1, 64), Single(), "its addresses"]
-    heartbeat_ms: Annotated[Milliseconds, "a peer that is silent for three of these counts as gone"] = 1000
-    lease_ms: Annotated[
-        int,
-        Range(1, LEASE_MS_MAX),
-        f"how long a bridge may forward on one lease; it renews a lease {HEARTBEATS:g} times in this time",
-    ] = LEASE_MS
+    listen: Annotated[
+        tuple[BrokerAddress, ...], Length(1, 64), Single(), "its addresses; others dial the first"
+    ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,6 +195,10 @@ class Rate(Node):
     tokens: Annotated[
         Annotated[int, Range(0, 255)] | None, "tokens in each frame; as many as in the pattern by default"
     ] = None
+
+    def __post_init__(self) -> None:
+        if self.tokens is not None and self.tokens < len(self.pattern):
+            raise ValueError(f"tokens: the pattern alone has {len(self.pattern)}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

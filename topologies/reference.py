@@ -42,9 +42,11 @@ stands for.
 The media of other distributions are not on this page ([add a medium](add-a-medium.md)).
 
 `check` also finds: loops with a link that is not a trunk; a port, serial device, I2C target or CAN node id
-that two things want; gateways on which nothing runs; names used twice; bridges that cannot reach their bus;
-CAN without a node id; names with equal tokens; media that cannot carry the promised `rates`. It warns of
-segments that several gateways share without `trunk`: exactly-once delivery cannot be promised there.
+that two things want; addresses of other gateways; gateways on which nothing runs; names used twice; bridges
+that cannot reach their bus; several gateways for a bridge without a broker; keys without effect; CAN without
+a node id; names with equal tokens; media that cannot carry the promised `rates`. `run` refuses what `check`
+finds, in the same words. `check` warns of segments that several gateways share without `trunk`: exactly-once
+delivery cannot be promised there.
 
 A pattern matches every frame that starts with it. `fridge/temp/7` and `[fridge, temp, 7]` are the same
 pattern, `/` and `[]` match all. Between slashes, as on the command line, a part of digits (or of `0x` and

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from bus.schema import Where
-from bus.urls import HOSTED, Url, is_loopback, is_wildcard, overlap, split_url, with_host
-from topologies.model import BridgeSpec, BusSpec, DeviceSpec, Dial, Listen, Side, Topology
+from bus.urls import HOSTED, Url, is_loopback, is_wildcard, overlap, plain_host, split_url, with_host
+from topologies.model import BridgeSpec, BrokerSpec, BusSpec, DeviceSpec, Dial, Listen, Side, Topology
 
 
 class Joint(NamedTuple):
@@ -121,7 +121,12 @@ def _from(topology: Topology, listen: Listen, owner: str, gateway: str) -> str |
 
 def broker_urls(topology: Topology) -> list[str]:
     """Return an address of each broker that all gateways and clients can dial, in the order of the file."""
-    return [_for_all(topology, spec.listen[0].url, spec.on) for spec in topology.brokers.values()]
+    return [broker_url(topology, spec) for spec in topology.brokers.values()]
+
+
+def broker_url(topology: Topology, spec: BrokerSpec) -> str:
+    """Return the address at which others dial a broker."""
+    return _for_all(topology, spec.listen[0].url, spec.on)
 
 
 def _for_all(topology: Topology, listening: str, owner: str) -> str:
@@ -131,10 +136,17 @@ def _for_all(topology: Topology, listening: str, owner: str) -> str:
 
 def bus_at(topology: Topology, text: str, gateway: str) -> str | None:
     """Return the bus in this file that `gateway` would reach at the address `text`; None if there is none."""
+    found = listen_at(topology, text, gateway)
+    return None if found is None else found[0]
+
+
+def listen_at(topology: Topology, text: str, gateway: str) -> tuple[str, Listen] | None:
+    """Return the bus, and its address in this file, that `gateway` would reach at `text`; None if none is."""
     url = split_url(text)
     for name, bus in topology.buses.items():
-        if any(_leads(topology, url, gateway, split_url(listen.url), bus.on) for listen in bus.listen):
-            return name
+        for listen in bus.listen:
+            if _leads(topology, url, gateway, split_url(listen.url), bus.on):
+                return name, listen
     return None
 
 
@@ -148,7 +160,7 @@ def _leads(topology: Topology, dialled: Url, gateway: str, listening: Url, owner
         return False
     if is_loopback(dialled.host):
         return near and overlap(dialled.host, listening.host)
-    address = topology.gateways[owner].address
+    address = plain_host(topology.gateways[owner].address)
     return dialled.host in (address, listening.host) and (
         is_wildcard(listening.host) or listening.host in (dialled.host, address)
     )

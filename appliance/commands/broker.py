@@ -3,13 +3,13 @@
 import argparse
 import time
 
-from appliance.probe.words import whole_above_zero
 from appliance.serve import serve
 from appliance.status.places import process_directory, status_socket
 from appliance.status.server import Attended
 from appliance.status.snapshot import View
 from bus.leases.service import LeasingBroker
-from bus.leases.wire import LEASE_MS
+from bus.leases.settings import BrokerSettings
+from bus.schema import check_fields, settings
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -18,19 +18,28 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--peer", action="append", default=[], metavar="URL",
         help="another broker, to share registrations with (repeatable; each names the others)",
     )  # fmt: skip
-    parser.add_argument(
-        "--exact", action="store_true",
-        help="give clients only patterns that they asked for to the letter: some of 2015 end otherwise",
-    )  # fmt: skip
-    parser.add_argument(
-        "--lease-ms", type=whole_above_zero, default=LEASE_MS, metavar="N", help=f"of a bridge ({LEASE_MS})"
-    )
+    for key, one in settings(BrokerSettings).items():
+        flag = f"--{key.replace('_', '-')}"
+        if isinstance(one.field.default, bool):
+            parser.add_argument(flag, action="store_true", help=one.doc)
+        else:
+            words = f"{one.doc} ({one.field.default})"
+            parser.add_argument(flag, type=int, default=one.field.default, metavar="N", help=words)
+    parser.set_defaults(fail=parser.error)
+
+
+def settings_of(options: argparse.Namespace) -> BrokerSettings:
+    """Return the settings that the arguments ask for. Wrong use ends the program with status 2."""
+    made = BrokerSettings(**{key: getattr(options, key) for key in settings(BrokerSettings)})
+    try:
+        check_fields(made)
+    except ValueError as error:
+        options.fail(str(error))
+    return made
 
 
 def run(options: argparse.Namespace) -> int:
-    service = LeasingBroker(
-        options.listen, options.peer, options.lease_ms, classic_prefixes=not options.exact
-    )
+    service = LeasingBroker(options.listen, options.peer, settings_of(options))
 
     def announce() -> None:
         for url in service.broker.urls:

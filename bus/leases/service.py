@@ -5,8 +5,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from bus.hub import Hub
+from bus.leases.settings import BrokerSettings
 from bus.leases.table import Answer, Lease, LeaseTable
-from bus.leases.wire import LEASE_MS
 from bus.tmq.broker import Broker
 from bus.tmq.connection import Connection
 from bus.tmq.wire import Address
@@ -15,20 +15,24 @@ _TICK_S = 0.01
 
 
 class LeasingBroker:
-    """A TMQ broker that also leases bridges, for at most `lease_ms` (docs/failover.md).
-
-    `options` are further arguments of `Broker`.
-    """
+    """A TMQ broker that also leases bridges (docs/failover.md). `options` are arguments of `Broker`."""
 
     def __init__(
         self,
         listen: Iterable[str],
         peers: Iterable[str | Address] = (),
-        lease_ms: int = LEASE_MS,
+        settings: BrokerSettings = BrokerSettings(),  # noqa: B008 (frozen)
         **options: Any,
     ) -> None:
-        self.table = LeaseTable(lease_ms)
-        self.broker = Broker(listen, peers, self._on_bridge, **options)
+        self.table = LeaseTable(settings.lease_ms)
+        self.broker = Broker(
+            listen,
+            peers,
+            self._on_bridge,
+            heartbeat_s=settings.heartbeat_ms / 1000,
+            classic_prefixes=not settings.exact,
+            **options,
+        )
         self._connections: set[Connection] = set()
         self._loop: AbstractEventLoop | None = None
         self._timer: TimerHandle | None = None

@@ -20,12 +20,22 @@ class Tls(Node):
     require_peer_cert: Annotated[bool, "turn away peers that `ca_file` did not sign"] = False
 
 
-def check_tls(url: str, tls: Tls | None) -> None:
-    """Raise ValueError for certificates where nothing would look at them."""
-    if tls and split_url(url).scheme not in TLS_SCHEMES:
-        raise ValueError(f"tls is for {' and '.join(s + '://' for s in TLS_SCHEMES)} only")
+def check_tls(url: str, tls: Tls | None, listens: bool) -> None:
+    """Raise ValueError for a listener without a certificate, and for settings that nothing would look at."""
+    if split_url(url).scheme not in TLS_SCHEMES:
+        if tls:
+            raise ValueError(f"tls is for {' and '.join(s + '://' for s in TLS_SCHEMES)} only")
+        return
+    if listens and not (tls and tls.cert_file):
+        raise ValueError("listening with TLS needs tls: {cert_file: ...}")
+    if tls and tls.key_file and not tls.cert_file:
+        raise ValueError("key_file has no effect without cert_file")
 
 
-def needs_certificate(url: str, tls: Tls | None) -> bool:
-    """Return whether a listener on `url` would have nothing to show."""
-    return split_url(url).scheme in TLS_SCHEMES and not (tls and tls.cert_file)
+def check_limits(url: str, queue_bytes: int | None, message_bytes: int | None) -> None:
+    """Raise ValueError for a limit that the transport of an address does not have."""
+    scheme = split_url(url).scheme
+    if queue_bytes is not None and scheme not in STREAMS:
+        raise ValueError(f"queue_bytes has no effect here: {scheme}:// bounds its queues in messages")
+    if message_bytes is not None and scheme == "inproc":
+        raise ValueError("message_bytes has no effect here: inproc:// takes messages of any length")

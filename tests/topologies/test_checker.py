@@ -162,6 +162,7 @@ def test_a_loop_over_a_shared_can_bus_is_found() -> None:
 
 def test_a_failover_group_is_one_bridge() -> None:
     text = PAIR + (
+        "brokers: {m: {on: a, listen: 'tcp://0.0.0.0:9'}}\n"
         "buses: {p: {on: a, listen: 'tcp://0.0.0.0:5'}}\n"
         "bridges: {x: {on: [a, b], join: [bus: p, can: {channel: can0}]}}\n"
     )

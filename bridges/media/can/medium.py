@@ -62,6 +62,8 @@ class Can(Medium):
     def check(self) -> None:
         if self.data_bitrate is not None and not self.fd:
             raise ValueError("data_bitrate needs fd: true")
+        if not self.fd and (self.mixed != "fd" or not self.bitrate_switch):
+            raise ValueError("mixed and bitrate_switch have no effect without fd: true")
         # A second value in `options` would cause a TypeError when the bus is opened.
         twice = {"channel", "interface", "fd", "bitrate", "data_bitrate"} & set(self.options)
         if twice:

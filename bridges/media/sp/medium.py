@@ -4,16 +4,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from bus.schema import AnyUrl, Bytes
-from bus.transports.options import Tls, check_tls, needs_certificate
-from bus.urls import check_dial
+from bus.transports.options import STREAMS, Tls, check_limits, check_tls
+from bus.urls import check_dial, split_url
 
 if TYPE_CHECKING:
     from bridges.media.shedding import Shed
     from bus.hub import Link
 
 from bridges.media.medium import Medium
-from bus.transports.options import STREAMS
-from bus.urls import split_url
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,11 +29,10 @@ class Sp(Medium):
     tls: Annotated[Tls | None, "certificates, for `tls+tcp://` and `wss://`"] = None
 
     def check(self) -> None:
-        check_tls(self.address, self.tls)
+        check_limits(self.address, self.queue_bytes, self.message_bytes)
+        check_tls(self.address, self.tls, listens=self.mode == "listen")
         if self.mode == "dial":
             check_dial(self.address)
-        elif needs_certificate(self.address, self.tls):
-            raise ValueError("listening with TLS needs tls: {cert_file: ...}")
 
     @property
     def device(self) -> str:

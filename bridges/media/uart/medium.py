@@ -6,7 +6,7 @@ from os.path import normpath
 from typing import Annotated, ClassVar, Literal
 
 from bridges.media.medium import Medium, Taken, Word
-from bridges.media.uart.address import check_port
+from bridges.media.uart.address import check_port, scheme_of
 from bus.schema import Check, Delay, Length, Node, Path, QueueBytes, Range, check_fields
 from bus.wire.envelope import ENVELOPE_BYTES
 
@@ -75,6 +75,8 @@ class Uart(Medium):
 
     def check(self) -> None:
         check_port(self.port)
+        if self.rtscts and scheme_of(self.port) == "socket":
+            raise ValueError("rtscts has no effect here: set it at the serial server, or use rfc2217://")
 
     @property
     def device(self) -> str:

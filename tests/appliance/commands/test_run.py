@@ -132,7 +132,7 @@ async def test_sighup_changes_only_what_differs(two: tuple[Path, list[str]]) -> 
     [
         (["run", "/nowhere.yaml"], 1, "/nowhere.yaml"),
         (["device"], 2, "at least one URL"),
-        (["device", "udp://x:1"], 1, "unknown transport"),
+        (["device", "udp://x:1"], 1, "an address must start with"),
         (["device", "tcp://127.0.0.1:99999"], 1, "99999"),
         (["nonsense"], 2, "nonsense"),
         ([], 2, "COMMAND"),

@@ -1,0 +1,22 @@
+"""The settings of a broker that leases bridges. Topology files and the command `broker` read this record."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from bus.leases.wire import HEARTBEATS, LEASE_MS, LEASE_MS_MAX
+from bus.schema import Milliseconds, Node, Range
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerSettings(Node):
+    """Times and manners of a broker."""
+
+    heartbeat_ms: Annotated[Milliseconds, "a peer that is silent for three of these counts as gone"] = 1000
+    lease_ms: Annotated[
+        int,
+        Range(1, LEASE_MS_MAX),
+        f"how long a bridge may forward on one lease; it renews a lease {HEARTBEATS:g} times in this time",
+    ] = LEASE_MS
+    exact: Annotated[
+        bool, "give clients of 2015 only patterns that they asked for to the letter; some end otherwise"
+    ] = False

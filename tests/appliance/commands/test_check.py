@@ -1,0 +1,46 @@
+"""`check` and `run` over one list of topologies that cannot run, and over all that is shipped."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from appliance.cli import main
+from tests.topologies.bad import BAD
+
+Out = pytest.CaptureFixture[str]
+
+
+def no_start(*_: object) -> int:
+    raise AssertionError("it began to run")
+
+
+def errors_of(text: str) -> list[str]:
+    return [line.removeprefix("buscoupler: ") for line in text.splitlines() if ": error: " in line]
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_run_refuses_in_the_same_words_what_check_finds(
+    name: str, tmp_path: Path, capsys: Out, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("appliance.commands.run.serve", no_start)
+    bad, file = BAD[name], tmp_path / "t.yaml"
+    file.write_text(bad.text)
+    assert main(["check", str(file)]) == 1
+    found = errors_of(capsys.readouterr().out)
+    assert any(line.startswith(f"{file}:{bad.line}:") and bad.words in line for line in found), found
+    words = ["run", str(file), "--gateway", bad.gateway, "--run-directory", str(tmp_path)]
+    assert main(words) == 1
+    assert errors_of(capsys.readouterr().err) == found
+
+
+def test_a_process_refuses_before_it_opens_anything(tmp_path: Path) -> None:
+    file = tmp_path / "t.yaml"
+    file.write_text(BAD["broker on WebSocket"].text)
+    done = subprocess.run(
+        [sys.executable, "-m", "buscoupler", "run", str(file)], capture_output=True, text=True, timeout=30
+    )
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert f"{file}:3:" in done.stderr

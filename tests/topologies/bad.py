@@ -1,0 +1,196 @@
+"""One list of topologies that cannot run. `check` and `run` are both held to it (test_check.py)."""
+
+from typing import NamedTuple
+
+
+class Bad(NamedTuple):
+    """A topology with one error: its text, the line of the error, some of its words, and a gateway to run."""
+
+    text: str
+    line: int
+    words: str
+    gateway: str = "a"
+
+
+TWO = "name: t\ngateways: {a: {address: 10.0.0.1, node: 1}, b: {address: 10.0.0.2, node: 2}}\n"
+ONE = "name: t\ngateways: {a: {node: 1}}\n"
+BUSES = "buses: {p: {on: a, listen: 'tcp://0.0.0.0:5'}, q: {on: b, listen: 'tcp://0.0.0.0:5'}}\n"
+BROKER = "brokers: {m: {on: a, listen: 'tcp://0.0.0.0:9942'}}\n"
+
+
+def bus(keys: str) -> str:
+    return ONE + f"buses: {{p: {{on: a, {keys}}}}}\n"
+
+
+def listen(url: str, keys: str = "") -> str:
+    return bus(f"listen: {{url: '{url}'{keys}}}")
+
+
+def side(medium: str, more: str = "") -> str:
+    return (
+        bus("listen: 'tcp://127.0.0.1:5'")
+        + f"bridges: {{x: {{on: a, join: [bus: p, {{{medium}}}]{more}}}}}\n"
+    )
+
+
+def broker(keys: str, head: str = ONE) -> str:
+    return head + f"brokers: {{m: {{on: a, {keys}}}}}\n"
+
+
+TLS = ", tls: {cert_file: c.pem%s}"
+
+BAD = {
+    # what cannot be read
+    "empty": Bad("", 1, "empty"),
+    "no YAML": Bad("name: [", 1, ""),
+    "unknown key": Bad(ONE + "busses: {}\n", 3, 'did you mean "buses"'),
+    "unknown gateway": Bad(ONE + "buses: {p: {on: b}}\n", 3, 'no gateway "b"'),
+    "same key twice": Bad(ONE + "name: u\n", 3, "name"),
+    # hosts and addresses
+    "impossible gateway": Bad(
+        "name: t\ngateways: {a: {address: 10.0.0.311}}\nbuses: {p: {on: a}}\n", 2, "no IPv4"
+    ),
+    "gateway at a wildcard": Bad(
+        "name: t\ngateways: {a: {address: 0.0.0.0}}\nbuses: {p: {on: a}}\n", 2, "others can"
+    ),
+    "impossible address": Bad(listen("tcp://10.0.0.311:5"), 3, "no IPv4"),
+    "label empty": Bad(bus("dial: 'tcp://a..b:5'"), 3, "is no host"),
+    "label too long": Bad(bus(f"dial: 'tcp://{'a' * 64}:5'"), 3, "is no host"),
+    "label empty in ws": Bad(bus("dial: 'ws://a..b:5/x'"), 3, "is no host"),
+    "port too high": Bad(listen("tcp://127.0.0.1:70000"), 3, "out of range"),
+    "no port": Bad(listen("tcp://127.0.0.1"), 3, "no port"),
+    "dialled wildcard": Bad(bus("dial: 'tcp://0.0.0.0:5'"), 3, "not dialled"),
+    "unknown scheme": Bad(listen("udp://127.0.0.1:5"), 3, "must start with"),
+    "socket path too long": Bad(listen("ipc:///" + "x" * 120), 3, "at most 107"),
+    "address of another": Bad(
+        TWO + BUSES.replace("0.0.0.0:5'}, q", "10.0.0.2:5'}, q"), 3, "address of gateway b"
+    ),
+    "TCP stream at another's": Bad(
+        TWO + BUSES + "bridges: {x: {on: a, join: [bus: p, tcp: {host: 10.0.0.2, port: 7, mode: listen}]}}\n",
+        4,
+        "address of gateway b",
+    ),
+    "broker at another's": Bad(
+        TWO + BUSES + broker("listen: 'tcp://10.0.0.2:9'", ""), 4, "address of gateway b"
+    ),
+    "nobody in this process": Bad(bus("dial: 'inproc://x'"), 3, "only its own process"),
+    "bus out of reach": Bad(
+        TWO
+        + BUSES.replace("0.0.0.0:5'}, q", "127.0.0.1:5'}, q")
+        + "bridges: {x: {on: b, join: [bus: p, bus: q]}}\n",
+        4,
+        "no address without trunk that gateway b can dial",
+        "b",
+    ),
+    # two things at one place
+    "two on one port": Bad(bus("listen: ['tcp://0.0.0.0:5', 'tcp://127.0.0.1:5']"), 3, "taken by bus p"),
+    "bus and broker on one port": Bad(
+        listen("tcp://127.0.0.1:5") + broker("listen: 'tcp://*:5'", ""), 4, "taken by bus"
+    ),
+    "two on one socket": Bad(bus("listen: ['ipc:///tmp/x', 'ipc:///tmp//x']"), 3, "taken by bus p"),
+    "two on one line": Bad(
+        ONE + "bridges: {x: {on: a, join: [uart: /dev/x, uart: /dev//x]}}\n", 3, "taken by bridge x"
+    ),
+    "two with one node id": Bad(
+        TWO
+        + BUSES
+        + "bridges:\n"
+        + "  x: {on: a, join: [bus: p, can: {interface: udp_multicast, channel: 239.0.0.1, node: 7}]}\n"
+        + "  y: {on: b, join: [bus: q, can: {interface: udp_multicast, channel: 239.0.0.1, node: 7}]}\n",
+        6,
+        "CAN node id 7",
+    ),
+    "no node id": Bad(
+        "name: t\ngateways: {a: }\nbridges: {x: {on: a, join: [can: can0, uart: /dev/x]}}\n",
+        3,
+        "needs a node id",
+    ),
+    "one name twice": Bad(
+        bus("listen: 'tcp://127.0.0.1:5'") + broker("listen: 'tcp://*:9'", "").replace("m:", "p:"),
+        3,
+        "is the name of",
+    ),
+    # failover
+    "failover without a broker": Bad(
+        TWO + BUSES.split(", q")[0] + "}\nbridges: {x: {on: [a, b], join: [bus: p, can: {channel: can0}]}}\n",
+        4,
+        "add a broker",
+    ),
+    "candidate twice": Bad(
+        ONE + BROKER + "bridges: {x: {on: [a, a], join: [uart: /dev/x, uart: /dev/y]}}\n", 4, "twice"
+    ),
+    "broker on WebSocket": Bad(broker("listen: 'ws://127.0.0.1:5/x'"), 3, "a broker listens on tcp://"),
+    "broker with TLS": Bad(
+        broker("listen: {url: 'tls+tcp://127.0.0.1:5', tls: {cert_file: x}}"), 3, 'unknown key "tls"'
+    ),
+    "broker on IPv6": Bad(broker("listen: 'tcp://[::1]:5'"), 3, "a broker listens on tcp://"),
+    "broker on any port": Bad(broker("listen: 'tcp://127.0.0.1:0'"), 3, "not 0"),
+    "broker of an IPv6 gateway": Bad(
+        "name: t\ngateways: {a: {address: 'fd00::1'}}\n" + broker("listen: 'tcp://*:5'", ""), 3, "IPv4"
+    ),
+    "broker out of reach": Bad(
+        TWO + BUSES + "brokers: {m: {on: a, listen: 'tcp://127.0.0.1:9'}, n: {on: b, listen: 'tcp://*:9'}}\n",
+        4,
+        "which b cannot reach",
+    ),
+    "broker as trunk": Bad(
+        broker("listen: {url: 'tcp://127.0.0.1:5', trunk: true}"), 3, 'unknown key "trunk"'
+    ),
+    "broker with a queue": Bad(
+        broker("listen: {url: 'tcp://127.0.0.1:5', queue_bytes: 5}"), 3, 'unknown key "queue_bytes"'
+    ),
+    "lease too long": Bad(broker("listen: 'tcp://127.0.0.1:5', lease_ms: 99999999"), 3, "out of range"),
+    # keys without effect
+    "queue of WebSocket": Bad(
+        listen("ws://127.0.0.1:5/x", ", queue_bytes: 5000000"), 3, "queue_bytes has no effect"
+    ),
+    "queue of a WebSocket side": Bad(
+        side("url: {address: 'ws://h:5/x', queue_bytes: 5000000}"), 4, "queue_bytes has no effect"
+    ),
+    "bound of inproc": Bad(listen("inproc://x", ", message_bytes: 5000"), 3, "message_bytes has no effect"),
+    "certificate for plain TCP": Bad(listen("tcp://127.0.0.1:5", TLS % ""), 3, "tls is for"),
+    "TLS without a certificate": Bad(listen("wss://127.0.0.1:5/x"), 3, "cert_file"),
+    "key without certificate": Bad(
+        bus("dial: {url: 'wss://h:5/x', tls: {key_file: k}}"), 3, "without cert_file"
+    ),
+    "trunk of a plain bus": Bad(
+        side("uart: /dev/x").replace("bus: p", "{bus: p, trunk: true}"), 4, "is no trunk"
+    ),
+    "policy of a bus": Bad(
+        side("uart: /dev/x").replace("bus: p", "{bus: p, shed: oldest}"), 4, "nothing waits for a bus"
+    ),
+    "policy of WebSocket": Bad(side("url: 'ws://h:5/x', shed: oldest"), 4, "state a rate"),
+    "classic without FD": Bad(side("can: {channel: can0, mixed: classic}"), 4, "without fd: true"),
+    "data rate without FD": Bad(side("can: {channel: can0, data_bitrate: 2000000}"), 4, "needs fd: true"),
+    "flow control elsewhere": Bad(
+        side("uart: {port: 'socket://h:5', rtscts: true}"), 4, "rtscts has no effect"
+    ),
+    "rate below its pattern": Bad(
+        side("uart: /dev/x", ", rates: [{pattern: [a, b], frames_per_s: 1, tokens: 1}]"), 4, "tokens"
+    ),
+    # media
+    "dialled wildcard stream": Bad(side("tcp: {host: '*', port: 5}"), 4, "not dialled"),
+    "port 0 dialled": Bad(side("tcp: {host: h, port: 0}"), 4, "not dialled"),
+    "serial server nowhere": Bad(side("uart: 'socket://a..b:5'"), 4, "is no host"),
+    "no multicast group": Bad(
+        side("multicast: {group: 10.0.0.1, port: 5, interface: lo}"), 4, "no multicast group"
+    ),
+    "two media on a side": Bad(side("uart: /dev/x, can: can0"), 4, "a side is one of"),
+    "target twice": Bad(side("i2c: {bus: 1, targets: [8, 8]}"), 4, "twice"),
+    # the whole
+    "nothing runs": Bad(TWO + "buses: {p: {on: a}}\n", 2, "nothing runs on gateway b"),
+    "tap of another's bus": Bad(
+        TWO + BUSES + "devices: {t: {on: a, tap: q, directory: /tmp/x}}\n", 4, "does not run on a"
+    ),
+    "frames go round": Bad(
+        ONE
+        + "buses: {p: {on: a, listen: 'tcp://127.0.0.1:5'}, q: {on: a}}\n"
+        + "bridges: {x: {on: a, join: [bus: p, bus: q]}, y: {on: a, join: [bus: p, bus: q]}}\n",
+        4,
+        "frames would go round",
+    ),
+    "too much for the line": Bad(
+        side("uart: /dev/x", ", rates: [{frames_per_s: 100000}]"), 4, "lower the rate"
+    ),
+    "queue below a message": Bad(bus("queue_bytes: 5, message_bytes: 6"), 3, "at least message_bytes"),
+}

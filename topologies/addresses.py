@@ -1,0 +1,106 @@
+"""Search for addresses that cannot be used where they stand: to listen on, or to reach a bus or a broker."""
+
+from collections.abc import Iterator
+
+from bus.urls import is_loopback, plain_host, split_url
+from topologies.exclusive import Use, uses
+from topologies.findings import Finding, error, warning
+from topologies.model import Topology
+from topologies.segments import address_of, broker_url, has_trunk, joints, listen_at, machine
+
+
+def find_misplaced(topology: Topology) -> Iterator[Finding]:
+    """Yield the errors of addresses, and warnings where only one end of a link is a trunk."""
+    yield from _strangers(topology)
+    yield from _unreachable(topology)
+    yield from _unreachable_brokers(topology)
+    yield from _near(topology)
+    yield from _dials(topology)
+
+
+def _strangers(topology: Topology) -> Iterator[Finding]:
+    """Yield listeners at an address that another gateway has."""
+    owners = dict[str, str]()
+    for name, gateway in topology.gateways.items():
+        owners.setdefault(plain_host(gateway.address), name)
+    for use in uses(topology):
+        other = owners.get(plain_host(use.host))
+        if other and not _has(topology, use, other):
+            text = f"{use.host} is the address of gateway {other}; {use.owner} cannot listen there"
+            yield error(use.where, f"{text} on {use.gateway}")
+
+
+def _has(topology: Topology, use: Use, other: str) -> bool:
+    """Return whether the gateway of a use has the address of `other`, because both are one machine."""
+    return machine(topology, use.gateway) == machine(topology, other)
+
+
+def _unreachable(topology: Topology) -> Iterator[Finding]:
+    """Yield sides whose bus has no address for them."""
+    for joint in joints(topology):
+        bus, trunk = joint.side.bus, joint.trunk
+        if bus is None:
+            continue
+        if topology.buses[bus].on == joint.gateway:
+            if trunk and not has_trunk(topology.buses[bus]):
+                yield error(joint.side.where, f"bus {bus} is no trunk: give one of its addresses trunk: true")
+        elif address_of(topology, bus, joint.gateway, trunk) is None:
+            kind = "trunk address" if trunk else "address without trunk"
+            yield error(joint.side.where, f"bus {bus} has no {kind} that gateway {joint.gateway} can dial")
+
+
+def _unreachable_brokers(topology: Topology) -> Iterator[Finding]:
+    """Yield brokers that a gateway with a candidate, or with another broker, cannot dial."""
+    for name, spec in topology.brokers.items():
+        place, host = spec.listen[0].where, split_url(broker_url(topology, spec)).host
+        far = [gateway for gateway, owner in _dialled(topology) if owner == spec.on]
+        if ":" in host:
+            text = f"broker {name} is at {host}, but TMQ knows only IPv4 addresses and names"
+            yield error(place, f"{text}: listen on an IPv4 address, or give gateway {spec.on} one")
+        elif far and is_loopback(split_url(spec.listen[0].url).host):
+            yield error(place, f"broker {name} listens on {host}, which {', '.join(far)} cannot reach")
+
+
+def _near(topology: Topology) -> Iterator[Finding]:
+    """Yield gateways that others dial although their address leads every machine to itself."""
+    far = dict[str, list[str]]()
+    for gateway, owner in _dialled(topology):
+        if is_loopback(topology.gateways[owner].address):
+            far.setdefault(owner, []).append(gateway)
+    for owner, gateways in far.items():
+        near = topology.gateways[owner]
+        text = f"{', '.join(gateways)} cannot reach {owner} at {near.address}"
+        yield warning(near.where, f"{text}: give {owner} the address of its machine")
+
+
+def _dialled(topology: Topology) -> list[tuple[str, str]]:
+    """Return each gateway with each gateway of another machine that it dials for a bus or a broker."""
+    pairs = [
+        (joint.gateway, topology.buses[joint.side.bus].on) for joint in joints(topology) if joint.side.bus
+    ]
+    owners = [broker.on for broker in topology.brokers.values()]
+    diallers = [gateway for spec in topology.bridges.values() if len(spec.on) > 1 for gateway in spec.on]
+    pairs += [(gateway, owner) for gateway in (*diallers, *owners) for owner in owners]
+    far = [pair for pair in pairs if machine(topology, pair[0]) != machine(topology, pair[1])]
+    return list(dict.fromkeys(far))
+
+
+def _dials(topology: Topology) -> Iterator[Finding]:
+    """Yield addresses of buses that dial to no effect, or to an end that is a trunk while theirs is not."""
+    dials = [
+        (bus.on, dial.url, dial.trunk, dial.where) for bus in topology.buses.values() for dial in bus.dial
+    ]
+    dials += [
+        (joint.gateway, joint.side.medium.dials, joint.trunk, joint.side.where)
+        for joint in joints(topology)
+        if joint.side.medium is not None and joint.side.medium.dials
+    ]
+    for gateway, url, trunk, place in dials:
+        found = listen_at(topology, url, gateway)
+        if found is None and split_url(url).scheme == "inproc":
+            yield error(place, f"no bus of {gateway} listens at {url}, which only its own process can reach")
+        elif found is not None and found[1].trunk != trunk:
+            here, there = ("a trunk here", "plain") if trunk else ("plain here", "a trunk")
+            yield warning(
+                place, f"{url} is {here} and {there} at bus {found[0]}: make both ends trunk or none"
+            )
