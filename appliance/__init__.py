@@ -2,6 +2,6 @@
 
 `cli` is the command line, `commands` has a module for each command, `probe` what those for test traffic
 share, `demo` the demo. `compose` builds and changes the `parts` of a `site`, with `media`, `brokers` and
-`tap`; `serve` runs them. `monitor` makes events, `status` tells, `ledger` prints counts. `layers` is for
-Scapy.
+`tap`; `serve` runs them. `monitor` makes events, `status` tells, `ledger` prints counts, `names` finds those
+of tokens. `layers` is for Scapy.
 """

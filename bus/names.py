@@ -37,10 +37,11 @@ def lines_of(names: Iterable[str]) -> Iterator[str]:
 class Names:
     """A table of known names, to show tokens by name. The reserved ones are always known."""
 
-    __slots__ = ("_by_token",)
+    __slots__ = ("_by_token", "_words")
 
     def __init__(self, names: Iterable[int | str] = ()) -> None:
         self._by_token: dict[int, tuple[str, ...]] = {}
+        self._words: dict[int, str] = {}  # of known tokens: to write a name takes longer than to find it
         for name in dict.fromkeys((*RESERVED, *names)):
             if isinstance(name, str):
                 number = token(name)
@@ -51,10 +52,22 @@ class Names:
         found = self._by_token.get(number)
         return " | ".join(sorted(found)) if found else None
 
+    def tokens(self) -> Iterable[int]:
+        """Return the tokens that have a name."""
+        return self._by_token
+
+    def collisions(self) -> dict[int, list[str]]:
+        """Return each token that several names share, with those names."""
+        return {number: sorted(names) for number, names in self._by_token.items() if len(names) > 1}
+
     def word(self, number: int) -> str:
         """Return a token as one part of a pattern: its name, or hex; `a|b` if two share it."""
         found = self._by_token.get(number)
-        return "|".join(map(written, sorted(found))) if found else hexadecimal(number)
+        if found is None:
+            return hexadecimal(number)
+        if number not in self._words:
+            self._words[number] = "|".join(map(written, sorted(found)))
+        return self._words[number]
 
     def show(self, tokens: Iterable[int]) -> str:
         """Return a pattern as the word that `pattern_of` reads, if no two names in it share a token."""

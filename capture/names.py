@@ -12,15 +12,30 @@ from typing import Final
 
 from bus.errors import TokenError
 from bus.names import lines_of, names_from
-from capture.files import CaptureError, names_directory
+from capture.files import NAMES, CaptureError, names_directory
 
 FILE_BYTES: Final = 16 << 20
 """A larger file of names is not read, and begins anew when names are added."""
 
+_FILES: Final = "[!.]*.txt"
+
 
 def beside(days: Path) -> list[int | str]:
     """Return all names beside the capture files of the directory `days`. Raises `CaptureError`."""
-    return [name for path in sorted(names_directory(days).glob("[!.]*.txt")) for name in read(path)]
+    return [name for path in sorted(names_directory(days).glob(_FILES)) for name in read(path)]
+
+
+def given(word: str) -> list[int | str]:
+    """Return the names that a word stands for: a file, a directory with captures, or a list `a,b,c`.
+
+    Raises `CaptureError` or `TokenError`.
+    """
+    path = Path(word)
+    if path.is_dir():
+        return [name for file in sorted(path.rglob(f"{NAMES}/{_FILES}")) for name in read(file)]
+    if path.exists() or "/" in word or path.suffix == ".txt":
+        return read(path)
+    return names_from(word.split(","))
 
 
 def read(path: Path) -> list[int | str]:

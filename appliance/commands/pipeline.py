@@ -2,6 +2,7 @@
 
 import argparse
 
+from appliance.names import names_of
 from pipeline import jobs
 from pipeline.jobs import runner
 
@@ -9,10 +10,10 @@ from pipeline.jobs import runner
 def arguments(parser: argparse.ArgumentParser) -> None:
     word = parser.prog.rpartition(" ")[2]
     if word in jobs.NAMES:
-        return jobs.find(word).add_arguments(parser)
+        return jobs.find(word).add_arguments(parser, names_of)
     parsers = parser.add_subparsers(dest="job", required=True, metavar="JOB")
     for job in jobs.every():
-        job.add_arguments(parsers.add_parser(job.name, help=job.help, description=job.help))
+        job.add_arguments(parsers.add_parser(job.name, help=job.help, description=job.help), names_of)
 
 
 def run(options: argparse.Namespace) -> int:

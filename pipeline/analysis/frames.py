@@ -1,6 +1,6 @@
 """Rows that are frames: conditions on them, their keys and times; and small tables made of values."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import reduce
 from operator import and_
 from typing import TYPE_CHECKING, Any, Final
@@ -13,8 +13,9 @@ from capture.schema import BRIDGE, Direction, Kind
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-_SQL: Final = {int: "BIGINT", str: "STRING", float: "DOUBLE", bool: "BOOLEAN"}
-_TYPES: Final = {int: "int64", str: "string", float: "float64", bool: "bool"}
+_SQL: Final[Mapping[Any, str]] = {
+    int: "BIGINT", str: "STRING", float: "DOUBLE", bool: "BOOLEAN", list[str]: "ARRAY<STRING>"
+}  # fmt: skip
 
 
 def frames(rows: "DataFrame") -> "DataFrame":
@@ -61,7 +62,7 @@ def is_event() -> "Column":
 
 
 def local_table(
-    spark: "SparkSession", columns: dict[str, type], rows: Sequence[Sequence[Any]]
+    spark: "SparkSession", columns: Mapping[str, Any], rows: Sequence[Sequence[Any]]
 ) -> "DataFrame":
     """Make a small table of values, by way of Arrow: without a Python worker, and the same over Connect."""
     import pyarrow as pa
@@ -69,5 +70,7 @@ def local_table(
     if not rows:  # the optimizer sees that it is empty, and leaves out what is joined with it
         nothing = ", ".join(f"CAST(NULL AS {_SQL[kind]}) AS `{name}`" for name, kind in columns.items())
         return spark.sql(f"SELECT {nothing} WHERE false")
+    types = {int: pa.int64(), str: pa.string(), float: pa.float64(), bool: pa.bool_()}
+    types |= {list[str]: pa.list_(pa.string())}
     values = zip(columns.items(), zip(*rows, strict=True), strict=True)
-    return spark.createDataFrame(pa.table({name: pa.array(v, _TYPES[kind]) for (name, kind), v in values}))
+    return spark.createDataFrame(pa.table({name: pa.array(v, types[kind]) for (name, kind), v in values}))

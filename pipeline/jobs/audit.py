@@ -41,5 +41,6 @@ JOB: Final = Job(
     ),
     tables=tables,
     faults=("summary",),
+    has_names=True,
     is_command=True,
 )

@@ -7,7 +7,10 @@ import argparse
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from bus.names import Names
+from capture.names import given
 from pipeline.engine import session
+from pipeline.input.names import ReadNames, reader
 from pipeline.input.read import read
 from pipeline.output.tables import Progress
 
@@ -33,11 +36,13 @@ class Table(NamedTuple):
 
 
 class OpenCapture(NamedTuple):
-    """A capture that a job works on: its session, the directory of its days, and where progress goes."""
+    """A capture that a job works on: its session, the directory of its days, where progress goes, and the
+    names of its tokens."""
 
     spark: "SparkSession"
     directory: str
     tell: Progress
+    names: Names = Names()
 
     def rows(self) -> "DataFrame":
         """Return all rows of the capture."""
@@ -47,9 +52,9 @@ class OpenCapture(NamedTuple):
 class Job(NamedTuple):
     """A job: it makes `tables` of a capture, or does all with it in `run`, or needs none and has `process`.
 
-    A row in one of the tables `faults` makes the exit status 1. `engines`
-    are those that give the same answer. With `has_names` it takes `--names` for the tokens in its tables. If
-    it `is_command`, `buscoupler NAME` is `buscoupler pipeline NAME`.
+    A row in one of the tables `faults` makes the exit status 1. `engines` are those that give the same
+    answer. If it shows tokens it `has_names`, and takes `--names`. If it `is_command`, `buscoupler NAME` is
+    `buscoupler pipeline NAME`.
     """
 
     name: str
@@ -63,8 +68,8 @@ class Job(NamedTuple):
     has_names: bool = False
     is_command: bool = False
 
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Add all options of the job to its parser."""
+    def add_arguments(self, parser: argparse.ArgumentParser, read: ReadNames = given) -> None:
+        """Add all options of the job to its parser. `read` reads what `--names` says."""
         parser.set_defaults(job=self.name)
         if self.process is None:
             parser.add_argument(
@@ -79,7 +84,10 @@ class Job(NamedTuple):
             parser.add_argument("--json", action="store_true", help="one object, for programs")
             parser.add_argument("--parquet", metavar="DIR", help="also write each table to DIR/JOB/TABLE")
         if self.has_names:
-            parser.add_argument("--names", metavar="FILE", help="names, one a line, shown for tokens")
+            parser.add_argument(
+                "--names", type=reader(read), action="append", default=[], metavar="FILE|A,B,C",
+                help="show tokens by these names too: a topology, a file with one a line, a list",
+            )  # fmt: skip
         for names, settings in self.options:
             parser.add_argument(*names, **settings)
 

@@ -20,7 +20,7 @@ def run(options: argparse.Namespace, capture: OpenCapture) -> int:
     """Write the page. Returns 0, faults or none: the page tells of them."""
     parts = gather(capture)
     try:
-        Path(options.output).write_text(page(capture.directory, parts), encoding="utf-8")
+        Path(options.output).write_text(page(capture.directory, parts, capture.names), encoding="utf-8")
     except OSError as error:
         raise PipelineError(f"{options.output}: {error.strerror}") from None
     capture.tell(f"written: {options.output}")
@@ -47,5 +47,6 @@ JOB: Final = Job(
     options=(option("-o", "--output", default="report.html", metavar="FILE", help="(report.html)"),),
     run=run,
     engines=("spark",),  # it needs `latency`
+    has_names=True,
     is_command=True,
 )

@@ -3,10 +3,9 @@
 import argparse
 import json
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,8 +15,9 @@ from pipeline.engine.jvm import Jvm
 from pipeline.engine.sail import Sail
 from pipeline.errors import PipelineError
 from pipeline.input import read
+from pipeline.input.names import known
 from pipeline.jobs.record import Job, OpenCapture, Table
-from pipeline.output.names import Names, labelled, named, tokens_in
+from pipeline.output.names import labelled, named
 from pipeline.output.tables import Progress, text
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def opened(job: Job, options: argparse.Namespace) -> Iterator[OpenCapture]:
     with at_ctrl_c, session.session(options, local) as spark, _one_line(local):
         for key, value in session.SMALL.items() if is_small else ():
             spark.conf.set(key, value)
-        yield OpenCapture(spark, where, tell)
+        yield OpenCapture(spark, where, tell, known(spark, where, options.names if job.has_names else ()))
     tell("done")
 
 
@@ -108,16 +108,13 @@ def _size(where: str) -> str:
 def show(job: Job, options: argparse.Namespace, capture: OpenCapture) -> int:
     """Print the tables, or one JSON object of them; write them, if asked."""
     assert job.tables is not None
-    names_of = _names(options.names, capture) if job.has_names and options.names else None
     tables = job.tables(options, capture)
     shown: dict[str, list[dict[str, Any]]] = {}
     for table, found in zip(tables, collected(tables), strict=True):
-        rows = lines = [row.asDict(recursive=True) for row in found]
-        if names_of is not None:
-            names = names_of(tokens_in(rows))
-            rows, lines = [named(row, names) for row in rows], [labelled(row, names) for row in rows]
-        shown[table.name] = rows
+        rows = [row.asDict(recursive=True) for row in found]
+        shown[table.name] = [named(row, capture.names) for row in rows]
         if not options.json:
+            lines = [labelled(row, capture.names) for row in rows]
             columns = list(lines[0]) if lines else table.frame.columns  # to ask for them takes a while
             print(f"{table.title}:\n{text(columns, [list(line.values()) for line in lines])}\n")
         if options.parquet:
@@ -125,13 +122,6 @@ def show(job: Job, options: argparse.Namespace, capture: OpenCapture) -> int:
     if options.json:
         print(json.dumps(shown, default=_plain))
     return int(any(shown[name] for name in job.faults))
-
-
-def _names(file: str, capture: OpenCapture) -> Callable[[set[int]], Names]:
-    """Open a file of names, to be asked for those of some tokens. Raises `PipelineError`."""
-    from pipeline.analysis import tokens
-
-    return partial(tokens.looked_up, tokens.names(capture.spark, file))
 
 
 def collected(tables: Sequence[Table]) -> "Iterator[list[Row]]":

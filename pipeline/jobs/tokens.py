@@ -3,16 +3,15 @@
 import argparse
 from typing import Final
 
-from pipeline.jobs.record import Job, OpenCapture, Table, option
+from pipeline.jobs.record import Job, OpenCapture, Table
 
 
 def tables(options: argparse.Namespace, capture: OpenCapture) -> list[Table]:
     from pipeline.analysis import tokens
 
-    names = tokens.names(capture.spark, options.names)
-    unknown = tokens.unknown(capture.rows(), names)
+    unknown = tokens.unknown(capture.rows(), capture.names)
     return [
-        Table("collisions", "Names that share a token", tokens.collisions(names)),
+        Table("collisions", "Names that share a token", tokens.collisions(capture.spark, capture.names)),
         Table("unknown", "Tokens in the capture without a name", unknown, 50),
     ]
 
@@ -20,7 +19,7 @@ def tables(options: argparse.Namespace, capture: OpenCapture) -> list[Table]:
 JOB: Final = Job(
     name="tokens",
     help="find names that share a token, and captured tokens without a name",
-    options=(option("--names", metavar="FILE", required=True, help="the names in use, one a line"),),
     tables=tables,
     faults=("collisions",),
+    has_names=True,
 )

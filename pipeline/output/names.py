@@ -1,30 +1,28 @@
 """Names for the tokens in rows: `name` beside `token`, `name1` beside `token1`, `names` beside `tokens`.
 
-Pure: a row is a mapping of columns to values, and the names are by token.
+Pure: a row is a mapping of columns to values.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
+from bus.names import Names
+
 Row = Mapping[str, Any]
-Names = Mapping[int, str]
+NO_TOKEN: Final = -1  # the first token of a frame that has none
 _TOKENS: Final = re.compile(r"token(s|\d*)")
-
-
-def tokens_in(rows: Iterable[Row]) -> set[int]:
-    """Find all tokens in `rows`."""
-    found: set[int] = set()
-    for row in rows:
-        for column, value in row.items():
-            if _TOKENS.fullmatch(column) and value is not None:
-                found.update(value if isinstance(value, list) else [value])
-    return found
+_NO_NAMES: Final = Names()
 
 
 def named(row: Row, names: Names) -> dict[str, Any]:
-    """Add a column of names after each column of tokens; None for a token without a name."""
+    """Add a column of names after each column of tokens; None for a token without a name.
+
+    Rows that have `names` stay as they are.
+    """
     made: dict[str, Any] = {}
+    if "names" in row:
+        return {**row}
     for column, value in row.items():
         made[column] = value
         if _TOKENS.fullmatch(column):
@@ -34,12 +32,16 @@ def named(row: Row, names: Names) -> dict[str, Any]:
 
 
 def labelled(row: Row, names: Names) -> dict[str, Any]:
-    """Put names in place of the tokens that have one; a pattern becomes a/b/c."""
+    """Show tokens by name, or else in hex; a pattern becomes a/b/c. In rows that have `names`, all in hex."""
+    known = _NO_NAMES if "names" in row else names
     return {
-        column: _label(value, names) if _TOKENS.fullmatch(column) else value for column, value in row.items()
+        column: _label(value, known) if _TOKENS.fullmatch(column) else value for column, value in row.items()
     }
 
 
 def _label(value: Any, names: Names) -> Any:
-    several = isinstance(value, list)
-    return "/".join(str(names.get(t, t)) for t in value) if several else names.get(value, value)
+    if value is None:
+        return None
+    if value == NO_TOKEN:
+        return names.show(())
+    return names.show(value if isinstance(value, list) else [value])

@@ -5,7 +5,9 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from bus.names import Names
 from pipeline.output import svg
+from pipeline.output.names import labelled
 from pipeline.output.tables import cell, head
 
 if TYPE_CHECKING:
@@ -35,12 +37,12 @@ def window_s(seen: "Sequence[Row]") -> float:
     return max(0.1, svg.ceiling(span / _WINDOWS))
 
 
-def page(where: str, parts: "Mapping[str, Sequence[Row]]") -> str:
-    """Make the whole page; nothing in it is loaded from elsewhere."""
+def page(where: str, parts: "Mapping[str, Sequence[Row]]", names: Names) -> str:
+    """Make the whole page, tokens by their `names`; nothing in it is loaded from elsewhere."""
     body = [f"<h1>Capture</h1><p>{html.escape(where)}</p>", _verdict(parts)]
     for heading, name, text in _SECTIONS:
         plot = _PLOTS[name](parts) if name in _PLOTS else ""
-        body.append(f"<h2>{heading}</h2><p>{text}</p>{plot}{_table(parts[name])}")
+        body.append(f"<h2>{heading}</h2><p>{text}</p>{plot}{_table(parts[name], names)}")
     title = html.escape(f"buscoupler: {where}")
     head = f'<meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{title}</title>'
     top = f"<!doctype html><html lang=en><head>{head}<style>{_STYLE}</style></head>"
@@ -63,12 +65,13 @@ def _verdict(parts: "Mapping[str, Sequence[Row]]") -> str:
     return f'<div class="verdict {"bad" if found else "good"}">{text}</div>'
 
 
-def _table(rows: "Sequence[Row]") -> str:
+def _table(rows: "Sequence[Row]", names: Names) -> str:
     if not rows:
         return "<p>None.</p>"
     columns = rows[0].__fields__
     heads = "".join(f"<th>{html.escape(head(name))}</th>" for name in columns)
-    lines = "".join(f"<tr>{''.join(map(_cell, columns, row))}</tr>" for row in rows[:ROWS_MOST])
+    shown = (labelled(row.asDict(), names).values() for row in rows[:ROWS_MOST])
+    lines = "".join(f"<tr>{''.join(map(_cell, columns, values))}</tr>" for values in shown)
     more = f"<p>and {len(rows) - ROWS_MOST} more</p>" if len(rows) > ROWS_MOST else ""
     return f'<div class="wide"><table><tr>{heads}</tr>{lines}</table></div>{more}'
 

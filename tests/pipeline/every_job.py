@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from benchmarks.planted_names import FILE
 from pipeline import jobs
+from pipeline.input.names import known
 from pipeline.jobs.record import OpenCapture
 from pipeline.jobs.runner import opened
 from pipeline.output.tables import Progress
@@ -30,7 +31,8 @@ def options(job: str, directory: str, *words: str) -> argparse.Namespace:
 
 def answers(spark: "SparkSession", where: str, directory: str, wanted: Iterable[str] = TABLES) -> Answers:
     """Return each job's whole tables for the files at `where`, with their rows as sorted texts."""
-    capture = OpenCapture(spark, where, Progress(quiet=True))
+    names = known(spark, where, options("tokens", directory).names)
+    capture = OpenCapture(spark, where, Progress(quiet=True), names)
     return {name: _tables(name, directory, capture) for name in wanted}
 
 

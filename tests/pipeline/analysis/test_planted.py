@@ -16,7 +16,9 @@ from pyspark.sql import functions
 from benchmarks.planted import KINDS, Plan, Truth, generate
 from benchmarks.planted_names import FILE
 from bus.events import PATTERN as EVENT
+from bus.names import Names
 from bus.wire.pattern import Pattern, token
+from capture.names import read
 from pipeline.analysis import audit, failovers, last, latency, rates, tokens
 from pipeline.analysis.expected import SEGMENTS_A_WORD
 from pipeline.input import read as capture
@@ -176,9 +178,10 @@ def test_clocks_are_put_right(planted: Planted) -> None:
 
 
 def test_names_that_share_a_token_and_tokens_without_a_name(planted: Planted, spark: "SparkSession") -> None:
-    names = tokens.names(spark, str(planted.directory / FILE))
-    assert names.count() == planted.plan.names
-    found = {row.token: row.names for row in tokens.collisions(names).collect()}
+    given = read(planted.directory / FILE)
+    assert len(given) == planted.plan.names
+    names = Names(given)
+    found = {row.token: row.names for row in tokens.collisions(spark, names).collect()}
     assert found == planted.truth.collisions
     unnamed = {row.token: row.rows for row in tokens.unknown(planted.rows, names).collect()}
     assert unnamed == planted.truth.unknown

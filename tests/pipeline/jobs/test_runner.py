@@ -1,6 +1,7 @@
 """The tables of a job as the runner shows them: as text, as JSON, with names for tokens."""
 
 import json
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,12 +10,17 @@ import pytest
 pytest.importorskip("pyarrow")
 pytest.importorskip("pyspark")
 
+from appliance.cli import main
 from benchmarks.planted import KINDS, Plan, generate
 from benchmarks.planted_names import FILE
-from bus.wire.pattern import token
+from bus.names import Names
+from bus.wire.pattern import hexadecimal, token
+from capture.names import add
+from capture.names import read as names_in_file
 from pipeline import jobs
 from pipeline.errors import PipelineError
-from pipeline.input.read import root
+from pipeline.input.names import known
+from pipeline.input.read import read, root
 from pipeline.jobs.record import OpenCapture
 from pipeline.jobs.runner import show
 from pipeline.output.tables import Progress
@@ -24,13 +30,15 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 WITH_NAMES = [job.name for job in jobs.every() if job.has_names]
+NAMING = ["rates", "last", "failovers"]
 
 
 @pytest.fixture(scope="module")
 def capture(spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> OpenCapture:
     directory = tmp_path_factory.mktemp("named")
     generate(directory, Plan(rows=12_000))
-    return OpenCapture(spark, root(str(directory)), Progress(quiet=True))
+    names = Names(names_in_file(directory / FILE))
+    return OpenCapture(spark, root(str(directory)), Progress(quiet=True), names)
 
 
 def shown(name: str, capture: OpenCapture, capsys: pytest.CaptureFixture[str], *words: str) -> str:
@@ -45,19 +53,15 @@ def names_file(capture: OpenCapture) -> str:
 
 
 def test_jobs_with_tokens_take_names() -> None:
-    assert WITH_NAMES == ["rates", "last", "failovers"]
+    assert WITH_NAMES == ["audit", "rates", "last", "failovers", "report", "tokens"]
 
 
-@pytest.mark.parametrize("name", WITH_NAMES)
-def test_names_are_added_to_json_and_nothing_else_changes(
+@pytest.mark.parametrize("name", NAMING)
+def test_json_has_names_beside_tokens(
     name: str, capture: OpenCapture, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    bare: dict[str, list[dict[str, Any]]] = json.loads(shown(name, capture, capsys, "--json"))
-    named = json.loads(shown(name, capture, capsys, "--json", "--names", names_file(capture)))
-    extra = {"name", "name1", "names"}
-    assert {table: [{k: v for k, v in row.items() if k not in extra} for row in rows]
-            for table, rows in named.items()} == bare  # fmt: skip
-    rows = [row for rows in named.values() for row in rows if extra & set(row)]
+    found: dict[str, list[dict[str, Any]]] = json.loads(shown(name, capture, capsys, "--json"))
+    rows = [row for rows in found.values() for row in rows if {"name", "name1", "names"} & set(row)]
     assert rows
     for row in rows:
         first = row["tokens"][0] if "tokens" in row else row.get("token", row.get("token1"))
@@ -66,19 +70,52 @@ def test_names_are_added_to_json_and_nothing_else_changes(
         assert token(label) == first
 
 
-@pytest.mark.parametrize("name", WITH_NAMES)
-def test_names_stand_for_tokens_in_text(
+@pytest.mark.parametrize("name", NAMING)
+def test_tokens_are_names_in_text_and_else_hex(
     name: str, capture: OpenCapture, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    bare = shown(name, capture, capsys)
-    named = shown(name, capture, capsys, "--names", names_file(capture))
-    kinds = [kind for kind in KINDS if str(token(kind)) in bare]
+    bare = shown(name, capture._replace(names=Names()), capsys)
+    named = shown(name, capture, capsys)
+    kinds = [kind for kind in KINDS if hexadecimal(token(kind)) in bare]
     assert kinds
     for kind in kinds:
+        assert kind not in bare
         assert kind in named
-        assert str(token(kind)) not in named
+        assert hexadecimal(token(kind)) not in named
+        assert str(token(kind)) not in bare + named
 
 
-def test_a_file_of_names_that_is_not_there(capture: OpenCapture, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_job_of_tokens_shows_hex(capture: OpenCapture, capsys: pytest.CaptureFixture[str]) -> None:
+    found = show(jobs.find("tokens"), options("tokens", str(Path(capture.directory).parent)), capture)
+    assert found == 1
+    shared = capture.names.collisions()
+    text = capsys.readouterr().out
+    assert shared
+    for number, names in shared.items():
+        assert f"{hexadecimal(number)}  {names}" in text
+
+
+def test_names_beside_the_capture_and_names_given_are_known(
+    spark: "SparkSession", capture: OpenCapture, tmp_path: Path
+) -> None:
+    days = tmp_path / "capture"
+    shutil.copytree(capture.directory, days)
+    add(days, "gw-a", ["fridge"])
+    add(days, "gw-b", ["oven"])
+    remote = f"file://{days}"
+    for where in (str(days), remote):
+        names = known(spark, where, [["door"], f"file://{names_file(capture)}"])
+        assert [names.get(token(name)) for name in ("fridge", "oven", "door")] == ["fridge", "oven", "door"]
+        assert names.get(token(KINDS[0])) == KINDS[0]
+        rows = read(spark, where)  # the directory of names is no data
+        assert rows.count() == read(spark, capture.directory).count()
+    assert known(spark, f"file://{capture.directory}", ()).get(token("fridge")) is None
     with pytest.raises(PipelineError, match="no such file of names"):
-        shown("last", capture, capsys, "--names", "/nowhere")
+        known(spark, str(days), ["file:///nowhere.txt"])
+
+
+def test_a_file_of_names_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main(["last", "/tmp", "--names", "/nowhere"])
+    assert stop.value.code == 2
+    assert "/nowhere: cannot read the names: No such file or directory" in capsys.readouterr().err

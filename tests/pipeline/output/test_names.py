@@ -1,13 +1,20 @@
 """Names beside tokens: in every kind of column, and for tokens without a name."""
 
-from pipeline.output.names import labelled, named, tokens_in
+from bus.names import Names
+from bus.wire.pattern import token
+from pipeline.output.names import labelled, named
 
-ROW = {"bus": "plant", "token1": 1, "token2": None, "tokens": [1, 2], "token": 3, "rows": 9}
-NAMES = {1: "fridge", 3: "oven | stove"}
-
-
-def test_tokens_are_found_in_every_column_that_has_some() -> None:
-    assert tokens_in([ROW, {"token": 7, "tokens": None, "names": [8]}]) == {1, 2, 3, 7}
+FRIDGE = token("fridge")
+TWINS = ("axjgjz", "ziieqj")
+ROW = {
+    "bus": "plant",
+    "token1": FRIDGE,
+    "token2": None,
+    "tokens": [FRIDGE, 2],
+    "token": token(TWINS[0]),
+    "rows": 9,
+}
+NAMES = Names(["fridge", *TWINS])
 
 
 def test_a_column_of_names_stands_beside_each_of_tokens() -> None:
@@ -16,13 +23,23 @@ def test_a_column_of_names_stands_beside_each_of_tokens() -> None:
         "bus", "token1", "name1", "token2", "name2", "tokens", "names", "token", "name", "rows",
     ]  # fmt: skip
     assert {column: made[column] for column in ROW} == ROW
-    assert (made["name1"], made["name2"], made["name"]) == ("fridge", None, "oven | stove")
+    assert (made["name1"], made["name2"], made["name"]) == ("fridge", None, "axjgjz | ziieqj")
     assert made["names"] == ["fridge", None]
     assert named({"tokens": None}, NAMES) == {"tokens": None, "names": None}
 
 
-def test_a_label_is_a_name_or_the_token_itself() -> None:
+def test_rows_with_names_of_their_own_stay_as_they_are() -> None:
+    row = {"token": FRIDGE, "names": ["fridge"]}
+    assert named(row, NAMES) == row
+    assert labelled(row, NAMES) == {"token": "0x5be18fe4", "names": ["fridge"]}
+
+
+def test_a_label_is_a_name_or_the_token_in_hex() -> None:
     assert labelled(ROW, NAMES) == {
-        "bus": "plant", "token1": "fridge", "token2": None, "tokens": "fridge/2", "token": "oven | stove",
-        "rows": 9,
+        "bus": "plant", "token1": "fridge", "token2": None, "tokens": "fridge/0x00000002",
+        "token": "axjgjz|ziieqj", "rows": 9,
     }  # fmt: skip
+
+
+def test_a_frame_without_tokens_has_the_empty_pattern() -> None:
+    assert labelled({"token": -1, "tokens": []}, NAMES) == {"token": "/", "tokens": "/"}
