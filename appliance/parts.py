@@ -38,21 +38,25 @@ class BusPart(BasePart):
         self.spec = spec = site.topology.buses[name]
         hub = Bridge(name, site.origin(f"bus {name}")) if has_trunk(spec) else WatchedHub(name)
         super().__init__(name, site, hub)
-        self.plain: Hub = hub.side("plain") if isinstance(hub, Bridge) else hub
-        self.trunk: Hub | None = hub.side("trunk", trunk=True) if isinstance(hub, Bridge) else None
+        self.plain: Hub = hub.side("plain", opaque=True) if isinstance(hub, Bridge) else hub
+        self.trunk: Hub | None = None
+        if isinstance(hub, Bridge):
+            self.trunk = hub.side("trunk", trunk=True, opaque=True)
         self.ends += [(self._link(a, "listen"), self.hub_for(a.trunk)) for a in spec.listen]
         self.dials = dials_of(site.topology, name)
         self.ends += [(self._link(a, "dial"), self.hub_for(a.trunk)) for a in self.dials]
         self.ends += self._local_links()
 
     def _link(self, address: Address, mode: Mode) -> Link:
-        return bus_link(address.url, mode, *self.spec.limits(address), address.tls)
+        limits = self.spec.limits(address)
+        return bus_link(address.url, mode, *limits, address.tls, trunk=address.trunk)
 
     def _local_links(self) -> Iterable[tuple[Link, Hub]]:
         for trunk in (False, True) if self.trunk is not None else (False,):
             url = self.site.local_socket(self.name, trunk)
             if url is not None:
-                yield bus_link(url, "listen"), self.hub_for(trunk)
+                limits = self.spec.limits(self.spec)
+                yield bus_link(url, "listen", *limits, trunk=trunk), self.hub_for(trunk)
 
     def hub_for(self, trunk: bool | None) -> Hub:
         """Return where a pipe joins: the trunk side if there is one, unless `trunk` is False."""
@@ -113,12 +117,12 @@ class BridgePart(BasePart):
     def _dial_bus(self, bus: str, seat: Seat) -> Link:
         spec, local = self.site.topology.buses[bus], self.site.local_socket(bus, seat.trunk)
         if spec.on == self.site.gateway and local is not None:
-            return bus_link(local, "dial")
+            return bus_link(local, "dial", *spec.limits(spec), trunk=seat.trunk)
         if seat.dial is None:
             kind = "a trunk address" if seat.trunk else "an address"
             raise LinkError(f"bus {bus}: it does not listen on {kind} that {self.site.gateway} can reach")
         url, listen = seat.dial
-        return bus_link(url, "dial", *spec.limits(listen), listen.tls)
+        return bus_link(url, "dial", *spec.limits(listen), listen.tls, trunk=seat.trunk)
 
     def stays(self, site: Site, buses: Mapping[str, BusPart]) -> bool:
         """Return whether `site` describes the same bridge, and what it joins and dials stays where it is."""
@@ -179,6 +183,7 @@ def _side(bridge: Bridge, number: int, seat: Seat, not_alone: Callable[[], bool]
     return bridge.side(
         f"{number} {spec.kind}",
         seat.trunk,
+        opaque=spec.medium is None or spec.medium.opaque,
         allow=[*only, *spec.allow.both],
         deny=spec.deny.both,
         allow_in=spec.allow.inward,

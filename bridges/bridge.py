@@ -4,21 +4,26 @@ Where no side is a trunk, plain frames travel between its sides; where one is, e
 envelope (`bridges/enveloped.py`).
 """
 
+import logging
 import secrets
 import time
 from collections.abc import Callable, Collection, Iterable
 
 from bridges.egress import leaving
+from bridges.enveloped import MixedBatch
 from bridges.handover.gate import Gate
 from bridges.handover.window import AGE_S
 from bridges.holdoff import HoldOff
-from bridges.ingress import Admission, admit_bare, admit_stamped, only_frames
+from bridges.ingress import NO_FRAME, Admission, admit_bare, admit_stamped, only_frames
 from bridges.rules import Patterns, Rule, Rules, Seen
 from bus.hub import Hub, Pipe, Tap, without
 from bus.ledger import Stats
 from bus.watched import WatchedHub
-from bus.wire.batch import Batch
+from bus.wire.batch import Batch, from_payloads
+from bus.wire.frame import is_frame
 from bus.wire.pattern import Pattern
+
+log = logging.getLogger("buscoupler.bridge")
 
 _U32 = 0xFFFFFFFF
 
@@ -67,10 +72,14 @@ class Bridge(WatchedHub):
         deny_in: Patterns = (),
         allow_out: Patterns = (),
         deny_out: Patterns = (),
+        opaque: bool = False,
         hold_s: float = 0.0,
         hold_needed: Callable[[], bool] = lambda: True,
     ) -> "Side":
         """Make a side, to open a link or join a hub on. Only a `trunk` side sends envelopes.
+
+        `opaque`: it carries any message, as a bus does; otherwise only frames pass. An opaque message matches
+        no pattern, so what is to be allowed keeps it out, and what is to be denied does not.
 
         `allow` and `deny` hold both ways, the others are added to them for frames that come in from
         this side, or go out to it. An empty `allow` lets everything through. `hold_s`: on a trunk that
@@ -80,7 +89,7 @@ class Bridge(WatchedHub):
         inward = Rule([*allow, *allow_in], [*deny, *deny_in])
         outward = Rule([*allow, *allow_out], [*deny, *deny_out])
         hold = HoldOff(hold_s, self.clock, hold_needed) if hold_s and trunk else None
-        made = Side(self, len(self.sides), name, trunk, inward, outward, hold)
+        made = Side(self, len(self.sides), name, trunk, opaque, inward, outward, hold)
         self.sides += (made,)
         self.simple = self.simple and not (trunk or inward or outward)
         self.stamps = self.stamps or trunk
@@ -100,6 +109,11 @@ class Bridge(WatchedHub):
         self.gate = Gate(self.sides, self.origin, self.seen, self.clock, may_forward, on_lapse, deaf, age_s)
         return self.gate
 
+    def own_batch(self, message: bytes) -> Batch:
+        """Return a message of our own in the form that it has inside the bridge."""
+        batch = from_payloads([message])
+        return batch if is_frame(message) else MixedBatch(batch.keep(), 1, (0,))
+
     def tap_sent(self, tap: Tap) -> None:
         """Call `tap` with every batch that a port hands to its pipe from now on."""
         self.sent_taps += (tap,)
@@ -118,13 +132,17 @@ class Side(Hub):
     """
 
     def __init__(
-        self, bridge: Bridge, number: int, name: str, trunk: bool, inward: Rule, outward: Rule,
+        self, bridge: Bridge, number: int, name: str, trunk: bool, opaque: bool, inward: Rule, outward: Rule,
         hold: HoldOff | None,
     ) -> None:  # fmt: skip
         super().__init__(name)
         self.bridge, self.number, self.trunk, self.hold = bridge, number, trunk, hold
         self.inward, self.outward = Rules(bridge.core_rule, inward), Rules(outward)
-        self._admission = Admission(bridge.origin, self.inward, bridge.seen.add)
+        self.opaque = opaque
+        self.lets_out_opaque = opaque and self.outward.opaque
+        self._admission = Admission(bridge.origin, self.inward, bridge.seen.add, opaque, trunk)
+        self._watches = opaque and not self.inward.opaque
+        self._told = False
         self.stats = Stats()
         bridge.keep(name, self.stats)
         self._ports: dict[int, Port] = {}
@@ -168,8 +186,26 @@ class Side(Hub):
         gate = self.bridge.gate
         entering = batch if gate is None else gate.enter(self.number, batch, stats)
         admitted = None if entering is None else self._admit(entering, stats)
+        if self._watches and not self._told and NO_FRAME in stats.rejected:
+            self.tell()
         if admitted is not None:
             self.bridge.publish(admitted, port)
+
+    def tell(self) -> None:
+        """Log that messages do not pass here because they are no frames; once, however many there are."""
+        if not self._told:
+            why = "a pattern takes frames only" if self.opaque else "this medium carries frames only"
+            text = "%s, side %s: dropped a message that is no TMQ frame, because %s; others are only counted"
+            log.warning(text, self.bridge.name, self.name, why)
+        self._told = True
+
+    def admits(self, content: bytes) -> bool:
+        """Tell whether a frame or an opaque message may enter here."""
+        return self.inward.admit(content) if is_frame(content) else self.opaque and self.inward.opaque
+
+    def lets_out(self, content: bytes) -> bool:
+        """Tell whether a frame or an opaque message may leave here."""
+        return self.outward.admit(content) if is_frame(content) else self.lets_out_opaque
 
     def _admit(self, batch: Batch, stats: Stats) -> Batch | None:
         """Return what the rules let in of a batch, in the form that it has inside the bridge."""
@@ -214,7 +250,11 @@ class Port(Pipe):
         self.stats.offered += batch.count
         side = self.side
         bridge = side.bridge
-        out = batch if bridge.simple else leaving(batch, side.trunk, side.outward, self.stats)
+        out: Batch | None = batch
+        if type(batch) is not Batch or not bridge.simple:
+            out = leaving(batch, side.trunk, side.lets_out_opaque, side.outward, self.stats)
+            if not side.lets_out_opaque and NO_FRAME in self.stats.dropped:
+                side.tell()
         if out is None:
             return
         if side.hold is not None and side.hold.wanted():

@@ -3,7 +3,8 @@
 Whole stretches that may pass are copied at once, or not at all: see `bridges.runs` for the judging.
 """
 
-from bridges.enveloped import EnvelopedBatch
+from bridges.enveloped import EnvelopedBatch, MixedBatch, without
+from bridges.ingress import NO_FRAME
 from bridges.rules import Rules
 from bridges.runs import WALK, Kept, find, keep_run
 from bus.ledger import Stats
@@ -11,8 +12,17 @@ from bus.wire.batch import LENGTH, LENGTH_BYTES, Batch
 from bus.wire.envelope import ENVELOPE_BYTES
 
 
-def leaving(batch: Batch, trunk: bool, rules: Rules, stats: Stats) -> Batch | None:
-    """Return what a side sends of a batch: with envelopes on a `trunk`. The rest is counted as dropped."""
+def leaving(batch: Batch, trunk: bool, opaque: bool, rules: Rules, stats: Stats) -> Batch | None:
+    """Return what a side sends of a batch: with envelopes on a `trunk`. The rest is counted as dropped.
+
+    `opaque`: messages may leave that are no frames.
+    """
+    if isinstance(batch, MixedBatch) and batch.opaque:
+        if opaque:
+            return _leaving_mixed(batch, trunk, rules, stats)
+        stats.drop(NO_FRAME, len(batch.opaque))
+        frames = batch.frames()
+        return None if frames is None else leaving(frames, trunk, opaque, rules, stats)
     if not isinstance(batch, EnvelopedBatch):
         return select(batch, 0, rules, stats) if rules else batch
     if not trunk:
@@ -22,18 +32,34 @@ def leaving(batch: Batch, trunk: bool, rules: Rules, stats: Stats) -> Batch | No
     return select(out, ENVELOPE_BYTES, rules, stats) if out and rules else out
 
 
+def _leaving_mixed(batch: MixedBatch, trunk: bool, rules: Rules, stats: Stats) -> Batch | None:
+    """Do as `leaving` for a batch with opaque messages, which rules let by: they match no pattern."""
+    whole, out, skip = Batch(batch.keep(), batch.count), set[int](), 0
+    if isinstance(batch, EnvelopedBatch):
+        whole, skip = (whole, ENVELOPE_BYTES) if trunk else (batch.bare(), 0)
+        out = set(batch.spent) if trunk else out
+    stats.drop("hops", len(out))
+    refused = _refused(whole, skip, rules, out.union(batch.opaque)) if rules else ()
+    stats.drop("pattern", len(refused))
+    out.update(refused)
+    return whole if not out else without(whole, out) if len(out) < whole.count else None
+
+
+def _refused(batch: Batch, skip: int, rules: Rules, exempt: set[int]) -> list[int]:
+    """Return the numbers of the messages, but for those `exempt`, whose frame does not pass `rules`."""
+    data, position, found = batch.keep(), 0, list[int]()
+    for number in range(batch.count):
+        start = position + LENGTH_BYTES
+        position = start + LENGTH.unpack_from(data, position)[0]
+        if number not in exempt and not rules.admit(data, start + skip):
+            found.append(number)
+    return found
+
+
 def unspent(batch: EnvelopedBatch, stats: Stats) -> Batch | None:
     """Return the messages that a trunk may take; those whose hops have run out are counted as dropped."""
     stats.drop("hops", len(batch.spent))
-    data, length_at, position = batch.keep(), LENGTH.unpack_from, 0
-    parts: list[bytes] = []
-    out = set(batch.spent)
-    for number in range(batch.count):
-        head = position
-        position += LENGTH_BYTES + length_at(data, head)[0]
-        if number not in out:
-            parts.append(data[head:position])
-    return Batch(b"".join(parts), len(parts)) if parts else None
+    return without(batch, batch.spent) if len(batch.spent) < batch.count else None
 
 
 def select(batch: Batch, skip: int, rules: Rules, stats: Stats) -> Batch | None:

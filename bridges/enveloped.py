@@ -1,27 +1,78 @@
-"""Batches whose every message has an envelope: the form of all that is inside a bridge with trunks."""
+"""Batches inside a bridge that hold more than plain frames: opaque messages too, or each in its envelope."""
+
+from bisect import bisect_left
+from collections.abc import Collection
 
 from bridges.runs import WALK, cut, find
 from bus.wire.batch import LENGTH, LENGTH_BYTES, Batch
 from bus.wire.envelope import ENVELOPE_BYTES
 
 
-class EnvelopedBatch(Batch):
-    """Admitted messages inside the bridge: `data` as trunks take it, `bare()` as all others do.
+class MixedBatch(Batch):
+    """Admitted messages inside the bridge; those with the numbers `opaque`, in order, are no frames."""
+
+    __slots__ = ("_frames", "opaque")
+
+    def __init__(self, data: bytes, count: int, opaque: tuple[int, ...]) -> None:
+        super().__init__(data, count)
+        self.opaque = opaque
+        self._frames: Batch | None = None
+
+    def frames(self) -> Batch | None:
+        """Return this batch without the opaque messages, None if nothing is left: made once for all sides."""
+        if not self.opaque:
+            return self
+        if self._frames is None and len(self.opaque) < self.count:
+            self._frames = self._without_opaque()
+        return self._frames
+
+    def _without_opaque(self) -> Batch:
+        return without(self, self.opaque)
+
+
+class EnvelopedBatch(MixedBatch):
+    """Every message has its envelope: `data` as trunks take it, `bare()` as all others do.
 
     `spent` are the numbers of those that no trunk may take: their hops have run out.
     """
 
     __slots__ = ("_bare", "spent")
 
-    def __init__(self, data: bytes, count: int, bare: Batch | None, spent: tuple[int, ...]) -> None:
-        super().__init__(data, count)
+    def __init__(
+        self,
+        data: bytes,
+        count: int,
+        bare: Batch | None,
+        spent: tuple[int, ...],
+        opaque: tuple[int, ...] = (),
+    ) -> None:
+        Batch.__init__(self, data, count)  # not by way of `MixedBatch`: one is made for each single message
+        self.opaque, self._frames = opaque, None
         self._bare, self.spent = bare, spent
 
     def bare(self) -> Batch:
-        """Return the frames without envelopes: made once for all plain sides."""
+        """Return the messages without envelopes: made once for all plain sides."""
         if self._bare is None:
             self._bare = strip(self)
         return self._bare
+
+    def _without_opaque(self) -> Batch:
+        kept, gone = without(self, self.opaque), set(self.opaque)
+        spent = tuple(n - bisect_left(self.opaque, n) for n in self.spent if n not in gone)
+        return EnvelopedBatch(kept.keep(), kept.count, None, spent)
+
+
+def without(batch: Batch, numbers: Collection[int]) -> Batch:
+    """Return a batch without the messages that have these numbers."""
+    data, length_at, position = batch.keep(), LENGTH.unpack_from, 0
+    parts: list[bytes] = []
+    out = set(numbers)
+    for number in range(batch.count):
+        head = position
+        position += LENGTH_BYTES + length_at(data, head)[0]
+        if number not in out:
+            parts.append(data[head:position])
+    return Batch(b"".join(parts), len(parts))
 
 
 def strip(batch: Batch) -> Batch:

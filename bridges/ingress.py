@@ -1,14 +1,15 @@
 """Ingress: messages that enter a bridge are judged, and stamped where the bridge has trunks.
 
 Hot loops over whole batches: a message is looked at where it lies and copied once. Inside a bridge that has
-trunks every message has its envelope, whose hops are those left for the next appliance.
+trunks every message has its envelope, whose hops are those left for the next appliance. Opaque messages,
+which are no frames, enter only from a bus, and only if they need not match a pattern.
 """
 
 from collections.abc import Callable, Sequence
 from itertools import compress
 from struct import Struct
 
-from bridges.enveloped import EnvelopedBatch
+from bridges.enveloped import EnvelopedBatch, MixedBatch
 from bridges.rules import Rules
 from bridges.runs import WALK, Kept, Run, column, cut, cut_admitted, find, keep_run, numbers, stamp, verdicts
 from bus.ledger import Stats
@@ -22,9 +23,14 @@ from bus.wire.envelope import (
     LENGTH_MASK,
     MAGIC,
     MARK,
+    OPAQUE,
+    is_enveloped,
 )
-from bus.wire.frame import DATA_BYTES_MAX, FRAME_BYTES_MIN
+from bus.wire.frame import DATA_BYTES_MAX, FRAME_BYTES_MIN, is_frame
 
+NO_FRAME = "no frame"
+"""The reason why an opaque message does not pass: a pattern or a medium takes frames only."""
+_BARE = 2 * (HOPS_MAX + 1)  # instead of hops: an opaque message without envelope; in one, hops + HOPS_MAX + 1
 _U32 = 0xFFFFFFFF
 _HEAD = Struct(">QBBHII")  # a batch's length and an envelope
 _SIZES = Struct(">BH")  # of a frame: tokens, data bytes
@@ -34,12 +40,23 @@ _ONE_HOP_LESS = bytes(max(0, hops - 1) for hops in range(256))
 
 
 class Admission:
-    """The rules by which one side admits; `origin` is in our own envelopes, `is_new(key)` remembers a key."""
+    """The rules by which one side admits; `origin` is in our own envelopes, `is_new(key)` remembers a key.
 
-    __slots__ = ("is_new", "origin", "rules")
+    `opaque`: messages may come that are no frames. `trunk`: what begins as an envelope must be one.
+    """
 
-    def __init__(self, origin: int, rules: Rules, is_new: Callable[[int], bool]) -> None:
+    __slots__ = ("is_new", "opaque", "origin", "rules", "trunk")
+
+    def __init__(
+        self,
+        origin: int,
+        rules: Rules,
+        is_new: Callable[[int], bool],
+        opaque: bool = False,
+        trunk: bool = False,
+    ) -> None:
         self.origin, self.rules, self.is_new = origin, rules, is_new
+        self.opaque, self.trunk = opaque, trunk
 
 
 def only_frames(batch: Batch) -> bool:
@@ -74,7 +91,7 @@ def _frames_end(data: bytes, position: int, count: int) -> int:
 
 
 def admit_bare(batch: Batch, admission: Admission, stats: Stats) -> Batch | None:
-    """Return the frames that may enter a bridge without trunks, bare; the rest is counted as rejected.
+    """Return the messages that may enter a bridge without trunks, bare; the rest is counted as rejected.
 
     Whole runs of admitted messages are copied at once, and the very batch is returned when all may pass.
     """
@@ -89,10 +106,13 @@ def admit_bare(batch: Batch, admission: Admission, stats: Stats) -> Batch | None
             if refused := keep_run(data, run, admission.rules, kept):
                 stats.reject("pattern", refused)
             position, left = run.stop, left - run.messages
-    if not kept.begun:
+    if not kept.begun and not kept.opaque:
         return batch if kept.count else None
     kept.parts.append(data[kept.begun : position])
-    return Batch(b"".join(kept.parts), kept.count) if kept.count else None
+    made = b"".join(kept.parts)
+    if kept.opaque:
+        return MixedBatch(made, kept.count, tuple(kept.opaque))
+    return Batch(made, kept.count) if kept.count else None
 
 
 def _admit_each(
@@ -116,15 +136,20 @@ def _admit_each(
                     kept.count += 1
                     continue
                 stats.reject("pattern")
-            elif _hops_of(data, start, position, admission, stats) >= 0:
-                parts += data[begun:head], LENGTH.pack(length - ENVELOPE_BYTES)
-                begun = start + ENVELOPE_BYTES
-                kept.count += 1
+                parts.append(data[begun:head])
+                begun = position
                 continue
-        else:
-            stats.reject("malformed")
-        parts.append(data[begun:head])
-        begun = position
+        hops = _hops_of(data, start, position, admission, stats)
+        if hops > HOPS_MAX:
+            kept.opaque.append(kept.count)
+        if hops < 0:
+            parts.append(data[begun:head])
+            begun = position
+            continue
+        if hops != _BARE:
+            parts += data[begun:head], LENGTH.pack(length - ENVELOPE_BYTES)
+            begun = start + ENVELOPE_BYTES
+        kept.count += 1
     kept.begun = begun
     return position
 
@@ -132,11 +157,12 @@ def _admit_each(
 class _Stamped:
     """Messages that `admit_stamped` has let through: `stamped` of `count` came without an envelope."""
 
-    __slots__ = ("count", "parts", "sequence", "spent", "stamped")
+    __slots__ = ("count", "opaque", "parts", "sequence", "spent", "stamped")
 
     def __init__(self, sequence: int) -> None:
         self.parts: list[bytes] = []
         self.spent: list[int] = []
+        self.opaque: list[int] = []
         self.sequence = sequence
         self.count = self.stamped = 0
 
@@ -169,7 +195,7 @@ def admit_stamped(
     enveloped = b"".join(made.parts)
     if key_of is not None:
         enveloped = _restamped(enveloped, made.count, admission.origin, key_of)
-    return EnvelopedBatch(enveloped, made.count, bare, tuple(made.spent)), made.sequence
+    return EnvelopedBatch(enveloped, made.count, bare, tuple(made.spent), tuple(made.opaque)), made.sequence
 
 
 def _stamp_run(data: bytes, run: Run, admission: Admission, made: _Stamped, stats: Stats) -> bool:
@@ -228,27 +254,40 @@ def _stamp_each(
         start = position + LENGTH_BYTES
         length = length_at(data, position)[0]
         position = start + length
-        if length < FRAME_BYTES_MIN:
-            stats.reject("malformed")
-            continue
-        tokens, size = sizes_at(data, start + 1)
-        if length == FRAME_BYTES_MIN + 4 * tokens + size and size <= DATA_BYTES_MAX:
-            if (
-                tokens < tokens_min
-                or not data.startswith(heads, start + FRAME_BYTES_MIN)
-                or (more and not rules.admit(data, start))
-            ):
-                stats.reject("pattern")
+        if length >= FRAME_BYTES_MIN:
+            tokens, size = sizes_at(data, start + 1)
+            if length == FRAME_BYTES_MIN + 4 * tokens + size and size <= DATA_BYTES_MAX:
+                if (
+                    tokens < tokens_min
+                    or not data.startswith(heads, start + FRAME_BYTES_MIN)
+                    or (more and not rules.admit(data, start))
+                ):
+                    stats.reject("pattern")
+                    continue
+                sequence = (sequence + 1) & _U32
+                add(
+                    head_of(
+                        length + ENVELOPE_BYTES, MAGIC, HOPS_DEFAULT, LENGTH_MARK | length, origin, sequence
+                    )
+                )
+                add(data[start:position])
                 continue
-            sequence = (sequence + 1) & _U32
-            add(head_of(length + ENVELOPE_BYTES, MAGIC, HOPS_DEFAULT, LENGTH_MARK | length, origin, sequence))
-            add(data[start:position])
-        elif (hops := _hops_of(data, start, position, admission, stats)) >= 0:
-            if not hops:
-                made.spent.append(made.count + passed + (sequence - before & _U32))
-            passed += 1
-            add(data[start - LENGTH_BYTES : start + 1] + _HOPS_LEFT[hops])
-            add(data[start + 2 : position])
+        hops = _hops_of(data, start, position, admission, stats)
+        if hops < 0:
+            continue
+        if hops > HOPS_MAX:
+            made.opaque.append(made.count + passed + (sequence - before & _U32))
+            if hops == _BARE:
+                sequence = (sequence + 1) & _U32
+                add(head_of(length + ENVELOPE_BYTES, MAGIC, HOPS_DEFAULT, OPAQUE, origin, sequence))
+                add(data[start:position])
+                continue
+            hops &= HOPS_MAX
+        if not hops:
+            made.spent.append(made.count + passed + (sequence - before & _U32))
+        passed += 1
+        add(data[start - LENGTH_BYTES : start + 1] + _HOPS_LEFT[hops])
+        add(data[start + 2 : position])
     stamped = sequence - before & _U32
     made.sequence = sequence
     made.stamped += stamped
@@ -268,18 +307,20 @@ def _restamped(data: bytes, count: int, origin: int, key_of: Callable[[bytes], i
 
 
 def _hops_of(data: bytes, start: int, stop: int, admission: Admission, stats: Stats) -> int:
-    """Return the hops of an admissible envelope; -1 if the message may not enter, counted by its reason."""
+    """Return the hops of an admissible envelope; -1 if the message may not enter, counted by its reason.
+
+    Above `HOPS_MAX` for opaque messages, see `_BARE`.
+    """
     # `bus.wire.envelope.is_enveloped` inlined: one message after the other comes by here
     frame = start + ENVELOPE_BYTES
     if stop < frame + FRAME_BYTES_MIN or data[start] != MAGIC or data[start + 2] < MARK:
-        stats.reject("malformed")
-        return -1
+        return _opaque(data, start, stop, admission, stats)
     _, hops, length, origin, sequence = LAYOUT.unpack_from(data, start)
     tokens, size = _SIZES.unpack_from(data, frame + 1)
     inner = FRAME_BYTES_MIN + 4 * tokens + size
     if hops > HOPS_MAX or inner != stop - frame or length & LENGTH_MASK != inner or size > DATA_BYTES_MAX:
-        stats.reject("malformed")
-    elif origin == admission.origin:
+        return _opaque(data, start, stop, admission, stats)
+    if origin == admission.origin:
         stats.reject("echo")
     elif admission.rules and not admission.rules.admit(data, frame):
         stats.reject("pattern")  # not remembered as seen: another side may admit it
@@ -287,4 +328,23 @@ def _hops_of(data: bytes, start: int, stop: int, admission: Admission, stats: St
         stats.reject("duplicate")
     else:
         return int(hops)
+    return -1
+
+
+def _opaque(data: bytes, start: int, stop: int, admission: Admission, stats: Stats) -> int:
+    """Judge a message that holds no frame as `_hops_of` does one that may."""
+    enveloped = is_enveloped(data, start, stop)
+    _, hops, length, origin, sequence = LAYOUT.unpack_from(data, start) if enveloped else (0,) * 5
+    whole = enveloped and hops <= HOPS_MAX and length == OPAQUE
+    whole = whole and not is_frame(data[start + ENVELOPE_BYTES : stop])
+    if not admission.opaque or (enveloped and admission.trunk and not whole):
+        stats.reject("malformed")
+    elif whole and origin == admission.origin:
+        stats.reject("echo")
+    elif not admission.rules.opaque:
+        stats.reject(NO_FRAME)
+    elif whole and not admission.is_new(origin << 32 | sequence):
+        stats.reject("duplicate")
+    else:
+        return int(hops) + HOPS_MAX + 1 if whole else _BARE
     return -1

@@ -26,6 +26,11 @@ class Rule:
     def __bool__(self) -> bool:
         return bool(self._deny) or (bool(self._allow) and b"" not in self._allow)
 
+    @property
+    def opaque(self) -> bool:
+        """Whether opaque messages pass: without tokens they match no pattern, to allow or to deny."""
+        return not self._allow or b"" in self._allow
+
     def admits(self, tokens: bytes) -> bool:
         """Tell whether a frame passes whose tokens, or as many as patterns look at, are these."""
         if self._allow and not tokens.startswith(self._allow):
@@ -68,7 +73,8 @@ class Verdicts(dict[bytes, bool]):
 class Rules:
     """Rules that must all admit: `verdicts[tokens]`, of a frame's tokens as bytes, the first `reach` or all.
 
-    `heads` and `tokens_min` are a first test for hot loops; `more` says whether it takes another.
+    `heads` and `tokens_min` are a first test for hot loops; `more` says whether it takes another. `opaque`:
+    messages that are no frames pass.
     """
 
     def __init__(self, *rules: Rule) -> None:
@@ -79,6 +85,7 @@ class Rules:
         self.more = any(rule is not quick for rule in biting)
         self.reach = max((rule.reach for rule in biting), default=0)
         self.verdicts = Verdicts(biting)
+        self.opaque = all(rule.opaque for rule in biting)
 
     def __bool__(self) -> bool:
         return self.heads is not ANY or self.more

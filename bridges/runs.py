@@ -57,8 +57,8 @@ def find(data: bytes, start: int, left: int) -> Run | None:
     if count < RUN_MIN or alike(data, start, stride, RUN_MIN, _LENGTH) < RUN_MIN:
         return None
     body, stop = start + LENGTH_BYTES, start + stride
-    if message_bytes(data, body, stop) != stop - body:
-        return None
+    if stop == body or message_bytes(data, body, stop) != stop - body:
+        return None  # empty messages are as long as they say, but no frames
     frame = LENGTH_BYTES + (ENVELOPE_BYTES if is_enveloped(data, body, stop) else 0)
     count = alike(data, start, stride, count, _LENGTH)
     count = alike(data, body, stride, count, layout(data, body))
@@ -125,12 +125,16 @@ def cut_admitted(data: bytes, run: Run, passes: Sequence[int] | None, offset: in
 
 
 class Kept:
-    """Messages that were let through: `parts`, and from `begun` on what is not copied yet."""
+    """Messages that were let through: `parts`, and from `begun` on what is not copied yet.
 
-    __slots__ = ("begun", "count", "parts")
+    `opaque` are the numbers of those that are no frames.
+    """
+
+    __slots__ = ("begun", "count", "opaque", "parts")
 
     def __init__(self) -> None:
         self.parts: list[bytes] = []
+        self.opaque: list[int] = []
         self.count = self.begun = 0
 
 

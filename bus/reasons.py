@@ -24,7 +24,7 @@ DROPPED: Final = (
         "policy",
         "a filter of the side does not let the frame out; or it is an event that no list of the side names",
     ),
-    Reason("no frame", "policy", "a field medium carries TMQ frames only"),
+    Reason("no frame", "policy", "a field medium, or a side with a pattern, takes TMQ frames only"),
     Reason("conflated", "policy", "`policy: conflate`: a later frame of the pattern took its place"),
     Reason("shed", "policy", "`shed`: more than its `queue_bytes` would wait"),
     Reason("aged out", "policy", "`shed`: the message waited longer than its `age_ms`"),
@@ -53,6 +53,7 @@ DROPPED: Final = (
 
 REJECTED: Final = (
     Reason("pattern", "policy", "a filter does not let the frame in"),
+    Reason("no frame", "policy", "a pattern takes TMQ frames only"),
     Reason("echo", "elsewhere", "our own message came back"),
     Reason("duplicate", "elsewhere", "the frame came before, another way"),
     Reason("standby", "elsewhere", "this gateway does not forward now: another one does"),

@@ -76,7 +76,11 @@ class WatchedHub(Hub):
     def _ask(self, canary: bytes) -> None:
         """Send a canary to every pipe that is not cut."""
         self._drop_at_cuts(1)
-        super().publish(from_payloads([canary]))
+        super().publish(self.own_batch(canary))
+
+    def own_batch(self, message: bytes) -> Batch:
+        """Return a message of our own as this hub sends it."""
+        return from_payloads([message])
 
     def _let_by(self, batch: Batch, origin: Pipe, now: float) -> Batch | None:
         """Return `batch` without the messages that seem to go round a loop; None if none are left."""
@@ -136,7 +140,13 @@ def _copies(batch: Batch, first: Buffer) -> int:
     return batch.count if batch.data[-len(first) :] == first else 1
 
 
-def _without(batch: Batch, frame: bytes) -> Batch | None:
-    """Return `batch` without the messages that are `frame`, bare or in an envelope; None if none are left."""
-    rest = [message for message in payloads(batch) if not message.endswith(frame)]
+def _without(batch: Batch, content: bytes) -> Batch | None:
+    """Return `batch` without the messages that are `content`, bare or enveloped; None if none are left."""
+    rest = [message for message in payloads(batch) if not _is(message, content)]
     return from_payloads(rest) if rest else None
+
+
+def _is(message: bytes, content: bytes) -> bool:
+    if is_enveloped(message):
+        return message[ENVELOPE_BYTES:] == content
+    return message == content

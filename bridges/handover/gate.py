@@ -5,13 +5,13 @@ from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from typing import Protocol
 
-from bridges.enveloped import EnvelopedBatch
+from bridges.enveloped import EnvelopedBatch, MixedBatch
 from bridges.handover.stamps import Stamps
 from bridges.handover.window import AGE_S, Due, SideRules, Window
-from bridges.rules import Rules, Seen
+from bridges.rules import Seen
 from bus.ledger import Stats
 from bus.wire.batch import Batch, from_payloads, payloads
-from bus.wire.envelope import split
+from bus.wire.envelope import take_apart
 
 LATE_S = 0.25  # what the other had queued, on a slow line, may come out for so long after our turn began
 _U32 = 0xFFFFFFFF
@@ -22,8 +22,13 @@ class GatedSide(Protocol):
 
     name: str
     trunk: bool
-    inward: Rules
-    outward: Rules
+    opaque: bool
+
+    def admits(self, content: bytes) -> bool:
+        """Tell whether a frame or an opaque message may enter here."""
+
+    def lets_out(self, content: bytes) -> bool:
+        """Tell whether a frame or an opaque message may leave here."""
 
     @property
     def ports(self) -> Sequence[object]:
@@ -72,7 +77,7 @@ class Gate:
             self._stamps.advance(clock())
         self._replayed: Counter[tuple[int, bytes]] = Counter()  # by side and frame
         self._replayed_s = 0.0
-        rules = [SideRules(s.inward.admit, s.outward.admit, s.trunk, s.name in deaf) for s in sides]
+        rules = [SideRules(s.admits, s.lets_out, s.trunk, s.name in deaf, s.opaque) for s in sides]
         self.window = Window(rules, origin, seen, self._stamps, self._own_key, age_s)
         self.key_of = None if self._stamps is None else self.window.key_of
 
@@ -101,7 +106,7 @@ class Gate:
             return batch
         kept = list[bytes]()
         for message in payloads(batch):
-            name = side, (split(message) or (None, message))[1]
+            name = side, take_apart(message).content
             if self._replayed[name] > 0:
                 self._replayed[name] -= 1
                 stats.reject("late")
@@ -145,7 +150,7 @@ class Gate:
         """
         self._replayed_s, self._replayed = now, Counter()
         for item in due:
-            envelope, frame = split(item.message) or (None, item.message)
+            envelope, frame, _ = take_apart(item.message)
             private = envelope is not None and envelope.origin == self._private
             for number, side in enumerate(self._sides):
                 if item.sides >> number & 1 and (private or not side.trunk):
@@ -157,9 +162,12 @@ class Gate:
         for first in range(0, len(due), 256):
             items = due[first : first + 256]
             batch = from_payloads(item.message for item in items)
+            opaque = tuple(n for n, item in enumerate(items) if not take_apart(item.message).is_frame)
             if self._stamps is not None:
                 spent = tuple(n for n, item in enumerate(items) if item.hops < 0)
-                batch = EnvelopedBatch(batch.keep(), batch.count, None, spent)
+                batch = EnvelopedBatch(batch.keep(), batch.count, None, spent, opaque)
+            elif opaque:
+                batch = MixedBatch(batch.keep(), batch.count, opaque)
             made.append(batch)
         return made
 

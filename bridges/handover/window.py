@@ -1,6 +1,7 @@
 """A standby's window: frames heard on one side and not yet on the others, to be sent at a takeover.
 
-Pure: time is an argument, in seconds. docs/failover.md says how copies of a frame are matched.
+Pure: time is an argument, in seconds. docs/failover.md says how copies of a frame are matched. Opaque
+messages are matched as frames are.
 """
 
 from collections import deque
@@ -9,9 +10,11 @@ from itertools import takewhile
 from typing import NamedTuple
 
 from bridges.handover.stamps import Stamps
+from bridges.ingress import NO_FRAME
 from bridges.rules import Seen
 from bus.ledger import Stats
-from bus.wire.envelope import HOPS_DEFAULT, Envelope, split, wrap
+from bus.wire.envelope import HOPS_DEFAULT, Envelope, Parts, is_enveloped, take_apart, wrap
+from bus.wire.frame import is_frame
 
 AGE_S = 2.0
 VOID_S = 0.25  # or equal frames that come later would be taken for their copies
@@ -22,12 +25,22 @@ Admits = Callable[[bytes], bool]
 
 
 class SideRules(NamedTuple):
-    """A side as the window sees it. `deaf`: a standby does not hear there what the active bridge sends."""
+    """A side as the window sees it. `deaf`: a standby does not hear there what the active bridge sends.
+
+    `opaque`: messages may come that are no frames. `inward` and `outward` judge those too.
+    """
 
     inward: Admits
     outward: Admits
     trunk: bool = False
     deaf: bool = False
+    opaque: bool = False
+
+    def is_malformed(self, message: bytes, parts: Parts) -> bool:
+        """Tell whether a message is nothing that may come here."""
+        if parts.is_frame:
+            return False
+        return not self.opaque or (self.trunk and parts.envelope is None and is_enveloped(message))
 
 
 class _Noted:
@@ -114,13 +127,12 @@ class Window:
 
     def hear(self, side: int, message: bytes, now: float) -> str:
         """Note a message that came in by a side. Return the reason by which it goes no further now."""
-        found = split(message)
-        if found is None:
+        found = take_apart(message)
+        if self._sides[side].is_malformed(message, found):
             return "malformed"
-        envelope, frame = found
-        if envelope is None:
-            return self._hear_plain(side, frame, now)
-        return self._hear_named(side, frame, envelope, now)
+        if found.envelope is None:
+            return self._hear_plain(side, found.content, now)
+        return self._hear_named(side, found.content, found.envelope, now)
 
     def _hear_plain(self, side: int, frame: bytes, now: float) -> str:
         noted = None if self._sides[side].trunk else self._match(side, frame, anonymous=False)
@@ -192,7 +204,8 @@ class Window:
         admitted = self._sides[side].inward(frame)
         due = outward & others & self._hearing if admitted else 0
         early = self._inward(frame) & others if outward >> side & 1 else 0
-        return self._put(noted, due, due | early, "standby" if admitted else "pattern")
+        refused = "pattern" if is_frame(frame) else NO_FRAME
+        return self._put(noted, due, due | early, "standby" if admitted else refused)
 
     def _note_ours(self, side: int, noted: _Noted) -> str:
         """Note what the active bridge stamped and we have not heard: its original comes yet, or never."""
@@ -250,10 +263,8 @@ class Window:
 
     def owe(self, side: int, message: bytes, now: float) -> None:
         """Note a message that did not get out by `side`: whoever forwards next sends it."""
-        found = split(message)
-        if found is None:
-            return
-        noted, bit = self._sent(*found, now), 1 << side
+        envelope, content, _ = take_apart(message)
+        noted, bit = self._sent(envelope, content, now), 1 << side
         known = self._by_key.get(noted.key)
         if known is None:
             self._put(noted, bit, bit, "")

@@ -51,7 +51,8 @@ class Medium(Node):
 
     The constructor raises ValueError for wrong settings. `key` names the medium in files. `help` describes it
     in a few words. `LINK` names the class of its links as "module:Class". `deaf` is True if a standby cannot
-    hear what the active bridge sends, for example on a line between two devices.
+    hear what the active bridge sends, for example on a line between two devices. `opaque` is True if it
+    carries messages that are no frames, as a bus does.
     """
 
     LINK: ClassVar[str]
@@ -59,6 +60,7 @@ class Medium(Node):
     help: ClassVar[str]
     words: ClassVar[tuple[Word, ...]] = ()
     deaf: ClassVar[bool] = False
+    opaque: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         check_fields(self)

@@ -23,7 +23,7 @@ class ShedPipe(Pipe):
 
     def __init__(self, inner: Pipe, shed: Shed, loop: AbstractEventLoop) -> None:
         self.name, self.link, self.inner, self.stats = inner.name, inner.link, inner, Stats()
-        self._queue, self._loop = ShedQueue(self.stats, shed), loop
+        self._queue, self._loop = ShedQueue(self.stats, shed, empty=True), loop
         self._timer: TimerHandle | None = None
         self._closed = False
 

@@ -79,13 +79,21 @@ def fitting(messages: Sequence[bytes], stats: Stats) -> list[bytes]:
 
 
 def topic(message: bytes) -> bytes:
-    """Return the type and tokens of a message, with or without envelope. Conflation compares these bytes."""
+    """Return the type and tokens of a message, with or without envelope. Conflation compares these bytes.
+
+    b"" for an opaque message: nothing takes its place.
+    """
     # `is_enveloped` inlined: the call would be a twentieth of the cost of conflating a message
-    enveloped = len(message) > ENVELOPE_BYTES and message[0] == MAGIC and message[2] >= MARK
+    length = len(message)
+    enveloped = length >= ENVELOPE_BYTES and message[0] == MAGIC and message[2] >= MARK
     start = ENVELOPE_BYTES if enveloped else 0
     tokens = start + FRAME_BYTES_MIN
-    count = message[start + 1] if len(message) > start + 1 else 0
-    return message[start : start + 1] + message[tokens : tokens + 4 * count]
+    if length < tokens:
+        return b""
+    data = tokens + 4 * message[start + 1]
+    if length - data != message[start + 2] << 8 | message[start + 3]:
+        return b""
+    return message[start : start + 1] + message[tokens:data]
 
 
 class ShedQueue:
@@ -93,11 +101,11 @@ class ShedQueue:
 
     A message that was taken still counts as queued, and towards `queue_bytes`, until it is settled. With
     `conflate` a new frame gets the place of the older one in the queue, so that frequent patterns do not
-    starve others.
+    starve others. Messages without bytes are queued only if `empty` says so.
     """
 
-    def __init__(self, stats: Stats, shed: Shed) -> None:
-        self.shed = shed
+    def __init__(self, stats: Stats, shed: Shed, empty: bool = False) -> None:
+        self.shed, self._empty = shed, empty
         self._stats = stats
         self._conflate = shed.policy == "conflate"
         self._waiting: OrderedDict[Hashable, tuple[float, bytes]] = OrderedDict()
@@ -115,21 +123,26 @@ class ShedQueue:
 
     def _put(self, now: float, message: bytes) -> None:
         size, bound = len(message), self.shed.queue_bytes
-        if not size:
+        if not size and not self._empty:
             return self._stats.drop("empty")
-        if size > bound or (self.shed.policy == "newest" and self._stats.queued_bytes + size > bound):
+        if size > bound or (self.shed.policy == "newest" and self._is_full(size)):
             return self._stats.drop(self.shed.full)
         self._last += 1
-        key: Hashable = topic(message) if self._conflate else self._last
+        key: Hashable = (self._conflate and topic(message)) or self._last
         if (forerunner := self._waiting.get(key)) is not None:
             self.settle(len(forerunner[1]), "conflated")
         self._waiting[key] = now, message
         self._stats.queued += 1
         self._stats.queued_bytes += size
-        while self._stats.queued_bytes > bound and len(self._waiting) > 1:  # never drop the new message
+        while self._is_full(0) and len(self._waiting) > 1:  # never drop the new message
             oldest = next(other for other in self._waiting if other != key)
             self.settle(len(self._waiting.pop(oldest)[1]), self.shed.full)
         return None
+
+    def _is_full(self, more_bytes: int) -> bool:
+        """Return whether so many bytes more would be too many; also if there are too many tiny messages."""
+        bound = self.shed.queue_bytes
+        return self._stats.queued_bytes + more_bytes > bound or FRAME_BYTES_MIN * len(self._waiting) > bound
 
     def expire(self, now: float, settle: Settle | None = None) -> None:
         """Drop messages that waited too long. Calls `settle`, if given, instead of the queue's own method."""
@@ -159,7 +172,7 @@ class ShedQueue:
         if self.shed.rate is not None:
             self._next_s -= 1 / self.shed.rate
         self._first -= 1
-        key: Hashable = topic(message) if self._conflate else self._first
+        key: Hashable = (self._conflate and topic(message)) or self._first
         if key in self._waiting:
             return self.settle(len(message), "conflated")
         self._waiting[key] = came, message

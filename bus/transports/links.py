@@ -4,8 +4,9 @@ from typing import Any, Literal
 
 from bus.errors import LinkError
 from bus.hub import Link
-from bus.transports.options import STREAMS, Tls
+from bus.transports.options import MESSAGE_BYTES, QUEUE_BYTES, STREAMS, Tls
 from bus.urls import split_url
+from bus.wire.envelope import ENVELOPE_BYTES
 
 Mode = Literal["listen", "dial"]
 
@@ -31,9 +32,16 @@ def bus_link(
     queue_bytes: int | None = None,
     message_bytes: int | None = None,
     tls: Tls | None = None,
+    trunk: bool = False,
     **retry: Any,
 ) -> Link:
-    """Make a link with a file's settings. Our streams bound a queue in bytes, NNG's in messages."""
+    """Make a link with a file's settings. Our streams bound a queue in bytes, NNG's in messages.
+
+    A `trunk` has room for an envelope beside the longest message.
+    """
+    if trunk:
+        queue_bytes = (queue_bytes or QUEUE_BYTES) + ENVELOPE_BYTES
+        message_bytes = (message_bytes or MESSAGE_BYTES) + ENVELOPE_BYTES
     retry |= {"queue_bytes": queue_bytes} if url.partition("://")[0] in STREAMS else {"tls": tls}
     options = {"message_bytes": message_bytes, **retry}
     return make_link(url, mode, **{key: value for key, value in options.items() if value is not None})

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 import pynng
 
 from bus.errors import LinkError
-from bus.transports.options import Tls
+from bus.transports.options import MESSAGE_BYTES, Tls
 from bus.urls import split_url
 from bus.wire.batch import Buffer
 
@@ -40,7 +40,7 @@ class Limits:
     per peer out, and per socket in; beyond it NNG drops and does not say so. A dial that failed is
     repeated after a random part of `retry_min_s`, which doubles up to `retry_max_s`."""
 
-    message_bytes: int = 1 << 20
+    message_bytes: int = MESSAGE_BYTES
     queue_messages: int = 8192
     retry_min_s: float = 0.1
     retry_max_s: float = 10.0

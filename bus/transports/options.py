@@ -1,4 +1,4 @@
-"""Certificates of a bus's addresses, as a file gives them."""
+"""Limits of a bus's addresses by default, and their certificates, as a file gives them."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -6,6 +6,10 @@ from typing import Annotated
 from bus.schema import Host, Node, Path
 from bus.urls import TLS_SCHEMES, split_url
 
+MESSAGE_BYTES = 1 << 20
+"""Longest message, by default."""
+QUEUE_BYTES = 8 << 20
+"""Bound of the queue to each peer, by default."""
 STREAMS = ("tcp", "ipc")  # on our own streams, whose queue is bounded in bytes; NNG's is in messages
 
 

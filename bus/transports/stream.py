@@ -12,7 +12,8 @@ from bus.ledger import Stats
 from bus.transports.backlog import Backlog
 from bus.transports.framing import Framing
 from bus.transports.gathering import Gathering
-from bus.wire.batch import Batch
+from bus.transports.options import MESSAGE_BYTES, QUEUE_BYTES
+from bus.wire.batch import LENGTH_BYTES, Batch
 
 CLOSED_BY_PEER = "closed by the peer"
 
@@ -21,8 +22,8 @@ CLOSED_BY_PEER = "closed by the peer"
 class StreamOptions:
     """Limits of each peer of a stream link."""
 
-    queue_bytes: int = 8 * 1024 * 1024  # waiting for one slow peer; more is dropped and counted
-    message_bytes: int = 1024 * 1024  # a peer that announces more is closed
+    queue_bytes: int = QUEUE_BYTES  # waiting for one slow peer; more is dropped and counted
+    message_bytes: int = MESSAGE_BYTES  # a peer that announces more is closed
     handshake_s: float = 5.0
     peers: int = 16384
     retry_min_s: float = 0.1
@@ -84,7 +85,9 @@ class StreamPipe(Pipe):
         self.decoder = framing.decoder(self.stats.rejected)
         self._socket = sock
         self._framing, self._encode = framing, framing.encode
-        self._queue, self._queue_bytes = Backlog(self.stats), queue_bytes
+        # The longest message is queued with its length in front, and the bound must have room for both.
+        head_bytes = 0 if framing.lead is None else framing.lead + LENGTH_BYTES
+        self._queue, self._queue_bytes = Backlog(self.stats), queue_bytes + head_bytes
         self._on_batch, self._on_close, self._on_ready = on_batch, on_close, on_ready
         self._greeting = b""
         self._gathering = gathering(sock)

@@ -1,8 +1,9 @@
-"""The envelope: 12 bytes in front of a frame on trunks (docs/wire/envelope.md).
+"""The envelope: 12 bytes in front of a message on trunks (docs/wire/envelope.md).
 
 `E1`, flags << 4 | hops left, `F000 | frame length`, origin u32, sequence u32; big-endian. Read as a
 frame it would announce more than 2048 data bytes, and a frame's third byte is never above 8: the two
-cannot be mistaken for each other, so every receiver accepts both.
+cannot be mistaken for each other, so every receiver accepts both. The length 0 is that of an opaque message:
+one that is no frame, of any length.
 """
 
 from struct import Struct
@@ -17,10 +18,12 @@ MARK = 0xF0
 """The upper half of byte 2; no frame has it there."""
 LENGTH_MARK = MARK << 8
 LENGTH_MASK = 0xFFFF ^ LENGTH_MARK
+OPAQUE = LENGTH_MARK
+"""Bytes 2 and 3 in front of an opaque message: a length that no frame has."""
 LAYOUT = Struct(">BBHII")
 ENVELOPE_BYTES = LAYOUT.size
 MESSAGE_BYTES_MAX = ENVELOPE_BYTES + FRAME_BYTES_MAX
-"""The longest message on any medium: envelope and frame, 3084 bytes."""
+"""The longest message on a field medium: envelope and frame, 3084 bytes."""
 HOPS_DEFAULT = 8
 HOPS_MAX = 15
 """The largest second byte of an envelope without flags; only multicast fragments have flags."""
@@ -29,7 +32,7 @@ _U32 = 0xFFFFFFFF
 
 
 class Envelope(NamedTuple):
-    """`origin` and `sequence` (u32) identify a frame; `hops` (0..15) are the forwards left."""
+    """`origin` and `sequence` (u32) identify a message; `hops` (0..15) are the forwards left."""
 
     origin: int
     sequence: int
@@ -42,36 +45,52 @@ class Envelope(NamedTuple):
         return self.origin << 32 | self.sequence
 
 
+class Parts(NamedTuple):
+    """A message taken apart: its envelope, if it has one, and what is in it: a frame, or opaque bytes."""
+
+    envelope: Envelope | None
+    content: bytes
+    is_frame: bool
+
+
 def is_enveloped(data: Buffer, start: int = 0, stop: int | None = None) -> bool:
     """Tell whether the message at `start`, which ends at `stop` or with `data`, begins with an envelope."""
     end = len(data) if stop is None else stop
-    return end - start > ENVELOPE_BYTES and data[start] == MAGIC and data[start + 2] >= MARK
+    return end - start >= ENVELOPE_BYTES and data[start] == MAGIC and data[start + 2] >= MARK
 
 
-def wrap(frame: bytes, envelope: Envelope) -> bytes:
-    """Put `envelope` in front of `frame`. Raises `FrameError` if a field does not fit."""
+def wrap(content: bytes, envelope: Envelope) -> bytes:
+    """Put `envelope` in front of a frame or an opaque message. Raises `FrameError` for illegal fields."""
     origin, sequence, hops, flags = envelope
     if not (0 <= hops <= HOPS_MAX and 0 <= flags <= 15 and 0 <= origin <= _U32 >= sequence >= 0):
         raise FrameError(f"{envelope} does not fit: hops and flags 0 to 15, origin and sequence u32")
-    return LAYOUT.pack(MAGIC, flags << 4 | hops, LENGTH_MARK | len(frame), origin, sequence) + frame
+    length = LENGTH_MARK | len(content) if is_frame(content) else OPAQUE
+    return LAYOUT.pack(MAGIC, flags << 4 | hops, length, origin, sequence) + content
+
+
+def take_apart(message: Buffer) -> Parts:
+    """Return the parts of any message. What only looks like an envelope is part of an opaque message."""
+    if is_enveloped(message):
+        _, bits, length, origin, sequence = LAYOUT.unpack_from(message)
+        content = bytes(message[ENVELOPE_BYTES:])
+        framed = is_frame(content)
+        if bits <= HOPS_MAX and length == LENGTH_MARK | (len(content) if framed else 0):
+            return Parts(Envelope(origin, sequence, bits), content, framed)
+    return Parts(None, bytes(message), is_frame(message))
 
 
 def split(message: Buffer) -> tuple[Envelope | None, bytes] | None:
-    """Return envelope (None for a plain frame) and frame; None if the message is neither."""
-    if is_enveloped(message):
-        _, bits, length, origin, sequence = LAYOUT.unpack_from(message)
-        frame = bytes(message[ENVELOPE_BYTES:])
-        if length & LENGTH_MASK != len(frame) or bits > HOPS_MAX or not is_frame(frame):
-            return None
-        return Envelope(origin, sequence, bits), frame
-    return (None, bytes(message)) if is_frame(message) else None
+    """Return envelope (None for a plain frame) and frame; None if the message holds no frame."""
+    envelope, content, framed = take_apart(message)
+    return (envelope, content) if framed else None
 
 
 def message_bytes(data: Buffer, start: int = 0, stop: int | None = None) -> int:
     """Return the length of the frame, or envelope and frame, at `start`, by its own header.
 
     0 if there is neither, or it does not end by `stop` (by default with `data`). Media that pad, or that put
-    messages back to back, find a message's end so. Flags of the envelope are not looked at.
+    messages back to back, find a message's end so; the header of an opaque message does not tell it. Flags of
+    the envelope are not looked at.
     """
     end = len(data) if stop is None else stop
     inner = start

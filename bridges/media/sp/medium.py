@@ -19,6 +19,7 @@ class Sp(Medium):
     """An address outside this file: another appliance, or any SP bus."""
 
     key: ClassVar = "url"
+    opaque: ClassVar = True
     help: ClassVar = "an address outside this file"
 
     SHORT: ClassVar = "address"
@@ -42,8 +43,9 @@ class Sp(Medium):
         from bridges.media.shed_pipe import staged
         from bus.transports.links import bus_link
 
-        made = bus_link(self.address, self.mode, self.queue_bytes, self.message_bytes, self.tls, **retry)
-        return staged(made, shed)
+        limits = self.queue_bytes, self.message_bytes
+        # It may be a trunk, which only its side knows: leave room for envelopes.
+        return staged(bus_link(self.address, self.mode, *limits, self.tls, trunk=True, **retry), shed)
 
     def label(self) -> str:
         return f"{self.mode} {self.address}"

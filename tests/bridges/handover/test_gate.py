@@ -9,7 +9,7 @@ from bridges.bridge import Bridge, Side
 from bus.hub import Hub, Pipe
 from bus.ledger import Stats
 from bus.wire.batch import Batch, from_payloads, payloads
-from bus.wire.envelope import Envelope, split, wrap
+from bus.wire.envelope import Envelope, take_apart, wrap
 from bus.wire.frame import pack
 
 
@@ -96,21 +96,20 @@ class Station(Hub):
 
     def publish(self, batch: Batch, origin: object = None) -> None:
         for message in payloads(batch):
-            found = split(message)
-            assert found is not None
-            assert (found[0] is not None) == self.trunk
-            if found[0] is not None:
-                self.keys.append(found[0][:2])
-            self.heard[found[1]] += 1
+            envelope, content, _ = take_apart(message)
+            assert (envelope is not None) == self.trunk
+            if envelope is not None:
+                self.keys.append(envelope[:2])
+            self.heard[content] += 1
 
 
 class Copy:
     """One gateway's copy of the bridge."""
 
     def __init__(self, name: str, world: "World") -> None:
-        self.bridge = Bridge("x", 0xABCD, clock=world.clock, pattern=(7,))
+        self.bridge = Bridge("x", 0xABCD, clock=world.clock, pattern=() if world.opaque else (7,))
         self.sides: list[Side] = [
-            self.bridge.side(str(n), trunk=trunk) for n, trunk in enumerate(world.trunks)
+            self.bridge.side(str(n), trunk=trunk, opaque=world.opaque) for n, trunk in enumerate(world.trunks)
         ]
         self.may = False
         self.gate = self.bridge.stand_by(lambda _: self.may)
@@ -130,8 +129,13 @@ class Copy:
 
 
 class World:
-    def __init__(self, trunks: tuple[bool, bool], seed: int, equal: bool, known: bool) -> None:
+    """`opaque`: the bridge joins buses, and half of what the stations say are no frames."""
+
+    def __init__(
+        self, trunks: tuple[bool, bool], seed: int, equal: bool, known: bool, opaque: bool = False
+    ) -> None:
         self.clock, self.chance, self.trunks, self.equal = Clock(), random.Random(seed), trunks, equal
+        self.opaque = opaque
         self.media = Medium(), Medium()
         self.stations = [
             Station(m, t, 77 + n) for n, (m, t) in enumerate(zip(self.media, trunks, strict=True))
@@ -143,7 +147,8 @@ class World:
 
     def frame(self, side: int) -> bytes:
         self.number += 1
-        return pack(1, (7, side), str(self.chance.randrange(3) if self.equal else self.number).encode())
+        data = str(self.chance.randrange(3) if self.equal else self.number).encode()
+        return b"%d:%b" % (side, data) if self.opaque and self.number % 2 else pack(1, (7, side), data)
 
     def ends(self, who: str) -> list[End]:
         return [medium.ends[who] for medium in self.media if who in medium.ends]
@@ -191,7 +196,17 @@ SETUPS = [(True, True), (False, False), (True, False)]
 def test_whoever_dies_whenever_every_frame_crosses_once(
     trunks: tuple[bool, bool], seed: int, equal: bool, known: bool
 ) -> None:
-    world = World(trunks, seed, equal, known)
+    _three_takeovers(World(trunks, seed, equal, known))
+
+
+@pytest.mark.parametrize("equal", [False, True], ids=["numbered", "equal readings"])
+@pytest.mark.parametrize("trunks", SETUPS, ids=["trunks", "plain", "mixed"])
+@pytest.mark.parametrize("seed", range(4))
+def test_opaque_messages_cross_once_too(trunks: tuple[bool, bool], seed: int, equal: bool) -> None:
+    _three_takeovers(World(trunks, seed, equal, known=True, opaque=True))
+
+
+def _three_takeovers(world: World) -> None:
     active, standby = "a", "b"
     world.copies[active].promote()
     for _ in range(3):

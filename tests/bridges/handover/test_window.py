@@ -261,3 +261,17 @@ async def test_who_is_alone_does_not_wait_and_a_purge_is_counted() -> None:
     assert gate.queued() == 0
     assert shared.bridges[1].sides[1].ports[0].stats.dropped == {"fenced": 1}
     assert shared.balanced()
+
+
+def test_a_message_that_is_no_frame_waits_for_sides_that_carry_it_only() -> None:
+    bus, can = SideRules(every, every, opaque=True), SideRules(every, lambda content: content == READING)
+    heard = Window([bus, can, bus._replace(trunk=True)], 1, Seen())
+    assert heard.hear(1, b"hello", 1000.0) == "malformed"
+    assert heard.hear(2, b"\xe1\x08\xf0\x05" + bytes(9), 1000.0) == "malformed"
+    assert heard.hear(0, b"hello", 1000.0) == "standby"
+    assert heard.hear(2, wrap(b"hello", Envelope(5, 1)), 1000.0) == "standby"
+    assert heard.hear(2, wrap(b"again", Envelope(5, 2)), 1000.0) == "standby"
+    assert [(due.sides, due.message) for due in heard.replay(1000.0)] == [(1, b"again")]
+    refusing = Window([bus._replace(inward=none), bus._replace(outward=none)], 1, Seen())
+    assert refusing.hear(0, b"hello", 1000.0) == "no frame"
+    assert refusing.hear(0, READING, 1000.0) == "pattern"

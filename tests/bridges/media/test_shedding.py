@@ -197,3 +197,30 @@ def test_nothing_is_lost_without_a_reason_nor_more_kept_than_may_be(
         assert stats.balance() == 0
     if policy != "conflate":
         assert list(order) == sorted(order)
+
+
+def test_opaque_messages_are_never_conflated() -> None:
+    messages = [
+        b"",
+        b"a",
+        b"a",
+        b"hello",
+        wrap(b"hello", Envelope(1, 2)),
+        wrap(b"", Envelope(1, 3)),
+        bytes(5000),
+    ]
+    assert [topic(message) for message in messages] == [b""] * len(messages)
+    stats = Stats()
+    waiting = ShedQueue(stats, Shed("conflate"), empty=True)
+    put(waiting, stats, 0, *messages, A, *messages, reading(1, 7))
+    assert taken(waiting, 0) == [*messages, reading(1, 7), *messages]
+    assert stats.dropped == {"conflated": 1}
+
+
+@pytest.mark.parametrize("policy", ["newest", "oldest", "conflate"])
+def test_messages_without_bytes_are_bounded_too(policy: str) -> None:
+    stats = Stats()
+    waiting = ShedQueue(stats, Shed(policy, queue_bytes=400), empty=True)  # type: ignore[arg-type]
+    put(waiting, stats, 0, *[b""] * 1000)
+    assert len(waiting) == stats.queued <= 101
+    assert stats.balance() == 0

@@ -4,7 +4,7 @@ import asyncio
 import socket
 import struct
 from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +12,11 @@ import pytest
 
 from bus.errors import LinkError
 from bus.hub import Hub
+from bus.transports.framing import sp_framing
 from bus.transports.links import make_link
 from bus.transports.stream import StreamPipe
 from bus.transports.tcp import DialLink, ListenLink, parse
+from bus.wire.batch import from_payloads
 from bus.wire.sp import HANDSHAKE
 from tests.helpers.peers import Ear, SpPeer, until
 
@@ -170,6 +172,24 @@ def _pipe_of(link: ListenLink, peer: SpPeer) -> StreamPipe:
     name = peer.socket.getsockname()
     wanted = f"{name[0]}:{name[1]}" if isinstance(name, tuple) else ""
     return next(pipe for pipe in link.pipes if wanted in pipe.name)
+
+
+@pytest.mark.parametrize("ipc", [False, True])
+async def test_a_queue_as_small_as_a_message_takes_the_longest_one(ipc: bool) -> None:
+    """Its length stands before it in the queue, and has room beside it."""
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        ours.setblocking(False)
+        pipe = StreamPipe(ours, "stuck", sp_framing(5000, ipc), 5000, lambda *_: None, lambda _: None)
+        pipe.start(asyncio.get_running_loop(), 5.0)
+        with suppress(BlockingIOError):
+            while True:  # nothing more goes out at once
+                ours.send(bytes(1 << 16))
+        pipe.send(from_payloads([bytes(5000)]))
+        pipe.send(from_payloads([b""]))
+        assert pipe.purge("test") == [bytes(5000)]
+        assert pipe.stats.dropped == {"queue full": 1, "test": 1}
+        pipe.close()
 
 
 async def test_a_peer_that_stops_reading_loses_whole_messages_counted_one_by_one() -> None:

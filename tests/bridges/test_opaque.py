@@ -1,0 +1,327 @@
+"""Messages that are no frames: through buses and bridges without a pattern, and nowhere else."""
+
+import logging
+from collections.abc import Iterable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bridges.bridge import Bridge, Side
+from bus.loops import QUARANTINE, RETURNS
+from bus.patch import join
+from bus.watched import WatchedHub
+from bus.wire.batch import from_payloads
+from bus.wire.envelope import Envelope, is_enveloped, take_apart, wrap
+from bus.wire.frame import is_frame, pack
+from tests.bridges.opaque_support import old_verdict
+from tests.bridges.support import FRAME, RecordingPipe, frame, recorder, say
+
+HELLO = b"hello"
+LARGE = bytes(range(256)) * 4096
+OWN = 0xB
+
+
+def make(**options: object) -> Bridge:
+    return Bridge("b", OWN, clock=lambda: 0.0, sequence=41, **options)  # type: ignore[arg-type]
+
+
+def bus_and_trunk(bridge: Bridge) -> tuple[Side, Side]:
+    """Return the sides of a bus that has a trunk."""
+    return bridge.side("plain", opaque=True), bridge.side("trunk", trunk=True, opaque=True)
+
+
+def balanced(bridge: Bridge) -> bool:
+    ports = [port for side in bridge.sides for port in side.ports]
+    return all(
+        port.stats.balance() == 0
+        and port.inner.stats.offered == port.stats.sent
+        and port.inner.stats.received == port.stats.received + sum(port.stats.rejected.values())
+        for port in ports
+    )
+
+
+@pytest.mark.parametrize("messages", [[HELLO], [b""], [LARGE], [FRAME, HELLO, frame(40), b"", LARGE, b"abc"]])
+def test_a_bus_with_a_trunk_carries_any_message(messages: list[bytes]) -> None:
+    bridge = make()
+    plain, trunk = bus_and_trunk(bridge)
+    speaker, listener, wire = recorder(plain), recorder(plain), recorder(trunk)
+    say(plain, speaker, *messages)
+    assert listener.messages == messages
+    assert speaker.messages == []
+    assert wire.messages == [wrap(message, Envelope(OWN, 42 + n)) for n, message in enumerate(messages)]
+    assert balanced(bridge)
+
+
+@pytest.mark.parametrize("messages", [[HELLO], [b""], [FRAME, HELLO, frame(40), b"", LARGE]])
+def test_the_next_appliance_takes_the_envelopes_off(messages: list[bytes]) -> None:
+    bridge = make()
+    plain, trunk = bus_and_trunk(bridge)
+    wire, further, listener = recorder(trunk), recorder(trunk), recorder(plain)
+    say(trunk, wire, *(wrap(message, Envelope(1, n, 3)) for n, message in enumerate(messages)))
+    assert listener.messages == messages
+    assert further.messages == [wrap(message, Envelope(1, n, 2)) for n, message in enumerate(messages)]
+    assert balanced(bridge)
+
+
+def test_duplicates_echoes_and_hops_of_opaque_messages_are_those_of_frames() -> None:
+    bridge = make()
+    plain, trunk = bus_and_trunk(bridge)
+    wire, further, listener = recorder(trunk), recorder(trunk), recorder(plain)
+    say(trunk, wire, *[wrap(HELLO, Envelope(1, 7, 0))] * 2, wrap(HELLO, Envelope(OWN, 1)))
+    assert listener.messages == [HELLO]
+    assert further.messages == []
+    assert trunk.ports[0].stats.rejected == {"duplicate": 1, "echo": 1}
+    assert trunk.ports[1].stats.dropped == {"hops": 1}
+    say(trunk, wire, wrap(FRAME, Envelope(1, 7)))  # frames and other messages are numbered together
+    assert trunk.ports[0].stats.rejected == {"duplicate": 2, "echo": 1}
+    assert balanced(bridge)
+
+
+def test_what_is_no_envelope_on_a_trunk_is_malformed_and_on_a_plain_side_a_message() -> None:
+    odd = [
+        b"\xe1\x08\xf0\x05" + bytes(9),  # the length of a frame, but none
+        b"\xe1\x18\xf0\x00" + bytes(20),  # flags
+        wrap(HELLO, Envelope(1, 2))[:12] + FRAME,  # a frame that is called opaque
+    ]
+    bridge = make()
+    plain, trunk = bus_and_trunk(bridge)
+    speaker, listener, wire = recorder(plain), recorder(plain), recorder(trunk)
+    say(trunk, wire, *odd)
+    assert listener.messages == []
+    assert trunk.ports[0].stats.rejected == {"malformed": 3}
+    say(plain, speaker, *odd)
+    assert listener.messages == odd
+    assert [take_apart(message).content for message in wire.messages] == odd
+    assert balanced(bridge)
+
+
+def test_a_foreign_peer_on_a_trunk_address_is_heard_too() -> None:
+    bridge = make()
+    plain, trunk = bus_and_trunk(bridge)
+    wire, listener = recorder(trunk), recorder(plain)
+    say(trunk, wire, HELLO)
+    assert listener.messages == [HELLO]
+
+
+def test_a_bridge_without_a_pattern_carries_any_message_between_buses() -> None:
+    bridge = make()
+    a, b = bridge.side("a", opaque=True), bridge.side("b", opaque=True)
+    from_a, from_b = recorder(a), recorder(b)
+    say(a, from_a, HELLO, FRAME, b"", wrap(LARGE, Envelope(1, 2)))
+    assert from_b.messages == [HELLO, FRAME, b"", LARGE]
+    assert bridge.simple
+    assert balanced(bridge)
+
+
+@pytest.mark.parametrize("trunk", [False, True])
+def test_onto_a_field_medium_only_frames_go_and_that_is_told_once(
+    trunk: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    bridge = make()
+    bus, can = bridge.side("bus", opaque=True), bridge.side("can", trunk=trunk)
+    app, other, wire = recorder(bus), recorder(bus), recorder(can)
+    with caplog.at_level(logging.INFO, "buscoupler.bridge"):
+        say(bus, app, HELLO, FRAME, b"", frame(40))
+        say(bus, app, HELLO)
+    assert other.messages == [HELLO, FRAME, b"", frame(40), HELLO]
+    assert [take_apart(message).content for message in wire.messages] == [FRAME, frame(40)]
+    assert can.ports[0].stats.dropped == {"no frame": 3}
+    assert [record.getMessage() for record in caplog.records] == [
+        "b, side can: dropped a message that is no TMQ frame, because this medium carries frames only; "
+        "others are only counted"
+    ]
+    assert balanced(bridge)
+
+
+def test_a_field_medium_brings_frames_only() -> None:
+    bridge = make()
+    bus, can = bridge.side("bus", opaque=True), bridge.side("can", trunk=True)
+    app, wire = recorder(bus), recorder(can)
+    say(can, wire, HELLO, wrap(HELLO, Envelope(1, 2)), wrap(FRAME, Envelope(1, 3)))
+    assert app.messages == [FRAME]
+    assert can.ports[0].stats.rejected == {"malformed": 2}
+    assert balanced(bridge)
+
+
+@pytest.mark.parametrize("trunk", [False, True])
+def test_a_bridge_with_a_pattern_takes_frames_only(trunk: bool, caplog: pytest.LogCaptureFixture) -> None:
+    bridge = make(pattern=(7,))
+    a, b = bridge.side("a", opaque=True), bridge.side("b", trunk=trunk, opaque=True)
+    from_a, from_b = recorder(a), recorder(b)
+    wanted = pack(1, (7, 1), b"x")
+    say(a, from_a, HELLO, wanted, b"", wrap(HELLO, Envelope(1, 2)), FRAME)
+    assert [take_apart(message).content for message in from_b.messages] == [wanted]
+    assert a.ports[0].stats.rejected == {"no frame": 3, "pattern": 1}
+    assert len(caplog.records) == 1
+    assert "because a pattern takes frames only" in caplog.text
+    assert balanced(bridge)
+
+
+@pytest.mark.parametrize("where", ["allow", "allow_out"])
+def test_a_side_that_allows_patterns_takes_frames_only(where: str) -> None:
+    bridge = make()
+    a, b = bridge.side("a", opaque=True), bridge.side("b", opaque=True, **{where: [(7,)]})  # type: ignore[arg-type]
+    c = bridge.side("c", opaque=True)
+    from_a, from_b, from_c = recorder(a), recorder(b), recorder(c)
+    say(a, from_a, HELLO, pack(1, (7,)))
+    assert from_b.messages == [pack(1, (7,))]
+    assert b.ports[0].stats.dropped == {"no frame": 1}
+    assert from_c.messages == [HELLO, pack(1, (7,))]
+    say(b, from_b, HELLO)
+    assert from_a.messages == ([HELLO] if where == "allow_out" else [])
+    assert balanced(bridge)
+
+
+@pytest.mark.parametrize("trunk", [False, True])
+def test_what_is_denied_has_tokens(trunk: bool) -> None:
+    bridge = make()
+    a = bridge.side("a", opaque=True, deny_in=[(9,)])
+    b = bridge.side("b", trunk=trunk, opaque=True, deny_out=[(7,)])
+    from_a, from_b = recorder(a), recorder(b)
+    spent = wrap(FRAME, Envelope(1, 3, 0)) if trunk else FRAME
+    say(a, from_a, HELLO, pack(1, (7,)), pack(1, (9,)), b"", spent, frame(40), wrap(HELLO, Envelope(1, 2)))
+    left = [HELLO, b"", frame(40), HELLO] if trunk else [HELLO, b"", FRAME, frame(40), HELLO]
+    assert [take_apart(message).content for message in from_b.messages] == left
+    assert b.ports[0].stats.dropped == {"pattern": 1} | ({"hops": 1} if trunk else {})
+    assert a.ports[0].stats.rejected == {"pattern": 1}
+    assert balanced(bridge)
+
+
+def test_an_empty_pattern_is_no_pattern() -> None:
+    bridge = make(pattern=())
+    a, b = bridge.side("a", opaque=True, allow=[()]), bridge.side("b", opaque=True)
+    from_a, from_b = recorder(a), recorder(b)
+    say(a, from_a, HELLO)
+    assert from_b.messages == [HELLO]
+
+
+def test_two_bridges_in_a_row_hand_mixed_batches_on() -> None:
+    """What one bridge has sorted, the next one sorts by itself."""
+    one, two, bus = make(), Bridge("c", 0xC), WatchedHub("between")
+    plain, _ = bus_and_trunk(one)
+    join(one.side("out", opaque=True), bus)
+    join(bus, two.side("in", opaque=True))
+    can = two.side("can", trunk=True)
+    speaker, wire = recorder(plain), recorder(can)
+    say(plain, speaker, HELLO, FRAME, b"")
+    assert [take_apart(message).content for message in wire.messages] == [FRAME]
+    assert balanced(one)
+    assert balanced(two)
+
+
+def test_old_appliances_take_frames_and_drop_the_rest_by_count() -> None:
+    """`old_verdict` has the rules of those who do not know opaque messages."""
+    bridge = make()
+    plain, trunk = bus_and_trunk(bridge)
+    speaker, wire = recorder(plain), recorder(trunk)
+    say(plain, speaker, FRAME, HELLO, b"", LARGE, frame(4), frame(3072), b"\xe1\x08\xf0\x00" + bytes(4096))
+    expected = ["enveloped", *["malformed"] * 3, "enveloped", "enveloped", "malformed"]
+    assert [old_verdict(message) for message in wire.messages] == expected
+
+
+anything = st.one_of(
+    st.sampled_from([FRAME, frame(4), pack(0xE1, (7,)), HELLO, b"", bytes(4000)]),
+    st.binary(max_size=40),
+    st.binary(max_size=20).map(lambda rest: b"\xe1\x08\xf0\x00" + rest),
+    st.builds(
+        lambda content, key, hops: wrap(content, Envelope(key[0], key[1], hops)),
+        st.sampled_from([FRAME, HELLO, b""]),
+        st.tuples(st.sampled_from([1, OWN]), st.integers(0, 3)),
+        st.integers(0, 15),
+    ),
+)
+runs = st.lists(st.tuples(anything, st.integers(1, 20)), max_size=6).map(
+    lambda pairs: [message for message, times in pairs for _ in range(times)]
+)
+
+
+@given(runs)
+def test_no_message_is_one_for_an_old_appliance_that_is_none_for_us(messages: list[bytes]) -> None:
+    bridge = make()
+    plain, trunk = bus_and_trunk(bridge)
+    speaker, wire = recorder(plain), recorder(trunk)
+    say(plain, speaker, *messages)
+    for message in wire.messages:
+        assert is_enveloped(message)
+        old = "enveloped" if take_apart(message).is_frame else "malformed"
+        assert old_verdict(message) == old
+
+
+@given(st.lists(st.tuples(st.integers(0, 4), runs), max_size=6), st.booleans(), st.booleans())
+def test_every_message_is_accounted_for(
+    sends: list[tuple[int, list[bytes]]], stamps: bool, filtered: bool
+) -> None:
+    bridge = make()
+    sides = [
+        bridge.side("a", opaque=True),
+        bridge.side("b", trunk=stamps, opaque=True),
+        bridge.side("c", opaque=True, deny=[(7,)] if filtered else ()),
+        bridge.side("field"),
+        bridge.side("field trunk", trunk=stamps),
+    ]
+    pipes = [recorder(side) for side in sides]
+    for which, messages in sends:
+        say(sides[which], pipes[which], *messages)
+    assert balanced(bridge)
+    for side, pipe in zip(sides, pipes, strict=True):
+        whole = [take_apart(message) for message in pipe.messages]
+        assert all(parts.envelope is not None for parts in whole) or not side.trunk
+        assert side.lets_out_opaque or all(parts.is_frame for parts in whole)
+
+
+@given(runs)
+def test_what_one_peer_says_reaches_another_bus_unchanged(messages: list[bytes]) -> None:
+    """Of a plain peer, unless it speaks in envelopes itself."""
+    said = [message for message in messages if take_apart(message).envelope is None]
+    near, far = make(), Bridge("far", 0xFA)
+    (near_plain, near_trunk), (far_plain, far_trunk) = bus_and_trunk(near), bus_and_trunk(far)
+    join(near_trunk, far_trunk)
+    speaker, here, there = recorder(near_plain), recorder(near_plain), recorder(far_plain)
+    say(near_plain, speaker, *said)
+    assert here.messages == there.messages == said
+    assert speaker.messages == []
+
+
+class Turning:
+    """A hub whose clock the test sets, with two pipes by which one message goes round."""
+
+    def __init__(self, hub: WatchedHub, sides: Iterable[Side]) -> None:
+        self.hub, self.now = hub, 0.0
+        hub.clock = lambda: self.now
+        self.ways: list[tuple[Side, RecordingPipe]] = [(side, recorder(side)) for side in sides]
+
+    def round(self, message: bytes) -> None:
+        for side, pipe in self.ways:
+            side.publish(from_payloads([message]), pipe)
+        self.now += 1e-5
+
+
+def test_a_loop_of_opaque_messages_is_found_by_an_opaque_canary() -> None:
+    bridge = make()
+    sides = bridge.side("a", opaque=True), bridge.side("b", opaque=True), bridge.side("field")
+    turning = Turning(bridge, sides[:2])
+    field = recorder(sides[2])
+    for _ in range(QUARANTINE + RETURNS):
+        turning.round(b"round and round")
+    canary = next(m for m in turning.ways[0][1].messages if m != b"round and round")
+    assert not is_frame(canary)
+    assert field.messages == []  # it is opaque as well
+    turning.ways[0][0].publish(from_payloads([canary]), turning.ways[0][1])
+    assert bridge.loops == 1
+    assert balanced(bridge) or bridge.cuts
+
+
+def test_only_the_message_that_goes_round_is_held_back() -> None:
+    hub = WatchedHub("plain")
+    ways = [recorder(hub, "x"), recorder(hub, "y")]
+    ear = recorder(hub, "ear")
+    now = 0.0
+    hub.clock = lambda: now
+    for _ in range(QUARANTINE + RETURNS):
+        for way in ways:
+            hub.publish(from_payloads([b"a"]), way)
+        now += 1e-5
+    ear.messages.clear()
+    hub.publish(from_payloads([b"a", b"alpha", b"a"]), ways[0])
+    assert ear.messages == [b"alpha"]
