@@ -4,7 +4,6 @@ import secrets
 from asyncio import AbstractEventLoop
 
 from appliance.site import BasePart, Site
-from bus.hub import Hub
 from bus.leases.candidate import Candidate
 from bus.wire.pattern import Pattern
 from topologies.segments import broker_urls
@@ -18,7 +17,6 @@ class BrokerPart(BasePart):
     def __init__(self, name: str, site: Site) -> None:
         from bus.leases.service import LeasingBroker  # late: few gateways run a broker
 
-        super().__init__(name, site, Hub(name))  # nothing passes through a broker
         spec = site.topology.brokers[name]
         self.service = LeasingBroker(
             [listen.url for listen in spec.listen],
@@ -26,6 +24,7 @@ class BrokerPart(BasePart):
             spec,
             name=f"broker {name}",
         )
+        super().__init__(name, site, self.service.hub)
 
     def stays(self, site: Site) -> bool:
         """Return whether `site` describes the same brokers: they know each other."""

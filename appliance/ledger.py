@@ -1,32 +1,46 @@
-"""The ledger as text: for each pipe, what the hub offered = sent + dropped by reason + queued."""
+"""The ledger as text: the counts of each link since the start.
 
-from collections.abc import Iterable
+For each, what its hub offered = out + dropped by reason + queued.
+"""
+
+from collections.abc import Iterable, Iterator
 
 from bus.balance import imbalances
-from bus.hub import Hub, chain
-from bus.ledger import Stats
+from bus.hub import Hub
+from bus.ledger import Account
 
 
-def ledger(hubs: Iterable[Hub]) -> str:
-    """Return a line for each pipe, indented for those behind another, and for each account out of balance."""
+def say_ledger(hubs: Iterable[Hub]) -> int:
+    """Print the ledger. Return the exit status: 0 if it balances, else 1."""
     hubs = list(hubs)
-    lines, faults = [], imbalances(hubs)
-    for hub in hubs:
-        for pipe in hub.pipes:
-            for depth, one in enumerate(chain(pipe)):
-                lines.append(f"  {'  ' * depth}{hub.name or 'bus'} | {one.name}: {line(one.stats)}")
-    verdict = f"{len(faults)} accounts do NOT balance" if faults else "balanced"
-    head = f"ledger of {sum(len(hub.pipes) for hub in hubs)} live pipes: {verdict}"
-    return "\n".join([head, *(f"  {fault}" for fault in faults), *lines])
+    faults = imbalances(hubs)
+    print(ledger(hubs, faults), flush=True)
+    return int(bool(faults))
 
 
-def line(stats: Stats) -> str:
-    """Return one pipe's counts; reasons only if there are any."""
-    text = f"in {stats.received}, out {stats.sent} of {stats.offered}, queued {stats.queued}"
-    for word, counts in (("dropped", stats.dropped), ("rejected", stats.rejected)):
-        if counts:
-            text += f", {word} {reasons(counts)}"
-    return text
+def ledger(hubs: Iterable[Hub], faults: list[str]) -> str:
+    """Return a line for each link, below its hub, after one for each fault."""
+    accounts = {hub: found for hub in hubs if (found := hub.accounts())}
+    verdict = "does NOT balance" if faults else "balanced"
+    count = sum(map(len, accounts.values()))
+    head = f"ledger of {count} link{'s' * (count != 1)}: {verdict}"
+    return "\n".join([head, *(f"  {fault}" for fault in faults), *_lines(accounts)])
+
+
+def _lines(accounts: dict[Hub, dict[str, Account]]) -> Iterator[str]:
+    for hub, links in accounts.items():
+        yield f"  {hub.name or 'bus'}"
+        for link, account in links.items():
+            yield f"    {link or 'this program'}: {line(account)}"
+
+
+def line(account: Account) -> str:
+    """Return one link's counts; what waits, what was rejected and live peers only if there are any."""
+    stats = account.stats
+    text = f"in {stats.received}, out {stats.sent}, dropped {reasons(stats.dropped) or '0'}"
+    text += f", queued {stats.queued}" if stats.queued else ""
+    text += f", rejected {reasons(stats.rejected)}" if stats.rejected else ""
+    return f"{text}; {account.live} live" if account.live else text
 
 
 def reasons(counts: dict[str, int]) -> str:

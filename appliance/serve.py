@@ -6,7 +6,7 @@ import signal
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
-from bus.hub import Hub
+from bus.hub import Hub, chain
 from bus.leases.wake_hook import WakefulLoop
 
 DRAIN_S = 1.0
@@ -56,4 +56,5 @@ async def drain(service: Service, limit_s: float = DRAIN_S) -> None:
 
 
 def _queued(service: Service) -> int:
-    return sum(pipe.stats.queued for hub in service.hubs() for pipe in hub.pipes)
+    pipes = (one for hub in service.hubs() for pipe in hub.pipes for one in chain(pipe))
+    return sum(one.stats.queued for one in pipes)

@@ -249,14 +249,15 @@ class Accounts:
         self._bases[part.stats] = part.stats.since(Stats())
 
     def read(self, passed: int) -> dict[str, Account]:
-        """Return a copy of all accounts as they are now, in the order in which the links came."""
+        """Return a copy of all accounts as they are now, in the order of their names."""
         self._sweep()
         found = {link: account.copy() for link, account in self._gone.items()}
         for link, stats in self._kept:
-            if stats.received or stats.rejected:
+            if stats.received or stats.rejected or stats.offered:
                 account = found.setdefault(link, Account())
                 account.stats.add(stats)
                 account.heard += stats.received
+                account.due += stats.offered
         for part in self._left.values():
             part.add_to(found[part.link])
         for chain in self._live.values():
@@ -265,4 +266,4 @@ class Accounts:
             account.due += chain.due(passed)
             for part in chain.parts:
                 part.add_to(account)
-        return found
+        return dict(sorted(found.items()))

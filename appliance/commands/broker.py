@@ -3,6 +3,7 @@
 import argparse
 import time
 
+from appliance.ledger import say_ledger
 from appliance.serve import serve
 from appliance.status.places import process_directory, status_socket
 from appliance.status.server import Attended
@@ -48,7 +49,9 @@ def run(options: argparse.Namespace) -> int:
     view = View(
         program="broker",
         name=service.broker.urls[0],
+        hubs=service.hubs,
         brokers=lambda: [service],
         started_ns=time.time_ns(),
     )
-    return serve(Attended(service, process_directory("broker") / status_socket(()), view), announce)
+    attended = Attended(service, process_directory("broker") / status_socket(()), view)
+    return serve(attended, announce, lambda: say_ledger(service.hubs()))

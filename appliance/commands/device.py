@@ -3,6 +3,7 @@
 import argparse
 import time
 
+from appliance.ledger import say_ledger
 from appliance.serve import serve
 from appliance.status.places import process_directory, status_socket
 from appliance.status.server import Attended
@@ -36,4 +37,5 @@ def run(options: argparse.Namespace) -> int:
         hubs=device.hubs,
         started_ns=time.time_ns(),
     )
-    return serve(Attended(device, process_directory("device") / status_socket(()), view), announce)
+    service = Attended(device, process_directory("device") / status_socket(()), view)
+    return serve(service, announce, lambda: say_ledger(device.hubs()))

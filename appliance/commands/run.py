@@ -7,11 +7,10 @@ import signal
 from pathlib import Path
 
 from appliance.compose import Appliance
-from appliance.ledger import ledger
+from appliance.ledger import say_ledger
 from appliance.serve import serve
 from appliance.status.places import runtime_directory, status_socket
 from appliance.status.server import Attended
-from bus.balance import imbalances
 from bus.errors import TopologyError
 from topologies.findings import Finding, InvalidTopology
 from topologies.loader import load
@@ -47,11 +46,7 @@ def run(options: argparse.Namespace) -> int:
         for link in appliance.links():
             print(f"  {link.url}", flush=True)
 
-    def farewell() -> int:
-        print(ledger(appliance.hubs()), flush=True)
-        return int(bool(imbalances(appliance.hubs())))
-
-    return serve(service, announce, farewell)
+    return serve(service, announce, lambda: say_ledger(appliance.hubs()))
 
 
 def checked(file: str) -> Topology:

@@ -20,8 +20,8 @@ from pipeline.engine import jars, sail
 _UNBOUNDED = 10_000
 COUNTS = "Each member must receive every frame of every other member once, and none of its own."
 LEDGERS = (
-    "The ledger of each process, in messages: `in` came from the peer, `out` went to it, of all that were "
-    "offered to it. The difference must be dropped for a named reason, or still queued."
+    "The ledger of each process, in messages since the start: `in` came from the peers of a link, `out` went "
+    "to them. Whatever else was for them must be dropped for a named reason, or still queued."
 )
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from bus.events import Event
 from bus.hub import Hub, Link, chain
+from bus.ledger import Account
 from bus.watched import WatchedHub
 
 if TYPE_CHECKING:  # most gateways have neither, and start faster without TMQ
@@ -69,7 +70,15 @@ def _hub(hub: Hub) -> dict[str, Any]:
         for pipe in hub.pipes
         for one in chain(pipe)
     ]
-    return {"name": hub.name, "cuts": cuts, "pipes": pipes}
+    links = [_account(link, account) for link, account in hub.accounts().items()]
+    return {"name": hub.name, "cuts": cuts, "links": links, "pipes": pipes}
+
+
+def _account(link: str, account: Account) -> dict[str, Any]:
+    """Return the totals of a link since the start: these counters never fall."""
+    stats = account.stats
+    counts = {"live": account.live, "gone": account.gone, "balance": stats.balance()}
+    return {"name": link} | counts | asdict(stats)
 
 
 def _broker(service: "LeasingBroker") -> dict[str, Any]:

@@ -33,6 +33,10 @@ class LeasingBroker:
             classic_prefixes=not settings.exact,
             **options,
         )
+        self.hub = Hub(self.broker.name)
+        """A hub without pipes, which has the broker's ledgers: no message passes through a broker."""
+        for link, stats in self.broker.ledgers.items():
+            self.hub.keep(link, stats)
         self._connections: set[Connection] = set()
         self._loop: AbstractEventLoop | None = None
         self._timer: TimerHandle | None = None
@@ -44,8 +48,8 @@ class LeasingBroker:
         self._tick()
 
     def hubs(self) -> Iterable[Hub]:
-        """No hubs: no message passes through a broker."""
-        return ()
+        """Return the hub with the broker's ledgers."""
+        return (self.hub,)
 
     def leases(self) -> list[Lease]:
         """Return all leases with their candidates; none while it is closed."""

@@ -22,8 +22,8 @@ SIZES = (4, 5, 7, 8, 11, 12, 13, 20, 59, 60, 61, 62, 63, 64, 65, 120, 124, 200, 
 class RecordingPipe(Pipe):
     """A pipe that keeps all messages it is sent."""
 
-    def __init__(self, name: str = "recorder") -> None:
-        self.name = name
+    def __init__(self, name: str = "recorder", link: str = "") -> None:
+        self.name, self.link = name, link
         self.stats = Stats()
         self.messages: list[bytes] = []
         self.on_send: Callable[[], object] = lambda: None

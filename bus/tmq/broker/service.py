@@ -97,6 +97,11 @@ class Broker:
             "peers": len(self._sharing.up),
         }
 
+    @property
+    def ledgers(self) -> dict[str, Stats]:
+        """The ledgers, by whom they are about: clients, and the brokers that share registrations."""
+        return {"clients": self.stats, "brokers": self._sharing.stats}
+
     def open(self, loop: AbstractEventLoop) -> None:
         """Listen. Raises `LinkError` for the first address that fails; then none stays open."""
         self._loop = loop

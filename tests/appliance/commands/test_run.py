@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import pytest
 
 from appliance.cli import main
 from bus.hub import Hub
+from bus.tmq.client.client import Client
 from bus.transports.links import make_link
 from bus.wire.frame import PUB, pack
 from bus.wire.pattern import Pattern
@@ -56,7 +58,7 @@ def test_a_ledger_that_does_not_balance_is_a_problem_found(
 
     monkeypatch.setattr("appliance.commands.run.serve", serve)
     assert main(["run", str(two[0])]) == 0
-    monkeypatch.setattr("appliance.commands.run.imbalances", lambda _: ["joint | far: 1 of 1 offered"])
+    monkeypatch.setattr("appliance.ledger.imbalances", lambda _: ["joint | far: 1 of 1 offered"])
     assert main(["run", str(two[0])]) == 1
     assert "balanced" in capsys.readouterr().out
 
@@ -95,8 +97,35 @@ async def test_ctrl_c_stops_cleanly_with_a_balanced_ledger(two: tuple[Path, list
         program.send_signal(signal.SIGINT)
         output, errors = await program.communicate()
         assert program.returncode == 0
-        assert b"live pipes: balanced" in output
+        assert b"ledger of 6 links: balanced" in output
         assert errors == b""
+
+
+@pytest.mark.parametrize("signal_number", [signal.SIGINT, signal.SIGTERM])
+async def test_a_device_says_what_passed_although_all_peers_have_left(signal_number: int) -> None:
+    url = f"tcp://127.0.0.1:{free_port()}"
+    async with process("device", url) as program:
+        async with ear_on(url) as one, ear_on(url) as other:
+            await hears(one, other)
+        async with ear_on(url) as one:
+            pass
+        program.send_signal(signal_number)
+        output, _ = await program.communicate()
+    lines = output.decode().splitlines()
+    assert lines[0] == "ledger of 1 link: balanced"
+    assert re.fullmatch(rf"    {url}: in [1-9]\d*, out [1-9]\d*, dropped .*", lines[2])
+    assert program.returncode == 0
+
+
+async def test_a_broker_says_its_counts_at_its_end() -> None:
+    url = f"tcp://127.0.0.1:{free_port()}"
+    async with process("broker", url) as program:
+        async with Client([url.removeprefix("tcp://")]) as client:
+            assert await client.subscribe(("a", "b"))
+        program.send_signal(signal.SIGTERM)
+        output, _ = await program.communicate()
+    assert re.search(r"ledger of 1 link: balanced\n.*\n    clients: in [1-9]", output.decode())
+    assert program.returncode == 0
 
 
 async def test_parts_in_processes_of_their_own_meet(two: tuple[Path, list[str]], tmp_path: Path) -> None:

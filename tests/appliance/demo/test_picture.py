@@ -15,8 +15,8 @@ from pipeline.engine import jars, sail
 
 NAMES = {"serial": "uart", "can": "can", "app-plant": "plant", "app-office": "office"}
 CAPTURE = Path("/tmp/buscoupler-demo-abcdefgh")
-ACCOUNT = "  office | tcp://127.0.0.1:55063 from 127.0.0.1:40774: in 52, out 156 of 156, queued 0"
-LEDGER = f"ledger of 2 live pipes: balanced\n{ACCOUNT}"
+ACCOUNT = "    ipc:///tmp/bc-x9bp_ct_/office.sock: in 52, out 156, dropped 0; 1 live"
+LEDGER = f"ledger of 2 links: balanced\n{ACCOUNT}"
 
 
 def members(count: int = 400) -> list[Member]:
@@ -58,7 +58,7 @@ def test_paths_are_whole_and_nothing_is_cut_or_stuck_together(width: int, termin
         assert word in text
     assert "…" not in text
     assert "{" not in text
-    assert "\noffice: ledger of 2 live pipes: balanced\n" in text
+    assert "\noffice: ledger of 2 links: balanced\n" in text
     assert re.search(rf"^  \S.* audit {CAPTURE}$", text, re.MULTILINE)
 
 
