@@ -73,7 +73,7 @@ class Appliance:
     def __init__(
         self, topology: Topology, gateway: str, only: Collection[str] = (), sockets: Path | None = None
     ) -> None:
-        self.gateway, self.topology = gateway, topology
+        self.gateway, self.topology, self.names = gateway, topology, known(topology)
         self._only, self._sockets = frozenset(only), sockets if only else None
         self.monitor = Monitor(gateway, self)
         self.parts = self._build(topology, {})
@@ -145,6 +145,7 @@ class Appliance:
                 if isinstance(part, BridgePart) and part.candidacy is not None
             ],
             events=lambda: self.monitor.events,
+            names=lambda: self.names,
             started_ns=self._started_ns,
         )
 
@@ -159,7 +160,7 @@ class Appliance:
         for key in reversed(old):
             if key in changed:
                 old[key].close()
-        self.parts, self.topology = new, topology
+        self.parts, self.topology, self.names = new, topology, names
         for key, part in new.items():
             if key in changed:
                 self._open_or_report(part)

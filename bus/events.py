@@ -5,10 +5,12 @@ from collections.abc import Callable, Mapping
 from typing import Literal, NamedTuple
 
 from bus.wire.frame import DATA_BYTES_MAX, PUB, pack
+from bus.wire.notation import pattern_of
 from bus.wire.pattern import Pattern
 
 Kind = Literal["link", "loop", "lease", "takeover", "drop"]
-PATTERN = Pattern("buscoupler", "event")
+WORD = "buscoupler/event"
+PATTERN = pattern_of(WORD)
 
 Record = Callable[..., object]
 """Records an event: `record(kind, source, cause, level, **counts)`, as `appliance.monitor.Monitor.record`."""

@@ -11,7 +11,7 @@ from bus import events, loops
 from bus.wire.notation import names_in, names_in_or_none, written
 from bus.wire.pattern import hexadecimal, token
 
-RESERVED: Final = ("buscoupler", "event", *get_args(events.Kind), loops.NAME, "traffic", "alert")
+RESERVED: Final = (*events.WORD.split("/"), *get_args(events.Kind), loops.NAME, "traffic", "alert")
 """Names that the product itself sends on: its events, its canaries, test traffic, and alerts of `watch`."""
 
 _COMMENT: Final = re.compile(r"(^|\s)#.*$")

@@ -1,9 +1,9 @@
 """The face of buscoupler: the names that a program imports.
 
 `Bus` and `RawBus` are the sockets of a program on a bus; `Frame`, `Pattern` and `token` are what they carry;
-`Tls` holds certificates; `BusError` is the root of all errors. Names are loaded when they are first used, so
-that the command starts fast. The packages beside this one are the rooms behind the face (README, "Where
-things are").
+`Names` shows tokens by name; `Tls` holds certificates; `BusError` is the root of all errors. Names are loaded
+when they are first used, so that the command starts fast. The packages beside this one are the rooms behind
+the face (README, "Where things are").
 """
 
 from importlib import import_module
@@ -14,6 +14,7 @@ from buscoupler.packages import check_packages
 if TYPE_CHECKING:
     from bus.client.socket import Bus, ClosedError, Peer, RawBus, Tls
     from bus.errors import BusError, FrameError, LinkError, TokenError, TopologyError
+    from bus.names import Names
     from bus.wire.frame import Frame
     from bus.wire.pattern import Pattern, token
 
@@ -26,6 +27,7 @@ __all__ = [
     "Frame",
     "FrameError",
     "LinkError",
+    "Names",
     "Pattern",
     "Peer",
     "RawBus",
@@ -39,6 +41,7 @@ __all__ = [
 _ROOMS = {
     "bus.client.socket": ("Bus", "ClosedError", "Peer", "RawBus", "Tls"),
     "bus.errors": ("BusError", "FrameError", "LinkError", "TokenError", "TopologyError"),
+    "bus.names": ("Names",),
     "bus.wire.frame": ("Frame",),
     "bus.wire.pattern": ("Pattern", "token"),
 }

@@ -11,9 +11,10 @@ from math import inf
 
 from appliance.commands.traffic import Sequences
 from appliance.ledger import reasons
+from appliance.names import names_argument, running
 from appliance.probe.endpoint import endpoint_arguments, link_of
 from appliance.probe.station import Station
-from appliance.probe.words import above_zero, argument, frame_in, line, read_names, record
+from appliance.probe.words import above_zero, argument, frame_in, line, record
 from bus.names import Names
 from bus.wire.notation import names_in
 from bus.wire.pattern import Pattern
@@ -35,8 +36,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         metavar="S",
         help="stop after S seconds; exit with 1 if --count was not reached",
     )
-    parser.add_argument("--names", type=argument(read_names), default=[], metavar="FILE|A,B,C",
-                        help="show these names instead of tokens: a file, one a line, or a list")  # fmt: skip
+    names_argument(parser, "show tokens by these names, beside those that running gateways know")
     parser.add_argument("--gaps", action="store_true", help="check the sequence numbers that `traffic` sends")
     how = parser.add_mutually_exclusive_group()
     how.add_argument("--json", action="store_true", help="print one JSON object a line")
@@ -98,16 +98,32 @@ def _wanted(options: argparse.Namespace) -> Callable[[bytes], bool]:
 
 
 def _show(options: argparse.Namespace) -> Callable[[list[bytes]], None]:
-    names = Names([*options.names, *(name for names in options.pattern for name in names)])
     if options.raw:
         return _show_bytes
+    names = Names([*options.names, *(name for names in options.pattern for name in names), *running()])
     make = (lambda *message: json.dumps(record(*message))) if options.json else line
+    hint = _Hint(names, sys.stdout.isatty() and not options.json)
 
     def show(messages: list[bytes]) -> None:
         now_s = time.time()
         print("\n".join(make(message, names, now_s) for message in messages), flush=True)
+        hint.look(messages)
 
     return show
+
+
+class _Hint:
+    """Says once, to a person, how a token without a name gets one."""
+
+    def __init__(self, names: Names, wanted: bool) -> None:
+        self._names, self._wanted = names, wanted
+
+    def look(self, messages: list[bytes]) -> None:
+        """Say it if a message has such a token."""
+        frames = map(frame_in, messages) if self._wanted else ()
+        if any(self._names.get(token) is None for frame in frames if frame for token in frame.tokens):
+            self._wanted = False
+            print("buscoupler recv: a token is the hash of a name: --names shows the name", file=sys.stderr)
 
 
 def _show_bytes(messages: list[bytes]) -> None:

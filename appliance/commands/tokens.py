@@ -3,10 +3,10 @@
 import argparse
 import json
 import sys
-from pathlib import Path
 
+from appliance.names import names_argument, running
 from appliance.probe.words import argument
-from bus.names import names_from
+from bus.names import Names
 from bus.wire.notation import name_of, written
 from bus.wire.pattern import collisions, hexadecimal, token
 
@@ -14,25 +14,20 @@ from bus.wire.pattern import collisions, hexadecimal, token
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(fail=parser.error)
     parser.add_argument(
-        "names", nargs="*", type=argument(name_of), metavar="NAME",
+        "given", nargs="*", type=argument(name_of), metavar="NAME",
         help='a name; digits, or 0x and hex digits, are a token, but in double quotes a name ("7")',
     )  # fmt: skip
-    parser.add_argument("--file", type=argument(_names_in), default=[], metavar="FILE",
-                        help="a file with one name a line and # comments; - is standard input")  # fmt: skip
+    names_argument(parser, "also these names")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
-
-
-def _names_in(file: str) -> list[int | str]:
-    text = sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8")
-    return names_from(text.splitlines())
 
 
 def run(options: argparse.Namespace) -> int:
     """Print the tokens. Return 0, or 1 if two different names share a token."""
-    names: list[int | str] = list(dict.fromkeys([*options.names, *options.file]))
+    names: list[int | str] = list(dict.fromkeys([*options.given, *options.names]))
     if not names:
-        options.fail("there are no names: give at least one NAME, or --file FILE")
-    found = collisions(names)
+        options.fail("there are no names: give at least one NAME, or --names FILE")
+    # A number that equals the token of a name in a file is a question for that name.
+    found = collisions(options.given) | collisions(name for name in names if isinstance(name, str))
     print(_as_json(names, found) if options.json else _as_text(names), flush=True)
     for number, shared in found.items():
         text = " and ".join(map(written, shared))
@@ -41,7 +36,10 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _as_text(names: list[int | str]) -> str:
-    return "\n".join(f"{token(name):10} {hexadecimal(token(name))} {written(name)}" for name in names)
+    known = Names([*names, *(running() if any(isinstance(name, int) for name in names) else ())])
+    words = (known.word(name) if isinstance(name, int) else written(name) for name in names)
+    tokens = map(token, names)
+    return "\n".join(f"{t:10} {hexadecimal(t)} {word}" for t, word in zip(tokens, words, strict=True))
 
 
 def _as_json(names: list[int | str], found: dict[int, list[int | str]]) -> str:

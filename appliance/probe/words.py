@@ -4,11 +4,10 @@ import argparse
 from collections.abc import Callable
 from datetime import datetime
 from math import inf
-from pathlib import Path
 from typing import Any, TypeVar
 
 from bus.errors import BusError, FrameError
-from bus.names import Names, names_from
+from bus.names import Names
 from bus.wire import frame
 from bus.wire.envelope import split
 from bus.wire.frame import Frame, unpack
@@ -79,15 +78,6 @@ def type_word(kind: int) -> str:
     """Return a type as a word like `pub+cache`, or as a number if one of its bits has no name."""
     named = [word for word, bit in TYPES.items() if kind & bit]
     return "+".join(named) if sum(TYPES[word] for word in named) == kind and named else str(kind)
-
-
-def read_names(source: str) -> list[int | str]:
-    """Read names from a file, one a line with `#` comments, or from a list `a,b,c`. Raises `OSError`."""
-    if "," not in source and Path(source).exists():
-        return names_from(Path(source).read_text(encoding="utf-8").splitlines())
-    if "/" in source:
-        raise FileNotFoundError(f"{source}: there is no such file, and a name cannot have a slash")
-    return names_from(source.split(","))
 
 
 def text_of(data: bytes) -> str | None:

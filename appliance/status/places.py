@@ -62,10 +62,10 @@ def sockets(directory: Path | None) -> Iterator[Path]:
         yield from sorted(root.glob("*/*/status*.sock"))
 
 
-def ask(path: Path) -> Status:
+def ask(path: Path, limit_s: float = ANSWER_S) -> Status:
     """Return the snapshot of the process that listens on `path`. Raises `OSError` or ValueError."""
     with socket.socket(socket.AF_UNIX) as sock:
-        sock.settimeout(ANSWER_S)
+        sock.settimeout(limit_s)
         sock.connect(str(path))
         with sock.makefile("rb") as answer:
             status = json.loads(answer.read(ANSWER_BYTES))

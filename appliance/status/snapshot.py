@@ -24,7 +24,7 @@ class View:
     """A process as its status shows it. Functions are asked at each snapshot, since a reload replaces parts.
 
     `program` is the command. `name` is the topology, or for a command without one, its first address.
-    `gateways` has the address of each gateway of the topology by name.
+    `gateways` has the address of each gateway of the topology by name, `names` those of tokens.
     """
 
     program: str
@@ -36,6 +36,7 @@ class View:
     brokers: Callable[[], "Iterable[LeasingBroker]"] = tuple
     candidacies: Callable[[], "Iterable[Candidacy]"] = tuple
     events: Callable[[], Iterable[Event]] = tuple
+    names: Callable[[], Iterable[str]] = tuple
     started_ns: int = 0
 
 
@@ -55,6 +56,7 @@ def snapshot(view: View) -> dict[str, Any]:
         "brokers": [_broker(broker) for broker in view.brokers()],
         "candidates": [_candidate(candidacy) for candidacy in view.candidacies()],
         "events": [event._asdict() for event in view.events()],
+        "names": list(view.names()),
     }
 
 

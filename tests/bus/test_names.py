@@ -14,7 +14,7 @@ def test_a_token_without_a_name_is_hex_of_eight_digits() -> None:
 def test_reserved_names_are_always_known() -> None:
     assert Names().show(Pattern("buscoupler", "event", "takeover")) == "buscoupler/event/takeover"
     assert Names().show(Pattern("demo", "buscoupler/loop")).endswith('/"buscoupler/loop"')
-    assert {"link", "loop", "lease", "shed"} < {*RESERVED}
+    assert {"link", "loop", "lease"} < {*RESERVED}
 
 
 def test_names_that_share_a_token_are_all_shown() -> None:

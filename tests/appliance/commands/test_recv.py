@@ -61,11 +61,12 @@ async def test_recv_filters_by_pattern_and_knows_its_names(capsys: Out) -> None:
 
 
 async def test_recv_json(capsys: Out) -> None:
-    assert await heard_by(["--count", "3", "--json"], READING, b"\xff", wrap(READING, Envelope(5, 6))) == 0
+    named, bare = pack(PUB, (0xA1, 0xB2), b"21.5"), wrap(READING, Envelope(5, 6))
+    assert await heard_by(["--count", "3", "--json"], named, b"\xff", bare) == 0
     frame, junk, enveloped = map(json.loads, capsys.readouterr().out.splitlines())
     assert frame.pop("time") > 1.7e9
     assert frame == {
-        "frame": True, "type": 1, "tokens": list(FRIDGE), "pattern": "0x5be18fe4/0x473f888b",
+        "frame": True, "type": 1, "tokens": [0xA1, 0xB2], "pattern": "0x000000a1/0x000000b2",
         "text": "21.5", "hex": "32312e35",
     }  # fmt: skip
     assert (junk["frame"], junk["text"], junk["hex"]) == (False, None, "ff")

@@ -39,11 +39,25 @@ def test_a_number_collides_with_the_name_that_hashes_to_it(capsys: pytest.Captur
 def test_names_from_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "names"
     file.write_text("# ours\nfridge   # the cold one\n\nC#1\n")
-    assert main(["tokens", "--file", str(file), "--json"]) == 0
+    assert main(["tokens", "--names", str(file), "--json"]) == 0
     assert [row["name"] for row in json.loads(capsys.readouterr().out)["tokens"]] == ["fridge", "C#1"]
 
 
-@pytest.mark.parametrize("words", [[], ["4294967296"], ["--file", "/does/not/exist"]])
+def test_a_token_is_looked_up_in_a_topology(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "names.txt").write_text("fridge")
+    file = tmp_path / "plant.yaml"
+    file.write_text("name: t\ngateways: {gw: {}}\nnames: {file: names.txt, list: [door]}")
+    assert main(["tokens", hexadecimal(token("fridge")), "--names", str(file), "--names", "lamp,door"]) == 0
+    words = [line.split()[2] for line in capsys.readouterr().out.splitlines()]
+    assert words == ["fridge", "door", "fridge", "lamp"]
+
+
+def test_reserved_names_are_known(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["tokens", hexadecimal(token("takeover"))]) == 0
+    assert capsys.readouterr().out.split()[2] == "takeover"
+
+
+@pytest.mark.parametrize("words", [[], ["4294967296"], ["--names", "/does/not/exist"]])
 def test_wrong_use_is_2(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stopped:
         main(["tokens", *words])

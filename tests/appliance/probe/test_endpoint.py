@@ -84,7 +84,10 @@ def test_words_become_settings() -> None:
         (["send", "tcp://127.0.0.1:1", "a", "--hex", "0g"], "--hex: '0g' is not pairs of hex digits"),
         (["send", "tcp://127.0.0.1:1", "a", "--timeout", "-1"], "'-1' is not a number above 0"),
         (["recv", "tcp://127.0.0.1:1", "--timeout", "nan"], "'nan' is not a number above 0"),
-        (["recv", "tcp://127.0.0.1:1", "--names", "not/there"], "not/there: there is no such file"),
+        (
+            ["recv", "tcp://127.0.0.1:1", "--names", "not/there"],
+            "not/there: cannot read the names: No such file",
+        ),
         (["broker", "tcp://127.0.0.1:0", "--lease-ms", "0"], "'0' is not a whole number above 0"),
         (["demo", "--rate", "0"], "'0' is not a number above 0"),
         (["top", "--seconds", "x"], "'x' is not a number above 0"),

@@ -85,4 +85,4 @@ def test_a_line_shows_the_hour_and_the_microsecond() -> None:
 
 
 def test_options_are_parsed_without_opening_anything() -> None:
-    assert parsed("recv", "tcp://127.0.0.1:1", "--names", "a,b").names == ["a", "b"]
+    assert parsed("recv", "tcp://127.0.0.1:1", "--names", "a,b", "--names", "c").names == ["a", "b", "c"]
