@@ -19,7 +19,7 @@ from bus.leases.candidate import Candidate
 from bus.patch import join
 from bus.transports.links import Mode, bus_link
 from bus.watched import WatchedHub
-from topologies.model import Address, BridgeSpec, Gateway, Shed
+from topologies.model import Address, Gateway, Shed
 from topologies.seats import Seat, seats_of
 from topologies.segments import broker_urls, dials_of, has_trunk
 
@@ -76,8 +76,8 @@ class BridgePart(BasePart):
 
     def __init__(self, name: str, site: Site, buses: Mapping[str, BusPart]) -> None:
         self.spec = site.topology.bridges[name]
-        self._buses = _joined(self.spec, buses)
         seats = seats_of(site.topology, name, site.gateway)
+        self._buses = _joined(seats, buses)
         candidate = candidate_of(name, site)
         super().__init__(name, site, Bridge(name, _origin(candidate, name, site), self.spec.pattern))
         self.sides = [
@@ -98,7 +98,8 @@ class BridgePart(BasePart):
         from bus.leases.candidacy import Candidacy
         from bus.tmq.address import endpoint
 
-        ages = [side.shed.age_ms / 1000 for side in self.spec.join if side.shed and side.shed.age_ms]
+        sheds = [seat.side.shed for seat, _ in self.sides]
+        ages = [shed.age_ms / 1000 for shed in sheds if shed and shed.age_ms]
         deaf = [side.name for seat, side in self.sides if seat.side.medium and seat.side.medium.deaf]
         gate = self.hub.stand_by(candidate.may_forward, lambda: candidacy.judge(), deaf, min([AGE_S, *ages]))
         brokers = [endpoint(url) for url in broker_urls(self.site.topology)]
@@ -126,9 +127,9 @@ class BridgePart(BasePart):
 
     def stays(self, site: Site, buses: Mapping[str, BusPart]) -> bool:
         """Return whether `site` describes the same bridge, and what it joins and dials stays where it is."""
-        if site.topology.bridges[self.name] != self.spec or _joined(self.spec, buses) != self._buses:
-            return False
         seats = seats_of(site.topology, self.name, site.gateway)
+        if site.topology.bridges[self.name] != self.spec or _joined(seats, buses) != self._buses:
+            return False
         same = [(seat.dial, seat.keeps_events) for seat in seats] == [
             (seat.dial, seat.keeps_events) for seat, _ in self.sides
         ]
@@ -170,9 +171,9 @@ def _origin(candidate: Candidate | None, name: str, site: Site) -> int:
     return site.origin(f"bridge {name}")
 
 
-def _joined(spec: BridgeSpec, buses: Mapping[str, BusPart]) -> dict[str | None, BusPart]:
+def _joined(seats: Iterable[Seat], buses: Mapping[str, BusPart]) -> dict[str | None, BusPart]:
     """Return the buses of this process that a bridge joins."""
-    names = {side.bus for side in spec.join}
+    names = {seat.side.bus for seat in seats}
     return {name: bus for name, bus in buses.items() if name in names}
 
 

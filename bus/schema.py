@@ -6,10 +6,21 @@ The topology loader reads YAML by these annotations, and the reference page is g
 import re
 import types
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields
 from functools import cache
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Union, get_args, get_origin
+from typing import (
+    Annotated,
+    Any,
+    ClassVar,
+    Generic,
+    Literal,
+    NamedTuple,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+)
 
 from bus.kinds import Kinds
 from bus.urls import check_broker, check_dial, check_host, check_listen, check_peer
@@ -17,6 +28,7 @@ from bus.wire.envelope import MESSAGE_BYTES_MAX
 from bus.wire.frame import TOKENS_MAX
 from bus.wire.notation import check_wildcards, names_in
 
+T = TypeVar("T")
 TOKEN_MAX = 0xFFFFFFFF
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,62}")
 
@@ -98,14 +110,30 @@ class OneOf(NamedTuple):
         return f"{self.what} is one of {', '.join(self.keys())}; found {', '.join(given) or 'none'}"
 
 
+@dataclass(frozen=True, slots=True)
+class ByGateway(Generic[T]):
+    """A value that may differ between the gateways of its record, as may any value in it.
+
+    In a file, a mapping from gateways to values stands for such a value.
+    """
+
+    values: Mapping[str, T]
+
+    def at(self, gateway: str) -> T:
+        """Return the value on a gateway that runs the record."""
+        return self.values[gateway]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
     """A record in a file. `where` is its place there; comparisons ignore it.
 
     `SHORT` names the field that is meant if a value is written instead of a mapping; "" if none is.
+    `GATEWAYS` names the field that lists the gateways of its `ByGateway` values; "" if it has none.
     """
 
     SHORT: ClassVar[str] = ""
+    GATEWAYS: ClassVar[str] = ""
     where: Where = field(default=Where(), compare=False, repr=False)
 
 

@@ -4,8 +4,10 @@ from collections import defaultdict
 
 from topologies.filters import begins, related, tokens
 from topologies.findings import Finding, error, warning
-from topologies.model import BridgeSpec, Rate, Side, Topology
+from topologies.model import BridgeSpec, Candidate, Rate, Side, Topology, candidates_of
 from topologies.segments import Joint, joints
+
+Place = tuple[Candidate, int]  # the best candidate for a bridge, and the place of a side in its `join`
 
 FULL = 0.7  # share of its capacity above which the queue to a medium grows long
 
@@ -18,16 +20,19 @@ def frame_bytes(rate: Rate, spec: BridgeSpec) -> int:
 
 def find_overloads(topology: Topology) -> list[Finding]:
     """Return errors for media that cannot carry the rates; warnings if they shed or are nearly full."""
-    users: dict[str, list[Joint]] = defaultdict(list)
+    users: dict[str, dict[Place, Joint]] = defaultdict(dict)
     findings = []
     for joint in joints(topology):
-        if joint.gateway != joint.spec.on[0] or not joint.spec.rates:
+        if not joint.spec.rates:
             continue
         if joint.side.medium and (why := joint.side.medium.unjudged()):
             findings.append(warning(joint.side.where, f"rates are promised, but {why}"))
         else:
-            users[joint.wire].append(joint)
-    findings += [f for name, joined in users.items() if (f := _judge(name, joined))]
+            # Of the candidates for a bridge one forwards at a time: the one with the slowest medium counts.
+            place = candidates_of(topology, joint.bridge)[0], joint.number
+            there = users[joint.wire]
+            there[place] = max(there.get(place, joint), joint, key=_share)
+    findings += [f for name, there in users.items() if (f := _judge(name, [*there.values()]))]
     return findings + _strays(topology)
 
 

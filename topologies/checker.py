@@ -10,7 +10,7 @@ from topologies.budgets import find_overloads
 from topologies.cycles import find_cycles
 from topologies.exclusive import find_conflicts
 from topologies.findings import Finding, error, warning
-from topologies.model import BridgeSpec, BusSpec, Topology, gateways_of, running
+from topologies.model import BridgeSpec, BusSpec, Topology, candidates_of, gateways_of, running
 from topologies.names import listed, used
 from topologies.segments import Joint, joints, trunks_of
 
@@ -32,7 +32,7 @@ def check(topology: Topology) -> list[Finding]:
         *_colliding_tokens(topology),
         *_beyond_policies(topology),
     ]
-    return sorted(found, key=lambda finding: (finding.line, finding.column, finding.text))
+    return sorted(set(found), key=lambda finding: (finding.line, finding.column, finding.text))
 
 
 def _idle_gateways(topology: Topology) -> list[Finding]:
@@ -98,7 +98,7 @@ def _shared_plain(topology: Topology) -> Iterator[Finding]:
         # Peers of a bus do not hear each other: only standbys of one bridge can repeat a frame there.
         medium = joint.side.medium
         joins_bus = medium is None or medium.dials or medium.listens
-        if not joins_bus or len(joint.spec.on) > 1:
+        if not joins_bus or len(candidates_of(topology, joint.bridge)) > 1:
             users.setdefault(joint.wire, []).append(joint)
     for name, joined in users.items():
         gateways = list(dict.fromkeys(joint.gateway for joint in joined))
@@ -110,10 +110,9 @@ def _shared_plain(topology: Topology) -> Iterator[Finding]:
 
 def _beyond_policies(topology: Topology) -> Iterator[Finding]:
     """Yield links with a queue that no policy reaches: only a rate limit has an effect there."""
-    for bridge in topology.bridges.values():
-        for side in bridge.join:
-            if side.medium and side.shed and not side.shed.rate and (why := side.medium.unshed()):
-                yield error(side.shed.where, f"{why}: state a rate")
+    for side in (joint.side for joint in joints(topology)):
+        if side.medium and side.shed and not side.shed.rate and (why := side.medium.unshed()):
+            yield error(side.shed.where, f"{why}: state a rate")
 
 
 def _colliding_tokens(topology: Topology) -> Iterator[Finding]:

@@ -1,31 +1,63 @@
 """Search for loops in which frames would go round for ever.
 
 A loop is harmless only if every link in it is a trunk. A frame loses its envelope on a plain link, so the
-next bridge takes it for a new frame. A failover group counts as one bridge, because only one of its members
-forwards at a time.
+next bridge takes it for a new frame. A failover group counts as one bridge, because only one of its
+candidates forwards at a time. If they join different buses, each of them is judged.
 """
 
+from collections import defaultdict
 from collections.abc import Iterator
+from itertools import product
+from math import prod
+from typing import Any
 
+from bus.schema import Where
 from topologies.filters import Tokens, all_names, passes, tokens
 from topologies.findings import Finding, error
-from topologies.model import Topology
-from topologies.segments import Edge, edges_of
+from topologies.model import Candidate, Topology, candidates_of
+from topologies.segments import Edge, edges_of, joints
 
 Step = tuple[str, Edge, str]  # from, over, to
+_TOGETHER = 256  # sets of candidates that are judged; beyond that, each bridge's candidates by themselves
 
 
 def find_cycles(topology: Topology) -> list[Finding]:
-    """Return an error for each loop that has a link without trunk."""
-    edges = sorted(edges_of(topology), key=lambda edge: not edge.trunk)  # trunks first: see _loops
+    """Return an error for each loop that has a link without trunk, whichever candidates forward."""
+    found: dict[frozenset[tuple[str, str, Where]], list[Step]] = {}
+    for forwarding in _forwarding(topology):
+        for steps in _find(topology, list(edges_of(topology, forwarding))):
+            found.setdefault(frozenset((edge.one, edge.other, edge.where) for _, edge, _ in steps), steps)
+    return [_finding(steps) for steps in found.values()]
+
+
+def _forwarding(topology: Topology) -> Iterator[set[Candidate]]:
+    """Yield sets of candidates that can forward at the same time, one for each bridge.
+
+    Only candidates that differ in what they join are tried one by one; together, if that is not too many.
+    """
+    edges = defaultdict[Candidate, list[tuple[Any, ...]]](list)
+    for joint in joints(topology):
+        side = joint.side
+        edges[joint.candidate].append((joint.wire, joint.trunk, side.pattern, side.allow, side.deny))
+    groups = dict.fromkeys(candidates_of(topology, name) for name in topology.bridges)
+    choices = [list({str(edges[one]): one for one in reversed(group)}.values())[::-1] for group in groups]
+    if prod(map(len, choices)) <= _TOGETHER:
+        yield from map(set, product(*choices))
+        return
+    best = [choice[0] for choice in choices]
+    for place, choice in enumerate(choices):
+        yield from ({*best[:place], one, *best[place + 1 :]} for one in choice)
+
+
+def _find(topology: Topology, links: list[Edge]) -> Iterator[list[Step]]:
+    """Yield loops among links in which a frame would go round."""
+    edges = sorted(links, key=lambda edge: not edge.trunk)  # trunks first: see _loops
     if not any(_loops(edges)):
-        return []
-    found: dict[frozenset[int], list[Step]] = {}
+        return
     for frame in sorted({tokens(names) for names in all_names(topology)} | {()}):
         for steps in _loops([edge for edge in edges if _ever(edge, frame)]):
             if _goes_round(steps, frame):
-                found.setdefault(frozenset(id(edge) for _, edge, _ in steps), steps)
-    return [_finding(steps) for steps in found.values()]
+                yield steps
 
 
 def _lets(edge: Edge, frame: Tokens, source: str) -> bool:

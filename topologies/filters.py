@@ -42,7 +42,7 @@ def all_names(topology: Topology) -> Iterator[tuple[int | str, ...]]:
     for spec in topology.bridges.values():
         yield spec.pattern
         yield from (rate.pattern for rate in spec.rates)
-        for side in spec.join:
+        for side in (side for gateway in spec.on for side in spec.at(gateway)):
             yield side.pattern
             for filter_ in (side.allow, side.deny):
                 yield from (*filter_.both, *filter_.inward, *filter_.outward)

@@ -12,8 +12,9 @@ from typing import Any, Literal, Union, get_args, get_origin
 from yaml.constructor import ConstructorError, SafeConstructor
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
+from bus.schema import ByGateway, Notation, Ref, Single, Where, alternatives, problem, settings, unwrap
 from bus.schema import Node as Record
-from bus.schema import Notation, Ref, Single, Where, alternatives, problem, settings, unwrap
+from topologies.choices import is_choice, wrong_keys
 from topologies.document import CHARACTERS_MAX, describe, parse, where
 from topologies.findings import Finding, InvalidTopology, error, nearest
 from topologies.model import Topology
@@ -48,7 +49,7 @@ def loads(text: str, name: str = "<text>") -> Topology:
     root, findings = parse(text, name)
     if root is None:
         raise InvalidTopology(findings)
-    reader = _Reader(name, findings)
+    reader = _Reader(name, findings, _section_names(root).get("gateways", ()))
     topology = reader.read(root, Topology, "")
     reader.resolve(root)
     if findings or not isinstance(topology, Topology):
@@ -57,18 +58,38 @@ def loads(text: str, name: str = "<text>") -> Topology:
 
 
 class _Reader:
-    """A reader of nodes into values. A value is meaningless if there is a finding in it."""
+    """A reader of nodes into values. A value is meaningless if there is a finding in it.
 
-    def __init__(self, file: str, findings: list[Finding]) -> None:
+    `gateways` are those of the file. While a value is read that may differ between gateways, `_at` is the
+    gateway for which it is read, None otherwise; `_on` are the gateways of its record.
+    """
+
+    def __init__(self, file: str, findings: list[Finding], gateways: Collection[str]) -> None:
         self._file = file
         self._findings = findings
         self._references: list[tuple[Ref, str, Where]] = []
+        self._gateways = gateways
+        self._on: tuple[str, ...] = ()
+        self._at: str | None = None
+        self._differs = False
 
     def _wrong(self, node: Node, path: str, text: str) -> None:
         self._findings.append(error(where(self._file, node.start_mark, path), text))
 
+    def _unlike(self, node: Node, path: str, words: str, hint: str = "") -> None:
+        """Add a finding: the node is not what was expected, in `words`."""
+        if self._at is not None and isinstance(node, MappingNode):
+            hint = f"; a value by gateway has the keys {', '.join(self._on)}"
+        self._wrong(node, path, f"expected {words}, found {describe(node)}{hint}")
+
     def read(self, node: Node, annotation: Any, path: str) -> Any:
         """Return the value of a node; it is meaningless if the node has a finding."""
+        if (
+            self._at is not None
+            and isinstance(node, MappingNode)
+            and is_choice(node, annotation, self._gateways)
+        ):
+            return self._read_chosen(node, annotation, path, self._at)
         bare, markers = unwrap(annotation)
         before = len(self._findings)
         value = self._read_bare(node, bare, path, markers)
@@ -88,6 +109,8 @@ class _Reader:
         if isinstance(bare, type) and issubclass(bare, Record):
             return self._read_dataclass(node, bare, path)
         origin = get_origin(bare)
+        if origin is ByGateway:
+            return self._read_by_gateway(node, get_args(bare)[0], path)
         if origin in (Union, types.UnionType):
             return self._read_union(node, get_args(bare), path)
         if origin is tuple:
@@ -97,6 +120,37 @@ class _Reader:
         if origin is Literal:
             return self._read_choice(node, get_args(bare), path)
         return self._read_scalar(node, (bare,), path)
+
+    def _read_by_gateway(self, node: Node, annotation: Any, path: str) -> ByGateway[Any]:
+        """Read a value for each gateway of its record; only once if nothing in it is given by gateway."""
+        values, found = dict[str, Any](), dict[Finding, list[str]]()
+        start, self._differs = len(self._findings), False
+        for gateway in self._on or ("",):
+            self._at = gateway
+            values[gateway] = self.read(node, annotation, path)
+            for finding in self._findings[start:]:
+                found.setdefault(finding, []).append(gateway)
+            del self._findings[start:]
+            if not self._differs:
+                break
+        self._at = None
+        self._findings += (_on(finding, gateways, values) for finding, gateways in found.items())
+        return ByGateway(values if self._differs else dict.fromkeys(self._on, *values.values()))
+
+    def _read_chosen(self, node: MappingNode, annotation: Any, path: str, gateway: str) -> Any:
+        """Read the value for one gateway from a mapping of gateways to values."""
+        self._differs = True
+        for key, text in wrong_keys(node, self._gateways, self._on):
+            self._wrong(key, path, text)
+        children = {name: child for _, name, child in self._entries(node, path)}
+        if missing := [name for name in self._on if name not in children]:
+            self._wrong(node, path, f"no value for {', '.join(missing)}: it runs there too")
+        # If the gateways are not known, there is a finding already, and any value will do.
+        name = gateway if gateway in children else next(iter(children))
+        self._at = None
+        value = self.read(children[name], annotation, _join(path, name))
+        self._at = gateway
+        return value
 
     def _read_union(self, node: Node, options: Sequence[Any], path: str) -> Any:
         wanted = [option for option in options if option is not type(None)]
@@ -116,7 +170,7 @@ class _Reader:
             return (self.read(node, item, path),)
         words = notation.words if notation else "a list"
         comment = " (# begins a comment)" if notation and _is_null(node) else ""
-        return self._wrong(node, path, f"expected {words}, found {describe(node)}{comment}")
+        return self._unlike(node, path, words, comment)
 
     def _read_text(self, node: ScalarNode, notation: Notation, path: str) -> Any:
         try:
@@ -147,10 +201,14 @@ class _Reader:
         if not isinstance(node, MappingNode):
             return self._read_short(node, cls, path)
         values, given, before = dict[str, Any](), list[str](), len(self._findings)
-        for key, name, child in self._entries(node, path):
+        # The gateways come first: the values of other fields can differ between them.
+        entries = sorted(self._entries(node, path), key=lambda entry: entry[1] != cls.GATEWAYS)
+        for key, name, child in entries:
             if found := self._meant(key, name, cls, path):
                 given.append(name)
                 values[found[0]] = self.read(child, found[1], _join(path, name))
+                if name == cls.GATEWAYS:
+                    self._on = values[found[0]] if len(self._findings) == before else ()
         for missing in _missing(cls, values):
             self._wrong(node, path, f'"{missing}" is missing')
         if len(self._findings) > before:
@@ -171,7 +229,10 @@ class _Reader:
             self._wrong(key, _join(path, name), str(e))
             return None
         words = [*known, *(choice[1].kinds.all() if choice else ())]
-        self._wrong(key, _join(path, name), f'unknown key "{name[:64]}"{nearest(name, words)}')
+        hint = nearest(name, [*words, *(self._on if self._at is not None else ())])
+        if self._at is not None and name in self._gateways:
+            hint = ": a gateway; values by gateway have no other keys beside them"
+        self._wrong(key, _join(path, name), f'unknown key "{name[:64]}"{hint}')
         return None
 
     def _read_short(self, node: Node, cls: type[Record], path: str) -> Any:
@@ -197,7 +258,7 @@ class _Reader:
     def _read_choice(self, node: Node, choices: Sequence[str], path: str) -> Any:
         if isinstance(node, ScalarNode) and node.value in choices:
             return node.value
-        return self._wrong(node, path, f"expected {' or '.join(choices)}, found {describe(node)}")
+        return self._unlike(node, path, " or ".join(choices))
 
     def _read_scalar(self, node: Node, wanted: Sequence[Any], path: str) -> Any:
         kind = _kind(node)
@@ -207,7 +268,7 @@ class _Reader:
         words = " or ".join(_WORDS[unwrap(w)[0]] for w in wanted)
         unquoted = str in wanted and kind in ("int", "float", "bool", "timestamp")
         quote = "; put it in quotes" if unquoted else ""
-        return self._wrong(node, path, f"expected {words}, found {describe(node)}{quote}")
+        return self._unlike(node, path, words, quote)
 
     def _construct(self, node: ScalarNode, kind: str, wanted: type, path: str) -> Any:
         try:
@@ -225,6 +286,13 @@ class _Reader:
             names = [known for section in to.sections for known in sections.get(section, ())]
             if name not in names:
                 self._findings.append(error(place, f'no {to.what} "{name[:64]}"{nearest(name, names)}'))
+
+
+def _on(finding: Finding, gateways: list[str], among: Collection[str]) -> Finding:
+    """Return a finding, with its gateways in its text if it does not hold on all, and its path has none."""
+    if len(gateways) == len(among) or not {*gateways}.isdisjoint(finding.path.split(".")):
+        return finding
+    return finding._replace(text=f"on {', '.join(gateways)}: {finding.text}")
 
 
 def _section_names(root: Node) -> dict[str, list[str]]:

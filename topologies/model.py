@@ -6,7 +6,7 @@ Patterns stay as written, text or numbers; `bus.wire.pattern.Pattern(*names)` ma
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Literal, NamedTuple, TypeVar
 
 from bridges.media import MEDIA
 from bridges.media.medium import Medium
@@ -14,6 +14,7 @@ from bus.leases.settings import BrokerSettings
 from bus.schema import (
     BrokerUrl,
     BusName,
+    ByGateway,
     Bytes,
     CanNode,
     DialUrl,
@@ -205,19 +206,26 @@ class Rate(Node):
 class BridgeSpec(Node):
     """A bridge, which carries frames between buses and media, with policies for each side."""
 
+    GATEWAYS = "on"
     on: Annotated[
         tuple[GatewayName, ...],
         Length(1, 64),
         Single(),
         "the gateway, or several, best first: the others are standbys",
     ]
-    join: Annotated[tuple[Side, ...], Length(2, 64), "what it joins"]
+    join: Annotated[
+        tuple[ByGateway[Side], ...], Length(2, 64), "what it joins; each value may be given by gateway"
+    ]
     pattern: Annotated[Names, "only frames that start with this cross"] = ()
     rates: Annotated[tuple[Rate, ...], "promised traffic; `check` compares it with the media"] = ()
 
     def __post_init__(self) -> None:
         if len(set(self.on)) != len(self.on):
             raise ValueError("the same gateway is listed twice in on")
+
+    def at(self, gateway: str) -> tuple[Side, ...]:
+        """Return the sides as they are on one of the bridge's gateways."""
+        return tuple(side.at(gateway) for side in self.join)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -250,6 +258,18 @@ S = TypeVar("S", bound=Spec)
 def gateways_of(spec: Spec) -> tuple[str, ...]:
     """Return the gateways that run a part, the best first."""
     return spec.on if isinstance(spec, BridgeSpec) else (spec.on,)
+
+
+class Candidate(NamedTuple):
+    """A gateway's copy of a bridge. Of those that stand in for each other, one forwards at a time."""
+
+    bridge: str
+    gateway: str
+
+
+def candidates_of(topology: "Topology", bridge: str) -> tuple[Candidate, ...]:
+    """Return the candidates that stand in for each other with a bridge, the best first."""
+    return tuple(Candidate(bridge, gateway) for gateway in topology.bridges[bridge].on)
 
 
 def running(specs: Mapping[str, S], gateway: str) -> dict[str, S]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
 from bus.schema import (
+    ByGateway,
     Check,
     Length,
     Names,
@@ -59,6 +60,13 @@ pattern: `[fridge/temp, pump]` has two, and `[fridge, temp]` has two as well. On
 On the wire a token is a number, the hash of its name. `recv`, the jobs on captures and Wireshark show its
 name if they know it, else the number in hex. They know the names in the patterns of this file and those of
 `names`: `names: [temp, door]` or `names: {file: plant-names.txt}`. Taps write them beside their captures.
+
+Any value of a side may be given by gateway, as `bus: {gw-a: hall-a, gw-b: hall-b}` or
+`can: {channel: {gw-a: can0, gw-b: can1}}`. Such a mapping names every gateway on which the bridge runs, and
+has no other keys. Where a mapping is expected anyway, as for `can` or `shed`, it is one by gateway if it has
+a gateway for a key and none of the keys expected there: a gateway that is named like such a key cannot be
+used there. For `options` of CAN, whose keys are free, it is one by gateway if all of its keys are gateways
+and all of its values mappings.
 """
 
 
@@ -145,6 +153,8 @@ def _bare_words(bare: Any) -> str:
         return f"[{_title(bare)}](#{_title(bare).lower()})"
     if origin is Literal:
         return " or ".join(f"`{choice}`" for choice in get_args(bare))
+    if origin is ByGateway:
+        return _words(get_args(bare)[0])
     if origin is tuple:
         return f"list of {_words(get_args(bare)[0])}"
     if origin is Mapping:

@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from topologies.events import keeps_events
-from topologies.model import Listen, Side, Topology
+from topologies.model import Listen, Side, Topology, candidates_of
 from topologies.segments import Joint, address_of, edges_of, joints
 
 
@@ -53,12 +53,13 @@ def _rank(topology: Topology, joint: Joint) -> Rank:
     on_wire = {other.bridge for other in joints(topology) if other.wire == joint.wire}
     names, beside = list(topology.bridges), on_wire & _connected(topology, joint.wire, joint.bridge)
     ahead = [name for name in names[: names.index(joint.bridge)] if name in beside]
-    return Rank(joint.spec.on.index(joint.gateway), len(ahead))
+    return Rank(candidates_of(topology, joint.bridge).index(joint.candidate), len(ahead))
 
 
 def _connected(topology: Topology, without: str, bridge: str) -> set[str]:
     """Return the bridges that can be reached from `bridge` without the wire `without`."""
-    edges = [{edge.one, edge.other} for edge in edges_of(topology)]
+    everyone = {joint.candidate for joint in joints(topology)}
+    edges = [{edge.one, edge.other} for edge in edges_of(topology, everyone)]
     found, grown = {f"bridge {bridge}"}, True
     while grown:
         near = {end for edge in edges if without not in edge and found & edge for end in edge}

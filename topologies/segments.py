@@ -1,43 +1,69 @@
 """Search for the bus that an address leads to, and for the sides of bridges that share a wire."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
 from bus.schema import Where
 from bus.urls import HOSTED, Url, is_loopback, is_wildcard, overlap, plain_host, split_url, with_host
-from topologies.model import BridgeSpec, BrokerSpec, BusSpec, DeviceSpec, Dial, Listen, Side, Topology
+from topologies.model import (
+    BridgeSpec,
+    BrokerSpec,
+    BusSpec,
+    Candidate,
+    DeviceSpec,
+    Dial,
+    Listen,
+    Side,
+    Topology,
+    candidates_of,
+)
 
 
 class Joint(NamedTuple):
     """One side of one bridge on one of its gateways.
 
-    `trunk`: whether envelopes are kept there. `wire`: the name of the wire, the same for all sides on it.
+    `number`: the side's place in `join`. `trunk`: whether envelopes are kept there. `wire`: the name of the
+    wire, the same for all sides on it.
     """
 
     bridge: str
     spec: BridgeSpec
+    number: int
     side: Side
     gateway: str
     trunk: bool
     wire: str
 
+    @property
+    def candidate(self) -> Candidate:
+        return Candidate(self.bridge, self.gateway)
+
 
 def joints(topology: Topology) -> list[Joint]:
     """Return every side of every bridge on every gateway that may run it."""
     found = [
-        Joint(name, spec, side, gateway, is_trunk(topology, side), _wire(topology, side, gateway))
+        Joint(name, spec, number, side, gateway, is_trunk(topology, side), _wire(topology, side, gateway))
         for name, spec in topology.bridges.items()
-        for side in spec.join
         for gateway in spec.on
+        for number, side in enumerate(spec.at(gateway))
     ]
+    places = {(joint.candidate, joint.number): joint for joint in found}
     same: dict[str, str] = {}
     for joint in found:
-        # The candidates for one bridge are on the same wire, whatever its name on their machines.
-        wires = joint.wire, _wire(topology, joint.side, joint.spec.on[0])
-        one, other = (_root(same, wire) for wire in wires)
-        if one != other:
+        best = places[candidates_of(topology, joint.bridge)[0], joint.number]
+        one, other = _root(same, joint.wire), _root(same, best.wire)
+        if one != other and _may_be_one(joint, best):
             same[one] = other
     return [joint._replace(wire=_root(same, joint.wire)) for joint in found]
+
+
+def _may_be_one(joint: Joint, best: Joint) -> bool:
+    """Return whether two candidates are on one wire there, although its names on their machines differ.
+
+    They are, unless the file names two segments, or a bus.
+    """
+    kinds = {wire.partition(" ")[0] for wire in (joint.wire, best.wire)}
+    return "bus" not in kinds and kinds != {"segment"}
 
 
 def _root(same: dict[str, str], name: str) -> str:
@@ -176,8 +202,8 @@ class Edge(NamedTuple):
     joint: Joint | None = None
 
 
-def edges_of(topology: Topology) -> Iterator[Edge]:
-    """Yield all links; those of a bridge only for its best gateway: the standbys join the same wires."""
+def edges_of(topology: Topology, forwarding: Collection[Candidate] | None = None) -> Iterator[Edge]:
+    """Yield all links; those of a bridge for the candidates that are `forwarding`, the best by default."""
     for name, bus in topology.buses.items():
         for dial in bus.dial:
             target = bus_at(topology, dial.url, bus.on)
@@ -185,8 +211,10 @@ def edges_of(topology: Topology) -> Iterator[Edge]:
             yield Edge(f"bus {name}", end, dial.trunk, dial.where)
         for other in trunks_of(topology, name):
             yield Edge(f"bus {name}", f"bus {other}", True, bus.where)
+    if forwarding is None:
+        forwarding = {candidates_of(topology, name)[0] for name in topology.bridges}
     for joint in joints(topology):
-        if joint.gateway == joint.spec.on[0]:
+        if joint.candidate in forwarding:
             yield Edge(f"bridge {joint.bridge}", joint.wire, joint.trunk, joint.side.where, joint)
 
 

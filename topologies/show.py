@@ -4,8 +4,18 @@ from collections.abc import Iterator
 from typing import Literal
 
 from bus.wire.notation import written
-from topologies.model import BridgeSpec, Filter, Gateway, Shed, Side, Topology, gateways_of, running
-from topologies.segments import bus_at, dials_of, edges_of, is_trunk, tapped
+from topologies.model import (
+    BridgeSpec,
+    Filter,
+    Gateway,
+    Shed,
+    Side,
+    Topology,
+    candidates_of,
+    gateways_of,
+    running,
+)
+from topologies.segments import Edge, Joint, bus_at, dials_of, edges_of, is_trunk, joints, tapped
 
 Tree = tuple[str, list["Tree"]]
 Style = Literal["text", "mermaid"]
@@ -68,7 +78,7 @@ def _bus(topology: Topology, name: str) -> Tree:
 def _bridge(topology: Topology, name: str, spec: BridgeSpec, gateway: str) -> Tree:
     rank = f"{spec.on.index(gateway) + 1} of {len(spec.on)}" if len(spec.on) > 1 else ""
     label = _line(f"bridge {name}", rank, _pattern(spec.pattern))
-    return label, [(_side(topology, side), []) for side in spec.join]
+    return label, [(_side(topology, side), []) for side in spec.at(gateway)]
 
 
 def _side(topology: Topology, side: Side) -> str:
@@ -96,25 +106,33 @@ def _pattern(names: tuple[int | str, ...]) -> str:
 
 
 def _mermaid(topology: Topology) -> str:
-    """Draw gateways as boxes, buses round and bridges as hexagons. Thick lines are trunks."""
+    """Draw gateways as boxes, buses round and bridges as hexagons.
+
+    Thick lines are trunks. Dotted ones, with the name of its gateway, are what only a standby joins.
+    """
     drawing = _Drawing()
     for name, gateway in topology.gateways.items():
         _draw_gateway(drawing, topology, name, gateway)
-    for edge in edges_of(topology):
+    drawn = set[tuple[str, str, int]]()
+    for edge in edges_of(topology, {joint.candidate for joint in joints(topology)}):
         if edge.joint is None:
-            drawing.line(
-                edge.one,
-                "==>" if edge.trunk else "-->",
-                drawing.node(edge.other, label=edge.other.removeprefix("url ")),
-            )
-        else:
-            label = edge.other if edge.other.startswith("bus ") else side_label(edge.joint.side)
-            end = drawing.node(edge.other, "[/", "/]", label)
-            drawing.line(edge.one, "===" if edge.trunk else "---", end)
+            end = drawing.node(edge.other, label=edge.other.removeprefix("url "))
+            drawing.line(edge.one, "==>" if edge.trunk else "-->", end)
+        elif (key := (edge.one, edge.other, edge.joint.number)) not in drawn:
+            drawn.add(key)
+            _draw_side(drawing, topology, edge, edge.joint)
     for name, device in topology.devices.items():
         for part in tapped(topology, device):
             drawing.line(part, "-.->", drawing.node(f"device {name}"))
     return "\n".join(["flowchart LR", *drawing.lines])
+
+
+def _draw_side(drawing: "_Drawing", topology: Topology, edge: Edge, joint: Joint) -> None:
+    label = edge.other if edge.other.startswith("bus ") else side_label(joint.side)
+    line = "===" if edge.trunk else "---"
+    if joint.candidate != candidates_of(topology, joint.bridge)[0]:
+        line = f"-.-|{joint.gateway}|"
+    drawing.line(edge.one, line, drawing.node(edge.other, "[/", "/]", label))
 
 
 def _draw_gateway(drawing: "_Drawing", topology: Topology, name: str, gateway: Gateway) -> None:

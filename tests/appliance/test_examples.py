@@ -53,7 +53,7 @@ def doors(topology: Topology, line: Path) -> dict[str, Link]:
         if not listen.trunk
     }
     for bridge in topology.bridges.values():
-        for side in bridge.join:
+        for side in (side for gateway in bridge.on for side in bridge.at(gateway)):
             if isinstance(side.medium, Uart):
                 links["uart"] = UartLink(Uart(port=str(line), baud=side.medium.baud))
             elif isinstance(side.medium, Multicast):

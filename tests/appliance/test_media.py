@@ -48,7 +48,7 @@ def test_a_side_becomes_its_link(side: str, kind: str, name: str, settings: dict
     )
     topology = loads(text, "t.yaml")
     assert not [finding for finding in check(topology) if finding.level == "error"]
-    made = topology.bridges["x"].join[1].medium
+    made = topology.bridges["x"].at("gw")[1].medium
     assert made is not None
     link: Any = medium_link(made, None, topology.gateways["gw"])
     assert link.name == name
@@ -73,7 +73,7 @@ bridges:
 """
     topology = loads(text, "t.yaml")
     assert not [finding for finding in check(topology) if finding.level == "error"]
-    spec = topology.bridges["x"].join[1]
+    spec = topology.bridges["x"].at("gw")[1]
     assert spec.medium is not None
     made: Any = medium_link(spec.medium, spec.shed, topology.gateways["gw"])
     queue_bytes = spec.medium.queue_bytes or 1 << 20

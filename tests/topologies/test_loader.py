@@ -37,16 +37,17 @@ def test_the_design_example_means_what_it_says() -> None:
     assert cold.buses["plant"].listen[1] == Listen(url="tcp://0.0.0.0:5556", trunk=True)
     assert fridge.on == ("gw-a", "gw-b")
     assert fridge.pattern == ("fridge",)
-    assert fridge.join[1].medium == Can(channel="can0", fd=True, bitrate=500_000, data_bitrate=2_000_000)
-    assert fridge.join[1].shed == Shed(policy="conflate", age_ms=500)
+    can = fridge.at("gw-a")[1]
+    assert can.medium == Can(channel="can0", fd=True, bitrate=500_000, data_bitrate=2_000_000)
+    assert can.shed == Shed(policy="conflate", age_ms=500)
     assert panel.on == ("gw-b",)
-    assert [s.kind for s in panel.join] == ["bus", "uart", "i2c", "multicast"]
-    assert panel.join[2].medium == I2c(bus=1, targets=(0x42,), poll_ms=5)
+    assert [s.kind for s in panel.at("gw-b")] == ["bus", "uart", "i2c", "multicast"]
+    assert panel.at("gw-b")[2].medium == I2c(bus=1, targets=(0x42,), poll_ms=5)
 
 
 def test_a_value_alone_stands_for_its_main_field() -> None:
     topology = loads(side("{uart: /dev/ttyS0, shed: oldest, deny: [[a, 1], b]}"))
-    joined = topology.bridges["b"].join[1]
+    joined = topology.bridges["b"].at("gw")[1]
     assert joined.medium == Uart(port="/dev/ttyS0")
     assert joined.shed == Shed(policy="oldest")
     assert joined.deny == Filter(both=(("a", 1), ("b",)))
@@ -78,9 +79,9 @@ def test_a_pattern_is_written_as_on_the_command_line_or_as_a_list(
         + f"devices: {{d: {{on: gw, tap: plant, directory: /d, pattern: {pattern}}}}}\n"
     )
     bridge = topology.bridges["b"]
-    assert bridge.pattern == bridge.rates[0].pattern == bridge.join[0].pattern == names
+    assert bridge.pattern == bridge.rates[0].pattern == bridge.at("gw")[0].pattern == names
     assert topology.devices["d"].pattern == names
-    assert bridge.join[1].allow.inward == (names,)
+    assert bridge.at("gw")[1].allow.inward == (names,)
 
 
 @pytest.mark.parametrize(
@@ -94,7 +95,7 @@ def test_a_pattern_is_written_as_on_the_command_line_or_as_a_list(
     ],
 )
 def test_a_list_in_allow_is_a_list_of_patterns(allow: str, patterns: tuple[tuple[str, ...], ...]) -> None:
-    assert loads(side(f"{{uart: /dev/x, allow: {allow}}}")).bridges["b"].join[1].allow.both == patterns
+    assert loads(side(f"{{uart: /dev/x, allow: {allow}}}")).bridges["b"].at("gw")[1].allow.both == patterns
 
 
 def test_a_bus_dials() -> None:
