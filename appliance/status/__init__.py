@@ -1,4 +1,5 @@
 """The status of running processes: each answers on a local socket with one JSON document.
 
 `snapshot` makes the document, `server` answers with it, `places` finds the sockets on this machine and asks.
+For `top`, `page` makes text of it, and `silent` says which gateways do not answer.
 """

@@ -15,6 +15,9 @@ from pathlib import Path
 from typing import Any
 
 Status = dict[str, Any]
+PROGRAMS = "device", "broker"
+VERSION = 1
+"""Version of the document. It changes when a key goes or changes its meaning, not when one is added."""
 ANSWER_S = 2.0
 ANSWER_BYTES = 64 << 20
 
@@ -31,8 +34,22 @@ def runtime_directory() -> Path:
 
 
 def process_directory(program: str) -> Path:
-    """Return the directory of a process that has no topology, such as `device`."""
+    """Return the directory of a process that has no topology: one of `PROGRAMS`."""
     return runtime_directory() / program / str(os.getpid())
+
+
+def sweep(program: str) -> None:
+    """Remove what killed processes of a program left behind."""
+    for path in (runtime_directory() / program).glob("*/status*.sock"):
+        if is_of_program(path) and not is_listening(path):
+            with suppress(OSError):
+                path.unlink()
+                path.parent.rmdir()
+
+
+def is_of_program(path: Path) -> bool:
+    """Return whether a status socket is of a process that has no topology."""
+    return path.parent.parent.name in PROGRAMS and path.parent.name.isdigit()
 
 
 def runtime_directories() -> list[Path]:
@@ -69,8 +86,8 @@ def ask(path: Path, limit_s: float = ANSWER_S) -> Status:
         sock.connect(str(path))
         with sock.makefile("rb") as answer:
             status = json.loads(answer.read(ANSWER_BYTES))
-    if not isinstance(status, dict):
-        raise ValueError(f"{path}: the answer is no status")
+    if not isinstance(status, dict) or status.get("version") != VERSION:
+        raise ValueError(f"{path}: a process of another version answers: use the `top` of that version")
     return status
 
 

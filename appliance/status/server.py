@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from appliance.serve import Service
-from appliance.status.places import is_listening
+from appliance.status.places import is_listening, is_of_program, sweep
 from appliance.status.snapshot import View, snapshot
 from bus.hub import Hub
 
@@ -62,6 +62,8 @@ class Attended:
 
     async def _open_status(self) -> None:
         try:
+            if is_of_program(self._path):
+                sweep(self._path.parent.parent.name)
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             await self._status.open()
         except OSError as error:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from appliance.status.places import VERSION
 from bus.events import Event
 from bus.hub import Hub, Link, chain
 from bus.ledger import Account
@@ -14,9 +15,6 @@ from bus.watched import WatchedHub
 if TYPE_CHECKING:  # most gateways have neither, and start faster without TMQ
     from bus.leases.candidacy import Candidacy
     from bus.leases.service import LeasingBroker
-
-VERSION = 1
-"""Version of the document. It changes when a key goes or changes its meaning, not when one is added."""
 
 
 @dataclass(frozen=True, kw_only=True)

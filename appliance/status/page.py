@@ -1,0 +1,176 @@
+"""The page of `top`: statuses in, text out. Pure.
+
+On a terminal a page has `width` columns, and long names are shortened in the middle. Without a width, nothing
+is cut.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from textwrap import wrap
+from typing import Any
+
+from appliance.ledger import reasons
+
+Status = dict[str, Any]
+EVENTS = 8
+_NAME_MIN = 24
+_COUNTS_COLUMNS = 46  # of a row beside its name
+_NOTHING: Mapping[str, Any] = {
+    "received": 0, "sent": 0, "queued": 0, "live": 0, "dropped": {}, "rejected": {}, "balance": 0,
+}  # fmt: skip
+
+
+def pages(
+    now: Sequence[Status], before: Mapping[str, Status], silent: Sequence[str], width: int | None
+) -> str:
+    """Return all processes as text, and the gateways that are `silent`, a line each.
+
+    `before` has earlier statuses by `key_of`: with one, a page shows rates, else totals since the start.
+    """
+    missing = [line for text in silent for line in fold(text, width)]
+    shown = [page(status, before.get(key_of(status)), width) for status in now]
+    return printable("\n".join([*missing, *shown]))
+
+
+def key_of(status: Status) -> str:
+    """Return a process's identity over several snapshots."""
+    return f"{status['pid']} {status['started_ns']}"
+
+
+def printable(text: str) -> str:
+    """Return `text` without control characters: names come from peers, and must not reach a terminal so."""
+    return "".join(c if c.isprintable() or c == "\n" else "?" for c in text)
+
+
+def page(status: Status, before: Status | None, width: int | None) -> str:
+    """Return one process as text."""
+    sections = (
+        heading(status),
+        links(status, before, width),
+        cuts(status),
+        roles(status),
+        brokers(status),
+        events(status),
+    )
+    lines = [line for section in sections for line in section]
+    return "\n".join(part for line in lines for part in fold(line, width))
+
+
+def fold(line: str, width: int | None) -> list[str]:
+    """Return a line as lines of at most `width` columns, indented below the first."""
+    if width is None or len(line) <= width:
+        return [line]
+    indent = len(line) - len(line.lstrip())
+    return wrap(line, width, subsequent_indent=" " * (indent + 4), drop_whitespace=True) or [line]
+
+
+def shorten(name: str, columns: int) -> str:
+    """Return a name in at most `columns`, with its middle left out."""
+    if len(name) <= columns:
+        return name
+    head = (columns - 1) // 2
+    return f"{name[:head]}…{name[len(name) - (columns - 1 - head) :]}"
+
+
+def heading(status: Status) -> Iterator[str]:
+    """Yield who this is, and since when."""
+    gateway = f" on {status['gateway']}" if status["gateway"] else ""
+    up_s = (status["time_ns"] - status["started_ns"]) // 1_000_000_000
+    uptime = f"{up_s // 3600}:{up_s // 60 % 60:02}:{up_s % 60:02}"
+    yield f"{status['topology']}{gateway}: {status['program']}, process {status['pid']}, up {uptime}"
+
+
+def links(status: Status, before: Status | None, width: int | None) -> Iterator[str]:
+    """Yield a row for each link of each hub, then its fault; links that never had a peer are there too."""
+    rows = list(_rows(status))
+    if not rows:
+        return
+    old = {(hub, name): counts for hub, name, _, counts in _rows(before)} if before else {}
+    span_s = (status["time_ns"] - before["time_ns"]) / 1e9 if before else 1.0
+    unit = "/s" if before else ""
+    room = max(len(_label(hub, name)) for hub, name, _, _ in rows)
+    room = room if width is None else min(room, max(_NAME_MIN, width - _COUNTS_COLUMNS))
+    yield f"  {'link':{room}} {'state':8} {'peers':>5} {'in' + unit:>9} {'out' + unit:>9} {'queued':>7}"
+    for hub, name, link, counts in rows:
+        earlier = old.get((hub, name), _NOTHING) if before else _NOTHING
+        rates = [(counts[f] - earlier[f]) / span_s for f in ("received", "sent")]
+        label = shorten(_label(hub, name), room)
+        condition = link.get("condition", "unknown")
+        state = link.get("state", "") if condition == "unknown" else condition
+        numbers = f"{counts['live']:5} {rates[0]:9.0f} {rates[1]:9.0f} {counts['queued']:7}"
+        yield f"  {label:{room}} {state:8} {numbers}"
+        yield from _troubles(link, counts)
+
+
+def _rows(status: Status) -> Iterator[tuple[str, str, Mapping[str, Any], Mapping[str, Any]]]:
+    """Yield hub, name, state and totals of each link."""
+    states = {link["name"]: link for link in status["links"]}
+    for hub in status["hubs"]:
+        for counts in hub["links"]:
+            found = next((name for name in states if _is_of(counts["name"], name)), "")
+            yield hub["name"], counts["name"], states.pop(found, {}), counts
+    for name, link in states.items():
+        yield "", name, link, _NOTHING
+
+
+def _is_of(row: str, link: str) -> bool:
+    """Return whether a row is of that link: in a bridge, its name stands behind that of its side."""
+    return row == link or row.endswith(f"/{link}")
+
+
+def _label(hub: str, name: str) -> str:
+    return f"{hub} | {name}" if hub else name
+
+
+def _troubles(link: Mapping[str, Any], counts: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what a row has no column for."""
+    for word in ("dropped", "rejected"):
+        if counts[word]:
+            yield f"      {word} {reasons(counts[word])}"
+    if counts["balance"]:
+        yield f"      the ledger does NOT balance: {counts['balance']} messages are unaccounted for"
+    if link.get("fault") and link.get("state") != "up":
+        yield f"      {link['fault']}"
+
+
+def cuts(status: Status) -> Iterator[str]:
+    """Yield the pipes that are cut now."""
+    for hub in status["hubs"]:
+        for name in hub["cuts"]:
+            yield f"  disconnected because it closes a loop: {name}"
+
+
+def roles(status: Status) -> Iterator[str]:
+    """Yield the role of this gateway in each of its failover groups."""
+    for one in status["candidates"]:
+        holder = one["holder"] or "nobody"
+        role = one["role"] if one["ready"] else f"{one['role']}, not ready"
+        counts = f"epoch {one['epoch']}, holder {holder}, takeovers {one['takeovers']}"
+        yield f"  bridge {one['bridge']}: {role}, {counts}: {one['cause']}"
+
+
+def brokers(status: Status) -> Iterator[str]:
+    """Yield the counts of each broker, and each lease with its candidates."""
+    for broker in status["brokers"]:
+        counts = ", ".join(f"{name} {count}" for name, count in broker["counts"].items())
+        refused = f"; refused: {reasons(broker['rejected'])}" if broker["rejected"] else ""
+        yield f"  {broker['name']} at {', '.join(broker['urls'])}: {counts}{refused}"
+        for lease in broker["leases"]:
+            holder = lease["holder"] or "nobody"
+            yield f"    lease of {lease['bridge']}: holder {holder}, epoch {lease['epoch']}"
+            for candidate in lease["candidates"]:
+                yield f"      {candidate['name']}: {_standing(candidate)}"
+
+
+def _standing(candidate: Mapping[str, Any]) -> str:
+    ready = "forwards" if candidate["holding"] else "ready" if candidate["ready"] else "not ready"
+    return f"{ready}, order {candidate['order']}, heard {candidate['silent_ms']} ms ago"
+
+
+def events(status: Status) -> Iterator[str]:
+    """Yield the latest events. Times are those of this machine's zone."""
+    for event in status["events"][-EVENTS:]:
+        clock = datetime.fromtimestamp(event["time_ns"] / 1e9).strftime("%H:%M:%S")
+        counts = ", ".join(f"{name} {count}" for name, count in event["counts"].items())
+        counted = f" ({counts})" if counts else ""
+        yield f"  {clock} {event['kind']}: {event['source']}: {event['cause']}{counted}"

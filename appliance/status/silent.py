@@ -1,0 +1,66 @@
+"""The gateways of running topologies that do not answer. Pure.
+
+A gateway answers on its own machine only, so one that is silent here may run elsewhere. If a broker here
+hears its claims, the line says so.
+"""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+
+Status = dict[str, Any]
+HEARD_MS = 10_000  # a claim that is older proves no life
+
+
+class Name(NamedTuple):
+    """A gateway of a topology."""
+
+    topology: str
+    gateway: str
+
+
+def name_of(status: Status) -> Name:
+    """Return which gateway a status is of."""
+    return Name(status["topology"], status["gateway"])
+
+
+def silent(statuses: Sequence[Status], left: Collection[Name], seen_ns: Mapping[Name, int]) -> Iterator[str]:
+    """Yield a line for each cause, with the gateways that it holds for.
+
+    `left` are gateways whose socket is there and does not answer; `seen_ns`, when others answered last.
+    """
+    here = {name_of(status) for status in statuses}
+    expected = {Name(status["topology"], gateway) for status in statuses for gateway in status["gateways"]}
+    addresses = {
+        Name(status["topology"], gateway): address
+        for status in statuses
+        for gateway, address in status["gateways"].items()
+    }
+    heard = dict(_heard(statuses))
+    by_cause = dict[tuple[str, str], list[str]]()
+    for name in sorted({*expected, *left, *seen_ns} - here):
+        cause = _cause(name, name in left, seen_ns.get(name), heard.get(name))
+        address = addresses.get(name)
+        shown = f"{name.gateway} ({address})" if address else name.gateway
+        by_cause.setdefault((name.topology, cause), []).append(shown)
+    for (topology, cause), gateways in by_cause.items():
+        yield f"{topology} on {', '.join(gateways)}: {cause}"
+
+
+def _cause(name: Name, left: bool, seen_ns: int | None, heard_ms: int | None) -> str:
+    if seen_ns is not None:
+        since = datetime.fromtimestamp(seen_ns / 1e9)
+        return f"silent since {since:%H:%M:%S}: no process answers"
+    if left:
+        return "silent: its process ended without closing, or hangs"
+    if heard_ms is not None and heard_ms < HEARD_MS:
+        return "not on this machine: a broker here hears its claims"
+    return "silent: no process of it answers on this machine"
+
+
+def _heard(statuses: Sequence[Status]) -> Iterator[tuple[Name, int]]:
+    for status in statuses:
+        for broker in status["brokers"]:
+            for lease in broker["leases"]:
+                for candidate in lease["candidates"]:
+                    yield Name(status["topology"], candidate["name"]), candidate["silent_ms"]
