@@ -18,7 +18,7 @@ from pathlib import Path
 
 from bus.leases.wire import LEASE_MS
 
-COMMAND = [sys.executable, "-m", "buscoupler", "run"]
+COMMAND = [sys.executable, "-m", "buscoupler", "-v", "run"]
 LIMIT_S = 30.0
 _OVERRUN_S = 0.5
 _BROKERS = ("br-1", "br-2")
@@ -201,7 +201,7 @@ class Program:
             self.state = state
             if "all links up" in words:
                 self.ready = True
-            elif "a link is down" in words or "it slept" in words:
+            elif "link down" in words or "it slept" in words:
                 self.ready = False
 
     def signal(self, number: int) -> None:
