@@ -36,7 +36,7 @@ from bus.schema import (
     TapName,
 )
 from bus.schema import Gateway as GatewayName
-from bus.transports.options import Tls, check_limits, check_tls
+from bus.transports.options import MESSAGE_BYTES, QUEUE_BYTES, Tls, check_fit, check_limits, check_tls
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,17 +118,17 @@ class BusSpec(Node):
         Single(),
         "buses of this file to join by a trunk: one of the two dials the trunk address of the other",
     ] = ()
-    queue_bytes: Annotated[Bytes, "bound of the queue to each peer"] = 8 << 20
-    message_bytes: Annotated[Bytes, "longest message accepted; a longer one ends the connection"] = 1 << 20
+    queue_bytes: Annotated[Bytes, "bound of the queue to each peer"] = QUEUE_BYTES
+    message_bytes: Annotated[Bytes, "longest message accepted; a longer one ends the connection"] = (
+        MESSAGE_BYTES
+    )
 
     def __post_init__(self) -> None:
         if len(set(self.trunks)) != len(self.trunks):
             raise ValueError("the same bus is listed twice in trunks")
         links: tuple[Address | BusSpec, ...] = (self, *self.listen, *self.dial)
         for link in links:
-            queue_bytes, message_bytes = self.limits(link)
-            if queue_bytes < message_bytes:
-                raise ValueError("queue_bytes must be at least message_bytes: else the longest never fits")
+            check_fit(*self.limits(link))
 
     def limits(self, link: "Address | BusSpec") -> tuple[int, int]:
         """Return `queue_bytes` and `message_bytes` of an address; those of the bus by default."""

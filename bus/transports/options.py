@@ -43,3 +43,9 @@ def check_limits(url: str, queue_bytes: int | None, message_bytes: int | None) -
         raise ValueError(f"queue_bytes has no effect here: {scheme}:// bounds its queues in messages")
     if message_bytes is not None and scheme == "inproc":
         raise ValueError("message_bytes has no effect here: inproc:// takes messages of any length")
+
+
+def check_fit(queue_bytes: int, message_bytes: int) -> None:
+    """Raise ValueError for a queue that is shorter than the longest message."""
+    if queue_bytes < message_bytes:
+        raise ValueError("queue_bytes must be at least message_bytes: else the longest never fits")

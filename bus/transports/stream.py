@@ -12,7 +12,7 @@ from bus.ledger import Stats
 from bus.transports.backlog import Backlog
 from bus.transports.framing import Framing
 from bus.transports.gathering import Gathering
-from bus.transports.options import MESSAGE_BYTES, QUEUE_BYTES
+from bus.transports.options import MESSAGE_BYTES, QUEUE_BYTES, check_fit
 from bus.wire.batch import LENGTH_BYTES, Batch
 
 CLOSED_BY_PEER = "closed by the peer"
@@ -31,8 +31,7 @@ class StreamOptions:
     silence_s: float = 0.0  # a peer that acknowledges nothing for so long is closed; 0: as the system does
 
     def __post_init__(self) -> None:
-        if self.queue_bytes < self.message_bytes:
-            raise ValueError("queue_bytes must be at least message_bytes: else the largest never fits")
+        check_fit(self.queue_bytes, self.message_bytes)
 
 
 class StreamPipe(Pipe):

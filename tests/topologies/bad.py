@@ -192,5 +192,8 @@ BAD = {
     "too much for the line": Bad(
         side("uart: /dev/x", ", rates: [{frames_per_s: 100000}]"), 4, "lower the rate"
     ),
+    "queue of a side below a message": Bad(
+        side("url: {address: 'tcp://h:5', message_bytes: 16777216}"), 4, "at least message_bytes"
+    ),
     "queue below a message": Bad(bus("queue_bytes: 5, message_bytes: 6"), 3, "at least message_bytes"),
 }

@@ -4,7 +4,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from bus.schema import AnyUrl, Bytes
-from bus.transports.options import STREAMS, Tls, check_limits, check_tls
+from bus.transports.options import (
+    MESSAGE_BYTES,
+    QUEUE_BYTES,
+    STREAMS,
+    Tls,
+    check_fit,
+    check_limits,
+    check_tls,
+)
 from bus.urls import check_dial, split_url
 
 if TYPE_CHECKING:
@@ -31,6 +39,8 @@ class Sp(Medium):
 
     def check(self) -> None:
         check_limits(self.address, self.queue_bytes, self.message_bytes)
+        if split_url(self.address).scheme in STREAMS:
+            check_fit(self.queue_bytes or QUEUE_BYTES, self.message_bytes or MESSAGE_BYTES)
         check_tls(self.address, self.tls, listens=self.mode == "listen")
         if self.mode == "dial":
             check_dial(self.address)
