@@ -10,7 +10,7 @@ from bridges.bridge import Bridge, Port
 from bus.hub import Hub, Pipe, State, Tap
 from bus.patch import is_patch
 from capture.schema import Direction
-from devices.tap.recorder import Locate, Options, Recorder
+from devices.tap.recorder import Locate, LocateLink, Options, Recorder
 from topologies.model import DeviceSpec
 from topologies.names import known
 
@@ -46,7 +46,7 @@ class TapPart(BasePart):
 
     def _watch_bridge(self, part: BridgePart) -> None:
         name, wires = f"bridge {part.name}", {side.name: seat.segment for seat, side in part.sides}
-        self.recorder.watch(part.hub, name, bridge_locator(wires, Direction.RX))
+        self.recorder.watch(part.hub, name, bridge_locator(wires, Direction.RX), link_locator(wires))
         tap = self.recorder.tap(name, bridge_locator(wires, Direction.TX))
         part.hub.tap_sent(tap)
         self._sent.append((part.hub, tap))
@@ -108,6 +108,16 @@ def bus_locator(part: BusPart) -> Locate:
         behind = pipe.inner if isinstance(pipe, Port) else pipe
         ours = is_patch(behind) or behind.name.startswith(bridges)
         return f"bus {name}", behind.name, Direction.TX if ours else Direction.RX
+
+    return locate
+
+
+def link_locator(wires: dict[str, str]) -> LocateLink:
+    """Locate links of a bridge: their names begin with those of their sides."""
+
+    def locate(name: str) -> tuple[str, str]:
+        side, _, link = name.partition("/")
+        return wires.get(side, side), link or side
 
     return locate
 

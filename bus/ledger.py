@@ -5,7 +5,7 @@ Pure: it only adds up.
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import Protocol
 from weakref import WeakKeyDictionary, ref
 
 LINKS_MAX = 1024  # names of links that a hub tells apart; more of them share one account
@@ -67,10 +67,22 @@ class Stats:
         """Add what waits, was dropped and was rejected: every stage of a chain of pipes does that."""
         self.queued += part.queued
         self.queued_bytes += part.queued_bytes
-        for reason, count in part.dropped.items():
-            self.drop(reason, count)
-        for reason, count in part.rejected.items():
-            self.reject(reason, count)
+        if part.dropped:
+            for reason, count in part.dropped.items():
+                self.drop(reason, count)
+        if part.rejected:
+            for reason, count in part.rejected.items():
+                self.reject(reason, count)
+
+    def copy(self) -> "Stats":
+        """Return the same counts, which stay as they are now."""
+        made = Stats()
+        made.add(self)
+        return made
+
+    def used(self) -> bool:
+        """Return whether anything has been counted."""
+        return bool(self.offered or self.received or self.rejected or self.dropped)
 
     def since(self, base: "Stats") -> "Stats":
         """Return what has been counted more than in `base`."""
@@ -128,9 +140,7 @@ class Account:
 
     def copy(self) -> "Account":
         """Return an account that starts with the same counts."""
-        made = Account(Stats(), self.live, self.gone, self.due, self.heard)
-        made.stats.add(self.stats)
-        return made
+        return Account(self.stats.copy(), self.live, self.gone, self.due, self.heard)
 
 
 class Stage(Protocol):
@@ -140,24 +150,27 @@ class Stage(Protocol):
     def stats(self) -> Stats: ...
 
 
-class _Part(NamedTuple):
+@dataclass(slots=True)
+class _Part:
     """A stage that an account follows: what `stats` has beyond `base`; final when nobody has the stage."""
 
     link: str
     stage: "ref[Stage]"
     stats: Stats
-    base: Stats
+    base: Stats | None
     first: bool
     last: bool
 
     def add_to(self, account: Account) -> None:
-        stage = self.stage()
-        gain = (self.stats if stage is None else stage.stats).since(self.base)
-        account.stats.add_stage(gain)
+        stage, stats, total = self.stage(), self.stats, account.stats
+        if stage is not None:
+            stats = stage.stats
+        gain = stats if self.base is None else stats.since(self.base)
+        total.add_stage(gain)
         if self.first:
-            account.stats.add_first(gain)
+            total.add_first(gain)
         if self.last:
-            account.stats.add_last(gain)
+            total.add_last(gain)
             account.heard += gain.received
         else:
             account.heard -= sum(gain.rejected.values())
@@ -214,7 +227,7 @@ class Accounts:
         stats = stage.stats
         if stats in self._left:
             self._bury(self._left.pop(stats))
-        base = self._bases.get(stats) or stats.since(Stats())
+        base = self._bases.get(stats) or (stats.copy() if stats.used() else None)
         return _Part(link, ref(stage), stats, base, first, last)
 
     def lend(self, key: object, count: int) -> None:
@@ -246,14 +259,14 @@ class Accounts:
     def _bury(self, part: _Part) -> None:
         """Add to the account what a stage has counted; remember where that ended, as it may come back."""
         part.add_to(self._gone[part.link])
-        self._bases[part.stats] = part.stats.since(Stats())
+        self._bases[part.stats] = part.stats.copy()
 
     def read(self, passed: int) -> dict[str, Account]:
         """Return a copy of all accounts as they are now, in the order of their names."""
         self._sweep()
         found = {link: account.copy() for link, account in self._gone.items()}
         for link, stats in self._kept:
-            if stats.received or stats.rejected or stats.offered:
+            if stats.used():
                 account = found.setdefault(link, Account())
                 account.stats.add(stats)
                 account.heard += stats.received

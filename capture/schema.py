@@ -32,7 +32,7 @@ class Kind(IntEnum):
     FRAME = 0
     """One message that passed. `count` is 1."""
     LEDGER = 1
-    """`count` more messages since the row before, of one pipe and `reason`, as its own ledger has them."""
+    """`count` more messages since the row before, of one link and `reason`, as its hub's account has them."""
     GAP = 2
     """The tap could not keep up: `count` messages have no row. `cap_seq` has a hole as wide before it."""
     CONTENTS = 3
@@ -105,7 +105,13 @@ COLUMNS: Final = (
     Column("kind", "int16", "SMALLINT", False, "0 frame, 1 ledger, 2 gap, 3 contents"),
     Column("hub", "string", "STRING", False, "where it was seen: `bus NAME` or `bridge NAME`"),
     Column("bus", "string", "STRING", False, "the segment on whose side: a bus, a bridge's wire"),
-    Column("peer", "string", "STRING", False, "the pipe: who brought it, or whom it was handed to"),
+    Column(
+        "peer",
+        "string",
+        "STRING",
+        False,
+        "the pipe that brought it, or got it; for ledgers the link",
+    ),
     Column("dir", "int16", "SMALLINT", False, "0 received from the segment, 1 put onto it"),
     Column("count", "int64", "BIGINT", False, "messages that the row stands for: 1 for a frame"),
     Column("verdict", "int16", "SMALLINT", False, "0 passed; else what became of them"),

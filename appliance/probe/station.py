@@ -26,18 +26,16 @@ class Leaf(Hub):
     `heard` needs no bound of its own: a station empties it each time the loop comes round.
     """
 
-    __slots__ = ("_known", "_past", "heard", "woken")
+    __slots__ = ("_unheard", "heard", "woken")
 
     def __init__(self, name: str = "") -> None:
         super().__init__(name)
         self.heard: deque[bytes] = deque()
         self.woken = asyncio.Event()
-        self._past = Stats()
-        self._known: dict[int, Stats] = {}  # by their id()
+        self._unheard = Stats()
+        self.keep("no peer", self._unheard)
 
     def attach(self, pipe: Pipe) -> None:
-        self._settle()
-        self._known[id(pipe.stats)] = pipe.stats
         super().attach(pipe)
         self.woken.set()
 
@@ -53,23 +51,14 @@ class Leaf(Hub):
         elif self.pipes:
             super().publish(batch)
         else:
-            self._past.offered += batch.count
-            self._past.drop("no peer", batch.count)
-
-    def _settle(self) -> None:
-        """Add up the counts of peers that have left, so that peers that come and go use no memory.
-
-        Only link-owned counters come back, and then with all they had: a device's stay.
-        """
-        if len(self._known) > 256:
-            for gone in self._known.keys() - {id(pipe.stats) for pipe in self.pipes}:
-                self._past.add(self._known.pop(gone))
+            self._unheard.offered += batch.count
+            self._unheard.drop("no peer", batch.count)
 
     def totals(self) -> Stats:
         """Return the sum of the counts of all peers so far."""
         total = Stats()
-        for stats in (self._past, *self._known.values()):
-            total.add(stats)
+        for account in self.accounts().values():
+            total.add(account.stats)
         return total
 
 

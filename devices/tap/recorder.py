@@ -26,7 +26,7 @@ log = logging.getLogger("buscoupler.tap")
 
 NOTICE_S = 0.02  # the writer hears of new records this late
 LEDGER_S = 1.0
-_SLICES = 4  # of the pipes, one looked at each quarter of that
+_LOOKS = 4  # at the load of the machine, for each look at the ledgers
 _PLACES = 4096
 _FRAME, _LEDGER, _GAP = int(Kind.FRAME), int(Kind.LEDGER), int(Kind.GAP)
 _NOWHERE = Place("", "", "", 0).encode()
@@ -34,6 +34,8 @@ _OWED = 4096  # ledger rows kept for later while the ring is full
 
 Locate = Callable[[Pipe | None], tuple[str, str, Direction]]
 """For a pipe (None: the appliance itself): the segment on whose side it is, its name, which way it brings."""
+LocateLink = Callable[[str], tuple[str, str]]
+"""For a link in the accounts of a hub: the segment on whose side it is, its name there."""
 
 
 class Options(NamedTuple):
@@ -83,7 +85,7 @@ class Recorder:
         self._told: Told | None = None
         self._ring: Ring | None = None
         self.writer: WriterProcess | None = None
-        self._number = self._noticed = self._gap = self._slice = 0
+        self._number = self._noticed = self._gap = self._looks = 0
         self._full = False
         self._rest = Rest()
         self._notice_bytes = options.ring_bytes // 8
@@ -103,7 +105,7 @@ class Recorder:
         told.tell(self._names)
         self._ring, self._told, self.writer, self.state = ring, told, writer, "up"
         writer.open(loop)
-        self._ledger_timer = loop.call_later(LEDGER_S / _SLICES, self._on_ledger)
+        self._ledger_timer = loop.call_later(LEDGER_S / _LOOKS, self._on_ledger)
 
     def know(self, names: Iterable[str]) -> None:
         """Write these names beside the capture too, within a minute."""
@@ -121,9 +123,9 @@ class Recorder:
         """Make a tap for a place where batches pass; `name` is the place's in the capture."""
         return _Watch(self.record, name, locate)
 
-    def watch(self, hub: Hub, name: str, locate: Locate) -> None:
-        """Record what `hub` publishes, and the ledgers of its pipes."""
-        self._watches.append(_Watch(self.record, name, locate, hub))
+    def watch(self, hub: Hub, name: str, locate: Locate, locate_link: LocateLink | None = None) -> None:
+        """Record what `hub` publishes, and the counts of its links: all on one segment, or as located."""
+        self._watches.append(_Watch(self.record, name, locate, hub, locate_link))
 
     def room(self, size_bytes: int) -> bool:
         """Return whether a batch of so many bytes would be recorded now."""
@@ -180,22 +182,23 @@ class Recorder:
                 self._look(self._ring)
 
     def _on_ledger(self) -> None:
-        self._ledger_timer = self._loop.call_later(LEDGER_S / _SLICES, self._on_ledger)
-        self._slice = (self._slice + 1) % _SLICES
+        self._ledger_timer = self._loop.call_later(LEDGER_S / _LOOKS, self._on_ledger)
+        self._looks = (self._looks + 1) % _LOOKS
         self._rest.look(self._loop.time(), time.process_time())
-        self._put_ledgers(self._slice, _SLICES)
+        if not self._looks:
+            self._put_ledgers()
 
-    def _put_ledgers(self, part: int, parts: int) -> None:
+    def _put_ledgers(self) -> None:
         ring = self._ring
         if ring is None or (self._gap and not self._put_gap(ring)):
             return
         for watch in self._watches:
-            self._put_ledger(ring, watch, part, parts)
+            self._put_ledger(ring, watch)
         self._notice()
 
-    def _put_ledger(self, ring: Ring, watch: "_Watch", part: int, parts: int) -> None:
+    def _put_ledger(self, ring: Ring, watch: "_Watch") -> None:
         """Record the gains of a watch. Rows that a full ring does not take are recorded the next time."""
-        gains = watch.gains(part, parts)
+        gains = watch.gains()
         if not gains:
             return
         data = json.dumps(gains).encode()
@@ -226,7 +229,7 @@ class Recorder:
                 timer.cancel()
         if self._ring is None or self._told is None or self.writer is None:
             return
-        self._put_ledgers(0, 1)
+        self._put_ledgers()
         for watch in self._watches:
             watch.close()
         self.writer.close()
@@ -238,31 +241,31 @@ class Recorder:
 class _Watch:
     """One tap of a recorder. It finds the place of a pipe once, then only hands over."""
 
-    __slots__ = ("_hub", "_ledger", "_locate", "_met", "_name", "_places", "_record", "owed", "place_of_hub")
+    __slots__ = (
+        "_hub", "_ledger", "_locate", "_locate_link", "_name", "_places", "_record", "owed", "place_of_hub",
+    )  # fmt: skip
 
     def __init__(
-        self, record: Callable[[bytes, Batch], None], name: str, locate: Locate, hub: Hub | None = None
+        self,
+        record: Callable[[bytes, Batch], None],
+        name: str,
+        locate: Locate,
+        hub: Hub | None = None,
+        locate_link: LocateLink | None = None,
     ) -> None:
         self._record, self._name, self._locate, self._hub = record, name, locate, hub
         self._places: dict[int, tuple[Pipe | None, bytes]] = {}
+        self._locate_link = locate_link or (lambda link: (locate(None)[0], link))
         self._ledger = None if hub is None else Ledger(hub)
-        self._met: tuple[Pipe, ...] = ()
         self.place_of_hub = Place(name, "", "", 0).encode()
         self.owed: list[tuple[str, str, int, str, int]] = []
         if hub is not None:
             hub.tap(self)
 
     def __call__(self, batch: Batch, pipe: Pipe | None) -> None:
-        if self._hub is not None and self._hub.pipes is not self._met:
-            self._meet(self._hub.pipes)
         known = self._places.get(id(pipe))
         place = known[1] if known is not None and known[0] is pipe else self._learn(pipe)
         self._record(place, batch)
-
-    def _meet(self, pipes: tuple[Pipe, ...]) -> None:
-        self._met = pipes
-        if self._ledger is not None:
-            self._ledger.meet(pipes)
 
     def _learn(self, pipe: Pipe | None) -> bytes:
         if len(self._places) >= _PLACES:
@@ -272,11 +275,11 @@ class _Watch:
         self._places[id(pipe)] = pipe, place
         return place
 
-    def gains(self, part: int, parts: int) -> list[tuple[str, str, int, str, int]]:
-        """List (bus, peer, direction, word, messages more), with the rows still owed first."""
-        gains = [] if self._ledger is None else self._ledger.gains(part, parts)
+    def gains(self) -> list[tuple[str, str, int, str, int]]:
+        """List (bus, link, direction, word, messages more), with the rows still owed first."""
+        gains = [] if self._ledger is None else self._ledger.gains()
         return self.owed + [
-            (*self._locate(pipe)[:2], int(direction), word, count) for pipe, direction, word, count in gains
+            (*self._locate_link(link), int(direction), word, count) for link, direction, word, count in gains
         ]
 
     def close(self) -> None:

@@ -1,7 +1,7 @@
 """The inventory of a capture: who was where, what the ledgers and the recorders say.
 
 It is added up from the summaries at the end of the files. If a file has none (version 1, or compacted without
-it), it takes a pass over narrow columns of all rows. The sums do not grow with time (a few for each pipe), so
+it), it takes a pass over narrow columns of all rows. The sums do not grow with time (a few for each link), so
 they are collected, and the tables made of them here.
 """
 
@@ -66,7 +66,7 @@ def summarised(rows: "DataFrame") -> "DataFrame":
 
 
 def counted(rows: "DataFrame") -> "DataFrame":
-    """Count all rows by recorder, place, kind and verdict; a ledger's by pipe and reason too."""
+    """Count all rows by recorder, place, kind and verdict; a ledger's by link and reason too."""
     recorded = rows.where(F.col("kind") != Kind.CONTENTS.value)
     return _by_sort(recorded, F.col("kind"), {
         "rows": F.count(F.lit(1)), "enveloped": F.count("origin"), "summaries": F.lit(0),
@@ -75,7 +75,7 @@ def counted(rows: "DataFrame") -> "DataFrame":
 
 
 def _by_sort(rows: "DataFrame", kind: "Column", sums: "dict[str, Column]") -> "DataFrame":
-    """Group rows by recorder, place, `kind` and verdict, those of ledgers by pipe too, and add them up."""
+    """Group rows by recorder, place, `kind` and verdict, those of ledgers by link too, and add them up."""
     every = {"count": F.sum("count"), "first": F.min("cap_seq"), "first_ns": F.min("ts_ns"), **sums}
     sorts = {"kind": kind, "peer": F.when(kind == Kind.LEDGER.value, F.col("peer"))}
     columns = [column.alias(name) for name, column in every.items()]

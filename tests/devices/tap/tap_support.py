@@ -19,8 +19,8 @@ from tests.bridges.support import RecordingPipe, until
 class Silent(Pipe):
     """A pipe that accepts every message and does nothing."""
 
-    def __init__(self, name: str) -> None:
-        self.name, self.stats = name, Stats()
+    def __init__(self, name: str, peer: str = "") -> None:
+        self.name, self.link, self.stats = peer or name, f"link of {name}", Stats()
 
     def send(self, batch: Batch) -> None:
         self.stats.offered += batch.count
@@ -29,8 +29,8 @@ class Silent(Pipe):
     def close(self) -> None: ...
 
 
-def joined(hub: Hub, name: str) -> Silent:
-    pipe = Silent(name)
+def joined(hub: Hub, name: str, peer: str = "") -> Silent:
+    pipe = Silent(name, peer)
     hub.attach(pipe)
     return pipe
 

@@ -4,6 +4,7 @@ import asyncio
 import os
 import signal
 import sys
+from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
@@ -87,11 +88,30 @@ async def test_ledgers_are_rows_also_of_a_pipe_that_left(tmp_path: Path) -> None
         (row["peer"], row["dir"], row["reason"]): row["count"] for row in rows_in(tmp_path) if row["kind"]
     }
     assert told == {
-        ("a", 0, "received"): 15,
-        ("a", 0, "malformed"): 2,
-        ("b", 1, "sent"): 10,
-        ("b", 1, "queue full"): 3,
+        ("link of a", 0, "received"): 15,
+        ("link of a", 0, "malformed"): 2,
+        ("link of b", 1, "sent"): 10,
+        ("link of b", 1, "queue full"): 3,
     }
+
+
+async def test_ledgers_of_many_clients_of_a_link_are_one(tmp_path: Path) -> None:
+    async with recording(tmp_path) as (_, hub):
+        keeper = joined(hub, "keeper")
+        for number in range(500):
+            client = joined(hub, "client", peer=f"client {number}")
+            say(hub, client, numbered(number, 1))
+            say(hub, keeper, numbered(number, 2))
+            client.stats.sent -= 1
+            hub.detach(client)
+            client.stats.drop("closed", 1)
+    ledgers = [row for row in rows_in(tmp_path) if row["kind"] == Kind.LEDGER]
+    told = Counter[tuple[str, str]]()
+    for row in ledgers:
+        told[row["peer"], row["reason"]] += row["count"]
+    assert told["link of client", "received"] == told["link of client", "sent"] == 500
+    assert told["link of client", "closed"] == 500
+    assert {row["peer"] for row in ledgers} == {"link of client", "link of keeper"}
 
 
 async def test_files_rotate_and_the_oldest_go(tmp_path: Path) -> None:
