@@ -5,15 +5,17 @@ import time
 from asyncio import AbstractEventLoop, TimerHandle
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
-from appliance.brokers import BrokerPart
 from appliance.monitor import SCAN_S, Monitor
-from appliance.parts import BridgePart, BusPart
-from appliance.site import Site
+from appliance.parts.bridge import BridgePart
+from appliance.parts.broker import BrokerPart
+from appliance.parts.bus import BusPart
+from appliance.parts.changes import Change
+from appliance.parts.site import Revision, Site
+from appliance.parts.tap import TapPart
 from appliance.status.snapshot import View
-from appliance.tap import TapPart
-from bus.errors import LinkError, TopologyError
+from bus.errors import TopologyError
 from bus.hub import Hub, Link
 from topologies.events import publishing_buses
 from topologies.model import S, Topology, running
@@ -25,42 +27,53 @@ Part = BusPart | BridgePart | BrokerPart | TapPart
 P = TypeVar("P", BusPart, BridgePart, BrokerPart, TapPart)
 
 
-def build(site: Site, only: Collection[str], kept: Mapping[str, Part]) -> dict[str, Part]:
-    """Return the parts that run at `site`, in the order of opening; of `kept` those that can stay.
+class Built(NamedTuple):
+    """The parts of a gateway in the order of opening, and how those of them that run already change."""
 
-    A tap runs wherever something that it taps does. Raises `TopologyError` for a part of `only` that is not
-    there.
-    """
-    topology = site.topology
-    brokers = [_part(kept, BrokerPart, name, site) for name in _here(site, only, topology.brokers)]
-    buses = {name: _part(kept, BusPart, name, site) for name in _here(site, only, topology.buses)}
-    bridges = {
-        name: _part(kept, BridgePart, name, site, buses) for name in _here(site, only, topology.bridges)
-    }
-    tappable: dict[str, BusPart | BridgePart] = {**buses, **bridges}
-    taps = [
-        _part(kept, TapPart, name, site, tapped)
-        for name in _here(site, (), topology.devices)
-        if (tapped := [tappable[tap] for tap in topology.devices[name].tap if tap in tappable])
-    ]
-    parts: list[Part] = [*taps, *brokers, *buses.values(), *bridges.values()]
-    missing = sorted(set(only) - {part.name for part in parts})
-    if missing:
-        raise TopologyError(f"gateway {site.gateway} runs no {', '.join(missing)}")
-    return {f"{part.kind} {part.name}": part for part in parts}
+    parts: dict[str, Part]
+    revisions: dict[str, Revision]
 
 
-def _here(site: Site, only: Collection[str], specs: Mapping[str, S]) -> list[str]:
-    """Return the names in `specs` that run at `site`."""
-    return [name for name in running(specs, site.gateway) if not only or name in only]
+class Builder:
+    """Makes the parts that run at `site`; `kept` are running parts, of which those that stay are revised."""
 
+    def __init__(self, site: Site, only: Collection[str], kept: Mapping[str, Part]) -> None:
+        self._site, self._only, self._kept = site, only, kept
+        self._revisions: dict[str, Revision] = {}
 
-def _part(kept: Mapping[str, Part], kind: type[P], name: str, site: Site, *joined: Any) -> P:
-    """Return the running part of that name if it can stay, else a new one."""
-    old = kept.get(f"{kind.kind} {name}")
-    if isinstance(old, kind) and old.site.here == site.here and old.stays(site, *joined):
+    def build(self) -> Built:
+        """Return the parts, with nothing changed yet. A tap runs wherever something that it taps does.
+
+        Raises `TopologyError` for a part of `only` that is not there, `LinkError` for what can never work.
+        """
+        topology = self._site.topology
+        brokers = [self._part(BrokerPart, name) for name in self._here(topology.brokers)]
+        buses = {name: self._part(BusPart, name) for name in self._here(topology.buses)}
+        bridges = {name: self._part(BridgePart, name, buses) for name in self._here(topology.bridges)}
+        tappable: dict[str, BusPart | BridgePart] = {**buses, **bridges}
+        taps = [
+            self._part(TapPart, name, tapped)
+            for name in running(topology.devices, self._site.gateway)
+            if (tapped := [tappable[tap] for tap in topology.devices[name].tap if tap in tappable])
+        ]
+        parts: list[Part] = [*taps, *brokers, *buses.values(), *bridges.values()]
+        missing = sorted(set(self._only) - {part.name for part in parts})
+        if missing:
+            raise TopologyError(f"gateway {self._site.gateway} runs no {', '.join(missing)}")
+        return Built({part.title: part for part in parts}, self._revisions)
+
+    def _here(self, specs: Mapping[str, S]) -> list[str]:
+        """Return the names in `specs` that run at the site."""
+        return [name for name in running(specs, self._site.gateway) if not self._only or name in self._only]
+
+    def _part(self, kind: type[P], name: str, *joined: Any) -> P:
+        """Return the running part of that name with a revision, else a new part."""
+        title = f"{kind.kind} {name}"
+        old = self._kept.get(title)
+        if not isinstance(old, kind):
+            return kind(name, self._site, *joined)
+        self._revisions[title] = old.revise(self._site, *joined)
         return old
-    return kind(name, site, *joined)
 
 
 class Appliance:
@@ -76,17 +89,18 @@ class Appliance:
         self.gateway, self.topology, self.names = gateway, topology, known(topology)
         self._only, self._sockets = frozenset(only), sockets if only else None
         self.monitor = Monitor(gateway, self)
-        self.parts = self._build(topology, {})
+        self.parts = self._build(topology, {}).parts
         self._loop: AbstractEventLoop | None = None
         self._timer: TimerHandle | None = None
         self._publishing: tuple[Topology, list[str]] | None = None
         self._started_ns = time.time_ns()
 
-    def _build(self, topology: Topology, kept: Mapping[str, Part]) -> dict[str, Part]:
+    def _build(self, topology: Topology, kept: Mapping[str, Part]) -> Built:
         if self.gateway not in topology.gateways:
             known = ", ".join(topology.gateways)
             raise TopologyError(f'no gateway "{self.gateway}" in {topology.name}; it has {known}')
-        return build(Site(topology, self.gateway, self._sockets, self.monitor.record), self._only, kept)
+        site = Site(topology, self.gateway, self._sockets, self.monitor.record)
+        return Builder(site, self._only, kept).build()
 
     def open(self, loop: AbstractEventLoop) -> None:
         """Open everything, buses before bridges. Raises `LinkError` with nothing left open."""
@@ -149,30 +163,26 @@ class Appliance:
             started_ns=self._started_ns,
         )
 
-    def change(self, topology: Topology) -> list[str]:
-        """Go over to another topology: close and open only the parts that differ. Returns their names.
+    def change(self, topology: Topology) -> list[Change]:
+        """Go over to another topology, link by link, between two batches: what stays keeps its pipes.
 
-        A bridge is opened again too when a bus that it joins is. Raises as the constructor does, with nothing
-        changed.
+        Return what differs, then what failed. Raises as the constructor does, with nothing changed.
         """
-        old, new, names = self.parts, self._build(topology, self.parts), known(topology)
-        changed = sorted(key for key in {*old, *new} if old.get(key) is not new.get(key))
-        for key in reversed(old):
-            if key in changed:
-                old[key].close()
-        self.parts, self.topology, self.names = new, topology, names
-        for key, part in new.items():
-            if key in changed:
-                self._open_or_report(part)
-            elif isinstance(part, TapPart):
-                part.recorder.know(names)
-        return changed
-
-    def _open_or_report(self, part: Part) -> None:
-        """Open a part at run time. If it cannot open, log that and leave the others as they are."""
         assert self._loop is not None
-        try:
-            part.open(self._loop)
-        except LinkError as error:
-            log.error("%s: not running: %s", part.name, error)
-            part.close()
+        names = known(topology)
+        old, (parts, revisions) = self.parts, self._build(topology, self.parts)
+        for title in reversed(old):
+            if title in revisions:
+                revisions[title].close()
+            else:
+                old[title].close()
+        self.parts, self.topology, self.names = parts, topology, names
+        failed = [
+            change
+            for title, part in parts.items()
+            for change in (revisions[title].open if title in revisions else part.start)(self._loop)
+        ]
+        removed = [Change("removed", title) for title in old if title not in parts]
+        added = [Change("added", title) for title in parts if title not in old]
+        changed = [change for revision in revisions.values() for change in revision.changes]
+        return [*removed, *added, *changed, *failed]

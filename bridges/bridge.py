@@ -7,7 +7,8 @@ envelope (`bridges/enveloped.py`).
 import logging
 import secrets
 import time
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
 
 from bridges.egress import leaving
 from bridges.enveloped import MixedBatch
@@ -26,6 +27,26 @@ from bus.wire.pattern import Pattern
 log = logging.getLogger("buscoupler.bridge")
 
 _U32 = 0xFFFFFFFF
+
+
+class Policy(NamedTuple):
+    """What a side lets through, in which form and when. `Bridge.side` explains each field."""
+
+    trunk: bool = False
+    allow: Patterns = ()
+    deny: Patterns = ()
+    allow_in: Patterns = ()
+    deny_in: Patterns = ()
+    allow_out: Patterns = ()
+    deny_out: Patterns = ()
+    opaque: bool = False
+    hold_s: float = 0.0
+    hold_always: bool = False
+    deaf: bool = False
+
+
+def always() -> bool:
+    return True
 
 
 class Bridge(WatchedHub):
@@ -52,6 +73,7 @@ class Bridge(WatchedHub):
         self.seen = Seen()
         self.sequence = secrets.randbits(32) if sequence is None else sequence & _U32
         self.sides: tuple[Side, ...] = ()
+        self._of_sides: dict[str, Stats] = {}
         self.gate: Gate | None = None
         """Where several gateways run this bridge: keeps it from forwarding while another does."""
         self.simple = not self.core_rule
@@ -74,7 +96,9 @@ class Bridge(WatchedHub):
         deny_out: Patterns = (),
         opaque: bool = False,
         hold_s: float = 0.0,
-        hold_needed: Callable[[], bool] = lambda: True,
+        hold_always: bool = False,
+        deaf: bool = False,
+        hold_needed: Callable[[], bool] = always,
     ) -> "Side":
         """Make a side, to open a link or join a hub on. Only a `trunk` side sends envelopes.
 
@@ -83,36 +107,68 @@ class Bridge(WatchedHub):
 
         `allow` and `deny` hold both ways, the others are added to them for frames that come in from
         this side, or go out to it. An empty `allow` lets everything through. `hold_s`: on a trunk that
-        other appliances share, wait so long before sending, and do not if another sends it; only while
-        `hold_needed()` says that there is another. Make all sides first, then open links.
+        other appliances share, wait so long before sending, and do not if another sends it: with
+        `hold_always`, or while `hold_needed()` says that there is another. `deaf`: a standby does not hear
+        there what the active bridge sends.
         """
-        inward = Rule([*allow, *allow_in], [*deny, *deny_in])
-        outward = Rule([*allow, *allow_out], [*deny, *deny_out])
-        hold = HoldOff(hold_s, self.clock, hold_needed) if hold_s and trunk else None
-        made = Side(self, len(self.sides), name, trunk, opaque, inward, outward, hold)
+        policy = Policy(
+            trunk, allow, deny, allow_in, deny_in, allow_out, deny_out, opaque, hold_s, hold_always, deaf
+        )
+        return self.add(name, policy, hold_needed)
+
+    def add(self, name: str, policy: Policy, hold_needed: Callable[[], bool] = always) -> "Side":
+        """Make a side with a `policy`. Sides may come, go and change at any time between two batches."""
+        made = Side(self, len(self.sides), name, policy, hold_needed)
         self.sides += (made,)
-        self.simple = self.simple and not (trunk or inward or outward)
-        self.stamps = self.stamps or trunk
+        self.settle()
         return made
+
+    def stats_of(self, side: str) -> Stats:
+        """Return the counts of what comes in by a side from no port; they outlive the side."""
+        if side not in self._of_sides:
+            self.keep(side, self._of_sides.setdefault(side, Stats()))
+        return self._of_sides[side]
+
+    def remove(self, side: "Side") -> None:
+        """Forget a side whose links are closed. It is no error if it is not there."""
+        self.sides = tuple(other for other in self.sides if other is not side)
+        self.settle()
+
+    def revise(self, origin: int, pattern: Iterable[int | str]) -> None:
+        """Carry only frames that match `pattern` from now on, and stamp with `origin`."""
+        self.origin, self.core_rule = origin, Rule([Pattern(*pattern)])
+        self.settle()
+
+    def settle(self) -> None:
+        """Make all sides judge by the present rules, from the next batch on."""
+        self.simple = not self.core_rule and all(side.plain for side in self.sides)
+        self.stamps = any(side.trunk for side in self.sides)
+        for number, side in enumerate(self.sides):
+            side.settle(number)
+        if self.gate is not None:
+            self.gate.revise(self.sides)
 
     def stand_by(
         self,
         may_forward: Callable[[float], bool],
         on_lapse: Callable[[], None] = lambda: None,
-        deaf: Collection[str] = (),
         age_s: float = AGE_S,
     ) -> Gate:
-        """Forward nothing until the returned gate is told to `resume`. Call it when all sides are made.
+        """Forward nothing until the returned gate is told to `resume`. An earlier gate is forgotten.
 
         For a bridge that several gateways run; the arguments are those of `Gate`.
         """
-        self.gate = Gate(self.sides, self.origin, self.seen, self.clock, may_forward, on_lapse, deaf, age_s)
+        self.gate = Gate(self.sides, self.origin, self.seen, self.clock, may_forward, on_lapse, age_s)
         return self.gate
 
     def own_batch(self, message: bytes) -> Batch:
         """Return a message of our own in the form that it has inside the bridge."""
         batch = from_payloads([message])
         return batch if is_frame(message) else MixedBatch(batch.keep(), 1, (0,))
+
+    def stand_alone(self) -> None:
+        """Forward without asking, as no other gateway runs this bridge."""
+        self.gate = None
 
     def tap_sent(self, tap: Tap) -> None:
         """Call `tap` with every batch that a port hands to its pipe from now on."""
@@ -132,20 +188,52 @@ class Side(Hub):
     """
 
     def __init__(
-        self, bridge: Bridge, number: int, name: str, trunk: bool, opaque: bool, inward: Rule, outward: Rule,
-        hold: HoldOff | None,
-    ) -> None:  # fmt: skip
+        self, bridge: Bridge, number: int, name: str, policy: Policy, hold_needed: Callable[[], bool]
+    ) -> None:
         super().__init__(name)
-        self.bridge, self.number, self.trunk, self.hold = bridge, number, trunk, hold
-        self.inward, self.outward = Rules(bridge.core_rule, inward), Rules(outward)
-        self.opaque = opaque
-        self.lets_out_opaque = opaque and self.outward.opaque
-        self._admission = Admission(bridge.origin, self.inward, bridge.seen.add, opaque, trunk)
-        self._watches = opaque and not self.inward.opaque
+        self.bridge = bridge
+        self.stats = bridge.stats_of(name)
+        self.hold: HoldOff | None = None
         self._told = False
-        self.stats = Stats()
-        bridge.keep(name, self.stats)
+        self._hold_needed = hold_needed
         self._ports: dict[int, Port] = {}
+        self.revise(policy, number)
+
+    def revise(self, policy: Policy, number: int | None = None) -> None:
+        """Judge by another policy from the next batch on. Messages that are held back go on waiting."""
+        self.policy, self.trunk, self.opaque, self.deaf = policy, policy.trunk, policy.opaque, policy.deaf
+        self._in = Rule([*policy.allow, *policy.allow_in], [*policy.deny, *policy.deny_in])
+        self._out = Rule([*policy.allow, *policy.allow_out], [*policy.deny, *policy.deny_out])
+        self._hold(policy.hold_s if policy.trunk else 0.0)
+        if number is None:
+            self.bridge.settle()
+        else:
+            self.settle(number)
+
+    def _hold(self, hold_s: float) -> None:
+        if self.hold is not None and hold_s:
+            return self.hold.revise(hold_s)
+        if self.hold is not None:
+            self.hold.release()
+        self.hold = HoldOff(hold_s, self.bridge.clock, self._needs_hold) if hold_s else None
+
+    def _needs_hold(self) -> bool:
+        return self.policy.hold_always or self._hold_needed()
+
+    def settle(self, number: int) -> None:
+        """Take place `number` among the sides, and join this side's rules with those of the bridge."""
+        self.number = number
+        self.inward, self.outward = Rules(self.bridge.core_rule, self._in), Rules(self._out)
+        self.lets_out_opaque = self.opaque and self.outward.opaque
+        self._watches = self.opaque and not self.inward.opaque
+        self._admission = Admission(
+            self.bridge.origin, self.inward, self.bridge.seen.add, self.opaque, self.trunk
+        )
+
+    @property
+    def plain(self) -> bool:
+        """Whether everything passes here as it is."""
+        return not (self.trunk or self._in or self._out)
 
     @property
     def ports(self) -> "tuple[Port, ...]":

@@ -90,6 +90,16 @@ class HoldOff:
             hand_on(from_payloads([message]))
         self._arm()
 
+    def revise(self, hold_s: float) -> None:
+        """Hold what comes from now on for another time. Those that wait already go when they were due."""
+        self._hold_s = hold_s
+
+    def release(self) -> None:
+        """Send everything now."""
+        for key in list(self._held):
+            _, hand_on, message = self._let_go(key)
+            hand_on(from_payloads([message]))
+
     def purge(self, reason: str) -> list[bytes]:
         """Drop everything, counted by `reason`; return those messages."""
         return [self._drop(key, reason) for key in list(self._held)]

@@ -84,6 +84,14 @@ class Hub:
         """Add counts to the account of a link that are of none of its pipes."""
         self._accounts.keep(link, stats)
 
+    def inherit(self, old: "Hub", rename: Callable[[str], str]) -> None:
+        """Go on with the counts of a hub that this one stands in for, whose pipes move here next.
+
+        `rename` says how its links are called here.
+        """
+        self.passed = old.passed
+        self._accounts.inherit(old.accounts(), rename)
+
     def lend(self, pipe: Pipe, count: int) -> None:
         """Note that a pipe is about to be offered so many messages that are not published."""
         self._accounts.lend(pipe, count)

@@ -3,7 +3,7 @@
 Pure: it only adds up.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 from weakref import WeakKeyDictionary, ref
@@ -215,6 +215,15 @@ class Accounts:
     def keep(self, link: str, stats: Stats) -> None:
         """Add counts to an account that are of no pipe. Without any there is no such account."""
         self._kept.append((link, stats))
+
+    def inherit(self, accounts: Mapping[str, Account], rename: Callable[[str], str]) -> None:
+        """Go on with the counts of other accounts, under other names. Their live pipes are to enter here."""
+        for link, account in accounts.items():
+            mine = self._gone[self._name(rename(link))]
+            mine.stats.add(account.stats)
+            mine.gone += account.gone
+            mine.due += account.due
+            mine.heard += account.heard
 
     def enter(self, key: object, link: str, stages: Iterable[Stage], passed: int) -> None:
         """Follow a pipe, known as `key`, and those that it wraps, the outermost first."""

@@ -11,7 +11,7 @@ from appliance.ledger import say_ledger
 from appliance.serve import serve
 from appliance.status.places import runtime_directory, status_socket
 from appliance.status.server import Attended
-from bus.errors import TopologyError
+from bus.errors import BusError, TopologyError
 from topologies.findings import Finding, InvalidTopology
 from topologies.loader import load
 from topologies.model import Topology
@@ -81,8 +81,11 @@ def sockets_directory(given: Path | None, name: str, gateway: str) -> Path:
 def reload(appliance: Appliance, file: str) -> None:
     """Apply the file again (on SIGHUP). Keep everything running if the file has errors."""
     try:
-        changed = appliance.change(checked(file))
-    except TopologyError as error:
+        changes = appliance.change(checked(file))
+    except BusError as error:
         log.error("%s has errors and was not applied; the gateway goes on as before:\n%s", file, error)
-    else:
-        log.warning("%s was applied: %s", file, ", ".join(changed) if changed else "nothing differs")
+        return
+    for change in changes:
+        log.log(logging.ERROR if change.verb == "failed" else logging.INFO, "%s: %s", file, change.line())
+    if not changes:
+        log.info("%s: nothing differs", file)

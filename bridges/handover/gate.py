@@ -2,7 +2,7 @@
 
 import secrets
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from bridges.enveloped import EnvelopedBatch, MixedBatch
@@ -20,9 +20,9 @@ _U32 = 0xFFFFFFFF
 class GatedSide(Protocol):
     """A side of a bridge as its gate sees it. Calls name it by its place in the bridge's list of sides."""
 
-    name: str
     trunk: bool
     opaque: bool
+    deaf: bool
 
     def admits(self, content: bytes) -> bool:
         """Tell whether a frame or an opaque message may enter here."""
@@ -51,8 +51,8 @@ class Gate:
     `Bridge.stand_by` makes it with the bridge's `sides`, `origin`, memory of keys `seen`, and `clock`.
 
     `may_forward(now)` is asked for each batch before anything leaves, so that a process that was frozen
-    looks at its lease first; `on_lapse()` is called when it says no. `deaf`: names of sides where a standby
-    does not hear what the active bridge sends. `age_s`: how long the window keeps a frame.
+    looks at its lease first; `on_lapse()` is called when it says no. `age_s`: how long the window keeps a
+    frame.
     `forwarding` says whether it is open. `key_of`: where a side is a trunk, how to stamp what enters
     without an envelope, as any other candidate would; it returns origin and sequence as one number.
     """
@@ -65,21 +65,41 @@ class Gate:
         clock: Callable[[], float],
         may_forward: Callable[[float], bool],
         on_lapse: Callable[[], None] = lambda: None,
-        deaf: Collection[str] = (),
         age_s: float = AGE_S,
     ) -> None:
         self.forwarding = False
-        self._sides, self._clock = sides, clock
+        self._sides, self._clock = tuple(sides), clock
         self._may_forward, self._on_lapse = may_forward, on_lapse
         self._private, self._last = secrets.randbits(32), secrets.randbits(32)
-        self._stamps = Stamps() if any(side.trunk for side in sides) else None
-        if self._stamps is not None:
-            self._stamps.advance(clock())
+        self._stamps = self._stamps_for(sides, None)
         self._replayed: Counter[tuple[int, bytes]] = Counter()  # by side and frame
         self._replayed_s = 0.0
-        rules = [SideRules(s.admits, s.lets_out, s.trunk, s.name in deaf, s.opaque) for s in sides]
-        self.window = Window(rules, origin, seen, self._stamps, self._own_key, age_s)
+        self.window = Window(_rules(sides), origin, seen, self._stamps, self._own_key, age_s)
         self.key_of = None if self._stamps is None else self.window.key_of
+
+    def _stamps_for(self, sides: Sequence[GatedSide], known: Stamps | None) -> Stamps | None:
+        """Return the stamps that a bridge with these sides needs: those `known`, or new ones."""
+        if not any(side.trunk for side in sides):
+            return None
+        stamps = known or Stamps()
+        stamps.advance(self._clock())
+        return stamps
+
+    def revise(self, sides: Sequence[GatedSide]) -> None:
+        """Go over to other sides and rules, between two batches. What the window knows of others stays."""
+        places = [next((n for n, new in enumerate(sides) if new is old), None) for old in self._sides]
+        self._stamps = self._stamps_for(sides, self._stamps)
+        self.window.revise(_rules(sides), places, self._stamps)
+        self.key_of = None if self._stamps is None else self.window.key_of
+        replayed, self._replayed = self._replayed, Counter()
+        for (old, frame), count in replayed.items():
+            if (place := places[old]) is not None:
+                self._replayed[place, frame] = count
+        self._sides = tuple(sides)
+
+    def keep(self, age_s: float) -> None:
+        """Keep frames in the window for another time from now on."""
+        self.window.keep(age_s)
 
     def _own_key(self) -> int:
         self._last = (self._last + 1) & _U32
@@ -201,3 +221,7 @@ class Gate:
         if self._stamps is not None:
             self._stamps.forget()
             self._stamps.advance(self._clock())
+
+
+def _rules(sides: Sequence[GatedSide]) -> list[SideRules]:
+    return [SideRules(side.admits, side.lets_out, side.trunk, side.deaf, side.opaque) for side in sides]

@@ -106,17 +106,43 @@ class Window:
         size_bytes: int = BYTES,
     ) -> None:
         self.stats = Stats()
-        self._sides, self._origin, self._seen = tuple(sides), origin, seen
+        self._origin, self._seen = origin, seen
         self._stamps, self._private = stamps, private
         self._own_origins = origin, private() >> 32
         self._age_s, self._count, self._size_bytes = age_s, count, size_bytes
-        self._all = (1 << len(self._sides)) - 1
-        self._hearing = sum(1 << n for n, side in enumerate(self._sides) if not side.deaf)
+        self._sit(sides)
         self._frames: dict[_Noted, None] = {}  # in the order in which they were heard
         self._by_key: dict[int, _Noted] = {}
         self._by_frame: dict[bytes, deque[_Noted]] = {}
         self._bytes = 0
         self._lag = Lag()
+
+    def _sit(self, sides: Sequence[SideRules]) -> None:
+        self._sides = tuple(sides)
+        self._all = (1 << len(self._sides)) - 1
+        self._hearing = sum(1 << n for n, side in enumerate(self._sides) if not side.deaf)
+
+    def revise(self, sides: Sequence[SideRules], places: Sequence[int | None], stamps: Stamps | None) -> None:
+        """Go over to other sides. `places`: for each old side its new place, None if it has gone.
+
+        A frame that was only due on a side that has gone is given up, counted as `closed`.
+        """
+        self._sit(sides)
+        self._stamps = stamps
+        for noted in list(self._frames):
+            due = noted.due
+            noted.due, noted.awaited = _moved(due, places), _moved(noted.awaited, places)
+            if due and not noted.due:
+                self._settle("closed")
+            if not noted.awaited:
+                self._remove(noted)
+            elif noted.key < 0 and stamps is not None:
+                noted.key = self._private()
+                self._by_key[noted.key] = noted
+
+    def keep(self, age_s: float) -> None:
+        """Keep frames for `age_s` from now on."""
+        self._age_s = age_s
 
     def lag_s(self, now: float) -> float:
         """Return the longest time from original to copy on a plain side, in the last few seconds."""
@@ -315,3 +341,8 @@ class Window:
                 self._settle(reason)
             noted.due, noted.void = 0, True
             noted.heard_s = min(noted.heard_s, now + VOID_S - self._age_s)
+
+
+def _moved(bits: int, places: Sequence[int | None]) -> int:
+    """Return bits of old sides as bits of their new places."""
+    return sum(1 << new for old, new in enumerate(places) if new is not None and bits >> old & 1)

@@ -1,9 +1,9 @@
 """Makes the link for a URL; transports are imported late."""
 
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from bus.errors import LinkError
-from bus.hub import Link
+from bus.hub import Hub, Link
 from bus.transports.options import MESSAGE_BYTES, QUEUE_BYTES, STREAMS, Tls
 from bus.urls import split_url
 from bus.wire.envelope import ENVELOPE_BYTES
@@ -11,7 +11,14 @@ from bus.wire.envelope import ENVELOPE_BYTES
 Mode = Literal["listen", "dial"]
 
 
-def make_link(url: str, mode: Mode = "listen", **options: Any) -> Link:
+class BusLink(Link, Protocol):
+    """A link of a bus."""
+
+    def rehome(self, hub: Hub) -> None:
+        """Go over to another hub with all peers: they notice nothing. Call it between two batches."""
+
+
+def make_link(url: str, mode: Mode = "listen", **options: Any) -> BusLink:
     """Make the link of a bus for `url`, not yet open. Raises `LinkError` where no transport serves it."""
     try:
         scheme = split_url(url).scheme
@@ -34,7 +41,7 @@ def bus_link(
     tls: Tls | None = None,
     trunk: bool = False,
     **retry: Any,
-) -> Link:
+) -> BusLink:
     """Make a link with a file's settings. Our streams bound a queue in bytes, NNG's in messages.
 
     A `trunk` has room for an envelope beside the longest message.

@@ -133,6 +133,12 @@ class StreamPipe(Pipe):
         self._loop.add_reader(self._socket, self.read)
         self._on_ready(self)
 
+    def rehome(
+        self, on_batch: "Callable[[Any, StreamPipe], None]", on_ready: "Callable[[StreamPipe], None]"
+    ) -> None:
+        """Hand what comes from now on to somebody else."""
+        self._on_batch, self._on_ready = on_batch, on_ready
+
     def read(self) -> None:
         """Read once what is there, and hand on whole messages."""
         self._gathering.wait()

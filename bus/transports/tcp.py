@@ -77,6 +77,15 @@ class _StreamLink:
         pipe.start(self._loop, self.options.handshake_s)
         return pipe
 
+    def rehome(self, hub: Hub) -> None:
+        """Go over to another hub with all peers: they notice nothing. Call it between two batches."""
+        for pipe in self.pipes:
+            pipe.rehome(hub.publish, hub.attach)
+            if pipe.ready:
+                self._hub.detach(pipe)
+                hub.attach(pipe)
+        self._hub = hub
+
     def _forget(self, pipe: StreamPipe) -> None:
         """Take a pipe that is closed out of the hub, and keep its counts."""
         self._hub.detach(pipe)

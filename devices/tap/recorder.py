@@ -127,6 +127,14 @@ class Recorder:
         """Record what `hub` publishes, and the counts of its links: all on one segment, or as located."""
         self._watches.append(_Watch(self.record, name, locate, hub, locate_link))
 
+    def unwatch(self, hub: Hub) -> None:
+        """Record the last of a hub's ledgers, and then nothing more of it. No error if it is not watched."""
+        for watch in [watch for watch in self._watches if watch.hub is hub]:
+            if self._ring is not None:
+                self._put_ledger(self._ring, watch)
+            watch.close()
+            self._watches.remove(watch)
+
     def room(self, size_bytes: int) -> bool:
         """Return whether a batch of so many bytes would be recorded now."""
         ring = self._ring
@@ -242,7 +250,7 @@ class _Watch:
     """One tap of a recorder. It finds the place of a pipe once, then only hands over."""
 
     __slots__ = (
-        "_hub", "_ledger", "_locate", "_locate_link", "_name", "_places", "_record", "owed", "place_of_hub",
+        "_ledger", "_locate", "_locate_link", "_name", "_places", "_record", "hub", "owed", "place_of_hub",
     )  # fmt: skip
 
     def __init__(
@@ -253,7 +261,7 @@ class _Watch:
         hub: Hub | None = None,
         locate_link: LocateLink | None = None,
     ) -> None:
-        self._record, self._name, self._locate, self._hub = record, name, locate, hub
+        self._record, self._name, self._locate, self.hub = record, name, locate, hub
         self._places: dict[int, tuple[Pipe | None, bytes]] = {}
         self._locate_link = locate_link or (lambda link: (locate(None)[0], link))
         self._ledger = None if hub is None else Ledger(hub)
@@ -283,5 +291,5 @@ class _Watch:
         ]
 
     def close(self) -> None:
-        if self._hub is not None:
-            self._hub.untap(self)
+        if self.hub is not None:
+            self.hub.untap(self)

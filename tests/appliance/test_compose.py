@@ -61,35 +61,47 @@ bridges:
 """
 
 
-async def test_a_change_opens_anew_what_differs_and_what_joins_it_and_nothing_else() -> None:
-    text = CHANGING.format(*[free_port() for _ in range(5)])
+def lines(appliance: Appliance, text: str) -> list[str]:
+    """Go over to another text; return what changed."""
+    return [change.line() for change in appliance.change(loads(text))]
+
+
+async def test_a_change_names_what_differs_and_touches_nothing_else() -> None:
+    ports = [free_port() for _ in range(5)]
+    text = CHANGING.format(*ports)
     appliance = Appliance(loads(text), "gw")
     appliance.open(asyncio.get_running_loop())
     try:
-        assert appliance.change(loads(text.replace("[a]", "[c]"))) == ["bridge alone"]
-        assert appliance.change(loads(text)) == ["bridge alone"]
+        parts = dict(appliance.parts)
+        assert lines(appliance, text.replace("[a]", "[c]")) == ["changed bridge alone: pattern"]
+        assert lines(appliance, text) == ["changed bridge alone: pattern"]
         fewer = "".join(line for line in text.splitlines(True) if "spare" not in line)
-        assert appliance.change(loads(fewer)) == ["bridge standby", "broker main"]
-        assert appliance.change(loads(text)) == ["bridge standby", "broker main"]
-        trunk = text.replace("one: {on: gw, listen: [", "one: {on: gw, message_bytes: 4000, listen: [")
-        assert appliance.change(loads(trunk)) == ["bridge alone", "bus one"]
-        here = trunk.replace("{gw: {address: 127.0.0.1}", "{gw: {address: 127.0.0.2}")
-        assert len(appliance.change(loads(here))) == 6
-        assert appliance.change(loads(here)) == []
+        assert lines(appliance, fewer) == ["changed broker main", "changed bridge standby: brokers"]
+        assert lines(appliance, text) == ["changed broker main", "changed bridge standby: brokers"]
+        short = text.replace("one: {on: gw, listen: [", "one: {on: gw, message_bytes: 4000, listen: [")
+        assert lines(appliance, short) == [
+            f"changed bus one: listen tcp://127.0.0.1:{ports[2]}: message_bytes"
+        ]
+        here = short.replace("{gw: {address: 127.0.0.1}", "{gw: {address: 127.0.0.2}")
+        assert lines(appliance, here) == []
         moved = here.replace("far: {address: 127.0.0.1}", "far: {address: 127.0.0.3}")
-        assert appliance.change(loads(moved)) == []
+        assert lines(appliance, moved) == []
         with pytest.raises(TopologyError, match="no gateway"):
-            appliance.change(loads(REMOTE.format(1, 2)))
-        assert appliance.change(loads(moved)) == []
+            lines(appliance, REMOTE.format(1, 2))
+        assert lines(appliance, moved) == []
+        assert appliance.parts == parts
     finally:
         appliance.close()
 
 
 @pytest.mark.parametrize(
     ("text", "gateway", "other", "changed"),
-    [(REMOTE, "gw-b", "gw-a", ["bridge joint"]), (CHANGING, "gw", "far", ["bridge standby", "broker main"])],
+    [
+        (REMOTE, "gw-b", "gw-a", ["changed bridge joint: bus far: address"]),
+        (CHANGING, "gw", "far", ["changed broker main", "changed bridge standby: brokers"]),
+    ],
 )
-async def test_a_part_is_made_anew_when_another_gateway_that_it_dials_has_moved(
+async def test_what_dials_another_gateway_follows_it_when_it_moves(
     text: str, gateway: str, other: str, changed: list[str]
 ) -> None:
     text = text.format(*[free_port() for _ in range(5)]).replace("tcp://127.0.0.1", "tcp://0.0.0.0")
@@ -97,7 +109,7 @@ async def test_a_part_is_made_anew_when_another_gateway_that_it_dials_has_moved(
     appliance.open(asyncio.get_running_loop())
     try:
         moved = text.replace(other + ": {address: 127.0.0.1}", other + ": {address: 127.0.0.3}")
-        assert appliance.change(loads(moved)) == changed
-        assert appliance.change(loads(moved)) == []
+        assert lines(appliance, moved) == changed
+        assert lines(appliance, moved) == []
     finally:
         appliance.close()

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from appliance.compose import Appliance
-from appliance.parts import BridgePart
+from appliance.parts.bridge import BridgePart
 from bus.events import PATTERN
 from bus.wire.frame import PUB, pack, unpack
 from bus.wire.pattern import Pattern

@@ -5,9 +5,9 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from appliance.brokers import BrokerPart
 from appliance.compose import Appliance
-from appliance.parts import BridgePart
+from appliance.parts.bridge import BridgePart
+from appliance.parts.broker import BrokerPart
 from benchmarks.takeovers import trial
 from bus.hub import Hub
 from bus.leases.candidacy import Candidacy

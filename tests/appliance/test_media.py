@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from appliance.parts import medium_link
+from appliance.parts.bridge import medium_link
 from bridges.media.shedding import Shed
 from topologies.checker import check
 from topologies.loader import loads

@@ -12,7 +12,7 @@ import pynng
 import pytest
 
 from appliance.compose import Appliance
-from appliance.parts import BusPart
+from appliance.parts.bus import BusPart
 from bus.events import PATTERN
 from bus.transports.options import MESSAGE_BYTES
 from bus.wire.frame import PUB, pack
@@ -69,8 +69,7 @@ async def gateways(trunk: str = "", limit: int = MESSAGE_BYTES) -> AsyncIterator
 
 
 def trunk_pipes(part: BusPart) -> int:
-    assert part.trunk is not None
-    return len(part.trunk.pipes)
+    return len(part.hub_for(trunk=True).pipes)
 
 
 def door(part: BusPart) -> str:

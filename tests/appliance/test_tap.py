@@ -52,6 +52,10 @@ async def exchanged(appliance: Appliance) -> None:
         await until(lambda: len(ear.messages) == len(GOOD))
 
 
+def lines(appliance: Appliance, text: str) -> list[str]:
+    return [change.line() for change in appliance.change(loads(text, "t.yaml"))]
+
+
 async def captured(text: str) -> Counter[tuple[int, str, str, int, str]]:
     """Count messages by kind, hub, segment, direction and, for ledgers, word."""
     appliance = Appliance(loads(text, "t.yaml"), "here")
@@ -112,10 +116,10 @@ async def test_a_tap_added_at_run_time_sees_a_running_bridge(tmp_path: Path) -> 
     appliance.open(asyncio.get_running_loop())
     try:
         await exchanged(appliance)
-        assert appliance.change(loads(text, "t.yaml")) == ["device recorder"]
-        assert appliance.change(loads(text, "t.yaml")) == []
+        assert lines(appliance, text) == ["added device recorder"]
+        assert lines(appliance, text) == []
         await exchanged(appliance)
-        assert appliance.change(loads(text[: text.index("devices:")], "t.yaml")) == ["device recorder"]
+        assert lines(appliance, text[: text.index("devices:")]) == ["removed device recorder"]
         await exchanged(appliance)
     finally:
         appliance.close()
@@ -136,7 +140,7 @@ async def test_two_taps_record_one_bridge_and_neither_is_called_after_its_end(tm
     assert isinstance(bridge, Bridge)
     try:
         await exchanged(appliance)
-        assert appliance.change(loads(text, "t.yaml")) == ["device second"]
+        assert lines(appliance, text) == ["removed device second"]
         assert len(bridge.sent_taps) == 1
     finally:
         appliance.close()

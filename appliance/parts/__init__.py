@@ -1,0 +1,5 @@
+"""The parts that a gateway runs: each opens, closes, and changes while it runs, link by link.
+
+`bus` and `bridge` join links into one, `broker` and `tap` serve them. All derive from what is in `site`;
+`changes` finds the links that come, go and stay, and `patch` joins a bridge to a bus of the same process.
+"""

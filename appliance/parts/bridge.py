@@ -1,0 +1,288 @@
+"""A bridge of a gateway: its sides, and the links or patches by which they reach media and buses."""
+
+from asyncio import AbstractEventLoop
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from appliance.parts.broker import Standing, candidate_of, standing_of
+from appliance.parts.bus import BusPart
+from appliance.parts.changes import Change, Draft, End, Plan, differing, settings_of
+from appliance.parts.patch import Patch
+from appliance.parts.site import BasePart, Revision, Site
+from bridges.bridge import Bridge, Policy, Side
+from bridges.handover.window import AGE_S
+from bridges.holdoff import STEP_S
+from bridges.media import shedding
+from bridges.media.medium import Medium
+from bus.errors import LinkError
+from bus.events import PATTERN
+from bus.hub import Link
+from bus.transports.links import bus_link
+from bus.transports.options import Tls
+from topologies.model import BridgeSpec, Gateway, Shed
+from topologies.seats import Seat, seats_of
+
+if TYPE_CHECKING:
+    from bus.leases.candidacy import Candidacy
+
+_QUEUE_BYTES = 1 << 20
+GRACE_S = 2.0
+"""A holder of a lease keeps it while a link that a reload has added comes up, for so long."""
+
+
+@dataclass(frozen=True, slots=True)
+class Leg:
+    """One side of a running bridge, with what it joins."""
+
+    seat: Seat
+    side: Side
+    end: End[Link]
+
+
+class BridgePart(BasePart):
+    """A bridge: its sides, a link for each medium, and a patch to each of the `buses` of this process."""
+
+    kind = "bridge"
+    hub: Bridge
+
+    def __init__(self, name: str, site: Site, buses: Mapping[str, BusPart]) -> None:
+        super().__init__(name, site, Bridge(name, 0))
+        self.legs: list[Leg] = []
+        self.candidacy: Candidacy | None = None
+        self._standing: Standing | None = None
+        self._failed: list[Change] = []
+        self._fresh, self._fresh_until_s = list[Link](), 0.0
+        self._loop: AbstractEventLoop | None = None
+        standing, seats = standing_of(name, site), seats_of(site.topology, name, site.gateway)
+        self._settle(site, standing, seats, Draft([], [self._plan(seat, site, buses) for seat in seats]))
+
+    @property
+    def spec(self) -> BridgeSpec:
+        return self.site.topology.bridges[self.name]
+
+    @property
+    def sides(self) -> list[tuple[Seat, Side]]:
+        return [(leg.seat, leg.side) for leg in self.legs]
+
+    @property
+    def links(self) -> list[Link]:
+        return [leg.end.link for leg in self.legs if not isinstance(leg.end.link, Patch)]
+
+    @property
+    def watched(self) -> list[Link]:
+        return [leg.end.link for leg in self.legs if leg.seat.side.bus is None]
+
+    def _plan(self, seat: Seat, site: Site, buses: Mapping[str, BusPart]) -> Plan[Link]:
+        medium, bus, policy = seat.side.medium, str(seat.side.bus), _policy(seat)
+        if medium is not None:
+            return _medium_plan(medium, seat.side.shed, site.here, policy)
+        if bus in buses:
+            settings = {"trunk": seat.trunk, "address": None}
+            return Plan(
+                f"bus {bus}",
+                settings,
+                lambda: Patch(self.name, lambda: buses[bus].hub_for(seat.trunk)),
+                policy,
+            )
+        return self._bus_plan(bus, seat, site, policy)
+
+    def _bus_plan(self, bus: str, seat: Seat, site: Site, policy: Policy) -> Plan[Link]:
+        """Plan the link to a bus of another process or gateway."""
+        spec, local = site.topology.buses[bus], site.local_socket(bus, seat.trunk)
+        if spec.on == site.gateway and local is not None:
+            return self._dial(bus, local, seat.trunk, spec.limits(spec), None, policy)
+        if seat.dial is None:
+            kind = "a trunk address" if seat.trunk else "an address"
+            raise LinkError(f"bus {bus}: it does not listen on {kind} that {site.gateway} can reach")
+        url, listen = seat.dial
+        return self._dial(bus, url, seat.trunk, spec.limits(listen), listen.tls, policy)
+
+    def _dial(
+        self, bus: str, url: str, trunk: bool, limits: tuple[int, int], tls: Tls | None, policy: Policy
+    ) -> Plan[Link]:
+        queue_bytes, message_bytes = limits
+        settings = {
+            "trunk": trunk,
+            "address": url,
+            "queue_bytes": queue_bytes,
+            "message_bytes": message_bytes,
+            "tls": tls,
+        }
+        return Plan(
+            f"bus {bus}",
+            settings,
+            lambda: bus_link(url, "dial", queue_bytes, message_bytes, tls, trunk=trunk),
+            policy,
+        )
+
+    def _settle(self, site: Site, standing: Standing | None, seats: list[Seat], draft: Draft[Link]) -> None:
+        """Take over what does not need opening: the sides and their rules, and the candidate."""
+        renewed = standing != self._standing
+        if renewed and self.candidacy is not None:
+            self.candidacy.close()
+        draft.close()
+        self.site, self._standing = site, standing
+        origin = self.origin(site) if standing is None else standing.origin
+        self.hub.revise(origin, self.spec.pattern)
+        self._seat(seats, draft)
+        if standing is None:
+            self.candidacy = None
+            self.hub.stand_alone()
+        elif renewed:
+            self.candidacy = self._stand_by(standing)
+        if self.hub.gate is not None:
+            self.hub.gate.keep(self._age_s())
+
+    def _seat(self, seats: list[Seat], draft: Draft[Link]) -> None:
+        old = self.legs
+        for gone in draft.gone:
+            self.hub.remove(old[gone].side)
+        self.legs = []
+        for seat, end, place in zip(seats, draft.ends, draft.partners, strict=True):
+            policy = _policy(seat)
+            side = self._add(seat, policy) if place is None else old[place].side
+            if side.policy != policy:
+                side.revise(policy)
+            self.legs.append(Leg(seat, side, end))
+
+    def _add(self, seat: Seat, policy: Policy) -> Side:
+        taken = {side.name.partition(" ")[0] for side in self.hub.sides}
+        number = next(number for number in range(len(taken) + 1) if str(number) not in taken)
+        return self.hub.add(f"{number} {seat.side.kind}", policy, self._not_alone)
+
+    def _not_alone(self) -> bool:
+        return self.candidacy is None or not self.candidacy.candidate.alone
+
+    def _age_s(self) -> float:
+        """Return how long a standby keeps frames: no longer than they may wait on any side."""
+        sheds = [leg.seat.side.shed for leg in self.legs]
+        ages = [shed.age_ms / 1000 for shed in sheds if shed and shed.age_ms]
+        return min([AGE_S, *ages])
+
+    def _stand_by(self, standing: Standing) -> "Candidacy":
+        """Forward only while we hold the lease."""
+        # Late: most gateways run no candidate, and start faster without TMQ.
+        from bus.leases.candidacy import Candidacy
+        from bus.tmq.address import endpoint
+
+        candidate = candidate_of(standing)
+        gate = self.hub.stand_by(candidate.may_forward, lambda: candidacy.judge())
+        brokers = [endpoint(url) for url in standing.brokers]
+        candidacy = Candidacy(candidate, brokers, gate, self.links_down, self.site.record)
+        return candidacy
+
+    def links_down(self) -> list[str]:
+        """Return the links on which no frames can pass: a candidate with such a link must not be chosen."""
+        failed = [change.detail for change in self._failed]
+        return [*failed, *(link.name for link in self.links if not self._is_up(link))]
+
+    def _is_up(self, link: Link) -> bool:
+        if link.state == "up":
+            return link.condition != "bus-off"
+        holding = self.candidacy is not None and self.candidacy.candidate.holding
+        return holding and link in self._fresh and self._now() < self._fresh_until_s
+
+    def _now(self) -> float:
+        assert self._loop is not None
+        return self._loop.time()
+
+    def revise(self, site: Site, buses: Mapping[str, BusPart]) -> Revision:
+        """Return the change to the bridge as `site` describes it. Raises `LinkError` if it can never work."""
+        standing = standing_of(self.name, site)
+        seats = seats_of(site.topology, self.name, site.gateway)
+        draft = Draft([leg.end for leg in self.legs], [self._plan(seat, site, buses) for seat in seats])
+        renewed = standing != self._standing
+        return Revision(
+            [
+                *self._changes(site, standing),
+                *draft.changes(self.title, lambda n: self._more(n, seats, draft)),
+            ],
+            lambda: self._settle(site, standing, seats, draft),
+            lambda loop: self._change(draft, renewed, loop),
+        )
+
+    def _changes(self, site: Site, standing: Standing | None) -> list[Change]:
+        names = list[str]()
+        if standing is None or self._standing is None:
+            names += ["on"] if standing is not self._standing else []
+        else:
+            names += differing(self._standing._asdict(), standing._asdict())
+        if "pattern" not in names and site.topology.bridges[self.name].pattern != self.spec.pattern:
+            names.append("pattern")
+        return [Change("changed", self.title, detail=", ".join(names))] if names else []
+
+    def _more(self, number: int, seats: list[Seat], draft: Draft[Link]) -> list[str]:
+        """Name the words of a side that differ and are none of its link's."""
+        place, new = draft.partners[number], seats[number]
+        old = new if place is None else self.legs[place].seat
+        names = differing(settings_of(old.side), settings_of(new.side))
+        names += ["rank"] if old.rank != new.rank else []
+        names += ["events"] if old.keeps_events != new.keeps_events else []
+        return [name for name in names if name not in ("bus", "medium")]
+
+    def start(self, loop: AbstractEventLoop) -> list[Change]:
+        return self._open([leg.end for leg in self.legs], True, loop)
+
+    def _change(self, draft: Draft[Link], renewed: bool, loop: AbstractEventLoop) -> list[Change]:
+        for end in draft.staying():
+            if isinstance(end.link, Patch):
+                end.link.follow()
+        self._fresh = [end.link for end in draft.fresh()]
+        self._fresh_until_s = loop.time() + GRACE_S
+        return self._open(draft.fresh(), renewed, loop)
+
+    def _open(self, ends: list[End[Link]], claims: bool, loop: AbstractEventLoop) -> list[Change]:
+        self._loop, self._failed = loop, []
+        for leg in [leg for leg in self.legs if any(leg.end is end for end in ends)]:
+            trouble = self.attempt(leg.end.link, leg.side, loop)
+            if trouble:
+                self.legs.remove(leg)
+                self.hub.remove(leg.side)
+            self._failed += trouble
+        if claims and self.candidacy is not None:
+            self.candidacy.open(loop)
+        return self._failed
+
+    def close(self) -> None:
+        if self.candidacy is not None:
+            self.candidacy.close()
+        for leg in self.legs:
+            leg.end.link.close()
+
+
+def _medium_plan(medium: Medium, shed: Shed | None, here: Gateway, policy: Policy) -> Plan[Link]:
+    node = here.node if medium.needs_node else None
+    settings = {**settings_of(medium), "shed": shed, "node": node}
+    return Plan(medium.label(), settings, lambda: medium_link(medium, shed, here), policy)
+
+
+def medium_link(medium: Medium, words: Shed | None, gateway: Gateway) -> Link:
+    """Return the link of one side of a bridge, not yet open. Raises `LinkError` if it can never work.
+
+    The queue is as large as the medium's if the words do not say.
+    """
+    if words is None:
+        return medium.link(gateway.node, None)
+    age_s = None if words.age_ms is None else words.age_ms / 1000
+    queue_bytes = words.queue_bytes or medium.queue_bytes or _QUEUE_BYTES
+    return medium.link(gateway.node, shedding.Shed(words.policy, queue_bytes, age_s, words.rate))
+
+
+def _policy(seat: Seat) -> Policy:
+    """Return the rules of a side's words; an own `pattern` holds both ways."""
+    spec = seat.side
+    only = (spec.pattern,) if spec.pattern else ()
+    return Policy(
+        seat.trunk,
+        allow=(*only, *spec.allow.both),
+        deny=spec.deny.both,
+        allow_in=spec.allow.inward,
+        deny_in=spec.deny.inward,
+        allow_out=spec.allow.outward,
+        deny_out=(*spec.deny.outward, *([PATTERN] if seat.keeps_events else ())),
+        opaque=spec.medium is None or spec.medium.opaque,
+        hold_s=STEP_S * sum(seat.rank),
+        hold_always=bool(seat.rank.others),
+        deaf=spec.medium is not None and spec.medium.deaf,
+    )

@@ -1,0 +1,119 @@
+"""A bus of a gateway: a hub and its addresses."""
+
+from asyncio import AbstractEventLoop
+from collections.abc import Iterator
+
+from appliance.parts.changes import Change, Draft, End, Plan
+from appliance.parts.site import BasePart, Revision, Site
+from bridges.bridge import Bridge
+from bus.hub import Hub, Link
+from bus.transports.links import BusLink, Mode, bus_link
+from bus.watched import WatchedHub
+from topologies.model import Address, BusSpec
+from topologies.segments import dials_of, has_trunk
+
+
+class BusPart(BasePart):
+    """A bus: a plain hub; or, where a trunk reaches it, a bridge with a plain side and a trunk side."""
+
+    kind = "bus"
+
+    def __init__(self, name: str, site: Site) -> None:
+        super().__init__(name, site, WatchedHub(name))
+        self.spec = site.topology.buses[name]
+        self.hub = self._make_hub(self.spec, site)
+        self._ends = Draft[BusLink]([], list(self._plans(site))).ends
+
+    def _make_hub(self, spec: BusSpec, site: Site) -> Hub:
+        if not has_trunk(spec):
+            return WatchedHub(self.name)
+        bridge = Bridge(self.name, self.origin(site))
+        bridge.side("plain", opaque=True)
+        bridge.side("trunk", trunk=True, opaque=True)
+        return bridge
+
+    def _plans(self, site: Site) -> Iterator[Plan[BusLink]]:
+        spec = site.topology.buses[self.name]
+        yield from (_address_plan(spec, address, "listen") for address in spec.listen)
+        yield from (_address_plan(spec, address, "dial") for address in dials_of(site.topology, self.name))
+        for trunk in (False, True) if has_trunk(spec) else (False,):
+            url = site.local_socket(self.name, trunk)
+            if url is not None:
+                yield _local_plan(url, trunk, *spec.limits(spec))
+
+    @property
+    def links(self) -> list[Link]:
+        return [end.link for end in self._ends]
+
+    @property
+    def plain(self) -> Hub:
+        """The hub of peers without envelopes."""
+        return self.hub.sides[0] if isinstance(self.hub, Bridge) else self.hub
+
+    def hub_for(self, trunk: bool) -> Hub:
+        """Return where a pipe joins: on the trunk side if it is a `trunk` and there is one."""
+        return self.hub.sides[1] if trunk and isinstance(self.hub, Bridge) else self.plain
+
+    def start(self, loop: AbstractEventLoop) -> list[Change]:
+        return self._open(self._ends, loop)
+
+    def _open(self, ends: list[End[BusLink]], loop: AbstractEventLoop) -> list[Change]:
+        failed = list[Change]()
+        for end in list(ends):
+            trouble = self.attempt(end.link, self.hub_for(end.plan.settings["trunk"]), loop)
+            if trouble:
+                self._ends = [other for other in self._ends if other is not end]
+            failed += trouble
+        return failed
+
+    def revise(self, site: Site) -> Revision:
+        """Return the change to the bus as `site` describes it. Raises `LinkError` if it can never work."""
+        spec = site.topology.buses[self.name]
+        draft = Draft(self._ends, list(self._plans(site)))
+        return Revision(
+            draft.changes(self.title),
+            lambda: self._settle(spec, site, draft),
+            lambda loop: self._open(draft.fresh(), loop),
+        )
+
+    def _settle(self, spec: BusSpec, site: Site, draft: Draft[BusLink]) -> None:
+        draft.close()
+        self.spec, self.site, self._ends = spec, site, draft.ends
+        if has_trunk(spec) != isinstance(self.hub, Bridge):
+            old, self.hub = self.hub, self._make_hub(spec, site)
+            self.hub.inherit(old, _inside if isinstance(self.hub, Bridge) else _outside)
+            for end in draft.staying():
+                end.link.rehome(self.hub_for(end.plan.settings["trunk"]))
+        elif isinstance(self.hub, Bridge) and self.hub.origin != self.origin(site):
+            self.hub.revise(self.origin(site), ())
+
+
+def _inside(link: str) -> str:
+    """Return the name that a link of a plain bus has in the accounts of a bus with trunks."""
+    return link if link.startswith(("plain/", "trunk/")) else f"plain/{link}"
+
+
+def _outside(link: str) -> str:
+    return link.removeprefix("plain/")
+
+
+def _address_plan(spec: BusSpec, address: Address, mode: Mode) -> Plan[BusLink]:
+    queue_bytes, message_bytes = spec.limits(address)
+    settings = {
+        "trunk": address.trunk,
+        "queue_bytes": queue_bytes,
+        "message_bytes": message_bytes,
+        "tls": address.tls,
+    }
+    return Plan(
+        f"{mode} {address.url}",
+        settings,
+        lambda: bus_link(address.url, mode, queue_bytes, message_bytes, address.tls, trunk=address.trunk),
+    )
+
+
+def _local_plan(url: str, trunk: bool, queue_bytes: int, message_bytes: int) -> Plan[BusLink]:
+    settings = {"trunk": trunk, "queue_bytes": queue_bytes, "message_bytes": message_bytes}
+    return Plan(
+        f"listen {url}", settings, lambda: bus_link(url, "listen", queue_bytes, message_bytes, trunk=trunk)
+    )

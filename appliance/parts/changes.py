@@ -1,0 +1,125 @@
+"""The changes of a running gateway: the links that come, go and stay, and a line for each change."""
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any, Generic, Literal, NamedTuple, TypeVar
+
+from bus.hub import Link
+from bus.schema import Node
+
+T = TypeVar("T")
+L = TypeVar("L", bound=Link)
+Verb = Literal["added", "removed", "changed", "failed"]
+
+
+class Change(NamedTuple):
+    """One thing that differs. `end` is a link of `part`, "" for the part itself; `detail` says what of it."""
+
+    verb: Verb
+    part: str
+    end: str = ""
+    detail: str = ""
+
+    def line(self) -> str:
+        """Return one line for people."""
+        return f"{self.verb} " + ": ".join(word for word in self[1:] if word)
+
+
+def pair(old: Sequence[T], new: Sequence[T], *keys: Callable[[T], Any]) -> tuple[list[int | None], list[int]]:
+    """Return for each entry of `new` the place of its partner in `old`, and the places that have none.
+
+    Partners are equal by the first of `keys` for which both still have no partner.
+    """
+    left, found = list(range(len(old))), list[int | None]([None] * len(new))
+    for key in keys:
+        for number, entry in enumerate(new):
+            if found[number] is None:
+                partner = next((place for place in left if key(old[place]) == key(entry)), None)
+                if partner is not None:
+                    found[number] = partner
+                    left.remove(partner)
+    return found, left
+
+
+def settings_of(node: Node) -> dict[str, Any]:
+    """Return the settings of a record by name, without its place in the file."""
+    return {one.name: getattr(node, one.name) for one in fields(node) if one.compare}
+
+
+def differing(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+    """Return the names whose values differ."""
+    return [name for name in {**old, **new} if old.get(name) != new.get(name)]
+
+
+@dataclass(frozen=True)
+class Plan(Generic[L]):
+    """A link of a part before it is made.
+
+    Plans of one `place` lead to the same peers; where also their `settings` are equal, a link of the one
+    serves the other. `choice` only helps to pair plans that are alike. `make` raises `LinkError`.
+    """
+
+    place: str
+    settings: Mapping[str, Any]
+    make: Callable[[], L] = field(compare=False)
+    choice: Hashable = field(default=None, compare=False)
+
+
+class End(NamedTuple, Generic[L]):
+    """A link and what it was made from."""
+
+    plan: Plan[L]
+    link: L
+
+
+class Draft(Generic[L]):
+    """The links that a part is to have, next to those that it has. Nothing is opened or closed yet.
+
+    `ends` are in the order of the plans, and `partners` has for each its place among the old ones, None for
+    one that has none. `stays` says which ends keep their links; `gone` are the places of old ends that go
+    for good. Raises `LinkError` for a link that can never work.
+    """
+
+    def __init__(self, old: Sequence[End[L]], plans: Sequence[Plan[L]]) -> None:
+        self.partners, self.gone = pair(
+            [end.plan for end in old],
+            plans,
+            lambda plan: (plan.place, plan.settings, plan.choice),
+            lambda plan: (plan.place, plan.settings),
+            lambda plan: plan.place,
+        )
+        self._old = old
+        self.ends = [self._end(plan, place) for plan, place in zip(plans, self.partners, strict=True)]
+        kept = {id(end.link) for end in old}
+        self.stays = [id(end.link) in kept for end in self.ends]
+
+    def _end(self, plan: Plan[L], place: int | None) -> End[L]:
+        old = None if place is None else self._old[place]
+        return End(plan, old.link if old is not None and old.plan == plan else plan.make())
+
+    def close(self) -> None:
+        """Close the old links that do not stay."""
+        kept = {id(end.link) for end in self.ends}
+        for end in self._old:
+            if id(end.link) not in kept:
+                end.link.close()
+
+    def staying(self) -> list[End[L]]:
+        """Return the ends that keep their links."""
+        return [end for end, stays in zip(self.ends, self.stays, strict=True) if stays]
+
+    def fresh(self) -> list[End[L]]:
+        """Return the ends whose links are to be opened."""
+        return [end for end, stays in zip(self.ends, self.stays, strict=True) if not stays]
+
+    def changes(self, part: str, more: Callable[[int], list[str]] = lambda _: []) -> list[Change]:
+        """List what differs. `more(number)` names what else differs at a new end that has a partner."""
+        found = [Change("removed", part, self._old[place].plan.place) for place in self.gone]
+        for number, (end, place) in enumerate(zip(self.ends, self.partners, strict=True)):
+            if place is None:
+                found.append(Change("added", part, end.plan.place))
+                continue
+            names = differing(self._old[place].plan.settings, end.plan.settings) + more(number)
+            if names:
+                found.append(Change("changed", part, end.plan.place, ", ".join(dict.fromkeys(names))))
+        return found

@@ -1,0 +1,105 @@
+"""The base of all parts: the site that they are built for, and the links that they open."""
+
+import secrets
+import zlib
+from asyncio import AbstractEventLoop
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar, NamedTuple
+
+from appliance.parts.changes import Change
+from bus.errors import LinkError
+from bus.events import Record
+from bus.hub import Hub, Link
+from topologies.model import Gateway, Topology
+
+
+class Site(NamedTuple):
+    """Everything that the parts of one process share.
+
+    `sockets` is the directory in which the processes of one gateway meet, None if there is only this process.
+    `record` gets the events of parts (`appliance.monitor`).
+    """
+
+    topology: Topology
+    gateway: str
+    sockets: Path | None
+    record: Record
+
+    @property
+    def here(self) -> Gateway:
+        """The gateway, as the topology describes it."""
+        return self.topology.gateways[self.gateway]
+
+    def local_socket(self, bus: str, trunk: bool) -> str | None:
+        """Return the URL at which other processes of this gateway reach a bus, None if there are none."""
+        return None if self.sockets is None else f"ipc://{self.sockets / bus}{'.trunk' if trunk else ''}.sock"
+
+
+def nothing() -> None:
+    pass
+
+
+@dataclass(frozen=True)
+class Revision:
+    """A change of a running part that is ready to be made, between two batches.
+
+    First `close()` what goes, in all parts, then `open(loop)` what comes: that returns what failed.
+    """
+
+    changes: list[Change]
+    close: Callable[[], None] = nothing
+    open: Callable[[AbstractEventLoop], list[Change]] = lambda _: []
+
+
+class BasePart:
+    """A hub, and the links that are open while the part is."""
+
+    kind: ClassVar[str]
+
+    def __init__(self, name: str, site: Site, hub: Hub) -> None:
+        self.name, self.site, self.hub = name, site, hub
+        self._drawn = secrets.randbits(32)
+
+    @property
+    def title(self) -> str:
+        return f"{self.kind} {self.name}"
+
+    @property
+    def links(self) -> list[Link]:
+        return []
+
+    @property
+    def watched(self) -> list[Link]:
+        """Links whose changes of state are events."""
+        return []
+
+    def origin(self, site: Site) -> int:
+        """Return the part's origin in envelopes. Parts with the same one would drop each other's frames."""
+        if site.here.origin is None:
+            return self._drawn
+        return zlib.crc32(f"{site.here.origin}/{self.title}".encode())
+
+    def open(self, loop: AbstractEventLoop) -> None:
+        """Open everything. Raises `LinkError` if something cannot be opened; close the part then."""
+        failed = self.start(loop)
+        if failed:
+            raise LinkError(failed[0].detail)
+
+    def start(self, loop: AbstractEventLoop) -> list[Change]:
+        """Open what can be opened. Return what cannot; it is tried again at the next change."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        for link in self.links:
+            link.close()
+
+    def attempt(self, link: Link, hub: Hub, loop: AbstractEventLoop) -> list[Change]:
+        """Open a link on a hub. Return why it failed, if it did."""
+        try:
+            link.open(hub, loop)
+        except LinkError as error:
+            link.close()
+            return [Change("failed", self.title, detail=str(error))]
+        return []

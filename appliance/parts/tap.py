@@ -1,0 +1,205 @@
+"""The tap of a topology: a recorder, and where it listens in buses and bridges of its process."""
+
+from asyncio import AbstractEventLoop
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from appliance.parts.bridge import BridgePart
+from appliance.parts.bus import BusPart
+from appliance.parts.changes import Change, differing, settings_of
+from appliance.parts.site import BasePart, Revision, Site
+from bridges.bridge import Bridge, Port
+from bus.hub import Hub, Link, Pipe, State, Tap
+from bus.patch import is_patch
+from capture.schema import Direction
+from devices.tap.recorder import Locate, LocateLink, Options, Recorder
+from topologies.model import DeviceSpec
+from topologies.names import known
+
+_DAY_S = 86_400
+
+
+Tapped = BusPart | BridgePart
+Seen = tuple[Hub, dict[str, str]]
+"""What a watch was made for: the hub of a part, and the segments of its sides by their names."""
+
+
+class TapPart(BasePart):
+    """A tap that records the parts `tapped`. Open it before them and close it after them, to miss nothing."""
+
+    kind = "device"
+
+    def __init__(self, name: str, site: Site, tapped: Sequence[Tapped]) -> None:
+        super().__init__(name, site, Hub(name))  # nothing passes through a tap
+        self._tapped = tapped
+        self._spec = site.topology.devices[name]
+        self._link = self._make(self._spec, site)
+        self._seen: dict[str, Seen] = {}
+        self._sent: dict[str, tuple[Bridge, Tap]] = {}
+
+    def _make(self, spec: DeviceSpec, site: Site) -> "_RecorderLink":
+        directory, names = Path(spec.directory), known(site.topology)
+        recorder = Recorder(self.name, site.gateway, directory, options_of(spec), names)
+        return _RecorderLink(recorder, spec.queue_bytes)
+
+    @property
+    def recorder(self) -> Recorder:
+        return self._link.recorder
+
+    @property
+    def links(self) -> list[Link]:
+        return [self._link]
+
+    @property
+    def watched(self) -> list[Link]:
+        return self.links
+
+    def start(self, loop: AbstractEventLoop) -> list[Change]:
+        """Start recording. Fails if a package is missing."""
+        failed = self.attempt(self._link, self.hub, loop)
+        self._follow()
+        return failed
+
+    def revise(self, site: Site, tapped: Sequence[Tapped]) -> Revision:
+        """Return the change to the tap as `site` describes it. Other settings take another recorder."""
+        spec = site.topology.devices[self.name]
+        names = differing(settings_of(self._spec), settings_of(spec))
+        if [part.title for part in self._tapped] != [part.title for part in tapped]:
+            names = list(dict.fromkeys(["tap", *names]))
+        anew = options_of(spec) != options_of(self._spec) or spec.directory != self._spec.directory
+        link = self._make(spec, site) if anew else self._link
+        words = known(site.topology)
+        return Revision(
+            [Change("changed", self.title, detail=", ".join(names))] if names else [],
+            lambda: self._settle(site, spec, tapped),
+            lambda loop: self._go_on(link, words, loop),
+        )
+
+    def _settle(self, site: Site, spec: DeviceSpec, tapped: Sequence[Tapped]) -> None:
+        self.site, self._spec, self._tapped = site, spec, tapped
+
+    def _go_on(self, link: "_RecorderLink", names: Iterable[str], loop: AbstractEventLoop) -> list[Change]:
+        """Go over to what the parts are now: to other hubs, other sides, another recorder."""
+        if link is self._link:
+            self.recorder.know(names)
+            self._follow()
+            return []
+        self.close()
+        self._link = link
+        return self.start(loop)
+
+    def _follow(self) -> None:
+        """Watch each part anew whose hub or segments have changed; leave those that have gone."""
+        now = {part.title: (part, _seen(part)) for part in self._tapped}
+        for title, seen in list(self._seen.items()):
+            if title not in now or now[title][1] != seen:
+                self._leave(title)
+        for title, (part, seen) in now.items():
+            if title not in self._seen:
+                self._watch(part, seen)
+
+    def _leave(self, title: str) -> None:
+        self.recorder.unwatch(self._seen.pop(title)[0])
+        if title in self._sent:
+            bridge, tap = self._sent.pop(title)
+            bridge.untap_sent(tap)
+
+    def _watch(self, part: Tapped, seen: Seen) -> None:
+        self._seen[part.title] = seen
+        if isinstance(part, BusPart):
+            return self.recorder.watch(part.hub, part.title, bus_locator(part))
+        self.recorder.watch(
+            part.hub, part.title, bridge_locator(seen[1], Direction.RX), link_locator(seen[1])
+        )
+        tap = self.recorder.tap(part.title, bridge_locator(seen[1], Direction.TX))
+        part.hub.tap_sent(tap)
+        self._sent[part.title] = part.hub, tap
+        return None
+
+    def close(self) -> None:
+        super().close()
+        for bridge, tap in self._sent.values():
+            bridge.untap_sent(tap)
+        self._sent, self._seen = {}, {}
+
+
+def _seen(part: Tapped) -> Seen:
+    if isinstance(part, BusPart):
+        return part.hub, {}
+    return part.hub, {leg.side.name: leg.seat.segment for leg in part.legs}
+
+
+class _RecorderLink:
+    """Shows a recorder as a link, for `top` and for events."""
+
+    condition = ""
+
+    def __init__(self, recorder: Recorder, queue_bytes: int) -> None:
+        self.recorder, self.queue_bytes = recorder, queue_bytes
+        self.name = self.url = f"{recorder.name}: capture to {recorder.directory}"
+
+    @property
+    def state(self) -> State:
+        return self.recorder.state
+
+    @property
+    def fault(self) -> str:
+        return self.recorder.fault
+
+    @property
+    def losses(self) -> int:
+        return self.recorder.losses
+
+    def open(self, hub: Hub, loop: AbstractEventLoop) -> None:
+        self.recorder.open(loop)
+
+    def close(self) -> None:
+        self.recorder.close()
+
+
+def options_of(spec: DeviceSpec) -> Options:
+    return Options(
+        ring_bytes=spec.queue_bytes,
+        file_bytes=spec.file_bytes,
+        file_s=spec.file_s,
+        keep_bytes=spec.keep_bytes,
+        keep_s=(spec.keep_days or 0) * _DAY_S,
+        pattern=spec.pattern,
+        idle=spec.yields,
+    )
+
+
+def bus_locator(part: BusPart) -> Locate:
+    """Locate pipes of a bus: all are one segment, onto which the bridges of this gateway send."""
+    name, urls = part.name, [part.site.local_socket(part.name, trunk) for trunk in (False, True)]
+    bridges = tuple(url for url in urls if url is not None)
+
+    def locate(pipe: Pipe | None) -> tuple[str, str, Direction]:
+        if pipe is None:
+            return f"bus {name}", "", Direction.TX
+        behind = pipe.inner if isinstance(pipe, Port) else pipe
+        ours = is_patch(behind) or behind.name.startswith(bridges)
+        return f"bus {name}", behind.name, Direction.TX if ours else Direction.RX
+
+    return locate
+
+
+def link_locator(wires: dict[str, str]) -> LocateLink:
+    """Locate links of a bridge: their names begin with those of their sides."""
+
+    def locate(name: str) -> tuple[str, str]:
+        side, _, link = name.partition("/")
+        return wires.get(side, side), link or side
+
+    return locate
+
+
+def bridge_locator(wires: dict[str, str], direction: Direction) -> Locate:
+    """Locate pipes of a bridge: each side is on a segment, which `wires` has by the side's name."""
+
+    def locate(pipe: Pipe | None) -> tuple[str, str, Direction]:
+        if not isinstance(pipe, Port):
+            return "", "" if pipe is None else pipe.name, direction
+        return wires.get(pipe.side.name, pipe.side.name), pipe.inner.name, direction
+
+    return locate

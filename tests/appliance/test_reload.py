@@ -1,0 +1,152 @@
+"""Reloads under load: what stays keeps its pipes and loses no message."""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from appliance.compose import Appliance
+from bus.balance import imbalances
+from bus.hub import Hub
+from bus.transports.links import make_link
+from bus.wire.frame import PUB, pack
+from bus.wire.pattern import Pattern
+from tests.appliance.probe.support import free_port
+from tests.helpers.peers import Ear, until
+from topologies.loader import loads
+
+BURST = 20
+
+
+def numbered(topic: str) -> Iterator[bytes]:
+    number = 0
+    while True:
+        yield pack(PUB, Pattern("a", topic), number.to_bytes(4, "big"))
+        number += 1
+
+
+class Load:
+    """A peer of a bus that sends numbered frames in bursts, and keeps what it hears."""
+
+    def __init__(self, topic: str, ear: Ear) -> None:
+        self.ear = ear
+        self.sent: list[bytes] = []
+        self._frames = numbered(topic)
+
+    def burst(self) -> None:
+        frames = [next(self._frames) for _ in range(BURST)]
+        self.sent += frames
+        self.ear.say(*frames)
+
+    def heard(self) -> list[bytes]:
+        """Return what it heard on the pattern of all loads."""
+        return [frame for frame in self.ear.heard if frame[4:8] == pack(PUB, Pattern("a"))[4:8]]
+
+
+@asynccontextmanager
+async def loads_on(*urls: str) -> AsyncIterator[list[Load]]:
+    """Connect a load to each address."""
+    hubs = [Hub(url) for url in urls]
+    links = [make_link(url, "dial") for url in urls]
+    made = [Load(str(number), Ear(hub)) for number, hub in enumerate(hubs)]
+    for link, hub in zip(links, hubs, strict=True):
+        link.open(hub, asyncio.get_running_loop())
+    await until(lambda: all(len(hub.pipes) == 2 for hub in hubs))
+    pipes = [hub.pipes for hub in hubs]
+    yield made
+    assert [hub.pipes for hub in hubs] == pipes, "a connection was cut"
+    for link in links:
+        link.close()
+
+
+@asynccontextmanager
+async def running(text: str) -> AsyncIterator[Appliance]:
+    appliance = Appliance(loads(text), "gw")
+    appliance.open(asyncio.get_running_loop())
+    try:
+        yield appliance
+    finally:
+        appliance.close()
+
+
+def change(appliance: Appliance, text: str) -> list[str]:
+    """Go over to another text; return what changed. Every account balances before and after."""
+    assert imbalances(appliance.hubs()) == []
+    found = [one.line() for one in appliance.change(loads(text))]
+    assert imbalances(appliance.hubs()) == []
+    return found
+
+
+class Mutant:
+    """A topology whose core stays while random parts around it come, go and change."""
+
+    def __init__(self, directory: Path, seed: int) -> None:
+        self.chance = random.Random(seed)
+        self.directory = directory
+        self.core = [free_port() for _ in range(2)]
+        self.spare = [free_port() for _ in range(8)]
+
+    def some(self, words: list[str], most: int) -> list[str]:
+        return self.chance.sample(words, self.chance.randint(0, most))
+
+    def addresses(self, core: str, spare: list[int]) -> str:
+        trunk = [f'{{url: "tcp://127.0.0.1:{spare[0]}", trunk: true}}']
+        plain = [f"tcp://127.0.0.1:{spare[1]}", f"ipc://{self.directory}/{spare[1]}.sock"]
+        listen = [f'"{core}"', *self.some(trunk, 1), *(f'"{url}"' for url in self.some(plain, 2))]
+        self.chance.shuffle(listen)
+        dial = self.some(['"tcp://127.0.0.1:9"', '{url: "tcp://127.0.0.1:7", trunk: true}'], 2)
+        return f"listen: [{', '.join(listen)}], dial: [{', '.join(dial)}]"
+
+    def side(self, joins: str) -> str:
+        rules = ["deny: [[b]]", "allow: [[a], [c]]", "deny: {in: [[d], [e, f]]}", "allow: {out: [[a]]}"]
+        found = {rule.partition(":")[0]: rule for rule in self.some(rules, 2)}
+        return "{" + ", ".join([joins, *found.values()]) + "}"
+
+    def bridge(self) -> str:
+        more = [
+            self.side(f"url: {{address: 'tcp://127.0.0.1:{self.spare[4]}', mode: listen}}"),
+            self.side(f"tcp: {{host: 127.0.0.1, port: {self.spare[5]}, mode: listen}}"),
+            self.side("uart: {port: /nowhere/tty}")[:-1] + ", shed: {policy: conflate, age_ms: 90}}",
+        ]
+        sides = [self.side("bus: one"), self.side("bus: two"), *self.some(more, 3)]
+        self.chance.shuffle(sides)
+        pattern = self.chance.choice(["", "pattern: [a], "])
+        return f"joint: {{on: gw, {pattern}join: [{', '.join(sides)}]}}"
+
+    def text(self) -> str:
+        one = self.addresses(f"tcp://127.0.0.1:{self.core[0]}", self.spare[:2])
+        two = self.addresses(f"tcp://127.0.0.1:{self.core[1]}", self.spare[2:4])
+        lines = ["name: mutant", "gateways: {gw: {}}", "buses:", f"  one: {{on: gw, {one}}}"]
+        lines += [f"  two: {{on: gw, {two}}}"]
+        lines += self.some([f'  three: {{on: gw, listen: ["tcp://127.0.0.1:{self.spare[6]}"]}}'], 1)
+        lines += ["bridges:", f"  {self.bridge()}"]
+        if len(lines) == 8:
+            lines += self.some([f"  {self.other()}"], 1)
+        return "\n".join(lines) + "\n"
+
+    def other(self) -> str:
+        return f"other: {{on: gw, pattern: [z], join: [{self.side('bus: one')}, {{bus: three}}]}}"
+
+
+@pytest.mark.parametrize("seed", range(2))
+async def test_a_hundred_reloads_under_load_lose_and_double_nothing(tmp_path: Path, seed: int) -> None:
+    mutant = Mutant(tmp_path, seed)
+    verbs = set[str]()
+    async with running(mutant.text()) as appliance:
+        async with loads_on(*(f"tcp://127.0.0.1:{port}" for port in mutant.core)) as (one, two):
+            for _ in range(100):
+                for load in (one, two):
+                    load.burst()
+                    await asyncio.sleep(0)
+                verbs |= {line.partition(" ")[0] for line in change(appliance, mutant.text())}
+            await until(lambda: len(one.heard()) >= len(two.sent) and len(two.heard()) >= len(one.sent))
+            assert one.heard() == two.sent
+            assert two.heard() == one.sent
+            for name, port, load in zip(("one", "two"), mutant.core, (one, two), strict=True):
+                accounts = appliance.parts[f"bus {name}"].hub.accounts()
+                found = [accounts[link] for link in accounts if link.endswith(f":{port}")]
+                assert sum(account.stats.received for account in found) == len(load.sent)
+    assert verbs == {"added", "removed", "changed"}
