@@ -33,6 +33,7 @@ from scapy.packet import Packet, Raw, bind_layers
 from bridges.media.can.codec import NODE_MAX, SUBJECT_DEFAULT, Reassembler
 from bus.wire.envelope import LENGTH_MARK, MAGIC, is_enveloped
 from bus.wire.frame import FRAME_BYTES_MIN
+from bus.wire.pattern import hexadecimal
 from bus.wire.sp import HANDSHAKE
 from capture.pcapng import LINKTYPE_USER0
 
@@ -49,6 +50,13 @@ class _Alone(Packet):
         return b"", rest
 
 
+class TokenField(IntField):
+    """A token, in hex as everywhere."""
+
+    def i2repr(self, pkt: Packet | None, x: Any) -> str:
+        return hexadecimal(x)
+
+
 class TmqFrame(_Alone):
     """A TMQ frame (docs/wire/frame.md)."""
 
@@ -57,7 +65,7 @@ class TmqFrame(_Alone):
         FlagsField("type", 1, 8, _TYPES),
         FieldLenField("count", None, fmt="B", count_of="tokens"),
         FieldLenField("size", None, fmt="H", length_of="data"),
-        FieldListField("tokens", [], XIntField("", 0), count_from=lambda packet: packet.count),
+        FieldListField("tokens", [], TokenField("", 0), count_from=lambda packet: packet.count),
         StrLenField("data", b"", length_from=lambda packet: packet.size),
     ]
 
@@ -138,7 +146,7 @@ class BuscouplerCapture(Packet):
     name = "Buscoupler capture"
     fields_desc = [  # noqa: RUF012
         ByteField("version", 1),
-        ByteEnumField("kind", 0, {0: "frame", 1: "ledger", 2: "gap"}),
+        ByteEnumField("kind", 0, {0: "frame", 1: "ledger", 2: "gap", 4: "names"}),
         ByteEnumField("dir", 0, {0: "received", 1: "sent"}),
         ByteField("verdict", 0),
         LongField("boot", 0),

@@ -34,6 +34,11 @@ def lines_of(names: Iterable[str]) -> Iterator[str]:
                 break
 
 
+def texts(names: Iterable[int | str]) -> list[str]:
+    """Return the names among names and numbers, each once."""
+    return [name for name in dict.fromkeys(names) if isinstance(name, str)]
+
+
 class Names:
     """A table of known names, to show tokens by name. The reserved ones are always known."""
 

@@ -1,8 +1,66 @@
 -- Wireshark dissectors of buscoupler: its pcapng captures (link type USER0), TMQ frames and envelopes, SP BUS
 -- over TCP, and multicast datagrams. Put this file into the personal Lua plugins directory (Help, About,
 -- Folders), or: tshark -X lua_script:buscoupler.lua -r FILE. Layouts: docs/capture.md, docs/wire/.
+-- Tokens are shown by the names in the capture, the reserved ones, and those of -o tmq.names:FILE (one a line).
 
 local FRAME_MIN, ENVELOPE_BYTES, HEADER_BYTES, DATA_MAX = 4, 12, 24, 2048
+
+-- Names of tokens (bus/names.py) ---------------------------------------------------------------------------------
+
+local RESERVED = { "buscoupler", "event", "link", "loop", "lease", "takeover", "drop", '"buscoupler/loop"', "traffic",
+    "alert" }
+local names = {}
+
+local function xor16(a, b)
+    local result, place = 0, 1
+    while a > 0 or b > 0 do
+        if a % 2 ~= b % 2 then result = result + place end
+        a, b, place = math.floor(a / 2), math.floor(b / 2), 2 * place
+    end
+    return result
+end
+
+-- The token of a name: `h = 65599 * h + code point` modulo 2^32, then `h ^ (h >> 16)`.
+local function token_of(name)
+    local h = 0
+    for character in name:gmatch("[\1-\127\194-\244][\128-\191]*") do
+        local point = character:byte()
+        if point >= 194 then point = point % (point < 224 and 32 or point < 240 and 16 or 8) end
+        for byte in character:sub(2):gmatch(".") do point = 64 * point + byte:byte() % 64 end
+        h = (65599 * h + point) % 4294967296
+    end
+    return h - h % 65536 + xor16(h % 65536, math.floor(h / 65536))
+end
+
+-- Remember one part of a pattern, as it is written: in quotes where it is no plain name.
+local function learn(word)
+    local name = word:match('^"(.*)"$') or word
+    if name == word and (word == "" or word:match("^%d+$") or word:match("^0[xX]%x+$")) then return end
+    local known = names[token_of(name)]
+    if known == nil then
+        names[token_of(name)] = word
+    elseif not ("|" .. known .. "|"):find("|" .. word .. "|", 1, true) then
+        names[token_of(name)] = known .. "|" .. word
+    end
+end
+
+-- Learn the names of lines: a name or a pattern on each, and `#` comments.
+local function learn_lines(text)
+    for line in text:gmatch("[^\r\n]+") do
+        local pattern = (" " .. line):gsub("%s#.*$", ""):match("^%s*(.-)%s*$")
+        if pattern:match('^"[^"]*"$') then
+            learn(pattern)
+        else
+            for part in pattern:gmatch("[^/]+") do learn(part) end
+        end
+    end
+end
+
+for _, name in ipairs(RESERVED) do learn(name) end
+
+local function shown(token)
+    return names[token] or string.format("0x%08x", token)
+end
 
 -- TMQ frame, with or without an envelope ------------------------------------------------------------------------
 
@@ -18,6 +76,8 @@ local f = {
     tokens = ProtoField.uint8("tmq.tokens", "Tokens"),
     size = ProtoField.uint16("tmq.size", "Data length"),
     token = ProtoField.uint32("tmq.token", "Token", base.HEX),
+    name = ProtoField.string("tmq.name", "Name"),
+    pattern = ProtoField.string("tmq.pattern", "Pattern"),
     data = ProtoField.bytes("tmq.data", "Data"),
     text = ProtoField.string("tmq.text", "Data as text"),
     flags = ProtoField.uint8("tmq.envelope.flags", "Flags", base.HEX, nil, 0xf0),
@@ -28,6 +88,15 @@ local f = {
 }
 tmq.fields = {}
 for _, field in pairs(f) do table.insert(tmq.fields, field) end
+tmq.prefs.names = Pref.string("File of names", "", "Tokens are shown by these names: one a line")
+
+function tmq.prefs_changed()
+    if tmq.prefs.names == "" then return end
+    local file, problem = io.open(tmq.prefs.names)
+    if file == nil then return report_failure("buscoupler: " .. problem) end
+    learn_lines(file:read("*a"))
+    file:close()
+end
 
 -- Bytes of the frame at the start of `tvb`, 0 where it is none or not whole.
 local function frame_bytes(tvb)
@@ -67,15 +136,22 @@ local function dissect_frame(tvb, tree)
     tree:add(f.size, tvb(2, 2))
     local words = {}
     for number = 0, count - 1 do
-        tree:add(f.token, tvb(FRAME_MIN + 4 * number, 4))
-        words[#words + 1] = string.format("%08x", tvb(FRAME_MIN + 4 * number, 4):uint())
+        local place = tvb(FRAME_MIN + 4 * number, 4)
+        local item, name = tree:add(f.token, place), names[place:uint()]
+        if name then
+            item:append_text(" (" .. name .. ")")
+            item:add(f.name, place, name):set_generated()
+        end
+        words[#words + 1] = shown(place:uint())
     end
+    local pattern = count > 0 and table.concat(words, "/") or "/"
+    tree:add(f.pattern, tvb(FRAME_MIN, 4 * count), pattern):set_generated()
     if size > 0 then
         local data = tvb(FRAME_MIN + 4 * count, size)
         tree:add(f.data, data)
         if data:raw():match("^[%g%s]+$") then tree:add(f.text, data) end
     end
-    return string.format("(%s) %u bytes", table.concat(words, " "), size)
+    return string.format("%s %u bytes", pattern, size)
 end
 
 -- One message that fills `tvb`; its summary.
@@ -105,7 +181,7 @@ end
 local captured = Proto("buscoupler", "Buscoupler capture")
 local c = {
     version = ProtoField.uint8("buscoupler.version", "Version"),
-    kind = ProtoField.uint8("buscoupler.kind", "Kind", base.DEC, { [0] = "frame", [1] = "ledger", [2] = "gap" }),
+    kind = ProtoField.uint8("buscoupler.kind", "Kind", base.DEC, { [0] = "frame", [1] = "ledger", [2] = "gap", [4] = "names" }),
     dir = ProtoField.uint8("buscoupler.dir", "Direction", base.DEC, { [0] = "received", [1] = "sent" }),
     verdict = ProtoField.uint8("buscoupler.verdict", "Verdict"),
     boot = ProtoField.uint64("buscoupler.boot", "Boot (ns)"),
@@ -113,6 +189,7 @@ local c = {
     count = ProtoField.uint32("buscoupler.count", "Messages"),
     peer = ProtoField.string("buscoupler.peer", "Peer"),
     reason = ProtoField.string("buscoupler.reason", "Reason"),
+    names = ProtoField.string("buscoupler.names", "Names"),
 }
 captured.fields = {}
 for _, field in pairs(c) do table.insert(captured.fields, field) end
@@ -136,6 +213,10 @@ function captured.dissector(tvb, pinfo, tree)
     if tvb(1, 1):uint() == 0 then
         local message = tvb:len() > start and tvb(start):tvb() or ByteArray.new(""):tvb("empty")
         pinfo.cols.info = message:len() > 0 and dissect_message(message, tree) or "no frame, 0 bytes"
+    elseif tvb(1, 1):uint() == 4 then
+        branch:add(c.names, tvb(start))
+        learn_lines(tvb(start):raw())
+        pinfo.cols.info = "names of tokens"
     else
         branch:add(c.reason, tvb(start))
         pinfo.cols.info = string.format("%s: %u messages", tvb(start):string(), tvb(20, 4):uint())

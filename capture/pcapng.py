@@ -1,14 +1,17 @@
 """pcapng of captures, for Wireshark: bytes in, packets out, and back; docs/capture.md has the layout.
 
 Source: draft-ietf-opsawg-pcapng. Each (gateway, hub, bus) is an interface of link type USER0; each packet is
-our header, then the message as it was moved, or a ledger's word. Times are in ns.
+our header, then the message as it was moved, a ledger's word, or names of tokens. Times are in ns.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from struct import Struct
 from struct import error as StructError
 from typing import BinaryIO, Final, NamedTuple
+
+from bus.names import lines_of
+from capture.schema import Kind
 
 DISSECTOR: Final = Path(__file__).with_name("buscoupler.lua")
 """For Wireshark and tshark: it shows what `Writer` writes, and our wire formats."""
@@ -23,11 +26,12 @@ _SECTION_BODY = Struct("<IHHq")
 _PACKET_HEAD = Struct("<5I")
 _OPTION_NAME, _OPTION_RESOLUTION, _OPTION_FLAGS, _OPTION_APPLICATION = 2, 9, 2, 4
 _BLOCK_BYTES_MAX = 1 << 24
+_NAMES_BYTES = 1 << 15  # in one packet: Wireshark takes 256 KiB
 _BETWEEN = " | "  # gateway, hub and bus, in an interface's name
 
 
 class Packet(NamedTuple):
-    """A row of a capture; `message` is the whole message, or the ledger's word in other kinds of rows."""
+    """A row of a capture; `message` is the whole message, the ledger's word, or names as lines."""
 
     ts_ns: int
     gateway: str
@@ -68,11 +72,29 @@ class Writer:
         body = _SECTION_BODY.pack(_MAGIC, 1, 0, -1)
         return _block(_SECTION, body + _option(_OPTION_APPLICATION, b"buscoupler") + _END)
 
+    def names(self, names: Iterable[str], ts_ns: int) -> bytes:
+        """Make packets of names, by which the dissector shows the tokens in later packets."""
+        row = ts_ns, "", "", "", "", 0, int(Kind.NAMES), 0, 0, 0
+        return b"".join(self.blocks(Packet(*row, 1, part)) for part in _parts(lines_of(names)))
+
     def blocks(self, packet: Packet) -> bytes:
         """Make the blocks of one packet. Peers' names are cut to 255 bytes."""
         name = _BETWEEN.join((packet.gateway, packet.hub, packet.bus))
         described = b"" if name in self._interfaces else _interface(name)
         return described + _packet(self._interfaces.setdefault(name, len(self._interfaces)), packet)
+
+
+def _parts(lines: Iterable[str]) -> Iterator[bytes]:
+    """Join lines to parts that fit in a packet. A line that does not is left out."""
+    part = b""
+    for line in lines:
+        data = line.encode() + b"\n"
+        if len(part) + len(data) > _NAMES_BYTES:
+            yield part
+            part = b""
+        part += data if len(data) <= _NAMES_BYTES else b""
+    if part:
+        yield part
 
 
 def _interface(name: str) -> bytes:

@@ -37,6 +37,8 @@ class Kind(IntEnum):
     """The tap could not keep up: `count` messages have no row. `cap_seq` has a hole as wide before it."""
     CONTENTS = 3
     """At the end of a capture file: how much it holds of one sort of rows. Nothing that was recorded."""
+    NAMES = 4
+    """In pcapng alone: names of tokens, one a line."""
 
 
 class Direction(IntEnum):

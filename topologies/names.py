@@ -1,10 +1,9 @@
 """The names that a topology knows: those in its patterns, those it lists, and those in the file it names."""
 
-from collections.abc import Iterable
 from pathlib import Path
 
 from bus.errors import TokenError, TopologyError
-from bus.names import names_from
+from bus.names import names_from, texts
 from topologies.filters import all_names
 from topologies.model import NamesSpec, Topology
 
@@ -42,8 +41,3 @@ def _read(path: Path) -> list[int | str]:
         raise TopologyError(f"{path}: cannot read the names: {error.strerror}") from None
     except (TokenError, UnicodeDecodeError) as error:
         raise TopologyError(f"{path}: {error}") from None
-
-
-def texts(names: Iterable[int | str]) -> list[str]:
-    """Return the names among names and numbers, each once."""
-    return [name for name in dict.fromkeys(names) if isinstance(name, str)]

@@ -14,19 +14,22 @@ import signal
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 from itertools import chain, islice
 from math import inf
 from pathlib import Path
 from typing import BinaryIO
 
+from appliance.names import names_argument
 from appliance.probe.endpoint import parse_endpoint
 from appliance.probe.replay import replay
 from appliance.probe.station import because
 from bus.hub import Hub, Link, Pipe
+from bus.names import texts
 from bus.wire.batch import Batch, payloads
 from capture.files import CaptureError
+from capture.names import given
 from capture.pcapng import DISSECTOR, Packet, Writer
 from capture.reader import read
 from capture.schema import Direction, Kind
@@ -50,6 +53,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--gateway", default="here", metavar="NAME", help="our name in the capture (here)")
     parser.add_argument("--seconds", type=float, default=inf, metavar="S", help="stop after S seconds")
     parser.add_argument("--count", type=int, default=sys.maxsize, metavar="N", help="stop after N messages")
+    names_argument(parser, "names to leave in what is written, beside those that are there already")
     parser.add_argument("--hub", metavar="NAME", help="replay only what was seen there, like 'bus plant'")
     parser.add_argument("--bus", metavar="NAME", help="replay only this segment, like 'bus plant'")
     parser.add_argument("--dir", choices=("rx", "tx"), help="replay only what was received, or sent")
@@ -68,22 +72,30 @@ def run(options: argparse.Namespace) -> int:
         if len(rest) != 2:
             options.fail(f"{first} takes two words, see below")
         return (
-            export(Path(rest[0]), rest[1]) if first == "export" else replay(Path(rest[0]), rest[1], options)
+            export(Path(rest[0]), rest[1], options.names)
+            if first == "export"
+            else replay(Path(rest[0]), rest[1], options)
         )
     if not options.directory and not options.pcapng:
         options.fail("say where to: --directory DIR or --pcapng FILE")
     return asyncio.run(capture(options))
 
 
-def export(source: Path, target: str) -> int:
-    """Write a directory's rows as pcapng, and print how many there are of each place. Returns 0."""
+def export(source: Path, target: str, more: Iterable[int | str] = ()) -> int:
+    """Write a directory's rows as pcapng, with the names beside it and `more`.
+
+    Print how many rows there are of each place, and return 0.
+    """
     writer, counts, rows = Writer(), Counter[tuple[str, str, str]](), read(source)
     first = list(islice(rows, 1))  # a capture that cannot be read must not cost the target
+    names = texts([*(given(str(source)) if source.is_dir() else ()), *more])
     with opened(target) as file:
         file.write(writer.head())
+        file.write(writer.names(names, first[0].ts_ns if first else 0))
         for packet in chain(first, rows):
             file.write(writer.blocks(packet))
-            counts[packet.gateway, packet.hub, packet.bus] += 1
+            if packet.kind != Kind.NAMES:
+                counts[packet.gateway, packet.hub, packet.bus] += 1
     for (gateway, hub, bus), count in sorted(counts.items()):
         print(f"{gateway}, {hub or 'everywhere'}, {bus or 'all'}: {count} rows", file=sys.stderr)
     return 0
@@ -152,13 +164,14 @@ def _record(
 ) -> Recorder | None:
     if options.pcapng:
         file = stack.enter_context(opened(options.pcapng))
-        sheet = Sheet(options.gateway, file)
+        sheet = Sheet(options.gateway, file, texts(options.names))
         stack.callback(sheet.flush)
         for hub in hubs:
             hub.tap(partial(sheet.put, hub.name))
         loop.call_soon(sheet.tick, loop)
         return None
-    recorder = Recorder("capture", options.gateway, options.directory, Options(idle=False))
+    names = texts(options.names)
+    recorder = Recorder("capture", options.gateway, options.directory, Options(idle=False), names)
     recorder.open(loop)
     stack.callback(recorder.close)
     for hub in hubs:
@@ -173,10 +186,10 @@ def _on(name: str) -> Locate:
 class Sheet:
     """A pcapng file that taps write to. It is flushed a few times a second, so that a reader sees it live."""
 
-    def __init__(self, gateway: str, file: BinaryIO) -> None:
+    def __init__(self, gateway: str, file: BinaryIO, names: Iterable[str]) -> None:
         self._gateway, self._file = gateway, file
         self._writer, self._boot, self._cap_seq = Writer(), time.time_ns(), 0
-        file.write(self._writer.head())
+        file.write(self._writer.head() + self._writer.names(names, self._boot))
 
     def put(self, name: str, batch: Batch, pipe: Pipe | None) -> None:
         now_ns, peer = time.time_ns(), pipe.name if pipe else ""

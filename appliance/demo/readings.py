@@ -28,6 +28,14 @@ def temperature() -> str:
     return f"{found[0].current:.1f} C"
 
 
+READINGS = (processor, memory, temperature, network, load)
+
+
+def names() -> list[str]:
+    """Return the names of all readings."""
+    return [source.__name__ for source in READINGS]
+
+
 def serial_sensor() -> Iterator[tuple[str, str]]:
     """Return an endless iterator of names and values: processor, memory, and temperature if available."""
     has_temperature = bool(getattr(psutil, "sensors_temperatures", dict)())

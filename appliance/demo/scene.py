@@ -9,9 +9,9 @@ from asyncio.subprocess import PIPE, Process
 from pathlib import Path
 from typing import Any
 
-from appliance.demo.members import Application, Foreign, LinkMember, Member
+from appliance.demo.members import GREETING, Application, Foreign, LinkMember, Member
 from appliance.demo.nullmodem import NullModem
-from appliance.demo.readings import can_sensor, serial_sensor
+from appliance.demo.readings import can_sensor, names, serial_sensor
 from bridges.media.can.link import CanLink
 from bridges.media.can.medium import Can
 from bridges.media.uart.link import UartLink
@@ -36,6 +36,7 @@ bridges:
       - bus: office
       - uart: {{port: {line}, baud: 921600}}
       - can: {{interface: {interface}, channel: {channel}, options: {options}}}
+names: [{names}]
 """
 RECORDER = """\
 devices:
@@ -70,12 +71,18 @@ class Scene:
         self.file, self.log = directory / "demo.yaml", directory / "demo.log"
         self.log.touch()
         self.line = NullModem(directory, asyncio.get_running_loop())
-        text = TOPOLOGY.format(plant=self.plant, office=self.office, line=self.line.a, **self.can)
-        self.file.write_text(text + (RECORDER.format(capture=capture) if capture else ""))
         self._directory = directory
         self._processes: dict[str, Process] = {}
         self.members = self._members()
         self.foreign = [m for m in self.members if isinstance(m, Foreign)]
+        self.file.write_text(self._topology() + (RECORDER.format(capture=capture) if capture else ""))
+
+    def _topology(self) -> str:
+        speakers = [member.name for member in self.members if member.readings]
+        known = ", ".join([*speakers, *names(), GREETING])
+        return TOPOLOGY.format(
+            plant=self.plant, office=self.office, line=self.line.a, names=known, **self.can
+        )
 
     def _members(self) -> list[Member]:
         can = CanLink(Can(**self.can, node=2))

@@ -85,7 +85,7 @@ class Reader(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[tuple[Any, ...]]:
         for packet in read_pcapng(Path(partition.value)):
             here = self.gateway is None or packet.gateway == self.gateway
-            if here and self.begin <= packet.ts_ns < self.end:
+            if here and packet.kind != Kind.NAMES and self.begin <= packet.ts_ns < self.end:
                 yield row(packet)
 
 

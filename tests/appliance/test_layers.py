@@ -36,6 +36,10 @@ def test_a_frame_both_ways() -> None:
     assert bytes(TmqFrame(type="PUB", tokens=[7, 8], data=bytes(range(256)))) == LONG
 
 
+def test_tokens_are_shown_in_hex() -> None:
+    assert "tokens    = [0x00000007, 0x00000008]" in str(TmqFrame(LONG).show(dump=True))
+
+
 def test_an_envelope_both_ways() -> None:
     read = TmqEnvelope(MESSAGE)
     assert (read.origin, read.sequence, read.hops, read[TmqFrame].data) == (0xA1B2C3D4, 7, 8, b"hello")

@@ -9,9 +9,11 @@ from typing import Any
 
 import pytest
 
+from bus.names import RESERVED, Names
 from bus.wire.batch import from_payloads
 from bus.wire.envelope import Envelope, wrap
 from bus.wire.frame import PUB, pack
+from bus.wire.pattern import Pattern
 from bus.wire.sp import HANDSHAKE
 from capture.pcapng import DISSECTOR, Packet, Writer
 
@@ -20,9 +22,10 @@ pytestmark = pytest.mark.skipif(not shutil.which("tshark"), reason="Debian packa
 FRAME = pack(PUB, (0xA1, 0xB2), b"21.5")
 STAMPED = wrap(FRAME, Envelope(0xC0FFEE, 77))
 ETHERNET = 1
+TWINS = ("axjgjz", "ziieqj")  # one token
 
 
-def dissected(path: Path) -> list[dict[str, Any]]:
+def dissected(path: Path, *words: str) -> list[dict[str, Any]]:
     """Return the layers of each packet, by tshark's names."""
     command = [
         "tshark",
@@ -33,6 +36,7 @@ def dissected(path: Path) -> list[dict[str, Any]]:
         "-T",
         "json",
         "--no-duplicate-keys",
+        *words,
     ]
     done = subprocess.run(command, capture_output=True, text=True, timeout=50, check=True)
     assert "Lua" not in done.stderr, done.stderr
@@ -63,6 +67,42 @@ def test_a_capture_of_ours(tmp_path: Path) -> None:
     assert "tmq.type" not in json.dumps([empty, junk])
 
 
+def written(path: Path, names: list[str], *tokens: tuple[int, ...]) -> Path:
+    """Write a capture with names, and a frame of each of some tuples of tokens."""
+    writer = Writer()
+    rows = [row(number, pack(PUB, pattern, b"21.5")) for number, pattern in enumerate(tokens)]
+    path.write_bytes(writer.head() + writer.names(names, 10**18) + b"".join(map(writer.blocks, rows)))
+    return path
+
+
+def shown(layers: dict[str, Any]) -> str:
+    return str(layers["tmq"]["tmq.pattern"])
+
+
+def test_tokens_are_shown_by_the_names_in_the_capture_and_else_in_hex(tmp_path: Path) -> None:
+    names = ["fridge", "témp", "\u6e29\u5ea6", "\U0001f321", "7", "a/b", "a b", *TWINS]
+    tokens = [Pattern(name, 0x5BE18FE5) for name in names]
+    first, *frames = dissected(written(tmp_path / "c.pcapng", names, *tokens, ()))
+    assert "fridge\n" in first["buscoupler"]["buscoupler.names"]
+    words = ["fridge", "témp", "\u6e29\u5ea6", "\U0001f321", '"7"', '"a/b"', "a b", *["|".join(TWINS)] * 2]
+    assert [shown(layers) for layers in frames] == [*(f"{word}/0x5be18fe5" for word in words), "/"]
+
+
+def test_reserved_names_are_built_in(tmp_path: Path) -> None:
+    frames = dissected(written(tmp_path / "c.pcapng", [], *(Pattern(name) for name in RESERVED)))
+    assert list(map(shown, frames)) == [Names().show(Pattern(name)) for name in RESERVED]
+
+
+def test_a_file_of_names_is_a_preference(tmp_path: Path) -> None:
+    file = tmp_path / "names.txt"
+    file.write_text("# ours\nfridge/temp  # in degrees\n7\n")
+    path = written(tmp_path / "c.pcapng", [], Pattern("fridge", "temp", 7))
+    (frame,) = dissected(path, "-o", f"tmq.names:{file}")
+    assert shown(frame) == "fridge/temp/0x00000007"
+    filtered = dissected(path, "-o", f"tmq.names:{file}", "-Y", 'tmq.name == "temp"')
+    assert len(filtered) == 1
+
+
 def pcap(path: Path, protocol: int, payloads: list[bytes]) -> None:
     """Write an Ethernet capture of IPv4 packets from loopback to loopback."""
     blocks = [pack_words("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, ETHERNET)]
@@ -79,7 +119,7 @@ def test_multicast_datagrams_by_what_they_look_like(tmp_path: Path) -> None:
     pcap(tmp_path / "u.pcap", 17, [pack_words(">HHHH", 9943, 9943, 8 + len(body), 0) + body])
     (layers,) = dissected(tmp_path / "u.pcap")
     assert "udp" in layers
-    assert json.dumps(layers["tmqmc"]).count("0x000000b2") == 2
+    assert json.dumps(layers["tmqmc"]).count('"0x000000b2"') == 2
 
 
 def test_an_sp_stream_by_its_handshake_also_where_a_message_is_cut(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import pytest
 from appliance.cli import main
 from bus.wire.batch import from_payloads
 from capture.reader import read
+from capture.schema import Kind
 from devices.raw import RawDevice
 from tests.bridges.support import until
 from tests.capture.capture_support import FRAMES, pcapng, row
@@ -42,7 +43,7 @@ async def test_a_bus_is_recorded_exported_and_put_back(tmp_path: Path, where: st
     target = tmp_path / "capture"
     async with bus() as url:
         task = asyncio.create_task(
-            run(url, where, str(target), "--count", str(len(FRAMES)), "--seconds", "40")
+            run(url, where, str(target), "--count", str(len(FRAMES)), "--seconds", "40", "--names", "fridge")
         )
         async with member(url) as (hub, _):
             while not task.done():
@@ -55,8 +56,12 @@ async def test_a_bus_is_recorded_exported_and_put_back(tmp_path: Path, where: st
         if where == "--directory":
             exported = tmp_path / "x.pcapng"
             assert (await run("export", str(target), str(exported)))[0] == 0
-            assert list(read(exported)) == list(read(target))
+            named, *rows = read(exported)
+            assert rows == list(read(target))
             target = exported
+        else:
+            named = next(iter(read(target)))
+        assert (named.kind, named.message) == (Kind.NAMES, b"fridge\n")
         async with member(url) as (_, ear):
             assert (await run("replay", str(target), url, "--fast"))[0] == 0
             await until(lambda: len(ear.messages) >= len(frames))

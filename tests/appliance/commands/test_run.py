@@ -13,11 +13,16 @@ from pathlib import Path
 import pytest
 
 from appliance.cli import main
+from appliance.probe.words import frame_in
 from bus.hub import Hub
+from bus.names import Names
 from bus.tmq.client.client import Client
 from bus.transports.links import make_link
 from bus.wire.frame import PUB, pack
 from bus.wire.pattern import Pattern
+from capture.names import given
+from capture.reader import read
+from capture.schema import Kind
 from tests.appliance.probe.support import free_port
 from tests.helpers.peers import Ear, until
 
@@ -194,10 +199,15 @@ def test_show_draws_both_ways(two: tuple[Path, list[str]]) -> None:
     assert finished("show", str(two[0]), "--format", "mermaid").stdout.startswith("flowchart")
 
 
-def test_the_demo_balances() -> None:
-    result = finished("demo", "--seconds", "1", timeout=55)
+def test_the_demo_balances_and_its_capture_has_the_name_of_every_token(tmp_path: Path) -> None:
+    result = finished("demo", "--seconds", "1", "--capture", str(tmp_path), timeout=55)
     assert result.returncode == 0, result.stdout
     assert "The ledgers balance" in result.stdout
+    names = Names(given(str(tmp_path)))
+    frames = (frame_in(packet.message) for packet in read(tmp_path) if packet.kind == Kind.FRAME)
+    patterns = {names.show(frame.tokens) for frame in frames if frame}
+    assert {"demo/can/load", "demo/serial/memory", "demo/app-office/network"} <= patterns
+    assert not [pattern for pattern in patterns if "0x" in pattern]
 
 
 @pytest.mark.timeout(120)
