@@ -9,6 +9,7 @@ from topologies.addresses import find_misplaced
 from topologies.budgets import find_overloads
 from topologies.cycles import find_cycles
 from topologies.exclusive import find_conflicts
+from topologies.failover import find_gaps
 from topologies.findings import Finding, error, warning
 from topologies.model import BridgeSpec, BusSpec, Topology, candidates_of, gateways_of, running
 from topologies.names import listed, used
@@ -25,7 +26,7 @@ def check(topology: Topology) -> list[Finding]:
         *_idle_gateways(topology),
         *_repeated_names(topology),
         *_far_taps(topology),
-        *_leaderless(topology),
+        *find_gaps(topology),
         *_trunkless(topology),
         *_nodeless(topology),
         *_shared_plain(topology),
@@ -60,16 +61,6 @@ def _far_taps(topology: Topology) -> Iterator[Finding]:
             spec: BusSpec | BridgeSpec = topology.buses.get(tapped) or topology.bridges[tapped]
             if device.on not in gateways_of(spec):
                 yield error(device.where, f"{tapped} does not run on {device.on}, where its tap {name} runs")
-
-
-def _leaderless(topology: Topology) -> Iterator[Finding]:
-    """Yield bridges that stand in for each other without a broker that chooses one."""
-    for name, bridge in topology.bridges.items():
-        if len(bridge.on) > 1 and not topology.brokers:
-            text = (
-                f"{', '.join(bridge.on)} stand in for each other at bridge {name}: add a broker to choose one"
-            )
-            yield error(bridge.where, f"{text} (brokers:)")
 
 
 def _trunkless(topology: Topology) -> Iterator[Finding]:

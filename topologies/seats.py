@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from topologies.events import keeps_events
 from topologies.model import Listen, Side, Topology, candidates_of
-from topologies.segments import Joint, address_of, edges_of, joints
+from topologies.segments import Joint, address_of, edges_of, joints, reachable
 
 
 class Rank(NamedTuple):
@@ -59,10 +59,6 @@ def _rank(topology: Topology, joint: Joint) -> Rank:
 def _connected(topology: Topology, without: str, bridge: str) -> set[str]:
     """Return the bridges that can be reached from `bridge` without the wire `without`."""
     everyone = {joint.candidate for joint in joints(topology)}
-    edges = [{edge.one, edge.other} for edge in edges_of(topology, everyone)]
-    found, grown = {f"bridge {bridge}"}, True
-    while grown:
-        near = {end for edge in edges if without not in edge and found & edge for end in edge}
-        grown = not near <= found
-        found |= near
+    edges = [edge for edge in edges_of(topology, everyone) if without not in (edge.one, edge.other)]
+    found = reachable(edges, f"bridge {bridge}")
     return {name.removeprefix("bridge ") for name in found if name.startswith("bridge ")}

@@ -218,6 +218,16 @@ def edges_of(topology: Topology, forwarding: Collection[Candidate] | None = None
             yield Edge(f"bridge {joint.bridge}", joint.wire, joint.trunk, joint.side.where, joint)
 
 
+def reachable(edges: Collection[Edge], start: str) -> set[str]:
+    """Return all that links join to `start`, directly or not, and `start` itself."""
+    found, grown = {start}, True
+    while grown:
+        near = {end for edge in edges if edge.one in found or edge.other in found for end in edge[:2]}
+        grown = not near <= found
+        found |= near
+    return found
+
+
 def tapped(topology: Topology, device: DeviceSpec) -> list[str]:
     """Return the parts that a tap records, as `bus NAME` or `bridge NAME`."""
     return [f"bus {name}" if name in topology.buses else f"bridge {name}" for name in device.tap]

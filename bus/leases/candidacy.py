@@ -187,7 +187,12 @@ class Candidacy:
 
     def _settled(self) -> None:
         self._settling = None
-        if self.candidate.may_forward(self._now()):
+        if self._began and (down := self._links_down()):
+            # Often what the other gateway took with it when it died: there is nothing to join here.
+            self._up_s = None
+            self._set_ready(False, f"link down: {', '.join(down)}")
+            self._resign()
+        elif self.candidate.may_forward(self._now()):
             self._forward()
         else:
             self.judge()
@@ -222,6 +227,9 @@ class Candidacy:
         if self.gate.queued() and self._now() - self._resigning_s < DRAIN_S:
             self._loop.call_later(_DRAIN_LOOK_S, self._drain)
             return
+        self._resign()
+
+    def _resign(self) -> None:
         self._standing = self.candidate.resign(self._now())
         self._stop(purge=True)
         self._claim(resign=True)

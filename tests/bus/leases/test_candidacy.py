@@ -204,6 +204,23 @@ def test_a_lease_is_normal_life_but_a_takeover_and_a_lost_lease_are_not() -> Non
     assert levels["fenced"] == logging.WARNING
 
 
+def test_a_candidate_whose_link_goes_with_the_other_gateway_gives_the_lease_back() -> None:
+    one = Standby()
+    one.told.clear()
+    number = one.candidate.claim(0, one.loop.now).number
+    grant = Grant((1,), "x", granted=True, alone=True, holder=5, epoch=2, lease_ms=250, number=number)
+    one.candidate.heard(0, grant, one.loop.now)
+    one.candidacy.judge()
+    one.links_down = lambda: ["tcp://10.0.0.1:5556"]
+    one.loop.run(0.03)
+    assert not one.candidate.holding
+    assert one.candidacy.takeovers == 0
+    assert [cause for cause, _ in one.told][1:] == [
+        "active: link down: tcp://10.0.0.1:5556",
+        "standby: resigned",
+    ]
+
+
 def test_a_heartbeat_goes_on_whatever_fails_in_between() -> None:
     one = Standby()
     beats = one.candidate.claim(0, one.loop.now).number
