@@ -28,11 +28,11 @@ from scapy.fields import (
     XIntField,
 )
 from scapy.layers.can import CAN, CANFD
-from scapy.packet import Packet, Raw, bind_layers
+from scapy.packet import Packet, Raw
 
 from bridges.media.can.codec import NODE_MAX, SUBJECT_DEFAULT, Reassembler
-from bus.wire.envelope import LENGTH_MARK, MAGIC, is_enveloped
-from bus.wire.frame import FRAME_BYTES_MIN
+from bus.wire.envelope import LENGTH_MARK, MAGIC, OPAQUE, is_enveloped
+from bus.wire.frame import FRAME_BYTES_MIN, is_frame
 from bus.wire.pattern import hexadecimal
 from bus.wire.sp import HANDSHAKE
 from capture.pcapng import LINKTYPE_USER0
@@ -71,7 +71,7 @@ class TmqFrame(_Alone):
 
 
 class TmqEnvelope(Packet):
-    """An envelope and its frame (docs/wire/envelope.md)."""
+    """An envelope and its frame, or the opaque message in it as `Raw` (docs/wire/envelope.md)."""
 
     name = "TMQ envelope"
     fields_desc = [  # noqa: RUF012
@@ -86,15 +86,20 @@ class TmqEnvelope(Packet):
 
     def post_build(self, head: bytes, payload: bytes) -> bytes:
         if self.length is None:
-            head = head[:2] + (LENGTH_MARK | len(payload)).to_bytes(2, "big") + head[4:]
+            length = LENGTH_MARK | len(payload) if is_frame(payload) else OPAQUE
+            head = head[:2] + length.to_bytes(2, "big") + head[4:]
         return head + payload
 
     def extract_padding(self, rest: bytes) -> tuple[bytes, bytes]:
-        return rest[: self.length], rest[self.length :]
+        size = self.length or len(rest)  # an opaque message ends where the transport says
+        return rest[:size], rest[size:]
+
+    def guess_payload_class(self, payload: bytes) -> type[Packet]:
+        return TmqFrame if self.length else Raw
 
 
 def message_class(data: bytes, **_: Any) -> Packet:
-    """Parse one message at the start of `data`. The bytes after it are padding."""
+    """Parse one message at the start of `data`. The bytes after it are padding, unless it is opaque."""
     if is_enveloped(data):
         return TmqEnvelope(data)
     return TmqFrame(data) if len(data) >= FRAME_BYTES_MIN else Raw(data)
@@ -160,7 +165,6 @@ class BuscouplerCapture(Packet):
         return Raw if self.kind else type(message_class(payload))
 
 
-bind_layers(TmqEnvelope, TmqFrame)
 conf.l2types.register(LINKTYPE_USER0, BuscouplerCapture)
 
 

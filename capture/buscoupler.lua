@@ -82,9 +82,10 @@ local f = {
     text = ProtoField.string("tmq.text", "Data as text"),
     flags = ProtoField.uint8("tmq.envelope.flags", "Flags", base.HEX, nil, 0xf0),
     hops = ProtoField.uint8("tmq.envelope.hops", "Hops left", base.DEC, nil, 0x0f),
-    length = ProtoField.uint16("tmq.envelope.length", "Frame length", base.DEC, nil, 0x0fff),
+    length = ProtoField.uint16("tmq.envelope.length", "Frame length (0: opaque)", base.DEC, nil, 0x0fff),
     origin = ProtoField.uint32("tmq.envelope.origin", "Origin", base.HEX),
     sequence = ProtoField.uint32("tmq.envelope.sequence", "Sequence"),
+    opaque = ProtoField.bytes("tmq.opaque", "Opaque message"),
 }
 tmq.fields = {}
 for _, field in pairs(f) do table.insert(tmq.fields, field) end
@@ -108,14 +109,20 @@ local function frame_bytes(tvb)
 end
 
 local function is_enveloped(tvb)
-    return tvb:len() > ENVELOPE_BYTES and tvb(0, 1):uint() == 0xe1 and tvb(2, 1):uint() >= 0xf0
+    return tvb:len() >= ENVELOPE_BYTES and tvb(0, 1):uint() == 0xe1 and tvb(2, 1):uint() >= 0xf0
 end
 
--- Bytes of the message (envelope and all) at the start of `tvb`, 0 where it is none.
+-- An envelope around a message that is no frame: it has the length 0, and no flags.
+local function is_opaque(tvb)
+    return is_enveloped(tvb) and tvb(1, 1):uint() <= 0x0f and tvb(2, 2):uint() == 0xf000
+end
+
+-- Bytes of the frame (envelope and all) at the start of `tvb`, 0 where it is none.
 local function message_bytes(tvb)
     if not is_enveloped(tvb) then return frame_bytes(tvb) end
+    if tvb:len() == ENVELOPE_BYTES then return 0 end
     local inner = frame_bytes(tvb(ENVELOPE_BYTES):tvb())
-    return inner > 0 and ENVELOPE_BYTES + inner or 0
+    return inner > 0 and inner == tvb(2, 2):uint() % 0x1000 and ENVELOPE_BYTES + inner or 0
 end
 
 local function dissect_envelope(tvb, tree)
@@ -154,8 +161,17 @@ local function dissect_frame(tvb, tree)
     return string.format("%s %u bytes", pattern, size)
 end
 
+local function dissect_opaque(tvb, tree)
+    local size = tvb:len() - ENVELOPE_BYTES
+    local branch = tree:add(tmq, tvb(), "Message that is no TMQ frame")
+    local words = dissect_envelope(tvb, branch)
+    if size > 0 then branch:add(f.opaque, tvb(ENVELOPE_BYTES)) end
+    return words .. string.format("no frame, %u bytes", size)
+end
+
 -- One message that fills `tvb`; its summary.
 local function dissect_message(tvb, tree)
+    if is_opaque(tvb) then return dissect_opaque(tvb, tree) end
     local total = message_bytes(tvb)
     if total == 0 or total ~= tvb:len() then
         tree:add(tmq, tvb(), "Message that is no TMQ frame")

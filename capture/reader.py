@@ -55,9 +55,9 @@ def packet_of(gateway: str, row: Mapping[str, Any]) -> Packet:
 
 def message_of(row: Mapping[str, Any]) -> bytes:
     """Give back the message of a frame's row, byte for byte."""
-    if row["type"] is None:
-        return bytes(row["payload"] or b"")
-    frame = pack(row["type"], row["tokens"], row["payload"])
+    content = bytes(row["payload"] or b"")
+    if row["type"] is not None:
+        content = pack(row["type"], row["tokens"], content)
     if row["origin"] is None:
-        return frame
-    return wrap(frame, Envelope(row["origin"], row["seq"], row["hops"]))
+        return content
+    return wrap(content, Envelope(row["origin"], row["seq"], row["hops"]))

@@ -73,7 +73,7 @@ _WORDS: Final = {
     Verdict.DUPLICATE: ("duplicate",),
     Verdict.STANDBY: ("standby",),
     Verdict.QUEUE_FULL: ("queue full", "overrun", "kernel buffer full", "conflated", "shed"),
-    Verdict.PATTERN: ("pattern",),
+    Verdict.PATTERN: ("pattern", "no frame"),
     Verdict.ECHO: ("echo",),
     Verdict.HOPS: ("hops",),
     Verdict.LOOP: ("loop",),
@@ -124,7 +124,7 @@ COLUMNS: Final = (
     Column("hops", "int16", "SMALLINT", True, "left, of the envelope; null without one"),
     Column("type", "int16", "SMALLINT", True, "of the TMQ frame; null if the message is none"),
     Column("tokens", "list_uint32", "ARRAY<BIGINT>", True, "of the frame; null if the message is none"),
-    Column("payload", "binary", "BINARY", True, "the frame's data; the whole message if it is no frame"),
+    Column("payload", "binary", "BINARY", True, "the frame's data; all but the envelope if it is no frame"),
 )
 
 CONTENTS: Final = "contents"

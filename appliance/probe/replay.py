@@ -11,7 +11,7 @@ from pathlib import Path
 from appliance.ledger import reasons
 from appliance.probe.endpoint import parse_endpoint
 from appliance.probe.station import MESSAGE_COST_BYTES, Station, because
-from bus.wire.envelope import split
+from bus.wire.envelope import take_apart
 from capture.files import CaptureError
 from capture.pcapng import Packet
 from capture.reader import read
@@ -96,7 +96,7 @@ def together(
     held: list[bytes] = []
     held_ns = held_bytes = 0
     for packet in frames:
-        message = packet.message if envelopes else bare(packet.message)
+        message = packet.message if envelopes else take_apart(packet.message).content
         full = len(held) >= _AT_ONCE or held_bytes + len(message) > _AT_ONCE_BYTES
         if held and (full or packet.ts_ns - held_ns > near_ns):
             yield held_ns, held
@@ -106,9 +106,3 @@ def together(
         held_bytes += len(message)
     if held:
         yield held_ns, held
-
-
-def bare(message: bytes) -> bytes:
-    """Take the envelope off a frame. Other messages stay as they are."""
-    parts = split(message)
-    return message if parts is None else parts[1]

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from bus.errors import BusError, FrameError
 from bus.names import Names
 from bus.wire import frame
-from bus.wire.envelope import split
+from bus.wire.envelope import Envelope, take_apart
 from bus.wire.frame import Frame, unpack
 
 T = TypeVar("T")
@@ -97,21 +97,21 @@ def shown(data: bytes) -> str:
 def line(message: bytes, names: Names, time_s: float) -> str:
     """Return one line about a message: `14:52:01.123456 pub fridge/temp 21.5`, or that it is not a frame."""
     at = datetime.fromtimestamp(time_s).strftime("%H:%M:%S.%f")
-    found = split(message)
-    if found is None:
-        return f"{at} not a frame, {len(message)} bytes: {shown(message)}"
-    kind, tokens, data = unpack(found[1])
-    trunk = f" [{found[0].origin:08x}#{found[0].sequence}]" if found[0] else ""
+    envelope, content, framed = take_apart(message)
+    trunk = f" [{envelope.origin:08x}#{envelope.sequence}]" if envelope else ""
+    if not framed:
+        return f"{at} not a frame, {len(content)} bytes: {shown(content)}{trunk}"
+    kind, tokens, data = unpack(content)
     return f"{at} {type_word(kind)} {names.show(tokens)} {shown(data)}{trunk}"
 
 
 def record(message: bytes, names: Names, time_s: float) -> dict[str, Any]:
     """Return a message as JSON values: its data always as `hex`, and as `text` or None."""
-    found = split(message)
-    if found is None:
-        return {"time": time_s, "frame": False, "text": text_of(message), "hex": message.hex()}
-    envelope, (kind, tokens, data) = found[0], unpack(found[1])
-    trunk = {k: v for k, v in envelope._asdict().items() if k != "flags"} if envelope else {}
+    envelope, content, framed = take_apart(message)
+    if not framed:
+        same = {"time": time_s, "frame": False, "text": text_of(content), "hex": content.hex()}
+        return same | _stamp(envelope)
+    kind, tokens, data = unpack(content)
     return {
         "time": time_s,
         "frame": True,
@@ -120,11 +120,15 @@ def record(message: bytes, names: Names, time_s: float) -> dict[str, Any]:
         "pattern": names.show(tokens),
         "text": text_of(data),
         "hex": data.hex(),
-        **trunk,
+        **_stamp(envelope),
     }
+
+
+def _stamp(envelope: Envelope | None) -> dict[str, int]:
+    return {k: v for k, v in envelope._asdict().items() if k != "flags"} if envelope else {}
 
 
 def frame_in(message: bytes) -> Frame | None:
     """Return the frame of a message, with or without an envelope; None if it holds no frame."""
-    found = split(message)
-    return None if found is None else unpack(found[1])
+    _, content, framed = take_apart(message)
+    return unpack(content) if framed else None

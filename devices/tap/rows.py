@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from bus.wire.batch import LENGTH, LENGTH_BYTES
-from bus.wire.envelope import ENVELOPE_BYTES, HOPS_MAX, LENGTH_MARK, MAGIC, MARK
+from bus.wire.envelope import ENVELOPE_BYTES, HOPS_MAX, LENGTH_MARK, MAGIC, MARK, OPAQUE
 from bus.wire.frame import DATA_BYTES_MAX, FRAME_BYTES_MIN
 from bus.wire.runs import equal_run
 from capture.schema import COLUMNS, Kind, Verdict, verdict_of
@@ -115,24 +115,25 @@ def _messages(records: list[Record], pattern: Sequence[int]) -> tuple[dict[str, 
     data = b"".join([*(record.data for record in records), _PAD])
     start, size = _bounds(data, records)
     octets = np.frombuffer(data, np.uint8)
-    # as `bus.wire.envelope.split`, for a whole column of messages
-    enveloped = (size > ENVELOPE_BYTES) & (octets[start] == MAGIC) & (octets[start + 2] >= MARK)
+    # as `bus.wire.envelope.take_apart`, for a whole column of messages
+    enveloped = (size >= ENVELOPE_BYTES) & (octets[start] == MAGIC) & (octets[start + 2] >= MARK)
     frame = start + enveloped * ENVELOPE_BYTES
     tokens = octets[frame + 1].astype(np.int64)
     data_bytes = _number(octets, frame + 2, 2)
     expected = enveloped * ENVELOPE_BYTES + FRAME_BYTES_MIN + 4 * tokens + data_bytes
-    announced = (_number(octets, start + 2, 2) == LENGTH_MARK + size - ENVELOPE_BYTES) & (
-        octets[start + 1] <= HOPS_MAX
-    )
-    legal = (
-        (size >= FRAME_BYTES_MIN)
-        & (announced | ~enveloped)
+    announced = _number(octets, start + 2, 2)
+    framed = (
+        (size - enveloped * ENVELOPE_BYTES >= FRAME_BYTES_MIN)
         & (expected == size)
         & (data_bytes <= DATA_BYTES_MAX)
     )
-    enveloped &= legal
-    first = np.where(legal, frame + FRAME_BYTES_MIN, start)
-    last = np.where(legal, first + 4 * tokens, start)
+    named = np.where(framed, LENGTH_MARK + size - ENVELOPE_BYTES, OPAQUE)
+    whole = enveloped & (octets[start + 1] <= HOPS_MAX) & (announced == named)
+    legal = framed & (whole | ~enveloped)
+    enveloped = whole
+    content = start + enveloped * ENVELOPE_BYTES
+    first = np.where(legal, content + FRAME_BYTES_MIN, content)
+    last = np.where(legal, first + 4 * tokens, content)
     keep = _fits(octets, first, tokens * legal, pattern) if pattern else None
     return {
         "message_bytes": size,

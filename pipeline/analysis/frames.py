@@ -51,8 +51,12 @@ def envelope() -> "Column":
 
 
 def first_token() -> "Column":
-    """Return the first token of a frame, -1 if it has none."""
-    return F.coalesce(F.try_element_at("tokens", F.lit(1)), F.lit(-1))
+    """Return the first token of a frame, -1 if it has none; -2 of a message that is no frame.
+
+    Such messages go other ways than frames without tokens: buses carry them, and field media do not.
+    """
+    first = F.coalesce(F.try_element_at("tokens", F.lit(1)), F.lit(-1))
+    return F.when(F.col("type").isNull(), F.lit(-2).cast("bigint")).otherwise(first)
 
 
 def is_event() -> "Column":

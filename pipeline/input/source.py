@@ -26,7 +26,7 @@ from pyspark.sql.datasource import (
     WriterCommitMessage,
 )
 
-from bus.wire.envelope import split
+from bus.wire.envelope import take_apart
 from bus.wire.frame import unpack
 from capture.pcapng import Packet
 from capture.reader import read_pcapng
@@ -101,12 +101,11 @@ def row(packet: Packet) -> tuple[Any, ...]:
 
 def _parts(message: bytes) -> tuple[Any, ...]:
     """Split a message into its size, origin, seq, hops, type, tokens, payload."""
-    found = split(message)
-    if found is None:
-        return (len(message), *[None] * 5, message)
-    envelope, plain = found
-    frame = unpack(plain)
+    envelope, content, framed = take_apart(message)
     stamp = (envelope.origin, envelope.sequence, envelope.hops) if envelope else (None, None, None)
+    if not framed:
+        return (len(message), *stamp, None, None, content)
+    frame = unpack(content)
     return (len(message), *stamp, frame.type, list(frame.tokens), frame.data)
 
 

@@ -11,6 +11,7 @@ from bus.names import Names
 
 Row = Mapping[str, Any]
 NO_TOKEN: Final = -1  # the first token of a frame that has none
+NO_FRAME: Final = -2  # that of a message that is no frame
 _TOKENS: Final = re.compile(r"token(s|\d*)")
 _NO_NAMES: Final = Names()
 
@@ -44,4 +45,6 @@ def _label(value: Any, names: Names) -> Any:
         return None
     if value == NO_TOKEN:
         return names.show(())
+    if value == NO_FRAME:
+        return "no frame"
     return names.show(value if isinstance(value, list) else [value])

@@ -7,6 +7,7 @@ pytest.importorskip("scapy", reason="the extra scapy is not installed")
 from pathlib import Path
 
 from scapy.layers.can import CAN
+from scapy.packet import Raw
 from scapy.utils import rdpcap
 
 from appliance.layers import (
@@ -48,11 +49,21 @@ def test_an_envelope_both_ways() -> None:
     assert MESSAGE.startswith(ENVELOPE)
 
 
+@pytest.mark.parametrize("content", [b"", b"hello", bytes(5000)])
+def test_an_opaque_message_both_ways(content: bytes) -> None:
+    wire = wrap(content, Envelope(0xA1B2C3D4, 7))
+    read = TmqEnvelope(wire)
+    assert (read.length, read.sequence, bytes(read.payload), bytes(read)) == (0, 7, content, wire)
+    assert bytes(TmqEnvelope(origin=0xA1B2C3D4, sequence=7) / Raw(content)) == wire
+    assert TmqFrame not in read
+
+
 def test_sp_messages_in_a_stream() -> None:
-    stream = HANDSHAKE + bytes(from_payloads([FRAME, MESSAGE, LONG]).data)
+    messages = [FRAME, MESSAGE, LONG, wrap(b"hello", Envelope(1, 2)), b"hello"]
+    stream = HANDSHAKE + bytes(from_payloads(messages).data)
     read = SpBus(stream)
     assert read.handshake == HANDSHAKE
-    assert [bytes(one.message) for one in read.messages] == [FRAME, MESSAGE, LONG]
+    assert [bytes(one.message) for one in read.messages] == messages
     assert bytes(SpMessage(message=TmqFrame(FRAME))) == bytes(from_payloads([FRAME]).data)
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from appliance.compose import Appliance
 from bridges.bridge import Bridge
 from bus.wire.batch import from_payloads
+from bus.wire.envelope import take_apart
 from bus.wire.frame import PUB, pack
 from bus.wire.pattern import Pattern
 from capture import names
@@ -162,3 +163,32 @@ def test_a_tap_taps_what_runs_where_it_runs(tmp_path: Path) -> None:
     text = text.replace("recorder: {on: here", "recorder: {on: far")
     found = [finding.text for finding in check(loads(text, "t.yaml"))]
     assert "one does not run on far, where its tap recorder runs" in found
+
+
+OPAQUE = """\
+name: opaque
+gateways: {{here: {{address: 127.0.0.1}}}}
+buses:
+  one: {{on: here, listen: ["tcp://127.0.0.1:{0}", {{url: "tcp://127.0.0.1:{1}", trunk: true}}]}}
+devices:
+  recorder: {{on: here, tap: one, directory: "{2}", yields: false}}
+"""
+
+
+async def test_messages_that_are_no_frames_are_recorded_byte_for_byte(tmp_path: Path) -> None:
+    """At a bus that has a trunk with the envelopes that it gave them, as frames are."""
+    appliance = Appliance(loads(OPAQUE.format(free_port(), free_port(), tmp_path), "t.yaml"), "here")
+    messages = [b"hello", GOOD[0], b"", bytes(1 << 20)]
+    appliance.open(asyncio.get_running_loop())
+    try:
+        async with member(str(appliance.topology.buses["one"].listen[0].url)) as (hub, _):
+            (bus,) = (part.hub for part in appliance.parts.values() if part.kind == "bus")
+            await until(lambda: len(bus.pipes) == 1)
+            hub.publish(from_payloads(messages))
+            await until(lambda: bus.pipes[0].stats.received == len(messages))
+    finally:
+        appliance.close()
+    assert await asyncio.to_thread(settle, 20)
+    found = [take_apart(row.message) for row in read(tmp_path) if row.kind == Kind.FRAME]
+    assert [parts.content for parts in found] == messages
+    assert all(parts.envelope for parts in found)

@@ -55,16 +55,21 @@ def test_a_capture_of_ours(tmp_path: Path) -> None:
         row(2, b"queue full", kind=1),
         row(3, b""),
         row(4, b"junk"),
+        row(5, wrap(b"hello", Envelope(0xC0FFEE, 78))),
+        row(6, wrap(b"", Envelope(0xC0FFEE, 79))),
     ]
     path.write_bytes(writer.head() + b"".join(map(writer.blocks, rows)))
-    plain, stamped, ledger, empty, junk = dissected(path)
+    plain, stamped, ledger, empty, junk, opaque, nothing = dissected(path)
     assert plain["buscoupler"]["buscoupler.peer"] == "peer"
     assert plain["frame"]["frame.interface_id_tree"]["frame.interface_name"] == "gw | bus p | bus p"
     assert plain["tmq"]["tmq.token"] == ["0x000000a1", "0x000000b2"]
     assert plain["tmq"]["tmq.text"] == "21.5"
     assert '"tmq.envelope.sequence": "77"' in json.dumps(stamped["tmq"])
     assert ledger["buscoupler"]["buscoupler.reason"] == "queue full"
-    assert "tmq.type" not in json.dumps([empty, junk])
+    assert "tmq.type" not in json.dumps([empty, junk, opaque, nothing])
+    assert '"tmq.opaque": "68:65:6c:6c:6f"' in json.dumps(opaque["tmq"])
+    assert '"tmq.envelope.sequence": "78"' in json.dumps(opaque["tmq"])
+    assert '"tmq.envelope.sequence": "79"' in json.dumps(nothing["tmq"])
 
 
 def written(path: Path, names: list[str], *tokens: tuple[int, ...]) -> Path:

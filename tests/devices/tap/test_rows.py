@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bus.wire.batch import from_payloads
-from bus.wire.envelope import Envelope, wrap
+from bus.wire.envelope import Envelope, take_apart, wrap
 from bus.wire.frame import pack
 from capture.reader import message_of
 from capture.schema import Kind, Verdict, arrow_schema
@@ -22,9 +22,14 @@ frames = st.builds(
 )
 messages = (
     frames
-    | st.builds(wrap, frames, st.builds(Envelope, u32, u32, st.integers(0, 15), st.sampled_from([0, 8])))
+    | st.builds(
+        wrap,
+        frames | st.binary(max_size=30),
+        st.builds(Envelope, u32, u32, st.integers(0, 15), st.sampled_from([0, 8])),
+    )
     | st.binary(max_size=30)
     | st.binary(max_size=20).map(lambda tail: b"\xe1\x08\xf0" + tail)
+    | st.binary(max_size=20).map(lambda tail: b"\xe1\x08\xf0\x00" + tail)
 )
 
 
@@ -53,6 +58,13 @@ def test_every_message_comes_back(batches: list[list[bytes]], repeats: int) -> N
     assert [message_of(row) for row in rows] == [message for batch in batches for message in batch]
     assert [row["cap_seq"] for row in rows] == list(range(len(rows)))
     assert [row["message_bytes"] for row in rows] == [len(m) for batch in batches for m in batch]
+    parts = [take_apart(message) for batch in batches for message in batch]
+    assert [row["type"] is not None for row in rows] == [one.is_frame for one in parts]
+    stamps = [
+        one.envelope and (one.envelope.origin, one.envelope.sequence, one.envelope.hops) for one in parts
+    ]
+    found = [(row["origin"], row["seq"], row["hops"]) for row in rows]
+    assert found == [stamp or (None, None, None) for stamp in stamps]
     assert {row["ts_ns"] for row in rows} == set(range(len(batches)))
     ring.close()
 
@@ -67,6 +79,17 @@ def test_the_columns_of_a_frame_and_its_envelope(ring: Ring) -> None:
         "origin": 0xA1B2C3D4, "seq": 0xFFFFFFFE, "hops": 3, "type": 1, "tokens": [5, 0xFFFFFFFF],
         "payload": b"data",
     }  # fmt: skip
+
+
+def test_the_columns_of_an_opaque_message_and_its_envelope(ring: Ring) -> None:
+    put(ring, [wrap(b"hello", Envelope(0xA1B2C3D4, 8, 3)), b"hello", wrap(b"", Envelope(1, 2))])
+    (made,) = Rows(arrow_schema(), 7).of(list(ring.records(ring.head)))
+    columns = "message_bytes", "origin", "seq", "hops", "type", "tokens", "payload"
+    assert [tuple(row[name] for name in columns) for row in made.batch.to_pylist()] == [
+        (17, 0xA1B2C3D4, 8, 3, None, None, b"hello"),
+        (5, None, None, None, None, None, b"hello"),
+        (12, 1, 2, 8, None, None, b""),
+    ]
 
 
 def test_a_gap_leaves_a_hole_as_wide(ring: Ring) -> None:

@@ -43,3 +43,11 @@ def test_a_label_is_a_name_or_the_token_in_hex() -> None:
 
 def test_a_frame_without_tokens_has_the_empty_pattern() -> None:
     assert labelled({"token": -1, "tokens": []}, NAMES) == {"token": "/", "tokens": "/"}
+
+
+def test_messages_without_tokens_and_those_that_are_no_frames_differ() -> None:
+    assert [labelled({"token": token}, NAMES) for token in (-1, -2)] == [
+        {"token": "/"},
+        {"token": "no frame"},
+    ]
+    assert named({"token": -2}, NAMES) == {"token": -2, "name": None}
