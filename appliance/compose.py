@@ -11,7 +11,7 @@ from appliance.monitor import SCAN_S, Monitor
 from appliance.parts.bridge import BridgePart
 from appliance.parts.broker import BrokerPart
 from appliance.parts.bus import BusPart
-from appliance.parts.changes import Change
+from appliance.parts.changes import Change, of_names
 from appliance.parts.site import Revision, Site
 from appliance.parts.tap import TapPart
 from appliance.status.snapshot import View
@@ -19,7 +19,7 @@ from bus.errors import TopologyError
 from bus.hub import Hub, Link
 from topologies.events import publishing_buses
 from topologies.model import S, Topology, running
-from topologies.names import known
+from topologies.names import known, listed
 
 log = logging.getLogger("buscoupler")
 
@@ -86,7 +86,8 @@ class Appliance:
     def __init__(
         self, topology: Topology, gateway: str, only: Collection[str] = (), sockets: Path | None = None
     ) -> None:
-        self.gateway, self.topology, self.names = gateway, topology, known(topology)
+        self.gateway, self.topology = gateway, topology
+        self.names, self._listed = known(topology), listed(topology.names)
         self._only, self._sockets = frozenset(only), sockets if only else None
         self.monitor = Monitor(gateway, self)
         self.parts = self._build(topology, {}).parts
@@ -169,14 +170,15 @@ class Appliance:
         Return what differs, then what failed. Raises as the constructor does, with nothing changed.
         """
         assert self._loop is not None
-        names = known(topology)
+        names, in_list = known(topology), listed(topology.names)
         old, (parts, revisions) = self.parts, self._build(topology, self.parts)
         for title in reversed(old):
             if title in revisions:
                 revisions[title].close()
             else:
                 old[title].close()
-        self.parts, self.topology, self.names = parts, topology, names
+        named = of_names(self._listed, in_list)
+        self.parts, self.topology, self.names, self._listed = parts, topology, names, in_list
         failed = [
             change
             for title, part in parts.items()
@@ -185,4 +187,4 @@ class Appliance:
         removed = [Change("removed", title) for title in old if title not in parts]
         added = [Change("added", title) for title in parts if title not in old]
         changed = [change for revision in revisions.values() for change in revision.changes]
-        return [*removed, *added, *changed, *failed]
+        return [*removed, *added, *changed, *named, *failed]

@@ -6,10 +6,14 @@ from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
 from bus.hub import Link
 from bus.schema import Node
+from bus.wire.notation import written
 
 T = TypeVar("T")
 L = TypeVar("L", bound=Link)
 Verb = Literal["added", "removed", "changed", "failed"]
+
+
+_NAMES = 8  # in a line
 
 
 class Change(NamedTuple):
@@ -23,6 +27,19 @@ class Change(NamedTuple):
     def line(self) -> str:
         """Return one line for people."""
         return f"{self.verb} " + ": ".join(word for word in self[1:] if word)
+
+
+def of_names(old: Sequence[str], new: Sequence[str]) -> list[Change]:
+    """Return the changes from some listed names to others."""
+    before, now = set(old), set(new)
+    added, removed = [name for name in new if name not in before], [name for name in old if name not in now]
+    found: list[tuple[Verb, list[str]]] = [("removed", removed), ("added", added)]
+    return [Change(verb, "names", detail=_some(names)) for verb, names in found if names]
+
+
+def _some(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _NAMES} more" if len(names) > _NAMES else ""
+    return ", ".join(map(written, names[:_NAMES])) + more
 
 
 def pair(old: Sequence[T], new: Sequence[T], *keys: Callable[[T], Any]) -> tuple[list[int | None], list[int]]:

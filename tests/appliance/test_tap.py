@@ -98,11 +98,12 @@ async def test_a_tap_leaves_the_names_of_its_topology_and_goes_on_when_they_chan
     appliance = Appliance(loads(f"{text}names: [fridge]", "t.yaml"), "here")
     appliance.open(asyncio.get_running_loop())
     try:
-        assert appliance.change(loads(f"{text}names: [fridge, temp]", "t.yaml")) == []
+        changed = appliance.change(loads(f"{text}names: [temp, fridge, door]", "t.yaml"))
+        assert [change.line() for change in changed] == ["added names: temp, door"]
     finally:
         appliance.close()
     assert await asyncio.to_thread(settle, 20)
-    assert names.beside(days_directory(tmp_path)) == ["a", "fridge", "temp"]
+    assert names.beside(days_directory(tmp_path)) == ["a", "fridge", "temp", "door"]
 
 
 async def test_one_tap_and_a_pattern(tmp_path: Path) -> None:
