@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from bus.urls import is_loopback, plain_host, split_url
 from topologies.exclusive import Use, uses
 from topologies.findings import Finding, error, warning
-from topologies.model import Topology
+from topologies.model import Topology, candidates_of
 from topologies.segments import address_of, broker_url, has_trunk, joints, listen_at, machine
 
 
@@ -79,7 +79,8 @@ def _dialled(topology: Topology) -> list[tuple[str, str]]:
         (joint.gateway, topology.buses[joint.side.bus].on) for joint in joints(topology) if joint.side.bus
     ]
     owners = [broker.on for broker in topology.brokers.values()]
-    diallers = [gateway for spec in topology.bridges.values() if len(spec.on) > 1 for gateway in spec.on]
+    groups = [candidates_of(topology, name) for name in topology.bridges]
+    diallers = [candidate.gateway for group in groups if len(group) > 1 for candidate in group]
     pairs += [(gateway, owner) for gateway in (*diallers, *owners) for owner in owners]
     far = [pair for pair in pairs if machine(topology, pair[0]) != machine(topology, pair[1])]
     return list(dict.fromkeys(far))

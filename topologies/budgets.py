@@ -19,7 +19,7 @@ def frame_bytes(rate: Rate, spec: BridgeSpec) -> int:
 
 
 def find_overloads(topology: Topology) -> list[Finding]:
-    """Return errors for media that cannot carry the rates; warnings if they shed or are nearly full."""
+    """Return errors for media that cannot carry the rates and state no policy; warnings if nearly full."""
     users: dict[str, dict[Place, Joint]] = defaultdict(dict)
     findings = []
     for joint in joints(topology):
@@ -58,12 +58,10 @@ def _crosses(spec: BridgeSpec, side: Side, rate: Rate) -> bool:
 def _judge(name: str, joined: list[Joint]) -> Finding | None:
     place, share = joined[0].side.where, sum(map(_share, joined))
     text = f"{name} is promised {share:.0%} of what it can carry"
-    if share <= FULL:
+    if share <= FULL or all(joint.side.shed for joint in joined):
         return None
     if share <= 1:
         return warning(place, f"{text}: bursts will wait")
-    if all(joint.side.shed for joint in joined):
-        return warning(place, f"{text}: it will shed")
     return error(place, f"{text}: lower the rate, filter, or give it a shed policy")
 
 

@@ -18,16 +18,34 @@ from topologies.model import Candidate, Topology, candidates_of
 from topologies.segments import Edge, edges_of, joints
 
 Step = tuple[str, Edge, str]  # from, over, to
+Links = frozenset[tuple[str, str, Where]]
+_NAMED = 8  # plain links of a ring
 _TOGETHER = 256  # sets of candidates that are judged; beyond that, each bridge's candidates by themselves
 
 
 def find_cycles(topology: Topology) -> list[Finding]:
-    """Return an error for each loop that has a link without trunk, whichever candidates forward."""
-    found: dict[frozenset[tuple[str, str, Where]], list[Step]] = {}
+    """Return an error for each ring that has a link without trunk, whichever candidates forward."""
+    found: dict[Links, list[Step]] = {}
     for forwarding in _forwarding(topology):
         for steps in _find(topology, list(edges_of(topology, forwarding))):
-            found.setdefault(frozenset((edge.one, edge.other, edge.where) for _, edge, _ in steps), steps)
-    return [_finding(steps) for steps in found.values()]
+            found.setdefault(_links(steps), steps)
+    return [_finding(loops) for loops in _rings(list(found.values()))]
+
+
+def _links(steps: list[Step]) -> Links:
+    return frozenset((edge.one, edge.other, edge.where) for _, edge, _ in steps)
+
+
+def _rings(loops: list[list[Step]]) -> list[list[list[Step]]]:
+    """Return loops in groups that hang together: two loops with a common link are of one ring."""
+    rings: list[tuple[Links, list[list[Step]]]] = []
+    for steps in loops:
+        links, ring = _links(steps), [steps]
+        for other in [one for one in rings if one[0] & links]:
+            rings.remove(other)
+            links, ring = links | other[0], other[1] + ring
+        rings.append((links, ring))
+    return [ring for _, ring in rings]
 
 
 def _forwarding(topology: Topology) -> Iterator[set[Candidate]]:
@@ -115,11 +133,20 @@ def _goes_round(steps: list[Step], frame: Tokens) -> bool:
     return forward or all(_lets(edge, frame, target) for _, edge, target in steps)
 
 
-def _finding(steps: list[Step]) -> Finding:
+def _finding(loops: list[list[Step]]) -> Finding:
+    """Return the error for a ring. It shows the shortest of its loops."""
+    steps = min(loops, key=len)
     first = min((step[0] for step in steps), key=lambda name: (not name.startswith("bus "), name))
     turn = [step[0] for step in steps].index(first)
     names = [step[0] for step in steps[turn:] + steps[:turn]]
-    plain = [f"{source} - {target}" for source, edge, target in steps if not edge.trunk]
-    text = f"frames would go round: {' -> '.join([*names, first])}; "
-    fix = f"make every link of it a trunk (plain: {', '.join(plain)}), or open it"
-    return error(max(edge.where for _, edge, _ in steps if not edge.trunk), text + fix)
+    plain = {_links([step]): step for loop in loops for step in loop if not step[1].trunk}
+    text = f"frames would go round: {' -> '.join([*names, first])}"
+    if len(loops) > 1:
+        text += f", and in other ways among {', '.join(sorted({step[0] for loop in loops for step in loop}))}"
+    fix = f"make every link of it a trunk (plain: {_named(list(plain.values()))}), or open it"
+    return error(max(edge.where for _, edge, _ in plain.values()), f"{text}; {fix}")
+
+
+def _named(plain: list[Step]) -> str:
+    more = [f"{len(plain) - _NAMED} more"] if len(plain) > _NAMED else []
+    return ", ".join([*(f"{source} - {target}" for source, _, target in plain[:_NAMED]), *more])

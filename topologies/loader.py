@@ -19,6 +19,7 @@ from topologies.document import CHARACTERS_MAX, describe, parse, where
 from topologies.findings import Finding, InvalidTopology, error, nearest
 from topologies.model import Topology
 
+STDIN = "<standard input>"
 _WORDS = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}
 _TAGS = {bool: ("bool",), int: ("int",), float: ("float", "int"), str: ("str",)}
 _construct = SafeConstructor()
@@ -31,17 +32,21 @@ _MAKE = {
 
 
 def load(path: str | Path) -> Topology:
-    """Read the topology in a file. Raises `InvalidTopology` (a `TopologyError`) with all findings."""
+    """Read the topology in a file, or in standard input if `path` is `-`.
+
+    Raises `InvalidTopology` (a `TopologyError`) with all findings.
+    """
+    name = STDIN if str(path) == "-" else str(path)
     try:
-        with open(path, "rb") as file:
+        with open(0 if name == STDIN else path, "rb", closefd=name != STDIN) as file:
             data = file.read(4 * CHARACTERS_MAX + 1)
         text = data.decode()
     except OSError as e:
-        raise InvalidTopology([error(Where(str(path)), f"cannot read: {e.strerror}")]) from None
+        raise InvalidTopology([error(Where(name), f"cannot read: {e.strerror}")]) from None
     except UnicodeDecodeError as e:
         line = data[: e.start].count(b"\n") + 1
-        raise InvalidTopology([error(Where(str(path), line, 1), "not UTF-8 text")]) from None
-    return loads(text, str(path))
+        raise InvalidTopology([error(Where(name, line, 1), "not UTF-8 text")]) from None
+    return loads(text, name)
 
 
 def loads(text: str, name: str = "<text>") -> Topology:

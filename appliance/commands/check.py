@@ -5,11 +5,11 @@ import json
 
 from topologies.checker import check
 from topologies.findings import Finding, InvalidTopology
-from topologies.loader import load
+from topologies.loader import STDIN, load
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("files", nargs="+", metavar="FILE", help="topologies")
+    parser.add_argument("files", nargs="+", metavar="FILE", help="topologies; - is standard input")
     parser.add_argument("--json", action="store_true", help="print the findings as one JSON list")
 
 
@@ -28,7 +28,7 @@ def run(options: argparse.Namespace) -> int:
     else:
         for finding in findings:
             print(finding)
-        for file in options.files:
-            if not any(finding.file == file for finding in findings):
-                print(f"{file}: ok")
+        for name in (STDIN if file == "-" else file for file in options.files):
+            if not any(finding.file == name for finding in findings):
+                print(f"{name}: ok")
     return int(any(finding.level == "error" for finding in findings))

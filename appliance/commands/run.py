@@ -20,7 +20,9 @@ log = logging.getLogger("buscoupler")
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", metavar="FILE", help="the topology")
+    parser.add_argument(
+        "file", metavar="FILE", help="the topology; - is standard input, which no reload can read again"
+    )
     parser.add_argument("--gateway", metavar="NAME", help="the name of this gateway, if the file has several")
     parser.add_argument(
         "--only", action="append", default=[], metavar="NAME", help="run only this bus or bridge (repeatable)"

@@ -6,7 +6,7 @@ from topologies.loader import load
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", metavar="FILE", help="the topology")
+    parser.add_argument("file", metavar="FILE", help="the topology; - is standard input")
     parser.add_argument("--format", choices=["text", "mermaid"], default="text", help="(default: text)")
 
 

@@ -70,10 +70,10 @@ def test_a_rate_that_cannot_be_carried_is_an_error() -> None:
     assert len(warnings(promised("uart: /dev/x", rate % 200))) == 1
 
 
-def test_a_side_that_sheds_is_only_warned_of() -> None:
-    text = promised("{uart: /dev/x, shed: oldest}", "{frames_per_s: 9000}")
-    assert errors(text) == []
-    assert ["it will shed" in warning for warning in warnings(text)] == [True]
+def test_a_side_that_states_a_policy_may_be_promised_too_much() -> None:
+    for rate in (200, 9000):
+        text = promised("{uart: /dev/x, shed: oldest}", f"{{frames_per_s: {rate}, data_bytes: 32}}")
+        assert errors(text) == warnings(text) == []
 
 
 def test_what_does_not_cross_a_side_does_not_count() -> None:

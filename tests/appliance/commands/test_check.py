@@ -35,12 +35,28 @@ def test_run_refuses_in_the_same_words_what_check_finds(
     assert errors_of(capsys.readouterr().err) == found
 
 
+def process(*words: str, text: str = "") -> subprocess.CompletedProcess[str]:
+    """Run a command with `text` as its standard input."""
+    command = [sys.executable, "-m", "buscoupler", *words]
+    return subprocess.run(command, input=text, capture_output=True, text=True, timeout=30)
+
+
 def test_a_process_refuses_before_it_opens_anything(tmp_path: Path) -> None:
     file = tmp_path / "t.yaml"
     file.write_text(BAD["broker on WebSocket"].text)
-    done = subprocess.run(
-        [sys.executable, "-m", "buscoupler", "run", str(file)], capture_output=True, text=True, timeout=30
-    )
+    done = process("run", str(file))
     assert done.returncode == 1
     assert done.stdout == ""
     assert f"{file}:3:" in done.stderr
+
+
+@pytest.mark.parametrize("command", ["check", "show", "run"])
+def test_standard_input_is_a_file_like_any_other(command: str) -> None:
+    done = process(command, "-", text=BAD["broker on WebSocket"].text)
+    assert done.returncode == 1
+    assert "<standard input>:3:" in done.stdout + done.stderr
+
+
+def test_what_is_right_on_standard_input() -> None:
+    done = process("check", "-", text="name: t\ngateways: {a: }\nbuses: {p: {on: a}}\n")
+    assert (done.returncode, done.stdout) == (0, "<standard input>: ok\n")
