@@ -233,13 +233,17 @@ def audit(rows: "DataFrame", window_ms: int = WINDOW_MS) -> Audit:
 
 
 def totals(rows: "DataFrame", expected: Expected, explanations: list[FaultPattern]) -> "DataFrame":
-    """Count the frames that entered: typical ones by how they were matched, and suspects one by one."""
+    """Count the frames that entered: typical ones by how they were matched, and suspects one by one.
+
+    `crossed` are those that are due on another segment.
+    """
     clean = sum(one.frames for one in expected.typical)
     enveloped = sum(one.frames for one in expected.typical if one.is_enveloped())
     none = sum(one.frames for one in expected.typical if not one.rows // ENVELOPED_UNIT)
+    crossed = sum(one.frames for one in expected.typical if one.sent())
     looked_at = sum(one.episodes * one.entered for one in explanations)
     table = {
-        "frames": looked_at + clean, "typical": clean, "looked_at": looked_at,
+        "frames": looked_at + clean, "crossed": looked_at + crossed, "typical": clean, "looked_at": looked_at,
         "by_envelope": enveloped, "by_content": none, "by_both": clean - enveloped - none,
     }  # fmt: skip
     return local_table(rows.sparkSession, dict.fromkeys(table, int), [list(table.values())])

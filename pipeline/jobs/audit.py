@@ -3,6 +3,7 @@
 import argparse
 from typing import Final
 
+from pipeline.analysis.verdict import judge
 from pipeline.jobs.record import Job, OpenCapture, Table, option
 
 
@@ -15,14 +16,18 @@ def tables(options: argparse.Namespace, capture: OpenCapture) -> list[Table]:
     return [
         Table(
             "totals",
-            "Frames that entered, without events of gateways, and how their rows were matched",
+            "Frames that entered, each once (no events), by how they were matched",
             found.totals,
         ),
         Table("summary", "Faults by kind, stage and place", found.summary),
         Table("findings", f"The first {options.limit} faults", first, options.limit),
-        Table("ledger", "What the ledgers say was dropped or rejected", found.ledger),
-        Table("agreement", "Drops by ledger, beside losses in the traffic", both),
-        Table("capture", "What the recorders saw, and missed", found.capture),
+        Table(
+            "ledger",
+            "Messages by ledger: rejected on arrival (dir 0), dropped on the way (1)",
+            found.ledger,
+        ),
+        Table("agreement", "Messages dropped by ledger, beside frames missing in the traffic", both),
+        Table("capture", "Rows of the recorders: one for each frame, hub and segment", found.capture),
     ]
 
 
@@ -40,7 +45,7 @@ JOB: Final = Job(
         option("--limit", type=int, default=20, metavar="N", help="findings shown one by one (20)"),
     ),
     tables=tables,
-    faults=("summary",),
     has_names=True,
+    verdict=judge,
     is_command=True,
 )

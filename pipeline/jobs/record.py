@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from bus.names import Names
 from capture.names import given
+from pipeline.analysis.verdict import Tables, Verdict
 from pipeline.engine import session
 from pipeline.input.names import ReadNames, reader
 from pipeline.input.read import read
@@ -52,9 +53,9 @@ class OpenCapture(NamedTuple):
 class Job(NamedTuple):
     """A job: it makes `tables` of a capture, or does all with it in `run`, or needs none and has `process`.
 
-    A row in one of the tables `faults` makes the exit status 1. `engines` are those that give the same
-    answer. If it shows tokens it `has_names`, and takes `--names`. If it `is_command`, `buscoupler NAME` is
-    `buscoupler pipeline NAME`.
+    A row in one of the tables `faults` makes the exit status 1; or `verdict` judges the tables, is printed
+    first, and has the exit status. `engines` are those that give the same answer. If it shows tokens it
+    `has_names`, and takes `--names`. If it `is_command`, `buscoupler NAME` is `buscoupler pipeline NAME`.
     """
 
     name: str
@@ -64,6 +65,7 @@ class Job(NamedTuple):
     run: Callable[[argparse.Namespace, OpenCapture], int] | None = None
     process: Callable[[argparse.Namespace], int] | None = None
     faults: tuple[str, ...] = ()
+    verdict: Callable[[Tables], Verdict] | None = None
     engines: tuple[Engine, ...] = ("spark", "sail")
     has_names: bool = False
     is_command: bool = False

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from pipeline.analysis.verdict import judge
 from pipeline.errors import PipelineError
 from pipeline.jobs import audit, failovers, last, latency, rates
 from pipeline.jobs.record import Job, OpenCapture, option
@@ -17,12 +18,13 @@ _LONG: Final = ("prefixes", "failovers", "hops", "last")
 
 
 def run(options: argparse.Namespace, capture: OpenCapture) -> int:
-    """Write the page. Returns 0, faults or none: the page tells of them."""
+    """Write the page and print its verdict. Returns 0, faults or none: the page tells of them."""
     parts = gather(capture)
     try:
         Path(options.output).write_text(page(capture.directory, parts, capture.names), encoding="utf-8")
     except OSError as error:
         raise PipelineError(f"{options.output}: {error.strerror}") from None
+    print(judge(parts).line)
     capture.tell(f"written: {options.output}")
     return 0
 

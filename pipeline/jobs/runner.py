@@ -9,6 +9,7 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from bus.names import Names
 from capture.files import listed
 from pipeline.engine import sail, session
 from pipeline.engine.jvm import Jvm
@@ -18,7 +19,7 @@ from pipeline.input import read
 from pipeline.input.names import known
 from pipeline.jobs.record import Job, OpenCapture, Table
 from pipeline.output.names import labelled, named
-from pipeline.output.tables import Progress, text
+from pipeline.output.tables import Progress, text, width
 
 if TYPE_CHECKING:
     from pyspark.sql import Row
@@ -109,19 +110,28 @@ def show(job: Job, options: argparse.Namespace, capture: OpenCapture) -> int:
     """Print the tables, or one JSON object of them; write them, if asked."""
     assert job.tables is not None
     tables = job.tables(options, capture)
-    shown: dict[str, list[dict[str, Any]]] = {}
+    shown: dict[str, Any] = {}
+    texts: list[str] = []
+    tell = print if job.verdict is None else texts.append
     for table, found in zip(tables, collected(tables), strict=True):
         rows = [row.asDict(recursive=True) for row in found]
         shown[table.name] = [named(row, capture.names) for row in rows]
         if not options.json:
-            lines = [labelled(row, capture.names) for row in rows]
-            columns = list(lines[0]) if lines else table.frame.columns  # to ask for them takes a while
-            print(f"{table.title}:\n{text(columns, [list(line.values()) for line in lines])}\n")
+            tell(_text(table, rows, capture.names))
         if options.parquet:
             table.frame.write.mode("overwrite").parquet(f"{options.parquet}/{job.name}/{table.name}")
+    verdict = job.verdict(shown) if job.verdict else None
     if options.json:
-        print(json.dumps(shown, default=_plain))
-    return int(any(shown[name] for name in job.faults))
+        print(json.dumps(({"verdict": verdict._asdict()} if verdict else {}) | shown, default=_plain))
+    elif verdict:
+        print(f"{verdict.line}\n", *texts, sep="\n")
+    return verdict.status if verdict else int(any(shown[name] for name in job.faults))
+
+
+def _text(table: Table, rows: list[dict[str, Any]], names: Names) -> str:
+    lines = [labelled(row, names) for row in rows]
+    columns = list(lines[0]) if lines else table.frame.columns  # to ask for them takes a while
+    return f"{table.title}:\n{text(columns, [list(line.values()) for line in lines], width())}\n"
 
 
 def collected(tables: Sequence[Table]) -> "Iterator[list[Row]]":

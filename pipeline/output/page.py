@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from bus.names import Names
+from pipeline.analysis.verdict import judge
 from pipeline.output import svg
 from pipeline.output.names import labelled
 from pipeline.output.tables import cell, head
@@ -17,15 +18,18 @@ _WINDOWS: Final = 120  # at most so many in a plot
 ROWS_MOST: Final = 200
 _STYLE: Final = """
 :root { color-scheme: light dark; --soft: #8883; }
-body { font: 15px/1.5 system-ui, sans-serif; max-width: 920px; margin: 2rem auto; padding: 0 1rem; }
+body { font: 15px/1.5 system-ui, sans-serif; max-width: 1180px; margin: 2rem auto; padding: 0 1rem; }
 h1 { font-size: 1.5rem; margin-bottom: 0; } h2 { font-size: 1.1rem; margin: 2.2rem 0 .4rem; }
 p { margin: .3rem 0; }
 .verdict { font-size: 1.1rem; padding: .6rem .9rem; border-left: 5px solid; margin: 1rem 0; }
-.good { border-color: #2e8b57; background: #2e8b5718; } .bad { border-color: #c2571a; background: #c2571a18; }
+.green { border-color: #2e8b57; background: #2e8b5718; }
+.amber { border-color: #d9a400; background: #d9a40020; }
+.red { border-color: #c2271a; background: #c2271a18; }
 svg { width: 100%; height: auto; font: 12px system-ui, sans-serif; fill: currentColor; }
-div.wide { overflow-x: auto; } table { border-collapse: collapse; font-size: 13px; white-space: nowrap; }
-th, td { padding: .15rem .6rem; border-bottom: 1px solid var(--soft); text-align: left; }
-td.n { text-align: right; font-variant-numeric: tabular-nums; }
+div.wide { overflow-x: auto; } table { border-collapse: collapse; font-size: 13px; }
+th, td { padding: .15rem .5rem; border-bottom: 1px solid var(--soft); text-align: left; vertical-align: top; }
+td { overflow-wrap: anywhere; min-width: 4rem; }
+td.n { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; min-width: 0; }
 """
 
 
@@ -50,19 +54,8 @@ def page(where: str, parts: "Mapping[str, Sequence[Row]]", names: Names) -> str:
 
 
 def _verdict(parts: "Mapping[str, Sequence[Row]]") -> str:
-    totals = parts["totals"][0]
-    counts = Counter[str]()
-    for row in parts["summary"]:
-        counts[row.kind] += row["count"]
-    words = {"lost": "missing on a segment", "duplicate": "doubled", "echo": "echoed to where they came from"}
-    found = ", ".join(f"{counts[kind]:,} {words[kind]}" for kind in words if counts[kind])
-    missed = sum(row.missed + row.holes for row in parts["capture"])
-    text = f"{totals.frames:,} frames entered. " + (
-        f"Of their copies: {found}." if found else "Each got to every other segment once."
-    )
-    if missed:
-        text += f" The recorders missed {missed:,} rows: what is missing may be missing in the capture alone."
-    return f'<div class="verdict {"bad" if found else "good"}">{text}</div>'
+    found = judge(parts)
+    return f'<div class="verdict {found.color}">{html.escape(found.line)}</div>'
 
 
 def _table(rows: "Sequence[Row]", names: Names) -> str:
@@ -96,10 +89,19 @@ def _faults(parts: "Mapping[str, Sequence[Row]]") -> str:
 def _traffic(parts: "Mapping[str, Sequence[Row]]") -> str:
     """Plot the frames a second on each segment."""
     begin, seconds = _begin(parts), window_s(parts["capture"])
-    series: dict[str, dict[float, float]] = defaultdict(lambda: defaultdict(float))
+    series: dict[str, dict[int, float]] = defaultdict(lambda: defaultdict(float))
     for row in parts["windows"]:
-        series[row.bus][max(0.0, (row.start_ns - begin) / 1e9)] += max(row.brought, row.put) / seconds
-    return svg.lines({bus: sorted(points.items()) for bus, points in sorted(series.items())}, "frames/s")
+        series[row.bus][round(row.start_ns / 1e9 / seconds)] += max(row.brought, row.put) / seconds
+    numbers = [number for windows in series.values() for number in windows]
+    every = range(min(numbers, default=0), max(numbers, default=-1) + 1)
+    steps = {bus: _steps(series[bus], every, seconds, begin / 1e9) for bus in sorted(series)}
+    return svg.lines(steps, "frames/s")
+
+
+def _steps(rates: Mapping[int, float], every: range, seconds: float, begin_s: float) -> svg.Points:
+    """Make a line with a level for each window, from its start to its end. A window without a row is 0."""
+    ends = [(number, end) for number in every for end in (number, number + 1)]
+    return [(max(0.0, end * seconds - begin_s), rates.get(number, 0.0)) for number, end in ends]
 
 
 def _times(parts: "Mapping[str, Sequence[Row]]") -> str:

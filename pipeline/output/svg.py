@@ -6,9 +6,12 @@ from html import escape
 from typing import Final
 
 COLORS: Final = ("#2563a8", "#c2571a", "#2e8b57", "#8e44ad", "#b8860b", "#5f6b7a", "#c0396b", "#1a8f9c")
-_WIDTH, _HEIGHT, _LEFT, _RIGHT, _TOP, _BOTTOM = 860, 230, 64, 150, 14, 34
-_ROW: Final = 26
-_NAME: Final = 250
+_WIDTH, _HEIGHT, _LEFT, _RIGHT, _TOP, _BOTTOM = 860, 230, 64, 24, 14, 34
+_ROW: Final = 38  # the name, and below it the bar
+_BAR: Final = 16
+_LINE: Final = 17
+_VALUE: Final = 90  # room for a value beside a bar
+_NAME_MOST: Final = 120  # characters that fit into a line
 
 Points = Sequence[tuple[float, float]]
 
@@ -29,8 +32,9 @@ def lines(series: Mapping[str, Points], unit: str) -> str:
         body.append(f'<polyline points="{drawn}" fill="none" stroke="{color}" stroke-width="1.6"/>')
         if len(at) == 1:
             body.append(f'<circle cx="{at[0][0]:.1f}" cy="{at[0][1]:.1f}" r="3" fill="{color}"/>')
-        body.append(_text(_WIDTH - _RIGHT + 12, _TOP + 12 + 17 * number, name[:22], more=f' fill="{color}"'))
-    return _svg(_WIDTH, _HEIGHT, body)
+        body.append(_box(_LEFT, _HEIGHT + _LINE * number - 4, 11, 11, color))
+        body.append(_name(name, _LEFT + 16, _HEIGHT + _LINE * number + 6))
+    return _svg(_WIDTH, _HEIGHT + _LINE * len(shown), body)
 
 
 def _grid(top: float, right: float, width: float, height: float, unit: str) -> list[str]:
@@ -49,13 +53,13 @@ def bars(values: Sequence[tuple[str, Sequence[float]]], parts: Sequence[str], un
     most = ceiling(max(sum(numbers) for _, numbers in values))
     body = []
     for row, (name, numbers) in enumerate(values):
-        y, x = row * _ROW + 4, float(_NAME)
-        body.append(_name(name, y))
+        y, x = row * _ROW, 0.0
+        body.append(_name(name, 0, y + 14))
         for value, color in zip(numbers, COLORS, strict=False):
-            wide = value / most * (_WIDTH - _NAME - 90)
-            body.append(_box(x, y, wide, _ROW - 8, color))
+            wide = value / most * (_WIDTH - _VALUE)
+            body.append(_box(x, y + 19, wide, _BAR, color))
             x += wide
-        body.append(_text(x + 6, y + 14, f"{short(sum(numbers))} {unit}"))
+        body.append(_text(x + 6, y + 32, f"{short(sum(numbers))} {unit}"))
     height = len(values) * _ROW + 8
     if len(parts) > 1:
         body += _legend(parts, height + 14)
@@ -65,7 +69,7 @@ def bars(values: Sequence[tuple[str, Sequence[float]]], parts: Sequence[str], un
 
 def _legend(names: Sequence[str], y: int) -> Iterator[str]:
     for number, (name, color) in enumerate(zip(names, COLORS, strict=False)):
-        x = _NAME + number * 130
+        x = number * 130
         yield _box(x, y - 10, 11, 11, color) + _text(x + 16, y, name)
 
 
@@ -73,26 +77,32 @@ def spans(rows: Mapping[str, Sequence[tuple[float, float, str]]], length: float)
     """Draw for each name its events (start, end, word) in seconds. Short ones are widened to be seen."""
     if not rows:
         return ""
-    width = _WIDTH - _NAME - 20
+    width = _WIDTH - _RIGHT
     body = []
     for row, (name, events) in enumerate(rows.items()):
-        y = row * _ROW + 4
-        body += [_name(name, y), _box(_NAME, y + 2, width, _ROW - 12, "#2e8b5755")]
+        y = row * _ROW
+        body += [_name(name, 0, y + 14), _box(0, y + 21, width, _BAR - 4, "#2e8b5755")]
         for start, end, word in events:
-            x, wide = _NAME + start / length * width, max(2.5, (end - start) / length * width)
-            body.append(_box(x, y, wide, _ROW - 8, COLORS[1], word))
+            x, wide = start / length * width, max(2.5, (end - start) / length * width)
+            body.append(_box(x, y + 19, wide, _BAR, COLORS[1], word))
     y = len(rows) * _ROW + 18
-    return _svg(_WIDTH, y + 8, body + _seconds(_NAME, width, y, length))
+    return _svg(_WIDTH, y + 8, body + _seconds(0, width, y, length))
 
 
 def _seconds(left: float, width: float, y: float, length: float) -> list[str]:
-    """Label five places of an axis of seconds."""
-    steps = [step / 4 for step in range(5)]
-    return [_text(left + s * width, y, f"{short(length * s)} s", "middle" if s < 1 else "end") for s in steps]
+    """Label five places of an axis of seconds. The labels at its ends stay within the picture."""
+    anchors = ("start", "middle", "middle", "middle", "end")
+    return [
+        _text(left + step / 4 * width, y, f"{short(length * step / 4)} s", anchor)
+        for step, anchor in enumerate(anchors)
+    ]
 
 
-def _name(name: str, y: float) -> str:
-    return _text(_NAME - 8, y + 14, name[:40], "end")
+def _name(name: str, x: float, y: float) -> str:
+    """Write a name that may be long: what does not fit is left out in its middle, and in the tooltip."""
+    half = _NAME_MOST // 2
+    shown = name if len(name) <= _NAME_MOST else f"{name[: half - 1]}…{name[-half:]}"
+    return f"<g><title>{escape(name)}</title>{_text(x, y, shown)}</g>"
 
 
 def _text(x: float, y: float, words: str, anchor: str = "start", more: str = "") -> str:

@@ -1,28 +1,72 @@
 """Small tables as text, and the progress of a job on standard error."""
 
+import shutil
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
+from textwrap import fill
 from typing import Any
 
 
-def text(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """Print columns under their names, numbers to the right. An empty table says so."""
+def width() -> int:
+    """Return how wide the terminal is, or COLUMNS; 120 in a pipe."""
+    return shutil.get_terminal_size((120, 0)).columns
+
+
+def text(columns: Sequence[str], rows: Iterable[Sequence[Any]], most: int | None = None) -> str:
+    """Print columns under their names, numbers to the right. An empty table says so.
+
+    If that is wider than `most`, columns with one value are named once, and each row takes several lines.
+    """
     cells = [[cell(name, value) for name, value in zip(columns, row, strict=True)] for row in rows]
     if not cells:
         return "  none"
-    heads = [head(name) for name in columns]
-    widths = [max(len(line[n]) for line in [heads, *cells]) for n in range(len(columns))]
-    numeric = [all(_is_number(line[n]) for line in cells) for n in range(len(columns))]
+    made = [_column(head(name), [line[n] for line in cells]) for n, name in enumerate(columns)]
+    if most is None or _wide(made) <= most:
+        return _lines([made])
+    same = [column for column in made if len(cells) > 1 and len(set(column[1:])) == 1]
+    words = ", ".join(f"{column[0].strip()} {column[1].strip()}" for column in same)
+    in_all = [fill(f"in every row: {words}", most, initial_indent="  ", subsequent_indent="    ",
+                   break_long_words=False, break_on_hyphens=False)] if same else []  # fmt: skip
+    rest = [column for column in made if column not in same] or made
+    return "\n".join([*in_all, _lines(list(_groups(rest, most)))])
 
-    def line(words: Sequence[str]) -> str:
-        parts = (w.rjust(k) if n else w.ljust(k) for w, k, n in zip(words, widths, numeric, strict=True))
-        return "  " + "  ".join(parts).rstrip()
 
-    return "\n".join([line(heads), *map(line, cells)])
+def _column(name: str, cells: Sequence[str]) -> list[str]:
+    """Pad a heading and the cells below it to one width."""
+    size = max(len(name), *map(len, cells))
+    pad = str.rjust if all(map(_is_number, cells)) else str.ljust
+    return [pad(word, size) for word in (name, *cells)]
 
 
+def _wide(columns: Sequence[Sequence[str]]) -> int:
+    return sum(2 + len(column[0]) for column in columns)
+
+
+def _groups(columns: Sequence[list[str]], most: int) -> Iterator[list[list[str]]]:
+    """Divide columns into groups, each as wide as a line that is at most so wide."""
+    group: list[list[str]] = []
+    for column in columns:
+        if group and _wide([*group, column]) + _STEP > most:
+            yield group
+            group = []
+        group.append(column)
+    yield group
+
+
+def _lines(groups: Sequence[Sequence[Sequence[str]]]) -> str:
+    """Print each row: the first group of columns on a line, the others on lines of their own below it."""
+    indents = [" " * _STEP * (number > 0) for number in range(len(groups))]
+    rows = len(groups[0][0])
+    return "\n".join(
+        (indent + "".join(f"  {column[row]}" for column in group)).rstrip()
+        for row in range(rows)
+        for indent, group in zip(indents, groups, strict=True)
+    )
+
+
+_STEP = 4
 _TIMES = {"ts_ns", "first_ns", "last_ns", "start_ns", "end_ns"}
 
 

@@ -215,7 +215,9 @@ def test_the_last_line_of_the_demo_works_as_it_is_printed() -> None:
     pytest.importorskip("pysail")
     last = finished("demo", "--seconds", "1", timeout=55).stdout.splitlines()[-1]
     assert " audit /tmp/" in last
-    assert subprocess.run(last, shell=True, capture_output=True, timeout=60).returncode == 0
+    done = subprocess.run(last, shell=True, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, (done.stdout, done.stderr)
+    assert done.stdout.startswith("Green: ")
 
 
 async def test_a_device_takes_all_the_descriptors_it_may_have() -> None:

@@ -1,7 +1,7 @@
-"""The page of a report, made of rows without a session."""
+"""The page of a report: tokens by name, silence as zero, and nothing is cut off."""
 
-from collections import defaultdict
-from collections.abc import Sequence
+import re
+from itertools import pairwise
 
 import pytest
 
@@ -11,11 +11,85 @@ from pyspark.sql import Row
 
 from bus.names import Names
 from bus.wire.pattern import Pattern
-from pipeline.output.page import page
+from pipeline.output import svg
+from pipeline.output.page import page, window_s
+
+BEGIN_NS = 1_780_000_000_000_000_000
+LONG = "uart /dev/serial/by-id/usb-FTDI_FT232R_USB_UART_A900 of this machine"
+
+
+def parts(**more: list[Row]) -> dict[str, list[Row]]:
+    names = ["summary", "ledger", "agreement", "failovers", "prefixes", "media", "talkers", "hops"]
+    names += ["clocks", "last", "windows"]
+    end = BEGIN_NS + 12_000_000_000
+    capture = Row(gateway="gw", boot=1, rows=9, missed=0, holes=0, first_ns=BEGIN_NS, last_ns=end)
+    totals = [Row(frames=40, crossed=40)]
+    return {**{name: [] for name in names}, "totals": totals, "capture": [capture], **more}
+
+
+def window(seconds: float, bus: str = "bus plant") -> Row:
+    return Row(start_ns=BEGIN_NS + int(seconds * 1e9), bus=bus, brought=20, put=0)
+
+
+def polylines(text: str) -> list[list[tuple[float, float]]]:
+    found = re.findall(r'<polyline points="([^"]+)"', text)
+    return [[(float(x), float(y)) for x, y in (point.split(",") for point in line.split())] for line in found]
+
+
+def test_silence_is_zero_and_not_a_ramp() -> None:
+    given = parts(windows=[window(1.0), window(10.0), window(10.0, "bus office")])
+    assert window_s(given["capture"]) == pytest.approx(0.1)
+    for line in polylines(page("here", given, Names())):
+        zero = max(y for _, y in line)
+        quiet = [y for x, y in line if 200 < x < 600]
+        assert quiet
+        assert set(quiet) == {zero}
+        assert all(ax == bx or ay == by for (ax, ay), (bx, by) in pairwise(line))  # no ramp
+
+
+def place(text: str) -> tuple[float, float, str, str]:
+    found = re.match(r'<text x="([\d.-]+)" y="([\d.-]+)" text-anchor="(\w+)"[^>]*>([^<]*)<', text)
+    assert found
+    return float(found[1]), float(found[2]), found[3], found[4]
+
+
+@pytest.mark.parametrize(
+    "plot",
+    [
+        svg.bars([(f"here {LONG} to bus plant", [1234.0, 5.0])], ["half", "all"], "us"),
+        svg.lines({LONG: [(0.0, 1.0), (1.0, 2.0)], "bus plant": [(0.0, 1.0)]}, "frames/s"),
+        svg.spans({f"bridge fridge onto {LONG}": [(1.0, 2.0, "a to b")]}, 10.0),
+    ],
+    ids=["bars", "lines", "spans"],
+)
+def test_every_label_is_within_the_picture(plot: str) -> None:
+    width, height = map(int, re.findall(r'viewBox="0 0 (\d+) (\d+)"', plot)[0])
+    words = [place(text) for text in re.findall(r"<text.*?</text>", plot)]
+    assert any(LONG in word for *_, word in words)
+    for x, y, anchor, word in words:
+        wide = 6.7 * len(word)  # a letter of 12 pixels, on average
+        left = x - {"start": 0.0, "middle": wide / 2, "end": wide}[anchor]
+        assert left > -1, word
+        assert left + wide < width + 1, word
+        assert 0 < y <= height, word
+
+
+def test_a_name_that_fits_nowhere_is_whole_in_its_tooltip() -> None:
+    name = "x" * 90 + "y" * 90
+    plot = svg.bars([(name, [1.0])], [""], "us")
+    assert f"<title>{name}</title>" in plot
+    assert "xxx…yyy" in plot
+
+
+FAULT = Row(kind="lost", stage="on the way", segment="bus plant", gateway="gw", hub="bridge b", count=1)
+
+
+@pytest.mark.parametrize(("summary", "color"), [([], "green"), ([FAULT], "red")])
+def test_the_verdict_has_its_color(summary: list[Row], color: str) -> None:
+    text = page("here", parts(summary=summary), Names())
+    assert f'<div class="verdict {color}">{color.capitalize()}: 40 frames' in text
 
 
 def test_tokens_are_names_and_else_hex() -> None:
-    parts = defaultdict[str, Sequence[Row]](list)
-    parts["totals"] = [Row(frames=1)]
-    parts["last"] = [Row(tokens=list(Pattern("fridge", "temp")), rows=1)]
-    assert "<td>fridge/0x473f888b</td>" in page("/capture", parts, Names(["fridge"]))
+    last = [Row(tokens=list(Pattern("fridge", "temp")), rows=1)]
+    assert "<td>fridge/0x473f888b</td>" in page("/capture", parts(last=last), Names(["fridge"]))

@@ -1,0 +1,133 @@
+"""The verdict on a capture, from the tables of its audit: a color, one sentence and an exit status. Pure.
+
+Red: copies of frames are missing, doubled or echoed. Amber: all were handed on, but ledgers count drops in
+queues after that, or the capture cannot tell. Green: all else. Drops that a policy intends do not make the
+exit status 1, nor do frames that others miss because of them.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Literal, NamedTuple
+
+from bus.reasons import kind_of
+from capture.schema import Direction
+from pipeline.analysis.explain import AT_SENDER, LOST, UPSTREAM
+
+Row = Any  # of a table: a mapping, or a row of pyspark
+Tables = Mapping[str, Sequence[Row]]
+
+_FILTERS: Final = ("pattern", "event", "no frame")  # what these keep out was not handed on before
+_FAULTS: Final = {
+    "lost": "missing on a segment", "duplicate": "doubled", "echo": "echoed to where they came from",
+}  # fmt: skip
+_ONCE: Final = "all handed on once to every segment that their kind reaches"
+
+
+class Verdict(NamedTuple):
+    """What an audit says at first. `status` is the exit status."""
+
+    color: Literal["green", "amber", "red"]
+    text: str
+    status: int
+
+    @property
+    def line(self) -> str:
+        """Return it as one line."""
+        return f"{self.color.capitalize()}: {self.text}."
+
+
+def judge(tables: Tables) -> Verdict:
+    """Judge the tables `totals`, `summary`, `ledger`, `agreement` and `capture` of an audit."""
+    faults, dropped = _faults(tables), _drops(tables["ledger"])
+    rejected = _rejects(tables["ledger"])
+    missed = sum(row["missed"] + row["holes"] for row in tables["capture"])
+    unintended = sum(count for reason, count in dropped.items() if kind_of(reason) != "policy")
+    (totals,) = tables["totals"]
+    is_blind = not faults and not totals["crossed"]
+    parts = [_head(totals, faults), _dropped(dropped, unintended)]
+    if rejected:
+        parts.append(f"{rejected.total():,} inputs rejected ({_listed(rejected)})")
+    if missed:
+        parts.append(f"the recorders missed {missed:,} rows, so more may have passed than is checked here")
+    amber = dropped or rejected or missed or is_blind
+    status = int(bool(faults or unintended or missed or is_blind))
+    return Verdict("red" if faults else "amber" if amber else "green", "; ".join(filter(None, parts)), status)
+
+
+def _head(totals: Row, faults: Counter[str]) -> str:
+    frames, crossed = totals["frames"], totals["crossed"]
+    if not frames:
+        return "no frame is in this capture, so nothing was checked"
+    entered = f"{_count(frames, 'frame')} entered"
+    if faults:
+        found = (f"{faults[kind]:,} {words}" for kind, words in _FAULTS.items() if faults[kind])
+        return f"{entered}; of their copies, {', '.join(found)}"
+    if not crossed:
+        return f"{entered}; none was seen on another segment, so nothing is known of their delivery"
+    if crossed == frames:
+        return f"{entered}, {_ONCE}"
+    return f"{entered}; {crossed:,} had to cross, {_ONCE}"
+
+
+def _dropped(dropped: Counter[str], unintended: int) -> str:
+    if not dropped:
+        return ""
+    whose = f"{unintended:,} of them by no policy" if unintended else "all by policy"
+    return f"{dropped.total():,} then dropped in queues ({_listed(dropped)}), {whose}"
+
+
+def _listed(counts: Counter[str]) -> str:
+    return ", ".join(f"{count:,} {reason}" for reason, count in counts.most_common())
+
+
+def _count(number: int, word: str) -> str:
+    return f"{number:,} {word}{'s' * (number != 1)}"
+
+
+def _drops(ledger: Sequence[Row]) -> Counter[str]:
+    """Count what was dropped after it was handed on, by reason."""
+    found = Counter[str]()
+    for row in ledger:
+        if row["dir"] == Direction.TX and _is_loss(row["reason"]):
+            found[row["reason"]] += row["count"]
+    return found
+
+
+def _is_loss(reason: str) -> bool:
+    return reason not in _FILTERS and kind_of(reason) != "elsewhere"
+
+
+def _rejects(ledger: Sequence[Row]) -> Counter[str]:
+    """Count input that did not become a frame because something was wrong with it, by reason."""
+    found = Counter[str]()
+    for row in ledger:
+        if row["dir"] == Direction.RX and kind_of(row["reason"]) == "trouble":
+            found[row["reason"]] += row["count"]
+    return found
+
+
+def _faults(tables: Tables) -> Counter[str]:
+    """Count the faults by kind, without losses that a policy of the sending bridge intended."""
+    intended = _intended(tables)
+    rest = [row for row in tables["summary"] if not _is_excused(row, intended)]
+    if len(rest) < len(tables["summary"]) and all(row["stage"] == UPSTREAM for row in rest):
+        rest = []  # these are the same frames, further on
+    found = Counter[str]()
+    for row in rest:
+        found[row["kind"]] += row["count"]
+    return found
+
+
+def _is_excused(row: Row, intended: set[tuple[str, str]]) -> bool:
+    at_sender = row["kind"] == LOST and row["stage"] == AT_SENDER
+    return at_sender and (row["gateway"], row["hub"]) in intended
+
+
+def _intended(tables: Tables) -> set[tuple[str, str]]:
+    """Find the bridges whose policies dropped at least as much as nobody received of what they sent."""
+    by_policy = Counter[tuple[str, str]]()
+    for row in tables["ledger"]:
+        if row["dir"] == Direction.TX and _is_loss(row["reason"]) and kind_of(row["reason"]) == "policy":
+            by_policy[row["gateway"], row["hub"]] += row["count"]
+    missing = {(row["gateway"], row["hub"]): row["at_sender"] for row in tables["agreement"]}
+    return {bridge for bridge, count in missing.items() if count <= by_policy[bridge]}

@@ -1,0 +1,81 @@
+"""A real gateway whose CAN side conflates: what the audit says first, on each engine, and the report."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from random import randint
+from typing import Any
+
+import pytest
+
+from tests.appliance.probe.support import free_port
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+
+COMMAND = [sys.executable, "-m", "buscoupler"]
+SENT = 800
+TEXT = """
+name: conflated
+gateways: {{gw: {{address: 127.0.0.1}}}}
+buses: {{plant: {{on: gw, listen: "tcp://127.0.0.1:{port}"}}}}
+bridges:
+  field:
+    on: gw
+    join:
+      - bus: plant
+      - can: {{interface: udp_multicast, channel: 239.74.163.2, node: 1, options: {{port: {can}}}}}
+        shed: {{policy: conflate, rate: 100}}
+devices: {{tap: {{on: gw, tap: [plant, field], directory: "{directory}", yields: false}}}}
+"""
+
+
+@pytest.fixture(scope="module")
+def capture(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    pytest.importorskip("pyarrow")
+    pytest.importorskip("can")
+    home = tmp_path_factory.mktemp("conflated")
+    port, file = free_port(), home / "conflated.yaml"
+    file.write_text(TEXT.format(port=port, can=randint(43000, 47999), directory=home / "capture"))
+    with subprocess.Popen([*COMMAND, "run", str(file)], stdout=subprocess.PIPE, text=True) as gateway:
+        assert gateway.stdout
+        assert "runs" in gateway.stdout.readline()
+        url = f"tcp://127.0.0.1:{port}"
+        traffic = [*COMMAND, "traffic", url, "--rate", "1000", "--count", str(SENT), "--pattern", "motor"]
+        subprocess.run(traffic, check=True, capture_output=True, timeout=60)
+        gateway.send_signal(signal.SIGINT)
+        gateway.communicate(timeout=30)
+    return home / "capture"
+
+
+def ran(*words: str) -> subprocess.CompletedProcess[str]:
+    alone = {name: value for name, value in os.environ.items() if not name.startswith("PYSPARK_GATEWAY")}
+    return subprocess.run([*COMMAND, *words, "-q"], capture_output=True, text=True, timeout=200, env=alone)
+
+
+@pytest.mark.parametrize("where", [(), ("--master", "local[2]")], ids=["sail, if there is one", "spark"])
+def test_what_a_policy_dropped_is_said_first(capture: Path, where: tuple[str, ...]) -> None:
+    done = ran("audit", str(capture), "--json", *where)
+    found: dict[str, Any] = json.loads(done.stdout)
+    (conflated,) = [row["count"] for row in found["ledger"] if row["reason"] == "conflated"]
+    assert conflated > SENT // 2
+    assert found["summary"] == []
+    assert found["verdict"] == {
+        "color": "amber", "status": done.returncode,
+        "text": f"{SENT} frames entered, all handed on once to every segment that their kind reaches; "
+        f"{conflated} then dropped in queues ({conflated} conflated), all by policy",
+    }  # fmt: skip
+    assert done.returncode == 0
+
+
+def test_the_first_line_is_the_verdict(capture: Path) -> None:
+    assert ran("audit", str(capture)).stdout.startswith(f"Amber: {SENT} frames entered, all handed on once")
+
+
+def test_the_report_has_the_same_verdict(capture: Path, tmp_path: Path) -> None:
+    done = ran("report", str(capture), "-o", str(tmp_path / "r.html"))
+    assert done.stdout.startswith("Amber: ")
+    verdict = done.stdout.strip().removeprefix("Amber: ").rstrip(".")
+    assert f'<div class="verdict amber">Amber: {verdict}.</div>' in (tmp_path / "r.html").read_text()

@@ -1,0 +1,45 @@
+"""Tables as text: they fit the width, and every cell stays whole."""
+
+import pytest
+
+from pipeline.output.tables import text
+
+COLUMNS = ["kind", "from_gateway", "from", "to_gateway", "to", "n", "p50", "p99"]
+LINE = "uart /dev/serial/by-id/usb-FTDI_FT232R_USB_UART_A9"
+ROWS = [
+    ["bridge", "here", "bus office", "here", LINE, 25, 34.11, 3181.285],
+    ["end to end", "here", LINE, "here", "bus office", 1234567, 10006.232, 10006.232],
+]
+
+
+def test_a_table_that_fits_has_a_line_for_each_row() -> None:
+    shown = text(COLUMNS, ROWS, 240)
+    assert shown == text(COLUMNS, ROWS)
+    assert len(shown.splitlines()) == 3
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_a_wide_table_fits_with_all_of_its_cells(width: int) -> None:
+    shown = text(COLUMNS, ROWS, width)
+    assert max(map(len, shown.splitlines())) <= width
+    for word in ("bus office", LINE, "25", "34.110", "3181.285", "1234567", "end to end", "10006.232"):
+        assert word in shown
+
+
+def test_columns_with_one_value_are_named_once() -> None:
+    shown = text(COLUMNS, ROWS, 120)
+    assert shown.splitlines()[0] == "  in every row: from_gateway here, to_gateway here"
+    assert shown.count("here") == 2
+
+
+def test_a_single_wide_row_keeps_its_headings() -> None:
+    shown = text(COLUMNS, ROWS[:1], 80)
+    assert "in every row" not in shown
+    assert all(name in shown for name in COLUMNS)
+
+
+def test_the_cells_of_a_row_stand_below_their_headings() -> None:
+    _, head, more, *lines = text(COLUMNS, ROWS, 120).splitlines()
+    assert head.index("from") == lines[0].index("bus office") == lines[2].index(LINE)
+    assert more.endswith("p99")
+    assert [len(line) for line in lines[1::2]] == [len(more)] * 2
