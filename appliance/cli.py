@@ -12,6 +12,7 @@ from bus.extras import install
 # name -> (module, one line of help); each module has `arguments(parser)` and `run(options) -> int`.
 COMMANDS = {
     "run": ("appliance.commands.run", "run a gateway's part of a topology"),
+    "reload": ("appliance.commands.reload", "let running gateways apply their changed files"),
     "check": ("appliance.commands.check", "find what is wrong with a topology, before it starts"),
     "show": ("appliance.commands.show", "draw a topology"),
     "demo": ("appliance.commands.demo", "run buses, media and a bridge, without hardware and root"),

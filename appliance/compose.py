@@ -187,4 +187,6 @@ class Appliance:
         removed = [Change("removed", title) for title in old if title not in parts]
         added = [Change("added", title) for title in parts if title not in old]
         changed = [change for revision in revisions.values() for change in revision.changes]
-        return [*removed, *added, *changed, *named, *failed]
+        broken = {(change.part, change.end) for change in failed}
+        good = [change for change in (*added, *changed) if (change.part, change.end) not in broken]
+        return [*removed, *good, *named, *failed]

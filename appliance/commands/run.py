@@ -8,10 +8,13 @@ from pathlib import Path
 
 from appliance.compose import Appliance
 from appliance.ledger import say_ledger
+from appliance.reload.client import reload_socket
+from appliance.reload.reloader import Reloader
+from appliance.reload.server import Reloadable
 from appliance.serve import serve
 from appliance.status.places import runtime_directory, status_socket
 from appliance.status.server import Attended
-from bus.errors import BusError, TopologyError
+from bus.errors import TopologyError
 from topologies.findings import Finding, InvalidTopology
 from topologies.loader import load
 from topologies.model import Topology
@@ -40,10 +43,12 @@ def run(options: argparse.Namespace) -> int:
     gateway = options.gateway or sole_gateway(topology)
     directory = sockets_directory(options.run_directory, topology.name, gateway)
     appliance = Appliance(topology, gateway, options.only, directory)
-    service = Attended(appliance, directory / status_socket(options.only), appliance.view())
+    reloader = Reloader(appliance, options.file, checked, options.only)
+    attended = Attended(appliance, directory / status_socket(options.only), appliance.view())
+    service = Reloadable(attended, directory / reload_socket(options.only), reloader)
 
     def announce() -> None:
-        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, reload, appliance, options.file)
+        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, reloader.on_signal)
         print(f"{topology.name}: {gateway} runs {', '.join(appliance.parts) or 'nothing'}", flush=True)
         for link in appliance.links():
             print(f"  {link.url}", flush=True)
@@ -78,16 +83,3 @@ def sockets_directory(given: Path | None, name: str, gateway: str) -> Path:
     directory = given or runtime_directory() / name / gateway
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     return directory
-
-
-def reload(appliance: Appliance, file: str) -> None:
-    """Apply the file again (on SIGHUP). Keep everything running if the file has errors."""
-    try:
-        changes = appliance.change(checked(file))
-    except BusError as error:
-        log.error("%s has errors and was not applied; the gateway goes on as before:\n%s", file, error)
-        return
-    for change in changes:
-        log.log(logging.ERROR if change.verb == "failed" else logging.INFO, "%s: %s", file, change.line())
-    if not changes:
-        log.info("%s: nothing differs", file)

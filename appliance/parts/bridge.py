@@ -235,7 +235,7 @@ class BridgePart(BasePart):
     def _open(self, ends: list[End[Link]], claims: bool, loop: AbstractEventLoop) -> list[Change]:
         self._loop, self._failed = loop, []
         for leg in [leg for leg in self.legs if any(leg.end is end for end in ends)]:
-            trouble = self.attempt(leg.end.link, leg.side, loop)
+            trouble = self.attempt(leg.end.plan.place, leg.end.link, leg.side, loop)
             if trouble:
                 self.legs.remove(leg)
                 self.hub.remove(leg.side)

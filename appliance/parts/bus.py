@@ -60,7 +60,7 @@ class BusPart(BasePart):
     def _open(self, ends: list[End[BusLink]], loop: AbstractEventLoop) -> list[Change]:
         failed = list[Change]()
         for end in list(ends):
-            trouble = self.attempt(end.link, self.hub_for(end.plan.settings["trunk"]), loop)
+            trouble = self.attempt(end.plan.place, end.link, self.hub_for(end.plan.settings["trunk"]), loop)
             if trouble:
                 self._ends = [other for other in self._ends if other is not end]
             failed += trouble

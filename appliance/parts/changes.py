@@ -17,7 +17,10 @@ _NAMES = 8  # in a line
 
 
 class Change(NamedTuple):
-    """One thing that differs. `end` is a link of `part`, "" for the part itself; `detail` says what of it."""
+    """One thing that differs. `end` is a link of `part`, "" for the part itself; `detail` says what of it.
+
+    The detail of one that failed names the link itself.
+    """
 
     verb: Verb
     part: str
@@ -26,7 +29,8 @@ class Change(NamedTuple):
 
     def line(self) -> str:
         """Return one line for people."""
-        return f"{self.verb} " + ": ".join(word for word in self[1:] if word)
+        words = (self.part, self.detail) if self.verb == "failed" else self[1:]
+        return f"{self.verb} " + ": ".join(word for word in words if word)
 
 
 def of_names(old: Sequence[str], new: Sequence[str]) -> list[Change]:

@@ -95,11 +95,11 @@ class BasePart:
         for link in self.links:
             link.close()
 
-    def attempt(self, link: Link, hub: Hub, loop: AbstractEventLoop) -> list[Change]:
-        """Open a link on a hub. Return why it failed, if it did."""
+    def attempt(self, place: str, link: Link, hub: Hub, loop: AbstractEventLoop) -> list[Change]:
+        """Open a link on a hub. Return why it failed, if it did. `place` is the plan's."""
         try:
             link.open(hub, loop)
         except LinkError as error:
             link.close()
-            return [Change("failed", self.title, detail=str(error))]
+            return [Change("failed", self.title, place, str(error))]
         return []

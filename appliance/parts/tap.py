@@ -56,7 +56,7 @@ class TapPart(BasePart):
 
     def start(self, loop: AbstractEventLoop) -> list[Change]:
         """Start recording. Fails if a package is missing."""
-        failed = self.attempt(self._link, self.hub, loop)
+        failed = self.attempt("", self._link, self.hub, loop)
         self._follow()
         return failed
 

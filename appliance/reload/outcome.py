@@ -1,0 +1,75 @@
+"""The request for a reload and its outcome, as they cross the local socket: one line of JSON each. Pure."""
+
+import json
+from dataclasses import asdict, dataclass
+from typing import Any
+
+REQUEST_BYTES = 1 << 16
+ANSWER_BYTES = 16 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """Which processes are to reload: those that run `file`, or all; those of `gateway`, or of all."""
+
+    file: str | None = None
+    gateway: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of a reload. `error` says why the file was refused: then nothing has changed.
+
+    `changes` has a line for each thing that differs, `failed` one for each that could not be opened. A
+    process that was not meant answers with `meant` False.
+    """
+
+    topology: str
+    gateway: str
+    only: tuple[str, ...]
+    file: str
+    changes: tuple[str, ...] = ()
+    failed: tuple[str, ...] = ()
+    error: str = ""
+    meant: bool = True
+
+    @property
+    def title(self) -> str:
+        """Name the process."""
+        part = f" ({', '.join(self.only)})" if self.only else ""
+        return f"{self.topology} on {self.gateway}{part}"
+
+    @property
+    def good(self) -> bool:
+        return not (self.error or self.failed)
+
+
+def pack(message: Request | Outcome) -> bytes:
+    return json.dumps(asdict(message)).encode() + b"\n"
+
+
+def unpack_request(line: bytes) -> Request:
+    """Raises ValueError for anything else."""
+    return Request(*(_text(_record(line), name) for name in ("file", "gateway")))
+
+
+def unpack_outcome(line: bytes) -> Outcome:
+    """Raises ValueError for anything else."""
+    found = _record(line)
+    texts = {name: str(found.get(name, "")) for name in ("topology", "gateway", "file", "error")}
+    lists = {name: tuple(map(str, found.get(name) or ())) for name in ("only", "changes", "failed")}
+    return Outcome(**texts, **lists, meant=bool(found.get("meant")))  # type: ignore[arg-type]
+
+
+def _record(line: bytes) -> dict[str, Any]:
+    found = json.loads(line)
+    if not isinstance(found, dict):
+        raise ValueError("not a record")
+    return found
+
+
+def _text(found: dict[str, Any], name: str) -> str | None:
+    value = found.get(name)
+    if value is not None and not isinstance(value, str):
+        raise ValueError(f"{name} is no text")
+    return value

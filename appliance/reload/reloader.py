@@ -1,0 +1,83 @@
+"""Reads the file of a running gateway again and applies it: what stays keeps its pipes."""
+
+import asyncio
+import logging
+import os
+from collections.abc import Callable, Collection
+from pathlib import Path
+
+from appliance.compose import Appliance
+from appliance.parts.changes import Change
+from appliance.reload.outcome import Outcome, Request
+from bus.errors import BusError
+from topologies.model import Topology
+
+log = logging.getLogger("buscoupler")
+
+
+class Reloader:
+    """Reloads `appliance` from `file`, one reload after the other. `checked(file)` loads and checks it.
+
+    The file is read on a thread, so that traffic goes on meanwhile. `only` names what this process runs.
+    """
+
+    def __init__(
+        self,
+        appliance: Appliance,
+        file: str,
+        checked: Callable[[str], Topology],
+        only: Collection[str] = (),
+    ) -> None:
+        self._appliance, self._checked, self._only = appliance, checked, tuple(sorted(only))
+        self._file = str(Path(file).absolute())
+        self._lock = asyncio.Lock()
+        self._task: asyncio.Task[Outcome] | None = None
+
+    def on_signal(self) -> None:
+        """Reload for nobody in particular: the log has the outcome."""
+        self._task = asyncio.get_running_loop().create_task(self.reload())
+
+    def is_meant(self, request: Request) -> bool:
+        """Return whether a request is for this process."""
+        file, gateway = request.file, request.gateway
+        same = file is None or os.path.realpath(file) == os.path.realpath(self._file)
+        return same and gateway in (None, self._appliance.gateway)
+
+    def outcome(self, changes: Collection[Change] = (), error: str = "", meant: bool = True) -> Outcome:
+        """Return an outcome of this process."""
+        return Outcome(
+            self._appliance.topology.name,
+            self._appliance.gateway,
+            self._only,
+            self._file,
+            tuple(change.line() for change in changes if change.verb != "failed"),
+            tuple(change.line() for change in changes if change.verb == "failed"),
+            error,
+            meant,
+        )
+
+    async def reload(self) -> Outcome:
+        """Apply the file as it is now. Everything goes on as before if it has errors."""
+        async with self._lock:
+            try:
+                topology = await asyncio.to_thread(self._checked, self._file)
+                outcome = self.outcome(self._appliance.change(topology))
+            except BusError as error:
+                outcome = self.outcome(error=str(error))
+            except Exception as error:  # a defect of ours must not end the gateway
+                log.exception("%s: the reload failed", self._file)
+                outcome = self.outcome(error=f"the reload failed: {error!r}; the gateway's log has more")
+        self._log(outcome)
+        return outcome
+
+    def _log(self, outcome: Outcome) -> None:
+        if outcome.error:
+            text = "%s was not applied, and the gateway goes on as before:\n%s"
+            log.error(text, outcome.file, outcome.error)
+            return
+        for line in outcome.changes:
+            log.info("reload: %s", line)
+        for line in outcome.failed:
+            log.error("reload: %s", line)
+        if not outcome.changes and not outcome.failed:
+            log.info("reload: nothing differs")
