@@ -2,7 +2,7 @@
 
 `document` parses the text into nodes with places, and `loader` makes the `model` from them; `choices` are
 values by gateway. `findings` are the faults. `checker` calls `cycles`, `exclusive`, `addresses`, `failover`
-and `budgets`, which use `filters`. `segments` finds which bus or wire each side of a bridge joins, `seats`
-the sides of one bridge on one gateway, and `events` where events of gateways go. `names` are those of its
-tokens. `reference` writes the page of all keys.
+and `budgets`, which use `filters`, and `messages` about those that cannot cross. `segments` finds which bus
+or wire each side of a bridge joins, `seats` the sides of one bridge on one gateway, and `events` where events
+of gateways go. `names` are those of its tokens. `reference` writes the page of all keys.
 """

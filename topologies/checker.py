@@ -11,6 +11,7 @@ from topologies.cycles import find_cycles
 from topologies.exclusive import find_conflicts
 from topologies.failover import find_gaps
 from topologies.findings import Finding, error, warning
+from topologies.messages import find_unequal_limits
 from topologies.model import BridgeSpec, BusSpec, Topology, candidates_of, gateways_of, running
 from topologies.names import listed, used
 from topologies.segments import Joint, joints, trunks_of
@@ -30,6 +31,7 @@ def check(topology: Topology) -> list[Finding]:
         *_trunkless(topology),
         *_nodeless(topology),
         *_shared_plain(topology),
+        *find_unequal_limits(topology),
         *_colliding_tokens(topology),
         *_beyond_policies(topology),
     ]

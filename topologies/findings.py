@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 from bus.errors import TopologyError
 from bus.schema import Where
 
-Level = Literal["error", "warning"]
+Level = Literal["error", "warning", "note"]
 
 
 class Finding(NamedTuple):
@@ -39,6 +39,11 @@ def error(where: Where, text: str) -> Finding:
 
 def warning(where: Where, text: str) -> Finding:
     return Finding("warning", *where, text)
+
+
+def note(where: Where, text: str) -> Finding:
+    """Return a finding that needs nobody's action."""
+    return Finding("note", *where, text)
 
 
 def nearest(word: str, known: Iterable[str]) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Literal
 
 from bus.wire.notation import written
+from topologies.messages import is_bus, takes_frames_only
 from topologies.model import (
     BridgeSpec,
     Filter,
@@ -77,14 +78,15 @@ def _bus(topology: Topology, name: str) -> Tree:
 
 def _bridge(topology: Topology, name: str, spec: BridgeSpec, gateway: str) -> Tree:
     rank = f"{spec.on.index(gateway) + 1} of {len(spec.on)}" if len(spec.on) > 1 else ""
-    label = _line(f"bridge {name}", rank, _pattern(spec.pattern))
+    label = _line(f"bridge {name}", rank, _pattern(spec.pattern), _frames_only(takes_frames_only(spec)))
     return label, [(_side(topology, side), []) for side in spec.at(gateway)]
 
 
 def _side(topology: Topology, side: Side) -> str:
     filtered = "filtered" if (side.allow, side.deny) != (Filter(), Filter()) else ""
     trunk = _trunk(is_trunk(topology, side))
-    return _line(side_label(side), _pattern(side.pattern), filtered, _shed(side.shed), trunk)
+    framed = _frames_only(is_bus(side) and takes_frames_only(side))
+    return _line(side_label(side), _pattern(side.pattern), filtered, framed, _shed(side.shed), trunk)
 
 
 def side_label(side: Side) -> str:
@@ -99,6 +101,10 @@ def _shed(shed: Shed | None) -> str:
 
 def _trunk(trunk: bool) -> str:
     return "trunk" if trunk else ""
+
+
+def _frames_only(framed: bool) -> str:
+    return "frames only" if framed else ""
 
 
 def _pattern(names: tuple[int | str, ...]) -> str:

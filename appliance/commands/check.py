@@ -6,6 +6,7 @@ import json
 from topologies.checker import check
 from topologies.findings import Finding, InvalidTopology
 from topologies.loader import STDIN, load
+from topologies.messages import find_frames_only
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -14,9 +15,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def findings_of(file: str) -> list[Finding]:
-    """Return the errors and warnings of one file."""
+    """Return the errors, warnings and notes about one file."""
     try:
-        return check(load(file))
+        topology = load(file)
+        return [*check(topology), *find_frames_only(topology)]
     except InvalidTopology as error:
         return list(error.findings)
 
@@ -29,6 +31,6 @@ def run(options: argparse.Namespace) -> int:
         for finding in findings:
             print(finding)
         for name in (STDIN if file == "-" else file for file in options.files):
-            if not any(finding.file == name for finding in findings):
+            if not any(finding.file == name and finding.level != "note" for finding in findings):
                 print(f"{name}: ok")
     return int(any(finding.level == "error" for finding in findings))
