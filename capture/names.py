@@ -33,8 +33,10 @@ def given(word: str) -> list[int | str]:
     path = Path(word)
     if path.is_dir():
         return [name for file in sorted(path.rglob(f"{NAMES}/{_FILES}")) for name in read(file)]
-    if path.exists() or "/" in word or path.suffix == ".txt":
+    if path.exists() or path.suffix == ".txt":
         return read(path)
+    if "/" in word:
+        raise CaptureError(f"{word}: there is no such file (names in a list have commas: fridge,temp)")
     return names_from(word.split(","))
 
 

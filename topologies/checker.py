@@ -111,16 +111,16 @@ def _beyond_policies(topology: Topology) -> Iterator[Finding]:
 def _colliding_tokens(topology: Topology) -> Iterator[Finding]:
     """Yield names with one token: an error between patterns, because they cannot be told apart."""
     # A number that equals the token of a name is assumed to be intended.
-    in_patterns = used(topology)
-    for token, same in collisions([*RESERVED, *in_patterns]).items():
+    in_patterns = collisions([*RESERVED, *used(topology)])
+    for token, same in in_patterns.items():
         yield error(topology.where, f"{_one_token(same, token)}: rename all but one")
     try:
         in_list = listed(topology.names)
     except TopologyError as fault:
         yield error(topology.names.where, str(fault))
         return
-    for token, same in collisions([*RESERVED, *in_patterns, *in_list]).items():
-        if {*same} & {*in_list} and len({*same} & {*RESERVED, *in_patterns}) < 2:
+    for token, same in collisions([*RESERVED, *used(topology), *in_list]).items():
+        if token not in in_patterns:
             yield warning(topology.names.where, f"{_one_token(same, token)}: it is shown by all of them")
 
 

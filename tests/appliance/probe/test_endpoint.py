@@ -86,7 +86,7 @@ def test_words_become_settings() -> None:
         (["recv", "tcp://127.0.0.1:1", "--timeout", "nan"], "'nan' is not a number above 0"),
         (
             ["recv", "tcp://127.0.0.1:1", "--names", "not/there"],
-            "not/there: cannot read the names: No such file",
+            "not/there: there is no such file",
         ),
         (["broker", "tcp://127.0.0.1:0", "--lease-ms", "0"], "'0' is not a whole number above 0"),
         (["demo", "--rate", "0"], "'0' is not a number above 0"),

@@ -118,4 +118,4 @@ def test_a_file_of_names_that_is_not_there(capsys: pytest.CaptureFixture[str]) -
     with pytest.raises(SystemExit) as stop:
         main(["last", "/tmp", "--names", "/nowhere"])
     assert stop.value.code == 2
-    assert "/nowhere: cannot read the names: No such file or directory" in capsys.readouterr().err
+    assert "/nowhere: there is no such file" in capsys.readouterr().err
