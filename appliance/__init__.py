@@ -1,7 +1,8 @@
 """The program: a gateway's parts, composed from a topology, and the commands.
 
-`cli` is the command line, `commands` has a module for each command, `probe` what those for test traffic
-share, `demo` the demo. `compose` builds and changes the `parts`, `serve` runs them, and `reload` applies a
-changed file. `monitor` makes events, `status` tells, `ledger` prints counts, `names` finds those of tokens.
-`layers` is for Scapy.
+`cli` is the command line with the `parsing` of its words, `commands` has a module for each command, `probe`
+what those for test traffic share, `demo` the demo. `log` is what they log, `streams` their standard streams,
+and `interrupts` the signals that end them. `compose` builds and changes the `parts`; `serve` runs them.
+`reload` applies a changed file. `monitor` makes events, `status` tells, `ledger` prints counts, `names`
+finds those of tokens. `layers` is for Scapy.
 """

@@ -2,11 +2,15 @@
 
 import argparse
 import logging
-import os
 import sys
+from contextlib import suppress
 from importlib import import_module
+from itertools import pairwise
 
-from bus.errors import BusError
+from appliance import interrupts, streams
+from appliance.log import output as log
+from appliance.parsing import Parser
+from bus.errors import BusError, words_of
 from bus.extras import install
 
 # name -> (module, one line of help); each module has `arguments(parser)` and `run(options) -> int`.
@@ -60,11 +64,11 @@ def commands(selected: str | None = None) -> dict[str, tuple[str, str]]:
     return COMMANDS | {job.name: (COMMANDS["pipeline"][0], job.help) for job in found if job.is_command}
 
 
-def parser(selected: str | None = None) -> argparse.ArgumentParser:
+def parser(selected: str | None = None) -> Parser:
     """Return the parser. Import only the selected command's module, so that the others take no time."""
-    top = argparse.ArgumentParser(prog="buscoupler", description="A bus and bridge appliance for gateways.")
+    top = Parser(prog="buscoupler", description="A bus and bridge appliance for gateways.")
+    top.set_defaults(verbose=False, log=None)
     top.add_argument("--version", action=Version, nargs=0, help="show the version and exit")
-    top.add_argument("-v", "--verbose", action="store_true", help="also log normal events")
     parsers = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, (module, text) in commands(selected).items():
         sub = parsers.add_parser(name, help=text, description=text)
@@ -74,24 +78,50 @@ def parser(selected: str | None = None) -> argparse.ArgumentParser:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run one command. Return the exit status: 0, 1 (a problem was found), 2 (wrong use)."""
-    words = sys.argv[1:] if arguments is None else arguments
-    selected = next((word for word in words if not word.startswith("-")), None)
-    try:
-        options = parser(selected).parse_args(words)
-        level = logging.INFO if options.verbose else logging.WARNING
-        logging.basicConfig(level=level, format="%(levelname)s %(message)s", stream=sys.stderr)
-        return int(import_module(commands(selected)[options.command][0]).run(options))
-    except BusError as error:
-        print(f"buscoupler: {error}", file=sys.stderr)
-        return 1
-    except ModuleNotFoundError as error:
-        print(f"buscoupler: {missing(error)}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        return 0
-    except BrokenPipeError:  # nobody reads our output any more: end without a message
-        # What is buffered goes nowhere: the interpreter would try again when it exits, and print an error.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.stderr.close()
-        return 0
+    """Run one command. Return the exit status: 0, 1 (a problem was found), 2 (wrong use), 128 + a signal."""
+    streams.prepare()
+    with interrupts.raised():
+        try:
+            try:
+                return _command(sys.argv[1:] if arguments is None else arguments)
+            finally:
+                sys.stdout.flush()
+        except KeyboardInterrupt as stop:
+            return interrupts.status_of(stop)
+        except (BusError, OSError, UnicodeError, ModuleNotFoundError) as error:
+            return _fail(error)
+
+
+def _command(words: list[str]) -> int:
+    selected = _selected(words)
+    options = parser(selected).parse_args(words)
+    log.start(options.log, options.verbose)
+    return int(import_module(commands(selected)[options.command][0]).run(options))
+
+
+def _selected(words: list[str]) -> str | None:
+    """Return the command: the first word that is no option, and not the form of the log."""
+    plain = (
+        word for before, word in pairwise(["", *words]) if before != "--log" and not word.startswith("-")
+    )
+    return next(plain, None)
+
+
+def _fail(error: Exception) -> int:
+    """Print an error in one line, without the stack: with `-v` the log has that. Return the exit status."""
+    text = missing(error) if isinstance(error, ModuleNotFoundError) else _words_of(error)
+    if not isinstance(error, BusError):
+        logging.getLogger("buscoupler").info("the error in full", exc_info=error)
+    streams.let_go()
+    log.flush()
+    with suppress(OSError):
+        print(f"buscoupler: {text}", file=sys.stderr)
+    return 1
+
+
+def _words_of(error: Exception) -> str:
+    if isinstance(error, BusError | UnicodeError):
+        return str(error)
+    if isinstance(error, BrokenPipeError):
+        return "nobody reads the output any more"
+    return words_of(error)

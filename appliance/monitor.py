@@ -49,7 +49,8 @@ class Monitor:
         """Record an event that happened now. `level` is that of the log: links log their own troubles."""
         event = Event(self._clock_ns(), kind, f"{self._gateway}/{source}", cause, counts)
         self.events.append(event)
-        log.log(level, "%s", event.line())
+        cause_of = f"{kind}: {event.source}: {cause}"  # the same one, whatever its counts
+        log.log(level, "%s", event.line(), extra={"cause": cause_of, "told": {"event": event.told()}})
         if self._published < _PUBLISHED:
             self._published += 1
             for hub in self._watched.event_hubs():

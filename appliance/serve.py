@@ -2,15 +2,29 @@
 
 import asyncio
 import resource
-import signal
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
+from appliance.interrupts import STOPS
 from bus.hub import Hub, chain
 from bus.leases.wake_hook import WakefulLoop
 
 DRAIN_S = 1.0
 _DRAIN_LOOK_S = 0.01
+
+
+class Stop(asyncio.Event):
+    """A request to stop, set by SIGINT and SIGTERM. `number` is that of the first such signal; before, 0."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__()
+        self.number = 0
+        for number in STOPS:
+            loop.add_signal_handler(number, self._ask, number)
+
+    def _ask(self, number: int) -> None:
+        self.number = self.number or number
+        self.set()
 
 
 class Service(Protocol):
@@ -35,9 +49,7 @@ def serve(service: Service, announce: Callable[[], None], farewell: Callable[[],
 
 async def _serve(service: Service, announce: Callable[[], None], farewell: Callable[[], int]) -> int:
     loop = asyncio.get_running_loop()
-    stop = asyncio.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stop.set)
+    stop = Stop(loop)
     service.open(loop)
     try:
         announce()

@@ -30,6 +30,10 @@ class Event(NamedTuple):
         numbers = ", ".join(f"{name} {count}" for name, count in self.counts.items())
         return f"{self.kind}: {self.source}: {self.cause}" + (f" ({numbers})" if numbers else "")
 
+    def told(self) -> dict[str, object]:
+        """Return the parts that the line has as text, for programs."""
+        return {"kind": self.kind, "source": self.source, "cause": self.cause, "counts": dict(self.counts)}
+
     def frame(self) -> bytes:
         """Return a PUB frame on (buscoupler, event, kind); the data is JSON, cut to what a frame carries."""
         data = b""

@@ -12,8 +12,10 @@ def main(arguments: list[str] | None = None) -> int:
     except ImportError as error:
         print(f"buscoupler: {error}", file=sys.stderr)
         return 1
-    from appliance.cli import main as command
-
+    try:
+        from appliance.cli import main as command
+    except KeyboardInterrupt:
+        return 130
     return command(arguments)
 
 

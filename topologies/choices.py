@@ -7,7 +7,7 @@ from yaml.nodes import MappingNode, Node, ScalarNode
 
 from bus.schema import Node as Record
 from bus.schema import Single, alternatives, present, settings, unwrap
-from topologies.findings import nearest
+from bus.spelling import nearest
 
 
 def is_choice(node: Node, annotation: Any, gateways: Collection[str]) -> bool:

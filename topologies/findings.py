@@ -1,7 +1,6 @@
 """The faults of a topology, with their places. They are collected, not raised one by one."""
 
 from collections.abc import Iterable
-from difflib import get_close_matches
 from typing import Literal, NamedTuple
 
 from bus.errors import TopologyError
@@ -44,13 +43,3 @@ def warning(where: Where, text: str) -> Finding:
 def note(where: Where, text: str) -> Finding:
     """Return a finding that needs nobody's action."""
     return Finding("note", *where, text)
-
-
-def nearest(word: str, known: Iterable[str]) -> str:
-    """Return `; did you mean "right"?`, or the known words if none is similar; "" if there are none."""
-    words = sorted(known)
-    # difflib takes quadratic time for long input, which is no typing mistake anyway.
-    near = get_close_matches(word[:64], words, n=1, cutoff=0.5)
-    if near:
-        return f'; did you mean "{near[0]}"?'
-    return f"; known here: {', '.join(words[:24])}" if words else ""

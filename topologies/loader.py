@@ -14,9 +14,10 @@ from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from bus.schema import ByGateway, Notation, Ref, Single, Where, alternatives, problem, settings, unwrap
 from bus.schema import Node as Record
+from bus.spelling import nearest
 from topologies.choices import is_choice, wrong_keys
 from topologies.document import CHARACTERS_MAX, describe, parse, where
-from topologies.findings import Finding, InvalidTopology, error, nearest
+from topologies.findings import Finding, InvalidTopology, error
 from topologies.model import Topology
 
 STDIN = "<standard input>"

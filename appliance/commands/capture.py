@@ -10,7 +10,6 @@ capture dissector                       print the path of the dissector for Wire
 import argparse
 import asyncio
 import contextlib
-import signal
 import sys
 import time
 from collections import Counter
@@ -21,10 +20,12 @@ from math import inf
 from pathlib import Path
 from typing import BinaryIO
 
+from appliance.interrupts import status_of
 from appliance.names import names_argument
 from appliance.probe.endpoint import parse_endpoint
 from appliance.probe.replay import replay
 from appliance.probe.station import because
+from appliance.serve import Stop
 from bus.hub import Hub, Link, Pipe
 from bus.names import texts
 from bus.wire.batch import Batch, payloads
@@ -136,10 +137,12 @@ class ListenHub(Hub):
 
 
 async def capture(options: argparse.Namespace) -> int:
-    """Capture until time is up, enough has come, or a signal. Returns 1 if nothing came or some was lost."""
-    loop, stop = asyncio.get_running_loop(), asyncio.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stop.set)
+    """Capture until time is up, enough has come, or a signal. Returns 1 if nothing came or some was lost.
+
+    A signal is the normal end if there is no `--count` and no `--seconds`.
+    """
+    loop = asyncio.get_running_loop()
+    stop = Stop(loop)
     links = [(parse_endpoint(word).link(), ListenHub(word)) for word in options.words]
     hubs = [hub for _, hub in links]
     with contextlib.ExitStack() as stack:
@@ -153,7 +156,9 @@ async def capture(options: argparse.Namespace) -> int:
                 await asyncio.wait_for(stop.wait(), min(_LOOK_S, max(0.0, end_s - loop.time())))
     if recorder is not None and not settle(_END_S):
         return 1
-    return _conclude(links, recorder)
+    status = _conclude(links, recorder)
+    wanted = options.count < sys.maxsize or options.seconds < inf
+    return status_of(stop.number) if stop.number and wanted else status
 
 
 def _record(

@@ -2,7 +2,6 @@
 
 import argparse
 import asyncio
-import signal
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -15,7 +14,9 @@ from rich.live import Live
 from appliance.demo import picture
 from appliance.demo.scene import Scene, directory
 from appliance.demo.table import misses
+from appliance.interrupts import status_of
 from appliance.probe.words import above_zero
+from appliance.serve import Stop
 
 JOIN_S = 20.0
 SETTLE_S = 5.0
@@ -49,10 +50,8 @@ def new_capture() -> Path | None:
 
 
 async def play(seconds: float, rate: float, console: Console, capture: Path | None = None) -> int:
-    """Run the whole demo. Return 0 if every frame arrived everywhere exactly once, else 1."""
-    stop = asyncio.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    """Run the whole demo. Return 0 if every frame arrived everywhere once, else 1; or 128 + a signal."""
+    stop = Stop(asyncio.get_running_loop())
     with directory() as name:
         scene = Scene(Path(name), capture)
         try:
@@ -63,12 +62,14 @@ async def play(seconds: float, rate: float, console: Console, capture: Path | No
         finally:
             failed = scene.failed()
             ledgers = await scene.stop()
+        if stop.number and not any(member.sent for member in scene.members):
+            return status_of(stop.number)
         wrong = faults(scene, ledgers, failed)
         picture.ledgers(ledgers, console)
         picture.verdict(scene, wrong, console)
     if capture is not None:
         picture.next_step(capture, console)
-    return int(bool(wrong))
+    return status_of(stop.number) if stop.number else int(bool(wrong))
 
 
 def all_joined(scene: Scene) -> bool:

@@ -48,7 +48,10 @@ def run(options: argparse.Namespace) -> int:
 
 
 async def recv(options: argparse.Namespace) -> int:
-    """Print messages. Return 0, or 1 if too few came before the timeout, or `--gaps` found gaps."""
+    """Print messages. Return 0, or 1 if too few came before the timeout, or `--gaps` found gaps.
+
+    A signal is the normal end, unless there is a `--count` or `--timeout` that was not reached.
+    """
     wanted = _wanted(options)
     show, sequences = _show(options), Sequences()
     async with Station(link_of(options), announce=options.listen) as station:
@@ -58,6 +61,8 @@ async def recv(options: argparse.Namespace) -> int:
         log.info("%s: rejected messages: %s", station.link.name, reasons(rejected))
     for text in sequences.report():
         print(text, file=sys.stderr)
+    if station.stops and (options.timeout or got < (options.count or 0)):
+        return station.cut_short()
     if not station.stops and got < (options.count or 1):
         return station.complain("recv", f"{got} messages within {options.timeout:g} s")
     return int(sequences.broken())

@@ -68,7 +68,7 @@ async def send(options: argparse.Namespace) -> int:
     if dropped:
         word = options.endpoint.word
         print(f"buscoupler send: {word}: messages dropped: {reasons(dropped)}", file=sys.stderr)
-    if late:
+    if late or station.stops:
         return station.complain("send", f"its queue stayed full for {options.timeout:g} s")
     return int(bool(dropped))
 
@@ -76,7 +76,7 @@ async def send(options: argparse.Namespace) -> int:
 async def _say_all(station: Station, messages: Messages, timeout_s: float) -> bool:
     """Send all messages. Return whether it stopped because a queue stayed full for `timeout_s`."""
     limit_bytes = min(_BATCH_BYTES, station.ahead_bytes)
-    async for some in messages:
+    while some := await station.unless_stopped(anext(messages, None)):
         for batch in _cut(some, limit_bytes):
             if not await station.room(sum(map(cost, batch)), timeout_s):
                 return True
@@ -110,7 +110,11 @@ def _messages(options: argparse.Namespace, encode: Encode) -> Messages:
         if options.count is not None:
             options.fail("--count repeats one message, but --file has many: leave --count out")
         return _from_lines(_descriptor(options), encode)
-    data = options.data.encode() if options.data is not None else options.hex or options.binary or b""
+    data = (
+        options.data.encode(errors="surrogateescape")
+        if options.data is not None
+        else options.hex or options.binary or b""
+    )
     try:
         message = encode(data)
     except FrameError as error:

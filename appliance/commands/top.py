@@ -5,6 +5,7 @@ import json
 import shutil
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from appliance.probe.words import above_zero
@@ -34,7 +35,8 @@ def run(options: argparse.Namespace) -> int:
     elif options.once or not sys.stdout.isatty():
         print(pages(statuses, {}, list(silent(statuses, left, {})), columns()), flush=True)
     elif statuses:
-        watch(options, statuses)
+        with suppress(KeyboardInterrupt):  # its normal end
+            watch(options, statuses)
     if statuses:
         return 0
     where = options.run_directory or ", ".join(map(str, runtime_directories())) or "this user's directories"

@@ -165,7 +165,10 @@ def run(options: argparse.Namespace) -> int:
 
 
 async def traffic(options: argparse.Namespace) -> int:
-    """Send, and return 0; or 1 if no peer was there in time, or a message was dropped."""
+    """Send, and return 0; or 1 if no peer was there in time, or a message was dropped.
+
+    A signal is the normal end if there is no `--count` and no `--seconds`.
+    """
     source = Source(options.pattern, options.size, options.seed)
     station = Station(link_of(options), options.endpoint.uncounted, options.listen)
     async with station:
@@ -175,6 +178,10 @@ async def traffic(options: argparse.Namespace) -> int:
         await station.drain(options.timeout)
     summary = _summary(station, source, seconds, late)
     print(json.dumps(summary) if options.json else _text(summary), flush=True)
+    wanted = options.count is not None or options.seconds is not None
+    done = source.made >= (options.count or inf) or seconds >= (options.seconds or inf)
+    if station.stops and wanted and not done:
+        return station.cut_short()
     return int(bool(summary["dropped"]))
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import is_dataclass
-from difflib import get_close_matches
 from typing import Any, NamedTuple, get_origin
 from urllib.parse import parse_qsl
 
@@ -10,6 +9,7 @@ from bridges.media import MEDIA
 from bridges.media.medium import Medium, Word
 from bus.errors import LinkError
 from bus.schema import Setting, present, settings, unwrap
+from bus.spelling import closest
 
 Reader = Callable[[str], Any]
 
@@ -163,9 +163,9 @@ def _read(word: str, key: str, value: str, setting: Setting) -> Any:
 def _refuse_misspelt(word: str, key: str, form: Form) -> None:
     """A driver ignores what it does not know, so a key that nearly is one of ours is an error."""
     known = form.settings()
-    near = get_close_matches(key, known, 1, 0.75)
+    near = closest(key, known, 0.75)
     if near or not form.others:
-        hint = f"did you mean {near[0]}?" if near else f"use {', '.join(known)}"
+        hint = f"did you mean {near}?" if near else f"use {', '.join(known)}"
         raise LinkError(f"{word}: unknown setting {key}: {hint}")
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from appliance.ledger import reasons
 from appliance.probe.endpoint import parse_endpoint
-from appliance.probe.station import MESSAGE_COST_BYTES, Station, because
+from appliance.probe.station import MESSAGE_COST_BYTES, Station
 from bus.wire.envelope import take_apart
 from capture.files import CaptureError
 from capture.pcapng import Packet
@@ -63,14 +63,15 @@ async def _replay(frames: Iterator[Packet], word: str, speed: float, envelopes: 
     endpoint = parse_endpoint(word)
     async with Station(endpoint.link(), endpoint.uncounted) as station:
         if not await station.peer(PEER_S):
-            print(f"buscoupler capture: {word}: no peer or device{because(station.link)}", file=sys.stderr)
-            return 1
+            return station.complain("capture", "no peer or device")
         await _play(station, frames, speed, envelopes)
         await station.drain(DRAIN_S)
     total = station.leaf.totals()
     print(f"{word}: {total.sent} messages sent", file=sys.stderr)
     if total.dropped:
         print(f"buscoupler capture: dropped: {reasons(total.dropped)}", file=sys.stderr)
+    if station.stops:
+        return station.cut_short()
     return int(bool(total.dropped) or total.sent < total.offered)
 
 

@@ -2,22 +2,24 @@
 
 import asyncio
 import contextlib
-import signal
 import sys
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from math import inf
+from typing import TypeVar
 
+from appliance.interrupts import STOPS, status_of
 from appliance.serve import DRAIN_S
 from bus.client.waiting import UNCOUNTED_S
 from bus.hub import Hub, Link, Pipe
 from bus.ledger import Stats
 from bus.wire.batch import Batch, from_payloads, payloads
 
+T = TypeVar("T")
+
 _LOOK_S = 0.002
 _AHEAD_BYTES = 1 << 20  # the most that waits at a time, even if the link accepts more
 MESSAGE_COST_BYTES = 32  # the most that framing adds to a message in any queue
-_STOPS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Leaf(Hub):
@@ -72,14 +74,15 @@ class Station:
         self.link, self.leaf, self.stops = link, Leaf(link.name), 0
         self._uncounted, self._announce = uncounted, announce
         self._spoke_s = -inf
+        self._signal = 0
         self.ahead_bytes = min(link.queue_bytes, _AHEAD_BYTES)
 
     async def __aenter__(self) -> "Station":
         self._loop = loop = asyncio.get_running_loop()
         self.link.open(self.leaf, loop)
         with contextlib.suppress(ValueError, RuntimeError):  # off the main thread there are no signals
-            for number in _STOPS:
-                loop.add_signal_handler(number, self.stop)
+            for number in STOPS:
+                loop.add_signal_handler(number, self.stop, number)
         if self._announce:
             print(f"listening on {self.link.url}", file=sys.stderr, flush=True)
         return self
@@ -87,11 +90,12 @@ class Station:
     async def __aexit__(self, *_: object) -> None:
         self.link.close()
         with contextlib.suppress(ValueError, RuntimeError):
-            for number in _STOPS:
+            for number in STOPS:
                 self._loop.remove_signal_handler(number)
 
-    def stop(self) -> None:
+    def stop(self, number: int) -> None:
         self.stops += 1
+        self._signal = number
         self.leaf.woken.set()
 
     async def until(
@@ -109,6 +113,16 @@ class Station:
                 async with asyncio.timeout(None if pause_s == inf else pause_s):
                     await self.leaf.woken.wait()
         return bool(ready())
+
+    async def unless_stopped(self, work: Awaitable[T]) -> T | None:
+        """Return the result of `work`; None if a signal came first, which cancels it."""
+        task = asyncio.ensure_future(work)
+        task.add_done_callback(lambda _: self.leaf.woken.set())
+        if await self.until(task.done):
+            return task.result()
+        task.cancel()
+        await asyncio.wait([task])
+        return None
 
     async def peer(self, limit_s: float = inf) -> bool:
         """Wait until a peer is there, or the device is open."""
@@ -129,11 +143,15 @@ class Station:
         self.leaf.publish(from_payloads(messages))
 
     def complain(self, command: str, text: str) -> int:
-        """Print what is wrong and return 1, the exit status; after a signal to stop, return 0 without it."""
+        """Print what is wrong and return 1, the exit status; after a signal to stop, that of the signal."""
         if self.stops:
-            return 0
+            return self.cut_short()
         print(f"buscoupler {command}: {self.link.name}: {text}{because(self.link)}", file=sys.stderr)
         return 1
+
+    def cut_short(self) -> int:
+        """Return the exit status of a command that a signal stopped before its work was done."""
+        return status_of(self._signal)
 
     async def drain(self, limit_s: float) -> bool:
         """Wait until nothing is queued: after a signal at most `DRAIN_S`, after two not at all."""

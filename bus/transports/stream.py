@@ -120,7 +120,9 @@ class StreamPipe(Pipe):
         except OSError as error:
             return self.close(words_of(error))
         self._greeting += received
-        fault = self._framing.greeting_fault(self._greeting) if received else "closed during the handshake"
+        fault = self._framing.greeting_fault(self._greeting)
+        if not received:  # who says nothing only looked whether anybody listens
+            fault = "closed during the handshake" if self._greeting else CLOSED_BY_PEER
         if fault:
             self.close(fault)
         elif len(self._greeting) == len(greeting):

@@ -3,6 +3,7 @@
 import asyncio
 import errno
 import logging
+import os
 import random
 import socket
 from asyncio import AbstractEventLoop
@@ -20,6 +21,10 @@ from bus.urls import Url, split_url, with_host
 
 log = logging.getLogger("buscoupler.bus")
 
+_LEFT = {CLOSED_BY_PEER} | {
+    words_of(OSError(number, os.strerror(number)))
+    for number in (errno.ECONNRESET, errno.EPIPE, errno.ETIMEDOUT, errno.EHOSTUNREACH)
+}  # faults of a peer that has gone
 _SERVED_S = 1.0  # without a handshake, a connection that lasted so long or brought something was a success
 
 Connect = Callable[[AbstractEventLoop], Awaitable[socket.socket]]
@@ -39,6 +44,8 @@ class _StreamLink:
     """The base of listening and dialling: the limits, the framing, the live pipes and their counts."""
 
     condition = ""
+    peers_leave = True
+    """Whether it is normal life that a peer leaves."""
     _hub: Hub
     _loop: AbstractEventLoop
 
@@ -71,16 +78,20 @@ class _StreamLink:
             tune(sock, self.options.silence_s)
         hub = self._hub
         pipe = StreamPipe(
-            sock, name, self._framing, self.queue_bytes, hub.publish, on_close, hub.attach, link=self.name
+            sock, name, self._framing, self.queue_bytes, hub.publish, on_close, self._enter, link=self.name
         )
         self.pipes.add(pipe)
         pipe.start(self._loop, self.options.handshake_s)
         return pipe
 
+    def _enter(self, pipe: StreamPipe) -> None:
+        self._hub.attach(pipe)
+        log.info("%s: connected", pipe.name, extra={"cause": f"{self.name}: connected"})
+
     def rehome(self, hub: Hub) -> None:
         """Go over to another hub with all peers: they notice nothing. Call it between two batches."""
         for pipe in self.pipes:
-            pipe.rehome(hub.publish, hub.attach)
+            pipe.rehome(hub.publish, self._enter)
             if pipe.ready:
                 self._hub.detach(pipe)
                 hub.attach(pipe)
@@ -93,10 +104,11 @@ class _StreamLink:
         self._gone.add(pipe.stats)
         if pipe.fault:
             self.losses += pipe.ready
-            expected = pipe.fault == CLOSED_BY_PEER
-            if not expected or self.state != "up":  # a peer that leaves a listener is no trouble
+            expected = self.peers_leave and pipe.fault in _LEFT
+            if not expected:
                 self.fault = f"{pipe.name}: {pipe.fault}"
-            log.log(logging.INFO if expected else logging.WARNING, "%s: closed: %s", pipe.name, pipe.fault)
+            level, cause = logging.INFO if expected else logging.WARNING, f"{self.name}: {pipe.fault}"
+            log.log(level, "%s: closed: %s", pipe.name, pipe.fault, extra={"cause": cause})
 
     def close(self) -> None:
         """Stop, and close all peers. Idempotent."""
@@ -156,6 +168,8 @@ class DialLink(_StreamLink):
     `framing` is SP unless given; `connect` makes the connections, by sockets unless given. `options` are the
     fields of `StreamOptions`.
     """
+
+    peers_leave = False
 
     def __init__(
         self, url: str, framing: Framing | None = None, connect: Connect | None = None, **options: Any

@@ -94,13 +94,14 @@ def size_bytes(memory: str) -> int:
 
 @contextmanager
 def ended_at_once() -> Iterator[None]:
-    """Let Ctrl-C end this process, and Sail with it: after a KeyboardInterrupt the client's threads may wait
-    for ever for one another."""
-    before = signal.signal(signal.SIGINT, signal.SIG_DFL)
+    """Let Ctrl-C and SIGTERM end this process, and Sail with it: after a KeyboardInterrupt the threads of the
+    client may wait for ever for one another."""
+    before = {number: signal.signal(number, signal.SIG_DFL) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def serve(directory: str) -> None:

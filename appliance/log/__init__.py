@@ -1,0 +1,5 @@
+"""The log of a command, on standard error.
+
+`formats` has the forms of a line: for people, for the journal, for programs. `repeats` holds back lines that
+have one cause, and `output` writes without ever blocking whoever logs.
+"""

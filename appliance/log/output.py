@@ -1,0 +1,143 @@
+"""The output of the log: a thread writes, so a standard error that nobody reads stops nothing else."""
+
+import logging
+import os
+import select
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Iterator
+from typing import Final
+
+from appliance.log.formats import FORMATS, Format, default
+from appliance.log.repeats import REPEAT_S, Repeats
+
+LINES: Final = 1024
+"""Lines that wait for a reader. More are dropped and counted."""
+
+_END_S: Final = 0.5  # for what waits, when the command ends
+_output: "Output | None" = None
+
+
+class Output(logging.Handler):
+    """A handler that queues records for its thread, which begins with the first of them.
+
+    `lost` counts lines that the queue or the file did not take.
+    """
+
+    def __init__(self, file: int, form: Format, encoding: str = "utf-8") -> None:
+        super().__init__()
+        self.lost = 0
+        self._file, self._form, self._encoding = file, form, encoding
+        self._queue: deque[logging.LogRecord] = deque()
+        self._changed = threading.Condition()
+        self._thread: threading.Thread | None = None
+        self._busy = self._ending = False
+        self._repeats = Repeats()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Queue a record. Its message is made now: the arguments may change."""
+        record.msg, record.args = _message(record), None
+        with self._changed:
+            if len(self._queue) >= LINES:
+                self.lost += 1
+                return
+            self._queue.append(record)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="log", daemon=True)
+                self._thread.start()
+            self._changed.notify_all()
+
+    def _run(self) -> None:
+        while True:
+            records, ending = self._next()
+            for line in self._lines(records, ending):
+                self._put(line)
+            with self._changed:
+                self._busy = False
+                self._changed.notify_all()
+                if ending and not self._queue:
+                    return
+
+    def _next(self) -> tuple[list[logging.LogRecord], bool]:
+        """Wait for records, for the time of those held back, or for the end. Return the records."""
+        with self._changed:
+            wait_s = self._repeats.next_s(time.monotonic())
+            self._changed.wait_for(lambda: self._queue or self._ending, wait_s)
+            records, self._busy = list(self._queue), True
+            self._queue.clear()
+            return records, self._ending
+
+    def _lines(self, records: list[logging.LogRecord], ending: bool) -> Iterator[str]:
+        for record in records:
+            if self._repeats.passes(record, time.monotonic()):
+                yield self._form(record, str(record.msg))
+        for record, more in self._repeats.rest() if ending else self._repeats.due(time.monotonic()):
+            yield self._form(record, f"{record.msg} (and {more} more in {REPEAT_S:g} s)")
+
+    def _put(self, line: str) -> None:
+        """Write a line; before it how many were lost, if any were."""
+        lost = self.lost
+        if lost and self._write(self._of_lost(lost)):
+            self._count(-lost)
+        if not self._write(line):
+            self._count(1)
+
+    def _count(self, more: int) -> None:
+        with self._changed:
+            self.lost += more
+
+    def _of_lost(self, lost: int) -> str:
+        text = f"{lost} lines of the log were lost: nobody read them, or the disk was full"
+        return self._form(logging.LogRecord("buscoupler.log", logging.WARNING, "", 0, text, None, None), text)
+
+    def _write(self, line: str) -> bool:
+        """Write a line. Return False if nobody takes it: the reader has gone, or the disk is full."""
+        data = memoryview(f"{line}\n".encode(self._encoding, "backslashreplace"))
+        while data:
+            try:
+                data = data[os.write(self._file, data) :]
+            except BlockingIOError:
+                select.select((), (self._file,), ())
+            except OSError:
+                return False
+        return True
+
+    def flush(self) -> None:
+        """Wait until all lines are written, but not long: perhaps nobody reads them."""
+        with self._changed:
+            self._changed.wait_for(lambda: not (self._queue or self._busy), _END_S)
+
+    def close(self) -> None:
+        """Write what waits and is held back, and end the thread. Idempotent."""
+        with self._changed:
+            self._ending = True
+            self._changed.notify_all()
+        if self._thread is not None:
+            self._thread.join(_END_S)
+        super().close()
+
+
+def _message(record: logging.LogRecord) -> str:
+    try:
+        return record.getMessage()
+    except (TypeError, ValueError) as error:
+        return f"{record.msg} {record.args} ({error})"
+
+
+def start(form: str | None, verbose: bool) -> None:
+    """Let the log begin: warnings, or with `verbose` also normal life. Does nothing if it has begun."""
+    global _output
+    root = logging.getLogger()
+    if root.handlers or sys.stderr is None:  # without a standard error its number may be a peer's
+        return
+    _output = Output(sys.stderr.fileno(), FORMATS[form or default()], sys.stderr.encoding)
+    root.addHandler(_output)
+    root.setLevel(logging.INFO if verbose else logging.WARNING)
+
+
+def flush() -> None:
+    """Wait a moment until what was logged is written, so that what is printed next comes after it."""
+    if _output is not None:
+        _output.flush()

@@ -1,0 +1,64 @@
+"""Holding back of log lines that have one cause: the first goes at once, the others are counted."""
+
+import logging
+from typing import Final
+
+REPEAT_S: Final = 10.0
+_CAUSES: Final = 1024
+
+
+def cause_of(record: logging.LogRecord) -> tuple[str, int, str]:
+    """Return what makes two lines alike: the `cause` that the caller gave, else the whole message."""
+    cause = record.__dict__.get("cause")
+    return record.name, record.levelno, record.getMessage() if cause is None else str(cause)
+
+
+class Repeats:
+    """Lines of the last `REPEAT_S` seconds by cause, of at most 1024 causes. `now`: seconds, monotonic."""
+
+    def __init__(self) -> None:
+        self._open: dict[tuple[str, int, str], _Window] = {}
+
+    def passes(self, record: logging.LogRecord, now: float) -> bool:
+        """Return whether the record goes out now: the first of its cause does, the others are counted."""
+        cause = cause_of(record)
+        window = self._open.get(cause)
+        if window is not None:
+            window.last, window.more = record, window.more + 1
+            return False
+        if len(self._open) < _CAUSES:  # with so many causes, no line is like another
+            self._open[cause] = _Window(now, record)
+        return True
+
+    def due(self, now: float) -> list[tuple[logging.LogRecord, int]]:
+        """Return the last record of each cause whose time is over, and how many were held back with it.
+
+        A cause with any begins anew, so that it goes on being told, once in this time.
+        """
+        found = []
+        for cause, window in list(self._open.items()):
+            if now - window.since_s < REPEAT_S:
+                break  # in the order of their beginning
+            del self._open[cause]
+            if window.more:
+                found.append((window.last, window.more))
+                self._open[cause] = _Window(now, window.last)
+        return found
+
+    def rest(self) -> list[tuple[logging.LogRecord, int]]:
+        """Return all that is still held back, as `due` does, and forget it."""
+        found = [(window.last, window.more) for window in self._open.values() if window.more]
+        self._open.clear()
+        return found
+
+    def next_s(self, now: float) -> float | None:
+        """Return the seconds until something can be due; None if nothing waits."""
+        first = next(iter(self._open.values()), None)
+        return None if first is None else max(0.0, first.since_s + REPEAT_S - now)
+
+
+class _Window:
+    __slots__ = ("last", "more", "since_s")
+
+    def __init__(self, since_s: float, last: logging.LogRecord) -> None:
+        self.since_s, self.last, self.more = since_s, last, 0

@@ -1,0 +1,44 @@
+"""The parser of the command line: options of the log at any place, and a hint for a word that is misspelt."""
+
+import argparse
+from collections.abc import Sequence
+from typing import Any
+
+from appliance.log.formats import FORMATS
+from bus.spelling import nearest
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser with `-v` and `--log`, which all parsers of its subcommands have too."""
+
+    def __init__(self, *arguments: Any, **settings: Any) -> None:
+        super().__init__(*arguments, **settings)
+        group = self.add_argument_group("log")  # suppressed: a subcommand must not undo what came before it
+        group.add_argument(
+            "-v", "--verbose", action="store_true", default=argparse.SUPPRESS, help="also log normal events"
+        )
+        group.add_argument(
+            "--log", choices=list(FORMATS), default=argparse.SUPPRESS, metavar="FORM",
+            help=f"form of the log: {', '.join(FORMATS)} (journal under systemd, else text)",
+        )  # fmt: skip
+
+    def parse_known_args(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, namespace: Any = None
+    ) -> tuple[argparse.Namespace, list[str]]:
+        """Parse as the base class does. An unknown option is the first error, whatever else is missing."""
+        for word in args or ():
+            if word == "--" or (not word.startswith("-") and self._subparsers is not None):
+                break  # the parser of the subcommand looks at the rest
+            if word.startswith("--"):
+                self._check_option(word.partition("=")[0])
+        return super().parse_known_args(args, namespace)
+
+    def _check_option(self, name: str) -> None:
+        known = [option for option in self._option_string_actions if option.startswith("--")]
+        if not any(option.startswith(name) for option in known):
+            self.error(f"unknown option {name}{nearest(name, known)}")
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is not None and value not in action.choices:
+            known = [str(choice) for choice in action.choices]
+            raise argparse.ArgumentError(action, f"{value!r} is unknown{nearest(str(value), known)}")
