@@ -77,4 +77,4 @@ bridges:
     assert spec.medium is not None
     made: Any = medium_link(spec.medium, spec.shed, topology.gateways["gw"])
     queue_bytes = spec.medium.queue_bytes or 1 << 20
-    assert made.shed == Shed("conflate", queue_bytes, 0.25, 10)
+    assert made.shed == Shed("conflate", queue_bytes, 0.25, 10, stated=True)

@@ -38,7 +38,7 @@ def test_rubbish_has_a_reason(datagram: bytes, reason: str) -> None:
 
 def test_a_file_names_it_and_check_knows_its_port() -> None:
     topology = loads(TOPOLOGY % "host")
-    assert topology.bridges["one"].join[1].medium == Udp(host="10.0.0.2", port=9943)
+    assert topology.bridges["one"].join[1].at("a").medium == Udp(host="10.0.0.2", port=9943)
     (finding,) = check(topology)
     assert "UDP port 9943 is taken by bridge one already" in finding.text
     assert "udp 10.0.0.2:9943" in show(topology)

@@ -88,7 +88,7 @@ def test_words_become_settings() -> None:
             ["recv", "tcp://127.0.0.1:1", "--names", "not/there"],
             "not/there: there is no such file",
         ),
-        (["broker", "tcp://127.0.0.1:0", "--lease-ms", "0"], "'0' is not a whole number above 0"),
+        (["broker", "tcp://127.0.0.1:0", "--lease-ms", "0"], "lease_ms: 0 is out of range"),
         (["demo", "--rate", "0"], "'0' is not a number above 0"),
         (["top", "--seconds", "x"], "'x' is not a number above 0"),
         (["send", "tcp://127.0.0.1:1", "a", "--type", "pup"], "a type is pub"),
