@@ -25,7 +25,7 @@ from bus.wire.frame import PUB, pack
 from bus.wire.pattern import Pattern
 from tests.appliance.probe.support import free_port
 from tests.helpers import ROOT
-from tests.helpers.peers import Ear, until
+from tests.helpers.peers import BareEar, Ear, until
 from topologies.checker import check
 from topologies.loader import loads
 from topologies.model import Topology
@@ -76,10 +76,10 @@ async def running(topology: Topology, directory: Path) -> AsyncIterator[dict[str
             appliance = Appliance(topology, gateway)
             appliance.open(loop)
             stack.callback(appliance.close)
-        ears = {}
+        ears = dict[str, Ear]()
         for name, link in doors(topology, modem.b).items():
             hub = Hub(name)
-            ears[name] = Ear(hub)
+            ears[name] = BareEar(hub)
             link.open(hub, loop)
             stack.callback(link.close)
             await until(lambda hub=hub: len(hub.pipes) == 2)  # type: ignore[misc]

@@ -10,12 +10,16 @@ from typing import Any
 import pytest
 
 from appliance.status.places import ask, status_socket
-from bus.hub import Hub
+from bridges.media.multicast.link import MulticastLink
+from bridges.media.multicast.medium import Multicast
+from bus.hub import Hub, Link
 from bus.transports.links import make_link
 from bus.wire.frame import PUB, pack
 from bus.wire.notation import pattern_of
 from tests.appliance.probe.support import free_port
-from tests.helpers.peers import Ear, until
+from tests.helpers.peers import BareEar, Ear, until
+from topologies.checker import check
+from topologies.loader import loads
 
 
 class Plant:
@@ -70,11 +74,34 @@ class Plant:
 
     def join(self, port: int) -> Ear:
         """Return an application that dials a bus, and goes on trying."""
-        hub, link = Hub(str(port)), make_link(f"tcp://127.0.0.1:{port}", "dial")
-        ear = Ear(hub)
+        return self.hear(make_link(f"tcp://127.0.0.1:{port}", "dial"))
+
+    def hear(self, link: Link) -> Ear:
+        """Return what hears, and speaks, on a link."""
+        hub = Hub(link.name)
+        ear = BareEar(hub)
         link.open(hub, asyncio.get_running_loop())
         self._stack.callback(link.close)
         return ear
+
+    def role(self, gateway: str) -> tuple[str, bool]:
+        """Return the role of a gateway's only candidate, and whether it could take over."""
+        status = self.status(gateway)
+        if status is None:
+            return "", False
+        (candidate,) = status["candidates"]
+        return candidate["role"], candidate["ready"]
+
+    async def forwarding(self, *gateways: str) -> str:
+        """Wait until one of these gateways forwards, and all others are ready. Return that one."""
+
+        def active() -> list[str]:
+            roles = {name: self.role(name) for name in gateways}
+            ready = all(role == ("standby", True) for role in roles.values() if role[0] != "active")
+            return [name for name, (role, _) in roles.items() if role == "active" and ready]
+
+        await until(lambda: len(active()) == 1)
+        return active()[0]
 
 
 @pytest.fixture
@@ -130,3 +157,52 @@ async def test_a_mesh_of_trunks_delivers_once_also_when_a_gateway_dies(plant: Pl
     await until(lambda: plant.is_joined("gw-a"))
     await until(lambda: len(a.hub.pipes) == 2)
     await exactly_once(a, b, c, word="motor")
+
+
+PAIR = """\
+name: pair
+gateways: {{gw-a: , gw-b: }}
+brokers:
+  main: {{on: gw-a, listen: "tcp://127.0.0.1:{0}", lease_ms: 600}}
+  spare: {{on: gw-b, listen: "tcp://127.0.0.1:{1}", lease_ms: 600}}
+buses:
+  a:
+    {{on: gw-a, listen: ["tcp://127.0.0.1:{2}", {{url: "tcp://127.0.0.1:{3}", trunk: true}}], trunks: b}}
+  b:
+    {{on: gw-b, listen: ["tcp://127.0.0.1:{4}", {{url: "tcp://127.0.0.1:{5}", trunk: true}}]}}
+bridges:
+"""
+ONE_BRIDGE = """\
+  motor:
+    on: [gw-a, gw-b]
+    pattern: motor
+    join:
+      - bus: {{gw-a: a, gw-b: b}}
+      - multicast: {{group: 239.255.42.77, port: {6}, interface: {{gw-a: lo, gw-b: 127.0.0.1}}, hops: 0}}
+        trunk: true
+"""
+
+
+@pytest.mark.parametrize("bridges", [ONE_BRIDGE])
+async def test_gateways_with_other_buses_and_interfaces_stand_in_for_each_other(
+    plant: Plant, bridges: str
+) -> None:
+    ports = [free_port() for _ in range(7)]
+    text = (PAIR + bridges).format(*ports)
+    assert check(loads(text)) == []
+    await plant.run(text, "gw-a", "gw-b")
+    applications = {"gw-a": plant.join(ports[2]), "gw-b": plant.join(ports[4])}
+    field = plant.hear(MulticastLink(Multicast(group="239.255.42.77", port=ports[6], interface="lo", hops=0)))
+    await until(lambda: all(len(ear.hub.pipes) == 2 for ear in (*applications.values(), field)))
+    first = await plant.forwarding("gw-a", "gw-b")
+    await exactly_once(*applications.values(), field, word="motor/speed")
+    other = "gw-b" if first == "gw-a" else "gw-a"
+    before = [frame("motor/speed", f"before {n}") for n in range(50)]
+    after = [frame("motor/speed", f"after {n}") for n in range(50)]
+    field.say(*before)
+    await plant.kill(first)
+    field.say(*after)
+    survivor = applications[other]
+    await until(lambda: all(one in survivor.heard for one in (*before, *after)))
+    await exactly_once(survivor, field, word="motor/speed")
+    assert {survivor.heard.count(one) for one in (*before, *after)} == {1}

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from bus.hub import Hub, Pipe
 from bus.ledger import Stats
 from bus.wire.batch import Batch, from_payloads, payloads
+from bus.wire.envelope import split
 from bus.wire.sp import HANDSHAKE
 
 
@@ -30,6 +31,15 @@ class Ear(Pipe):
 
     def close(self) -> None:
         self.hub.detach(self)
+
+
+class BareEar(Ear):
+    """An `Ear` that keeps frames without their envelopes."""
+
+    def send(self, batch: Batch) -> None:
+        self.stats.offered += batch.count
+        self.stats.sent += batch.count
+        self.heard += [found[1] for message in payloads(batch) if (found := split(message))]
 
 
 class SpPeer:

@@ -34,9 +34,10 @@ def test_every_example_loads(path: Path) -> None:
 def test_the_design_example_means_what_it_says() -> None:
     cold = load(next(path for path in EXAMPLES if path.stem == "cold-chain"))
     fridge, panel = cold.bridges["fridge"], cold.bridges["panel"]
-    assert cold.buses["plant"].listen[1] == Listen(url="tcp://0.0.0.0:5556", trunk=True)
+    assert cold.buses["hall-a"].listen[1] == Listen(url="tcp://0.0.0.0:5556", trunk=True)
     assert fridge.on == ("gw-a", "gw-b")
     assert fridge.pattern == ("fridge",)
+    assert [fridge.at(gateway)[0].bus for gateway in fridge.on] == ["hall-a", "hall-b"]
     can = fridge.at("gw-a")[1]
     assert can.medium == Can(channel="can0", fd=True, bitrate=500_000, data_bitrate=2_000_000)
     assert can.shed == Shed(policy="conflate", age_ms=500)

@@ -1,0 +1,104 @@
+"""Bridges on several gateways: what `check` finds where one cannot stand in for another."""
+
+import pytest
+
+from tests.topologies.support import errors, warnings
+from topologies.loader import loads
+from topologies.segments import joints
+from topologies.show import show
+
+PAIR = """\
+name: t
+gateways: {a: {address: 10.0.0.1, node: 1}, b: {address: 10.0.0.2, node: 2}, c: {address: 10.0.0.3}}
+brokers: {m: {on: c, listen: 'tcp://0.0.0.0:9942'}}
+buses:
+  one: {on: a, listen: ['tcp://0.0.0.0:5', {url: 'tcp://0.0.0.0:6', trunk: true}, 'ipc:///run/hall.sock']%s}
+  two: {on: b, listen: ['tcp://0.0.0.0:5', {url: 'tcp://0.0.0.0:6', trunk: true}, 'ipc:///run/hall.sock']}
+  hub: {on: c, listen: ['tcp://0.0.0.0:5', {url: 'tcp://0.0.0.0:6', trunk: true}]}
+bridges:
+  x:
+    on: [a, b]
+    join:
+      - %s
+      - can: {channel: {a: can0, b: can1}}
+        trunk: true
+"""
+JOINED = ", trunks: [two, hub]"
+OWN = "bus: {a: one, b: two}"
+
+
+def lonely(bus: str, gateway: str, owner: str) -> str:
+    return (
+        f"bus {bus} lives on {owner}: when {owner} dies, {gateway} has nothing to join here; "
+        f"give it a bus of its own, bus: {{{owner}: {bus}, {gateway}: ...}}, and join both by trunks"
+    )
+
+
+@pytest.mark.parametrize(
+    ("side", "found"),
+    [
+        (OWN, []),
+        ("bus: hub", []),
+        ("bus: one", [lonely("one", "b", "a")]),
+        ("bus: {a: two, b: two}", [lonely("two", "a", "b")]),
+        ("url: {address: {a: 'ipc:///run/hall.sock', b: 'ipc:///run/hall.sock'}}", []),
+        ("{url: 'tcp://10.0.0.1:6', trunk: true}", [lonely("one", "b", "a")]),
+        ("{url: 'tcp://10.0.0.3:6', trunk: true}", []),
+    ],
+)
+def test_a_bus_of_one_candidate_leaves_the_others_with_nothing_to_join(side: str, found: list[str]) -> None:
+    assert [text for text in warnings(PAIR % (JOINED, side)) if "exactly once" not in text] == found
+
+
+def test_buses_of_the_candidates_must_be_joined() -> None:
+    (text,) = warnings(PAIR % ("", OWN))
+    assert text.startswith(
+        "bus one of a and bus two of b are not joined: while one gateway forwards, nothing"
+    )
+    assert warnings(PAIR % (", dial: 'tcp://10.0.0.2:5'", OWN)) == []
+    apart = (PAIR % (JOINED, OWN)).replace("trunk: true\n", "segment: {a: left, b: right}\n")
+    assert ["segment left of a and segment right of b" in text for text in warnings(apart)] == [True]
+
+
+def test_candidates_need_a_broker() -> None:
+    text = (PAIR % (JOINED, OWN)).replace("brokers: {m: {on: c, listen: 'tcp://0.0.0.0:9942'}}\n", "")
+    assert errors(text) == ["a, b stand in for each other at bridge x: add a broker to choose one (brokers:)"]
+
+
+def test_a_wire_of_the_candidates_is_one_whatever_its_name_but_buses_are_not() -> None:
+    wires = {(joint.gateway, joint.number): joint.wire for joint in joints(loads(PAIR % (JOINED, OWN)))}
+    assert wires["a", 1] == wires["b", 1]
+    assert (wires["a", 0], wires["b", 0]) == ("bus one", "bus two")
+
+
+def test_a_loop_is_found_whichever_candidate_forwards() -> None:
+    second = "  y: {on: b, join: [bus: two, can: {channel: can1, node: 3}]}\n"
+    by_a, by_b = sorted(errors(PAIR % (JOINED, OWN) + second), key=len, reverse=True)
+    assert "bus one -> bridge x" in by_a or "bridge x -> bus one" in by_a
+    assert "bus one" not in by_b
+    (alone,) = errors(PAIR % ("", OWN) + second)
+    assert alone == by_b
+
+
+def test_candidates_with_a_plain_way_between_their_buses_are_no_loop() -> None:
+    plain = PAIR % (", dial: 'tcp://10.0.0.2:5'", OWN + "\n        trunk: false")
+    assert errors(plain) == []
+
+
+def test_the_slowest_medium_of_the_candidates_is_held_against_the_rates() -> None:
+    text = (PAIR % (JOINED, OWN)).replace(
+        "can: {channel: {a: can0, b: can1}}", "uart: {port: /dev/x, baud: %s}"
+    )
+    text += "    rates: [{frames_per_s: 500}]\n"
+    assert errors(text % "{a: 921600, b: 921600}") == []
+    (found,) = errors(text % "{a: 921600, b: 9600}")
+    assert "of what it can carry" in found
+
+
+def test_pictures_show_each_gateway_its_own() -> None:
+    topology = loads(PAIR % (JOINED, OWN))
+    text = show(topology)
+    assert text.count("─ bus one  trunk") == text.count("─ bus two  trunk") == 1
+    assert text.index("can can0") < text.index("gateway b") < text.index("can can1")
+    lines = show(topology, "mermaid").split("\n")
+    assert len([line for line in lines if "-.-|b|" in line]) == 1
