@@ -4,7 +4,7 @@ from asyncio import AbstractEventLoop
 from collections.abc import Iterable
 
 from bus.hub import Hub, Link
-from bus.transports.links import make_link
+from bus.transports.links import bus_link
 from bus.watched import WatchedHub
 
 
@@ -13,8 +13,9 @@ class RawDevice:
 
     def __init__(self, listen: Iterable[str], dial: Iterable[str] = (), name: str = "device") -> None:
         self.hub = WatchedHub(name)
-        self.links: list[Link] = [make_link(url, "listen") for url in listen]
-        self.links += [make_link(url, "dial") for url in dial]
+        # Appliances may speak through it over their trunks: leave room for envelopes.
+        self.links: list[Link] = [bus_link(url, "listen", trunk=True) for url in listen]
+        self.links += [bus_link(url, "dial", trunk=True) for url in dial]
 
     def open(self, loop: AbstractEventLoop) -> None:
         """Open all links. Raises `LinkError` for the first that cannot be, with none left open."""

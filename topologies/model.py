@@ -58,7 +58,9 @@ class Address(Node):
     url: str
     trunk: Annotated[bool, "for other appliances: envelopes are kept here"] = False
     queue_bytes: Annotated[Bytes | None, "bound of the queue to each peer; the bus's by default"] = None
-    message_bytes: Annotated[Bytes | None, "longest message accepted; the bus's by default"] = None
+    message_bytes: Annotated[
+        Bytes | None, "longest message accepted, without its envelope; the bus's by default"
+    ] = None
     tls: Annotated[Tls | None, "certificates, for `tls+tcp://` and `wss://`"] = None
 
     def __post_init__(self) -> None:
@@ -119,9 +121,9 @@ class BusSpec(Node):
         "buses of this file to join by a trunk: one of the two dials the trunk address of the other",
     ] = ()
     queue_bytes: Annotated[Bytes, "bound of the queue to each peer"] = QUEUE_BYTES
-    message_bytes: Annotated[Bytes, "longest message accepted; a longer one ends the connection"] = (
-        MESSAGE_BYTES
-    )
+    message_bytes: Annotated[
+        Bytes, "longest message accepted, without its envelope; a longer one ends the connection"
+    ] = MESSAGE_BYTES
 
     def __post_init__(self) -> None:
         if len(set(self.trunks)) != len(self.trunks):

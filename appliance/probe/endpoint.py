@@ -57,7 +57,7 @@ def _bus_link(url: str, listen: bool, tls: Tls | None) -> Link:
     if tls and not url.startswith(("wss://", "tls+tcp://")):
         raise LinkError(f"{url}: --tls-... are for wss:// and tls+tcp://")
     mode: Mode = "listen" if listen else "dial"
-    return bus_link(url, mode, tls=tls, retry_max_s=RETRY_MAX_S)
+    return bus_link(url, mode, tls=tls, trunk=True, retry_max_s=RETRY_MAX_S)  # it may be one
 
 
 class _Help(argparse.RawDescriptionHelpFormatter):

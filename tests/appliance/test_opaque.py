@@ -16,6 +16,7 @@ from appliance.parts.bus import BusPart
 from bus.events import PATTERN
 from bus.transports.options import MESSAGE_BYTES
 from bus.wire.frame import PUB, pack
+from devices.raw import RawDevice
 from tests.appliance.probe.support import free_port
 from tests.helpers.peers import Ear, SpPeer, until
 from topologies.loader import loads
@@ -164,3 +165,30 @@ async def test_a_bridge_that_keeps_events_back_carries_any_message() -> None:
     near.say(b"hello", pack(PUB, PATTERN), FRAME)
     assert far.heard == [b"hello", FRAME]
     appliance.close()
+
+
+MEETING = """\
+name: meeting
+gateways: {{gw-a: {{address: 127.0.0.1}}, gw-b: {{address: 127.0.0.1}}}}
+buses:
+  hall: {{on: gw-a, listen: "tcp://127.0.0.1:{0}", dial: {{url: "{2}", trunk: true}}}}
+  yard: {{on: gw-b, listen: "tcp://127.0.0.1:{1}", dial: {{url: "{2}", trunk: true}}}}
+"""
+
+
+async def test_the_longest_message_crosses_a_trunk_that_a_raw_device_carries() -> None:
+    device, loop = RawDevice(["tcp://127.0.0.1:0"]), asyncio.get_running_loop()
+    device.open(loop)
+    topology = loads(MEETING.format(free_port(), free_port(), device.links[0].url))
+    appliances = [Appliance(topology, gateway) for gateway in topology.gateways]
+    for appliance in appliances:
+        appliance.open(loop)
+    await until(lambda: len(device.hub.pipes) == 2)
+    near, far = (Ear(bus_of(appliance).plain) for appliance in appliances)
+    near.say(LARGE, b"hello")
+    await until(lambda: len(far.heard) == 2)
+    assert far.heard == [LARGE, b"hello"]
+    assert device.links[0].losses == 0
+    for appliance in appliances:
+        appliance.close()
+    device.close()

@@ -34,7 +34,7 @@ class Sp(Medium):
     address: Annotated[AnyUrl, "`tcp://`, `ipc://`, `ws://`, `wss://`, `tls+tcp://` or `inproc://`"]
     mode: Annotated[Literal["dial", "listen"], "who opens the connection"] = "dial"
     queue_bytes: Annotated[Bytes | None, "bound of the queue to each peer"] = None
-    message_bytes: Annotated[Bytes | None, "longest message taken from a peer"] = None
+    message_bytes: Annotated[Bytes | None, "longest message taken from a peer, without its envelope"] = None
     tls: Annotated[Tls | None, "certificates, for `tls+tcp://` and `wss://`"] = None
 
     def check(self) -> None:
