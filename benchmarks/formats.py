@@ -6,7 +6,8 @@ from random import Random
 from statistics import median
 from typing import NamedTuple
 
-from bridges.ingress import Admission, admit_stamped
+from bridges.admission import Admission
+from bridges.ingress import admit_stamped
 from bridges.media.can import codec as can
 from bridges.media.i2c.mailbox_controller import Access, Controller
 from bridges.media.i2c.mailbox_target import Target

@@ -10,12 +10,13 @@ import time
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
+from bridges.admission import NO_FRAME, Admission
 from bridges.egress import leaving
 from bridges.enveloped import MixedBatch
 from bridges.handover.gate import Gate
 from bridges.handover.window import AGE_S
 from bridges.holdoff import HoldOff
-from bridges.ingress import NO_FRAME, Admission, admit_bare, admit_stamped, only_frames
+from bridges.ingress import admit_bare, admit_stamped, only_frames
 from bridges.rules import Patterns, Rule, Rules, Seen
 from bus.hub import Hub, Pipe, Tap, without
 from bus.ledger import Stats

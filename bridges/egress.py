@@ -3,8 +3,8 @@
 Whole stretches that may pass are copied at once, or not at all: see `bridges.runs` for the judging.
 """
 
+from bridges.admission import NO_FRAME
 from bridges.enveloped import EnvelopedBatch, MixedBatch, without
-from bridges.ingress import NO_FRAME
 from bridges.rules import Rules
 from bridges.runs import WALK, Kept, find, keep_run
 from bus.ledger import Stats

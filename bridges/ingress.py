@@ -1,16 +1,15 @@
 """Ingress: messages that enter a bridge are judged, and stamped where the bridge has trunks.
 
 Hot loops over whole batches: a message is looked at where it lies and copied once. Inside a bridge that has
-trunks every message has its envelope, whose hops are those left for the next appliance. Opaque messages,
-which are no frames, enter only from a bus, and only if they need not match a pattern.
+trunks every message has its envelope, whose hops are those left for the next appliance.
 """
 
 from collections.abc import Callable, Sequence
 from itertools import compress
 from struct import Struct
 
+from bridges.admission import BARE, SIZES, Admission, hops_of
 from bridges.enveloped import EnvelopedBatch, MixedBatch
-from bridges.rules import Rules
 from bridges.runs import WALK, Kept, Run, column, cut, cut_admitted, find, keep_run, numbers, stamp, verdicts
 from bus.ledger import Stats
 from bus.wire.batch import LENGTH, LENGTH_BYTES, Batch
@@ -18,45 +17,17 @@ from bus.wire.envelope import (
     ENVELOPE_BYTES,
     HOPS_DEFAULT,
     HOPS_MAX,
-    LAYOUT,
     LENGTH_MARK,
-    LENGTH_MASK,
     MAGIC,
-    MARK,
     OPAQUE,
-    is_enveloped,
 )
-from bus.wire.frame import DATA_BYTES_MAX, FRAME_BYTES_MIN, is_frame
+from bus.wire.frame import DATA_BYTES_MAX, FRAME_BYTES_MIN
 
-NO_FRAME = "no frame"
-"""The reason why an opaque message does not pass: a pattern or a medium takes frames only."""
-_BARE = 2 * (HOPS_MAX + 1)  # instead of hops: an opaque message without envelope; in one, hops + HOPS_MAX + 1
 _U32 = 0xFFFFFFFF
 _HEAD = Struct(">QBBHII")  # a batch's length and an envelope
-_SIZES = Struct(">BH")  # of a frame: tokens, data bytes
 _ORIGIN, _KEY = Struct(">I"), Struct(">Q")  # 4 bytes into an envelope: origin, and it with the sequence
 _HOPS_LEFT = b"\0", *(bytes((hops,)) for hops in range(HOPS_MAX))
 _ONE_HOP_LESS = bytes(max(0, hops - 1) for hops in range(256))
-
-
-class Admission:
-    """The rules by which one side admits; `origin` is in our own envelopes, `is_new(key)` remembers a key.
-
-    `opaque`: messages may come that are no frames. `trunk`: what begins as an envelope must be one.
-    """
-
-    __slots__ = ("is_new", "opaque", "origin", "rules", "trunk")
-
-    def __init__(
-        self,
-        origin: int,
-        rules: Rules,
-        is_new: Callable[[int], bool],
-        opaque: bool = False,
-        trunk: bool = False,
-    ) -> None:
-        self.origin, self.rules, self.is_new = origin, rules, is_new
-        self.opaque, self.trunk = opaque, trunk
 
 
 def only_frames(batch: Batch) -> bool:
@@ -77,7 +48,7 @@ def only_frames(batch: Batch) -> bool:
 
 def _frames_end(data: bytes, position: int, count: int) -> int:
     """Return where the next message begins if these `count` are all plain frames; else 0."""
-    length_at, sizes_at = LENGTH.unpack_from, _SIZES.unpack_from
+    length_at, sizes_at = LENGTH.unpack_from, SIZES.unpack_from
     for _ in range(count):
         start = position + LENGTH_BYTES
         length = length_at(data, position)[0]
@@ -119,7 +90,7 @@ def _admit_each(
     data: bytes, position: int, count: int, admission: Admission, kept: Kept, stats: Stats
 ) -> int:
     """Admit one message after the other; return where the next one begins."""
-    length_at, sizes_at, parts, begun = LENGTH.unpack_from, _SIZES.unpack_from, kept.parts, kept.begun
+    length_at, sizes_at, parts, begun = LENGTH.unpack_from, SIZES.unpack_from, kept.parts, kept.begun
     heads, tokens_min, more = admission.rules.heads, admission.rules.tokens_min, admission.rules.more
     for _ in range(count):
         head, start = position, position + LENGTH_BYTES
@@ -139,14 +110,14 @@ def _admit_each(
                 parts.append(data[begun:head])
                 begun = position
                 continue
-        hops = _hops_of(data, start, position, admission, stats)
+        hops = hops_of(data, start, position, admission, stats)
         if hops > HOPS_MAX:
             kept.opaque.append(kept.count)
         if hops < 0:
             parts.append(data[begun:head])
             begun = position
             continue
-        if hops != _BARE:
+        if hops != BARE:
             parts += data[begun:head], LENGTH.pack(length - ENVELOPE_BYTES)
             begun = start + ENVELOPE_BYTES
         kept.count += 1
@@ -247,7 +218,7 @@ def _stamp_each(
     """Admit one message after the other; return where the next one begins."""
     origin, rules = admission.origin, admission.rules
     heads, tokens_min, more = rules.heads, rules.tokens_min, rules.more
-    length_at, sizes_at, head_of, add = LENGTH.unpack_from, _SIZES.unpack_from, _HEAD.pack, made.parts.append
+    length_at, sizes_at, head_of, add = LENGTH.unpack_from, SIZES.unpack_from, _HEAD.pack, made.parts.append
     sequence = before = made.sequence
     passed = 0
     for _ in range(count):
@@ -272,12 +243,12 @@ def _stamp_each(
                 )
                 add(data[start:position])
                 continue
-        hops = _hops_of(data, start, position, admission, stats)
+        hops = hops_of(data, start, position, admission, stats)
         if hops < 0:
             continue
         if hops > HOPS_MAX:
             made.opaque.append(made.count + passed + (sequence - before & _U32))
-            if hops == _BARE:
+            if hops == BARE:
                 sequence = (sequence + 1) & _U32
                 add(head_of(length + ENVELOPE_BYTES, MAGIC, HOPS_DEFAULT, OPAQUE, origin, sequence))
                 add(data[start:position])
@@ -304,47 +275,3 @@ def _restamped(data: bytes, count: int, origin: int, key_of: Callable[[bytes], i
         if _ORIGIN.unpack_from(made, start + 4)[0] == origin:
             _KEY.pack_into(made, start + 4, key_of(data[start + ENVELOPE_BYTES : position]))
     return bytes(made)
-
-
-def _hops_of(data: bytes, start: int, stop: int, admission: Admission, stats: Stats) -> int:
-    """Return the hops of an admissible envelope; -1 if the message may not enter, counted by its reason.
-
-    Above `HOPS_MAX` for opaque messages, see `_BARE`.
-    """
-    # `bus.wire.envelope.is_enveloped` inlined: one message after the other comes by here
-    frame = start + ENVELOPE_BYTES
-    if stop < frame + FRAME_BYTES_MIN or data[start] != MAGIC or data[start + 2] < MARK:
-        return _opaque(data, start, stop, admission, stats)
-    _, hops, length, origin, sequence = LAYOUT.unpack_from(data, start)
-    tokens, size = _SIZES.unpack_from(data, frame + 1)
-    inner = FRAME_BYTES_MIN + 4 * tokens + size
-    if hops > HOPS_MAX or inner != stop - frame or length & LENGTH_MASK != inner or size > DATA_BYTES_MAX:
-        return _opaque(data, start, stop, admission, stats)
-    if origin == admission.origin:
-        stats.reject("echo")
-    elif admission.rules and not admission.rules.admit(data, frame):
-        stats.reject("pattern")  # not remembered as seen: another side may admit it
-    elif not admission.is_new(origin << 32 | sequence):
-        stats.reject("duplicate")
-    else:
-        return int(hops)
-    return -1
-
-
-def _opaque(data: bytes, start: int, stop: int, admission: Admission, stats: Stats) -> int:
-    """Judge a message that holds no frame as `_hops_of` does one that may."""
-    enveloped = is_enveloped(data, start, stop)
-    _, hops, length, origin, sequence = LAYOUT.unpack_from(data, start) if enveloped else (0,) * 5
-    whole = enveloped and hops <= HOPS_MAX and length == OPAQUE
-    whole = whole and not is_frame(data[start + ENVELOPE_BYTES : stop])
-    if not admission.opaque or (enveloped and admission.trunk and not whole):
-        stats.reject("malformed")
-    elif whole and origin == admission.origin:
-        stats.reject("echo")
-    elif not admission.rules.opaque:
-        stats.reject(NO_FRAME)
-    elif whole and not admission.is_new(origin << 32 | sequence):
-        stats.reject("duplicate")
-    else:
-        return int(hops) + HOPS_MAX + 1 if whole else _BARE
-    return -1

@@ -40,6 +40,7 @@ PURE = [  # beside every module whose docstring claims it
     "bus/leases/wire.py",
     "bus/leases/candidate.py",
     "bus/leases/table.py",
+    "bridges/admission.py",
     "bridges/egress.py",
     "bridges/enveloped.py",
     "bridges/ingress.py",

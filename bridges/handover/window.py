@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from itertools import takewhile
 from typing import NamedTuple
 
+from bridges.admission import NO_FRAME
 from bridges.handover.stamps import Stamps
-from bridges.ingress import NO_FRAME
 from bridges.rules import Seen
 from bus.ledger import Stats
 from bus.wire.envelope import HOPS_DEFAULT, Envelope, Parts, is_enveloped, take_apart, wrap

@@ -8,9 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bridges import egress, enveloped, ingress
+from bridges.admission import Admission
 from bridges.egress import select
 from bridges.enveloped import EnvelopedBatch, strip
-from bridges.ingress import Admission, admit_bare, admit_stamped, only_frames
+from bridges.ingress import admit_bare, admit_stamped, only_frames
 from bridges.rules import VERDICTS, Rule, Rules, Seen, Verdicts
 from bridges.runs import RUN_MIN, Run, cut, find, numbers, verdicts
 from bus.ledger import Stats

@@ -1,0 +1,82 @@
+"""Admission: which messages may enter a bridge, judged one by one where they lie. Pure.
+
+Opaque messages, which are no frames, enter only from a bus, and only if they need not match a pattern.
+"""
+
+from collections.abc import Callable
+from struct import Struct
+
+from bridges.rules import Rules
+from bus.ledger import Stats
+from bus.wire.envelope import ENVELOPE_BYTES, HOPS_MAX, LAYOUT, LENGTH_MASK, MAGIC, MARK, OPAQUE, is_enveloped
+from bus.wire.frame import DATA_BYTES_MAX, FRAME_BYTES_MIN, is_frame
+
+NO_FRAME = "no frame"
+"""The reason why an opaque message does not pass: a pattern or a medium takes frames only."""
+BARE = 2 * (HOPS_MAX + 1)
+"""Instead of hops: an opaque message without envelope. For one in an envelope: hops + HOPS_MAX + 1."""
+SIZES = Struct(">BH")  # of a frame: tokens, data bytes
+
+
+class Admission:
+    """The rules by which one side admits; `origin` is in our own envelopes, `is_new(key)` remembers a key.
+
+    `opaque`: messages may come that are no frames. `trunk`: what begins as an envelope must be one.
+    """
+
+    __slots__ = ("is_new", "opaque", "origin", "rules", "trunk")
+
+    def __init__(
+        self,
+        origin: int,
+        rules: Rules,
+        is_new: Callable[[int], bool],
+        opaque: bool = False,
+        trunk: bool = False,
+    ) -> None:
+        self.origin, self.rules, self.is_new = origin, rules, is_new
+        self.opaque, self.trunk = opaque, trunk
+
+
+def hops_of(data: bytes, start: int, stop: int, admission: Admission, stats: Stats) -> int:
+    """Return the hops of an admissible envelope; -1 if the message may not enter, counted by its reason.
+
+    Above `HOPS_MAX` for opaque messages, see `BARE`.
+    """
+    # `bus.wire.envelope.is_enveloped` inlined: one message after the other comes by here
+    frame = start + ENVELOPE_BYTES
+    if stop < frame + FRAME_BYTES_MIN or data[start] != MAGIC or data[start + 2] < MARK:
+        return _opaque(data, start, stop, admission, stats)
+    _, hops, length, origin, sequence = LAYOUT.unpack_from(data, start)
+    tokens, size = SIZES.unpack_from(data, frame + 1)
+    inner = FRAME_BYTES_MIN + 4 * tokens + size
+    if hops > HOPS_MAX or inner != stop - frame or length & LENGTH_MASK != inner or size > DATA_BYTES_MAX:
+        return _opaque(data, start, stop, admission, stats)
+    if origin == admission.origin:
+        stats.reject("echo")
+    elif admission.rules and not admission.rules.admit(data, frame):
+        stats.reject("pattern")  # not remembered as seen: another side may admit it
+    elif not admission.is_new(origin << 32 | sequence):
+        stats.reject("duplicate")
+    else:
+        return int(hops)
+    return -1
+
+
+def _opaque(data: bytes, start: int, stop: int, admission: Admission, stats: Stats) -> int:
+    """Judge a message that holds no frame as `hops_of` does one that may."""
+    enveloped = is_enveloped(data, start, stop)
+    _, hops, length, origin, sequence = LAYOUT.unpack_from(data, start) if enveloped else (0,) * 5
+    whole = enveloped and hops <= HOPS_MAX and length == OPAQUE
+    whole = whole and not is_frame(data[start + ENVELOPE_BYTES : stop])
+    if not admission.opaque or (enveloped and admission.trunk and not whole):
+        stats.reject("malformed")
+    elif whole and origin == admission.origin:
+        stats.reject("echo")
+    elif not admission.rules.opaque:
+        stats.reject(NO_FRAME)
+    elif whole and not admission.is_new(origin << 32 | sequence):
+        stats.reject("duplicate")
+    else:
+        return int(hops) + HOPS_MAX + 1 if whole else BARE
+    return -1
