@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from bus.events import Event, Kind
-from bus.hub import Hub, Link, chain
-from bus.ledger import Stats
+from bus.hub import Hub, Link
 from bus.reasons import troubles
 from bus.watched import WatchedHub
 from bus.wire.batch import from_payloads
@@ -64,8 +63,8 @@ class Monitor:
             self._scan_link(link)
         for hub in self._watched.hubs():
             self._scan_loops(hub)
-            for one in (one for pipe in hub.pipes for one in chain(pipe)):
-                self._scan_drops(f"{hub.name}/{one.name}", one.stats, now)
+            for name, account in hub.accounts().items():
+                self._scan_drops(f"{hub.name}/{name}", account.stats.dropped, now)
 
     def _scan_link(self, link: Link) -> None:
         now = link.condition, link.state, link.losses
@@ -86,14 +85,15 @@ class Monitor:
         cut = ", ".join(f"{cut.pipe.name} for {cut.hold_down_s:g} s" for cut in hub.cuts) or "nothing now"
         self.record("loop", hub.name, f"what was sent came back; cut: {cut}", loops=hub.loops)
 
-    def _scan_drops(self, name: str, stats: Stats, now: float) -> None:
+    def _scan_drops(self, name: str, counts: dict[str, int], now: float) -> None:
         """Record drops that nobody intended. Policies, takeovers and peers that leave are counts alone."""
-        if not stats.dropped:
+        if not counts:
             return
-        dropped = troubles(stats.dropped)
+        dropped = troubles(counts)
+        dropped.pop("loop", None)  # the event about the loop says so, and that the pipe is cut
         last_s, seen = self._drops.get(name, (float("-inf"), {}))
         new = Counter(dropped) - Counter(seen)
         if new and now - last_s >= _DROPS_S:
             self._drops[name] = now, dropped
-            counts = {reason.replace(" ", "_"): count for reason, count in new.items()}
-            self.record("drop", name, "messages were dropped", **counts)
+            words = {reason.replace(" ", "_"): count for reason, count in new.items()}
+            self.record("drop", name, "messages were dropped", **words)

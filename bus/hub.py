@@ -94,7 +94,7 @@ class Hub:
 
     def lend(self, pipe: Pipe, count: int) -> None:
         """Note that a pipe is about to be offered so many messages that are not published."""
-        self._accounts.lend(pipe, count)
+        self._accounts.lend(pipe.link, count)
 
     def accounts(self) -> dict[str, Account]:
         """Return what the pipes of each link have counted since the hub was made, those that left included.

@@ -152,17 +152,16 @@ class Stage(Protocol):
 
 @dataclass(slots=True)
 class _Part:
-    """A stage that an account follows: what `stats` has beyond `base`; final when nobody has the stage."""
+    """What an account follows of one ledger: all beyond `base`, of the `first` or `last` stage of a chain."""
 
     link: str
     stage: "ref[Stage]"
-    stats: Stats
     base: Stats | None
     first: bool
     last: bool
 
-    def add_to(self, account: Account) -> None:
-        stage, stats, total = self.stage(), self.stats, account.stats
+    def add_to(self, account: Account, stats: Stats) -> None:
+        stage, total = self.stage(), account.stats
         if stage is not None:
             stats = stage.stats
         gain = stats if self.base is None else stats.since(self.base)
@@ -175,35 +174,40 @@ class _Part:
         else:
             account.heard -= sum(gain.rejected.values())
 
+    def settle(self, account: Account, stats: Stats) -> None:
+        """Add for good what is new, and go on from there."""
+        self.add_to(account, stats)
+        self.base = stats.copy()
+
 
 @dataclass(slots=True)
 class _Chain:
-    """An attached pipe: the parts that its link's account follows, and how far its hub was when it came."""
+    """An attached pipe: what its account follows, and how far its hub was when it came."""
 
     link: str
-    parts: list[_Part]
+    parts: dict[Stats, _Part]
     joined: int
 
     def due(self, passed: int) -> int:
-        return passed - self.joined - self.parts[0].stats.received
+        return passed - self.joined - next(iter(self.parts)).received
 
 
 class Accounts:
     """The accounts of a hub, by the name of the link. They need memory for links and live pipes only.
 
-    What a pipe counts after it has left still belongs to its account: it is followed until nobody has it any
-    more. The ledger of a device goes on from one opening to the next; an account adds only what is new.
-    `passed` is what the hub has passed on so far, in messages.
+    What a pipe counts after it has left still belongs to its account, so its ledger is kept until nobody has
+    the pipe any more. A device has one ledger for all its openings; of that, an account adds what is new, as
+    long as the ledger is there. `passed` is what the hub has passed on so far, in messages.
     """
 
-    __slots__ = ("_bases", "_gone", "_kept", "_left", "_live", "_sweep_at")
+    __slots__ = ("_dormant", "_gone", "_kept", "_left", "_live", "_sweep_at")
 
     def __init__(self) -> None:
         self._gone: dict[str, Account] = {}
         self._live: dict[int, _Chain] = {}
         self._left: dict[Stats, _Part] = {}
+        self._dormant: WeakKeyDictionary[Stats, _Part] = WeakKeyDictionary()
         self._kept: list[tuple[str, Stats]] = []
-        self._bases: WeakKeyDictionary[Stats, Stats] = WeakKeyDictionary()
         self._sweep_at = _SWEEP
 
     def _name(self, link: str) -> str:
@@ -228,21 +232,24 @@ class Accounts:
     def enter(self, key: object, link: str, stages: Iterable[Stage], passed: int) -> None:
         """Follow a pipe, known as `key`, and those that it wraps, the outermost first."""
         name, chain = self._name(link), list(stages)
-        ends = chain[0], chain[-1]
-        parts = [self._part(name, stage, stage is ends[0], stage is ends[1]) for stage in chain]
-        self._live[id(key)] = _Chain(name, parts, passed - parts[0].stats.received)
+        first, last = chain[0], chain[-1]
+        parts = {
+            stage.stats: _Part(name, ref(stage), self._base(stage.stats), stage is first, stage is last)
+            for stage in chain
+        }
+        self._live[id(key)] = _Chain(name, parts, passed - chain[0].stats.received)
 
-    def _part(self, link: str, stage: Stage, first: bool, last: bool) -> _Part:
-        stats = stage.stats
-        if stats in self._left:
-            self._bury(self._left.pop(stats))
-        base = self._bases.get(stats) or (stats.copy() if stats.used() else None)
-        return _Part(link, ref(stage), stats, base, first, last)
+    def _base(self, stats: Stats) -> Stats | None:
+        """Return what of a ledger is not to be counted: what other hubs have counted, or we already."""
+        known = self._left.pop(stats, None) or self._dormant.pop(stats, None)
+        if known is not None:
+            known.settle(self._gone[known.link], stats)
+            return known.base
+        return stats.copy() if stats.used() else None
 
-    def lend(self, key: object, count: int) -> None:
-        """Note that a pipe is offered so many messages by itself, beside what is passed on to all."""
-        if id(key) in self._live:
-            self._live[id(key)].joined -= count
+    def lend(self, link: str, count: int) -> None:
+        """Note that one pipe of a link is offered so many messages, beside what is passed on to all."""
+        self._gone[self._name(link)].due += count
 
     def leave(self, key: object, passed: int) -> None:
         """Note that a pipe has left. Does nothing if it is not here."""
@@ -252,23 +259,18 @@ class Accounts:
         account = self._gone[chain.link]
         account.gone += 1
         account.due += chain.due(passed)
-        for part in chain.parts:
-            if part.stats in self._left:
-                self._bury(self._left.pop(part.stats))
-            self._left[part.stats] = part
+        self._left |= chain.parts
         if len(self._left) >= self._sweep_at:
             self._sweep()
 
     def _sweep(self) -> None:
-        """Settle those that have left and that nobody has any more."""
-        for part in [part for part in self._left.values() if part.stage() is None]:
-            self._bury(self._left.pop(part.stats))
+        """Let go of ledgers whose pipe nobody has any more. Those that live on are followed as before."""
+        ended = [stats for stats, part in self._left.items() if part.stage() is None]
+        for stats in ended:
+            self._dormant[stats] = self._left.pop(stats)
+        for stats, part in list(self._dormant.items()):
+            part.settle(self._gone[part.link], stats)
         self._sweep_at = 2 * len(self._left) + _SWEEP
-
-    def _bury(self, part: _Part) -> None:
-        """Add to the account what a stage has counted; remember where that ended, as it may come back."""
-        part.add_to(self._gone[part.link])
-        self._bases[part.stats] = part.stats.copy()
 
     def read(self, passed: int) -> dict[str, Account]:
         """Return a copy of all accounts as they are now, in the order of their names."""
@@ -280,12 +282,12 @@ class Accounts:
                 account.stats.add(stats)
                 account.heard += stats.received
                 account.due += stats.offered
-        for part in self._left.values():
-            part.add_to(found[part.link])
+        for stats, part in self._left.items():
+            part.add_to(found[part.link], stats)
         for chain in self._live.values():
             account = found[chain.link]
             account.live += 1
             account.due += chain.due(passed)
-            for part in chain.parts:
-                part.add_to(account)
+            for stats, part in chain.parts.items():
+                part.add_to(account, stats)
         return dict(sorted(found.items()))

@@ -19,6 +19,7 @@ from bus.hub import Hub, Link, State
 from bus.watched import WatchedHub
 from bus.wire.frame import DATA_BYTES_MAX, Frame, pack, unpack
 from bus.wire.pattern import Pattern
+from tests.bridges.support import RecordingPipe
 from tests.helpers.peers import Ear
 from topologies.loader import loads
 
@@ -112,6 +113,22 @@ def test_drops_are_an_event_with_counts_but_not_at_every_look(parts: Parts, moni
     ]
 
 
+def test_drops_of_peers_that_left_are_an_event_and_the_monitor_remembers_links_only(
+    parts: Parts, monitor: Monitor
+) -> None:
+    for second in range(200):
+        link = f"tcp://0.0.0.0:{second % 2}"
+        peer = RecordingPipe(f"{link} from 10.0.0.1:{second}", link)
+        parts.hub.attach(peer)
+        peer.stats.drop("queue full")
+        parts.hub.detach(peer)
+    monitor.scan(0)
+    assert [(event.source, event.counts) for event in monitor.events] == [
+        ("gw/plant/tcp://0.0.0.0:0", {"queue_full": 100}),
+        ("gw/plant/tcp://0.0.0.0:1", {"queue_full": 100}),
+    ]
+
+
 def test_what_a_medium_loses_behind_a_bridge_is_an_event_but_not_what_a_policy_drops(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -127,7 +144,7 @@ def test_what_a_medium_loses_behind_a_bridge_is_an_event_but_not_what_a_policy_d
     ear.stats.drop("bus off", 3)
     monitor.scan(10)
     assert causes(monitor) == [("drop", "messages were dropped")]
-    assert monitor.events[0].source == "gw/joint/ear"
+    assert monitor.events[0].source == "gw/joint/line"
     assert monitor.events[0].counts == {"bus_off": 3}
 
 
