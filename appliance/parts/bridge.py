@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from appliance.parts.broker import Standing, candidate_of, standing_of
+from appliance.parts.broker import Standing, candidate_of, endpoints, is_same, standing_of
 from appliance.parts.bus import BusPart
 from appliance.parts.changes import Change, Draft, End, Plan, differing, settings_of
 from appliance.parts.patch import Patch
@@ -118,7 +118,7 @@ class BridgePart(BasePart):
 
     def _settle(self, site: Site, standing: Standing | None, seats: list[Seat], draft: Draft[Link]) -> None:
         """Take over what does not need opening: the sides and their rules, and the candidate."""
-        renewed = standing != self._standing
+        renewed = not is_same(standing, self._standing)
         if renewed and self.candidacy is not None:
             self.candidacy.close()
         draft.close()
@@ -129,8 +129,10 @@ class BridgePart(BasePart):
         if standing is None:
             self.candidacy = None
             self.hub.stand_alone()
-        elif renewed:
+        elif renewed or self.candidacy is None:
             self.candidacy = self._stand_by(standing)
+        else:
+            self.candidacy.revise(endpoints(standing), standing.lease_ms)
         if self.hub.gate is not None:
             self.hub.gate.keep(self._age_s())
 
@@ -164,12 +166,10 @@ class BridgePart(BasePart):
         """Forward only while we hold the lease."""
         # Late: most gateways run no candidate, and start faster without TMQ.
         from bus.leases.candidacy import Candidacy
-        from bus.tmq.address import endpoint
 
         candidate = candidate_of(standing)
         gate = self.hub.stand_by(candidate.may_forward, lambda: candidacy.judge())
-        brokers = [endpoint(url) for url in standing.brokers]
-        candidacy = Candidacy(candidate, brokers, gate, self.links_down, self.site.record)
+        candidacy = Candidacy(candidate, endpoints(standing), gate, self.links_down, self.site.record)
         return candidacy
 
     def links_down(self) -> list[str]:
@@ -192,7 +192,7 @@ class BridgePart(BasePart):
         standing = standing_of(self.name, site)
         seats = seats_of(site.topology, self.name, site.gateway)
         draft = Draft([leg.end for leg in self.legs], [self._plan(seat, site, buses) for seat in seats])
-        renewed = standing != self._standing
+        renewed = not is_same(standing, self._standing)
         return Revision(
             [
                 *self._changes(site, standing),

@@ -5,16 +5,18 @@ import zlib
 from asyncio import AbstractEventLoop
 from typing import TYPE_CHECKING, NamedTuple
 
-from appliance.parts.changes import Change
+from appliance.parts.changes import Change, differing, settings_of
 from appliance.parts.site import BasePart, Revision, Site
 from bus.errors import LinkError
 from bus.leases.candidate import Candidate
 from bus.schema import Names
 from bus.wire.pattern import Pattern
+from topologies.model import BrokerSpec
 from topologies.segments import broker_urls
 
 if TYPE_CHECKING:
     from bus.leases.service import LeasingBroker
+    from bus.tmq.wire import Address
 
 
 class BrokerPart(BasePart):
@@ -27,16 +29,44 @@ class BrokerPart(BasePart):
         super().__init__(name, site, self.service.hub)
 
     def revise(self, site: Site) -> Revision:
-        """Return the change to the brokers that `site` describes: they know each other."""
-        if same_brokers(site, self.site):
-            return Revision([])
-        service = _service(self.name, site)
+        """Return the change to the broker as `site` describes it. Another heartbeat takes a new broker."""
+        old, new = self._spec, site.topology.brokers[self.name]
+        names = differing(settings_of(old), settings_of(new))
+        names += ["peers"] if broker_urls(site.topology) != broker_urls(self.site.topology) else []
+        left = [url for url in _urls(old) if url not in _urls(new) and self.service.broker.listens(url)]
+        come = [url for url in _urls(new) if not self.service.broker.listens(url)]
+        lines = [Change("removed", self.title, f"listen {url}") for url in left]
+        lines += [Change("added", self.title, f"listen {url}") for url in come]
+        words = ", ".join(name for name in names if name not in ("on", "listen"))
+        lines += [Change("changed", self.title, detail=words)] if words else []
+        if "heartbeat_ms" in names or not self.service.is_open:
+            service = _service(self.name, site)
+            return Revision(lines, lambda: self._replace(site, service), self.start)
+        return Revision(lines, lambda: self._settle(site, left), lambda _: self._listen(come))
 
-        def close() -> None:
-            self.close()
-            self.site, self.service, self.hub = site, service, service.hub
+    def _replace(self, site: Site, service: "LeasingBroker") -> None:
+        self.close()
+        self.site, self.service, self.hub = site, service, service.hub
 
-        return Revision([Change("changed", self.title)], close, self.start)
+    def _settle(self, site: Site, left: list[str]) -> None:
+        self.site = site
+        for url in left:
+            self.service.broker.leave(url)
+        self.service.revise(broker_urls(site.topology), self._spec)
+
+    def _listen(self, urls: list[str]) -> list[Change]:
+        return [change for url in urls for change in self._attempt(url)]
+
+    def _attempt(self, url: str) -> list[Change]:
+        try:
+            self.service.broker.listen(url)
+        except LinkError as error:
+            return [Change("failed", self.title, f"listen {url}", str(error))]
+        return []
+
+    @property
+    def _spec(self) -> BrokerSpec:
+        return self.site.topology.brokers[self.name]
 
     def start(self, loop: AbstractEventLoop) -> list[Change]:
         try:
@@ -54,17 +84,15 @@ def _service(name: str, site: Site) -> "LeasingBroker":
 
     spec = site.topology.brokers[name]
     return LeasingBroker(
-        [listen.url for listen in spec.listen],
+        _urls(spec),
         broker_urls(site.topology),  # its own too: it recognises that
         spec,
         name=f"broker {name}",
     )
 
 
-def same_brokers(one: Site, other: Site) -> bool:
-    """Return whether two sites have the same brokers at the same addresses."""
-    a, b = one.topology, other.topology
-    return a.brokers == b.brokers and broker_urls(a) == broker_urls(b)
+def _urls(spec: BrokerSpec) -> list[str]:
+    return [listen.url for listen in spec.listen]
 
 
 class Standing(NamedTuple):
@@ -93,6 +121,20 @@ def standing_of(bridge: str, site: Site) -> Standing | None:
         lease_ms=min(broker.lease_ms for broker in topology.brokers.values()),
         origin=zlib.crc32(f"{topology.name}/bridge {bridge}".encode()),  # all candidates stamp alike
     )
+
+
+def is_same(one: Standing | None, other: Standing | None) -> bool:
+    """Return whether a candidate stays the one that it is: it may have other brokers and times."""
+    if one is None or other is None:
+        return one is other
+    return one == other._replace(brokers=one.brokers, lease_ms=one.lease_ms)
+
+
+def endpoints(standing: Standing) -> "list[Address]":
+    """Return the addresses of the brokers."""
+    from bus.tmq.address import endpoint  # late: most gateways start without TMQ
+
+    return [endpoint(url) for url in standing.brokers]
 
 
 def candidate_of(standing: Standing) -> Candidate:

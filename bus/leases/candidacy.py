@@ -56,7 +56,11 @@ class Candidacy:
         self.takeovers = 0
         self._name = f"bridge {candidate.bridge}"
         self._links_down, self._record = links_down, record
-        self._links = [link(candidate, number, address, self.judge) for number, address in enumerate(brokers)]
+        self._link = link
+        self._numbers = {address: number for number, address in enumerate(brokers)}
+        self._by_number = {
+            number: link(candidate, number, address, self.judge) for number, address in enumerate(brokers)
+        }
         self._loop: AbstractEventLoop | None = None
         self._timer: TimerHandle | None = None
         self._settling: TimerHandle | None = None
@@ -78,6 +82,28 @@ class Candidacy:
         for link in self._links:
             link.open(loop)
         self._beat()
+
+    @property
+    def _links(self) -> list[BrokerLink]:
+        return list(self._by_number.values())
+
+    def revise(self, brokers: Sequence[Address], lease_ms: int) -> None:
+        """Go over to other brokers and times. A lease stays as long as one of the brokers grants it."""
+        self.candidate.revise(lease_ms)
+        for address in [address for address in self._numbers if address not in brokers]:
+            number = self._numbers.pop(address)
+            self._by_number.pop(number).close()
+            self.candidate.drop_broker(number)
+        for address in [address for address in brokers if address not in self._numbers]:
+            self._add(address)
+        if self._loop is not None:
+            self.judge()
+
+    def _add(self, address: Address) -> None:
+        number = self._numbers[address] = self.candidate.add_broker()
+        link = self._by_number[number] = self._link(self.candidate, number, address, self.judge)
+        if self._loop is not None:
+            link.open(self._loop)
 
     def _now(self) -> float:
         """Return the loop's time, which is also the gate's: seconds, monotonic."""

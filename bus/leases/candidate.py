@@ -59,9 +59,8 @@ class Candidate:
     ) -> None:
         self.tokens: Tokens = tuple(tokens)
         self.bridge, self.id, self.order, self.name = bridge, id, order, name
-        self.heartbeat_ms = heartbeat_ms_of(lease_ms)
-        self.lease_s = lease_s_of(self.heartbeat_ms)
-        self.views = [BrokerView() for _ in range(brokers)]
+        self.revise(lease_ms)
+        self._views = {number: BrokerView() for number in range(brokers)}
         self.state: State = "standby"
         self.cause = "started"
         self.until_s = -inf
@@ -69,6 +68,26 @@ class Candidate:
         self.ready = False
         self._number = 0
         self._started_s: float | None = None
+
+    @property
+    def views(self) -> list[BrokerView]:
+        """The brokers as this candidate sees them."""
+        return list(self._views.values())
+
+    def revise(self, lease_ms: int) -> None:
+        """Claim leases of another length from the next claim on."""
+        self.heartbeat_ms = heartbeat_ms_of(lease_ms)
+        self.lease_s = lease_s_of(self.heartbeat_ms)
+
+    def add_broker(self) -> int:
+        """Claim the lease at one more broker. Return its number, by which other calls name it."""
+        number = max(self._views, default=-1) + 1
+        self._views[number] = BrokerView()
+        return number
+
+    def drop_broker(self, broker: int) -> None:
+        """Forget a broker and what it granted."""
+        del self._views[broker]
 
     def may_forward(self, now: float) -> bool:
         """Return whether a frame may leave now. Asked for each batch."""
@@ -103,7 +122,7 @@ class Candidate:
     def claim(self, broker: int, now: float, resign: bool = False) -> Claim:
         """Make the heartbeat to send to a broker now."""
         self._number = (self._number + 1) & 0xFFFF
-        sent = self.views[broker].sent
+        sent = self._views[broker].sent
         sent[self._number] = now
         if len(sent) > _NUMBERS:
             del sent[next(iter(sent))]
@@ -123,12 +142,12 @@ class Candidate:
         `refused`: nobody listens there, so the broker is dead. `unreachable`: a connection ended or was not
         answered, so the broker may live, and promote another.
         """
-        self.views[broker].enter(reach, now)
+        self._views[broker].enter(reach, now)
         return self.judge(now)
 
     def heard(self, broker: int, grant: Grant, now: float) -> State:
         """Take in a broker's grant. Its lease runs from when we sent the claim that it answers."""
-        view = self.views[broker]
+        view = self._views[broker]
         if grant.tokens != self.tokens or grant.bridge != self.bridge or view.reach != "up":
             return self.state
         sent_s = view.sent.get(grant.number)

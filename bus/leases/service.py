@@ -41,11 +41,23 @@ class LeasingBroker:
         self._loop: AbstractEventLoop | None = None
         self._timer: TimerHandle | None = None
 
+    @property
+    def is_open(self) -> bool:
+        return self._loop is not None
+
     def open(self, loop: AbstractEventLoop) -> None:
         """Listen, and watch the time. Raises `LinkError` with nothing left open."""
         self.broker.open(loop)
         self._loop = loop
         self._tick()
+
+    def revise(self, peers: Iterable[str | Address], settings: BrokerSettings) -> None:
+        """Go over to other peers and settings; all connections, registrations and leases stay.
+
+        The heartbeat stays too: only a new broker has another one.
+        """
+        self.table.revise(settings.lease_ms)
+        self.broker.revise(peers, not settings.exact)
 
     def hubs(self) -> Iterable[Hub]:
         """Return the hub with the broker's ledgers."""

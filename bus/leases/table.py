@@ -244,12 +244,16 @@ class LeaseTable:
     ) -> None:
         self.rejected: dict[str, int] = {}
         self.hold_down_s = hold_down_s
-        self._lease_s = max(LEASE_MS_MIN, lease_ms) / 1000
+        self.revise(lease_ms)
         self._groups_max, self._candidates_max = groups, candidates
         self._groups: dict[Key, _Group] = {}
 
     def __len__(self) -> int:
         return len(self._groups)
+
+    def revise(self, lease_ms: int) -> None:
+        """Bound leases by another time from the next claim on."""
+        self._lease_s = max(LEASE_MS_MIN, lease_ms) / 1000
 
     def leases(self, now: float) -> list[Lease]:
         """Return all leases and their candidates, for a status page."""

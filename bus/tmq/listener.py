@@ -36,7 +36,7 @@ class Listener:
         self._options, self._hello, self._reject = options, hello, reject
         self._on_frames, self._on_gone = on_frames, on_closed
         self._stats = stats
-        self._acceptors: list[Acceptor] = []
+        self._acceptors: dict[Address, Acceptor] = {}
         self._timer: TimerHandle | None = None
 
     def open(self, loop: AbstractEventLoop, address: Address) -> Address:
@@ -47,10 +47,14 @@ class Listener:
             bound: Address = acceptor.open(self._loop, self._take, self._on_trouble)
         except OSError as error:
             raise LinkError(f"tcp://{address[0]}:{address[1]}: cannot listen: {words_of(error)}") from error
-        self._acceptors.append(acceptor)
+        self._acceptors[bound] = acceptor
         if self._timer is None:
             self._tick()
         return bound
+
+    def shut(self, bound: Address) -> None:
+        """Accept no more at an address. Connections that came by it stay."""
+        self._acceptors.pop(bound).close()
 
     def _on_trouble(self, error: OSError) -> None:
         self._reject(f"cannot accept: {words_of(error)}")
@@ -121,7 +125,7 @@ class Listener:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        for acceptor in self._acceptors:
-            acceptor.close()
+        for bound in list(self._acceptors):
+            self.shut(bound)
         for connection in list(self.connections):
             connection.close("closed here")

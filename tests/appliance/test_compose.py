@@ -76,8 +76,9 @@ async def test_a_change_names_what_differs_and_touches_nothing_else() -> None:
         assert lines(appliance, text.replace("[a]", "[c]")) == ["changed bridge alone: pattern"]
         assert lines(appliance, text) == ["changed bridge alone: pattern"]
         fewer = "".join(line for line in text.splitlines(True) if "spare" not in line)
-        assert lines(appliance, fewer) == ["changed broker main", "changed bridge standby: brokers"]
-        assert lines(appliance, text) == ["changed broker main", "changed bridge standby: brokers"]
+        both = ["changed broker main: peers", "changed bridge standby: brokers"]
+        assert lines(appliance, fewer) == both
+        assert lines(appliance, text) == both
         short = text.replace("one: {on: gw, listen: [", "one: {on: gw, message_bytes: 4000, listen: [")
         assert lines(appliance, short) == [
             f"changed bus one: listen tcp://127.0.0.1:{ports[2]}: message_bytes"
@@ -98,7 +99,7 @@ async def test_a_change_names_what_differs_and_touches_nothing_else() -> None:
     ("text", "gateway", "other", "changed"),
     [
         (REMOTE, "gw-b", "gw-a", ["changed bridge joint: bus far: address"]),
-        (CHANGING, "gw", "far", ["changed broker main", "changed bridge standby: brokers"]),
+        (CHANGING, "gw", "far", ["changed broker main: peers", "changed bridge standby: brokers"]),
     ],
 )
 async def test_what_dials_another_gateway_follows_it_when_it_moves(

@@ -58,7 +58,8 @@ class Broker:
         self.name = name
         self.stats = Stats()
         self.registry = Registry(registrations, per_address, per_host)
-        self.addresses = [endpoint(address) for address in where]
+        self._wanted = [endpoint(address) for address in where]
+        self._bound: dict[Address, Address] = {}
         self._options, self._on_bridge = Options(**options), on_bridge
         self._hello = partial(Hello, random.getrandbits(32), self._options.silence_ms)
         self._classic_prefixes = classic_prefixes
@@ -76,6 +77,11 @@ class Broker:
         )
         self._timer: TimerHandle | None = None
         self._open = False
+
+    @property
+    def addresses(self) -> list[Address]:
+        """Where it listens, with the ports that were bound; before it is open, where it will."""
+        return [self._bound.get(address, address) for address in self._wanted]
 
     @property
     def urls(self) -> list[str]:
@@ -106,14 +112,37 @@ class Broker:
         """Listen. Raises `LinkError` for the first address that fails; then none stays open."""
         self._loop = loop
         try:
-            self.addresses = [self._listener.open(loop, address) for address in self.addresses]
+            for address in self._wanted:
+                self._bound[address] = self._listener.open(loop, address)
         except LinkError:
             self._listener.close()
+            self._bound.clear()
             raise
         self._open = True
         self._outgoing.open(loop)
         self._sharing.open(loop)
         self._tick()
+
+    def listens(self, where: str) -> bool:
+        """Return whether it listens at an address, given as it was for `listen`."""
+        return endpoint(where) in self._bound
+
+    def listen(self, where: str) -> None:
+        """Listen at one more address. Raises `LinkError` if that cannot be."""
+        address = endpoint(where)
+        self._bound[address] = self._listener.open(self._loop, address)
+        self._wanted.append(address)
+
+    def leave(self, where: str) -> None:
+        """Listen at an address no more. Clients that came by it stay, as do all registrations."""
+        address = endpoint(where)
+        self._listener.shut(self._bound.pop(address))
+        self._wanted.remove(address)
+
+    def revise(self, peers: Iterable[str | Address], classic_prefixes: bool) -> None:
+        """Share with other brokers from now on, and judge clients by another rule."""
+        self._classic_prefixes = classic_prefixes
+        self._sharing.revise([endpoint(peer) for peer in peers])
 
     def _on_frames(self, connection: Connection, frames: list[bytes]) -> None:
         self.stats.received += len(frames)

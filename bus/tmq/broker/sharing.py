@@ -44,10 +44,19 @@ class Sharing(PeerOwner):
     def open(self, loop: AbstractEventLoop) -> None:
         """Start to dial the peers, with the next `tick`."""
         self._loop = loop
-        self._peers = [
-            Peer(loop, a, self._options, self._hello, self.stats, self, self._on_frames)
-            for a in self._addresses
-        ]
+        self._peers = [self._peer(address) for address in self._addresses]
+
+    def revise(self, peers: Sequence[Address]) -> None:
+        """Go over to other peers; those that stay keep their connections."""
+        for peer in [peer for peer in self._peers if peer.address not in peers]:
+            self._peers.remove(peer)
+            self.up.pop(peer, None)
+            peer.close()
+        self._peers += [self._peer(address) for address in peers if address not in self._addresses]
+        self._addresses, self.expected = peers, bool(peers)
+
+    def _peer(self, address: Address) -> Peer:
+        return Peer(self._loop, address, self._options, self._hello, self.stats, self, self._on_frames)
 
     def register(self, role: Role, tokens: Tokens, address: Address) -> None:
         """Tell the peers of a registration that a client said here."""

@@ -1,0 +1,186 @@
+"""Reloads of gateways that stand in for each other, and of their brokers: leases and registrations stay."""
+
+import asyncio
+
+import pytest
+
+from appliance.compose import Appliance
+from appliance.parts.broker import BrokerPart
+from bus.hub import Hub
+from bus.tmq import Client
+from bus.tmq.broker import Broker
+from bus.transports.links import make_link
+from bus.wire.frame import PUB, pack
+from bus.wire.pattern import Pattern
+from tests.appliance.probe.support import free_port
+from tests.appliance.test_failover import TWO, Pair, pair
+from tests.helpers.peers import until
+from topologies.loader import loads
+
+__all__ = ["pair"]  # a fixture
+
+BURST = 10
+
+
+class Traffic:
+    """Numbered frames that cross the pair from left to right."""
+
+    def __init__(self, pair: Pair) -> None:
+        self.left, self.right = pair.ears
+        self.sent: list[bytes] = []
+
+    def burst(self) -> None:
+        numbers = range(len(self.sent), len(self.sent) + BURST)
+        frames = [pack(PUB, Pattern("motor"), b"%d" % number) for number in numbers]
+        self.left.say(*frames)
+        self.sent += frames
+
+    async def all_heard(self) -> None:
+        await until(lambda: len(self.right.heard) >= len(self.sent))
+        assert self.right.heard == self.sent
+
+
+def change(pair: Pair, text: str) -> set[str]:
+    """Change all gateways of the pair; return the lines, each once."""
+    topology = loads(text, "pair.yaml")
+    appliances: list[Appliance] = [pair.hub, *pair.gateways.values()]
+    return {change.line() for appliance in appliances for change in appliance.change(topology)}
+
+
+async def test_a_reload_that_leaves_the_candidates_alone_keeps_the_lease(pair: Pair) -> None:
+    text, port, spare = TWO.format(*pair.ports), free_port(), free_port()
+    main = f'main: {{on: hub, listen: "tcp://127.0.0.1:{pair.ports[0]}"}}'
+    side = f", {{url: {{address: 'tcp://127.0.0.1:{port}', mode: dial}}}}]}}"
+    variants = [
+        text.replace("{bus: right}]", "{bus: right, deny: [x]}]"),
+        text.replace("{bus: right}]}", "{bus: right}" + side),  # nobody listens there
+        text.replace(f'"tcp://127.0.0.1:{pair.ports[0]}"', f'["tcp://127.0.0.1:{pair.ports[0]}"]'),
+        text.replace(main, f'{main}\n  spare: {{on: hub, listen: "tcp://127.0.0.1:{spare}"}}'),
+        text.replace("{bus: right}]", "{bus: right, allow: {out: [motor]}}]"),
+        text.replace(main, main[:-1] + ", lease_ms: 400}"),
+        text,
+    ]
+    holder = next(name for name in pair.gateways if pair.forwards(name))
+    candidacy, traffic = pair.candidacy(holder), Traffic(pair)
+    epoch, takeovers = candidacy.candidate.epoch, candidacy.takeovers
+    for variant in variants:
+        for _ in range(3):
+            traffic.burst()
+            await asyncio.sleep(0)
+            change(pair, variant)
+        change(pair, text)
+    await traffic.all_heard()
+    assert pair.candidacy(holder) is candidacy
+    assert candidacy.gate.forwarding
+    assert (candidacy.candidate.epoch, candidacy.takeovers) == (epoch, takeovers)
+
+
+async def test_a_holder_whose_new_link_does_not_come_up_resigns_after_a_grace(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("appliance.parts.bridge.GRACE_S", 0.3)
+    holder = next(name for name in pair.gateways if pair.forwards(name))
+    other = next(name for name in pair.gateways if name != holder)
+    await until(lambda: pair.candidacy(other).candidate.ready)
+    nobody = f"{{bus: right}}, {{url: 'tcp://127.0.0.1:{free_port()}'}}]"
+    text = TWO.format(*pair.ports).replace("{bus: right}]", nobody)
+    lines = pair.gateways[holder].change(loads(text, "pair.yaml"))
+    assert [change.verb for change in lines] == ["added"]
+    assert pair.forwards(holder)
+    await until(lambda: pair.forwards(other))
+    assert not pair.forwards(holder)
+
+
+async def test_a_holder_keeps_the_lease_while_a_new_link_comes_up(pair: Pair) -> None:
+    holder = next(name for name in pair.gateways if pair.forwards(name))
+    candidate, url = pair.candidacy(holder).candidate, f"tcp://127.0.0.1:{free_port()}"
+    until_s, epoch = candidate.until_s, candidate.epoch
+    text = TWO.format(*pair.ports).replace("{bus: right}]", f"{{bus: right}}, {{url: '{url}'}}]")
+    pair.gateways[holder].change(loads(text, "pair.yaml"))
+    await until(lambda: candidate.until_s > until_s + 0.5)  # five heartbeats later
+    late, hub = make_link(url), Hub()
+    late.open(hub, asyncio.get_running_loop())
+    await until(lambda: hub.pipes)
+    assert candidate.ready
+    assert (pair.forwards(holder), candidate.epoch) == (True, epoch)
+    late.close()
+
+
+async def test_another_pattern_is_another_lease(pair: Pair) -> None:
+    text = TWO.format(*pair.ports).replace("[motor]", "[pump]")
+    assert change(pair, text) == {"changed bridge joint: pattern"}
+    await until(lambda: any(map(pair.forwards, pair.gateways)))
+    frame = pack(PUB, Pattern("pump"), b"1")
+    left, right = pair.ears
+    left.say(frame)
+    await until(lambda: frame in right.heard)
+    assert right.heard.count(frame) == 1
+
+
+async def test_a_bridge_becomes_one_of_several_and_alone_again(pair: Pair) -> None:
+    text = TWO.format(*pair.ports)
+    alone = text.replace("on: [gw-a, gw-b]", "on: [gw-a]")
+    assert "removed bridge joint" in change(pair, alone)
+    traffic = Traffic(pair)
+    for _ in range(3):
+        traffic.burst()
+    await traffic.all_heard()
+    assert "added bridge joint" in change(pair, text)
+    await until(lambda: any(map(pair.forwards, pair.gateways)))
+    traffic.burst()
+    await traffic.all_heard()
+
+
+BROKER = """\
+name: b
+gateways: {{gw: {{}}, far: {{}}}}
+brokers:
+  main: {{on: gw, listen: [{0}], {1}lease_ms: 300}}
+{2}"""
+
+
+async def test_a_broker_gets_and_loses_addresses_and_peers_and_keeps_its_clients() -> None:
+    urls = [f'"tcp://127.0.0.1:{free_port()}"' for _ in range(3)]
+    loop = asyncio.get_running_loop()
+    appliance = Appliance(loads(BROKER.format(", ".join(urls[:2]), "", "")), "gw")
+    appliance.open(loop)
+    part = appliance.parts["broker main"]
+    assert isinstance(part, BrokerPart)
+    broker = part.service.broker
+
+    def change(listen: list[str], more: str = "", others: str = "") -> list[str]:
+        text = BROKER.format(", ".join(listen), more, others)
+        return [change.line() for change in appliance.change(loads(text))]
+
+    # the client came by the second address, which goes away
+    async with Client([urls[1].strip('"')], listen="127.0.0.1:0") as client:
+        assert await client.subscribe((1,))
+        await until(lambda: len(broker.registry) == 1)
+        accepted = broker.counts["accepted"]
+        assert change([urls[0], urls[2]]) == [
+            f"removed broker main: listen {urls[1][1:-1]}",
+            f"added broker main: listen {urls[2][1:-1]}",
+        ]
+        spare = f"  spare: {{on: far, listen: {urls[1]}}}\n"
+        assert change([urls[0], urls[2]], others=spare) == ["changed broker main: peers"]
+        assert change([urls[0], urls[2]], more="exact: true, ", others=spare) == [
+            "changed broker main: exact"
+        ]
+        assert part.service.broker is broker
+        assert broker.counts["accepted"] == accepted
+        assert len(broker.registry) == 1
+        assert broker.urls == [urls[0][1:-1], urls[2][1:-1]]
+        other = Broker(urls[1][1:-1], [urls[0][1:-1]], heartbeat_s=0.05)
+        other.open(loop)
+        await until(lambda: len(other.registry) == 1)  # shared with the new peer
+        other.close()
+        taken = await asyncio.start_server(lambda *_: None, "127.0.0.1", 0)
+        used = f'"tcp://127.0.0.1:{taken.sockets[0].getsockname()[1]}"'
+        lines = change([urls[0], used])
+        assert [line.partition(" ")[0] for line in lines] == ["removed", "changed", "failed"]
+        taken.close()
+        await taken.wait_closed()
+        assert change([urls[0], used]) == [f"added broker main: listen {used[1:-1]}"]
+        assert change([urls[0], used], more="heartbeat_ms: 500, ") == ["changed broker main: heartbeat_ms"]
+        assert part.service.broker is not broker
+    appliance.close()
