@@ -2,8 +2,10 @@
 
 from collections.abc import Iterator
 
+from bus.wire.notation import text_of
+from topologies.filters import tokens
 from topologies.findings import Finding, error, warning
-from topologies.model import Candidate, Topology, candidates_of
+from topologies.model import BridgeSpec, Candidate, Side, Topology, candidates_of
 from topologies.segments import Joint, bus_at, edges_of, joints, reachable
 
 Group = tuple[Candidate, ...]
@@ -11,10 +13,12 @@ Group = tuple[Candidate, ...]
 
 def find_gaps(topology: Topology) -> Iterator[Finding]:
     """Yield errors and warnings about the candidates for each bridge that has several."""
+    yield from _misnamed(topology)
     for group in dict.fromkeys(candidates_of(topology, name) for name in topology.bridges):
         if len(group) > 1:
             mine = [joint for joint in joints(topology) if joint.candidate in group]
             yield from _leaderless(topology, group)
+            yield from _unlike(topology, group)
             yield from _one_sided(topology, mine)
             yield from _apart(topology, mine)
 
@@ -27,6 +31,50 @@ def _leaderless(topology: Topology, group: Group) -> Iterator[Finding]:
         yield error(topology.bridges[bridge].where, text)
 
 
+def _misnamed(topology: Topology) -> Iterator[Finding]:
+    """Yield groups that have the name of a bridge of none or another group, and those of one gateway."""
+    for name, spec in topology.bridges.items():
+        namesake = topology.bridges.get(spec.group) if spec.group else None
+        if namesake and namesake.group != spec.group:
+            text = f"group {spec.group} of bridge {name} is also the name of a bridge that is not in it"
+            yield error(spec.where, f"{text}: choose another name for the group")
+        if spec.group and len(candidates_of(topology, name)) == 1:
+            text = f"bridge {name} is alone in group {spec.group}"
+            yield warning(spec.where, f"{text}: nothing stands in for it")
+
+
+def _unlike(topology: Topology, group: Group) -> Iterator[Finding]:
+    """Yield bridges of a group that differ from the first in what must be alike, and gateways with two."""
+    owners: dict[str, str] = {}
+    for bridge, gateway in group:
+        if owners.setdefault(gateway, bridge) != bridge:
+            text = f"gateway {gateway} runs bridge {owners[gateway]} of the same group already"
+            yield error(topology.bridges[bridge].where, f"{text}: it cannot stand in for itself")
+    one = topology.bridges[group[0].bridge]
+    for name in dict.fromkeys(candidate.bridge for candidate in group[1:]):
+        spec, first = topology.bridges[name], f"bridge {group[0].bridge} of the same group"
+        if tokens(spec.pattern) != tokens(one.pattern):
+            text = f"its pattern is {text_of(spec.pattern)}, that of {first} is {text_of(one.pattern)}"
+            yield error(spec.where, f"{text}: one lease is for one pattern")
+        if len(spec.join) != len(one.join):
+            text = f"it joins {len(spec.join)} sides, {first} joins {len(one.join)}"
+            yield error(spec.where, f"{text}: sides stand in for each other in their order")
+        yield from _crossed(spec, one, first)
+
+
+def _crossed(spec: BridgeSpec, one: BridgeSpec, first: str) -> Iterator[Finding]:
+    """Yield sides of another kind than those in their place in the first bridge of the group."""
+    for number, (side, its) in enumerate(zip(spec.at(spec.on[0]), one.at(one.on[0]), strict=False)):
+        if _kind(side) != _kind(its) and (side.segment is None or side.segment != its.segment):
+            text = f"side {number + 1} is {side.kind}, in {first} it is {its.kind}"
+            yield error(side.where, f"{text}: sides stand in for each other in their order")
+
+
+def _kind(side: Side) -> str:
+    """Return the kind of a side; a bus by its address is a bus."""
+    return "bus" if side.medium is None or side.medium.dials else side.medium.key
+
+
 def _one_sided(topology: Topology, mine: list[Joint]) -> Iterator[Finding]:
     """Yield candidates that join a bus of another one, which dies with its gateway."""
     gateways = {joint.gateway for joint in mine}
@@ -34,7 +82,7 @@ def _one_sided(topology: Topology, mine: list[Joint]) -> Iterator[Finding]:
         bus = _bus(topology, joint)
         owner = topology.buses[bus].on if bus else joint.gateway
         if owner != joint.gateway and owner in gateways:
-            own = f"bus: {{{owner}: {bus}, {joint.gateway}: ...}}"
+            own = f"bus: {{{owner}: {bus}, {joint.gateway}: ...}}" if owner in joint.spec.on else "bus: ..."
             text = f"bus {bus} lives on {owner}: when {owner} dies, {joint.gateway} has nothing to join here"
             yield warning(
                 joint.side.where, f"{text}; give it a bus of its own, {own}, and join both by trunks"

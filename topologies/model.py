@@ -219,6 +219,9 @@ class BridgeSpec(Node):
         tuple[ByGateway[Side], ...], Length(2, 64), "what it joins; each value may be given by gateway"
     ]
     pattern: Annotated[Names, "only frames that start with this cross"] = ()
+    group: Annotated[
+        Name | None, "bridges of one group stand in for each other, as do the gateways of one bridge"
+    ] = None
     rates: Annotated[tuple[Rate, ...], "promised traffic; `check` compares it with the media"] = ()
 
     def __post_init__(self) -> None:
@@ -270,8 +273,13 @@ class Candidate(NamedTuple):
 
 
 def candidates_of(topology: "Topology", bridge: str) -> tuple[Candidate, ...]:
-    """Return the candidates that stand in for each other with a bridge, the best first."""
-    return tuple(Candidate(bridge, gateway) for gateway in topology.bridges[bridge].on)
+    """Return the candidates that stand in for each other with a bridge, the best first.
+
+    They are its gateways; in a group, the gateways of all its bridges, in the order of the file.
+    """
+    group, bridges = topology.bridges[bridge].group, topology.bridges
+    members = [bridge] if group is None else [name for name, spec in bridges.items() if spec.group == group]
+    return tuple(Candidate(name, gateway) for name in members for gateway in bridges[name].on)
 
 
 def running(specs: Mapping[str, S], gateway: str) -> dict[str, S]:

@@ -46,14 +46,16 @@ def _seat(topology: Topology, joint: Joint) -> Seat:
 
 
 def _rank(topology: Topology, joint: Joint) -> Rank:
-    """Return the rank of a side, by the order of bridges in the file and of gateways in `on`.
+    """Return the rank of a side, by the order of bridges in the file and of candidates for one of them.
 
     Only bridges that are also connected by another way count: others never send the same frames.
     """
     on_wire = {other.bridge for other in joints(topology) if other.wire == joint.wire}
-    names, beside = list(topology.bridges), on_wire & _connected(topology, joint.wire, joint.bridge)
-    ahead = [name for name in names[: names.index(joint.bridge)] if name in beside]
-    return Rank(candidates_of(topology, joint.bridge).index(joint.candidate), len(ahead))
+    beside = on_wire & _connected(topology, joint.wire, joint.bridge)
+    mates = candidates_of(topology, joint.bridge)
+    ahead = [name for name in topology.bridges if name in beside or name == mates[0].bridge]
+    groups = list(dict.fromkeys(candidates_of(topology, name)[0] for name in ahead))
+    return Rank(mates.index(joint.candidate), groups.index(mates[0]))
 
 
 def _connected(topology: Topology, without: str, bridge: str) -> set[str]:

@@ -50,7 +50,7 @@ def joints(topology: Topology) -> list[Joint]:
     places = {(joint.candidate, joint.number): joint for joint in found}
     same: dict[str, str] = {}
     for joint in found:
-        best = places[candidates_of(topology, joint.bridge)[0], joint.number]
+        best = places.get((candidates_of(topology, joint.bridge)[0], joint.number), joint)
         one, other = _root(same, joint.wire), _root(same, best.wire)
         if one != other and _may_be_one(joint, best):
             same[one] = other

@@ -3,10 +3,11 @@
 from collections.abc import Iterator
 from typing import Literal
 
-from bus.wire.notation import written
+from bus.wire.notation import text_of
 from topologies.messages import is_bus, takes_frames_only
 from topologies.model import (
     BridgeSpec,
+    Candidate,
     Filter,
     Gateway,
     Shed,
@@ -77,8 +78,11 @@ def _bus(topology: Topology, name: str) -> Tree:
 
 
 def _bridge(topology: Topology, name: str, spec: BridgeSpec, gateway: str) -> Tree:
-    rank = f"{spec.on.index(gateway) + 1} of {len(spec.on)}" if len(spec.on) > 1 else ""
-    label = _line(f"bridge {name}", rank, _pattern(spec.pattern), _frames_only(takes_frames_only(spec)))
+    mates = candidates_of(topology, name)
+    rank = f"{mates.index(Candidate(name, gateway)) + 1} of {len(mates)}" if len(mates) > 1 else ""
+    group = f"group {spec.group}" if spec.group else ""
+    framed = _frames_only(takes_frames_only(spec))
+    label = _line(f"bridge {name}", group, rank, _pattern(spec.pattern), framed)
     return label, [(_side(topology, side), []) for side in spec.at(gateway)]
 
 
@@ -108,7 +112,7 @@ def _frames_only(framed: bool) -> str:
 
 
 def _pattern(names: tuple[int | str, ...]) -> str:
-    return f"pattern {'/'.join(map(written, names))}" if names else ""
+    return f"pattern {text_of(names)}" if names else ""
 
 
 def _mermaid(topology: Topology) -> str:

@@ -169,7 +169,9 @@ class BridgePart(BasePart):
 
         candidate = candidate_of(standing)
         gate = self.hub.stand_by(candidate.may_forward, lambda: candidacy.judge())
-        candidacy = Candidacy(candidate, endpoints(standing), gate, self.links_down, self.site.record)
+        candidacy = Candidacy(
+            candidate, endpoints(standing), gate, self.links_down, self.site.record, self.name
+        )
         return candidacy
 
     def links_down(self) -> list[str]:

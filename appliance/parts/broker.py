@@ -11,7 +11,7 @@ from bus.errors import LinkError
 from bus.leases.candidate import Candidate
 from bus.schema import Names
 from bus.wire.pattern import Pattern
-from topologies.model import BrokerSpec
+from topologies.model import BrokerSpec, candidates_of
 from topologies.segments import broker_urls
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ class Standing(NamedTuple):
     """What makes this gateway's copy of a bridge the candidate that it is; equal ones are the same."""
 
     pattern: Names
-    bridge: str
+    lease: str  # its name beside the pattern: that of the group, or of the bridge
     on: int  # its place in the list
     brokers: tuple[str, ...]
     gateway: str
@@ -108,18 +108,19 @@ class Standing(NamedTuple):
 
 
 def standing_of(bridge: str, site: Site) -> Standing | None:
-    """Return what this gateway stands for with a bridge that several gateways run, None for any other."""
+    """Return what this gateway stands for with a bridge that has several candidates, None for any other."""
     topology, spec = site.topology, site.topology.bridges[bridge]
-    if len(spec.on) == 1:
+    mates, lease = candidates_of(topology, bridge), spec.group or bridge
+    if len(mates) == 1:
         return None
     return Standing(
         spec.pattern,
-        bridge,
-        on=spec.on.index(site.gateway),
+        lease,
+        on=[mate.gateway for mate in mates].index(site.gateway),
         brokers=tuple(broker_urls(topology)),
         gateway=site.gateway,
         lease_ms=min(broker.lease_ms for broker in topology.brokers.values()),
-        origin=zlib.crc32(f"{topology.name}/bridge {bridge}".encode()),  # all candidates stamp alike
+        origin=zlib.crc32(f"{topology.name}/bridge {lease}".encode()),  # all candidates stamp alike
     )
 
 
@@ -141,7 +142,7 @@ def candidate_of(standing: Standing) -> Candidate:
     """Return a new candidate."""
     return Candidate(
         Pattern(*standing.pattern),
-        standing.bridge,
+        standing.lease,
         id=secrets.randbits(32) or 1,
         order=standing.on,
         brokers=len(standing.brokers),

@@ -146,7 +146,9 @@ def roles(status: Status) -> Iterator[str]:
         holder = one["holder"] or "nobody"
         role = one["role"] if one["ready"] else f"{one['role']}, not ready"
         counts = f"epoch {one['epoch']}, holder {holder}, takeovers {one['takeovers']}"
-        yield f"  bridge {one['bridge']}: {role}, {counts}: {one['cause']}"
+        lease = one.get("lease", one["bridge"])
+        group = f" of group {lease}" if lease != one["bridge"] else ""
+        yield f"  bridge {one['bridge']}{group}: {role}, {counts}: {one['cause']}"
 
 
 def brokers(status: Status) -> Iterator[str]:

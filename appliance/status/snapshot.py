@@ -99,7 +99,8 @@ def _broker(service: "LeasingBroker") -> dict[str, Any]:
 def _candidate(candidacy: "Candidacy") -> dict[str, Any]:
     candidate = candidacy.candidate
     return {
-        "bridge": candidate.bridge,
+        "bridge": candidacy.bridge,
+        "lease": candidate.bridge,
         "pattern": candidate.tokens,
         "name": candidate.name,
         "role": candidate.state,

@@ -39,8 +39,8 @@ class Candidacy:
     """Runs a `Candidate` on the event loop, and opens and closes its bridge's `gate`.
 
     It keeps a `link` to each of the `brokers`. `links_down()` names the links of the bridge that are not up.
-    `record(kind, source, cause, level, **counts)` gets each event. `takeovers` counts how often this
-    candidate began to forward.
+    `record(kind, source, cause, level, **counts)` gets each event. `bridge` is the bridge's own name, if the
+    lease has another. `takeovers` counts how often this candidate began to forward.
     """
 
     def __init__(
@@ -50,11 +50,13 @@ class Candidacy:
         gate: Gate,
         links_down: Callable[[], Sequence[str]],
         record: Record,
+        bridge: str = "",
         link: Callable[[Candidate, int, Address, Callable[[], object]], BrokerLink] = BrokerLink,
     ) -> None:
         self.candidate, self.gate = candidate, gate
         self.takeovers = 0
-        self._name = f"bridge {candidate.bridge}"
+        self.bridge = bridge or candidate.bridge
+        self._name = f"bridge {self.bridge}"
         self._links_down, self._record = links_down, record
         self._link = link
         self._numbers = {address: number for number, address in enumerate(brokers)}

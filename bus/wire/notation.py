@@ -58,6 +58,11 @@ def written(name: int | str) -> str:
     return hexadecimal(token(name))
 
 
+def text_of(names: Iterable[int | str]) -> str:
+    """Return a pattern as the word that `names_in` reads."""
+    return "/".join(map(written, names)) or "/"
+
+
 def names_in_or_none(word: str) -> list[int | str] | None:
     """Return what `names_in` does, or None instead of an error."""
     try:

@@ -181,9 +181,27 @@ ONE_BRIDGE = """\
       - multicast: {{group: 239.255.42.77, port: {6}, interface: {{gw-a: lo, gw-b: 127.0.0.1}}, hops: 0}}
         trunk: true
 """
+TWO_BRIDGES = """\
+  left:
+    on: gw-a
+    group: motor
+    pattern: motor
+    join:
+      - bus: a
+      - multicast: {{group: 239.255.42.77, port: {6}, interface: lo, hops: 0}}
+        trunk: true
+  right:
+    on: gw-b
+    group: motor
+    pattern: motor
+    join:
+      - bus: b
+      - multicast: {{group: 239.255.42.77, port: {6}, interface: 127.0.0.1, hops: 0}}
+        trunk: true
+"""
 
 
-@pytest.mark.parametrize("bridges", [ONE_BRIDGE])
+@pytest.mark.parametrize("bridges", [ONE_BRIDGE, TWO_BRIDGES], ids=["one bridge", "two in a group"])
 async def test_gateways_with_other_buses_and_interfaces_stand_in_for_each_other(
     plant: Plant, bridges: str
 ) -> None:

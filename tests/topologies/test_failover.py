@@ -4,6 +4,8 @@ import pytest
 
 from tests.topologies.support import errors, warnings
 from topologies.loader import loads
+from topologies.model import Candidate, candidates_of
+from topologies.seats import Rank, seats_of
 from topologies.segments import joints
 from topologies.show import show
 
@@ -102,3 +104,78 @@ def test_pictures_show_each_gateway_its_own() -> None:
     assert text.index("can can0") < text.index("gateway b") < text.index("can can1")
     lines = show(topology, "mermaid").split("\n")
     assert len([line for line in lines if "-.-|b|" in line]) == 1
+
+
+GROUP = """\
+name: t
+gateways: {a: {address: 10.0.0.1, node: 1}, b: {address: 10.0.0.2, node: 2}}
+brokers: {m: {on: a, listen: 'tcp://0.0.0.0:9942'}}
+buses:
+  one: {on: a, listen: [{url: 'tcp://0.0.0.0:6', trunk: true}], trunks: two}
+  two: {on: b, listen: [{url: 'tcp://0.0.0.0:6', trunk: true}]}
+bridges:
+  left: {on: a, pattern: motor, group: %s, join: [bus: one, {can: can0, trunk: true}]}
+  right: {on: %s, pattern: %s, group: %s, join: [%s]}
+"""
+RIGHT = "bus: two, {can: can1, trunk: true}"
+
+
+def grouped(*words: str, join: str = RIGHT) -> str:
+    group, gateway, pattern, other = words or ("pair", "b", "[motor]", "pair")
+    return GROUP % (group, gateway, pattern, other, join)
+
+
+def test_bridges_of_a_group_are_candidates_for_one_lease() -> None:
+    topology = loads(grouped())
+    assert warnings(grouped()) == errors(grouped()) == []
+    both = (Candidate("left", "a"), Candidate("right", "b"))
+    assert candidates_of(topology, "left") == candidates_of(topology, "right") == both
+    assert [seats_of(topology, *one)[1].rank for one in both] == [Rank(0, 0), Rank(1, 0)]
+    wires = {joint.wire for joint in joints(topology) if joint.number == 1}
+    assert len(wires) == 1
+    assert "bridge right  group pair  2 of 2  pattern motor" in show(topology)
+
+
+def test_without_a_group_they_are_a_loop_and_do_not_stand_in_for_each_other() -> None:
+    text = grouped().replace("group: pair, ", "").replace("{can: can", "{segment: hall, can: can")
+    topology = loads(text)
+    assert candidates_of(topology, "left") == (Candidate("left", "a"),)
+    assert errors(text) == []
+    (loop,) = errors(text.replace("can1, trunk: true}", "can1, trunk: false}"))
+    assert "frames would go round" in loop
+    plain = grouped().replace("can1, trunk: true}", "can1, trunk: false}")
+    assert errors(plain) == []
+    assert ["exactly once" in found for found in warnings(plain)] == [True]
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        (
+            grouped("pair", "b", "motor/x", "pair"),
+            "its pattern is motor/x, that of bridge left of the same group is motor: one lease",
+        ),
+        (grouped("pair", "[b, a]", "motor", "pair"), "gateway a runs bridge left of the same group already"),
+        (
+            grouped(join=RIGHT + ", uart: /dev/x"),
+            "it joins 3 sides, bridge left of the same group joins 2",
+        ),
+        (
+            grouped(join="{can: can1, trunk: true}, bus: two"),
+            "side 1 is can, in bridge left of the same group",
+        ),
+        (grouped("right", "b", "motor", "other"), "group right of bridge left is also the name of a bridge"),
+    ],
+)
+def test_contradictions_in_a_group_are_errors(text: str, found: str) -> None:
+    assert found in "".join(errors(text))
+
+
+def test_a_group_of_one_is_a_warning() -> None:
+    assert warnings(grouped("one-only", "b", "oven", "pair"))[0] == (
+        "bridge left is alone in group one-only: nothing stands in for it"
+    )
+
+
+def test_a_bus_by_its_address_stands_in_for_a_bus_by_name() -> None:
+    assert errors(grouped(join="{url: 'tcp://10.0.0.2:6', trunk: true}, {can: can1, trunk: true}")) == []

@@ -273,7 +273,7 @@ class Gateway:
         self.candidacy = Candidacy(
             self.candidate, [("", n) for n in range(len(world.desks))], self.gate,
             lambda: () if self.links else ("can0",),
-            self._record, self._dialer,
+            self._record, link=self._dialer,
         )  # fmt: skip
         self.world = world
         self.process.call_later(world.chance.random() * 0.1, self._open)
