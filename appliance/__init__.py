@@ -4,5 +4,5 @@
 what those for test traffic share, `demo` the demo. `log` is what they log, `streams` their standard streams,
 and `interrupts` the signals that end them. `compose` builds and changes the `parts`; `serve` runs them.
 `reload` applies a changed file. `monitor` makes events, `status` tells, `ledger` prints counts, `names`
-finds those of tokens. `layers` is for Scapy.
+finds those of tokens. `here` finds what this `machine` lacks to run them. `layers` is for Scapy.
 """

@@ -93,6 +93,11 @@ def _ip(host: str) -> IPv4Address | IPv6Address | None:
         return None
 
 
+def is_ip(host: str) -> bool:
+    """Return whether a host is an IP address."""
+    return _ip(host) is not None
+
+
 def plain_host(host: str) -> str:
     """Return an IP address in its usual form; a name as it is."""
     return str(_ip(host) or host)

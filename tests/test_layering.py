@@ -70,7 +70,7 @@ PURE = [  # beside every module whose docstring claims it
 CLAIM = re.compile(r"\bpure\b|\b(no|without|sans)[ -]I/O\b", re.IGNORECASE)
 ONLY_IN = {
     "can": "bridges/*can*.py",
-    "serial": "bridges/media/uart/port.py",
+    "serial": "bridges/media/uart/port*.py",
     "smbus2": "bridges/media/i2c/*.py",
     "pynng": "bus/*.py",
     "pyspark": "pipeline/*.py",

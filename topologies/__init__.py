@@ -4,5 +4,6 @@
 values by gateway. `findings` are the faults. `checker` calls `cycles`, `exclusive`, `addresses`, `failover`
 and `budgets`, which use `filters`, and `messages` about those that cannot cross. `segments` finds which bus
 or wire each side of a bridge joins, `seats` the sides of one bridge on one gateway, and `events` where events
-of gateways go. `names` are those of its tokens. `reference` writes the page of all keys.
+of gateways go. `names` are those of its tokens. `needs` are what a gateway needs of
+its machine. `reference` writes the page of all keys.
 """

@@ -49,6 +49,12 @@ a node id; names with equal tokens; media that cannot carry the promised `rates`
 finds, in the same words. `check` warns of segments that several gateways share without `trunk`: exactly-once
 delivery cannot be promised there.
 
+`check --here` also looks at the machine on which it runs: packages, device files, interfaces, free ports,
+names, certificates and directories that its gateway needs. `--gateway NAME` says which gateway that is; by
+default they are those with an address of this machine. It opens no device, and each fault comes with what to
+do. A gateway that is running holds its ports itself, so run `check --here` before it starts. `-` stands for
+standard input.
+
 A pattern matches every frame that starts with it. `fridge/temp/7` and `[fridge, temp, 7]` are the same
 pattern, `/` and `[]` match all. Between slashes, as on the command line, a part of digits (or of `0x` and
 hex digits) is a token and any other part is a name; in double quotes each part is a name. Only there can a

@@ -3,6 +3,7 @@
 import argparse
 import json
 
+from appliance.here import find_lacking
 from topologies.checker import check
 from topologies.findings import Finding, InvalidTopology
 from topologies.loader import STDIN, load
@@ -11,20 +12,34 @@ from topologies.messages import find_frames_only
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("files", nargs="+", metavar="FILE", help="topologies; - is standard input")
+    parser.add_argument(
+        "--here", action="store_true",
+        help="also look at this machine: devices, interfaces, ports, packages, directories, certificates",
+    )  # fmt: skip
+    parser.add_argument(
+        "--gateway", metavar="NAME",
+        help="with --here: the gateway that this machine is; by default those with its addresses",
+    )  # fmt: skip
+    parser.set_defaults(fail=parser.error)
     parser.add_argument("--json", action="store_true", help="print the findings as one JSON list")
 
 
-def findings_of(file: str) -> list[Finding]:
-    """Return the errors, warnings and notes about one file."""
+def findings_of(file: str, here: bool = False, gateway: str | None = None) -> list[Finding]:
+    """Return the errors, warnings and notes about one file; with `here` also those of this machine."""
     try:
         topology = load(file)
-        return [*check(topology), *find_frames_only(topology)]
     except InvalidTopology as error:
         return list(error.findings)
+    found = [*check(topology), *find_frames_only(topology)]
+    if not here or any(finding.level == "error" for finding in found):
+        return found
+    return [*found, *find_lacking(topology, gateway)]
 
 
 def run(options: argparse.Namespace) -> int:
-    findings = [finding for file in options.files for finding in findings_of(file)]
+    if options.gateway is not None and not options.here:
+        options.fail("--gateway needs --here")
+    findings = [f for file in options.files for f in findings_of(file, options.here, options.gateway)]
     if options.json:
         print(json.dumps([finding._asdict() for finding in findings]))
     else:

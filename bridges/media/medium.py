@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from bus.kinds import load
+from bus.needs import Need
 from bus.schema import Node, check_fields
 
 if TYPE_CHECKING:
@@ -108,6 +109,10 @@ class Medium(Node):
     def needs_node(self) -> bool:
         """Whether its gateway must have a node id."""
         return False
+
+    def needs(self) -> Iterator[Need]:
+        """Yield what the link needs of the machine that opens it, such as a driver or a device file."""
+        yield from ()
 
     def seconds(self, size: int, trunk: bool) -> float | None:
         """Return the longest time of a frame of `size` bytes on the wire, in seconds; None if unknown.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from bridges.media.can.codec import RESERVED, SERVICE, SUBJECT_MAX, can_id
 from bridges.media.can.medium import Can
 from bridges.media.can.pipe import CanPipe
-from bridges.media.can.port import BusPort, SocketPort, prepare, shut_down
+from bridges.media.can.port import BusPort, SocketPort, explained, prepare, shut_down
 from bridges.media.can.restart import Restarter
 from bridges.media.can.shared import Shared, TransferIds
 from bridges.media.can.slcan import prepare_slcan
@@ -75,11 +75,8 @@ class CanLink(DeviceLink["BusABC"]):
     def open(self, hub: Hub, loop: AbstractEventLoop) -> None:
         """Start to open the bus. Raises `LinkError` if python-can, or the interface in it, is missing."""
         need(self.name, "can", "python-can", "can")
-        import can
-
-        if self.options.interface not in can.VALID_INTERFACES:
-            known = ", ".join(sorted(can.VALID_INTERFACES))
-            raise LinkError(f"{self.name}: unknown interface: use one of {known}")
+        if text := unknown(self.options.interface):
+            raise LinkError(f"{self.name}: {text}")
         super().open(hub, loop)
 
     def _open_device(self) -> "BusABC":
@@ -87,13 +84,19 @@ class CanLink(DeviceLink["BusABC"]):
 
         channel, interface = str(self.options.channel), self.options.interface
         # ignore_config: settings come from the topology, not from configuration files in the home directory
-        bus = can.Bus(channel=channel, interface=interface, ignore_config=True, **self._bus_arguments())
+        try:
+            bus = can.Bus(channel=channel, interface=interface, ignore_config=True, **self._bus_arguments())
+            self._prepare_or_close(bus)
+        except OSError as error:
+            raise OSError(explained(error, channel)) from error
+        return bus
+
+    def _prepare_or_close(self, bus: Any) -> None:
         try:
             self._prepare(bus)
         except Exception:
             shut_down(bus)
             raise
-        return bus
 
     def _prepare(self, bus: Any) -> None:
         if self.options.interface == "socketcan":
@@ -111,6 +114,16 @@ class CanLink(DeviceLink["BusABC"]):
         port = kind(device, self.identifier, options.sends_fd, switch)
         restarter = Restarter(str(options.channel), self._loop, self._pauses.fresh())
         return CanPipe(self._shared, port, restarter, place)
+
+
+def unknown(interface: str) -> str:
+    """Return what is wrong if python-can has no interface of that name, and what to do; "" if it has one."""
+    try:
+        from can import VALID_INTERFACES
+    except ImportError:
+        return ""  # told by the need of the library
+    known = ", ".join(sorted(VALID_INTERFACES))
+    return "" if interface in VALID_INTERFACES else f"unknown interface: use one of {known}"
 
 
 def subject_filter(subject: int) -> list[dict[str, Any]]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from bridges.media.can.codec import transfer_seconds
+from bus.needs import Device, Library, Need, Probe
 from bus.schema import CanNode, Delay, Name, QueueBytes, Range, Scalar
 
 if TYPE_CHECKING:
@@ -106,6 +107,15 @@ class Can(Medium):
     @property
     def needs_node(self) -> bool:
         return self.node is None
+
+    def needs(self) -> Iterator[Need]:
+        yield Library("can", "python-can", "can")
+        if self.interface == "socketcan":
+            yield Probe("bridges.media.can.port:trouble", (str(self.channel),))
+        else:
+            yield Probe("bridges.media.can.link:unknown", (self.interface,))
+        if self.interface == "slcan" and str(self.channel).startswith("/"):
+            yield Device(str(self.channel), "plug it in, or look for its name in /dev/serial/by-id")
 
     def seconds(self, size: int, trunk: bool) -> float | None:
         if self.bitrate is None:

@@ -32,6 +32,7 @@ _RECEIVE_BYTES = 1 << 20
 _SO_RCVBUFFORCE, _SO_RXQ_OVFL, _SO_TIMESTAMPNS = 33, 40, 35  # asm-generic/socket.h; not in `socket`
 _SOL_CAN_RAW, _CAN_RAW_ERR_FILTER, _CAN_RAW_RECV_OWN_MSGS, _CAN_RAW_FD_FRAMES = 101, 2, 4, 5
 _COUNTER = Struct("=I")
+_ARPHRD_CAN, _IFF_UP = 280, 1
 _NET = Path("/sys/class/net")
 
 Arrivals = tuple[list[Frame], bool, str]
@@ -112,6 +113,34 @@ class SocketPort:
 
     def close(self) -> None:
         shut_down(self._bus)
+
+
+def trouble(interface: str) -> str:
+    """Return why SocketCAN cannot use an interface now, and what to do about it; "" if it can."""
+    try:
+        socket.socket(socket.AF_CAN, socket.SOCK_RAW, socket.CAN_RAW).close()
+    except OSError as error:
+        return explained(error, interface)
+    try:
+        flags = int((_NET / interface / "flags").read_text(), 16)
+        kind = int((_NET / interface / "type").read_text())
+    except (OSError, ValueError):
+        return f"no interface {interface}: run ip link to see the names; load the driver of the adapter"
+    if kind != _ARPHRD_CAN:
+        return f"{interface} is no CAN interface: run ip link to see the names"
+    if not flags & _IFF_UP:
+        return explained(OSError(errno.ENETDOWN, f"{interface} is down"), interface)
+    return ""
+
+
+def explained(error: OSError, interface: str) -> str:
+    """Return what went wrong on a SocketCAN interface, and what to do about it if that is known."""
+    advice = {
+        errno.EAFNOSUPPORT: "the kernel has no CAN: run modprobe -a can can_raw",
+        errno.ENODEV: "run ip link to see the names",
+        errno.ENETDOWN: f"run ip link set {interface} up type can bitrate 500000, with its bit rate",
+    }.get(error_number(error) or 0)
+    return f"{words_of(error)}: {advice}" if advice else words_of(error)
 
 
 def prepare(sock: socket.socket) -> None:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from bridges.media.medium import Medium, Taken, Word
+from bus.needs import Device, Library, Need
 from bus.schema import Check, Delay, Length, QueueBytes, Range
 from bus.wire.envelope import ENVELOPE_BYTES
 
@@ -68,6 +69,12 @@ class I2c(Medium):
     def takes(self, node: int | None) -> Iterator[Taken]:
         for target in self.targets:
             yield Taken(f"I2C bus {self.bus}, target {target:#04x},")
+
+    def needs(self) -> Iterator[Need]:
+        yield Library("smbus2", "smbus2", "i2c")
+        yield Device(f"/dev/i2c-{self.bus}", "load its driver (modprobe i2c-dev), or look for its number")
+        if self.alert_line is not None:
+            yield Device(self.alert_line[0], "run gpiodetect to see the chips")
 
     def seconds(self, size: int, trunk: bool) -> float | None:
         """Return the longest time of a frame to or from every target, in seconds.

@@ -24,6 +24,7 @@ from bridges.media.multicast.rtnetlink import (
     parse,
     request,
 )
+from bus.errors import words_of
 
 _READ_BYTES = 65536
 _ANSWER_S = 5.0
@@ -54,6 +55,15 @@ def find(wanted: str, group: Address) -> Interface:
         raise OSError(f"{link.name} has no IPv{group.version} address that is ready")
     best = min(fit, key=lambda news: news.address.is_link_local != _prefers_link_local(group))
     return Interface(link.ifindex, link.name, link.mtu, best.address)
+
+
+def trouble(wanted: str, group: str) -> str:
+    """Return why multicast to `group` cannot use an interface now, and what to do; "" if it can."""
+    try:
+        find(wanted, ip_address(group))
+    except OSError as error:
+        return f"{words_of(error)}: run ip addr to see the interfaces, their state and addresses"
+    return ""
 
 
 def fault(link: LinkNews) -> str:

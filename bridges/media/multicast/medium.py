@@ -1,10 +1,12 @@
 """The record of a UDP multicast group."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import Annotated, ClassVar
 
 from bridges.media.medium import Medium, Word
+from bus.needs import Need, Probe
 from bus.schema import Check, Port, Range
 
 
@@ -55,6 +57,10 @@ class Multicast(Medium):
 
     def wire(self, machine: str) -> str:
         return f"multicast {self.device}"
+
+    def needs(self) -> Iterator[Need]:
+        arguments = self.interface, self.group
+        yield Probe("bridges.media.multicast.interfaces:trouble", arguments)
 
     @property
     def shared(self) -> bool:

@@ -1,8 +1,10 @@
 """The record of a link to an SP bus outside the file."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
+from bus.needs import Need, dialling_needs, listening_needs
 from bus.schema import AnyUrl, Bytes
 from bus.transports.options import (
     MESSAGE_BYTES,
@@ -70,6 +72,9 @@ class Sp(Medium):
     @property
     def listens(self) -> str:
         return self.address if self.mode == "listen" else ""
+
+    def needs(self) -> Iterator[Need]:
+        return (listening_needs if self.mode == "listen" else dialling_needs)(self.address, self.tls)
 
     def unshed(self) -> str:
         scheme = split_url(self.address).scheme

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
 from bridges.media.medium import Medium, Taken, Word
+from bus.needs import Listening, Need, host_needs
 from bus.schema import Check, QueueBytes, Range
 from bus.urls import check_host, is_wildcard
 
@@ -52,3 +53,9 @@ class Tcp(Medium):
     def takes(self, node: int | None) -> Iterator[Taken]:
         if self.mode == "listen" and self.port:
             yield Taken(f"TCP port {self.port}", self.host)
+
+    def needs(self) -> Iterator[Need]:
+        if self.mode == "dial":
+            yield from host_needs(self.host)
+        elif self.port:
+            yield Listening(self.host, self.port)

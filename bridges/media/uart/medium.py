@@ -6,7 +6,8 @@ from os.path import normpath
 from typing import Annotated, ClassVar, Literal
 
 from bridges.media.medium import Medium, Taken, Word
-from bridges.media.uart.address import check_port, scheme_of
+from bridges.media.uart.address import SERVERS, check_port, scheme_of, server_of
+from bus.needs import Device, Library, Need, Probe, host_needs
 from bus.schema import Check, Delay, Length, Node, Path, QueueBytes, Range, check_fields
 from bus.wire.envelope import ENVELOPE_BYTES
 
@@ -96,6 +97,16 @@ class Uart(Medium):
 
     def takes(self, node: int | None) -> Iterator[Taken]:
         yield Taken(f"serial port {normpath(self.port)}")
+
+    def needs(self) -> Iterator[Need]:
+        yield Library("serial", "pyserial", "uart")
+        scheme = scheme_of(self.port)
+        if scheme in SERVERS:
+            yield from host_needs(server_of(self.port)[0])
+        elif scheme:
+            yield Probe("bridges.media.uart.ports:trouble", (self.port,))
+        else:
+            yield Device(self.port, "plug it in, or look for its name in /dev/serial/by-id")
 
     def seconds(self, size: int, trunk: bool) -> float | None:
         """Return the line time of a message and its CRC-32 in COBS between two zeros, as the line is set."""

@@ -1,0 +1,44 @@
+"""`check --here`: what this machine lacks to run a gateway's part of a topology."""
+
+from collections.abc import Iterator
+
+from appliance.machine import is_here, trouble
+from appliance.status.places import runtime_directory
+from bus.needs import Directory
+from topologies.findings import Finding, error, warning
+from topologies.model import Topology
+from topologies.needs import needs_of
+
+
+def find_lacking(topology: Topology, wanted: str | None) -> list[Finding]:
+    """Return an error for all that is missing here, each once, in the order of the file.
+
+    It looks for the gateway that is wanted; else for the only one, or for those with an address of this
+    machine.
+    """
+    gateways = _gateways(topology, wanted)
+    known = ", ".join(topology.gateways)
+    if not gateways:
+        return [error(topology.where, f"which gateway is this machine? Choose with --gateway: {known}")]
+    if wanted and wanted not in topology.gateways:
+        return [error(topology.where, f'no gateway "{wanted}"; known here: {known}')]
+    found = {finding for name in gateways for finding in _lacking(topology, name)}
+    return sorted(found, key=lambda finding: (finding.line, finding.column, finding.text))
+
+
+def _gateways(topology: Topology, wanted: str | None) -> list[str]:
+    if wanted is not None or len(topology.gateways) == 1:
+        return [wanted or next(iter(topology.gateways))]
+    return [name for name, gateway in topology.gateways.items() if is_here(gateway.address)]
+
+
+def _lacking(topology: Topology, gateway: str) -> Iterator[Finding]:
+    here, told = topology.gateways[gateway], set[str]()
+    if not is_here(here.address):
+        text = f"{here.address} is no address of this machine: is it gateway {gateway}?"
+        yield warning(here.where, f"{text} (--gateway NAME chooses)")
+    for where, need in ((here.where, Directory(str(runtime_directory()))), *needs_of(topology, gateway)):
+        text = trouble(need)
+        if text and text not in told:
+            told.add(text)
+            yield error(where, text)

@@ -1,0 +1,163 @@
+"""A look at this machine: whether it has what a link needs, and what to do if not. It opens no device."""
+
+import errno
+import grp
+import os
+import pwd
+import socket
+import ssl
+import stat
+from collections.abc import Callable
+from contextlib import suppress
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from bus.errors import words_of
+from bus.extras import install
+from bus.kinds import load
+from bus.needs import (
+    Certificate,
+    Device,
+    Directory,
+    Library,
+    Listening,
+    Lookup,
+    Need,
+    Probe,
+    Readable,
+    SocketFile,
+)
+
+
+def trouble(need: Need) -> str:
+    """Return what is wrong and what to do about it; "" if this machine has what is needed."""
+    return _LOOKS[type(need)](need)
+
+
+def is_here(host: str) -> bool:
+    """Return whether a host is an address of this machine."""
+    with suppress(OSError, UnicodeError):
+        for family, _, _, _, address in socket.getaddrinfo(host, 0, type=socket.SOCK_DGRAM):
+            with suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as sock:
+                sock.bind(address)
+                return True
+    return False
+
+
+def _library(need: Library) -> str:
+    if find_spec(need.module) is not None:
+        return ""
+    return f"the package {need.package} is missing: run {install(need.extra)}"
+
+
+def _device(need: Device) -> str:
+    try:
+        status = os.stat(need.path)
+    except OSError as error:
+        return f"{need.path}: {words_of(error).partition(':')[0]}: {need.advice}"
+    if not stat.S_ISCHR(status.st_mode):
+        return f"{need.path} is no device: {need.advice}"
+    if os.access(need.path, os.R_OK | os.W_OK):
+        return ""
+    user = _name(pwd.getpwuid, os.geteuid())
+    group = _name(grp.getgrgid, status.st_gid)
+    return f"{need.path}: {user} may not read and write it: run usermod -aG {group} {user}"
+
+
+def _name(entry: Callable[[int], Any], number: int) -> str:
+    try:
+        return str(entry(number)[0])
+    except KeyError:
+        return str(number)
+
+
+def _listening(need: Listening) -> str:
+    host = "0.0.0.0" if need.host == "*" else need.host
+    try:
+        family, kind, _, _, address = socket.getaddrinfo(host, need.port, type=socket.SOCK_STREAM)[0]
+        with socket.socket(family, kind) as sock:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            sock.bind(address)
+    except OSError as error:
+        return f"cannot listen at {need.host} on TCP port {need.port}: {_bind_words(error, need)}"
+    return ""
+
+
+def _bind_words(error: OSError, need: Listening) -> str:
+    if error.errno == errno.EADDRINUSE:
+        return f"it is in use, perhaps by this gateway: run ss -ltnp sport = :{need.port}"
+    if error.errno == errno.EADDRNOTAVAIL:
+        return "this machine does not have that address: run ip addr to see those that it has"
+    if error.errno in (errno.EACCES, errno.EPERM):
+        return "this user may not: take a port from 1024 on, or give the service CAP_NET_BIND_SERVICE"
+    return words_of(error)
+
+
+def _socket_file(need: SocketFile) -> str:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
+        sock.setblocking(False)
+        if sock.connect_ex(need.path) not in (0, errno.EAGAIN):
+            return "" if _is_free(need.path) else f"{need.path} is no socket: choose another path"
+    return f"{need.path} is in use, perhaps by this gateway: run ss -lxp src {need.path}"
+
+
+def _is_free(path: str) -> bool:
+    return not os.path.lexists(path) or stat.S_ISSOCK(os.lstat(path).st_mode)
+
+
+def _lookup(need: Lookup) -> str:
+    try:
+        socket.getaddrinfo(need.host, None, socket.AF_INET if need.ipv4 else 0, socket.SOCK_STREAM)
+    except (OSError, UnicodeError) as error:
+        kind = " as IPv4" if need.ipv4 else ""
+        return f"{need.host} cannot be looked up{kind}: {words_of(error)}: write an address, or add it to DNS"
+    return ""
+
+
+def _readable(need: Readable) -> str:
+    try:
+        with open(need.path, "rb"):
+            return ""
+    except OSError as error:
+        user = _name(pwd.getpwuid, os.geteuid())
+        return f"{need.path}: {os.strerror(error.errno or 0)}: make it readable for {user}"
+
+
+def _certificate(need: Certificate) -> str:
+    with suppress(OSError):  # told by `Readable`
+        for path in need:
+            Path(path).read_bytes()
+        try:
+            ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(*need, password=lambda: b"")
+        except ssl.SSLError:
+            return f"{need.key_file} is not the key of {need.cert_file}, or one of them is no PEM file"
+    return ""
+
+
+def _directory(need: Directory) -> str:
+    path = Path(need.path).absolute()
+    there = next(parent for parent in (path, *path.parents) if os.path.exists(parent))
+    if not there.is_dir():
+        return f"{there} is no directory: choose another path than {path}"
+    if os.access(there, os.W_OK | os.X_OK):
+        return ""
+    user = _name(pwd.getpwuid, os.geteuid())
+    return f"{user} cannot write to {there}: run install -d -o {user} {path}"
+
+
+def _probe(need: Probe) -> str:
+    return str(load(need.function)(*need.arguments))
+
+
+_LOOKS: dict[type[Any], Callable[[Any], str]] = {
+    Library: _library,
+    Device: _device,
+    Listening: _listening,
+    SocketFile: _socket_file,
+    Lookup: _lookup,
+    Readable: _readable,
+    Certificate: _certificate,
+    Directory: _directory,
+    Probe: _probe,
+}

@@ -1,0 +1,108 @@
+"""What a link needs of the machine that opens it. Pure: `check --here` looks whether the machine has it."""
+
+from collections.abc import Iterator
+from os.path import dirname
+from typing import NamedTuple
+
+from bus.transports.options import Tls
+from bus.urls import HOSTED, is_ip, is_wildcard, split_url
+
+
+class Library(NamedTuple):
+    """A Python module of a package that an extra of buscoupler installs."""
+
+    module: str
+    package: str
+    extra: str
+
+
+class Device(NamedTuple):
+    """A device file that this user can read and write. `advice` says what to do if it does not exist."""
+
+    path: str
+    advice: str = "plug it in, or look for its name below /dev"
+
+
+class Listening(NamedTuple):
+    """A TCP port that is free at an address of this machine."""
+
+    host: str
+    port: int
+
+
+class SocketFile(NamedTuple):
+    """A path at which no process listens, in a directory that this user can write to."""
+
+    path: str
+
+
+class Lookup(NamedTuple):
+    """A host name that this machine can look up; `ipv4`: as an IPv4 address."""
+
+    host: str
+    ipv4: bool = False
+
+
+class Readable(NamedTuple):
+    """A file that this user can read."""
+
+    path: str
+
+
+class Certificate(NamedTuple):
+    """A certificate and the key that belongs to it, in PEM."""
+
+    cert_file: str
+    key_file: str
+
+
+class Directory(NamedTuple):
+    """A directory that this user can write to, or make."""
+
+    path: str
+
+
+class Probe(NamedTuple):
+    """Anything else: `function` ("module:function") is called with `arguments`.
+
+    It returns what is wrong and what to do about it, "" if nothing is.
+    """
+
+    function: str
+    arguments: tuple[object, ...] = ()
+
+
+Need = Library | Device | Listening | SocketFile | Lookup | Readable | Certificate | Directory | Probe
+
+
+def listening_needs(url: str, tls: Tls | None = None) -> Iterator[Need]:
+    """Yield the needs of a link that listens at an address."""
+    parts = split_url(url)
+    if parts.scheme in HOSTED and parts.port:
+        yield Listening(parts.host, parts.port)
+    if parts.scheme == "ipc":
+        yield Directory(dirname(parts.path) or ".")
+        yield SocketFile(parts.path)
+    yield from _tls_needs(tls)
+
+
+def dialling_needs(url: str, tls: Tls | None = None, ipv4: bool = False) -> Iterator[Need]:
+    """Yield the needs of a link that dials an address."""
+    parts = split_url(url)
+    if parts.scheme in HOSTED:
+        yield from host_needs(parts.host, ipv4)
+    yield from _tls_needs(tls)
+
+
+def host_needs(host: str, ipv4: bool = False) -> Iterator[Need]:
+    """Yield the needs of a link that dials a host: an IP address has none."""
+    if not is_ip(host) and not is_wildcard(host):
+        yield Lookup(host, ipv4)
+
+
+def _tls_needs(tls: Tls | None) -> Iterator[Need]:
+    if tls is None:
+        return
+    yield from (Readable(path) for path in (tls.ca_file, tls.cert_file, tls.key_file) if path)
+    if tls.cert_file:
+        yield Certificate(tls.cert_file, tls.key_file or tls.cert_file)

@@ -1,0 +1,101 @@
+"""`check --here`: one line for each thing that this machine lacks, at its place in the file."""
+
+import re
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from appliance.cli import main
+from appliance.here import find_lacking
+from bus.needs import Device, Directory, Library, Listening, Lookup, Probe, Readable
+from topologies.loader import loads
+from topologies.needs import needs_of
+
+WHOLE = """\
+name: whole
+gateways:
+  near: {address: 127.0.0.1, node: 1}
+  far: {address: 192.0.2.7, node: 2}
+brokers: {m: {on: far, listen: "tcp://0.0.0.0:9942"}}
+buses:
+  p:
+    on: near
+    listen: ["tcp://127.0.0.1:%d", {url: "wss://127.0.0.1:7/x", tls: {cert_file: /no/cert.pem}}]
+    dial: "tcp://bus.invalid:5"
+  q: {on: far, listen: "tcp://0.0.0.0:5"}
+bridges:
+  x:
+    on: near
+    join:
+      - bus: p
+      - uart: /dev/no-such
+      - i2c: {bus: 250, targets: [8]}
+      - can: {channel: can250}
+      - multicast: {group: 239.0.0.1, port: 5, interface: nic9}
+      - tcp: {host: 127.0.0.1, port: 6, mode: listen}
+devices: {t: {on: near, tap: p, directory: /proc/self/status/x}}
+"""
+
+
+@pytest.fixture
+def taken() -> Iterator[int]:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield server.getsockname()[1]
+
+
+def test_needs_of_a_gateway() -> None:
+    needs = [need for _, need in needs_of(loads(WHOLE % 4), "near")]
+    assert {need for need in needs if isinstance(need, Listening)} == {
+        Listening("127.0.0.1", port) for port in (4, 6, 7)
+    }
+    assert {need.path for need in needs if isinstance(need, Device)} == {"/dev/no-such", "/dev/i2c-250"}
+    assert {need.extra for need in needs if isinstance(need, Library)} == {"uart", "i2c", "can", "capture"}
+    probes = {need.arguments[0] for need in needs if isinstance(need, Probe)}
+    assert probes == {"can250", "nic9"}
+    for wanted in (Lookup("bus.invalid"), Readable("/no/cert.pem"), Directory("/proc/self/status/x")):
+        assert wanted in needs
+    assert [need for _, need in needs_of(loads(WHOLE % 4), "far")][:1] == [Listening("0.0.0.0", 5)]
+
+
+def test_each_lack_has_a_line_and_a_place(taken: int) -> None:
+    found = find_lacking(loads(WHOLE % taken, "w.yaml"), None)
+    texts = "\n".join(map(str, found))
+    for line, words in (
+        (9, f"TCP port {taken}: it is in use"),
+        (9, "/no/cert.pem: No such file"),
+        (10, "bus.invalid cannot be looked up"),
+        (17, "/dev/no-such: No such file"),
+        (18, "modprobe i2c-dev"),
+        (19, "can"),
+        (20, "no interface nic9"),
+        (22, "/proc/self/status is no directory"),
+    ):
+        assert any(f"w.yaml:{line}:" in one and words in one for one in texts.splitlines()), (words, texts)
+
+
+def test_a_gateway_elsewhere_is_looked_for_only_if_it_is_wanted(taken: int) -> None:
+    found = find_lacking(loads(WHOLE % taken), "far")
+    assert ["192.0.2.7 is no address of this machine" in one.text for one in found] == [True]
+    assert found[0].level == "warning"
+    (one,) = find_lacking(loads(WHOLE % taken), "nobody")
+    assert 'no gateway "nobody"; known here: near, far' in one.text
+    (one,) = find_lacking(loads((WHOLE % taken).replace("127.0.0.1, node", "192.0.2.8, node")), None)
+    assert "Choose with --gateway: near, far" in one.text
+
+
+def test_the_command(taken: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "t.yaml"
+    file.write_text(
+        f"name: t\ngateways: {{a: }}\nbuses: {{p: {{on: a, listen: 'tcp://127.0.0.1:{taken}'}}}}\n"
+    )
+    assert main(["check", str(file)]) == 0
+    assert main(["check", "--here", str(file)]) == 1
+    assert re.search(r":3:\d+: error: buses.p.listen.*: cannot listen at 127.0.0.1", capsys.readouterr().out)
+    file.write_text(f"name: t\ngateways: {{a: }}\nbuses: {{p: {{on: a, listen: 'ipc://{tmp_path}/s'}}}}\n")
+    assert main(["check", "--here", "--gateway", "a", str(file)]) == 0
+    assert capsys.readouterr().out == f"{file}: ok\n"
+    with pytest.raises(SystemExit) as stopped:
+        main(["check", "--gateway", "a", str(file)])
+    assert stopped.value.code == 2

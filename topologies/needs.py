@@ -1,0 +1,54 @@
+"""The needs of one gateway: what its part of a topology needs of its machine, and where in the file. Pure."""
+
+from collections.abc import Iterator
+
+from bus.needs import Directory, Library, Need, dialling_needs, listening_needs
+from bus.schema import Where
+from topologies.model import Topology, candidates_of, running
+from topologies.segments import address_of, broker_urls, dials_of, joints
+
+Placed = tuple[Where, Need]
+
+
+def needs_of(topology: Topology, gateway: str) -> Iterator[Placed]:
+    """Yield all needs of a gateway."""
+    yield from _of_buses(topology, gateway)
+    yield from _of_sides(topology, gateway)
+    yield from _of_brokers(topology, gateway)
+    for device in running(topology.devices, gateway).values():
+        yield device.where, Library("pyarrow", "pyarrow", "capture")
+        yield device.where, Library("numpy", "numpy", "capture")
+        yield device.where, Directory(device.directory)
+
+
+def _of_buses(topology: Topology, gateway: str) -> Iterator[Placed]:
+    for name, bus in running(topology.buses, gateway).items():
+        for listen in bus.listen:
+            yield from ((listen.where, need) for need in listening_needs(listen.url, listen.tls))
+        for dial in dials_of(topology, name):
+            yield from ((dial.where, need) for need in dialling_needs(dial.url, dial.tls))
+
+
+def _of_sides(topology: Topology, gateway: str) -> Iterator[Placed]:
+    for joint in joints(topology):
+        side = joint.side
+        if joint.gateway != gateway:
+            continue
+        if side.medium is not None:
+            yield from ((side.medium.where, need) for need in side.medium.needs())
+        elif side.bus and topology.buses[side.bus].on != gateway:
+            found = address_of(topology, side.bus, gateway, joint.trunk)
+            needs = dialling_needs(found[0], found[1].tls) if found else ()
+            yield from ((side.where, need) for need in needs)
+
+
+def _of_brokers(topology: Topology, gateway: str) -> Iterator[Placed]:
+    """Yield the needs of brokers, and of candidates, which dial all brokers."""
+    here = running(topology.brokers, gateway)
+    for broker in here.values():
+        for address in broker.listen:
+            yield from ((address.where, need) for need in listening_needs(address.url))
+    groups = [candidates_of(topology, name) for name in topology.bridges]
+    if here or any(len(group) > 1 and gateway in {one.gateway for one in group} for group in groups):
+        for broker, url in zip(topology.brokers.values(), broker_urls(topology), strict=True):
+            yield from ((broker.where, need) for need in dialling_needs(url, ipv4=True))
