@@ -56,12 +56,13 @@ do. A gateway that is running holds its ports itself, so run `check --here` befo
 standard input.
 
 A pattern matches every frame that starts with it. `fridge/temp/7` and `[fridge, temp, 7]` are the same
-pattern, `/` and `[]` match all. Between slashes, as on the command line, a part of digits (or of `0x` and
-hex digits) is a token and any other part is a name; in double quotes each part is a name. Only there can a
-name hold a slash. Where a list of patterns is expected, as in `allow` and `deny`, each item of a list is a
+pattern, `/` and `[]` match all. Between slashes, as on the command line, a part of digits (or of `0x` and hex
+digits) is a token and any other part is a name; in double quotes each part is a name. Only there can a name
+hold a slash. Where a list of patterns is expected, as in `allow` and `deny`, each item of a list is a
 pattern: `[fridge/temp, pump]` has two, and `[fridge, temp]` has two as well. One pattern of two names is
-`fridge/temp` or `[[fridge, temp]]` there. A name of one letter has a small token, that of its character:
-`a` is 97. There are no wildcards: `fridge` stands for what MQTT writes `fridge/#`.
+`fridge/temp` or `[[fridge, temp]]` there. A name of one letter has a small token, that of its character: `a`
+is 97. A pattern has at most 255 names. There are no wildcards: `fridge` stands for what MQTT writes
+`fridge/#`.
 
 On the wire a token is a number, the hash of its name. `recv`, the jobs on captures and Wireshark show its
 name if they know it, else the number in hex. They know the names in the patterns of this file and those of

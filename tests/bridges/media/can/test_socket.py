@@ -2,6 +2,7 @@
 
 import asyncio
 import errno
+import os
 import random
 from asyncio import get_running_loop
 from collections.abc import Iterator
@@ -14,7 +15,9 @@ import pytest
 
 from bridges.media.can.codec import can_id, segment
 from bridges.media.can.link import CanLink
+from bridges.media.can.medium import Can
 from bridges.media.can.netlink import restart_request, result
+from bridges.media.can.port import explained
 from bridges.media.can.restart import restart
 from bridges.media.can.socketcan import pack_frame
 from bridges.media.can.state import CONTROLLER, FILTER
@@ -398,3 +401,25 @@ def test_the_request_in_bytes() -> None:
     assert request == bytes.fromhex(expected)
     assert len(request) == int.from_bytes(request[:4], "little")
     assert result(b"") is result(request) is None
+
+
+@pytest.mark.parametrize(
+    ("number", "advice"),
+    [
+        (errno.EAFNOSUPPORT, "run modprobe -a can can_raw"),
+        (errno.ENODEV, "run ip link to see the names"),
+        (errno.ENETDOWN, "run ip link set can7 up type can bitrate"),
+    ],
+)
+def test_a_fault_says_what_to_do(number: int, advice: str) -> None:
+    text = explained(OSError(number, os.strerror(number)), "can7")
+    assert text.startswith(f"{os.strerror(number)}: ")
+    assert advice in text
+
+
+async def test_the_fault_of_a_link_says_what_to_do() -> None:
+    link = CanLink(Can(channel="nic9", node=1), retry_min_s=10)
+    link.open(Hub(), get_running_loop())
+    await until(lambda: link.fault != "")
+    assert "run modprobe -a can can_raw" in link.fault or "run ip link" in link.fault
+    link.close()
