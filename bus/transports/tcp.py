@@ -13,7 +13,6 @@ from typing import Any, Protocol
 from bus.backoff import Backoff
 from bus.errors import LinkError, words_of
 from bus.hub import Hub, State
-from bus.ledger import Stats
 from bus.transports.framing import Framing, sp_framing
 from bus.transports.sockets import Acceptor, OnPeer, connect_to, tune
 from bus.transports.stream import CLOSED_BY_PEER, StreamOptions, StreamPipe
@@ -41,7 +40,7 @@ class Accepting(Protocol):
 
 
 class _StreamLink:
-    """The base of listening and dialling: the limits, the framing, the live pipes and their counts."""
+    """The base of listening and dialling: the limits, the framing, the live pipes."""
 
     condition = ""
     peers_leave = True
@@ -49,8 +48,8 @@ class _StreamLink:
     _hub: Hub
     _loop: AbstractEventLoop
 
-    def __init__(self, url: str, framing: Framing | None, options: dict[str, Any]) -> None:
-        self.name = self.url = url
+    def __init__(self, url: str, framing: Framing | None, name: str, options: dict[str, Any]) -> None:
+        self.name, self.url = name or url, url
         self.options = StreamOptions(**options)
         self.queue_bytes = self.options.queue_bytes
         self.address = parse(url)
@@ -58,20 +57,11 @@ class _StreamLink:
         self.fault = ""
         self.losses = 0
         self._framing = framing or sp_framing(self.options.message_bytes, self.address[0] == socket.AF_UNIX)
-        self._gone = Stats()
         self._is_open = False
 
     @property
     def state(self) -> State:
         raise NotImplementedError
-
-    @property
-    def stats(self) -> Stats:
-        """The counts of all peers so far, those that have gone included, added up now."""
-        total = Stats()
-        for stats in (self._gone, *(pipe.stats for pipe in self.pipes)):
-            total.add(stats)
-        return total
 
     def _adopt(self, sock: socket.socket, name: str, on_close: Callable[[StreamPipe], None]) -> StreamPipe:
         if sock.family != socket.AF_UNIX:
@@ -98,10 +88,9 @@ class _StreamLink:
         self._hub = hub
 
     def _forget(self, pipe: StreamPipe) -> None:
-        """Take a pipe that is closed out of the hub, and keep its counts."""
+        """Take a pipe that is closed out of the hub, and note why it closed."""
         self._hub.detach(pipe)
         self.pipes.discard(pipe)
-        self._gone.add(pipe.stats)
         if pipe.fault:
             self.losses += pipe.ready
             expected = self.peers_leave and pipe.fault in _LEFT
@@ -120,14 +109,19 @@ class _StreamLink:
 class ListenLink(_StreamLink):
     """Accepts peers on an address. `url` names the port that was bound, where 0 was asked for.
 
-    `framing` is SP unless given; `acceptor` brings the connections, from sockets unless given. `options` are
-    the fields of `StreamOptions`.
+    `framing` is SP unless given; `acceptor` brings the connections, from sockets unless given; `name` is the
+    URL unless given. `options` are the fields of `StreamOptions`.
     """
 
     def __init__(
-        self, url: str, framing: Framing | None = None, acceptor: Accepting | None = None, **options: Any
+        self,
+        url: str,
+        framing: Framing | None = None,
+        acceptor: Accepting | None = None,
+        name: str = "",
+        **options: Any,
     ) -> None:
-        super().__init__(url, framing, options)
+        super().__init__(url, framing, name, options)
         self._acceptor: Accepting = acceptor or Acceptor(*self.address)
 
     @property
@@ -165,16 +159,22 @@ class ListenLink(_StreamLink):
 class DialLink(_StreamLink):
     """Keeps one connection to an address; connects again with growing, jittered pauses.
 
-    `framing` is SP unless given; `connect` makes the connections, by sockets unless given. `options` are the
+    `framing` is SP unless given; `connect` makes the connections, by sockets unless given; `name` is the URL
+    unless given. `options` are the
     fields of `StreamOptions`.
     """
 
     peers_leave = False
 
     def __init__(
-        self, url: str, framing: Framing | None = None, connect: Connect | None = None, **options: Any
+        self,
+        url: str,
+        framing: Framing | None = None,
+        connect: Connect | None = None,
+        name: str = "",
+        **options: Any,
     ) -> None:
-        super().__init__(url, framing, options)
+        super().__init__(url, framing, name, options)
         self._connect = connect or self._dial
         self._pauses = Backoff(self.options.retry_min_s, self.options.retry_max_s, random.uniform)
         self._task: asyncio.Task[None] | None = None

@@ -15,7 +15,6 @@ from bridges.media.tcp.medium import Tcp
 from bridges.media.uart.codec import WIRE_BYTES_MAX
 from bus.errors import LinkError
 from bus.hub import Hub, Link, State
-from bus.ledger import Stats
 from bus.transports.framing import Framing
 from bus.transports.stream import StreamPipe
 from bus.transports.tcp import DialLink, ListenLink
@@ -73,9 +72,10 @@ class TcpFramesLink:
         url = f"tcp://[{host}]:{port}" if ":" in host else f"tcp://{host}:{port}"
         make = DialLink if options.mode == "dial" else ListenLink
         retry |= {"queue_bytes": options.queue_bytes, "message_bytes": WIRE_BYTES_MAX, "peers": peers}
+        retry |= {"name": self.name, "silence_s": silence_s}
         framing = _framing(options.framing)
         try:
-            self._link: DialLink | ListenLink = make(url, framing=framing, silence_s=silence_s, **retry)
+            self._link: DialLink | ListenLink = make(url, framing=framing, **retry)
         except ValueError as error:
             raise LinkError(f"{self.name}: {error}") from error
 
@@ -104,11 +104,6 @@ class TcpFramesLink:
     @property
     def losses(self) -> int:
         return self._link.losses
-
-    @property
-    def stats(self) -> Stats:
-        """The sum of the counts of all peers, including those that have disconnected."""
-        return self._link.stats
 
     def open(self, hub: Hub, loop: AbstractEventLoop) -> None:
         """Start to dial or listen. Raises `LinkError` if it cannot listen."""

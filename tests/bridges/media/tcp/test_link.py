@@ -11,6 +11,7 @@ from bridges.media.tcp.link import TcpFramesLink
 from bridges.media.uart.codec import encode
 from bus.errors import LinkError
 from bus.hub import Hub
+from bus.ledger import Stats
 from tests.bridges.support import FRAME, MESSAGE, SIZES, frame, recorder, say, until
 from tests.helpers.links import tcp_link
 
@@ -23,6 +24,12 @@ def opened(hub: Hub, port: int = 0, mode: Any = "listen", **options: Any) -> Ite
         yield link
     finally:
         link.close()
+
+
+def counts(hub: Hub) -> Stats:
+    """Return the counts of all peers of the one link on `hub` so far."""
+    found = [account.stats for name, account in hub.accounts().items() if name.startswith("tcp:127.0.0.1:")]
+    return found[0] if found else Stats()
 
 
 def port_of(link: TcpFramesLink) -> int:
@@ -58,8 +65,8 @@ async def test_both_ways(framing: str) -> None:
             say(there, at_there, *out)
             say(here, at_here, *back)
             await until(lambda: len(at_here.messages) == len(out) and len(at_there.messages) == len(back))
-            for link, sent, received in ((dialling, out, back), (listening, back, out)):
-                stats = link.stats
+            for hub, sent, received in ((there, out, back), (here, back, out)):
+                stats = counts(hub)
                 assert (stats.sent, stats.received, stats.balance()) == (len(sent), len(received), 0)
     assert (at_here.messages, at_there.messages) == (out, back)
     assert dialling.state == listening.state == "closed"
@@ -83,7 +90,7 @@ async def test_a_header_in_pieces_and_a_pause_in_mid_frame() -> None:
     with opened(hub) as link, peer_of(link) as one, peer_of(link) as two:
         for byte in MESSAGE:
             one.sendall(bytes((byte,)))
-            await until(lambda: link.stats.received == len(heard.messages))
+            await until(lambda: counts(hub).received == len(heard.messages))
             two.sendall(FRAME)
         await until(lambda: len(heard.messages) == 1 + len(MESSAGE))
     assert heard.messages.count(MESSAGE) == 1
@@ -104,7 +111,7 @@ async def test_lost_framing_closes_that_peer_and_nobody_else_notices(
         assert name in link.fault
         good.sendall(MESSAGE)
         await until(lambda: heard.messages == [FRAME, MESSAGE])
-        assert link.stats.rejected == {"framing": 1}
+        assert counts(hub).rejected == {"framing": 1}
         assert link.losses == 1
 
 
@@ -116,8 +123,8 @@ async def test_cobs_finds_its_way_back() -> None:
         await until(lambda: heard.messages == [FRAME, MESSAGE])
         say(hub, heard, FRAME, bytes(4000))
         assert await read(one, len(encode(FRAME))) == encode(FRAME)
-        assert link.stats.dropped == {"oversize": 1}
-        assert link.stats.rejected == {"cobs": 2, "short": 1}
+        assert counts(hub).dropped == {"oversize": 1}
+        assert counts(hub).rejected == {"cobs": 2, "short": 1}
         assert len(link.pipes) == 1
 
 
@@ -128,9 +135,9 @@ async def test_what_is_no_frame_is_dropped() -> None:
         say(hub, None, b"", b"abc", FRAME + b"x", MESSAGE)
         say(hub, None, b"abc")
         assert await read(one, len(MESSAGE)) == MESSAGE
-        assert link.stats.dropped == {"malformed": 4}
-        assert link.stats.balance() == 0
-        assert link.stats.sent == 1
+        assert counts(hub).dropped == {"malformed": 4}
+        assert counts(hub).balance() == 0
+        assert counts(hub).sent == 1
 
 
 async def test_a_clogged_peer_stalls_nobody_and_every_drop_is_counted() -> None:
@@ -153,8 +160,8 @@ async def test_a_clogged_peer_stalls_nobody_and_every_drop_is_counted() -> None:
         assert [pipe.purge("fenced") for pipe in tuple(link.pipes)] == [[], []]
         assert stuck not in link.pipes  # bytes already framed cannot be taken back
         assert len(link.pipes) == 1
-    assert link.stats.dropped["closed"] > 0
-    assert link.stats.balance() == link.stats.queued == link.stats.queued_bytes == 0
+    assert counts(hub).dropped["closed"] > 0
+    assert counts(hub).balance() == counts(hub).queued == counts(hub).queued_bytes == 0
 
 
 async def test_dials_again_after_the_peer_has_gone_in_mid_frame() -> None:
@@ -170,7 +177,7 @@ async def test_dials_again_after_the_peer_has_gone_in_mid_frame() -> None:
                     await until(lambda n=n: len(heard.messages) == n + 1)  # type: ignore[misc]
                 await until(lambda n=n: link.losses == n + 1)  # type: ignore[misc]
     assert heard.messages == [frame(100, n) for n in range(3)]
-    assert link.stats.received == 3
+    assert counts(hub).received == 3
 
 
 async def test_a_peer_that_accepts_and_closes_is_dialled_with_growing_pauses(
