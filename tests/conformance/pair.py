@@ -8,9 +8,11 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from bus.balance import imbalances
 from bus.hub import Hub, Link, Pipe
-from bus.ledger import Stats
+from bus.ledger import Account, Stats
 from tests.bridges.support import RecordingPipe, frame, say, until
+from tests.helpers.ledgers import falls
 
 Action = Callable[[], Awaitable[None]]
 
@@ -47,6 +49,7 @@ class Side:
         self.hub.attach(self.other)
         self._make, self._once = make, once
         self.link: Link | None = None
+        self.accounts: dict[str, Account] = {}
 
     def made(self) -> Link:
         """Return another link like ours, not yet open."""
@@ -112,9 +115,15 @@ class Pair:
             closer()
 
     def check_ledger(self) -> None:
-        """Check that every offered message is sent, dropped for a reason, or queued, at any moment."""
+        """Check that every offered message is sent, dropped for a reason, or queued, at any moment.
+
+        The same holds for the account of each link, whose counters never fall.
+        """
         for side in (self.near, self.far):
             assert [stats.balance() for stats in side.hub.ledgers] == [0] * len(side.hub.ledgers)
+            assert imbalances([side.hub]) == []
+            before, side.accounts = side.accounts, side.hub.accounts()
+            assert falls(before, side.accounts) == []
 
 
 @dataclass

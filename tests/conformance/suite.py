@@ -103,6 +103,13 @@ async def test_every_token_count(maker: Maker, pair: Pair) -> None:
 
 
 @conformance
+async def test_each_pipe_names_its_link(maker: Maker, pair: Pair) -> None:
+    for side in (pair.near, pair.far):
+        if side.link is not None:
+            assert {pipe.link for pipe in side.hub.pipes[2:]} == {side.link.name}
+
+
+@conformance
 async def test_equal_frames_in_a_row_all_arrive(maker: Maker, pair: Pair) -> None:
     await cross(maker, pair.near, pair.far, [frame(20)] * 100)
     await cross(maker, pair.far, pair.near, [frame(20)] * 100)
