@@ -42,6 +42,22 @@ class Where(NamedTuple):
     path: str = ""
 
 
+def number(value: float) -> str:
+    """Write a number in full: also in bytes if it is so large and even that it must be a size."""
+    if not isinstance(value, int):
+        return f"{value:.12g}"
+    return f"{value} ({size(value)})" if value % (1 << 30) == 0 and value else f"{value}"
+
+
+def size(number_bytes: int) -> str:
+    """Write a number of bytes in the largest unit that divides it: `8 MiB`."""
+    units = ((40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB"))
+    return next(
+        (f"{number_bytes >> bits} {unit}" for bits, unit in units if not number_bytes % (1 << bits)),
+        f"{number_bytes} bytes",
+    )
+
+
 class Range(NamedTuple):
     """The bounds of a number, both included."""
 
@@ -49,7 +65,7 @@ class Range(NamedTuple):
     high: float
 
     def __str__(self) -> str:
-        return f"{self.low:.12g} to {self.high:.12g}"
+        return f"{number(self.low)} to {number(self.high)}"
 
 
 class Length(NamedTuple):

@@ -23,6 +23,7 @@ from bus.schema import (
     alternatives,
     members,
     settings,
+    size,
     unwrap,
 )
 from topologies.model import Topology
@@ -133,6 +134,8 @@ def _default(one: Setting) -> str:
         return ""
     if f.name == "subject":
         return f"`{value:#x}`"
+    if f.name.endswith("_bytes") and isinstance(value, int) and value % 1024 == 0:
+        return f"`{value}` ({size(value)})"
     return f"`{str(value).lower() if isinstance(value, bool) else value}`"
 
 

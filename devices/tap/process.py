@@ -23,6 +23,7 @@ log = logging.getLogger("buscoupler.tap")
 _RETRY_MIN_S, _RETRY_MAX_S = 0.1, 10.0
 _END_S = 10.0
 _LINE_BYTES = 1 << 16
+_POOL = "ARROW_DEFAULT_MEMORY_POOL"  # the system's gives memory back that Arrow's own would keep
 _ending: set["subprocess.Popen[bytes]"] = set()
 
 
@@ -66,6 +67,7 @@ class WriterProcess:
                 command,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
+                env={_POOL: "system", **os.environ},
                 pass_fds=[self._settings["descriptor"], self._settings["names"]],
                 process_group=0,  # Ctrl-C is for the gateway; in one session, or niceness would not count
             )

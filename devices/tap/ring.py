@@ -7,6 +7,10 @@ u32 count, u32 length of the data, u64 ns, u64 number of the record; the place; 
 Two more words are the reader's own, for the reader that comes after it.
 
 Only the writer stores the head and only the reader the tail, each as one aligned word after what it covers.
+
+Memory is spent where records are: the first lap allocates pages, and a reader that is not in a hurry gives
+back those that it has read (`release` with `give_back`). The writer never fills the last page before the
+tail, so the page that the tail is in can be given back as well.
 """
 
 import json
@@ -27,6 +31,7 @@ _CONTROL_BYTES = 64
 _PLACE_BYTES = 1024  # a generous guess
 _RESERVE_BYTES = 1 << 16  # not for kind 0, frames: there is room to tell of a loss when they have filled it
 _HEAD, _TAIL, _NEXT_NUMBER, _NEXT_ROW = range(4)
+_PAGE = mmap.PAGESIZE
 _SKIP = 0xFF  # kind of what fills the end of the memory where a record did not fit
 
 
@@ -63,9 +68,10 @@ class Ring:
 
     def __init__(self, descriptor: int, size_bytes: int) -> None:
         self.descriptor, self.size_bytes = descriptor, size_bytes
+        self._can_give_back = size_bytes // 16 >= _RESERVE_BYTES
+        self._most_bytes = size_bytes - _PAGE * self._can_give_back
         self._frames_bytes = size_bytes - min(size_bytes // 16, _RESERVE_BYTES)
-        # All pages at once: else the first lap would take ten times as long.
-        self._map = mmap.mmap(descriptor, _CONTROL_BYTES + size_bytes, mmap.MAP_SHARED | mmap.MAP_POPULATE)
+        self._map = mmap.mmap(descriptor, _CONTROL_BYTES + size_bytes, mmap.MAP_SHARED)
         self._view = memoryview(self._map)
         self._control = self._view[:32].cast("Q")
         self._data = self._view[_CONTROL_BYTES:]
@@ -100,7 +106,7 @@ class Ring:
         at = head % self.size_bytes
         left = self.size_bytes - at
         skip = left if left < total else 0
-        if head + skip + total - self._control[_TAIL] > (self.size_bytes if kind else self._frames_bytes):
+        if head + skip + total - self._control[_TAIL] > (self._most_bytes if kind else self._frames_bytes):
             return False
         memory = self._data
         if skip:
@@ -134,10 +140,19 @@ class Ring:
         """The numbers that the last `release` left for the next reader."""
         return self._control[_NEXT_NUMBER], self._control[_NEXT_ROW]
 
-    def release(self, next_number: int = 0, next_row: int = 0) -> None:
-        """Give the room of all records taken so far back to the writer."""
+    def release(self, next_number: int = 0, next_row: int = 0, give_back: bool = False) -> None:
+        """Give the room of all records taken back to the writer, and its pages to the system if asked."""
+        if give_back and self._can_give_back:
+            self._give_back(self._control[_TAIL] % self.size_bytes, self._read % self.size_bytes)
         self._control[_NEXT_NUMBER], self._control[_NEXT_ROW] = next_number, next_row
         self._control[_TAIL] = self._read
+
+    def _give_back(self, begin: int, end: int) -> None:
+        """Give the pages between two places back, but the last one, which is not read to its end."""
+        for first, last in [(begin, end)] if begin <= end else [(begin, self.size_bytes), (0, end)]:
+            start, stop = (max(_PAGE, (_CONTROL_BYTES + place) // _PAGE * _PAGE) for place in (first, last))
+            if start < stop:
+                self._map.madvise(mmap.MADV_REMOVE, start, stop - start)
 
     def close(self) -> None:
         """Release this process's view. The memory goes with the last descriptor."""

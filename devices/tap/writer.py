@@ -14,10 +14,13 @@ import signal
 import sys
 import threading
 import time
+from importlib.abc import MetaPathFinder
 from itertools import groupby
 from pathlib import Path
 from random import uniform
 from typing import NamedTuple
+
+import pyarrow as pa
 
 from bus.backoff import Backoff
 from bus.errors import words_of
@@ -90,6 +93,7 @@ class Finisher(threading.Thread):
             for path in leftovers(self.root, self.gateway):
                 self.files += finish(self.root, path) is not None
             self.deleted += retain(self.root, self.gateway, self.limits)
+            pa.default_memory_pool().release_unused()
         except (OSError, ValueError, KeyError) as error:
             fault = words_of(error)
         self.fault = fault
@@ -162,7 +166,7 @@ class Writer:
             if self._enough():
                 self._flush()
         if self.pending and (self.ended or time.monotonic() - self.pending_s >= self.settings.flush_s):
-            self._flush()
+            self._flush(calm=True)
         if self.journal is not None and time.monotonic() - self.journal_s >= self.settings.file_s:
             self.rotate()
 
@@ -177,9 +181,9 @@ class Writer:
         settings = self.settings
         return self.pending_rows >= settings.flush_rows or self.pending_bytes >= settings.ring_bytes // 8
 
-    def _flush(self) -> None:
+    def _flush(self, calm: bool = False) -> None:
         """Write the pending records, in a new file where the day changes. They are pending until the disk
-        takes them."""
+        takes them. If it is `calm`, memory goes back to the system."""
         for day, records in groupby(self.pending, lambda record: record.ts_ns // _DAY_NS):
             if day != self.day:
                 self.rotate()
@@ -190,7 +194,9 @@ class Writer:
         self.next_number = self.pending[-1].number + 1
         self.pending = []
         self.pending_rows = self.pending_bytes = 0
-        self.ring.release(self.next_number, self.rows.cap_seq)
+        self.ring.release(self.next_number, self.rows.cap_seq, give_back=calm)
+        if calm:
+            pa.default_memory_pool().release_unused()
         if self.journal is not None and self.journal.size_bytes >= self.settings.file_bytes:
             self.rotate()
 
@@ -259,6 +265,14 @@ class Writer:
             os.write(1, words.encode() + b"\n")
 
 
+class WithoutPandas(MetaPathFinder):
+    """Hides pandas, which pyarrow would load where it is installed: 40 MB that nobody here uses."""
+
+    def find_spec(self, name: str, *_: object) -> None:
+        if name == "pandas":
+            raise ModuleNotFoundError("pandas is not used here", name=name)
+
+
 def _metadata(settings: Settings) -> dict[str, str]:
     return {
         META_VERSION: str(VERSION),
@@ -270,6 +284,7 @@ def _metadata(settings: Settings) -> dict[str, str]:
 
 def main(words: list[str]) -> int:
     """Serve one recorder; `words` is its settings as JSON."""
+    sys.meta_path.insert(0, WithoutPandas())
     settings = Settings(**json.loads(words[0]))
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)

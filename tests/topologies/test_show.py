@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from bus.schema import Range
 from tests.helpers import ROOT
 from topologies.loader import load, loads
 from topologies.reference import PAGE, page
@@ -53,6 +54,13 @@ def test_mermaid_labels_cannot_break_out_of_their_quotes() -> None:
 
 def test_the_reference_page_is_current() -> None:
     assert PAGE.read_text() == page(), "run: python -m topologies.reference > docs/topology.md"
+
+
+def test_numbers_are_written_in_full_and_sizes_in_bytes_too() -> None:
+    assert "whole number, 1 to 1099511627776 (1 TiB)" in page()
+    assert "`8388608` (8 MiB)" in page()
+    assert "e+" not in page()
+    assert str(Range(0.001, 86_400_000)) == "0.001 to 86400000"
 
 
 def test_the_reference_page_has_no_dead_link() -> None:

@@ -1,0 +1,79 @@
+"""The ring: what is put in comes out, and memory is spent only where records are."""
+
+import os
+import random
+import subprocess
+import sys
+from collections import deque
+
+import pytest
+
+from devices.tap.ring import RING_BYTES, Place, Record, Ring
+from tests.helpers import ROOT
+
+PLACE = Place("bus plant", "bus plant", "peer", 0).encode()
+MIB = 1 << 20
+
+
+def spent_bytes(ring: Ring) -> int:
+    """Return the memory that the ring's pages take."""
+    return os.fstat(ring.descriptor).st_blocks * 512
+
+
+def test_a_ring_that_nothing_was_put_into_takes_no_memory() -> None:
+    ring = Ring.create()
+    assert ring.size_bytes == RING_BYTES
+    assert spent_bytes(ring) < MIB // 16
+    ring.close()
+
+
+@pytest.mark.parametrize(("give_back", "least", "most"), [(True, 0, 8), (False, 15, 17)])
+def test_pages_are_given_back_if_asked(give_back: bool, least: float, most: float) -> None:
+    ring = Ring.create(16 * MIB)
+    for number in range(4000):  # two laps and a half
+        assert ring.put(0, PLACE, 1, 0, number, bytes(10_000))
+        if number % 100 == 99:  # a megabyte
+            assert len(list(ring.records(ring.head))) == 100
+            ring.release(give_back=give_back)
+    assert least <= spent_bytes(ring) / MIB <= most
+    ring.close()
+
+
+def content(record: Record) -> tuple[int, bytes]:
+    return record.number, bytes(record.data)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_every_record_comes_out_whole_however_full_the_ring_is(seed: int) -> None:
+    """Fill and empty a ring by random amounts, also up to the last page before the tail."""
+    chance, ring, waiting = random.Random(seed), Ring.create(MIB), deque[tuple[int, bytes]]()
+    for number in range(20_000):
+        kind, data = chance.choice((0, 1)), chance.randbytes(chance.choice((0, 7, 300, 5000)))
+        if ring.put(kind, PLACE, 1, 0, number, data):
+            waiting.append((number, data))
+        elif chance.random() < 0.05:
+            records = ring.records(ring.head)
+            taken = [next(records) for _ in range(chance.randint(1, len(waiting)))]
+            assert [content(record) for record in taken] == [waiting.popleft() for _ in taken]
+            ring.release(give_back=chance.random() < 0.8)
+    assert [content(record) for record in ring.records(ring.head)] == list(waiting)
+
+
+def test_a_small_ring_gives_nothing_back() -> None:
+    ring = Ring.create(8192)
+    assert ring.put(0, PLACE, 1, 0, 0, bytes(4000))
+    assert len(list(ring.records(ring.head))) == 1
+    ring.release(give_back=True)
+    assert ring.waiting_bytes == 0
+    ring.close()
+
+
+def test_the_writer_does_not_load_pandas() -> None:
+    pytest.importorskip("pandas")
+    code = (
+        "import sys, numpy, pyarrow; from devices.tap.writer import WithoutPandas;"
+        "sys.meta_path.insert(0, WithoutPandas());"
+        "pyarrow.array(numpy.arange(3), mask=numpy.arange(3) > 1); print('pandas' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
+    assert done.stdout == "False\n", done.stderr
