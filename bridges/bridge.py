@@ -25,7 +25,7 @@ from bus.wire.batch import Batch, from_payloads
 from bus.wire.frame import is_frame
 from bus.wire.pattern import Pattern
 
-log = logging.getLogger("buscoupler.bridge")
+log = logging.getLogger("buscoupler.bridges")
 
 _U32 = 0xFFFFFFFF
 
@@ -284,8 +284,9 @@ class Side(Hub):
         """Log that messages do not pass here because they are no frames; once, however many there are."""
         if not self._told:
             why = "a pattern takes frames only" if self.opaque else "this medium carries frames only"
+            level = logging.INFO if self.opaque else logging.WARNING  # somebody asked for a pattern
             text = "%s, side %s: dropped a message that is no TMQ frame, because %s; others are only counted"
-            log.warning(text, self.bridge.name, self.name, why)
+            log.log(level, text, self.bridge.name, self.name, why)
         self._told = True
 
     def admits(self, content: bytes) -> bool:

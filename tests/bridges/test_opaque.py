@@ -1,6 +1,7 @@
 """Messages that are no frames: through buses and bridges without a pattern, and nowhere else."""
 
 import logging
+from collections import Counter
 from collections.abc import Iterable
 
 import pytest
@@ -121,7 +122,7 @@ def test_onto_a_field_medium_only_frames_go_and_that_is_told_once(
     bridge = make()
     bus, can = bridge.side("bus", opaque=True), bridge.side("can", trunk=trunk)
     app, other, wire = recorder(bus), recorder(bus), recorder(can)
-    with caplog.at_level(logging.INFO, "buscoupler.bridge"):
+    with caplog.at_level(logging.WARNING, "buscoupler.bridges"):
         say(bus, app, HELLO, FRAME, b"", frame(40))
         say(bus, app, HELLO)
     assert other.messages == [HELLO, FRAME, b"", frame(40), HELLO]
@@ -150,10 +151,11 @@ def test_a_bridge_with_a_pattern_takes_frames_only(trunk: bool, caplog: pytest.L
     a, b = bridge.side("a", opaque=True), bridge.side("b", trunk=trunk, opaque=True)
     from_a, from_b = recorder(a), recorder(b)
     wanted = pack(1, (7, 1), b"x")
+    caplog.set_level(logging.INFO, "buscoupler.bridges")
     say(a, from_a, HELLO, wanted, b"", wrap(HELLO, Envelope(1, 2)), FRAME)
     assert [take_apart(message).content for message in from_b.messages] == [wanted]
     assert a.ports[0].stats.rejected == {"no frame": 3, "pattern": 1}
-    assert len(caplog.records) == 1
+    assert [record.levelname for record in caplog.records] == ["INFO"]
     assert "because a pattern takes frames only" in caplog.text
     assert balanced(bridge)
 
@@ -208,6 +210,24 @@ def test_two_bridges_in_a_row_hand_mixed_batches_on() -> None:
     assert [take_apart(message).content for message in wire.messages] == [FRAME]
     assert balanced(one)
     assert balanced(two)
+
+
+VECTORS = {  # as they were and are on the wire, with what an old appliance takes them for
+    "02020005112233445566778868656c6c6f": "frame",
+    "e108f011a1b2c3d40000000702020005112233445566778868656c6c6f": "enveloped",
+    "e108f000a1b2c3d40000000868656c6c6f": "malformed",
+    "e108f000a1b2c3d400000009": "malformed",
+}
+
+
+def test_old_and_new_appliances_agree_on_frozen_bytes() -> None:
+    bridge = make()
+    plain, trunk = bus_and_trunk(bridge)
+    wire, listener = recorder(trunk), recorder(plain)
+    messages = [bytes.fromhex(text) for text in VECTORS]
+    assert [old_verdict(message) for message in messages] == list(VECTORS.values())
+    say(trunk, wire, *messages)
+    assert listener.messages == [FRAME, FRAME, HELLO, b""]
 
 
 def test_old_appliances_take_frames_and_drop_the_rest_by_count() -> None:
@@ -325,3 +345,51 @@ def test_only_the_message_that_goes_round_is_held_back() -> None:
     ear.messages.clear()
     hub.publish(from_payloads([b"a", b"alpha", b"a"]), ways[0])
     assert ear.messages == [b"alpha"]
+
+
+class Model:
+    """A slow and plain account of what a bridge lets through: one message after the other, by its parts."""
+
+    def __init__(self, trunk: bool) -> None:
+        self.trunk, self.sequence = trunk, 41
+        self.seen = set[tuple[int, int]]()
+        self.passed: list[tuple[bytes, int, bool]] = []  # content, hops, whether it is a frame
+        self.rejected = Counter[str]()
+
+    def enter(self, message: bytes) -> None:
+        envelope, content, framed = take_apart(message)
+        if envelope is None and self.trunk and not framed and is_enveloped(message):
+            self.rejected["malformed"] += 1
+        elif envelope is not None and envelope.origin == OWN:
+            self.rejected["echo"] += 1
+        elif envelope is not None and envelope[:2] in self.seen:
+            self.rejected["duplicate"] += 1
+        else:
+            hops = 9 if envelope is None else envelope.hops
+            self.seen |= set() if envelope is None else {envelope[:2]}
+            self.passed.append((content, hops, framed))
+
+    def out(self, trunk: bool, opaque: bool) -> list[bytes]:
+        return [c for c, hops, framed in self.passed if (framed or opaque) and (hops > 0 or not trunk)]
+
+
+@given(st.lists(runs, max_size=3), st.booleans(), st.booleans())
+def test_a_bridge_does_what_a_plain_account_of_it_says(
+    batches: list[list[bytes]], trunk: bool, stamps: bool
+) -> None:
+    bridge, model = make(), Model(trunk)
+    source = bridge.side("source", trunk=trunk, opaque=True)
+    kinds = [(False, True), (False, False), *([(True, True), (True, False)] if stamps else [])]
+    sides = [bridge.side(str(n), trunk=kind[0], opaque=kind[1]) for n, kind in enumerate(kinds)]
+    speaker, heard = recorder(source), [recorder(side) for side in sides]
+    for batch in batches:
+        say(source, speaker, *batch)
+        for message in batch:
+            model.enter(message)
+    assert source.ports[0].stats.rejected == model.rejected
+    for pipe, kind in zip(heard, kinds, strict=True):
+        parts = [take_apart(message) for message in pipe.messages]
+        assert [
+            part.content if kind[0] else message for part, message in zip(parts, pipe.messages, strict=True)
+        ] == model.out(*kind)
+    assert balanced(bridge)
