@@ -1,6 +1,7 @@
 """Addresses as written in topology files: splitting and checking, without I/O."""
 
 import re
+from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import NamedTuple
 from urllib.parse import urlsplit
@@ -23,6 +24,7 @@ class Url(NamedTuple):
     path: str
 
 
+@lru_cache(maxsize=4096)  # the checks of a large topology need each address many times
 def split_url(text: str) -> Url:
     """Return the parts of an address. Raises ValueError, with the reason, if it is not valid."""
     scheme, colon, rest = text.partition("://")

@@ -26,8 +26,10 @@ _TOGETHER = 256  # sets of candidates that are judged; beyond that, each bridge'
 def find_cycles(topology: Topology) -> list[Finding]:
     """Return an error for each ring that has a link without trunk, whichever candidates forward."""
     found: dict[Links, list[Step]] = {}
+    edges = list(edges_of(topology, {joint.candidate for joint in joints(topology)}))
     for forwarding in _forwarding(topology):
-        for steps in _find(topology, list(edges_of(topology, forwarding))):
+        links = [edge for edge in edges if edge.joint is None or edge.joint.candidate in forwarding]
+        for steps in _find(topology, links):
             found.setdefault(_links(steps), steps)
     return [_finding(loops) for loops in _rings(list(found.values()))]
 
