@@ -118,7 +118,7 @@ class BusSpec(Node):
         tuple[BusName, ...],
         Length(0, 1024),
         Single(),
-        "buses of this file to join by a trunk: one of the two dials the trunk address of the other",
+        "buses of this file to join: of two, one dials the trunk address of the other, with its `tls`",
     ] = ()
     queue_bytes: Annotated[Bytes, "bound of the queue to each peer"] = QUEUE_BYTES
     message_bytes: Annotated[
