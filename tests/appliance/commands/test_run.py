@@ -14,6 +14,7 @@ import pytest
 
 from appliance.cli import main
 from appliance.probe.words import frame_in
+from appliance.status.places import ask, runtime_directory
 from bus.hub import Hub
 from bus.names import Names
 from bus.tmq.client.client import Client
@@ -24,7 +25,7 @@ from capture.names import given
 from capture.reader import read
 from capture.schema import Kind
 from tests.appliance.probe.support import free_port
-from tests.helpers.peers import Ear, until
+from tests.helpers.peers import Ear, SpPeer, until
 
 COMMAND = [sys.executable, "-m", "buscoupler"]
 FRAME = pack(PUB, Pattern("a", "b"), b"1")
@@ -106,19 +107,29 @@ async def test_ctrl_c_stops_cleanly_with_a_balanced_ledger(two: tuple[Path, list
         assert errors == b""
 
 
-@pytest.mark.parametrize("signal_number", [signal.SIGINT, signal.SIGTERM])
-async def test_a_device_says_what_passed_although_all_peers_have_left(signal_number: int) -> None:
+def converse(url: str, count: int) -> None:
+    """Send `count` frames from one peer to another; both leave when all are there."""
+    hears, speaks = SpPeer(url), SpPeer(url)
+    for peer in (hears, speaks):
+        peer.greeting()
+    speaks.send(*[FRAME] * count)
+    assert [hears.receive() for _ in range(count)] == [FRAME] * count
+    for peer in (hears, speaks):
+        peer.close()
+
+
+async def test_a_device_says_what_passed_although_all_peers_have_left() -> None:
     url = f"tcp://127.0.0.1:{free_port()}"
     async with process("device", url) as program:
-        async with ear_on(url) as one, ear_on(url) as other:
-            await hears(one, other)
-        async with ear_on(url) as one:
-            pass
-        program.send_signal(signal_number)
+        await asyncio.to_thread(converse, url, 6400)
+        (path,) = runtime_directory().glob(f"device/{program.pid}/status.sock")
+        await until(lambda: ask(path)["hubs"][0]["pipes"] == [])
+        (link,) = ask(path)["hubs"][0]["links"]
+        program.send_signal(signal.SIGINT)
         output, _ = await program.communicate()
+    assert (link["received"], link["sent"], link["live"], link["gone"]) == (6400, 6400, 0, 2)
     lines = output.decode().splitlines()
-    assert lines[0] == "ledger of 1 link: balanced"
-    assert re.fullmatch(rf"    {url}: in [1-9]\d*, out [1-9]\d*, dropped .*", lines[2])
+    assert lines == ["ledger of 1 link: balanced", "  device", f"    {url}: in 6400, out 6400, dropped 0"]
     assert program.returncode == 0
 
 
