@@ -95,10 +95,14 @@ def _bind_words(error: OSError, need: Listening) -> str:
 
 
 def _socket_file(need: SocketFile) -> str:
+    parent = Path(need.path).absolute().parent
+    if not parent.is_dir():
+        return f"{need.path}: there is no directory {parent}: run mkdir -p {parent}"
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
         sock.setblocking(False)
         if sock.connect_ex(need.path) not in (0, errno.EAGAIN):
-            return "" if _is_free(need.path) else f"{need.path} is no socket: choose another path"
+            free = _is_free(need.path)
+            return _directory(Directory(str(parent))) if free else f"{need.path} is no socket: choose another"
     return f"{need.path} is in use, perhaps by this gateway: run ss -lxp src {need.path}"
 
 

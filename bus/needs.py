@@ -1,7 +1,6 @@
 """What a link needs of the machine that opens it. Pure: `check --here` looks whether the machine has it."""
 
 from collections.abc import Iterator
-from os.path import dirname
 from typing import NamedTuple
 
 from bus.transports.options import Tls
@@ -31,7 +30,7 @@ class Listening(NamedTuple):
 
 
 class SocketFile(NamedTuple):
-    """A path at which no process listens, in a directory that this user can write to."""
+    """A path at which no process listens, in a directory that exists and that this user can write to."""
 
     path: str
 
@@ -81,7 +80,6 @@ def listening_needs(url: str, tls: Tls | None = None) -> Iterator[Need]:
     if parts.scheme in HOSTED and parts.port:
         yield Listening(parts.host, parts.port)
     if parts.scheme == "ipc":
-        yield Directory(dirname(parts.path) or ".")
         yield SocketFile(parts.path)
     yield from _tls_needs(tls)
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from appliance.compose import Appliance
 from bridges.media import MEDIA
-from bus.schema import Check, Length, Node, Range, Ref, Setting, alternatives, settings, unwrap
+from bus.schema import ByGateway, Check, Length, Node, Range, Ref, Setting, alternatives, settings, unwrap
 from bus.urls import check_listen
 from topologies.checker import check
 from topologies.findings import InvalidTopology
@@ -52,6 +52,7 @@ def scalar(key: str, bare: Any, markers: tuple[Any, ...]) -> st.SearchStrategy[A
         return st.integers(int(bounds.low), int(bounds.high))
     if bare is float:
         return st.floats(bounds.low, bounds.high)
+    assert bare is str, f"{key}: teach this test how to draw {bare}"
     if any(isinstance(m, Check) and m.function is check_listen for m in markers):
         return st.sampled_from(URLS)
     return st.sampled_from(TEXTS.get(key, ["x", "y"]))
@@ -69,6 +70,8 @@ def value(key: str, annotation: Any) -> st.SearchStrategy[Any]:
         return st.one_of(*(value(key, one) for one in arguments if one is not type(None)))
     if origin is Literal:
         return st.sampled_from(arguments)
+    if origin is ByGateway:
+        return value(key, arguments[0])
     if origin is tuple:
         low = next((m.low for m in markers if isinstance(m, Length)), 0)
         return st.lists(value(key, arguments[0]), min_size=low, max_size=max(2, low), unique_by=repr)
@@ -90,7 +93,7 @@ def record(draw: st.DrawFn, cls: type[Node]) -> dict[str, Any]:
     beside = choice[1].beside if choice else ()
     made = {k: draw(value(k, one.annotation)) for k, one in known.items() if k not in beside and wanted(one)}
     if choice:
-        kind = draw(st.sampled_from([*beside * 3, *MEDIA.ours()]))
+        kind = draw(st.sampled_from([*beside * 4, *MEDIA.ours()]))
         medium: Any = MEDIA.find(kind)
         made[kind] = draw(value(kind, known[kind].annotation) if kind in beside else record(medium))
     return made
@@ -113,7 +116,19 @@ def topology(draw: st.DrawFn) -> dict[str, Any]:
         made["buses"][NAMES["buses"][number]] = bus | {"on": gateway}
     for tap in made["devices"].values():
         tap |= {"on": "a", "tap": "p"}
+    for bridge in made["bridges"].values():
+        for side in bridge["join"]:
+            draw(differing(side, bridge["on"]))
     return made
+
+
+@st.composite
+def differing(draw: st.DrawFn, side: dict[str, Any], gateways: list[str]) -> None:
+    """Give some values of a side by gateway. Each gateway may have a bus of its own."""
+    own = dict(zip(NAMES["gateways"], NAMES["buses"], strict=True))
+    for key, one in side.items():
+        if draw(st.integers(0, 4)) == 4:
+            side[key] = {name: own[name] if key == "bus" else one for name in gateways}
 
 
 def test_what_check_passes_can_be_built() -> None:

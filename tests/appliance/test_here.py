@@ -1,5 +1,6 @@
 """`check --here`: one line for each thing that this machine lacks, at its place in the file."""
 
+import asyncio
 import re
 import socket
 from collections.abc import Iterator
@@ -8,8 +9,11 @@ from pathlib import Path
 import pytest
 
 from appliance.cli import main
+from appliance.compose import Appliance
 from appliance.here import find_lacking
+from bus.errors import BusError
 from bus.needs import Device, Directory, Library, Listening, Lookup, Probe, Readable
+from topologies.checker import check
 from topologies.loader import loads
 from topologies.needs import needs_of
 
@@ -99,3 +103,49 @@ def test_the_command(taken: int, tmp_path: Path, capsys: pytest.CaptureFixture[s
     with pytest.raises(SystemExit) as stopped:
         main(["check", "--gateway", "a", str(file)])
     assert stopped.value.code == 2
+
+
+LACKING = {
+    "port in use": ("buses: {p: {on: a, listen: 'tcp://127.0.0.1:%(port)d'}}", "in use"),
+    "WebSocket port in use": ("buses: {p: {on: a, listen: 'ws://127.0.0.1:%(port)d/x'}}", "in use"),
+    "broker's port in use": ("brokers: {m: {on: a, listen: 'tcp://127.0.0.1:%(port)d'}}", "in use"),
+    "stream's port in use": (
+        "bridges: {x: {on: a, join: [uart: /dev/x, tcp: {host: 127.0.0.1, port: %(port)d, mode: listen}]}}",
+        "in use",
+    ),
+    "address of no interface": ("buses: {p: {on: a, listen: 'tcp://192.0.2.1:5'}}", "that address"),
+    "name of nobody": ("buses: {p: {on: a, listen: 'tcp://nobody.invalid:5'}}", "nobody.invalid"),
+    "broker of nobody": ("brokers: {m: {on: a, listen: 'tcp://nobody.invalid:5'}}", "nobody.invalid"),
+    "no directory for a socket": ("buses: {p: {on: a, listen: 'ipc:///proc/no/s'}}", "/proc"),
+    "socket in use": ("buses: {p: {on: a, listen: 'ipc://%(path)s'}}", "in use"),
+    "no certificate": (
+        "buses: {p: {on: a, listen: {url: 'wss://127.0.0.1:0/x', tls: {cert_file: /no/cert.pem}}}}",
+        "/no/cert.pem",
+    ),
+    "no authority": (
+        "buses: {p: {on: a, dial: {url: 'wss://127.0.0.1:5/x', tls: {ca_file: /no/ca.pem}}}}",
+        "/no/ca.pem",
+    ),
+    "unknown adapter": (
+        "bridges: {x: {on: a, join: [uart: /dev/x, can: {channel: can0, interface: soketcan}]}}",
+        "unknown interface",
+    ),
+}
+"""What `run` refuses because of this machine, and some words of what `check --here` says about it."""
+
+
+@pytest.mark.parametrize("name", LACKING)
+async def test_what_run_refuses_because_of_this_machine_is_found(
+    name: str, taken: int, socket_path: Path
+) -> None:
+    text, words = LACKING[name]
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(socket_path))
+        server.listen()
+        whole = "name: t\ngateways: {a: {node: 1}}\n" + text % {"port": taken, "path": socket_path}
+        topology = loads(whole)
+        assert [finding for finding in check(topology) if finding.level == "error"] == []
+        found = find_lacking(topology, None)
+        assert any(words in finding.text and finding.line == 3 for finding in found), found
+        with pytest.raises(BusError):
+            Appliance(topology, "a").open(asyncio.get_running_loop())
