@@ -96,7 +96,7 @@ def _bind_words(error: OSError, need: Listening) -> str:
 
 def _socket_file(need: SocketFile) -> str:
     parent = Path(need.path).absolute().parent
-    if not parent.is_dir():
+    if not os.path.isdir(parent):
         return f"{need.path}: there is no directory {parent}: run mkdir -p {parent}"
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
         sock.setblocking(False)

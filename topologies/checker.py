@@ -10,6 +10,7 @@ from topologies.budgets import find_overloads
 from topologies.cycles import find_cycles
 from topologies.exclusive import find_conflicts
 from topologies.failover import find_gaps
+from topologies.filters import related, tokens
 from topologies.findings import Finding, error, warning
 from topologies.messages import find_unequal_limits
 from topologies.model import BridgeSpec, BusSpec, Topology, candidates_of, gateways_of, running
@@ -34,6 +35,7 @@ def check(topology: Topology) -> list[Finding]:
         *find_unequal_limits(topology),
         *_colliding_tokens(topology),
         *_beyond_policies(topology),
+        *_unmatched(topology),
     ]
     return sorted(set(found), key=lambda finding: (finding.line, finding.column, finding.text))
 
@@ -106,6 +108,22 @@ def _beyond_policies(topology: Topology) -> Iterator[Finding]:
     for side in (joint.side for joint in joints(topology)):
         if side.medium and side.shed and not side.shed.rate and (why := side.medium.unshed()):
             yield error(side.shed.where, f"{why}: state a rate")
+
+
+def _unmatched(topology: Topology) -> Iterator[Finding]:
+    """Yield patterns of sides that no frame matches, because the bridge itself carries others."""
+    for joint in joints(topology):
+        side, whole = joint.side, joint.spec.pattern
+        lists = (side.allow, side.deny)
+        patterns = [names for one in lists for names in (*one.both, *one.inward, *one.outward)]
+        for names in (side.pattern, *patterns):
+            if not related(tokens(names), tokens(whole)):
+                text = f"{_slashed(names)} matches nothing here: the bridge carries {_slashed(whole)} only"
+                yield warning(side.where, text)
+
+
+def _slashed(names: tuple[int | str, ...]) -> str:
+    return "/".join(map(str, names))
 
 
 def _colliding_tokens(topology: Topology) -> Iterator[Finding]:

@@ -272,6 +272,14 @@ def test_a_bus_elsewhere_must_have_an_address_that_can_be_dialled() -> None:
     ]
 
 
+def test_a_pattern_that_the_bridge_does_not_carry_matches_nothing() -> None:
+    text = TWO + "bridges:\n" + bridge("x", ", pattern: fridge", left=", %s")
+    for dead in ("pattern: oven/temp", "allow: [fridge/temp, oven/temp]", "deny: {in: oven/temp}"):
+        assert warnings(text % dead) == ["oven/temp matches nothing here: the bridge carries fridge only"]
+    for alive in ("pattern: fridge/temp", "allow: [fridge/temp]", "deny: [/]"):
+        assert warnings(text % alive) == []
+
+
 def test_names_with_one_token_are_an_error() -> None:
     # h = 65599 a + b is the same for ("A" + 1, b) and ("A", b + 65599): found by construction.
     one, other = "B" + chr(0x41), "A" + chr(0x41 + 65599)

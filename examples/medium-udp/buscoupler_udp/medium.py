@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from bridges.media.medium import Medium, Taken, Word
+from bus.needs import Need, host_needs
 from bus.schema import Host, Port, QueueBytes
 
 
@@ -30,6 +31,9 @@ class Udp(Medium):
     @property
     def own_port(self) -> int:
         return self.local_port or self.port
+
+    def needs(self) -> Iterator[Need]:
+        yield from host_needs(self.host)
 
     def takes(self, node: int | None) -> Iterator[Taken]:
         yield Taken(f"UDP port {self.own_port}")
