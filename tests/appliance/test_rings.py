@@ -1,7 +1,7 @@
 """Rings: on trunks every frame arrives once; on plain links, which no file shows, the loop is cut."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 
 import pytest
@@ -22,6 +22,13 @@ STORM = 4000  # copies: a storm exceeds this at once, and a watched hub lets far
 
 def frame(number: int) -> bytes:
     return pack(PUB, (7, 1), b"%d" % number)
+
+
+def opaque(number: int) -> bytes:
+    return b"no frame %d" % number
+
+
+KINDS = pytest.mark.parametrize("message", [frame, opaque])
 
 
 def ring_of_trunks(trunks: list[int], doors: list[int]) -> str:
@@ -76,7 +83,8 @@ async def at_rest(ears: list[Ear]) -> None:
     await until(quiet)
 
 
-async def test_a_ring_of_trunks_brings_every_frame_once() -> None:
+@KINDS
+async def test_a_ring_of_trunks_brings_every_message_once(message: Callable[[int], bytes]) -> None:
     trunks, doors = [free_port() for _ in range(3)], [free_port() for _ in range(3)]
     text = ring_of_trunks(trunks, doors)
     assert not [finding for finding in check(loads(text, "t.yaml")) if finding.level == "error"]
@@ -85,8 +93,8 @@ async def test_a_ring_of_trunks_brings_every_frame_once() -> None:
         ears = [await stack.enter_async_context(at_door(f"tcp://127.0.0.1:{port}")) for port in doors]
         await until(lambda: all(len(next(iter(gw.hubs())).pipes) >= 3 for gw in gateways))
         for number in range(50):
-            ears[number % 3].say(frame(number))
-        last = [frame(1000 + n) for n in range(3)]
+            ears[number % 3].say(message(number))
+        last = [message(1000 + n) for n in range(3)]
         for ear, end in zip(ears, last, strict=True):
             ear.say(end)
         await until(
@@ -96,11 +104,14 @@ async def test_a_ring_of_trunks_brings_every_frame_once() -> None:
         )
         for place, ear in enumerate(ears):
             for number in range(50):
-                assert ear.heard.count(frame(number)) == (number % 3 != place)
+                assert ear.heard.count(message(number)) == (number % 3 != place)
 
 
+@KINDS
 @pytest.mark.parametrize("bridges", [2, 3])
-async def test_bridges_in_parallel_between_plain_buses_are_no_storm(bridges: int) -> None:
+async def test_bridges_in_parallel_between_plain_buses_are_no_storm(
+    bridges: int, message: Callable[[int], bytes]
+) -> None:
     loop = asyncio.get_running_loop()
     async with AsyncExitStack() as stack:
         buses = [RawDevice([f"tcp://127.0.0.1:{free_port()}"]) for _ in range(2)]
@@ -115,8 +126,8 @@ async def test_bridges_in_parallel_between_plain_buses_are_no_storm(bridges: int
         hubs += [bus.hub for bus in buses if isinstance(bus.hub, WatchedHub)]
         for number in range(1, bridges + 2):  # a loop behind another one becomes visible with the next frame
             before = sum(hub.loops for hub in hubs)
-            ears[number % 2].say(frame(number))
+            ears[number % 2].say(message(number))
             await at_rest(ears)
-            assert sum(ear.heard.count(frame(number)) for ear in ears) < STORM
+            assert sum(ear.heard.count(message(number)) for ear in ears) < STORM
             if number == 1:
                 assert sum(hub.loops for hub in hubs) > before
