@@ -171,5 +171,12 @@ class Link(Protocol):
         Raises `LinkError` only for what can never work: a bad address, or a port that is taken.
         """
 
+    def revise(self, other: "Link") -> bool:
+        """Take over the bounds and the policy of the queue from `other`, which is not open, between batches.
+
+        `other` leads to the same place and differs in nothing else. Return False if that takes a new opening;
+        this link is of no use then, and is to be closed.
+        """
+
     def close(self) -> None:
         """Stop, and close all pipes before returning. Idempotent."""

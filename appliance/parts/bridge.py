@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from appliance.parts.broker import Standing, candidate_of, endpoints, is_same, standing_of
-from appliance.parts.bus import BusPart
+from appliance.parts.bus import LIMITS, BusPart, bus_plan
 from appliance.parts.changes import Change, Draft, End, Plan, differing, settings_of
 from appliance.parts.patch import Patch
 from appliance.parts.site import BasePart, Revision, Site
@@ -18,8 +18,6 @@ from bridges.media.medium import Medium
 from bus.errors import LinkError
 from bus.events import PATTERN
 from bus.hub import Link
-from bus.transports.links import bus_link
-from bus.transports.options import Tls
 from topologies.model import BridgeSpec, Gateway, Shed
 from topologies.seats import Seat, seats_of
 
@@ -27,6 +25,7 @@ if TYPE_CHECKING:
     from bus.leases.candidacy import Candidacy
 
 _QUEUE_BYTES = 1 << 20
+_SOFT = LIMITS | {"shed", "age_ms"}
 GRACE_S = 2.0
 """A holder of a lease keeps it while a link that a reload has added comes up, for so long."""
 
@@ -52,7 +51,9 @@ class BridgePart(BasePart):
         self.candidacy: Candidacy | None = None
         self._standing: Standing | None = None
         self._failed: list[Change] = []
-        self._fresh, self._fresh_until_s = list[Link](), 0.0
+        self._fresh: list[
+            tuple[Link, float]
+        ] = []  # links that a reload opened, and until when they may come up
         self._loop: AbstractEventLoop | None = None
         standing, seats = standing_of(name, site), seats_of(site.topology, name, site.gateway)
         self._settle(site, standing, seats, Draft([], [self._plan(seat, site, buses) for seat in seats]))
@@ -91,30 +92,12 @@ class BridgePart(BasePart):
         """Plan the link to a bus of another process or gateway."""
         spec, local = site.topology.buses[bus], site.local_socket(bus, seat.trunk)
         if spec.on == site.gateway and local is not None:
-            return self._dial(bus, local, seat.trunk, spec.limits(spec), None, policy)
+            return bus_plan(f"bus {bus}", local, "dial", seat.trunk, spec.limits(spec), None, policy)
         if seat.dial is None:
             kind = "a trunk address" if seat.trunk else "an address"
             raise LinkError(f"bus {bus}: it does not listen on {kind} that {site.gateway} can reach")
         url, listen = seat.dial
-        return self._dial(bus, url, seat.trunk, spec.limits(listen), listen.tls, policy)
-
-    def _dial(
-        self, bus: str, url: str, trunk: bool, limits: tuple[int, int], tls: Tls | None, policy: Policy
-    ) -> Plan[Link]:
-        queue_bytes, message_bytes = limits
-        settings = {
-            "trunk": trunk,
-            "address": url,
-            "queue_bytes": queue_bytes,
-            "message_bytes": message_bytes,
-            "tls": tls,
-        }
-        return Plan(
-            f"bus {bus}",
-            settings,
-            lambda: bus_link(url, "dial", queue_bytes, message_bytes, tls, trunk=trunk),
-            policy,
-        )
+        return bus_plan(f"bus {bus}", url, "dial", seat.trunk, spec.limits(listen), listen.tls, policy)
 
     def _settle(self, site: Site, standing: Standing | None, seats: list[Seat], draft: Draft[Link]) -> None:
         """Take over what does not need opening: the sides and their rules, and the candidate."""
@@ -183,7 +166,7 @@ class BridgePart(BasePart):
         if link.state == "up":
             return link.condition != "bus-off"
         holding = self.candidacy is not None and self.candidacy.candidate.holding
-        return holding and link in self._fresh and self._now() < self._fresh_until_s
+        return holding and any(one is link and self._now() < until_s for one, until_s in self._fresh)
 
     def _now(self) -> float:
         assert self._loop is not None
@@ -230,8 +213,9 @@ class BridgePart(BasePart):
         for end in draft.staying():
             if isinstance(end.link, Patch):
                 end.link.follow()
-        self._fresh = [end.link for end in draft.fresh()]
-        self._fresh_until_s = loop.time() + GRACE_S
+        now = loop.time()
+        self._fresh = [(link, until_s) for link, until_s in self._fresh if now < until_s]
+        self._fresh += [(end.link, now + GRACE_S) for end in draft.fresh()]
         return self._open(draft.fresh(), renewed, loop)
 
     def _open(self, ends: list[End[Link]], claims: bool, loop: AbstractEventLoop) -> list[Change]:
@@ -256,7 +240,7 @@ class BridgePart(BasePart):
 def _medium_plan(medium: Medium, shed: Shed | None, here: Gateway, policy: Policy) -> Plan[Link]:
     node = here.node if medium.needs_node else None
     settings = {**settings_of(medium), "shed": shed, "node": node}
-    return Plan(medium.label(), settings, lambda: medium_link(medium, shed, here), policy)
+    return Plan(medium.label(), settings, lambda: medium_link(medium, shed, here), policy, _SOFT)
 
 
 def medium_link(medium: Medium, words: Shed | None, gateway: Gateway) -> Link:

@@ -1,16 +1,19 @@
 """A bus of a gateway: a hub and its addresses."""
 
 from asyncio import AbstractEventLoop
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 
 from appliance.parts.changes import Change, Draft, End, Plan
 from appliance.parts.site import BasePart, Revision, Site
 from bridges.bridge import Bridge
 from bus.hub import Hub, Link
 from bus.transports.links import BusLink, Mode, bus_link
+from bus.transports.options import Tls
 from bus.watched import WatchedHub
 from topologies.model import Address, BusSpec
 from topologies.segments import dials_of, has_trunk
+
+LIMITS = frozenset({"queue_bytes", "message_bytes"})
 
 
 class BusPart(BasePart):
@@ -39,7 +42,7 @@ class BusPart(BasePart):
         for trunk in (False, True) if has_trunk(spec) else (False,):
             url = site.local_socket(self.name, trunk)
             if url is not None:
-                yield _local_plan(url, trunk, *spec.limits(spec))
+                yield bus_plan(f"listen {url}", url, "listen", trunk, spec.limits(spec))
 
     @property
     def links(self) -> list[Link]:
@@ -98,22 +101,32 @@ def _outside(link: str) -> str:
 
 
 def _address_plan(spec: BusSpec, address: Address, mode: Mode) -> Plan[BusLink]:
-    queue_bytes, message_bytes = spec.limits(address)
+    place = f"{mode} {address.url}"
+    return bus_plan(place, address.url, mode, address.trunk, spec.limits(address), address.tls)
+
+
+def bus_plan(
+    place: str,
+    url: str,
+    mode: Mode,
+    trunk: bool,
+    limits: tuple[int, int],
+    tls: Tls | None = None,
+    choice: Hashable = None,
+) -> Plan[BusLink]:
+    """Plan a link that listens for a bus or dials one. `limits` are those of its queue and messages."""
+    queue_bytes, message_bytes = limits
     settings = {
-        "trunk": address.trunk,
+        "trunk": trunk,
+        "address": url,
         "queue_bytes": queue_bytes,
         "message_bytes": message_bytes,
-        "tls": address.tls,
+        "tls": tls,
     }
     return Plan(
-        f"{mode} {address.url}",
+        place,
         settings,
-        lambda: bus_link(address.url, mode, queue_bytes, message_bytes, address.tls, trunk=address.trunk),
-    )
-
-
-def _local_plan(url: str, trunk: bool, queue_bytes: int, message_bytes: int) -> Plan[BusLink]:
-    settings = {"trunk": trunk, "queue_bytes": queue_bytes, "message_bytes": message_bytes}
-    return Plan(
-        f"listen {url}", settings, lambda: bus_link(url, "listen", queue_bytes, message_bytes, trunk=trunk)
+        lambda: bus_link(url, mode, queue_bytes, message_bytes, tls, trunk=trunk),
+        choice,
+        soft=LIMITS,
     )

@@ -10,6 +10,7 @@ from bus.wire.notation import written
 
 T = TypeVar("T")
 L = TypeVar("L", bound=Link)
+Made = TypeVar("Made", bound=Link, covariant=True)
 Verb = Literal["added", "removed", "changed", "failed"]
 
 
@@ -73,17 +74,19 @@ def differing(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
 
 
 @dataclass(frozen=True)
-class Plan(Generic[L]):
+class Plan(Generic[Made]):
     """A link of a part before it is made.
 
     Plans of one `place` lead to the same peers; where also their `settings` are equal, a link of the one
-    serves the other. `choice` only helps to pair plans that are alike. `make` raises `LinkError`.
+    serves the other. Where only `soft` ones differ, the link may take them over. `choice` only helps to pair
+    plans that are alike. `make` raises `LinkError`.
     """
 
     place: str
     settings: Mapping[str, Any]
-    make: Callable[[], L] = field(compare=False)
+    make: Callable[[], Made] = field(compare=False)
     choice: Hashable = field(default=None, compare=False)
+    soft: frozenset[str] = field(default=frozenset(), compare=False)
 
 
 class End(NamedTuple, Generic[L]):
@@ -97,8 +100,8 @@ class Draft(Generic[L]):
     """The links that a part is to have, next to those that it has. Nothing is opened or closed yet.
 
     `ends` are in the order of the plans, and `partners` has for each its place among the old ones, None for
-    one that has none. `stays` says which ends keep their links; `gone` are the places of old ends that go
-    for good. Raises `LinkError` for a link that can never work.
+    one that has none; `gone` are the places of old ends that go for good. Raises `LinkError` for a link that
+    can never work.
     """
 
     def __init__(self, old: Sequence[End[L]], plans: Sequence[Plan[L]]) -> None:
@@ -111,27 +114,35 @@ class Draft(Generic[L]):
         )
         self._old = old
         self.ends = [self._end(plan, place) for plan, place in zip(plans, self.partners, strict=True)]
-        kept = {id(end.link) for end in old}
-        self.stays = [id(end.link) in kept for end in self.ends]
 
     def _end(self, plan: Plan[L], place: int | None) -> End[L]:
         old = None if place is None else self._old[place]
         return End(plan, old.link if old is not None and old.plan == plan else plan.make())
 
     def close(self) -> None:
-        """Close the old links that do not stay."""
+        """Let old links take over what they can, and close those that do not stay."""
+        self.ends = [self._revised(*pair) for pair in zip(self.ends, self.partners, strict=True)]
         kept = {id(end.link) for end in self.ends}
         for end in self._old:
             if id(end.link) not in kept:
                 end.link.close()
 
+    def _revised(self, end: End[L], place: int | None) -> End[L]:
+        old = end if place is None else self._old[place]
+        names = differing(old.plan.settings, end.plan.settings)
+        takes_over = names and end.plan.soft.issuperset(names) and old.link.revise(end.link)
+        return End(end.plan, old.link) if takes_over else end
+
+    def _is_old(self, end: End[L]) -> bool:
+        return any(end.link is old.link for old in self._old)
+
     def staying(self) -> list[End[L]]:
-        """Return the ends that keep their links."""
-        return [end for end, stays in zip(self.ends, self.stays, strict=True) if stays]
+        """Return the ends that keep their links. Call it after `close`."""
+        return [end for end in self.ends if self._is_old(end)]
 
     def fresh(self) -> list[End[L]]:
-        """Return the ends whose links are to be opened."""
-        return [end for end, stays in zip(self.ends, self.stays, strict=True) if not stays]
+        """Return the ends whose links are to be opened. Call it after `close`."""
+        return [end for end in self.ends if not self._is_old(end)]
 
     def changes(self, part: str, more: Callable[[int], list[str]] = lambda _: []) -> list[Change]:
         """List what differs. `more(number)` names what else differs at a new end that has a partner."""

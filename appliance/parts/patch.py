@@ -3,7 +3,7 @@
 from asyncio import AbstractEventLoop
 from collections.abc import Callable
 
-from bus.hub import Hub, Pipe, State
+from bus.hub import Hub, Link, Pipe, State
 from bus.patch import join
 
 
@@ -33,6 +33,10 @@ class Patch:
             self._pipe.close()
             self._joined = self._bus()
             self._pipe = join(self._joined, self._hub, self.name)[0]
+
+    def revise(self, other: Link) -> bool:
+        """Return True: it has no queue."""
+        return True
 
     def close(self) -> None:
         """Part the hubs. Idempotent."""

@@ -153,6 +153,10 @@ class _RecorderLink:
     def open(self, hub: Hub, loop: AbstractEventLoop) -> None:
         self.recorder.open(loop)
 
+    def revise(self, other: Link) -> bool:
+        """Return False: another recorder goes on."""
+        return False
+
     def close(self) -> None:
         self.recorder.close()
 

@@ -12,7 +12,7 @@ from bridges.media.shedding import Shed, checked
 from bus.backoff import Backoff
 from bus.errors import LinkError, words_of
 from bus.extras import install
-from bus.hub import Hub, Pipe, State
+from bus.hub import Hub, Link, Pipe, State
 from bus.ledger import Stats
 from bus.wire.batch import Batch
 
@@ -59,6 +59,10 @@ class OpenPipe(Pipe):
         if self._closed:
             return self.stats.drop("closed", batch.count)
         return self._put(batch)
+
+    def revise(self, shed: Shed) -> bool:
+        """Take another shed policy. Return False if that takes a new opening, as for most pipes."""
+        return False
 
     def close(self) -> None:
         self._gone("closed")
@@ -134,6 +138,13 @@ class DeviceLink(Generic[D]):
     @property
     def queue_bytes(self) -> int:
         return self.shed.queue_bytes
+
+    def revise(self, other: Link) -> bool:
+        """Take over the shed policy of another link to this device."""
+        if not isinstance(other, DeviceLink):
+            return False
+        self.shed = other.shed
+        return self.pipe is None or self.pipe.revise(self.shed)
 
     def _open_device(self) -> D:
         """Open the device and return it. Runs in a worker thread: it may block and raise any exception."""

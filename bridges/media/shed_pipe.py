@@ -10,6 +10,7 @@ from asyncio import AbstractEventLoop, TimerHandle
 from bridges.media.shedding import Shed, ShedQueue, checked
 from bus.hub import Hub, Link, Pipe, State, without
 from bus.ledger import Stats
+from bus.transports.links import BusLink
 from bus.wire.batch import Batch, from_payloads, payloads
 
 _CHUNK_BYTES = 16 * 1024  # passed on at a time; the policy does not apply to these if the peer stops now
@@ -53,6 +54,19 @@ class ShedPipe(Pipe):
             self._queue.settle(len(taken[1]))
         return messages
 
+    def revise(self, shed: Shed) -> None:
+        """Go over to another policy, for all messages that wait."""
+        self._queue.revise(shed)
+        if self._timer is not None:
+            self._timer.cancel()
+            self._pump()
+
+    def flush(self) -> None:
+        """Pass on all messages that wait, whatever the policy says: it ends."""
+        messages = self._queue.drain()
+        if messages:
+            self.inner.send(from_payloads(messages))
+
     def purge(self, reason: str) -> list[bytes]:
         """Drop the messages that wait in `inner` and in this stage, and return them."""
         return self.inner.purge(reason) + self._queue.clear(reason)
@@ -95,6 +109,17 @@ class ShedHub(Hub):
             self._hub.detach(stage)
             stage.gone()
 
+    def revise(self, shed: Shed) -> None:
+        """Go over to another policy on all stages."""
+        self._shed = shed
+        for stage in self._stages.values():
+            stage.revise(shed)
+
+    def flush(self) -> None:
+        """Pass on all messages that wait on any stage."""
+        for stage in self._stages.values():
+            stage.flush()
+
     def publish(self, batch: Batch, origin: Pipe | None = None) -> None:
         if origin is not None:
             origin.stats.receive(batch)
@@ -102,43 +127,65 @@ class ShedHub(Hub):
 
 
 class ShedLink:
-    """A link whose pipes drop messages by the policy `shed`. All else is delegated to `link`."""
+    """A link whose pipes drop messages by the policy `shed`, or none. All else is delegated to `link`."""
 
-    def __init__(self, link: Link, shed: Shed) -> None:
-        self.name, self._link = link.name, link
-        self.shed = checked(link.name, shed, shed.queue_bytes)
+    _hub: Hub
+    _loop: AbstractEventLoop
+
+    def __init__(self, link: BusLink, shed: Shed | None) -> None:
+        self.name, self.link = link.name, link
+        self.shed = None if shed is None else checked(link.name, shed, shed.queue_bytes)
+        self._stages: ShedHub | None = None
 
     def open(self, hub: Hub, loop: AbstractEventLoop) -> None:
-        self._link.open(ShedHub(hub, self.shed, loop), loop)
+        self._hub, self._loop = hub, loop
+        self.link.open(self._front(), loop)
+
+    def _front(self) -> Hub:
+        """Return the hub for the link: with stages in front of its pipes if there is a policy."""
+        self._stages = None if self.shed is None else ShedHub(self._hub, self.shed, self._loop)
+        return self._hub if self._stages is None else self._stages
+
+    def revise(self, other: Link) -> bool:
+        """Take over the policy of another link to the same place, and its bounds."""
+        if not isinstance(other, ShedLink) or not self.link.revise(other.link):
+            return False
+        before, self.shed = self.shed, other.shed
+        if self._stages is not None and self.shed is not None:
+            self._stages.revise(self.shed)
+        elif before != self.shed:
+            self._restage()
+        return True
+
+    def _restage(self) -> None:
+        """Put stages in front of live pipes, or take them away; messages that wait there go on."""
+        if self._stages is not None:
+            self._stages.flush()
+        self.link.rehome(self._front())
 
     def close(self) -> None:
-        self._link.close()
+        self.link.close()
 
     @property
     def url(self) -> str:
-        return self._link.url
+        return self.link.url
 
     @property
     def state(self) -> State:
-        return self._link.state
+        return self.link.state
 
     @property
     def condition(self) -> str:
-        return self._link.condition
+        return self.link.condition
 
     @property
     def fault(self) -> str:
-        return self._link.fault
+        return self.link.fault
 
     @property
     def losses(self) -> int:
-        return self._link.losses
+        return self.link.losses
 
     @property
     def queue_bytes(self) -> int:
-        return self.shed.queue_bytes
-
-
-def staged(link: Link, shed: Shed | None) -> Link:
-    """Return `link` with shedding in front of its pipes, or `link` itself if `shed` is None."""
-    return link if shed is None else ShedLink(link, shed)
+        return self.link.queue_bytes if self.shed is None else self.shed.queue_bytes

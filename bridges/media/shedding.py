@@ -115,6 +115,18 @@ class ShedQueue:
     def __len__(self) -> int:
         return len(self._waiting)
 
+    def revise(self, shed: Shed) -> None:
+        """Go over to another policy. It judges waiting messages too, as soon as something is put or taken."""
+        waiting = list(self._waiting.values())
+        self._waiting.clear()
+        self.shed, self._conflate, self._next_s = shed, shed.policy == "conflate", -inf
+        for came, message in waiting:
+            self._last += 1
+            key: Hashable = topic(message) if self._conflate else self._last
+            if (forerunner := self._waiting.pop(key, None)) is not None:
+                self.settle(len(forerunner[1]), "conflated")
+            self._waiting[key] = came, message
+
     def put(self, now: float, messages: Sequence[bytes]) -> None:
         """Queue the messages. Drop new or waiting ones, as the policy says, if there is no room."""
         self.expire(now)
@@ -197,6 +209,14 @@ class ShedQueue:
         stats.sent += 1
         stats.sent_bytes += size
         return None
+
+    def drain(self) -> list[bytes]:
+        """Take all waiting messages, in order, and settle them as sent."""
+        messages = [message for _, message in self._waiting.values()]
+        self._waiting.clear()
+        for message in messages:
+            self.settle(len(message))
+        return messages
 
     def clear(self, reason: str, settle: Settle | None = None) -> list[bytes]:
         """Drop all waiting messages and return them in order."""

@@ -51,6 +51,9 @@ class _Decoder(Cutter):
         frames = self.cut(bytes(_scratch.data[:read_bytes]))
         return _Frames(frames) if frames else None
 
+    def revise(self, message_bytes: int) -> None:
+        """Change nothing: the format bounds its frames."""
+
 
 class Connection:
     """Frames over a connected non-blocking socket, with a bounded queue out: a stream pipe with a memory.

@@ -21,6 +21,9 @@ class StreamDecoder(Protocol):
     def feed(self, read_bytes: int) -> Any:
         """Return the whole messages now there, with their `count`; None if there are none."""
 
+    def revise(self, message_bytes: int) -> None:
+        """Allow messages of another length from now on. No effect where the format has a bound of its own."""
+
 
 @dataclass(frozen=True, slots=True)
 class Framing:

@@ -17,7 +17,7 @@ from operator import itemgetter
 from typing import Any, Literal
 
 from bus.errors import LinkError
-from bus.hub import Hub, Pipe, State
+from bus.hub import Hub, Link, Pipe, State
 from bus.ledger import Stats
 from bus.transports.nng_socket import NOBODY, Limits, NngSocket
 from bus.transports.options import Tls
@@ -84,8 +84,8 @@ class NngLink:
             raise ValueError(f"mode {mode!r}: listen or dial")
         self.url, self.mode, self.name = url, mode, url
         self._tls = tls
-        self._limits = Limits(**limits)
-        self.queue_bytes = self._limits.queue_messages * self._limits.message_bytes
+        self.limits = Limits(**limits)
+        self.queue_bytes = self.limits.queue_messages * self.limits.message_bytes
         self.fault = ""
         self.losses = 0
         self._socket: NngSocket | None = None
@@ -98,7 +98,7 @@ class NngLink:
         """Start. Raises `LinkError` for a bad address, a taken port or unusable TLS files."""
         self._hub, self._loop = hub, loop
         self._socket = socket = NngSocket(
-            self._limits,
+            self.limits,
             raw=True,
             on_join=partial(self._on_loop, self._join),
             on_leave=partial(self._on_loop, self._leave),
@@ -121,6 +121,10 @@ class NngLink:
             self._hub.detach(pipe)
             hub.attach(pipe)
         self._hub = hub
+
+    def revise(self, other: Link) -> bool:
+        """Return whether the limits are the same: NNG takes others for new sockets only."""
+        return isinstance(other, NngLink) and other.limits == self.limits
 
     def _bury(self) -> None:
         if self._socket is not None:

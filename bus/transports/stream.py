@@ -141,6 +141,11 @@ class StreamPipe(Pipe):
         """Hand what comes from now on to somebody else."""
         self._on_batch, self._on_ready = on_batch, on_ready
 
+    def revise(self, queue_bytes: int, message_bytes: int) -> None:
+        """Take other bounds from now on. What is queued stays queued."""
+        self._queue_bytes = queue_bytes
+        self.decoder.revise(message_bytes)
+
     def read(self) -> None:
         """Read once what is there, and hand on whole messages."""
         self._gathering.wait()

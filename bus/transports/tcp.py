@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from bus.backoff import Backoff
 from bus.errors import LinkError, words_of
-from bus.hub import Hub, State
+from bus.hub import Hub, Link, State
 from bus.transports.framing import Framing, sp_framing
 from bus.transports.sockets import Acceptor, OnPeer, connect_to, tune
 from bus.transports.stream import CLOSED_BY_PEER, StreamOptions, StreamPipe
@@ -56,8 +56,22 @@ class _StreamLink:
         self.pipes: set[StreamPipe] = set()
         self.fault = ""
         self.losses = 0
-        self._framing = framing or sp_framing(self.options.message_bytes, self.address[0] == socket.AF_UNIX)
+        self._given = framing
+        self._framing = framing or self._sp_framing()
         self._is_open = False
+
+    def _sp_framing(self) -> Framing:
+        return sp_framing(self.options.message_bytes, self.address[0] == socket.AF_UNIX)
+
+    def revise(self, other: Link) -> bool:
+        """Take over the limits of another link to the same address, for peers that are there too."""
+        if not isinstance(other, _StreamLink):
+            return False
+        self.options, self.queue_bytes = other.options, other.queue_bytes
+        self._framing = self._given or self._sp_framing()
+        for pipe in self.pipes:
+            pipe.revise(self.queue_bytes, self.options.message_bytes)
+        return True
 
     @property
     def state(self) -> State:

@@ -97,6 +97,14 @@ class Decoder:
         self._rest: bytes | _Large = b""
         self.fault: str | None = None
 
+    def revise(self, message_bytes: int) -> None:
+        """Allow messages of another length. One that has begun is still read to its end."""
+        rest, head = self._rest, self._lead + LENGTH_BYTES
+        if isinstance(rest, bytes) and len(rest) >= head:
+            self._rest = _Large(rest, head + LENGTH.unpack_from(rest, self._lead)[0])
+        self._message_bytes = message_bytes
+        self._window = min(len(self._scratch), message_bytes + head)
+
     def buffer(self) -> memoryview:
         """Return where to read into; never empty."""
         rest = self._rest

@@ -34,6 +34,9 @@ class FakeLink:
     def open(self, hub: Hub, loop: asyncio.AbstractEventLoop) -> None: ...
     def close(self) -> None: ...
 
+    def revise(self, _: Link) -> bool:
+        return False
+
 
 class Parts:
     def __init__(self) -> None:

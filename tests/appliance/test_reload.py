@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+import uuid
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -14,7 +15,9 @@ from bus.hub import Hub
 from bus.transports.links import make_link
 from bus.wire.frame import PUB, pack
 from bus.wire.pattern import Pattern
-from tests.appliance.probe.support import free_port
+from tests.appliance.probe.support import UartEar, free_port
+from tests.bridges.support import PtyPair
+from tests.helpers.links import can_link
 from tests.helpers.peers import Ear, until
 from topologies.loader import loads
 
@@ -34,6 +37,7 @@ class Load:
     def __init__(self, topic: str, ear: Ear) -> None:
         self.ear = ear
         self.sent: list[bytes] = []
+        self.head = pack(PUB, Pattern("a", topic), bytes(4))[:12]
         self._frames = numbered(topic)
 
     def burst(self) -> None:
@@ -41,9 +45,9 @@ class Load:
         self.sent += frames
         self.ear.say(*frames)
 
-    def heard(self) -> list[bytes]:
-        """Return what it heard on the pattern of all loads."""
-        return [frame for frame in self.ear.heard if frame[4:8] == pack(PUB, Pattern("a"))[4:8]]
+    def heard(self, other: "Load") -> list[bytes]:
+        """Return what it heard of another."""
+        return [frame for frame in self.ear.heard if frame[:12] == other.head]
 
 
 @asynccontextmanager
@@ -86,7 +90,7 @@ class Mutant:
     def __init__(self, directory: Path, seed: int) -> None:
         self.chance = random.Random(seed)
         self.directory = directory
-        self.core = [free_port() for _ in range(2)]
+        self.core = [free_port() for _ in range(3)]
         self.spare = [free_port() for _ in range(8)]
 
     def some(self, words: list[str], most: int) -> list[str]:
@@ -98,7 +102,17 @@ class Mutant:
         listen = [f'"{core}"', *self.some(trunk, 1), *(f'"{url}"' for url in self.some(plain, 2))]
         self.chance.shuffle(listen)
         dial = self.some(['"tcp://127.0.0.1:9"', '{url: "tcp://127.0.0.1:7", trunk: true}'], 2)
-        return f"listen: [{', '.join(listen)}], dial: [{', '.join(dial)}]"
+        limits = self.some(["queue_bytes: 4000000", "message_bytes: 70000", "message_bytes: 3000"], 1)
+        return ", ".join([f"listen: [{', '.join(listen)}], dial: [{', '.join(dial)}]", *limits])
+
+    def other_side(self) -> str:
+        """Return a side that stays, whose policies and bounds come, go and change."""
+        bounds = self.some(["queue_bytes: 4000000", "message_bytes: 70000"], 2)
+        where = ", ".join([f"address: 'tcp://127.0.0.1:{self.core[2]}', mode: listen", *bounds])
+        shed = self.some(["policy: oldest", "policy: newest", "policy: newest, age_ms: 60000"], 1)
+        return self.side(
+            f"url: {{{where}}}" + "".join(f", shed: {{{one}, queue_bytes: 900000}}" for one in shed)
+        )
 
     def side(self, joins: str) -> str:
         rules = ["deny: [[b]]", "allow: [[a], [c]]", "deny: {in: [[d], [e, f]]}", "allow: {out: [[a]]}"]
@@ -111,7 +125,7 @@ class Mutant:
             self.side(f"tcp: {{host: 127.0.0.1, port: {self.spare[5]}, mode: listen}}"),
             self.side("uart: {port: /nowhere/tty}")[:-1] + ", shed: {policy: conflate, age_ms: 90}}",
         ]
-        sides = [self.side("bus: one"), self.side("bus: two"), *self.some(more, 3)]
+        sides = [self.side("bus: one"), self.side("bus: two"), self.other_side(), *self.some(more, 3)]
         self.chance.shuffle(sides)
         pattern = self.chance.choice(["", "pattern: [a], "])
         return f"joint: {{on: gw, {pattern}join: [{', '.join(sides)}]}}"
@@ -136,17 +150,82 @@ async def test_a_hundred_reloads_under_load_lose_and_double_nothing(tmp_path: Pa
     mutant = Mutant(tmp_path, seed)
     verbs = set[str]()
     async with running(mutant.text()) as appliance:
-        async with loads_on(*(f"tcp://127.0.0.1:{port}" for port in mutant.core)) as (one, two):
+        async with loads_on(*(f"tcp://127.0.0.1:{port}" for port in mutant.core)) as peers:
             for _ in range(100):
-                for load in (one, two):
-                    load.burst()
+                for peer in peers:
+                    peer.burst()
                     await asyncio.sleep(0)
                 verbs |= {line.partition(" ")[0] for line in change(appliance, mutant.text())}
-            await until(lambda: len(one.heard()) >= len(two.sent) and len(two.heard()) >= len(one.sent))
-            assert one.heard() == two.sent
-            assert two.heard() == one.sent
-            for name, port, load in zip(("one", "two"), mutant.core, (one, two), strict=True):
-                accounts = appliance.parts[f"bus {name}"].hub.accounts()
+            await heard_by_all(peers)
+            for name, port, peer in zip(("one", "two", "joint"), mutant.core, peers, strict=True):
+                accounts = appliance.parts[f"{'bridge' if name == 'joint' else 'bus'} {name}"].hub.accounts()
                 found = [accounts[link] for link in accounts if link.endswith(f":{port}")]
-                assert sum(account.stats.received for account in found) == len(load.sent)
+                assert sum(account.stats.received for account in found) == len(peer.sent)
     assert verbs == {"added", "removed", "changed"}
+
+
+async def heard_by_all(peers: list[Load]) -> None:
+    """Wait until each peer has heard all others, each message once and in order."""
+    for peer in peers:
+        for other in peers:
+            if other is not peer:
+                await until(lambda p=peer, o=other: len(p.heard(o)) >= len(o.sent))  # type: ignore[misc]
+                assert peer.heard(other) == other.sent
+
+
+@pytest.mark.parametrize("seed", range(2))
+async def test_media_lose_nothing_while_policies_and_other_sides_change(line: PtyPair, seed: int) -> None:
+    chance, port, channel = random.Random(seed), free_port(), uuid.uuid4().hex
+    text = f"""
+name: media
+gateways: {{gw: {{}}}}
+buses: {{one: {{on: gw, listen: ["tcp://127.0.0.1:{port}"]}}}}
+bridges:
+  joint:
+    on: gw
+    join:
+      - bus: one
+      - uart: {{port: "{line.path}", baud: 4000000}}
+        UART
+      - can: {{channel: {channel}, interface: virtual, node: 1, age_ms: 60000}}
+        CAN
+      MORE
+"""
+    more = ["- url: 'tcp://127.0.0.1:9'", f"- {{url: 'ipc:///nowhere/{channel}', deny: [b]}}"]
+
+    def mutant() -> str:
+        shed = [chance.choice(SHEDS) for _ in range(2)]
+        made = text.replace("UART", shed[0]).replace("CAN", shed[1])
+        return made.replace("MORE", "\n      ".join(chance.sample(more, chance.randint(0, 2))))
+
+    heard = UartEar(line)
+    async with running(mutant()) as appliance, loads_on(f"tcp://127.0.0.1:{port}") as (peer,):
+        hub = Hub("far")
+        far, ear = can_link("virtual", channel, 2), Ear(hub)
+        far.open(hub, asyncio.get_running_loop())
+        await until(
+            lambda: hub.pipes[1:] and all(link.state == "up" for link in appliance.watched_links()[:2])
+        )
+
+        async def work() -> int:
+            for _ in range(50):
+                peer.burst()
+                await asyncio.sleep(0)
+                change(appliance, mutant())
+            return 0
+
+        await heard.beside(work(), 50 * BURST)
+        await until(lambda: len(ear.heard) >= len(peer.sent))
+        assert heard.messages == ear.heard == peer.sent
+        accounts = appliance.parts["bridge joint"].hub.accounts()
+        gone = {link: account.gone for link, account in accounts.items() if "uart" in link or "can" in link}
+        assert list(gone.values()) == [0, 0]
+        far.close()
+
+
+SHEDS = (
+    "",
+    "shed: {policy: newest, queue_bytes: 900000}",
+    "shed: {policy: oldest, queue_bytes: 1000000, age_ms: 60000}",
+    "shed: {policy: oldest, queue_bytes: 900000, rate: 1000000}",
+)

@@ -4,6 +4,7 @@ import random
 from asyncio import AbstractEventLoop
 from collections import deque
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from bridges.media.can.codec import RESERVED, SERVICE, SUBJECT_MAX, can_id
@@ -17,7 +18,7 @@ from bridges.media.can.state import BusState, State
 from bridges.media.device import DeviceLink, OpenPipe, Place, need
 from bridges.media.shedding import Shed
 from bus.errors import LinkError
-from bus.hub import Hub
+from bus.hub import Hub, Link
 
 if TYPE_CHECKING:
     from can import BusABC
@@ -60,6 +61,12 @@ class CanLink(DeviceLink["BusABC"]):
     def condition(self) -> State:
         """The state of the controller: `error-active` to `bus-off`, or `unknown` if nothing reports it."""
         return self.bus.state
+
+    def revise(self, other: Link) -> bool:
+        """Take over the shed policy of another link to this bus, for later openings too."""
+        revised = super().revise(other)
+        self._shared = replace(self._shared, shed=self.shed)
+        return revised
 
     def _bus_arguments(self) -> dict[str, Any]:
         options = self.options

@@ -11,6 +11,7 @@ from bridges.media.can.shared import Shared
 from bridges.media.can.socketcan import Frame
 from bridges.media.can.state import State
 from bridges.media.device import OpenPipe, Place, cancel
+from bridges.media.shedding import Shed
 from bus.wire.batch import Batch, from_payloads, payloads
 
 log = logging.getLogger("buscoupler.bridges")
@@ -115,6 +116,10 @@ class CanPipe(OpenPipe):
             return self._gone("bus-off")
         self._restarter.bus_off()
         return self._outbound.hold("bus off")
+
+    def revise(self, shed: Shed) -> bool:
+        self._outbound.revise(shed)
+        return True
 
     def _put(self, batch: Batch) -> None:
         self._outbound.put(payloads(batch))

@@ -5,12 +5,13 @@ from asyncio import AbstractEventLoop, Future, Handle
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from math import inf
 from typing import Any
 
 from bridges.media.can.codec import segment
 from bridges.media.can.port import BusPort, Port
 from bridges.media.can.shared import Shared
-from bridges.media.shedding import ShedQueue
+from bridges.media.shedding import Shed, ShedQueue
 from bus.errors import words_of
 from bus.wire.envelope import message_bytes
 
@@ -34,6 +35,16 @@ class Outbound:
         self._closed = self.held = False
         self._tending: Handle | None = None
         self._pacing: Handle | None = None
+
+    @property
+    def _age_s(self) -> float:
+        return self._queue.shed.age_s or inf
+
+    def revise(self, shed: Shed) -> None:
+        """Go over to another policy, for all messages that wait."""
+        self._queue.revise(shed)
+        self.pump()
+        self._tend_later()
 
     def put(self, messages: list[bytes]) -> None:
         """Queue the messages whose header gives their length; drop others as `malformed`.
@@ -78,7 +89,7 @@ class Outbound:
 
     def _tend_later(self) -> None:
         if self._tending is None and not self._closed and self._stats.queued:
-            self._tending = self._loop.call_later(min(self._shared.age_s, _CONFIRM_S) / 2, self._tend_now)
+            self._tending = self._loop.call_later(min(self._age_s, _CONFIRM_S) / 2, self._tend_now)
 
     def _tend_now(self) -> None:
         self._tending = None
@@ -147,7 +158,7 @@ class DirectSender(Outbound):
 
     def _refuse_stale(self) -> None:
         """Drop a transfer if it waited too long for one of its frames to be written."""
-        if self._pending and self._loop.time() - self._fresh_s > self._shared.age_s:
+        if self._pending and self._loop.time() - self._fresh_s > self._age_s:
             self._give_up_pending(self._queue.shed.old)
 
     def _written(self) -> None:
@@ -202,7 +213,7 @@ class DirectSender(Outbound):
     def _tend(self) -> None:
         still_s = self._loop.time() - self._moved_s
         controller_works = self._shared.bus.state in ("error-active", "unknown")
-        if self._flight and still_s > max(_CONFIRM_S, self._shared.age_s) and controller_works:
+        if self._flight and still_s > max(_CONFIRM_S, self._age_s) and controller_works:
             self.forget("unconfirmed")
         self._refuse_stale()
         self.pump()

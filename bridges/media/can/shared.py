@@ -3,7 +3,6 @@
 import random
 from collections import deque
 from dataclasses import dataclass
-from math import inf
 
 from bridges.media.can.medium import Can
 from bridges.media.can.state import BusState
@@ -39,7 +38,3 @@ class Shared:
     bus: BusState
     own: deque[bytes]
     transfers: TransferIds
-
-    @property
-    def age_s(self) -> float:
-        return self.shed.age_s or inf

@@ -78,6 +78,14 @@ class TargetPipe(Pipe):
             lane.queue.put(self._clock(), fit)
         return self._wake()
 
+    def revise(self, shed: Shed) -> None:
+        """Go over to another shed policy, for all messages that wait."""
+        self.shed = shed
+        if self._lane is not None:
+            with self._lane.lock:
+                self._lane.queue.revise(shed)
+            self._wake()
+
     def take(self, reports: list[Report]) -> None:
         """Process the poller's reports about this target, in order."""
         for report in reports:
@@ -146,6 +154,11 @@ class I2cBus(OpenPipe):
         for target in self._targets.values():
             self._open(target)
         self._runner.start()
+
+    def revise(self, shed: Shed) -> bool:
+        for target in self._targets.values():
+            target.revise(shed)
+        return True
 
     def _open(self, target: TargetPipe) -> None:
         lane = self.lanes[target.address]

@@ -7,6 +7,7 @@ from bridges.media.multicast.medium import Multicast
 from bridges.media.multicast.pipe import MulticastPipe
 from bridges.media.multicast.sockets import Sockets, open_sockets
 from bridges.media.shedding import Shed
+from bus.hub import Link
 
 
 class MulticastLink(DeviceLink[Sockets]):
@@ -25,7 +26,12 @@ class MulticastLink(DeviceLink[Sockets]):
         group = f"[{options.group}]" if ":" in options.group else options.group
         name = f"multicast:{group}:{options.port}@{options.interface}"
         super().__init__(name, shed, options.queue_bytes, **retry)
-        self.options, self.loopback, self._sheds = options, loopback, shed is not None
+        self.options, self.loopback, self.sheds = options, loopback, shed is not None
+
+    def revise(self, other: Link) -> bool:
+        """Take over another shed policy. To begin or to stop shedding takes a new opening."""
+        same = isinstance(other, MulticastLink) and other.sheds == self.sheds
+        return same and super().revise(other)
 
     def _open_device(self) -> Sockets:
         return open_sockets(self.options, self.loopback)
@@ -34,4 +40,4 @@ class MulticastLink(DeviceLink[Sockets]):
         device.close()
 
     def _make_pipe(self, device: Sockets, place: Place) -> OpenPipe:
-        return MulticastPipe(device, self.options, self.shed if self._sheds else None, place)
+        return MulticastPipe(device, self.options, self.shed if self.sheds else None, place)

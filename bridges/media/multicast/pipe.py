@@ -185,6 +185,15 @@ class MulticastPipe(OpenPipe):
             self._loop.remove_writer(self._sockets.sender)
         self._waiting = for_room
 
+    def revise(self, shed: Shed) -> bool:
+        """Take another shed policy. Without one, messages wait in another form."""
+        if not isinstance(self._outbox, ShedOutbox):
+            return False
+        self._outbox.revise(shed, not self._repeat)
+        cancel(self._pacing)
+        self._paced()
+        return True
+
     def purge(self, reason: str) -> list[bytes]:
         """Drop the waiting messages and return them."""
         self._repeat = False

@@ -19,6 +19,12 @@ class ShedOutbox(Outbox):
         self._taken: list[tuple[float, bytes]] = []  # the messages in the datagrams that are ready
         self._made = 0  # datagrams
 
+    def revise(self, shed: Shed, all_of_it: bool) -> None:
+        """Go over to another policy: with `all_of_it` also for the messages in the next datagram."""
+        if all_of_it:
+            self.give_back()
+        self._queue.revise(shed)
+
     def add(self, batch: Batch) -> None:
         self.add_later(payloads(batch))
 

@@ -52,12 +52,12 @@ class Sp(Medium):
         return self.address
 
     def link(self, node: int | None = None, shed: "Shed | None" = None, **retry: Any) -> "Link":
-        from bridges.media.shed_pipe import staged
+        from bridges.media.shed_pipe import ShedLink
         from bus.transports.links import bus_link
 
         limits = self.queue_bytes, self.message_bytes
         # It may be a trunk, which only its side knows: leave room for envelopes.
-        return staged(bus_link(self.address, self.mode, *limits, self.tls, trunk=True, **retry), shed)
+        return ShedLink(bus_link(self.address, self.mode, *limits, self.tls, trunk=True, **retry), shed)
 
     def label(self) -> str:
         return f"{self.mode} {self.address}"

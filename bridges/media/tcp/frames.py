@@ -161,6 +161,9 @@ class FramesDecoder:
         """Return the buffer to read into; never empty."""
         return memoryview(self._scratch)
 
+    def revise(self, message_bytes: int) -> None:
+        """Change nothing: the format bounds its messages."""
+
     def feed(self, read_bytes: int) -> Batch | None:
         """Decode `read_bytes` bytes of the buffer. Return the messages that are complete now, or None."""
         data = self._rest + self._scratch[:read_bytes]
@@ -191,6 +194,9 @@ class CobsDecoder:
     def buffer(self) -> memoryview:
         """Return the buffer to read into; never empty."""
         return memoryview(self._scratch)
+
+    def revise(self, message_bytes: int) -> None:
+        """Change nothing: the format bounds its messages."""
 
     def feed(self, read_bytes: int) -> Batch | None:
         """Decode `read_bytes` bytes of the buffer. Return the messages that are complete now, or None."""

@@ -8,7 +8,7 @@ from asyncio import AbstractEventLoop
 from collections.abc import Callable
 from typing import Any, Literal
 
-from bridges.media.shed_pipe import staged
+from bridges.media.shed_pipe import ShedLink
 from bridges.media.shedding import Shed
 from bridges.media.tcp.frames import CobsDecoder, FramesDecoder, join, join_cobs
 from bridges.media.tcp.medium import Tcp
@@ -49,7 +49,7 @@ class Once:
 
 def tcp_link(options: Tcp, shed: Shed | None = None, **retry: Any) -> Link:
     """Make the link for a stream's settings. Its pipes drop messages by the policy `shed`, if given."""
-    return staged(TcpFramesLink(options, **retry), shed)
+    return ShedLink(TcpFramesLink(options, **retry), shed)
 
 
 class TcpFramesLink:
@@ -75,19 +75,19 @@ class TcpFramesLink:
         retry |= {"name": self.name, "silence_s": silence_s}
         framing = _framing(options.framing)
         try:
-            self._link: DialLink | ListenLink = make(url, framing=framing, **retry)
+            self.link: DialLink | ListenLink = make(url, framing=framing, **retry)
         except ValueError as error:
             raise LinkError(f"{self.name}: {error}") from error
 
     @property
     def url(self) -> str:
         """The URL that the link dials or listens on, with the port that was bound."""
-        return self._link.url
+        return self.link.url
 
     @property
     def pipes(self) -> set[StreamPipe]:
         """The pipes of the connected peers."""
-        return self._link.pipes
+        return self.link.pipes
 
     @property
     def queue_bytes(self) -> int:
@@ -95,21 +95,29 @@ class TcpFramesLink:
 
     @property
     def state(self) -> State:
-        return self._link.state
+        return self.link.state
 
     @property
     def fault(self) -> str:
-        return self._link.fault
+        return self.link.fault
 
     @property
     def losses(self) -> int:
-        return self._link.losses
+        return self.link.losses
 
     def open(self, hub: Hub, loop: AbstractEventLoop) -> None:
         """Start to dial or listen. Raises `LinkError` if it cannot listen."""
-        if self._link.state == "closed":
-            self._link.open(hub, loop)
+        if self.link.state == "closed":
+            self.link.open(hub, loop)
+
+    def rehome(self, hub: Hub) -> None:
+        """Go over to another hub with all peers: they notice nothing. Call it between two batches."""
+        self.link.rehome(hub)
+
+    def revise(self, other: Link) -> bool:
+        """Take over the bounds of another link to the same place."""
+        return isinstance(other, TcpFramesLink) and self.link.revise(other.link)
 
     def close(self) -> None:
         """Stop the link and close all its pipes. Idempotent."""
-        self._link.close()
+        self.link.close()

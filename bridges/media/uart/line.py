@@ -68,6 +68,11 @@ class SerialPipe(OpenPipe):
         self._loop.add_reader(self._fd, self._on_readable)
         self._hub.attach(self)
 
+    def revise(self, shed: Shed) -> bool:
+        """Take another shed policy for all messages that have not begun."""
+        self._outbox.revise(shed)
+        return True
+
     def _hear(self, data: bytes) -> list[bytes]:
         """Return the messages that `data` completes; `data` may be empty. Never raises."""
         raise NotImplementedError

@@ -40,8 +40,13 @@ class UartLink(SerialLink):
         super().__init__(f"uart:{options.port}", options, shed, **retry)
         if ahead_ms <= 0:
             raise LinkError(f"{self.name}: ahead_ms must be above 0, not {ahead_ms}")
-        ahead_s = min(ahead_ms / 1000, (self.shed.age_s or inf) / 2)
-        self.ahead_bytes = max(_AHEAD_BYTES_MIN, int(ahead_s / options.byte_s))
+        self._ahead_s = ahead_ms / 1000
+
+    @property
+    def ahead_bytes(self) -> int:
+        """The most that the driver may hold, in bytes."""
+        ahead_s = min(self._ahead_s, (self.shed.age_s or inf) / 2)
+        return max(_AHEAD_BYTES_MIN, int(ahead_s / self.options.byte_s))
 
     def _make_pipe(self, device: Port, place: Place) -> OpenPipe:
         return UartPipe(self, device, place)
@@ -53,9 +58,19 @@ class UartPipe(SerialPipe):
     def __init__(self, link: UartLink, port: Port, place: Place) -> None:
         super().__init__(link, port, place)
         self._decoder = Decoder(link.stats.rejected)
+        self._link = link
         self._byte_s, self._ahead_bytes, self._echoes = link.options.byte_s, link.ahead_bytes, link.echoes
         self._age_s = link.shed.age_s
         self._tending: TimerHandle | None = None
+
+    def revise(self, shed: Shed) -> bool:
+        """Take another shed policy, for the driver's buffer too."""
+        self._ahead_bytes, self._age_s = self._link.ahead_bytes, shed.age_s
+        super().revise(shed)
+        if not self._waiting:
+            cancel(self._timer)
+            self._flush()
+        return True
 
     def _hear(self, data: bytes) -> list[bytes]:
         return without_echo(self._decoder, data, self._echoes, self._loop.time())

@@ -21,6 +21,11 @@ class Outbox:
     def __len__(self) -> int:
         return len(self._taken) + len(self._queue)
 
+    def revise(self, shed: Shed) -> None:
+        """Go over to another policy, for all that has not begun."""
+        self.give_back()
+        self._queue.revise(shed)
+
     def put(self, messages: Sequence[bytes], now: float) -> None:
         """Queue the messages that the policy admits. Messages of an illegal size are dropped and counted."""
         self._queue.put(now, fitting(messages, self._stats))

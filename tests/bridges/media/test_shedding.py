@@ -224,3 +224,46 @@ def test_messages_without_bytes_are_bounded_too(policy: str) -> None:
     put(waiting, stats, 0, *[b""] * 1000)
     assert len(waiting) == stats.queued <= 101
     assert stats.balance() == 0
+
+
+def test_another_policy_takes_over_what_waits() -> None:
+    waiting, stats = queue(policy="newest", rate=1.0)
+    put(waiting, stats, 0, A, B, reading(1, 7), C)
+    assert waiting.take(0) == (0, A)
+    waiting.settle(len(A))
+    waiting.revise(Shed("oldest"))
+    assert taken(waiting, 0) == [B, reading(1, 7), C]  # in order, and no rate holds them back
+    put(waiting, stats, 1, A, B, reading(1, 7))
+    waiting.revise(Shed("conflate"))
+    assert taken(waiting, 1) == [B, reading(1, 7)]
+    assert stats.dropped == {"conflated": 1}
+    put(waiting, stats, 2, A, B)
+    waiting.revise(Shed("newest", age_s=0.5))
+    assert taken(waiting, 3) == []
+    assert stats.dropped == {"conflated": 1, "stale": 2}
+    assert stats.balance() == 0
+
+
+changes = st.builds(
+    Shed,
+    st.sampled_from(["newest", "oldest", "conflate"]),
+    st.sampled_from([20, 4000]),
+    st.sampled_from([None, 1]),
+    st.none(),
+)
+
+
+@given(st.lists(st.one_of(st.integers(1, 4), changes, st.none())))
+def test_the_ledger_balances_over_any_change_of_policy(steps: list[int | Shed | None]) -> None:
+    waiting, stats = queue()
+    for now, step in enumerate(steps):
+        if isinstance(step, Shed):
+            waiting.revise(step)
+        elif step is None:
+            taken(waiting, now)
+        else:
+            put(waiting, stats, now, reading(step, now))
+        assert stats.balance() == 0
+        assert stats.queued == len(waiting)
+    taken(waiting, len(steps))
+    assert stats.queued == stats.queued_bytes == 0

@@ -100,3 +100,45 @@ def test_handshake_in_pieces_or_wrong() -> None:
     assert "wrong SP protocol: 0x0010" in str(handshake_fault(bytes.fromhex("0053500000100000")))
     assert "bad SP handshake" in str(handshake_fault(bytes.fromhex("0053500000700001")))
     assert "not an SP peer" in str(handshake_fault(bytes.fromhex("00535001")))
+
+
+@given(bodies, st.lists(st.integers(0, 1 << 20)), st.sampled_from([0, 1]))
+def test_other_limits_at_any_time_change_no_message(
+    messages: list[bytes], cuts: list[int], lead: int
+) -> None:
+    batch = from_payloads(messages)
+    wire = add_lead(batch) if lead else batch.keep()
+    decoder, out = Decoder(bytearray(4096), 5000, lead), list[bytes]()
+    edges = sorted({0, len(wire), *(c % (len(wire) + 1) for c in cuts)})
+    for number, (start, stop) in enumerate(itertools.pairwise(edges)):
+        while start < stop:
+            view = decoder.buffer()
+            n = min(len(view), stop - start)
+            view[:n] = wire[start : start + n]
+            start += n
+            del view
+            found = decoder.feed(n)
+            out += payloads(found) if found else []
+            assert not decoder.fault
+        decoder.revise((3000, 100_000)[number % 2])
+    assert out == messages
+
+
+def test_a_lower_limit_lets_a_message_end_that_has_begun_and_refuses_the_next() -> None:
+    wire = from_payloads([bytes(3000), bytes(3000)]).keep()
+    decoder = Decoder(bytearray(4096), 5000)
+    out = list[bytes]()
+    for start in range(0, len(wire), 100):
+        chunk = wire[start : start + 100]
+        while chunk and not decoder.fault:
+            view = decoder.buffer()
+            n = min(len(view), len(chunk))
+            view[:n], chunk = chunk[:n], chunk[n:]
+            del view
+            found = decoder.feed(n)
+            out += payloads(found) if found else []
+        if not start:
+            decoder.revise(2000)
+    assert out == [bytes(3000)]
+    assert decoder.fault is not None
+    assert "at most 2000" in decoder.fault
