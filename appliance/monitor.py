@@ -74,9 +74,8 @@ class Monitor:
             return
         words = " ".join(word for word in (link.condition, link.state) if word not in ("", "unknown"))
         fault = link.fault if link.state != "up" else ""
-        again = before is not None and link.state == "up" and link.losses > 0
-        level = logging.WARNING if again else logging.INFO
-        self.record("link", link.name, f"{words}: {fault}" if fault else words, level, losses=link.losses)
+        cause = f"{words}: {fault}" if fault else words
+        self.record("link", link.name, cause, logging.INFO, losses=link.losses)
 
     def _scan_loops(self, hub: Hub) -> None:
         if not isinstance(hub, WatchedHub) or hub.loops == self._loops.get(hub.name, 0):

@@ -1,6 +1,7 @@
 """The parser of the command line: options of the log at any place, and a hint for a word that is misspelt."""
 
 import argparse
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -32,6 +33,13 @@ class Parser(argparse.ArgumentParser):
             if word.startswith("--"):
                 self._check_option(word.partition("=")[0])
         return super().parse_known_args(args, namespace)
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        """Print. Unlike the base class, do not hide that the standard output takes nothing."""
+        if file is sys.stdout and message:
+            file.write(message)
+        else:
+            super()._print_message(message, file)
 
     def _check_option(self, name: str) -> None:
         known = [option for option in self._option_string_actions if option.startswith("--")]

@@ -118,7 +118,7 @@ class WatchedHub(Hub):
             if cut.probed_s is not None and now - cut.probed_s > CANARY_S:
                 self.cuts = tuple(other for other in self.cuts if other is not cut)
                 self.watch.drop()
-                log.warning("%s: %s is open again: the loop has gone", self.name, cut.pipe.name)
+                log.info("%s: %s is open again: the loop has gone", self.name, cut.pipe.name)
                 self.pipes += (cut.pipe,)
             elif cut.probed_s is None and now >= cut.until_s and self.watch.suspect is None:
                 cut.probed_s = now

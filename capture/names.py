@@ -46,7 +46,9 @@ def read(path: Path) -> list[int | str]:
         return names_from(_lines(path))
     except OSError as error:
         raise CaptureError(f"{path}: cannot read the names: {error.strerror}") from None
-    except (TokenError, UnicodeDecodeError) as error:
+    except UnicodeDecodeError:
+        raise CaptureError(f"{path}: not UTF-8 text") from None
+    except TokenError as error:
         raise CaptureError(f"{path}: {error}") from None
 
 

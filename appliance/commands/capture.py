@@ -11,9 +11,10 @@ import argparse
 import asyncio
 import contextlib
 import sys
+import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from itertools import chain, islice
 from math import inf
@@ -146,7 +147,7 @@ async def capture(options: argparse.Namespace) -> int:
     links = [(parse_endpoint(word).link(), ListenHub(word)) for word in options.words]
     hubs = [hub for _, hub in links]
     with contextlib.ExitStack() as stack:
-        recorder = _record(options, hubs, stack, loop)
+        sink = _record(options, hubs, stack, stop)
         for link, hub in links:
             link.open(hub, loop)
             stack.callback(link.close)
@@ -154,6 +155,9 @@ async def capture(options: argparse.Namespace) -> int:
         while not stop.is_set() and loop.time() < end_s and sum(hub.heard for hub in hubs) < options.count:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(stop.wait(), min(_LOOK_S, max(0.0, end_s - loop.time())))
+        if isinstance(sink, Sheet):
+            sink.check()
+    recorder = sink if isinstance(sink, Recorder) else None
     if recorder is not None and not settle(_END_S):
         return 1
     status = _conclude(links, recorder)
@@ -165,17 +169,19 @@ def _record(
     options: argparse.Namespace,
     hubs: list[ListenHub],
     stack: contextlib.ExitStack,
-    loop: asyncio.AbstractEventLoop,
-) -> Recorder | None:
+    stop: Stop,
+) -> "Recorder | Sheet":
+    loop = asyncio.get_running_loop()
     if options.pcapng:
         file = stack.enter_context(opened(options.pcapng))
-        sheet = Sheet(options.gateway, file, texts(options.names))
+        sheet = Sheet(options.gateway, file, texts(options.names), stop.set)
         stack.callback(sheet.flush)
         for hub in hubs:
             hub.tap(partial(sheet.put, hub.name))
         loop.call_soon(sheet.tick, loop)
-        return None
+        return sheet
     names = texts(options.names)
+    writable(options.directory)
     recorder = Recorder("capture", options.gateway, options.directory, Options(idle=False), names)
     recorder.open(loop)
     stack.callback(recorder.close)
@@ -184,15 +190,30 @@ def _record(
     return recorder
 
 
+def writable(directory: Path) -> None:
+    """Make a directory. Raises `CaptureError` now if nothing can be written there: a recorder would wait."""
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=directory).close()
+    except OSError as error:
+        raise CaptureError(f"{directory}: {error.strerror}") from error
+
+
 def _on(name: str) -> Locate:
     return lambda pipe: (name, pipe.name if pipe else "", Direction.RX)
 
 
 class Sheet:
-    """A pcapng file that taps write to. It is flushed a few times a second, so that a reader sees it live."""
+    """A pcapng file that taps write to. It is flushed a few times a second, so that a reader sees it live.
 
-    def __init__(self, gateway: str, file: BinaryIO, names: Iterable[str]) -> None:
-        self._gateway, self._file = gateway, file
+    `on_fault` is called if the file takes no more, and `check` raises that error.
+    """
+
+    def __init__(
+        self, gateway: str, file: BinaryIO, names: Iterable[str], on_fault: Callable[[], None]
+    ) -> None:
+        self._gateway, self._file, self._on_fault = gateway, file, on_fault
+        self._fault: OSError | None = None
         self._writer, self._boot, self._cap_seq = Writer(), time.time_ns(), 0
         file.write(self._writer.head() + self._writer.names(names, self._boot))
 
@@ -201,12 +222,26 @@ class Sheet:
         for message in payloads(batch):
             row = now_ns, self._gateway, f"link {name}", name, peer, int(Direction.RX), int(Kind.FRAME)
             packet = Packet(*row, 0, self._boot, self._cap_seq, 1, message)
-            self._file.write(self._writer.blocks(packet))
+            self._do(self._file.write, self._writer.blocks(packet))
             self._cap_seq += 1
 
+    def _do(self, operation: Callable[..., object], *arguments: object) -> None:
+        """Do something with the file, unless that has failed before."""
+        try:
+            if self._fault is None:
+                operation(*arguments)
+        except OSError as error:
+            self._fault = error
+            self._on_fault()
+
     def flush(self) -> None:
-        with contextlib.suppress(BrokenPipeError):
-            self._file.flush()
+        self._do(self._file.flush)
+
+    def check(self) -> None:
+        """Write what is left. Raises `OSError` if the file has taken less than came."""
+        self.flush()
+        if self._fault is not None:
+            raise self._fault
 
     def tick(self, loop: asyncio.AbstractEventLoop) -> None:
         if not self._file.closed:

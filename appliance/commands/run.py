@@ -66,7 +66,7 @@ def checked(file: str) -> Topology:
     if errors:
         raise InvalidTopology(errors)
     for finding in findings:
-        log.warning("%s", finding)
+        log.log(logging.WARNING if finding.level == "warning" else logging.INFO, "%s", finding)
     return topology
 
 

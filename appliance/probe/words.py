@@ -30,7 +30,9 @@ def argument(parse: Callable[[str], T]) -> Callable[[str], T]:
     def checked(word: str) -> T:
         try:
             return parse(word)
-        except (BusError, OSError, UnicodeDecodeError) as error:
+        except UnicodeDecodeError as error:
+            raise argparse.ArgumentTypeError(f"{word}: not UTF-8 text") from error
+        except (BusError, OSError) as error:
             raise argparse.ArgumentTypeError(str(error)) from error
 
     return checked

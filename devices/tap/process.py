@@ -24,7 +24,7 @@ _RETRY_MIN_S, _RETRY_MAX_S = 0.1, 10.0
 _END_S = 10.0
 _LINE_BYTES = 1 << 16
 _POOL = "ARROW_DEFAULT_MEMORY_POOL"  # the system's gives memory back that Arrow's own would keep
-_ending: set["subprocess.Popen[bytes]"] = set()
+_ending: dict["subprocess.Popen[bytes]", bool] = {}  # of each: whether another one goes on with its work
 
 
 class WriterProcess:
@@ -94,7 +94,7 @@ class WriterProcess:
             self._on_line(json.loads(line))
 
     def _ended(self) -> None:
-        process = self._release()
+        process = self._release(replaced=True)
         if process is not None:
             status = process.poll()  # it closed its output: its status comes at any moment
             self._lost(f"the writer ended{'' if status is None else f' with status {status}'}")
@@ -111,33 +111,37 @@ class WriterProcess:
             with suppress(OSError):
                 os.write(self._input.fileno(), head.to_bytes(8, sys.byteorder))
 
-    def _release(self) -> "subprocess.Popen[bytes] | None":
+    def _release(self, replaced: bool) -> "subprocess.Popen[bytes] | None":
         """Let go of the process. The interpreter waits for it at its own end."""
         process, self._process = self._process, None
         if process is not None:
             self._loop.remove_reader(self._output)
             self._input.close()
             self._output.close()
-            _ending.add(process)
+            _ending[process] = replaced
         return process
 
     def close(self) -> None:
         """Let the writer write all that is in the ring and end. Idempotent."""
         if self._timer is not None:
             self._timer.cancel()
-        self._release()
+        self._release(replaced=False)
 
 
 def settle(limit_s: float = _END_S) -> bool:
-    """Wait for writers that were let go. Returns whether all of them have ended."""
+    """Wait for writers that were let go. Returns whether all of them have ended, and wrote all they had."""
+    lost = False
     for process in list(_ending):
         try:
             process.wait(limit_s)
         except subprocess.TimeoutExpired:
             log.warning("the tap's writer %d goes on writing after the gateway's end", process.pid)
             continue
-        _ending.discard(process)
-    return not _ending
+        if not _ending.pop(process) and process.returncode:
+            text = "the tap's writer ended with status %d: what it had not written is lost"
+            log.warning(text, process.returncode)
+            lost = True
+    return not (_ending or lost)
 
 
 atexit.register(settle)

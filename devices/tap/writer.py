@@ -110,9 +110,8 @@ class Writer:
         self.ring = Ring(settings.descriptor, settings.ring_bytes)
         self.head = 0
         self.schema = arrow_schema(_metadata(settings))
-        found = resume(self.root, settings.gateway, settings.boot)
-        self.next_number, row = max(self.ring.resume, found)
-        self.rows = Rows(self.schema, settings.boot, row, settings.pattern)
+        self.rows = Rows(self.schema, settings.boot, 0, settings.pattern)
+        self.next_number = 0
         self.pending: list[Record] = []
         self.pending_rows = self.pending_bytes = 0
         self.pending_s = 0.0
@@ -122,11 +121,14 @@ class Writer:
         self.written = 0
         self.fault = ""
         self.ended = False
+        self.gave_up = False
         self.finisher = Finisher(settings)
         self.told, self.told_s = "", 0.0
 
     def run(self) -> int:
         """Run until the input ends. Returns 0, or 1 if rows had to be given up."""
+        if not self.resume():
+            return 1
         self.finisher.start()
         self.finisher.wake.set()
         while not self.ended:
@@ -140,6 +142,23 @@ class Writer:
         self.finisher.join()
         self._tell(now=True)
         return int(bool(self.pending))
+
+    def resume(self) -> bool:
+        """Go on after what an earlier run wrote, once that can be read. False if we must end before."""
+        settings, pauses = self.settings, Backoff(_RETRY_MIN_S, _RETRY_MAX_S, uniform)
+        while not self.ended:
+            try:
+                found = resume(self.root, settings.gateway, settings.boot)
+            except OSError as error:
+                self.fault = words_of(error)
+                self._tell(now=True)
+                self._listen_on(pauses.next_s())
+            else:
+                self.fault = ""
+                self.next_number, row = max(self.ring.resume, found)
+                self.rows = Rows(self.schema, settings.boot, row, settings.pattern)
+                return True
+        return False
 
     def _pause_s(self) -> float:
         """Seconds until there is something to do even if nothing comes."""
@@ -160,11 +179,13 @@ class Writer:
 
     def take(self) -> None:
         """Take all records, and write whenever there are enough; the rest when its time has come."""
+        if self.gave_up:
+            return
         for record in self.ring.records(self.head):
             if record.number >= self.next_number:
                 self._hold(record)
-            if self._enough():
-                self._flush()
+            if self._enough() and not self._flush():
+                return
         if self.pending and (self.ended or time.monotonic() - self.pending_s >= self.settings.flush_s):
             self._flush(calm=True)
         if self.journal is not None and time.monotonic() - self.journal_s >= self.settings.file_s:
@@ -181,16 +202,16 @@ class Writer:
         settings = self.settings
         return self.pending_rows >= settings.flush_rows or self.pending_bytes >= settings.ring_bytes // 8
 
-    def _flush(self, calm: bool = False) -> None:
+    def _flush(self, calm: bool = False) -> bool:
         """Write the pending records, in a new file where the day changes. They are pending until the disk
-        takes them. If it is `calm`, memory goes back to the system."""
+        takes them; False if we must end before that. If it is `calm`, memory goes back to the system."""
         for day, records in groupby(self.pending, lambda record: record.ts_ns // _DAY_NS):
             if day != self.day:
                 self.rotate()
             self.day = day
             made = self.rows.of(list(records))
             if made and not self._store(made):
-                return
+                return False
         self.next_number = self.pending[-1].number + 1
         self.pending = []
         self.pending_rows = self.pending_bytes = 0
@@ -199,6 +220,7 @@ class Writer:
             pa.default_memory_pool().release_unused()
         if self.journal is not None and self.journal.size_bytes >= self.settings.file_bytes:
             self.rotate()
+        return True
 
     def _store(self, made: list[Made]) -> bool:
         """Put batches into the journal, however long the disk is full. False if we must end before that."""
@@ -217,6 +239,7 @@ class Writer:
                 if self.ended:
                     give_up_s = give_up_s or time.monotonic() + _GIVE_UP_S
                     if time.monotonic() > give_up_s:
+                        self.gave_up = True
                         return False
                     time.sleep(pauses.next_s())
                 else:

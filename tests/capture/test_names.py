@@ -40,7 +40,7 @@ def test_a_file_above_the_bound_begins_anew(tmp_path: Path, monkeypatch: pytest.
     assert names.beside(tmp_path) == ["c"]
 
 
-@pytest.mark.parametrize(("content", "text"), [(b"\xff", "can't decode"), (b"a//b", "is empty")])
+@pytest.mark.parametrize(("content", "text"), [(b"\xff", "not UTF-8"), (b"a//b", "is empty")])
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, content: bytes, text: str) -> None:
     (tmp_path / "_names").mkdir()
     (tmp_path / "_names" / "gw.txt").write_bytes(content)

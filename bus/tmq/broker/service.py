@@ -277,7 +277,8 @@ class Broker:
         if not self.registry.knows(address):
             return
         self._deaths += 1
-        log.info("%s: client %s:%d is gone: %s", self.name, *address, reason)
+        cause = f"{self.name}: client gone: {reason}"
+        log.info("%s: client %s:%d is gone: %s", self.name, *address, reason, extra={"cause": cause})
         if self.registry.is_own(address):
             self._sharing.withdraw(wire.DEAD, (), address)
         self._tell(self.registry.remove_address(address))

@@ -1,10 +1,11 @@
 """Stream links against hand-made peers: messages are forwarded, and bad peers do not affect others."""
 
 import asyncio
+import logging
 import socket
 import struct
 from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -113,6 +114,23 @@ async def test_a_bad_handshake_closes_that_peer_and_names_it(
         assert await to_thread(b.receive) == b"still here"
         bad.close()
     assert link.url in caplog.text
+
+
+async def test_peers_that_come_and_go_are_normal_life_and_one_cause(
+    listening: tuple[Hub, ListenLink], caplog: pytest.LogCaptureFixture
+) -> None:
+    _, link = listening
+    with caplog.at_level(logging.INFO):
+        for greet in (HANDSHAKE, b""):
+            with closing(SpPeer(link.url, greet)) as peer:
+                await until(lambda: link.pipes)
+                await to_thread(peer.greeting)
+                await until(lambda g=greet: not g or any(pipe.ready for pipe in link.pipes))  # type: ignore[misc]
+            await until(lambda: not link.pipes)
+    told = [(record.levelno, record.__dict__["cause"]) for record in caplog.records]
+    came, left = f"{link.name}: connected", f"{link.name}: closed by the peer"
+    assert told == [(logging.INFO, cause) for cause in (came, left, left)]
+    assert link.fault == ""
 
 
 async def test_a_silent_peer_is_closed_after_the_time_limit() -> None:
@@ -229,7 +247,9 @@ async def test_closing_with_a_queue_counts_it_as_dropped() -> None:
             assert pipe.stats.balance() == 0
 
 
-async def test_a_dialled_bus_comes_and_goes(socket_path: Path) -> None:
+async def test_a_dialled_bus_comes_and_goes_and_its_going_is_a_warning(
+    socket_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     loop, url = asyncio.get_running_loop(), f"ipc://{socket_path}"
     near, far = Hub("near"), Hub("far")
     dial = DialLink(url, retry_min_s=0.001, retry_max_s=0.01)
@@ -246,6 +266,8 @@ async def test_a_dialled_bus_comes_and_goes(socket_path: Path) -> None:
         listen.close()
         await until(lambda: len(near.pipes) == 1)
     assert far_ear.heard == [b"0", b"1", b"2"]
+    closed = [record.levelno for record in caplog.records if "closed: closed by" in record.getMessage()]
+    assert closed == [logging.WARNING] * 3
     dial.close()
     dial.close()
 

@@ -32,7 +32,9 @@ def writer(ring: Ring, root: Path, **options: Any) -> Writer:
     own = os.dup(ring.descriptor)
     shared = {"descriptor": own, "ring_bytes": ring.size_bytes, "names": Told().descriptor}
     settings = {"flush_s": 0.0, **shared, **options}
-    return Writer(Settings("gw", "recorder", str(root), boot=7, **settings))
+    made = Writer(Settings("gw", "recorder", str(root), boot=7, **settings))
+    assert made.resume()
+    return made
 
 
 def put(ring: Ring, number: int, ts_ns: int, messages: list[bytes]) -> None:
