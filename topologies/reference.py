@@ -112,7 +112,7 @@ def _inner(annotation: Any) -> Iterator[type[Node]]:
 def _section(cls: type[Node]) -> str:
     rows = [
         f"| `{key}` | {_words(one.annotation)} | {_default(one)} | {one.doc} |"
-        for key, one in settings(cls).items()
+        for key, one in sorted(settings(cls).items(), key=lambda item: not item[1].required)
     ]
     kinds = [f"| `{key}` | {_bare_words(kind)} |  | {kind.help} |" for key, kind in _kinds(cls).items()]
     rows[1:1] = kinds  # after `bus`, the alternative to them

@@ -1,12 +1,21 @@
 """`buscoupler broker` as a service: clients find each other through it; wrong addresses are named."""
 
+import argparse
 import asyncio
 
 import pytest
 
 from appliance.cli import main
+from appliance.commands import broker as command
+from appliance.compose import Appliance
+from appliance.parts.broker import BrokerPart
 from bus.leases.service import LeasingBroker
+from bus.leases.settings import BrokerSettings
 from bus.tmq import Client
+from tests.appliance.probe.support import free_port
+from tests.helpers.peers import until
+from tests.helpers.tmq import ReferenceClient
+from topologies.loader import loads
 
 
 async def test_clients_meet_through_it() -> None:
@@ -25,6 +34,56 @@ async def test_clients_meet_through_it() -> None:
         assert all(pipe.stats.balance() == 0 for hub in service.hubs() for pipe in hub.pipes)
     finally:
         service.close()
+
+
+async def exact_of(address: tuple[str, int], brokers: list[str]) -> bool:
+    """Return whether a broker keeps (1, 2) from a client of 2015 that subscribed to (1,)."""
+    theirs = ReferenceClient(address)
+    try:
+        theirs.subscribe(1)
+        async with Client(brokers=brokers, listen=("127.0.0.1", 0)) as ours:
+            await ours.publish((1,))
+            await until(lambda: ours.subscribers((1,)) == [theirs.address])
+            await ours.publish((1, 2))
+            return ours.subscribers((1, 2)) == []
+    finally:
+        theirs.close()
+
+
+@pytest.mark.parametrize("exact", [True, False])
+async def test_the_settings_of_a_broker_are_the_same_in_a_file(exact: bool) -> None:
+    keys = f"{{on: a, listen: 'tcp://127.0.0.1:{free_port()}', exact: {str(exact).lower()}, lease_ms: 700}}"
+    appliance = Appliance(loads(f"name: t\ngateways: {{a: }}\nbrokers: {{m: {keys}}}"), "a")
+    appliance.open(asyncio.get_running_loop())
+    try:
+        part = appliance.parts["broker m"]
+        assert isinstance(part, BrokerPart)
+        assert await exact_of(part.service.broker.addresses[0], part.service.broker.urls) == exact
+    finally:
+        appliance.close()
+
+
+@pytest.mark.parametrize("exact", [True, False])
+async def test_the_settings_of_a_broker_on_the_command_line(exact: bool) -> None:
+    parser = argparse.ArgumentParser()
+    command.arguments(parser)
+    words = ["tcp://127.0.0.1:0", "--heartbeat-ms", "400", *["--exact"][: int(exact)]]
+    made = command.settings_of(parser.parse_args(words))
+    assert made == BrokerSettings(heartbeat_ms=400, exact=exact)
+    service = LeasingBroker(["tcp://127.0.0.1:0"], settings=made)
+    service.open(asyncio.get_running_loop())
+    try:
+        assert await exact_of(service.broker.addresses[0], service.broker.urls) == exact
+    finally:
+        service.close()
+
+
+@pytest.mark.parametrize("words", [["--lease-ms", "0"], ["--lease-ms", "x"], ["--heartbeat-ms", "99999999"]])
+def test_settings_that_cannot_be_are_wrong_use(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(["broker", "tcp://127.0.0.1:0", *words])
+    assert stopped.value.code == 2
+    assert words[0].lstrip("-").split("-")[0] in capsys.readouterr().err
 
 
 def test_an_address_that_cannot_be_is_a_problem(capsys: pytest.CaptureFixture[str]) -> None:
