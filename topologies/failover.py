@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from bus.spelling import nearest
 from bus.wire.notation import text_of
 from topologies.filters import tokens
 from topologies.findings import Finding, error, warning
@@ -39,8 +40,9 @@ def _misnamed(topology: Topology) -> Iterator[Finding]:
             text = f"group {spec.group} of bridge {name} is also the name of a bridge that is not in it"
             yield error(spec.where, f"{text}: choose another name for the group")
         if spec.group and len(candidates_of(topology, name)) == 1:
-            text = f"bridge {name} is alone in group {spec.group}"
-            yield warning(spec.where, f"{text}: nothing stands in for it")
+            others = {one.group for one in topology.bridges.values() if one.group} - {spec.group}
+            text = f"bridge {name} is alone in group {spec.group}, and nothing stands in for it"
+            yield warning(spec.where, f"{text}{nearest(spec.group, others)}")
 
 
 def _unlike(topology: Topology, group: Group) -> Iterator[Finding]:

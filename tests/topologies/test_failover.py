@@ -172,8 +172,8 @@ def test_contradictions_in_a_group_are_errors(text: str, found: str) -> None:
 
 
 def test_a_group_of_one_is_a_warning() -> None:
-    assert warnings(grouped("one-only", "b", "oven", "pair"))[0] == (
-        "bridge left is alone in group one-only: nothing stands in for it"
+    assert warnings(grouped("pari", "b", "oven", "pair"))[0] == (
+        'bridge left is alone in group pari, and nothing stands in for it; did you mean "pair"?'
     )
 
 
