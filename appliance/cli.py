@@ -11,7 +11,7 @@ from appliance import interrupts, streams
 from appliance.log import output as log
 from appliance.parsing import Parser
 from bus.errors import BusError, words_of
-from bus.extras import install
+from bus.extras import lacking
 
 # name -> (module, one line of help); each module has `arguments(parser)` and `run(options) -> int`.
 COMMANDS = {
@@ -38,10 +38,11 @@ EXTRAS = {"psutil": "demo", "rich": "demo", "pyspark": "pipeline", "pyarrow": "c
 
 def missing(error: ModuleNotFoundError) -> str:
     """Return what to install. Raises `error` again if no extra has the library: then it is our defect."""
-    extra = EXTRAS.get((error.name or "").partition(".")[0])
+    library = (error.name or "").partition(".")[0]
+    extra = EXTRAS.get(library)
     if extra is None:
         raise error
-    return f"this command needs the package {error.name}: run {install(extra)}"
+    return lacking("this command", library, extra)
 
 
 class Version(argparse.Action):

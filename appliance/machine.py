@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from bus.errors import words_of
-from bus.extras import install
+from bus.extras import lacking
 from bus.kinds import load
 from bus.needs import (
     Certificate,
@@ -48,7 +48,7 @@ def is_here(host: str) -> bool:
 def _library(need: Library) -> str:
     if find_spec(need.module) is not None:
         return ""
-    return f"the package {need.package} is missing: run {install(need.extra)}"
+    return lacking("it", need.package, need.extra)
 
 
 def _device(need: Device) -> str:

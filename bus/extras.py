@@ -28,6 +28,11 @@ def install(extra: str) -> str:
     return f"{start} install '{DISTRIBUTION}[{extra}]'"
 
 
+def lacking(what: str, package: str, extra: str) -> str:
+    """Return that `what` needs a package, and the command that installs it."""
+    return f"{what} needs {package}: run {install(extra)}"
+
+
 def typed(path: str) -> str:
     """Shorten the path of a program: to its name if the PATH leads there, or to a path from here."""
     whole = os.path.abspath(path)

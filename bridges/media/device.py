@@ -11,7 +11,7 @@ from typing import Generic, NamedTuple, TypeVar
 from bridges.media.shedding import Shed, checked
 from bus.backoff import Backoff
 from bus.errors import LinkError, words_of
-from bus.extras import install
+from bus.extras import lacking
 from bus.hub import Hub, Link, Pipe, State
 from bus.ledger import Stats
 from bus.wire.batch import Batch
@@ -82,7 +82,7 @@ def need(name: str, library: str, package: str, extra: str) -> None:
     try:
         import_module(library)
     except ImportError as error:
-        raise LinkError(f"{name}: needs {package}: run {install(extra)}") from error
+        raise LinkError(lacking(name, package, extra)) from error
 
 
 def cancel(*timers: Handle | None) -> None:

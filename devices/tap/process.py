@@ -16,7 +16,7 @@ from typing import Any
 
 from bus.backoff import Backoff
 from bus.errors import LinkError, words_of
-from bus.extras import install
+from bus.extras import lacking
 
 log = logging.getLogger("buscoupler.tap")
 
@@ -42,7 +42,7 @@ class WriterProcess:
     ) -> None:
         for library in ("pyarrow", "numpy"):
             if find_spec(library) is None:
-                raise LinkError(f"a capture needs the package {library}: run {install('capture')}")
+                raise LinkError(lacking("a capture", library, "capture"))
         self._settings, self._on_line, self._on_lost = settings, on_line, on_lost
         self._process: subprocess.Popen[bytes] | None = None
         self._pauses = Backoff(_RETRY_MIN_S, _RETRY_MAX_S, uniform)

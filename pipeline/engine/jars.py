@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path, PurePosixPath
 from typing import Final
 
-from bus.extras import install
+from bus.extras import lacking
 from pipeline.errors import PipelineError
 
 _MANAGERS: Final = ("kubernetes", "spark-kubernetes", "spark-yarn", "vertx", "volcano")
@@ -64,7 +64,7 @@ def class_path(managed: bool = False) -> str:
     copies = [(cache_directory() / "jars" / jar.name, jar) for jar in needed(managed)]
     if not copies:
         raise PipelineError(
-            f"the installed pyspark is a client alone, without Spark: run {install('pipeline')}"
+            "the installed pyspark is a client alone; " + lacking("this job", "Spark", "pipeline")
         )
     return os.pathsep.join(str(copy if copy.exists() else jar) for copy, jar in copies)
 

@@ -18,7 +18,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
-from bus.extras import install
+from bus.extras import lacking
 from pipeline.engine.jvm import last_words
 from pipeline.errors import PipelineError
 
@@ -39,7 +39,7 @@ class Sail:
         """Start the server. `memory` is given as to Java, for example 4g. Raises `PipelineError` if it is no
         size, or if Sail is not installed."""
         if not installed():
-            raise PipelineError(f"Sail is not installed: run {install('sail')}")
+            raise PipelineError(lacking("Sail", "pysail", "sail"))
         most = size_bytes(memory)
         self._directory = tempfile.TemporaryDirectory(prefix="buscoupler-sail-")
         self._log = Path(self._directory.name) / "log"

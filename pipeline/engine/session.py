@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, Protocol
 from urllib.parse import urlsplit
 
-from bus.extras import install
+from bus.extras import lacking
 from pipeline import cache
 from pipeline.engine import jars, java, sail
 from pipeline.engine.jvm import Jvm
@@ -112,8 +112,8 @@ def choose(options: argparse.Namespace, able: bool, here: bool) -> bool:
 
 def _lacking(job: str, able: bool) -> str:
     if able:
-        return f"{job}: no engine that reads captures is installed: run {install(SAIL)}"
-    return f"{job} needs Spark, which is not installed: run {install('pipeline')}"
+        return lacking(job, "an engine that reads captures", SAIL)
+    return lacking(job, "Spark", "pipeline")
 
 
 def start(options: argparse.Namespace, quick: bool = False) -> Local | None:

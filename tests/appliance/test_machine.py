@@ -44,7 +44,7 @@ def of_nobody(need: Need) -> str:
 def test_a_package() -> None:
     assert trouble(Library("yaml", "PyYAML", "can")) == ""
     text = trouble(Library("no_such_module", "no-such-package", "can"))
-    assert text.startswith("the package no-such-package is missing: run ")
+    assert text.startswith("it needs no-such-package: run ")
     assert "buscoupler[can]" in text
 
 

@@ -40,6 +40,11 @@ def test_what_the_path_finds_needs_no_path(environment: Path, monkeypatch: pytes
     assert extras.install("sail") == "pip install 'buscoupler[sail]'"
 
 
+def test_what_is_lacking_is_said_in_one_way(environment: Path) -> None:
+    text = extras.lacking("can:can0", "python-can", "can")
+    assert text == "can:can0 needs python-can: run .venv/bin/python -m pip install 'buscoupler[can]'"
+
+
 def test_a_module_is_started_by_its_interpreter(environment: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", ["/somewhere/buscoupler/__main__.py"])
     assert extras.program() == ".venv/bin/python -m buscoupler"

@@ -96,7 +96,7 @@ def test_a_client_without_spark(
     monkeypatch.delenv("PYSPARK_GATEWAY_PORT", raising=False)
     monkeypatch.setattr(jars, "spark_home", lambda: tmp_path)
     told = complaint(capsys, "latency", str(tmp_path))
-    assert told.startswith("buscoupler: latency needs Spark, which is not installed: run ")
+    assert told.startswith("buscoupler: latency needs Spark: run ")
     assert told.endswith("install 'buscoupler[pipeline]'")
 
 
@@ -107,7 +107,7 @@ def test_without_any_engine_one_command_is_named(
     for module in (jars, sail):
         monkeypatch.setattr(module, "find_spec", lambda name: None)
     told = complaint(capsys, "audit", str(tmp_path))
-    assert told.startswith("buscoupler: audit: no engine that reads captures is installed: run ")
+    assert told.startswith("buscoupler: audit needs an engine that reads captures: run ")
     assert told.endswith("install 'buscoupler[sail]'")
     assert told.count("install '") == 1
     assert "[pipeline]" in complaint(capsys, "latency", str(tmp_path))
