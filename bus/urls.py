@@ -25,6 +25,7 @@ class Url(NamedTuple):
 
 
 @lru_cache(maxsize=4096)  # the checks of a large topology need each address many times
+@lru_cache(maxsize=16_384)  # a search in a topology compares each address with all others
 def split_url(text: str) -> Url:
     """Return the parts of an address. Raises ValueError, with the reason, if it is not valid."""
     scheme, colon, rest = text.partition("://")
@@ -88,6 +89,7 @@ def _ascii(host: str) -> str:
         return host
 
 
+@lru_cache(maxsize=16_384)
 def _ip(host: str) -> IPv4Address | IPv6Address | None:
     try:
         return ip_address(host)

@@ -177,12 +177,12 @@ def listen_at(topology: Topology, text: str, gateway: str) -> tuple[str, Listen]
 
 
 def _leads(topology: Topology, dialled: Url, gateway: str, listening: Url, owner: str) -> bool:
-    near = machine(topology, gateway) == machine(topology, owner)
-    if dialled.scheme != listening.scheme:
+    if dialled.scheme != listening.scheme or dialled.port != listening.port:
         return False
+    near = machine(topology, gateway) == machine(topology, owner)
     if dialled.scheme not in HOSTED:
         return near and dialled.path == listening.path and (dialled.scheme == "ipc" or gateway == owner)
-    if dialled.port != listening.port or dialled.path.rstrip("/") != listening.path.rstrip("/"):
+    if dialled.path.rstrip("/") != listening.path.rstrip("/"):
         return False
     if is_loopback(dialled.host):
         return near and overlap(dialled.host, listening.host)
