@@ -1,8 +1,24 @@
 """Fixtures that all tests share."""
 
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+
+@pytest.fixture(scope="session", autouse=True)
+def run_directory() -> Iterator[None]:
+    """A runtime directory for the processes of this run, which are then no neighbours of other runs."""
+    before, directory = os.environ.get("XDG_RUNTIME_DIR"), tempfile.mkdtemp(prefix="bc-tests-")
+    os.environ["XDG_RUNTIME_DIR"] = directory
+    yield
+    shutil.rmtree(directory, ignore_errors=True)
+    os.environ.pop("XDG_RUNTIME_DIR")
+    if before is not None:
+        os.environ["XDG_RUNTIME_DIR"] = before
 
 
 @pytest.fixture

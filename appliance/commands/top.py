@@ -11,7 +11,7 @@ from pathlib import Path
 from appliance.probe.words import above_zero
 from appliance.status.page import key_of, pages
 from appliance.status.places import Status, ask, is_of_program, runtime_directories, sockets
-from appliance.status.silent import Name, name_of, silent
+from appliance.status.silent import ENDED, UNREADABLE, Name, name_of, silent
 
 _HOME_AND_CLEAR = "\x1b[H\x1b[J"
 
@@ -48,16 +48,19 @@ def run(options: argparse.Namespace) -> int:
     return 1
 
 
-def look(directory: Path | None) -> tuple[list[Status], set[Name]]:
-    """Return the status of every process that answers, and the gateways whose socket does not."""
-    statuses, left = list[Status](), set[Name]()
+def look(directory: Path | None) -> tuple[list[Status], dict[Name, str]]:
+    """Return the status of every process that answers, and why the others have none."""
+    statuses, left = list[Status](), dict[Name, str]()
     for path in sockets(directory):
+        name = Name(path.parent.parent.name, path.parent.name)
         try:
             statuses.append(ask(path))
-        except (OSError, ValueError):
+        except ValueError:
+            left[name] = UNREADABLE
+        except OSError:
             # a directory of the user's choice does not tell whose it is
             if directory is None and not is_of_program(path):
-                left.add(Name(path.parent.parent.name, path.parent.name))
+                left[name] = ENDED
     return statuses, left
 
 

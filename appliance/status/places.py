@@ -14,6 +14,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from appliance.status.shape import fits
+
 Status = dict[str, Any]
 PROGRAMS = "device", "broker"
 VERSION = 1
@@ -86,7 +88,7 @@ def ask(path: Path, limit_s: float = ANSWER_S) -> Status:
         sock.connect(str(path))
         with sock.makefile("rb") as answer:
             status = json.loads(answer.read(ANSWER_BYTES))
-    if not isinstance(status, dict) or status.get("version") != VERSION:
+    if not isinstance(status, dict) or status.get("version") != VERSION or not fits(status):
         raise ValueError(f"{path}: a process of another version answers: use the `top` of that version")
     return status
 

@@ -4,11 +4,13 @@ A gateway answers on its own machine only, so one that is silent here may run el
 hears its claims, the line says so.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
 Status = dict[str, Any]
+ENDED = "silent: its process ended without closing, or hangs"
+UNREADABLE = "runs, and answers as another version does: use the `top` of that version"
 HEARD_MS = 10_000  # a claim that is older proves no life
 
 
@@ -24,10 +26,12 @@ def name_of(status: Status) -> Name:
     return Name(status["topology"], status["gateway"])
 
 
-def silent(statuses: Sequence[Status], left: Collection[Name], seen_ns: Mapping[Name, int]) -> Iterator[str]:
+def silent(
+    statuses: Sequence[Status], left: Mapping[Name, str], seen_ns: Mapping[Name, int]
+) -> Iterator[str]:
     """Yield a line for each cause, with the gateways that it holds for.
 
-    `left` are gateways whose socket is there and does not answer; `seen_ns`, when others answered last.
+    `left` says why gateways whose socket is there have no status; `seen_ns`, when others answered last.
     """
     here = {name_of(status) for status in statuses}
     expected = {Name(status["topology"], gateway) for status in statuses for gateway in status["gateways"]}
@@ -39,7 +43,7 @@ def silent(statuses: Sequence[Status], left: Collection[Name], seen_ns: Mapping[
     heard = dict(_heard(statuses))
     by_cause = dict[tuple[str, str], list[str]]()
     for name in sorted({*expected, *left, *seen_ns} - here):
-        cause = _cause(name, name in left, seen_ns.get(name), heard.get(name))
+        cause = _cause(left.get(name), seen_ns.get(name), heard.get(name))
         address = addresses.get(name)
         shown = f"{name.gateway} ({address})" if address else name.gateway
         by_cause.setdefault((name.topology, cause), []).append(shown)
@@ -47,12 +51,12 @@ def silent(statuses: Sequence[Status], left: Collection[Name], seen_ns: Mapping[
         yield f"{topology} on {', '.join(gateways)}: {cause}"
 
 
-def _cause(name: Name, left: bool, seen_ns: int | None, heard_ms: int | None) -> str:
-    if seen_ns is not None:
+def _cause(left: str | None, seen_ns: int | None, heard_ms: int | None) -> str:
+    if seen_ns is not None and left != UNREADABLE:
         since = datetime.fromtimestamp(seen_ns / 1e9)
         return f"silent since {since:%H:%M:%S}: no process answers"
     if left:
-        return "silent: its process ended without closing, or hangs"
+        return left
     if heard_ms is not None and heard_ms < HEARD_MS:
         return "not on this machine: a broker here hears its claims"
     return "silent: no process of it answers on this machine"

@@ -204,7 +204,7 @@ async def test_the_status_socket_answers_and_goes_with_its_process(socket_path: 
     status = await loop.run_in_executor(None, ask, path)
     assert (status["gateway"], [hub["name"] for hub in status["hubs"]]) == ("gw", ["b"])
     (found,), left = await loop.run_in_executor(None, look, path.parent)
-    assert (found["pid"], left) == (os.getpid(), set())
+    assert (found["pid"], left) == (os.getpid(), {})
     server.close()
     assert not path.exists()
 

@@ -4,12 +4,13 @@ import os
 import pty
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
 
 from appliance.names import names_of, running
+from appliance.status.places import ask, runtime_directory
 from bus.errors import BusError
 from bus.wire.frame import PUB, pack
 from bus.wire.pattern import Pattern
@@ -44,6 +45,13 @@ def test_a_word_that_stands_for_nothing_is_told(word: str) -> None:
         names_of(word)
 
 
+def names_at(path: Path) -> list[str]:
+    """Return the names that a gateway answers with; none before it does."""
+    with suppress(OSError):
+        return [str(name) for name in ask(path)["names"]]
+    return []
+
+
 @contextmanager
 def gateway(directory: Path) -> Iterator[str]:
     """Run a gateway in a process of its own; yields the URL of its bus."""
@@ -54,8 +62,8 @@ def gateway(directory: Path) -> Iterator[str]:
         assert process.stdout is not None
         process.stdout.readline()
         try:
-            while "door" not in running():  # the status opens last
-                pass
+            while "door" not in names_at(runtime_directory() / "named" / "gw" / "status.sock"):
+                pass  # the status opens last
             yield f"tcp://127.0.0.1:{port}"
         finally:
             process.terminate()

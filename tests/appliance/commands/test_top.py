@@ -48,9 +48,14 @@ async def shown(says: Callable[[dict[str, Any]], bool]) -> None:
     await until(lambda: any(says(status) for status in look(None)[0]))
 
 
-async def active(program: asyncio.subprocess.Process) -> None:
-    """Wait until a gateway forwards."""
-    await shown(lambda status: status["pid"] == program.pid and status["candidates"][0]["role"] == "active")
+async def takes_role(program: asyncio.subprocess.Process, role: str, holder: str) -> None:
+    """Wait until a gateway has a role, and knows who holds the lease."""
+
+    def says(status: dict[str, Any]) -> bool:
+        (one,) = status["candidates"] if status["pid"] == program.pid else ({"role": "", "holder": ""},)
+        return (one["role"], one["holder"]) == (role, holder)
+
+    await shown(says)
 
 
 async def up(program: asyncio.subprocess.Process) -> None:
@@ -65,7 +70,8 @@ async def test_roles_leases_and_a_killed_gateway(runtime: Path, tmp_path: Path) 
     file.write_text(TOPOLOGY.format(*ports))
     words = "run", str(file), "--gateway"
     async with process(*words, "hub"), process(*words, "gw-a") as first, process(*words, "gw-b") as other:
-        await active(first)
+        await takes_role(first, "active", "gw-a")
+        await takes_role(other, "standby", "gw-a")
         text = (await asyncio.to_thread(finished, "top", "--once")).stdout
         assert "joint: active, epoch 1, holder gw-a" in text
         assert "joint: standby, epoch 1, holder gw-a" in text
@@ -73,7 +79,7 @@ async def test_roles_leases_and_a_killed_gateway(runtime: Path, tmp_path: Path) 
         assert "gw-a: forwards, order 0" in text
         first.kill()
         await first.wait()
-        await active(other)
+        await takes_role(other, "active", "gw-b")
         text = (await asyncio.to_thread(finished, "top", "--once")).stdout
         assert (
             f"pair{ports[0]} on gw-a (127.0.0.1): silent: its process ended without closing, or hangs" in text
