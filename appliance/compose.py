@@ -11,7 +11,7 @@ from appliance.monitor import SCAN_S, Monitor
 from appliance.parts.bridge import BridgePart
 from appliance.parts.broker import BrokerPart
 from appliance.parts.bus import BusPart
-from appliance.parts.changes import Change, of_names
+from appliance.parts.changes import Change, of_events, of_names
 from appliance.parts.site import Revision, Site
 from appliance.parts.tap import TapPart
 from appliance.status.snapshot import View
@@ -20,6 +20,7 @@ from bus.hub import Hub, Link
 from topologies.events import publishing_buses
 from topologies.model import S, Topology, running
 from topologies.names import known, listed
+from topologies.seats import seats_at
 
 log = logging.getLogger("buscoupler")
 
@@ -32,6 +33,28 @@ class Built(NamedTuple):
 
     parts: dict[str, Part]
     revisions: dict[str, Revision]
+
+    def changes(self, old: Mapping[str, Part]) -> list[Change]:
+        """Return what differs from the running parts `old`."""
+        removed = [Change("removed", title) for title in old if title not in self.parts]
+        added = [Change("added", title) for title in self.parts if title not in old]
+        return [*removed, *added, *(one for revision in self.revisions.values() for one in revision.changes)]
+
+    def close(self, old: dict[str, Part]) -> None:
+        """Close what goes of the running parts `old`, bridges before buses, so that nothing new enters."""
+        for title in reversed(old):
+            if title in self.revisions:
+                self.revisions[title].close()
+            else:
+                old[title].close()
+
+    def open(self, loop: AbstractEventLoop) -> list[Change]:
+        """Open what comes, buses before bridges. Return what failed."""
+        opens = [
+            self.revisions[title].open if title in self.revisions else part.start
+            for title, part in self.parts.items()
+        ]
+        return [change for opening in opens for change in opening(loop)]
 
 
 class Builder:
@@ -49,7 +72,10 @@ class Builder:
         topology = self._site.topology
         brokers = [self._part(BrokerPart, name) for name in self._here(topology.brokers)]
         buses = {name: self._part(BusPart, name) for name in self._here(topology.buses)}
-        bridges = {name: self._part(BridgePart, name, buses) for name in self._here(topology.bridges)}
+        seats = seats_at(topology, self._site.gateway)
+        bridges = {
+            name: self._part(BridgePart, name, buses, seats[name]) for name in self._here(topology.bridges)
+        }
         tappable: dict[str, BusPart | BridgePart] = {**buses, **bridges}
         taps = [
             self._part(TapPart, name, tapped)
@@ -93,7 +119,7 @@ class Appliance:
         self.parts = self._build(topology, {}).parts
         self._loop: AbstractEventLoop | None = None
         self._timer: TimerHandle | None = None
-        self._publishing: tuple[Topology, list[str]] | None = None
+        self._publishing = publishing_buses(topology, gateway)
         self._started_ns = time.time_ns()
 
     def _build(self, topology: Topology, kept: Mapping[str, Part]) -> Built:
@@ -131,11 +157,8 @@ class Appliance:
 
     def event_hubs(self) -> Iterable[Hub]:
         """Return the hubs on which events are published: the plain sides of buses that the topology names."""
-        if self._publishing is None or self._publishing[0] is not self.topology:
-            self._publishing = self.topology, publishing_buses(self.topology, self.gateway)
-        _, names = self._publishing
         parts = self.parts.values()
-        return [part.plain for part in parts if isinstance(part, BusPart) and part.name in names]
+        return [part.plain for part in parts if isinstance(part, BusPart) and part.name in self._publishing]
 
     def links(self) -> list[Link]:
         return [link for part in self.parts.values() for link in part.links]
@@ -171,22 +194,13 @@ class Appliance:
         """
         assert self._loop is not None
         names, in_list = known(topology), listed(topology.names)
-        old, (parts, revisions) = self.parts, self._build(topology, self.parts)
-        for title in reversed(old):
-            if title in revisions:
-                revisions[title].close()
-            else:
-                old[title].close()
-        named = of_names(self._listed, in_list)
-        self.parts, self.topology, self.names, self._listed = parts, topology, names, in_list
-        failed = [
-            change
-            for title, part in parts.items()
-            for change in (revisions[title].open if title in revisions else part.start)(self._loop)
-        ]
-        removed = [Change("removed", title) for title in old if title not in parts]
-        added = [Change("added", title) for title in parts if title not in old]
-        changed = [change for revision in revisions.values() for change in revision.changes]
+        publishing = publishing_buses(topology, self.gateway)
+        built = self._build(topology, self.parts)
+        more = of_names(self._listed, in_list) + of_events(self._publishing, publishing)
+        differing = [*built.changes(self.parts), *more]
+        built.close(self.parts)
+        self.parts, self.topology, self.names, self._listed = built.parts, topology, names, in_list
+        self._publishing = publishing
+        failed = built.open(self._loop)
         broken = {(change.part, change.end) for change in failed}
-        good = [change for change in (*added, *changed) if (change.part, change.end) not in broken]
-        return [*removed, *good, *named, *failed]
+        return [change for change in differing if (change.part, change.end) not in broken] + failed

@@ -3,8 +3,8 @@
 import logging
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterable
-from typing import Protocol
+from collections.abc import Callable, Collection, Iterable
+from typing import Protocol, TypeVar
 
 from bus.events import Event, Kind
 from bus.hub import Hub, Link
@@ -13,6 +13,8 @@ from bus.watched import WatchedHub
 from bus.wire.batch import from_payloads
 
 log = logging.getLogger("buscoupler.events")
+
+T = TypeVar("T")
 
 SCAN_S = 0.25
 KEPT = 256  # events, for whoever asks later
@@ -59,9 +61,12 @@ class Monitor:
     def scan(self, now: float) -> None:
         """Look at everything once; `now` in seconds, monotonic."""
         self._published = 0
-        for link in self._watched.watched_links():
+        links, hubs = list(self._watched.watched_links()), list(self._watched.hubs())
+        _keep(self._links, {link.name for link in links})
+        _keep(self._loops, {hub.name for hub in hubs})
+        for link in links:
             self._scan_link(link)
-        for hub in self._watched.hubs():
+        for hub in hubs:
             self._scan_loops(hub)
             for name, account in hub.accounts().items():
                 self._scan_drops(f"{hub.name}/{name}", account.stats.dropped, now)
@@ -96,3 +101,9 @@ class Monitor:
             self._drops[name] = now, dropped
             words = {reason.replace(" ", "_"): count for reason, count in new.items()}
             self.record("drop", name, "messages were dropped", **words)
+
+
+def _keep(known: dict[str, T], names: Collection[str]) -> None:
+    """Forget what has gone: a reload can take parts away, and bring others of the same name."""
+    for name in known.keys() - names:
+        del known[name]

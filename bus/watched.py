@@ -47,6 +47,11 @@ class WatchedHub(Hub):
         self.loops = 0
         self.cuts: tuple[Cut, ...] = ()
 
+    def inherit(self, old: Hub, rename: Callable[[str], str]) -> None:
+        """Go on with the counts of another hub; loops are looked for anew."""
+        super().inherit(old, rename)
+        self.loops = old.loops if isinstance(old, WatchedHub) else 0
+
     def detach(self, pipe: Pipe) -> None:
         """Remove a pipe, even if it is cut."""
         super().detach(pipe)

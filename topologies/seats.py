@@ -31,10 +31,13 @@ class Seat(NamedTuple):
     keeps_events: bool
 
 
-def seats_of(topology: Topology, bridge: str, gateway: str) -> list[Seat]:
-    """Return the seats of a bridge, in the order of its sides."""
-    mine = [one for one in joints(topology) if one.bridge == bridge and one.gateway == gateway]
-    return [_seat(topology, joint) for joint in mine]
+def seats_at(topology: Topology, gateway: str) -> dict[str, list[Seat]]:
+    """Return the seats of each bridge of a gateway, in the order of its sides."""
+    found: dict[str, list[Seat]] = {}
+    for joint in joints(topology):
+        if joint.gateway == gateway:
+            found.setdefault(joint.bridge, []).append(_seat(topology, joint))
+    return found
 
 
 def _seat(topology: Topology, joint: Joint) -> Seat:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from appliance.parts.broker import Standing, candidate_of, endpoints, is_same, standing_of
-from appliance.parts.bus import LIMITS, BusPart, bus_plan
+from appliance.parts.bus import LIMITS, BusPart, bus_plan, certificates
 from appliance.parts.changes import Change, Draft, End, Plan, differing, settings_of
 from appliance.parts.patch import Patch
 from appliance.parts.site import BasePart, Revision, Site
@@ -18,8 +18,9 @@ from bridges.media.medium import Medium
 from bus.errors import LinkError
 from bus.events import PATTERN
 from bus.hub import Link
+from bus.transports.options import Tls
 from topologies.model import BridgeSpec, Gateway, Shed
-from topologies.seats import Seat, seats_of
+from topologies.seats import Seat
 
 if TYPE_CHECKING:
     from bus.leases.candidacy import Candidacy
@@ -45,7 +46,7 @@ class BridgePart(BasePart):
     kind = "bridge"
     hub: Bridge
 
-    def __init__(self, name: str, site: Site, buses: Mapping[str, BusPart]) -> None:
+    def __init__(self, name: str, site: Site, buses: Mapping[str, BusPart], seats: list[Seat]) -> None:
         super().__init__(name, site, Bridge(name, 0))
         self.legs: list[Leg] = []
         self.candidacy: Candidacy | None = None
@@ -55,8 +56,8 @@ class BridgePart(BasePart):
             tuple[Link, float]
         ] = []  # links that a reload opened, and until when they may come up
         self._loop: AbstractEventLoop | None = None
-        standing, seats = standing_of(name, site), seats_of(site.topology, name, site.gateway)
-        self._settle(site, standing, seats, Draft([], [self._plan(seat, site, buses) for seat in seats]))
+        draft = Draft([], [self._plan(seat, site, buses) for seat in seats])
+        self._settle(site, standing_of(name, site), seats, draft)
 
     @property
     def spec(self) -> BridgeSpec:
@@ -172,10 +173,9 @@ class BridgePart(BasePart):
         assert self._loop is not None
         return self._loop.time()
 
-    def revise(self, site: Site, buses: Mapping[str, BusPart]) -> Revision:
+    def revise(self, site: Site, buses: Mapping[str, BusPart], seats: list[Seat]) -> Revision:
         """Return the change to the bridge as `site` describes it. Raises `LinkError` if it can never work."""
         standing = standing_of(self.name, site)
-        seats = seats_of(site.topology, self.name, site.gateway)
         draft = Draft([leg.end for leg in self.legs], [self._plan(seat, site, buses) for seat in seats])
         renewed = not is_same(standing, self._standing)
         return Revision(
@@ -239,7 +239,9 @@ class BridgePart(BasePart):
 
 def _medium_plan(medium: Medium, shed: Shed | None, here: Gateway, policy: Policy) -> Plan[Link]:
     node = here.node if medium.needs_node else None
-    settings = {**settings_of(medium), "shed": shed, "node": node}
+    own = settings_of(medium)
+    renewed = [certificates(value) for value in own.values() if isinstance(value, Tls)]
+    settings = {**own, "shed": shed, "node": node, "certificates": renewed}
     return Plan(medium.label(), settings, lambda: medium_link(medium, shed, here), policy, _SOFT)
 
 

@@ -1,7 +1,9 @@
 """A bus of a gateway: a hub and its addresses."""
 
+import os
 from asyncio import AbstractEventLoop
 from collections.abc import Hashable, Iterator
+from contextlib import suppress
 
 from appliance.parts.changes import Change, Draft, End, Plan
 from appliance.parts.site import BasePart, Revision, Site
@@ -122,6 +124,7 @@ def bus_plan(
         "queue_bytes": queue_bytes,
         "message_bytes": message_bytes,
         "tls": tls,
+        "certificates": certificates(tls),
     }
     return Plan(
         place,
@@ -130,3 +133,16 @@ def bus_plan(
         choice,
         soft=LIMITS,
     )
+
+
+def certificates(tls: Tls | None) -> tuple[object, ...]:
+    """Return what tells that a file of certificates has been renewed."""
+    files = () if tls is None else (tls.ca_file, tls.cert_file, tls.key_file)
+    return tuple(_stamp(file) for file in files if file)
+
+
+def _stamp(file: str) -> object:
+    with suppress(OSError):
+        found = os.stat(file)
+        return found.st_ino, found.st_size, found.st_mtime_ns
+    return None

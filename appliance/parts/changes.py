@@ -42,6 +42,12 @@ def of_names(old: Sequence[str], new: Sequence[str]) -> list[Change]:
     return [Change(verb, "names", detail=_some(names)) for verb, names in found if names]
 
 
+def of_events(old: Sequence[str], new: Sequence[str]) -> list[Change]:
+    """Return the change from some buses on which events are published to others."""
+    where = ", ".join(f"bus {name}" for name in new) or "no bus"
+    return [] if old == new else [Change("changed", "events", detail=f"published on {where}")]
+
+
 def _some(names: Sequence[str]) -> str:
     more = f" and {len(names) - _NAMES} more" if len(names) > _NAMES else ""
     return ", ".join(map(written, names[:_NAMES])) + more

@@ -7,12 +7,15 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import pynng
 import pytest
+import trustme
 
 from appliance.compose import Appliance
 from bus.balance import imbalances
 from bus.hub import Hub
 from bus.transports.links import make_link
+from bus.watched import WatchedHub
 from bus.wire.frame import PUB, pack
 from bus.wire.pattern import Pattern
 from tests.appliance.probe.support import UartEar, free_port
@@ -229,3 +232,54 @@ SHEDS = (
     "shed: {policy: oldest, queue_bytes: 1000000, age_ms: 60000}",
     "shed: {policy: oldest, queue_bytes: 900000, rate: 1000000}",
 )
+
+
+async def test_a_websocket_peer_of_a_bus_stays_when_the_bus_gets_its_first_trunk() -> None:
+    url, trunk = f"ws://127.0.0.1:{free_port()}", f"tcp://127.0.0.1:{free_port()}"
+    plain = f'name: ws\ngateways: {{gw: {{}}}}\nbuses: {{one: {{on: gw, listen: ["{url}", MORE]}}}}\n'
+    more = f'{{url: "{trunk}", trunk: true}}'
+    async with running(plain.replace(", MORE", "")) as appliance:
+        with pynng.Bus0(dial=url, recv_timeout=5000) as a, pynng.Bus0(dial=url, recv_timeout=5000) as b:
+            await until(lambda: len(appliance.parts["bus one"].hub.pipes) == 2)
+            for number, text in enumerate([plain.replace("MORE", more), plain.replace(", MORE", "")] * 3):
+                change(appliance, text)
+                for one, other in ((a, b), (b, a)):
+                    await one.asend(b"%d, no frame" % number)
+                    assert await other.arecv() == b"%d, no frame" % number
+            assert len(a.pipes) == len(b.pipes) == 1
+            hub = appliance.parts["bus one"].hub
+            assert [(account.live, account.gone) for account in hub.accounts().values()][:1] == [(2, 0)]
+
+
+async def test_renewed_certificates_open_an_address_anew(tmp_path: Path) -> None:
+    url, own = f"tls+tcp://127.0.0.1:{free_port()}", tmp_path / "own.pem"
+    authority = trustme.CA()
+    authority.issue_cert("127.0.0.1").private_key_and_cert_chain_pem.write_to_path(str(own))
+    listen = f'{{url: "{url}", tls: {{cert_file: "{own}"}}}}'
+    text = f"name: tls\ngateways: {{gw: {{}}}}\nbuses: {{one: {{on: gw, listen: [{listen}]}}}}\n"
+    async with running(text) as appliance:
+        assert change(appliance, text) == []
+        authority.issue_cert("127.0.0.1").private_key_and_cert_chain_pem.write_to_path(str(own))
+        assert change(appliance, text) == [f"changed bus one: listen {url}: certificates"]
+
+
+async def test_events_go_to_other_buses_and_a_new_hub_makes_none(tmp_path: Path) -> None:
+    ports = free_port(), free_port()
+    text = (
+        "name: events\ngateways: {gw: {}}\nbuses:\n"
+        f'  one: {{on: gw, listen: ["tcp://127.0.0.1:{ports[0]}"]}}\n'
+    )
+    async with running(text + "events: one\n") as appliance:
+        assert change(appliance, text) == ["changed events: published on no bus"]
+        appliance.monitor.record("link", "x", "y")
+        assert change(appliance, text + "events: [one]\n") == ["changed events: published on bus one"]
+        trunk = text.replace("]}", f', {{url: "tcp://127.0.0.1:{ports[1]}", trunk: true}}]}}')
+        before = appliance.parts["bus one"].hub
+        assert isinstance(before, WatchedHub)
+        before.loops = 3
+        appliance.monitor.scan(1.0)
+        count = len(appliance.monitor.events)
+        change(appliance, trunk)
+        appliance.monitor.scan(2.0)
+        assert appliance.parts["bus one"].hub is not before
+        assert len(appliance.monitor.events) == count

@@ -193,3 +193,32 @@ async def test_messages_that_are_no_frames_are_recorded_byte_for_byte(tmp_path: 
     found = [take_apart(row.message) for row in read(tmp_path) if row.kind == Kind.FRAME]
     assert [parts.content for parts in found] == messages
     assert all(parts.envelope for parts in found)
+
+
+async def test_a_tap_follows_a_bus_to_another_hub_and_a_bridge_to_other_sides(tmp_path: Path) -> None:
+    text, rounds = written(tmp_path / "capture"), 4
+    trunk = f'{{url: "tcp://127.0.0.1:{free_port()}", trunk: true}}'
+    texts = [
+        text,
+        text.replace('"]}\n  two', f'", {trunk}]}}\n  two'),
+        text.replace("{bus: two}]", "{bus: two, deny: [zz]}, {url: 'tcp://127.0.0.1:9'}]"),
+        text.replace("join: [{bus: one}, {bus: two}]", "join: [{bus: two}, {bus: one}]"),
+    ]
+    appliance = Appliance(loads(text, "t.yaml"), "here")
+    appliance.open(asyncio.get_running_loop())
+    try:
+        for one in texts:
+            lines(appliance, one)
+            await exchanged(appliance)
+    finally:
+        appliance.close()
+    assert await asyncio.to_thread(settle, 20)
+    found = Counter[tuple[int, str, str, int, str]]()
+    for row in read(tmp_path / "capture"):
+        found[row.kind, row.hub, row.bus, row.dir, word_of(row)] += row.messages
+    every, good = rounds * len(GOOD + OTHER), rounds * len(GOOD)
+    assert found[Kind.FRAME, "bus one", "bus one", Direction.RX, ""] == every
+    assert found[Kind.FRAME, "bridge joint", "bus one", Direction.RX, ""] == good
+    assert found[Kind.FRAME, "bridge joint", "bus two", Direction.TX, ""] == good
+    assert found[Kind.LEDGER, "bus one", "bus one", Direction.RX, "received"] == every
+    assert found[Kind.LEDGER, "bridge joint", "bus two", Direction.TX, "sent"] == good

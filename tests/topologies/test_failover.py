@@ -5,7 +5,7 @@ import pytest
 from tests.topologies.support import errors, warnings
 from topologies.loader import loads
 from topologies.model import Candidate, candidates_of
-from topologies.seats import Rank, seats_of
+from topologies.seats import Rank, seats_at
 from topologies.segments import joints
 from topologies.show import show
 
@@ -130,7 +130,10 @@ def test_bridges_of_a_group_are_candidates_for_one_lease() -> None:
     assert warnings(grouped()) == errors(grouped()) == []
     both = (Candidate("left", "a"), Candidate("right", "b"))
     assert candidates_of(topology, "left") == candidates_of(topology, "right") == both
-    assert [seats_of(topology, *one)[1].rank for one in both] == [Rank(0, 0), Rank(1, 0)]
+    assert [seats_at(topology, gateway)[bridge][1].rank for bridge, gateway in both] == [
+        Rank(0, 0),
+        Rank(1, 0),
+    ]
     wires = {joint.wire for joint in joints(topology) if joint.number == 1}
     assert len(wires) == 1
     assert "bridge right  group pair  2 of 2  pattern motor" in show(topology)
