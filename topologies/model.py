@@ -177,6 +177,8 @@ class Side(Node):
     shed: Annotated[Shed | None, "what to drop above the capacity of the medium"] = None
 
     def __post_init__(self) -> None:
+        if self.bus is None and self.medium is None:
+            raise ValueError("bus has no name: write the name of a bus")
         if self.pattern and (self.allow.both or self.allow.inward or self.allow.outward):
             raise ValueError("pattern and allow on one side: write the pattern into allow")
         if self.shed and self.bus:

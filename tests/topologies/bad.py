@@ -175,6 +175,7 @@ BAD = {
     "no multicast group": Bad(
         side("multicast: {group: 10.0.0.1, port: 5, interface: lo}"), 4, "no multicast group"
     ),
+    "bus without a name": Bad(side("uart: /dev/x").replace("bus: p", "{bus: }"), 4, "bus has no name"),
     "two media on a side": Bad(side("uart: /dev/x, can: can0"), 4, "a side is one of"),
     "target twice": Bad(side("i2c: {bus: 1, targets: [8, 8]}"), 4, "twice"),
     # the whole
