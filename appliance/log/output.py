@@ -8,10 +8,11 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterator
+from math import ceil
 from typing import Final
 
 from appliance.log.formats import FORMATS, Format, default
-from appliance.log.repeats import REPEAT_S, Repeats
+from appliance.log.repeats import Repeats
 
 LINES: Final = 1024
 """Lines that wait for a reader. More are dropped and counted."""
@@ -73,8 +74,10 @@ class Output(logging.Handler):
         for record in records:
             if self._repeats.passes(record, time.monotonic()):
                 yield self._form(record, str(record.msg))
-        for record, more in self._repeats.rest() if ending else self._repeats.due(time.monotonic()):
-            yield self._form(record, f"{record.msg} (and {more} more in {REPEAT_S:g} s)")
+        now = time.monotonic()
+        for held in self._repeats.rest(now) if ending else self._repeats.due(now):
+            words = f"{held.last.msg} (and {held.more} more in {ceil(held.seconds)} s)"
+            yield self._form(held.last, words)
 
     def _put(self, line: str) -> None:
         """Write a line; before it how many were lost, if any were."""

@@ -1,7 +1,7 @@
 """Holding back of log lines that have one cause: the first goes at once, the others are counted."""
 
 import logging
-from typing import Final
+from typing import Final, NamedTuple
 
 REPEAT_S: Final = 10.0
 _CAUSES: Final = 1024
@@ -30,8 +30,8 @@ class Repeats:
             self._open[cause] = _Window(now, record)
         return True
 
-    def due(self, now: float) -> list[tuple[logging.LogRecord, int]]:
-        """Return the last record of each cause whose time is over, and how many were held back with it.
+    def due(self, now: float) -> list["Held"]:
+        """Return what was held back of each cause whose time is over.
 
         A cause with any begins anew, so that it goes on being told, once in this time.
         """
@@ -41,13 +41,14 @@ class Repeats:
                 break  # in the order of their beginning
             del self._open[cause]
             if window.more:
-                found.append((window.last, window.more))
+                found.append(Held(window.last, window.more, now - window.since_s))
                 self._open[cause] = _Window(now, window.last)
         return found
 
-    def rest(self) -> list[tuple[logging.LogRecord, int]]:
+    def rest(self, now: float) -> list["Held"]:
         """Return all that is still held back, as `due` does, and forget it."""
-        found = [(window.last, window.more) for window in self._open.values() if window.more]
+        open_ = self._open.values()
+        found = [Held(one.last, one.more, now - one.since_s) for one in open_ if one.more]
         self._open.clear()
         return found
 
@@ -55,6 +56,14 @@ class Repeats:
         """Return the seconds until something can be due; None if nothing waits."""
         first = next(iter(self._open.values()), None)
         return None if first is None else max(0.0, first.since_s + REPEAT_S - now)
+
+
+class Held(NamedTuple):
+    """Lines that were held back: the `last` of them, and how many there were in `seconds`."""
+
+    last: logging.LogRecord
+    more: int
+    seconds: float
 
 
 class _Window:

@@ -111,7 +111,8 @@ class _StreamLink:
             if not expected:
                 self.fault = f"{pipe.name}: {pipe.fault}"
             level, cause = logging.INFO if expected else logging.WARNING, f"{self.name}: {pipe.fault}"
-            log.log(level, "%s: closed: %s", pipe.name, pipe.fault, extra={"cause": cause})
+            words = pipe.fault if pipe.fault.startswith("closed") else f"closed: {pipe.fault}"
+            log.log(level, "%s: %s", pipe.name, words, extra={"cause": cause})
 
     def close(self) -> None:
         """Stop, and close all peers. Idempotent."""

@@ -78,7 +78,7 @@ def test_what_is_held_back_is_told_at_the_end(pipe: tuple[int, int]) -> None:
     output.close()
     assert os.read(pipe[0], 4096).splitlines() == [
         b"<4>x: no device",
-        b"<4>x: no device (and 4 more in 10 s)",
+        b"<4>x: no device (and 4 more in 1 s)",
     ]
 
 

@@ -17,8 +17,8 @@ def test_the_first_of_a_cause_passes_and_the_others_are_counted() -> None:
     assert [repeats.passes(record("no device"), now) for now in (0, 1, 2)] == [True, False, False]
     assert repeats.passes(record("no disk"), 2)
     assert repeats.due(REPEAT_S - 0.1) == []
-    [(last, more)] = repeats.due(REPEAT_S)
-    assert (last.getMessage(), more) == ("no device", 2)
+    [held] = repeats.due(REPEAT_S)
+    assert (held.last.getMessage(), held.more, held.seconds) == ("no device", 2, REPEAT_S)
 
 
 def test_a_cause_that_goes_on_is_told_once_in_each_time() -> None:
@@ -40,8 +40,9 @@ def test_peers_of_one_link_with_one_fault_are_one_cause() -> None:
         for n in range(100)
     ]
     assert passed.count(True) == 1
-    [(last, more)] = repeats.rest()
-    assert (last.getMessage()[-15:], more) == ("99: closed: reset"[-15:], 99)
+    [held] = repeats.rest(3)
+    assert held.last.getMessage().endswith(":99: closed: reset")
+    assert (held.more, held.seconds) == (99, 3)
 
 
 def test_so_many_causes_take_no_more_memory() -> None:

@@ -266,7 +266,7 @@ async def test_a_dialled_bus_comes_and_goes_and_its_going_is_a_warning(
         listen.close()
         await until(lambda: len(near.pipes) == 1)
     assert far_ear.heard == [b"0", b"1", b"2"]
-    closed = [record.levelno for record in caplog.records if "closed: closed by" in record.getMessage()]
+    closed = [record.levelno for record in caplog.records if ": closed by" in record.getMessage()]
     assert closed == [logging.WARNING] * 3
     dial.close()
     dial.close()
