@@ -9,7 +9,8 @@ from pathlib import Path
 from appliance.compose import Appliance
 from appliance.parts.changes import Change
 from appliance.reload.outcome import Outcome, Request
-from bus.errors import BusError
+from bus.errors import BusError, TopologyError
+from topologies.loader import STDIN
 from topologies.model import Topology
 
 log = logging.getLogger("buscoupler")
@@ -29,7 +30,7 @@ class Reloader:
         only: Collection[str] = (),
     ) -> None:
         self._appliance, self._checked, self._only = appliance, checked, tuple(sorted(only))
-        self._file = str(Path(file).absolute())
+        self._file = STDIN if file == "-" else str(Path(file).absolute())
         self._lock = asyncio.Lock()
         self._task: asyncio.Task[Outcome] | None = None
 
@@ -60,7 +61,7 @@ class Reloader:
         """Apply the file as it is now. Everything goes on as before if it has errors."""
         async with self._lock:
             try:
-                topology = await asyncio.to_thread(self._checked, self._file)
+                topology = await asyncio.to_thread(self._read)
                 outcome = self.outcome(self._appliance.change(topology))
             except BusError as error:
                 outcome = self.outcome(error=str(error))
@@ -69,6 +70,11 @@ class Reloader:
                 outcome = self.outcome(error=f"the reload failed: {error!r}; the gateway's log has more")
         self._log(outcome)
         return outcome
+
+    def _read(self) -> Topology:
+        if self._file == STDIN:
+            raise TopologyError(f"{STDIN} cannot be read again: run the topology from a file to reload it")
+        return self._checked(self._file)
 
     def _log(self, outcome: Outcome) -> None:
         if outcome.error:

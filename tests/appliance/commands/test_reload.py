@@ -12,10 +12,14 @@ from pathlib import Path
 import pynng
 import pytest
 
+from appliance.commands.run import checked
+from appliance.compose import Appliance
 from appliance.reload.outcome import Outcome, Request, pack, unpack_outcome, unpack_request
+from appliance.reload.reloader import Reloader
 from tests.appliance.commands.test_run import COMMAND, TWO, ear_on, hears
 from tests.appliance.probe.support import free_port
 from tests.helpers.peers import until
+from topologies.loader import loads
 
 LOAD = 4000
 
@@ -180,3 +184,10 @@ def test_what_crosses_the_socket_comes_back_as_it_was() -> None:
     request, outcome = Request("/a b", None), Outcome("t", "g", ("x",), "/f", ("added x",), (), "é\nf")
     assert unpack_request(pack(request)) == request
     assert unpack_outcome(pack(outcome)) == outcome
+
+
+async def test_a_topology_from_standard_input_cannot_be_read_again() -> None:
+    appliance = Appliance(loads("name: t\ngateways: {a: }\nbuses: {p: {on: a}}"), "a")
+    outcome = await Reloader(appliance, "-", checked).reload()
+    assert outcome.file == "<standard input>"
+    assert outcome.error.startswith("<standard input> cannot be read again: run the topology from a file")
