@@ -161,7 +161,9 @@ class Window:
         return self._hear_named(side, found.content, found.envelope, now)
 
     def _hear_plain(self, side: int, frame: bytes, now: float) -> str:
-        noted = None if self._sides[side].trunk else self._match(side, frame, anonymous=False)
+        # What is bare on a trunk is an original. Its copy has an envelope, and may have come before it.
+        trunk = self._sides[side].trunk
+        noted = self._match(side, frame, lambda one: not trunk or one.named or not one.due)
         if noted is not None:
             return self._met(noted, side, now)
         key = self.key_of(frame) if self._stamps is not None else -1
@@ -184,7 +186,7 @@ class Window:
         noted = self._by_key.get(key)
         if noted is not None and not noted.awaited >> side & 1:
             return "duplicate"
-        if noted is None and (noted := self._match(side, frame, anonymous=True)) is not None:
+        if noted is None and (noted := self._match(side, frame, lambda one: not one.named)) is not None:
             self._rename(noted, key, envelope.hops)
         new = ours or self._seen.add(key)
         if noted is not None:
@@ -201,10 +203,10 @@ class Window:
         noted.key, noted.hops, noted.named = key, hops - 1, True
         self._by_key[key] = noted
 
-    def _match(self, side: int, frame: bytes, anonymous: bool) -> _Noted | None:
-        """Return the oldest frame of this content that may yet be heard on a side."""
+    def _match(self, side: int, frame: bytes, among: Callable[[_Noted], bool]) -> _Noted | None:
+        """Return the oldest frame of this content that may yet be heard on a side, `among` some."""
         for noted in self._by_frame.get(frame, ()):
-            if noted.awaited >> side & 1 and not (anonymous and noted.named):
+            if noted.awaited >> side & 1 and among(noted):
                 return noted
         return None
 
@@ -235,9 +237,8 @@ class Window:
 
     def _note_ours(self, side: int, noted: _Noted) -> str:
         """Note what the active bridge stamped and we have not heard: its original comes yet, or never."""
-        plain = sum(1 << n for n, s in enumerate(self._sides) if not s.trunk)
         noted.named = False
-        return self._put(noted, 0, plain & self._inward(noted.frame) & ~(1 << side), "echo")
+        return self._put(noted, 0, self._inward(noted.frame) & ~(1 << side), "echo")
 
     def _put(self, noted: _Noted, due: int, awaited: int, reason: str) -> str:
         if not awaited:

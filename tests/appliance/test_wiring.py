@@ -227,6 +227,7 @@ async def test_gateways_with_other_buses_and_interfaces_stand_in_for_each_other(
     applications = {"gw-a": plant.join(ports[2]), "gw-b": plant.join(ports[4])}
     field = plant.hear(MulticastLink(Multicast(group="239.255.42.77", port=ports[6], interface="lo", hops=0)))
     await until(lambda: all(len(ear.hub.pipes) == 2 for ear in (*applications.values(), field)))
+    await until(lambda: plant.is_joined("gw-a") and plant.is_joined("gw-b"))
     first = await plant.forwarding("gw-a", "gw-b")
     await exactly_once(*applications.values(), field, word="motor/speed")
     other = "gw-b" if first == "gw-a" else "gw-a"

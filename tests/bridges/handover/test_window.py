@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from zlib import crc32
 
 import pytest
 
@@ -135,6 +136,27 @@ def test_the_order_of_hearing_does_not_matter_and_equal_readings_are_counted() -
     for side in (1, 0, 0, 1, 1, 0, 0):
         heard.hear(side, READING, 1.0)
     assert [(due.sides, due.message) for due in heard.replay(1.0)] == [(0b10, READING)]
+
+
+@pytest.mark.parametrize("origin", [1, 77], ids=["stamped alike", "stamped with an own origin"])
+@pytest.mark.parametrize("first", ["copy", "original"])
+def test_a_device_without_envelopes_on_a_trunk_is_heard_before_or_after_its_copy(
+    origin: int, first: str
+) -> None:
+    heard = Window([SideRules(every, every, trunk=True)] * 2, 1, Seen(), Stamps(), lambda: 5 << 32)
+    copy, original = (0, wrap(READING, Envelope(origin, crc32(READING)))), (1, READING)
+    for side, message in (copy, original) if first == "copy" else (original, copy):
+        assert heard.hear(side, message, 1000.0) in ("standby", "echo")
+    assert len(heard) == 0
+    heard.hear(1, READING, 1000.1)
+    assert [due.sides for due in heard.replay(1000.2)] == [1]
+
+
+def test_what_another_appliance_sent_on_a_trunk_is_not_taken_for_its_echo() -> None:
+    heard = Window([SideRules(every, every, trunk=True)] * 2, 1, Seen(), Stamps(), lambda: 5 << 32)
+    heard.hear(0, OTHER, 1000.0)
+    heard.hear(1, OTHER, 1000.0)
+    assert [due.sides for due in heard.replay(1000.1)] == [2, 1]
 
 
 def test_with_three_sides_only_those_that_missed_it_get_it() -> None:
