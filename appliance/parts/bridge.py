@@ -214,8 +214,10 @@ class BridgePart(BasePart):
             if isinstance(end.link, Patch):
                 end.link.follow()
         now = loop.time()
-        self._fresh = [(link, until_s) for link, until_s in self._fresh if now < until_s]
-        self._fresh += [(end.link, now + GRACE_S) for end in draft.fresh()]
+        fresh = {id(end.link): now + GRACE_S for end in draft.fresh()}
+        before = {id(link): until_s for link, until_s in self._fresh}
+        until = {**before, **fresh}
+        self._fresh = [(link, until[id(link)]) for link in self.links if until.get(id(link), now) > now]
         return self._open(draft.fresh(), renewed, loop)
 
     def _open(self, ends: list[End[Link]], claims: bool, loop: AbstractEventLoop) -> list[Change]:
