@@ -1,12 +1,23 @@
-"""Fixtures that all tests share."""
+"""Fixtures that all tests share, and the marker of those that NNG's WebSocket listener may abort."""
 
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+WEBSOCKET = re.compile(r"\[(?:[^\]]*-)?wss?(?:-[^\]]*)?\]$")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what listens on a WebSocket by a parameter `ws` or `wss` (see tests/test_websocket.py)."""
+    for item in items:
+        if WEBSOCKET.search(item.nodeid):
+            item.add_marker("websocket")
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -107,6 +107,7 @@ def test_a_burst_is_neither_lost_on_the_way_nor_by_closing_at_once() -> None:
         assert [a.recv(WAIT_S).tokens for _ in range(4000)] == [(n,) for n in range(4000)]
 
 
+@pytest.mark.websocket
 def test_leaving_at_once_over_websocket_loses_nothing() -> None:
     with Bus(listen="ws://127.0.0.1:0/bus") as a:
         with Bus(dial=a.urls[0]) as b:
@@ -132,6 +133,7 @@ def test_three_make_a_full_mesh_without_a_device() -> None:
                 receiver.recv(0)
 
 
+@pytest.mark.websocket
 def test_one_socket_on_many_transports(tmp_path: Path, tls: tuple[Tls, Tls]) -> None:
     server, client = tls
     urls = [LOOPBACK, f"ipc://{tmp_path}/s", "ws://127.0.0.1:0/b", "inproc://many"]
