@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from appliance.compose import Appliance
-from bus.errors import TopologyError
+from bus.errors import LinkError, TopologyError
 from bus.hub import Hub
 from bus.transports.links import make_link
 from bus.wire.frame import PUB, pack
@@ -112,5 +112,44 @@ async def test_what_dials_another_gateway_follows_it_when_it_moves(
         moved = text.replace(other + ": {address: 127.0.0.1}", other + ": {address: 127.0.0.3}")
         assert lines(appliance, moved) == changed
         assert lines(appliance, moved) == []
+    finally:
+        appliance.close()
+
+
+async def test_what_goes_is_closed_before_what_comes_is_opened() -> None:
+    ports = [free_port() for _ in range(5)]
+    text = CHANGING.format(*ports)
+    swapped = CHANGING.format(ports[3], ports[1], ports[0], ports[2], ports[4])
+    appliance = Appliance(loads(text), "gw")
+    appliance.open(asyncio.get_running_loop())
+    try:
+        for other in (swapped, text):
+            found = lines(appliance, other)
+            assert len([line for line in found if line.startswith("removed")]) == 3
+            assert len([line for line in found if line.startswith("added")]) == 3
+            assert not [line for line in found if line.startswith("failed")]
+        added = text.replace("buses:", f"buses:\n  four: {{on: gw, listen: ['tcp://127.0.0.1:{ports[2]}']}}")
+        removed = "".join(
+            line for line in added.splitlines(True) if not line.startswith(("  one:", "  alone:"))
+        )
+        assert lines(appliance, removed) == ["removed bus one", "removed bridge alone", "added bus four"]
+    finally:
+        appliance.close()
+
+
+async def test_what_can_never_work_is_refused_before_anything_changes() -> None:
+    ports = free_port(), free_port()
+    text = REMOTE.format(*ports)
+    appliance = Appliance(loads(text), "gw-b")
+    appliance.open(asyncio.get_running_loop())
+    try:
+        links = appliance.links()
+        bad = text.replace(f"tcp://127.0.0.1:{ports[0]}", f"tcp://127.0.0.1:{free_port()}")
+        bad = bad.replace(f'["tcp://0.0.0.0:{ports[1]}"]', "[]")
+        with pytest.raises(LinkError, match="does not listen"):
+            lines(appliance, bad)
+        assert appliance.links() == links
+        assert all(link.state != "closed" for link in links)
+        assert lines(appliance, text) == []
     finally:
         appliance.close()
