@@ -140,7 +140,7 @@ def test_a_directory(tmp_path: Path) -> None:
 def test_interfaces() -> None:
     assert trouble(Probe("bridges.media.multicast.interfaces:trouble", ("lo", "239.1.1.1"))) == ""
     text = trouble(Probe("bridges.media.multicast.interfaces:trouble", ("nic9", "239.1.1.1")))
-    assert text == "no interface nic9: run ip addr to see the interfaces, their state and addresses"
+    assert text == "no interface nic9: run ip link to see those that there are"
 
 
 def test_a_can_interface() -> None:

@@ -52,7 +52,8 @@ def find(wanted: str, group: Address) -> Interface:
     if named is not None and named.version == group.version:
         fit = [news for news in fit if news.address == named]
     if not fit:
-        raise OSError(f"{link.name} has no IPv{group.version} address that is ready")
+        text = f"{link.name} has no IPv{group.version} address that is ready"
+        raise OSError(f"{text}: run ip addr add ADDRESS/LENGTH dev {link.name}")
     best = min(fit, key=lambda news: news.address.is_link_local != _prefers_link_local(group))
     return Interface(link.ifindex, link.name, link.mtu, best.address)
 
@@ -62,7 +63,7 @@ def trouble(wanted: str, group: str) -> str:
     try:
         find(wanted, ip_address(group))
     except OSError as error:
-        return f"{words_of(error)}: run ip addr to see the interfaces, their state and addresses"
+        return words_of(error)
     return ""
 
 
@@ -71,11 +72,11 @@ def fault(link: LinkNews) -> str:
     if link.gone:
         return f"{link.name} is gone"
     if not link.flags & UP:
-        return f"{link.name} is down"
+        return f"{link.name} is down: run ip link set {link.name} up"
     if not link.flags & RUNNING:
-        return f"{link.name} has no carrier"
+        return f"{link.name} has no carrier: look at its cable and the device at the other end"
     if not link.flags & (MULTICAST | LOOPBACK):
-        return f"{link.name} cannot multicast"
+        return f"{link.name} cannot multicast: choose another interface"
     return ""
 
 
@@ -96,7 +97,9 @@ def _chosen(
         if link.name == wanted or (link.ifindex in owners and zone in ("", link.name)):
             return link, address
     raise OSError(
-        f"no interface has the address {wanted}" if address is not None else f"no interface {wanted}"
+        f"no interface has the address {wanted}: run ip addr to see those that there are"
+        if address is not None
+        else f"no interface {wanted}: run ip link to see those that there are"
     )
 
 

@@ -69,7 +69,7 @@ def test_unplugged_stuck_and_clogged() -> None:
             await up([a, b])
             wire.members[1].unplug()
             await until(lambda: b.link.state == "waiting")
-            assert b.link.fault == "host1 has no carrier"
+            assert b.link.fault.startswith("host1 has no carrier")
             wire.members[1].plug()
             await up([a, b])
             wire.stuck = True

@@ -233,10 +233,10 @@ async def test_hops_are_set(port: int) -> None:
 async def test_no_such_interface_is_a_state_with_retries() -> None:
     with opened(9, Hub(), "nix0") as link:
         await until(lambda: link.state == "waiting")
-        assert link.fault == "no interface nix0"
+        assert link.fault.startswith("no interface nix0: run ip link")
     with opened(9, Hub(), "203.0.113.77") as link:
         await until(lambda: link.state == "waiting")
-        assert link.fault == "no interface has the address 203.0.113.77"
+        assert link.fault.startswith("no interface has the address 203.0.113.77: run ip addr")
 
 
 async def test_by_address_opened_and_closed_again_and_again(port: int) -> None:
@@ -418,9 +418,9 @@ USABLE = UP | RUNNING | MULTICAST
         (USABLE, False, ""),
         (UP | RUNNING | LOOPBACK, False, ""),
         (USABLE, True, "eth7 is gone"),
-        (RUNNING | MULTICAST, False, "eth7 is down"),
-        (UP | MULTICAST, False, "eth7 has no carrier"),
-        (UP | RUNNING, False, "eth7 cannot multicast"),
+        (RUNNING | MULTICAST, False, "eth7 is down: run ip link set eth7 up"),
+        (UP | MULTICAST, False, "eth7 has no carrier: look at its cable and the device at the other end"),
+        (UP | RUNNING, False, "eth7 cannot multicast: choose another interface"),
     ],
 )
 def test_why_an_interface_cannot_be_used(flags: int, gone: bool, why: str) -> None:
