@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import json
 import os
 import pty
 import signal
@@ -16,11 +17,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from appliance.status.places import status_socket
 from bus.leases.wire import LEASE_MS
 
 COMMAND = [sys.executable, "-m", "buscoupler", "-v", "run"]
 LIMIT_S = 30.0
 _OVERRUN_S = 0.5
+_ASK_S = 0.02  # between two looks at a status
 _BROKERS = ("br-1", "br-2")
 
 
@@ -163,7 +166,7 @@ class Line:
 
 @dataclass
 class Program:
-    """A process of `buscoupler run FILE --gateway NAME`, and the state of its lease as its log says."""
+    """A process of `buscoupler run FILE --gateway NAME`, and the state of its lease as its status says."""
 
     file: Path
     gateway: str
@@ -172,17 +175,24 @@ class Program:
     ready: bool = False
     takeovers: int = 0
     process: asyncio.subprocess.Process | None = None
-    _task: Task[None] | None = None
+    _tasks: list[Task[None]] = field(default_factory=list)
+
+    @property
+    def _sockets(self) -> Path:
+        return self.file.parent / f"run-{self.gateway}"
 
     async def start(self) -> None:
-        self.state, self.ready = "", False
+        self._forget()
         begun = len(self.said)
         self.process = await asyncio.create_subprocess_exec(
-            *COMMAND, str(self.file), "--gateway", self.gateway,
-            "--run-directory", str(self.file.parent / f"run-{self.gateway}"),
+            *COMMAND, str(self.file), "--gateway", self.gateway, "--run-directory", str(self._sockets),
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         )  # fmt: skip
-        self._task = asyncio.get_running_loop().create_task(self._read(self.process))
+        loop = asyncio.get_running_loop()
+        self._tasks = [
+            loop.create_task(self._read(self.process)),
+            loop.create_task(self._watch(self.process)),
+        ]
         try:
             await until(lambda: any(" runs " in line for line in self.said[begun:]), what="start")
         except TimeoutError:
@@ -191,18 +201,29 @@ class Program:
     async def _read(self, process: asyncio.subprocess.Process) -> None:
         assert process.stdout is not None
         while line := await process.stdout.readline():
-            self._take(line.decode(errors="replace").rstrip())
+            self.said.append(f"{time.monotonic():.3f} {line.decode(errors='replace').rstrip()}")
 
-    def _take(self, line: str) -> None:
-        self.said.append(f"{time.monotonic():.3f} {line}")
-        self.takeovers += " takeover: " in line
-        if " lease: " in line:
-            state, _, words = line.partition(" lease: ")[2].partition(": ")[2].partition(": ")
-            self.state = state
-            if "all links up" in words:
-                self.ready = True
-            elif "link down" in words or "it slept" in words:
-                self.ready = False
+    async def _watch(self, process: asyncio.subprocess.Process) -> None:
+        """Ask for the state of the lease again and again. A frozen process keeps its last one."""
+        while process.returncode is None:
+            with contextlib.suppress(OSError, ValueError, TimeoutError):
+                async with asyncio.timeout(1):
+                    await self._ask(process)
+            await asyncio.sleep(_ASK_S)
+
+    async def _ask(self, process: asyncio.subprocess.Process) -> None:
+        reader, writer = await asyncio.open_unix_connection(self._sockets / status_socket(()))
+        try:
+            status = json.loads(await reader.read())
+        finally:
+            writer.close()
+        if process.returncode is None and status["pid"] == process.pid:
+            for candidate in status["candidates"]:
+                self.state, self.ready = candidate["role"], candidate["ready"]
+                self.takeovers = candidate["takeovers"]
+
+    def _forget(self) -> None:
+        self.state, self.ready, self.takeovers = "", False, 0
 
     def signal(self, number: int) -> None:
         assert self.process is not None
@@ -215,7 +236,7 @@ class Program:
                 self.process.kill()
             await self.process.wait()
         self.said.append("killed")
-        self.state, self.ready = "", False
+        self._forget()
 
     async def stop(self) -> int | None:
         """Send SIGINT and return the exit status, or None if it does not run."""
