@@ -35,8 +35,8 @@ def _gateways(topology: Topology, wanted: str | None) -> list[str]:
 def _lacking(topology: Topology, gateway: str) -> Iterator[Finding]:
     here, told = topology.gateways[gateway], set[str]()
     if not is_here(here.address):
-        text = f"{here.address} is no address of this machine: is it gateway {gateway}?"
-        yield warning(here.where, f"{text} (--gateway NAME chooses)")
+        text = f"{here.address} is no address of this machine, so others will not find {gateway} there"
+        yield warning(here.where, f"{text}: correct it, or choose another --gateway")
     for where, need in ((here.where, Directory(str(runtime_directory()))), *needs_of(topology, gateway)):
         text = trouble(need)
         if text and text not in told:

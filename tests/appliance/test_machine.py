@@ -148,6 +148,13 @@ def test_a_can_interface() -> None:
     assert "run modprobe -a can can_raw" in text or "no interface nic9: run ip link" in text
 
 
+def test_what_drivers_know() -> None:
+    assert trouble(Probe("bridges.media.can.link:unknown", ("udp_multicast",))) == ""
+    assert "use one of" in trouble(Probe("bridges.media.can.link:unknown", ("soketcan",)))
+    text = trouble(Probe("bridges.media.uart.ports:trouble", ("hwgrep://no such device",)))
+    assert text.startswith("no serial device matches no such device: plug it in; there are: ")
+
+
 def test_addresses_of_this_machine() -> None:
     assert is_here("127.0.0.1")
     assert is_here("localhost")

@@ -114,6 +114,8 @@ class Can(Medium):
             yield Probe("bridges.media.can.port:trouble", (str(self.channel),))
         else:
             yield Probe("bridges.media.can.link:unknown", (self.interface,))
+        if self.interface == "udp_multicast":
+            yield Library("msgpack", "msgpack", "can")
         if self.interface == "slcan" and str(self.channel).startswith("/"):
             yield Device(str(self.channel), "plug it in, or look for its name in /dev/serial/by-id")
 
