@@ -23,6 +23,7 @@ from benchmarks.pipeline_engines import ENGINES, KINDS, OTHERS, Answer
 from benchmarks.planted import Plan, generate
 from benchmarks.report import machine
 
+REMARKS: Final = "\n## Remarks\n"
 PAGE: Final = DOCS / "performance-pipeline.md"
 MILLIONS: Final = (1, 2, 5, 10, 20)
 JOBS: Final = ("audit", "rates")
@@ -204,6 +205,12 @@ _WORDS: Final = (
 )
 
 
+def remarks(page: Path) -> str:
+    """Return what people have added to the page, from its last heading on. "" if there is none."""
+    _, heading, rest = (page.read_text() if page.exists() else "").partition(REMARKS)
+    return heading + rest
+
+
 def main() -> int:
     parser = Command("benchmarks.pipeline", __doc__)
     parser.add_argument("--millions", default=",".join(map(str, MILLIONS)), help="sizes in millions of rows")
@@ -223,6 +230,7 @@ def main() -> int:
     text = markdown(results, connect, options.envelope)
     output = options.output or (PAGE if tuple(millions) == MILLIONS else None)
     if output:
+        text += remarks(output)
         written(output).write_text(text)
     print(text)
     return 0

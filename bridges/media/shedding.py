@@ -1,4 +1,4 @@
-"""A queue for a slow medium, with a policy that chooses which messages to drop (DESIGN section 5).
+"""A queue for a slow medium, with a policy that chooses which messages to drop (docs/policies.md).
 
 Pure: time is an argument, in seconds. docs/policies.md explains the policies to users.
 """
