@@ -10,6 +10,8 @@ from pipeline.errors import PipelineError
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+_SHOWN = 5  # captures that a message lists
+
 
 def is_remote(directory: str) -> bool:
     """Whether the directory is on a cluster's own file system (hdfs://, s3a://), which only Spark can look
@@ -26,8 +28,15 @@ def root(directory: str) -> str:
         return directory
     found = {path.absolute().parents[2] for path in files.finished(Path(directory))}
     if len(found) > 1:
-        raise PipelineError(f"{directory}: several captures in it; give one of {', '.join(map(str, found))}")
+        raise PipelineError(f"{directory}: several captures in it; give one of {_some(found)}")
     return str(found.pop())
+
+
+def _some(paths: set[Path]) -> str:
+    """List the first few of many."""
+    first, *rest = sorted(map(str, paths))
+    more = f" and {len(rest) - _SHOWN + 1} more" if len(rest) >= _SHOWN else ""
+    return ", ".join([first, *rest[: _SHOWN - 1]]) + more
 
 
 def check(directory: str) -> None:

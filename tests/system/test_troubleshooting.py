@@ -1,0 +1,54 @@
+"""The messages of the troubleshooting page, and of the README, are those of the program."""
+
+import subprocess
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from tests.helpers import ROOT
+from tests.helpers.shown import Block, Clone, blocks, end_of
+
+PAGE, README = ROOT / "docs" / "troubleshooting.md", ROOT / "README.md"
+PAIRS = [(typed.text, shown.text) for typed, shown in pairwise(blocks(PAGE)) if shown.kind == "text"]
+
+
+@pytest.fixture
+def clone(tmp_path: Path) -> Clone:
+    return Clone(tmp_path)
+
+
+def typed(clone: Clone, text: str) -> str:
+    """Run the lines of a block in a shell. Return all that appeared."""
+    settings = clone.environment | {"COLUMNS": "80"}
+    done = subprocess.run(
+        ["bash", "-c", text], cwd=clone.home, env=settings, text=True, timeout=50,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+    )  # fmt: skip
+    return done.stdout
+
+
+@pytest.mark.parametrize(("words", "expected"), PAIRS, ids=[words.splitlines()[0] for words, _ in PAIRS])
+def test_each_message_is_what_the_program_says(clone: Clone, words: str, expected: str) -> None:
+    pytest.importorskip("serial")
+    said = typed(clone, clone.here(words))
+    assert end_of(clone.here(expected), said) is not None, said
+
+
+def shown(beginning: str) -> Block:
+    (block,) = [block for block in blocks(README) if block.text.startswith(beginning)]
+    return block
+
+
+def test_the_picture_of_the_demo_is_what_it_prints(clone: Clone) -> None:
+    pytest.importorskip("rich")
+    said = typed(clone, "buscoupler demo --seconds 2 --rate 200 --capture capture")
+    assert end_of(shown("Two TCP buses").text, said) is not None, said
+
+
+def test_the_picture_of_a_topology_is_what_show_draws(clone: Clone) -> None:
+    drawn = typed(clone, "buscoupler show topologies/field.yaml --format mermaid")
+    assert shown("flowchart").text.strip() == drawn.strip()
+    checked, *_ = shown("topologies/field.yaml: ok").text.partition("field: gw runs")
+    words = "buscoupler check topologies/field.yaml; buscoupler show topologies/field.yaml"
+    assert clone.here(checked).strip() == typed(clone, words).strip()
