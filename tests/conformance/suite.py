@@ -172,6 +172,27 @@ async def test_a_link_says_what_it_is_and_how_it_is(maker: Maker, pair: Pair) ->
 
 
 @conformance
+async def test_a_link_takes_over_the_queue_of_another_without_a_loss_or_says_that_it_cannot(
+    maker: Maker, pair: Pair
+) -> None:
+    link, fresh, pipes = pair.near.link, pair.near.made(), pair.near.hub.pipes
+    assert link is not None
+    messages = [frame(40, seed) for seed in range(3 * min(10, maker.window))]
+    pair.near.say(*messages[: maker.window])
+    if not link.revise(fresh):
+        return
+    await until(lambda: pair.far.heard.messages == messages[: maker.window])
+    assert pair.near.hub.pipes == pipes
+    assert fresh.state == "closed"
+    for message in messages[maker.window :]:
+        await cross(maker, pair.near, pair.far, [message])
+        assert link.revise(pair.near.made())
+        await cross(maker, pair.far, pair.near, [message])
+    assert pair.near.hub.pipes == pipes
+    assert (link.state, link.losses) == ("up", 0)
+
+
+@conformance
 async def test_a_loss_is_counted_and_has_a_reason(maker: Maker, pair: Pair) -> None:
     assert pair.loses is not None
     side, lose, regain = pair.loses

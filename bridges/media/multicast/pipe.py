@@ -186,9 +186,7 @@ class MulticastPipe(OpenPipe):
         self._waiting = for_room
 
     def revise(self, shed: Shed) -> bool:
-        """Take another shed policy. Without one, messages wait in another form."""
-        if not isinstance(self._outbox, ShedOutbox):
-            return False
+        """Take another shed policy; without one, another bound."""
         self._outbox.revise(shed, not self._repeat)
         cancel(self._pacing)
         self._paced()

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable
 from math import inf
 
 from bridges.media.multicast.datagram import Datagram, Decoder, Encoder
+from bridges.media.shedding import Shed
 from bus.ledger import Stats
 from bus.wire.batch import Batch, payloads
 
@@ -23,6 +24,10 @@ class Outbox:
     def has_ready(self) -> bool:
         """Whether a datagram is waiting, not only messages."""
         return bool(self._ready)
+
+    def revise(self, shed: Shed, all_of_it: bool) -> None:
+        """Take the bound of a policy; without shedding nothing else of it applies."""
+        self._queue_bytes = shed.queue_bytes
 
     def add(self, batch: Batch) -> None:
         """Queue `batch` as datagrams to send at once. Call `trim` afterwards, to keep the bound."""
