@@ -10,6 +10,7 @@ from appliance.parts.site import BasePart, Revision, Site
 from bus.errors import LinkError
 from bus.leases.candidate import Candidate
 from bus.schema import Names
+from bus.urls import split_url
 from bus.wire.pattern import Pattern
 from topologies.model import BrokerSpec, candidates_of
 from topologies.segments import broker_urls
@@ -132,10 +133,8 @@ def is_same(one: Standing | None, other: Standing | None) -> bool:
 
 
 def endpoints(standing: Standing) -> "list[Address]":
-    """Return the addresses of the brokers."""
-    from bus.tmq.address import endpoint  # late: most gateways start without TMQ
-
-    return [endpoint(url) for url in standing.brokers]
+    """Return the addresses of the brokers. Names are looked up when a broker is dialled, each time."""
+    return [(url.host, url.port) for url in map(split_url, standing.brokers)]
 
 
 def candidate_of(standing: Standing) -> Candidate:

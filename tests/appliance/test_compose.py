@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from appliance.compose import Appliance
+from appliance.parts.bridge import BridgePart
 from bus.errors import LinkError, TopologyError
 from bus.hub import Hub
 from bus.transports.links import make_link
@@ -151,5 +152,29 @@ async def test_what_can_never_work_is_refused_before_anything_changes() -> None:
         assert appliance.links() == links
         assert all(link.state != "closed" for link in links)
         assert lines(appliance, text) == []
+    finally:
+        appliance.close()
+
+
+async def test_a_candidate_starts_although_nobody_knows_the_name_of_its_broker() -> None:
+    appliance = Appliance(
+        loads(
+            """\
+name: nameless
+gateways: {near: {address: 127.0.0.1}, far: {address: 127.0.0.1}}
+brokers: {main: {on: far, listen: "tcp://nobody.invalid:9942"}}
+buses: {one: {on: near}, two: {on: near}, three: {on: far}, four: {on: far}}
+bridges: {joint: {on: [near, far], join: [bus: {near: one, far: three}, bus: {near: two, far: four}]}}
+"""
+        ),
+        "near",
+    )
+    appliance.open(asyncio.get_running_loop())
+    try:
+        joint = appliance.parts["bridge joint"]
+        assert isinstance(joint, BridgePart)
+        assert joint.candidacy is not None
+        (broker,) = joint.candidacy.candidate.views
+        await until(lambda: broker.reach == "unreachable")
     finally:
         appliance.close()
