@@ -95,14 +95,16 @@ class Plant:
     async def forwarding(self, *gateways: str) -> str:
         """Wait until all agree on the one that forwards, and the others are ready. Return that one."""
 
-        def holder() -> str:
-            found = {name: one for name in gateways if (one := self.candidate(name))}
-            active = [name for name, one in found.items() if one["role"] == "active"]
-            agreed = len(active) == 1 and all(one["holder"] == active[0] for one in found.values())
-            return active[0] if agreed and all(one["ready"] for one in found.values()) else ""
+        agreed = list[str]()
 
-        await until(holder)
-        return holder()
+        def agree() -> bool:
+            found = {name: one for name in gateways if (one := self.candidate(name))}
+            agreed[:] = [name for name, one in found.items() if one["role"] == "active"]
+            known = all(one["ready"] and [one["holder"]] == agreed for one in found.values())
+            return len(agreed) == 1 and known
+
+        await until(agree)
+        return agreed[0]
 
 
 @pytest.fixture
