@@ -91,6 +91,8 @@ async def talk(scene: Scene, seconds: float, rate: float, console: Console, stop
                 show()
                 shown = elapsed
             await asyncio.sleep(min(0.01, 1 / rate))
+        if not stop.is_set() and not scene.failed():
+            send_due(scene, max(1, int(seconds * rate)))  # not fewer because the machine was busy
         await until(lambda: not misses(scene.members), SETTLE_S)
 
 

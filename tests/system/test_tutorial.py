@@ -62,7 +62,9 @@ class Terminal:
         return None if at < 0 else at + len(PROMPT)
 
     def close(self) -> None:
-        os.kill(self.pid, signal.SIGHUP)
+        """Kill the shell and what runs in its foreground: at a hang-up a gateway would only reload."""
+        for group in {os.tcgetpgrp(self.descriptor), self.pid}:
+            os.killpg(group, signal.SIGKILL)
         os.close(self.descriptor)
         os.waitpid(self.pid, 0)
 
