@@ -74,6 +74,8 @@ class Reloader:
     def _read(self) -> Topology:
         if self._file == STDIN:
             raise TopologyError(f"{STDIN} cannot be read again: run the topology from a file to reload it")
+        if Path(self._file).is_fifo():  # it would block this thread, and every reload after this one
+            raise TopologyError(f"{self._file}: a pipe cannot be read again")
         return self._checked(self._file)
 
     def _log(self, outcome: Outcome) -> None:

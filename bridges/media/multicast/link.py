@@ -30,8 +30,10 @@ class MulticastLink(DeviceLink[Sockets]):
 
     def revise(self, other: Link) -> bool:
         """Take over another shed policy. To begin or to stop shedding takes a new opening."""
-        same = isinstance(other, MulticastLink) and other.sheds == self.sheds
-        return same and super().revise(other)
+        if not isinstance(other, MulticastLink) or other.sheds != self.sheds:
+            return False
+        self.options = other.options  # with the bound for later openings
+        return super().revise(other)
 
     def _open_device(self) -> Sockets:
         return open_sockets(self.options, self.loopback)

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import signal
 import socket
 import struct
@@ -135,6 +136,13 @@ async def test_it_says_what_changed_and_what_failed_and_why_a_file_was_refused(w
         assert (status, output) == (1, "")
         assert 'did you mean "bridges"?' in errors
         assert "goes on as before" in errors
+        world.file.unlink()
+        for make, why in ((os.mkfifo, "a pipe cannot be read again"), (os.mkdir, "Is a directory")):
+            make(world.file)
+            status, output, errors = await world.reload()
+            assert (status, output, why in errors) == (1, "", True)
+            world.file.unlink() if world.file.is_fifo() else world.file.rmdir()
+        assert "No such file" in (await world.reload())[2]
         async with ear_on(one) as near, ear_on(world.urls[1]) as far:
             await hears(near, far)
         program.send_signal(signal.SIGINT)
