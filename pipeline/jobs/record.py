@@ -56,6 +56,7 @@ class Job(NamedTuple):
     A row in one of the tables `faults` makes the exit status 1; or `verdict` judges the tables, is printed
     first, and has the exit status. `engines` are those that give the same answer. If it shows tokens it
     `has_names`, and takes `--names`. If it `is_command`, `buscoupler NAME` is `buscoupler pipeline NAME`.
+    `writes` names the options that say where it writes, besides `--parquet`.
     """
 
     name: str
@@ -69,6 +70,7 @@ class Job(NamedTuple):
     engines: tuple[Engine, ...] = ("spark", "sail")
     has_names: bool = False
     is_command: bool = False
+    writes: tuple[str, ...] = ()
 
     def add_arguments(self, parser: argparse.ArgumentParser, read: ReadNames = given) -> None:
         """Add all options of the job to its parser. `read` reads what `--names` says."""

@@ -21,6 +21,7 @@ def run(options: argparse.Namespace, capture: OpenCapture) -> int:
     """Write the page and print its verdict. Returns 0, faults or none: the page tells of them."""
     parts = gather(capture)
     try:
+        Path(options.output).parent.mkdir(parents=True, exist_ok=True)
         Path(options.output).write_text(page(capture.directory, parts, capture.names), encoding="utf-8")
     except OSError as error:
         raise PipelineError(f"{options.output}: {error.strerror}") from None
@@ -51,4 +52,5 @@ JOB: Final = Job(
     engines=("spark",),  # it needs `latency`
     has_names=True,
     is_command=True,
+    writes=("output",),
 )

@@ -18,6 +18,7 @@ from pipeline.errors import PipelineError
 from pipeline.input import read
 from pipeline.input.names import known
 from pipeline.jobs.record import Job, OpenCapture, Table
+from pipeline.output import place
 from pipeline.output.names import labelled, named
 from pipeline.output.tables import Progress, text, width
 
@@ -37,7 +38,10 @@ def run(job: Job, options: argparse.Namespace) -> int:
     """Run a job. Returns its exit status: 1 if there is a row in one of its tables of faults."""
     if job.process is not None:
         return job.process(options)
-    with opened(job, options) as capture:
+    for name in job.writes if job.tables is None else (*job.writes, "parquet"):
+        if given := vars(options)[name]:
+            place.check(given)
+    with _without_stacks(), opened(job, options) as capture:
         capture.tell(f"{job.name}: {_size(capture.directory)}")
         if job.run is not None:
             return job.run(options, capture)
@@ -83,6 +87,25 @@ def _one_line(local: session.Local | None) -> Iterator[None]:
         logging.getLogger("buscoupler").info("Spark's words in full", exc_info=error)
         words = _of_sail(local, error) if isinstance(local, Sail) else f"Spark: {_cause(str(error))}"
         raise PipelineError(words) from None
+
+
+@contextmanager
+def _without_stacks() -> Iterator[None]:
+    """Keep the stacks that py4j logs at Ctrl-C, on any logger, out of the log; with `-v` they stay."""
+    root = logging.getLogger()
+
+    def is_brief(record: logging.LogRecord) -> bool:
+        ours = record.name.startswith("buscoupler")
+        return ours or not record.exc_info or root.isEnabledFor(logging.INFO)
+
+    handlers = tuple(root.handlers)
+    for handler in handlers:
+        handler.addFilter(is_brief)
+    try:
+        yield
+    finally:
+        for handler in handlers:
+            handler.removeFilter(is_brief)
 
 
 def _of_sail(local: Sail, error: Exception) -> str:

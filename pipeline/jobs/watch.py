@@ -36,4 +36,5 @@ JOB: Final = Job(
     ),
     run=run,
     engines=("spark",),  # Sail has no streams
+    writes=("output",),
 )

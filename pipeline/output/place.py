@@ -1,0 +1,25 @@
+"""Places that a job writes to, looked at before an engine starts: that takes seconds, and a job minutes."""
+
+import errno
+import os
+from pathlib import Path
+
+from pipeline.errors import PipelineError
+
+
+def check(path: str) -> None:
+    """Raise `PipelineError` if nothing can be written at a path, a file or directory that may not exist yet.
+
+    A place on a cluster's own file system is left to Spark.
+    """
+    if "://" in path:
+        return
+    place = Path(path).absolute()
+    try:
+        there = next(one for one in (place, *place.parents) if one.exists())
+        if not (there.is_dir() or there == place):
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
+        if not os.access(there, os.W_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    except OSError as error:
+        raise PipelineError(f"{path}: {error.strerror}") from None

@@ -1,0 +1,43 @@
+"""A job on Spark that is interrupted: its status tells the signal, and no stack of Spark's is shown."""
+
+import signal
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from pipeline.engine import jars, java
+from pipeline.errors import PipelineError
+from pipeline.input import sample
+from tests.helpers import ROOT
+
+LIMIT_S = 60
+
+
+def has_spark() -> bool:
+    """Return whether Spark and a Java are installed."""
+    try:
+        return find_spec("pyspark") is not None and jars.installed() and bool(java.find())
+    except PipelineError:
+        return False
+
+
+@pytest.mark.skipif(not has_spark(), reason="pip install -e '.[pipeline]'")
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_the_status_tells_the_signal_and_no_stack_is_shown(number: signal.Signals, tmp_path: Path) -> None:
+    sample.write(tmp_path)
+    words = [sys.executable, "-m", "buscoupler", "latency", str(tmp_path), "--master", "local[1]"]
+    with subprocess.Popen(words, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as job:
+        try:
+            assert job.stderr is not None
+            while "files" not in (line := job.stderr.readline()):
+                assert line
+            job.send_signal(number)
+            _, said = job.communicate(timeout=LIMIT_S)
+        finally:
+            job.kill()
+    assert job.returncode == 128 + number
+    assert "Traceback" not in said
