@@ -9,7 +9,7 @@ import logging
 import os
 import random
 import socket
-from asyncio import AbstractEventLoop, TimerHandle
+from asyncio import AbstractEventLoop, Task, TimerHandle
 from collections import deque
 from collections.abc import Callable
 from functools import partial
@@ -22,6 +22,7 @@ from bus.ledger import Stats
 from bus.tmq.connection import Connection, OnFrames
 from bus.tmq.options import Options
 from bus.tmq.wire import HELLO, HELLO_MASK, Address, Hello, data_of, pack_hello, unpack_hello
+from bus.urls import is_ip
 
 log = logging.getLogger("buscoupler.tmq")
 
@@ -49,8 +50,9 @@ class PeerOwner:
 class Peer:
     """An address to send to. `send` never waits: it sends, queues within `queue_bytes`, or counts a drop.
 
-    After a failure it is tried again with the first frame that comes after a growing pause. `each`: it takes
-    one packet a connection. `stats` may be shared with other peers. `on_frames` gets what comes back.
+    A name is looked up each time that it is dialled. After a failure it is tried again with the first frame
+    that comes after a growing pause. `each`: it takes one packet a connection. `stats` may be shared with
+    other peers. `on_frames` gets what comes back.
     """
 
     def __init__(
@@ -74,6 +76,7 @@ class Peer:
         self._waiting_bytes = 0
         self._flushing = False
         self._socket: socket.socket | None = None
+        self._lookup: Task[None] | None = None
         self._timer: TimerHandle | None = None
         self._pauses = Backoff(options.retry_min_s, options.retry_max_s, random.uniform)
         self._retry_s = self._asked_s = 0.0
@@ -138,10 +141,27 @@ class Peer:
 
     def _connect(self) -> None:
         self.state = "connecting"
+        if is_ip(self.address[0]):
+            self._dial(self.address)
+        else:
+            self._lookup = self._loop.create_task(self._look_up(), name=f"look up {self.name}")
+
+    async def _look_up(self) -> None:
+        """Look the name of the address up, each time that it is dialled: it may have moved."""
+        host, port = self.address
+        ipv4 = {"family": socket.AF_INET, "type": socket.SOCK_STREAM}
+        try:
+            found = await self._loop.getaddrinfo(host, port, **ipv4)
+        except (OSError, UnicodeError) as error:
+            self._fail(error if isinstance(error, OSError) else OSError(str(error)))
+        else:
+            self._dial((str(found[0][4][0]), port))
+
+    def _dial(self, address: Address) -> None:
         try:
             self._socket = sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
             sock.setblocking(False)
-            code = sock.connect_ex(self.address)
+            code = sock.connect_ex(address)
         except (OSError, OverflowError) as error:
             return self._fail(error if isinstance(error, OSError) else OSError(str(error)))
         if code not in _IN_PROGRESS:
@@ -263,6 +283,8 @@ class Peer:
         """Disconnect; what was queued becomes counted drops. Idempotent."""
         if self.state != "closed":
             self.state = "closed"
+            if self._lookup is not None:
+                self._lookup.cancel()
             self._let_go()
             self._drop("closed")
             if self.connection is not None:

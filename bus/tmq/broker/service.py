@@ -10,7 +10,7 @@ from typing import Any
 import bus.tmq.wire as wire
 from bus.errors import LinkError
 from bus.ledger import Stats
-from bus.tmq.address import endpoint
+from bus.tmq.address import endpoint, written
 from bus.tmq.broker.outgoing import Outgoing
 from bus.tmq.broker.registry import Registry, Role, Tell
 from bus.tmq.broker.sharing import Sharing
@@ -73,7 +73,7 @@ class Broker:
         )
         self._outgoing = Outgoing(self._options, self._hello, self._on_frames, self._failed, self.stats)
         self._sharing = Sharing(
-            [endpoint(peer) for peer in peers], self._options, self._hello, self.registry, self._on_frames
+            [written(peer) for peer in peers], self._options, self._hello, self.registry, self._on_frames
         )
         self._timer: TimerHandle | None = None
         self._open = False
@@ -142,7 +142,7 @@ class Broker:
     def revise(self, peers: Iterable[str | Address], classic_prefixes: bool) -> None:
         """Share with other brokers from now on, and judge clients by another rule."""
         self._classic_prefixes = classic_prefixes
-        self._sharing.revise([endpoint(peer) for peer in peers])
+        self._sharing.revise([written(peer) for peer in peers])
 
     def _on_frames(self, connection: Connection, frames: list[bytes]) -> None:
         self.stats.received += len(frames)

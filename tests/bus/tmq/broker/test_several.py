@@ -121,3 +121,16 @@ async def test_a_death_is_told_to_the_other_brokers(house: House) -> None:
     await until(lambda: pub.subscribers((1,)) == [alive.address])
     assert one.counts["deaths"] == two.counts["deaths"] == 1
     assert pub.stats.sent == 0  # no client sent to it or reported it
+
+
+async def test_brokers_know_each_other_by_name_and_start_although_a_name_cannot_be_looked_up(
+    house: House,
+) -> None:
+    one, other = free_urls(2)
+    named = [url.replace("127.0.0.1", "localhost") for url in (one, other)]
+    peers = [*named, "tcp://nobody.invalid:9942"]
+    first, second = house.broker(one, peers=peers), house.broker(other, peers=peers)
+    await until(lambda: first.counts["peers"] == second.counts["peers"] == 1)
+    sub = await house.client(first)
+    await sub.subscribe((1,))
+    await until(lambda: len(second.registry) == 1)
