@@ -70,7 +70,8 @@ def check_host(host: str) -> None:
     labels = _ascii(host).removesuffix(".").split(".")
     if labels[-1].isdecimal():
         raise ValueError(f'"{host[:64]}" is no host: it ends with a number, and is no IPv4 address')
-    if len(host) > HOST_CHARACTERS_MAX or not all(map(_LABEL.fullmatch, labels)):
+    fits = len(host) <= HOST_CHARACTERS_MAX and host.isprintable()  # as in an address
+    if not fits or not all(map(_LABEL.fullmatch, labels)):
         raise ValueError(f'"{host[:64]}" is no host: write an IP address or a host name, no port')
 
 

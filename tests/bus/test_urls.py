@@ -29,7 +29,7 @@ def test_hosts(host: str) -> None:
     "host",
     [
         "10.0.0.311", "10.0.0", "1", "010.0.0.1", "a.7", "a..b", ".a", "", "-a", "a-", "a" * 64, "a:5", "a/b",
-        "ü" * 60, "*", ".".join(["a" * 60] * 5),
+        "ü" * 60, "*", ".".join(["a" * 60] * 5), "\U0002ebe1",
     ],
 )  # fmt: skip
 def test_what_is_no_host(host: str) -> None:
