@@ -7,6 +7,7 @@
 Every writer takes its names from here, and every reader its files. `pyarrow` is imported when one is opened.
 """
 
+import os
 import stat
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -78,11 +79,12 @@ def _is_in_place(path: Path) -> bool:
 
 
 def finished(directory: Path) -> list[Path]:
-    """List as `listed` does. Raises `CaptureError` if there is no such directory, or no file in it."""
+    """List as `listed` does. Raises `CaptureError` if there is no file, or one that could not be seen."""
     if not directory.exists():
         raise CaptureError(f"{directory}: there is no such file or directory")
     if not directory.is_dir():
         raise CaptureError(f"{directory}: not a directory; give the recorder's, which holds {CAPTURE}/")
+    _see(directory)
     found = listed(directory)
     if not found and any(directory.rglob(f"{GATEWAY}=*")):
         raise CaptureError(
@@ -91,6 +93,17 @@ def finished(directory: Path) -> list[Path]:
     if not found:
         raise CaptureError(f"{directory}: no capture in it (no {DATE}=*/{GATEWAY}=*/*{FILE_SUFFIX})")
     return found
+
+
+def _see(directory: Path) -> None:
+    """Raise `CaptureError` if a directory cannot be listed: what is in it would be missing in silence."""
+
+    def fail(error: OSError) -> None:
+        if not isinstance(error, FileNotFoundError):  # a recorder has just deleted it
+            raise CaptureError(f"{error.filename}: {error.strerror}")
+
+    for _ in os.walk(directory, onerror=fail):
+        pass
 
 
 @contextmanager

@@ -1,6 +1,5 @@
 """Fixtures that all tests share, and the marker of those that NNG's WebSocket listener may abort."""
 
-import os
 import re
 import shutil
 import tempfile
@@ -21,15 +20,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def run_directory() -> Iterator[None]:
-    """A runtime directory for the processes of this run, which are then no neighbours of other runs."""
-    before, directory = os.environ.get("XDG_RUNTIME_DIR"), tempfile.mkdtemp(prefix="bc-tests-")
-    os.environ["XDG_RUNTIME_DIR"] = directory
-    yield
+def own_directories() -> Iterator[None]:
+    """Directories of this run: its processes are no neighbours of other runs, and leave nothing."""
+    directory = tempfile.mkdtemp(prefix="bc-tests-")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_RUNTIME_DIR", directory)
+        patch.setenv("TMPDIR", directory)
+        yield
     shutil.rmtree(directory, ignore_errors=True)
-    os.environ.pop("XDG_RUNTIME_DIR")
-    if before is not None:
-        os.environ["XDG_RUNTIME_DIR"] = before
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from datetime import datetime
 from math import inf
 from typing import Any, TypeVar
 
-from bus.errors import BusError, FrameError
+from bus.errors import BusError, FrameError, words_of
 from bus.names import Names
 from bus.wire import frame
 from bus.wire.envelope import Envelope, take_apart
@@ -33,7 +33,7 @@ def argument(parse: Callable[[str], T]) -> Callable[[str], T]:
         except UnicodeDecodeError as error:
             raise argparse.ArgumentTypeError(f"{word}: not UTF-8 text") from error
         except (BusError, OSError) as error:
-            raise argparse.ArgumentTypeError(str(error)) from error
+            raise argparse.ArgumentTypeError(words_of(error)) from error
 
     return checked
 

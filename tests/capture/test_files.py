@@ -1,5 +1,7 @@
 """The files of a capture and their order, and the errors for other files."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,8 @@ from capture import files
 from capture.files import CaptureError
 from capture.reader import read
 from pipeline.input import read as pipeline
+from tests.helpers import ROOT
+from tests.helpers.rights import LIMITED, needs_setpriv
 
 DAYS = ("2026-01-01", "2026-01-02")
 
@@ -63,6 +67,17 @@ def test_both_readers_complain_alike(tmp_path: Path, directory: str, text: str) 
             reads()
         said.append(str(complaint.value))
     assert said[0] == said[1]
+
+
+@needs_setpriv
+def test_a_directory_that_cannot_be_listed_is_told(capture: Path) -> None:
+    """What it holds would be missing in silence, and an audit of the rest could be green."""
+    closed = capture / files.CAPTURE / "date=2026-11-22" / "gateway=closed"
+    closed.mkdir(mode=0, parents=True)
+    code = "from pathlib import Path; from capture.files import finished; finished(Path({!r}))"
+    command = [*LIMITED, sys.executable, "-c", code.format(str(capture))]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.stderr.endswith(f"{closed}: Permission denied\n")
 
 
 def test_files_are_checked_alike(capture: Path) -> None:

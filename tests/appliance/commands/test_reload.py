@@ -17,6 +17,7 @@ from appliance.commands.run import checked
 from appliance.compose import Appliance
 from appliance.reload.outcome import Outcome, Request, pack, unpack_outcome, unpack_request
 from appliance.reload.reloader import Reloader
+from appliance.status.places import is_listening
 from tests.appliance.commands.test_run import COMMAND, TWO, ear_on, hears
 from tests.appliance.probe.support import free_port
 from tests.helpers.peers import until
@@ -45,7 +46,7 @@ class World:
         assert program.stdout is not None
         assert await program.stdout.readline()
         socket_name = "-".join(["reload", *words[1:]]) + ".sock"
-        await until((self.runtime / socket_name).exists)
+        await until(lambda: is_listening(self.runtime / socket_name))
         try:
             yield program
         finally:

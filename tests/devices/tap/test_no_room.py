@@ -1,7 +1,6 @@
 """A tap whose directory cannot be written, as a gateway and `capture` run it: one line, and no stack."""
 
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -16,9 +15,8 @@ from capture.files import JOURNAL_SUFFIX
 from tests.devices.tap.tap_support import files_in
 from tests.helpers import ROOT
 from tests.helpers.peers import SpPeer
+from tests.helpers.rights import LIMITED, needs_setpriv
 
-CAPABILITIES = "-dac_override,-dac_read_search"  # else root may write everywhere
-LIMITED = ["setpriv", f"--bounding-set={CAPABILITIES}", f"--inh-caps={CAPABILITIES}"]
 TAPPED = """\
 name: tapped
 gateways: {{gw: {{address: 127.0.0.1}}}}
@@ -30,19 +28,13 @@ devices: {{rec: {{on: gw, tap: b, directory: "{directory}", yields: false}}}}
 @contextmanager
 def buscoupler(*words: str) -> Iterator["subprocess.Popen[str]"]:
     """Run a command as somebody who may not do everything, until the end of the block."""
-    limited = LIMITED if os.geteuid() == 0 else []
-    command = [*limited, sys.executable, "-m", "buscoupler", *words]
+    command = [*LIMITED, sys.executable, "-m", "buscoupler", *words]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, text=True, cwd=ROOT, stdout=pipe, stderr=pipe) as process:
         try:
             yield process
         finally:
             process.kill()
-
-
-needs_setpriv = pytest.mark.skipif(
-    os.geteuid() == 0 and not shutil.which("setpriv"), reason="Debian package util-linux"
-)
 
 
 @needs_setpriv
