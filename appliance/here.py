@@ -1,10 +1,12 @@
 """`check --here`: what this machine lacks to run a gateway's part of a topology."""
 
+import os
 from collections.abc import Iterator
 
 from appliance.machine import is_here, trouble
-from appliance.status.places import runtime_directory
+from appliance.status.places import runtime_directory, status_socket
 from bus.needs import Directory
+from bus.urls import IPC_PATH_BYTES_MAX
 from topologies.findings import Finding, error, warning
 from topologies.model import Topology
 from topologies.needs import needs_of
@@ -37,6 +39,10 @@ def _lacking(topology: Topology, gateway: str) -> Iterator[Finding]:
     if not is_here(here.address):
         text = f"{here.address} is no address of this machine, so others will not find {gateway} there"
         yield warning(here.where, f"{text}: correct it, or choose another --gateway")
+    path = runtime_directory() / topology.name / gateway / status_socket(())
+    if len(os.fsencode(path)) > IPC_PATH_BYTES_MAX:
+        text = f"{path} is too long for a socket, which top and run --only need"
+        yield warning(here.where, f"{text}: choose shorter names, or a --run-directory")
     for where, need in ((here.where, Directory(str(runtime_directory()))), *needs_of(topology, gateway)):
         text = trouble(need)
         if text and text not in told:

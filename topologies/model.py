@@ -257,6 +257,10 @@ class DeviceSpec(Node):
     ] = 32 << 20
     yields: Annotated[bool, "write only in spare processor time, and pause if there is too little"] = True
 
+    def __post_init__(self) -> None:
+        if len(set(self.tap)) != len(self.tap):
+            raise ValueError("the same part is listed twice in tap: its messages would be recorded twice")
+
 
 Spec = BrokerSpec | BusSpec | BridgeSpec | DeviceSpec
 S = TypeVar("S", bound=Spec)

@@ -89,6 +89,14 @@ def test_a_gateway_elsewhere_is_looked_for_only_if_it_is_wanted(taken: int) -> N
     assert "Choose with --gateway: near, far" in one.text
 
 
+def test_names_that_make_the_path_of_a_socket_too_long() -> None:
+    text = "name: %s\ngateways: {%s: }\nbuses: {p: {on: %s}}"
+    (one,) = find_lacking(loads(text % ("t" * 60, "a" * 60, "a" * 60)), None)
+    assert one.level == "warning"
+    assert "is too long for a socket" in one.text
+    assert find_lacking(loads(text % ("t", "a", "a")), None) == []
+
+
 def test_the_command(taken: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "t.yaml"
     file.write_text(

@@ -183,6 +183,9 @@ BAD = {
     "tap of another's bus": Bad(
         TWO + BUSES + "devices: {t: {on: a, tap: q, directory: /tmp/x}}\n", 4, "does not run on a"
     ),
+    "tap twice": Bad(
+        bus("listen: []") + "devices: {t: {on: a, tap: [p, p], directory: /tmp/x}}", 4, "twice in tap"
+    ),
     "frames go round": Bad(
         ONE
         + "buses: {p: {on: a, listen: 'tcp://127.0.0.1:5'}, q: {on: a}}\n"
