@@ -3,7 +3,6 @@
 import argparse
 import logging
 import sys
-from contextlib import suppress
 from importlib import import_module
 from itertools import pairwise
 
@@ -114,9 +113,7 @@ def _fail(error: Exception) -> int:
     if not isinstance(error, BusError):
         logging.getLogger("buscoupler").info("the error in full", exc_info=error)
     streams.let_go()
-    log.flush()
-    with suppress(OSError):
-        print(f"buscoupler: {text}", file=sys.stderr)
+    log.complain(text)
     return 1
 
 

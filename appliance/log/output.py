@@ -8,6 +8,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterator
+from contextlib import suppress
 from math import ceil
 from typing import Final
 
@@ -30,7 +31,7 @@ class Output(logging.Handler):
     def __init__(self, file: int, form: Format, encoding: str = "utf-8") -> None:
         super().__init__()
         self.lost = 0
-        self._file, self._form, self._encoding = file, form, encoding
+        self.form, self._file, self._encoding = form, file, encoding
         self._queue: deque[logging.LogRecord] = deque()
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
@@ -52,8 +53,8 @@ class Output(logging.Handler):
 
     def _run(self) -> None:
         while True:
-            records, ending = self._next()
-            for line in self._lines(records, ending):
+            record, ending = self._next()
+            for line in self._lines(record, ending):
                 self._put(line)
             with self._changed:
                 self._busy = False
@@ -61,23 +62,21 @@ class Output(logging.Handler):
                 if ending and not self._queue:
                     return
 
-    def _next(self) -> tuple[list[logging.LogRecord], bool]:
-        """Wait for records, for the time of those held back, or for the end. Return the records."""
+    def _next(self) -> tuple[logging.LogRecord | None, bool]:
+        """Wait for a record, for the time of those held back, or for the end. Return the record."""
         with self._changed:
             wait_s = self._repeats.next_s(time.monotonic())
             self._changed.wait_for(lambda: self._queue or self._ending, wait_s)
-            records, self._busy = list(self._queue), True
-            self._queue.clear()
-            return records, self._ending
+            self._busy = True
+            return (self._queue.popleft() if self._queue else None), self._ending and not self._queue
 
-    def _lines(self, records: list[logging.LogRecord], ending: bool) -> Iterator[str]:
-        for record in records:
-            if self._repeats.passes(record, time.monotonic()):
-                yield self._form(record, str(record.msg))
+    def _lines(self, record: logging.LogRecord | None, ending: bool) -> Iterator[str]:
+        if record is not None and self._repeats.passes(record, time.monotonic()):
+            yield self.form(record, str(record.msg))
         now = time.monotonic()
         for held in self._repeats.rest(now) if ending else self._repeats.due(now):
             words = f"{held.last.msg} (and {held.more} more in {ceil(held.seconds)} s)"
-            yield self._form(held.last, words)
+            yield self.form(held.last, words)
 
     def _put(self, line: str) -> None:
         """Write a line; before it how many were lost, if any were."""
@@ -93,7 +92,7 @@ class Output(logging.Handler):
 
     def _of_lost(self, lost: int) -> str:
         text = f"{lost} lines of the log were lost: nobody read them, or the disk was full"
-        return self._form(logging.LogRecord("buscoupler.log", logging.WARNING, "", 0, text, None, None), text)
+        return self.form(logging.LogRecord("buscoupler.log", logging.WARNING, "", 0, text, None, None), text)
 
     def _write(self, line: str) -> bool:
         """Write a line. Return False if nobody takes it: the reader has gone, or the disk is full."""
@@ -140,7 +139,12 @@ def start(form: str | None, verbose: bool) -> None:
     root.setLevel(logging.INFO if verbose else logging.WARNING)
 
 
-def flush() -> None:
-    """Wait a moment until what was logged is written, so that what is printed next comes after it."""
+def complain(text: str) -> None:
+    """Say why the command ends, after all that was logged; as an error of the log if programs read that."""
     if _output is not None:
         _output.flush()
+    if _output is not None and _output.form is not FORMATS["text"]:
+        return logging.getLogger("buscoupler").error("%s", text)
+    with suppress(OSError):
+        print(f"buscoupler: {text}", file=sys.stderr)
+    return None

@@ -2,6 +2,7 @@
 
 import contextlib
 import fcntl
+import json
 import os
 import pty
 import signal
@@ -40,8 +41,9 @@ def place(tmp_path: Path, socket_path: Path) -> dict[str, str]:
 @contextlib.contextmanager
 def running(words: list[str], **settings: object) -> Iterator["subprocess.Popen[str]"]:
     command = [sys.executable, "-m", "buscoupler", *words]
-    given = {"stderr": subprocess.PIPE, "stdin": subprocess.PIPE, "stdout": subprocess.PIPE, **settings}
-    with subprocess.Popen(command, text=True, cwd=ROOT, env=ENVIRONMENT, **given) as process:  # type: ignore[call-overload]
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    given = {"env": ENVIRONMENT, **pipes, **settings}
+    with subprocess.Popen(command, text=True, cwd=ROOT, **given) as process:  # type: ignore[call-overload]
         try:
             yield process
         finally:
@@ -142,6 +144,21 @@ def test_an_unwritable_path_is_one_line_and_status_1(words: list[str], place: di
     status, errors = finished([word.format(**place, closed=closed) for word in words])
     assert (status, errors.count("\n")) == (1, 1), errors
     assert str(closed) in errors
+
+
+def test_for_programs_the_reason_of_the_end_is_a_line_of_the_log_too(place: dict[str, str]) -> None:
+    words = ["run", "/no/such.yaml"]
+    assert finished(words) == (
+        1,
+        "buscoupler: /no/such.yaml: error: cannot read: No such file or directory\n",
+    )
+    status, errors = finished([*words, "--log", "json"])
+    assert (status, json.loads(errors)["level"]) == (1, "error")
+    with Path(place["directory"], "journal").open("w") as file:
+        stream = os.fstat(file.fileno())
+        under_systemd = ENVIRONMENT | {"JOURNAL_STREAM": f"{stream.st_dev}:{stream.st_ino}"}
+        assert finished(words, stderr=file, env=under_systemd)[0] == 1
+    assert Path(file.name).read_text().startswith("<3>buscoupler: /no/such.yaml: error")
 
 
 STOPPED = [

@@ -1,5 +1,7 @@
 """The table of reasons: one class for each word, and the same on the page."""
 
+import re
+
 from bus.reasons import DROPPED, REJECTED, kind_of, troubles
 from tests.helpers import ROOT
 
@@ -24,6 +26,14 @@ def test_what_nobody_asked_for_is_trouble_and_so_are_unknown_words() -> None:
 
 def test_a_word_has_one_class_wherever_it_is_counted() -> None:
     assert all(kind_of(reason.word) == reason.kind for reason in (*DROPPED, *REJECTED))
+
+
+def test_every_reason_that_links_and_bridges_count_has_a_class() -> None:
+    counted = re.compile(r"""\b_?(?:drop|settle|forget|purge|clear|hold)\([^()]*?"([a-z][a-z ]*)\"""")
+    paths = [*(ROOT / "bridges").rglob("*.py"), *(ROOT / "bus" / "transports").glob("*.py")]
+    found = {word for path in paths for word in counted.findall(path.read_text())}
+    assert len(found) > 10
+    assert found - {reason.word for reason in DROPPED} == set()
 
 
 def test_the_page_has_the_table() -> None:
