@@ -3,6 +3,7 @@
 `cli` is the command line with the `parsing` of its words, `commands` has a module for each command, `probe`
 what those for test traffic share, `demo` the demo. `log` is what they log, `streams` their standard streams,
 and `interrupts` the signals that end them. `compose` builds and changes the `parts`; `serve` runs them.
-`reload` applies a changed file. `monitor` makes events, `status` tells, `ledger` prints counts, `names`
-finds those of tokens. `here` finds what this `machine` lacks to run them. `layers` is for Scapy.
+`reload` applies a changed file and `status` tells what runs, both at `local` sockets. `monitor` makes events,
+`ledger` prints counts, `names` finds those of tokens. `here` finds what this `machine` lacks to run them.
+`layers` is for Scapy.
 """

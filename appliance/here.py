@@ -3,8 +3,9 @@
 import os
 from collections.abc import Iterator
 
+from appliance.local.places import runtime_directory
 from appliance.machine import is_here, trouble
-from appliance.status.places import runtime_directory, status_socket
+from appliance.status.client import status_socket
 from bus.needs import Directory
 from bus.urls import IPC_PATH_BYTES_MAX
 from topologies.findings import Finding, error, warning

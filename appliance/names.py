@@ -6,7 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from appliance.probe.words import argument
-from appliance.status.places import ask, sockets
+from appliance.status.client import ask, status_sockets
 from bus.names import names_from
 from capture.names import given
 
@@ -38,7 +38,7 @@ def names_of(word: str) -> list[int | str]:
 def running() -> list[str]:
     """Return the names that the running gateways of this machine know, as far as the caller may see them."""
     found = list[object]()
-    for path in sockets(None):
+    for path in status_sockets(None):
         with suppress(OSError, ValueError):
             names = ask(path, _ANSWER_S).get("names")
             found += names if isinstance(names, list) else []

@@ -10,7 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from appliance.status.places import ask, status_socket
+from appliance.status.client import ask, status_socket
 from benchmarks.bridge_report import page
 from benchmarks.bridge_systems import (
     OUT_OF_SCOPE,

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from appliance.status.places import status_socket
+from appliance.status.client import status_socket
 from bus.leases.wire import LEASE_MS
 
 COMMAND = [sys.executable, "-m", "buscoupler", "-v", "run"]

@@ -4,9 +4,11 @@ import argparse
 import time
 
 from appliance.ledger import say_ledger
+from appliance.local.door import Attended
+from appliance.local.places import process_directory
 from appliance.serve import serve
-from appliance.status.places import process_directory, status_socket
-from appliance.status.server import Attended
+from appliance.status.client import status_socket
+from appliance.status.door import status_door
 from appliance.status.snapshot import View
 from bus.leases.service import LeasingBroker
 from bus.leases.settings import BrokerSettings
@@ -53,5 +55,5 @@ def run(options: argparse.Namespace) -> int:
         brokers=lambda: [service],
         started_ns=time.time_ns(),
     )
-    attended = Attended(service, process_directory("broker") / status_socket(()), view)
-    return serve(attended, announce, lambda: say_ledger(service.hubs()))
+    door = status_door(process_directory("broker") / status_socket(()), view)
+    return serve(Attended(service, door), announce, lambda: say_ledger(service.hubs()))

@@ -4,9 +4,11 @@ import argparse
 import time
 
 from appliance.ledger import say_ledger
+from appliance.local.door import Attended
+from appliance.local.places import process_directory
 from appliance.serve import serve
-from appliance.status.places import process_directory, status_socket
-from appliance.status.server import Attended
+from appliance.status.client import status_socket
+from appliance.status.door import status_door
 from appliance.status.snapshot import View
 from bus.urls import SCHEMES
 from devices.raw import RawDevice
@@ -37,5 +39,5 @@ def run(options: argparse.Namespace) -> int:
         hubs=device.hubs,
         started_ns=time.time_ns(),
     )
-    service = Attended(device, process_directory("device") / status_socket(()), view)
-    return serve(service, announce, lambda: say_ledger(device.hubs()))
+    door = status_door(process_directory("device") / status_socket(()), view)
+    return serve(Attended(device, door), announce, lambda: say_ledger(device.hubs()))

@@ -7,10 +7,10 @@ from dataclasses import asdict
 from json import dumps
 from pathlib import Path
 
+from appliance.local.places import runtime_directories
 from appliance.probe.words import above_zero
-from appliance.reload.client import ask, sockets
+from appliance.reload.client import ask, reload_sockets
 from appliance.reload.outcome import Outcome, Request
-from appliance.status.places import runtime_directories
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -31,7 +31,7 @@ def run(options: argparse.Namespace) -> int:
     file = None if options.file is None else os.path.realpath(options.file)
     request = Request(file, options.gateway)
     found, good = list[Outcome](), True
-    for path in sockets(options.run_directory):
+    for path in reload_sockets(options.run_directory):
         try:
             outcome = ask(path, request, options.timeout)
         except (OSError, ValueError) as error:

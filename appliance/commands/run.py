@@ -8,12 +8,14 @@ from pathlib import Path
 
 from appliance.compose import Appliance
 from appliance.ledger import say_ledger
+from appliance.local.door import Attended
+from appliance.local.places import runtime_directory
 from appliance.reload.client import reload_socket
+from appliance.reload.door import reload_door
 from appliance.reload.reloader import Reloader
-from appliance.reload.server import Reloadable
 from appliance.serve import serve
-from appliance.status.places import runtime_directory, status_socket
-from appliance.status.server import Attended
+from appliance.status.client import status_socket
+from appliance.status.door import status_door
 from bus.errors import TopologyError
 from topologies.findings import Finding, InvalidTopology
 from topologies.loader import load
@@ -44,8 +46,10 @@ def run(options: argparse.Namespace) -> int:
     directory = sockets_directory(options.run_directory, topology.name, gateway)
     appliance = Appliance(topology, gateway, options.only, directory)
     reloader = Reloader(appliance, options.file, checked, options.only)
-    attended = Attended(appliance, directory / status_socket(options.only), appliance.view())
-    service = Reloadable(attended, directory / reload_socket(options.only), reloader)
+    doors = (
+        status_door(directory / status_socket(options.only), appliance.view()),
+        reload_door(directory / reload_socket(options.only), reloader),
+    )
 
     def announce() -> None:
         asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, reloader.on_signal)
@@ -53,7 +57,7 @@ def run(options: argparse.Namespace) -> int:
         for link in appliance.links():
             print(f"  {link.url}", flush=True)
 
-    return serve(service, announce, lambda: say_ledger(appliance.hubs()))
+    return serve(Attended(appliance, *doors), announce, lambda: say_ledger(appliance.hubs()))
 
 
 def checked(file: str) -> Topology:

@@ -8,9 +8,10 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
+from appliance.local.places import is_of_program, runtime_directories
 from appliance.probe.words import above_zero
+from appliance.status.client import Status, ask, status_sockets
 from appliance.status.page import key_of, pages
-from appliance.status.places import Status, ask, is_of_program, runtime_directories, sockets
 from appliance.status.silent import ENDED, UNREADABLE, Name, name_of, silent
 
 _HOME_AND_CLEAR = "\x1b[H\x1b[J"
@@ -51,7 +52,7 @@ def run(options: argparse.Namespace) -> int:
 def look(directory: Path | None) -> tuple[list[Status], dict[Name, str]]:
     """Return the status of every process that answers, and why the others have none."""
     statuses, left = list[Status](), dict[Name, str]()
-    for path in sockets(directory):
+    for path in status_sockets(directory):
         name = Name(path.parent.parent.name, path.parent.name)
         try:
             statuses.append(ask(path))

@@ -4,22 +4,20 @@ import socket
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
+from appliance.local.places import socket_name, sockets
 from appliance.reload.outcome import ANSWER_BYTES, Outcome, Request, pack, unpack_outcome
-from appliance.status.places import runtime_directories
+
+RELOAD = "reload"
 
 
 def reload_socket(only: Collection[str]) -> str:
     """Return the socket's name in the gateway's directory; each process has one."""
-    return "-".join(["reload", *sorted(only)]) + ".sock"
+    return socket_name(RELOAD, only)
 
 
-def sockets(directory: Path | None) -> Iterator[Path]:
+def reload_sockets(directory: Path | None) -> Iterator[Path]:
     """Yield the sockets in one gateway's directory, or in all that the caller may look into."""
-    if directory is not None:
-        yield from sorted(directory.glob("reload*.sock"))
-        return
-    for root in runtime_directories():
-        yield from sorted(root.glob("*/*/reload*.sock"))
+    return sockets(RELOAD, directory)
 
 
 def ask(path: Path, request: Request, limit_s: float) -> Outcome | None:

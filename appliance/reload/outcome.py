@@ -4,7 +4,6 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Any
 
-REQUEST_BYTES = 1 << 16
 ANSWER_BYTES = 16 << 20
 
 

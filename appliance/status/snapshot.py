@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from appliance.status.places import VERSION
+from appliance.status.client import VERSION
 from bus.events import Event
 from bus.hub import Hub, Link, chain
 from bus.ledger import Account

@@ -11,7 +11,7 @@ import pytest
 
 from appliance.parts.broker import standing_of
 from appliance.parts.site import Site
-from appliance.status.places import ask, status_socket
+from appliance.status.client import ask, status_socket
 from bridges.media.multicast.link import MulticastLink
 from bridges.media.multicast.medium import Multicast
 from bus.hub import Hub, Link

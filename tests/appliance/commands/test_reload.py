@@ -15,9 +15,9 @@ import pytest
 
 from appliance.commands.run import checked
 from appliance.compose import Appliance
+from appliance.local.places import is_listening
 from appliance.reload.outcome import Outcome, Request, pack, unpack_outcome, unpack_request
 from appliance.reload.reloader import Reloader
-from appliance.status.places import is_listening
 from tests.appliance.commands.test_run import COMMAND, TWO, ear_on, hears
 from tests.appliance.probe.support import free_port
 from tests.helpers.peers import until

@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 
 from appliance.cli import main
+from appliance.local.places import runtime_directory
 from appliance.probe.words import frame_in
-from appliance.status.places import ask, runtime_directory
+from appliance.status.client import ask
 from bus.hub import Hub
 from bus.names import Names
 from bus.tmq.client.client import Client

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from appliance.commands.top import look
-from appliance.status.places import runtime_directories
+from appliance.local.places import runtime_directories
 from appliance.status.silent import Name
 from tests.appliance.commands.test_run import finished, process
 from tests.appliance.probe.support import free_port

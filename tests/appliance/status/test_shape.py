@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from appliance.commands.top import look
-from appliance.status.places import runtime_directory
+from appliance.local.places import runtime_directory
 from appliance.status.shape import fits
 from appliance.status.silent import UNREADABLE, Name
 from tests.appliance.status.status_support import appliance, broker, lease, status_of

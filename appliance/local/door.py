@@ -1,4 +1,4 @@
-"""The local socket on which a process reloads for its user, and answers with the outcome."""
+"""A door: a local socket at which a running process answers its user and root."""
 
 import asyncio
 import contextlib
@@ -6,26 +6,28 @@ import logging
 import os
 import socket
 import struct
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 
-from appliance.reload.outcome import REQUEST_BYTES, Outcome, pack, unpack_request
-from appliance.reload.reloader import Reloader
+from appliance.local.places import is_listening, is_of_program, sweep
 from appliance.serve import Service
-from appliance.status.places import is_listening
 from bus.hub import Hub
 
 log = logging.getLogger("buscoupler")
 
-REQUEST_S = 5.0
+REQUEST_BYTES = 1 << 16
 _CREDENTIALS = struct.Struct("3i")  # process, user and group of a peer
 
+Answer = Callable[[asyncio.StreamReader], Awaitable[bytes]]
+"""Reads a request, if there is one, and returns the answer. May raise OSError, TimeoutError or ValueError."""
 
-class ReloadServer:
-    """Listens on `path`, for this user and root only. Each connection is one request and one outcome."""
 
-    def __init__(self, path: Path, reloader: Reloader) -> None:
-        self.path, self._reloader = path, reloader
+class Door:
+    """Listens on `path` and gives each connection one answer. `without` is said if it fails."""
+
+    def __init__(self, path: Path, answer: Answer, without: str) -> None:
+        self.path, self.without = path, without
+        self._answer = answer
         self._server: asyncio.AbstractServer | None = None
 
     async def open(self) -> None:
@@ -41,16 +43,9 @@ class ReloadServer:
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(OSError, TimeoutError, ValueError):
             if _user(writer.get_extra_info("socket")) in (os.geteuid(), 0):
-                writer.write(pack(await self._answer(reader)))
+                writer.write(await self._answer(reader))
                 await writer.drain()
         writer.close()
-
-    async def _answer(self, reader: asyncio.StreamReader) -> Outcome:
-        async with asyncio.timeout(REQUEST_S):
-            request = unpack_request(await reader.readline())
-        if not self._reloader.is_meant(request):
-            return self._reloader.outcome(meant=False)
-        return await self._reloader.reload()
 
     def close(self) -> None:
         """Stop listening and remove the socket file."""
@@ -65,6 +60,7 @@ def _bound(path: Path) -> socket.socket:
     before = os.umask(0o177)
     try:
         sock.bind(str(path))
+        sock.listen()  # at once: who sees the file can connect
     except BaseException:
         sock.close()
         raise
@@ -78,29 +74,35 @@ def _user(sock: socket.socket) -> int:
     return int(_CREDENTIALS.unpack(found)[1])
 
 
-class Reloadable:
-    """A service that can be told at `path` to reload. It also runs if the socket cannot be opened."""
+class Attended:
+    """A service with doors. It also runs if a door cannot be opened."""
 
-    def __init__(self, service: Service, path: Path, reloader: Reloader) -> None:
-        self._service = service
-        self._server = ReloadServer(path, reloader)
+    def __init__(self, service: Service, *doors: Door) -> None:
+        self._service, self._doors = service, doors
 
     def hubs(self) -> Iterable[Hub]:
         """Return the hubs of the service."""
         return self._service.hubs()
 
     def open(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Open the service, then the socket. Raises as the service does."""
+        """Open the service, then its doors. Raises as the service does."""
         self._service.open(loop)
-        self._task = loop.create_task(self._open_socket())
+        self._task = loop.create_task(self._open_doors())
 
-    async def _open_socket(self) -> None:
-        try:
-            await self._server.open()
-        except OSError as error:
-            log.warning("cannot open the socket of `buscoupler reload`: %s; send SIGHUP instead", error)
+    async def _open_doors(self) -> None:
+        for door in self._doors:
+            try:
+                if is_of_program(door.path):
+                    sweep(door.path.parent.parent.name)
+                await door.open()
+            except OSError as error:
+                log.warning("cannot open a local socket: %s; %s", error, door.without)
 
     def close(self) -> None:
-        """Close both."""
-        self._server.close()
+        """Close all. A directory that is empty then goes too."""
+        for door in self._doors:
+            door.close()
         self._service.close()
+        for door in self._doors:
+            with contextlib.suppress(OSError):
+                door.path.parent.rmdir()

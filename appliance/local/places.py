@@ -1,32 +1,22 @@
-"""The places where running processes can be found on this machine, and a question to one of them.
+"""The places of this machine where running processes can be found.
 
-The directories of a user are for that user and for root. A socket is trusted only as far as a terminal may
-show its answer: `ask` bounds the time and the size, because a process that hangs must not stop `top`.
+The directories of a user are for that user and for root.
 """
 
 import errno
-import json
 import os
 import socket
 import tempfile
 from collections.abc import Collection, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
-from appliance.status.shape import fits
-
-Status = dict[str, Any]
 PROGRAMS = "device", "broker"
-VERSION = 1
-"""Version of the document. It changes when a key goes or changes its meaning, not when one is added."""
-ANSWER_S = 2.0
-ANSWER_BYTES = 64 << 20
 
 
-def status_socket(only: Collection[str]) -> str:
-    """Return the socket's name in the gateway's directory; each process has one."""
-    return "-".join(["status", *sorted(only)]) + ".sock"
+def socket_name(word: str, only: Collection[str] = ()) -> str:
+    """Return the name of a socket in the gateway's directory; each process has one of each `word`."""
+    return "-".join([word, *sorted(only)]) + ".sock"
 
 
 def runtime_directory() -> Path:
@@ -42,7 +32,7 @@ def process_directory(program: str) -> Path:
 
 def sweep(program: str) -> None:
     """Remove what killed processes of a program left behind."""
-    for path in (runtime_directory() / program).glob("*/status*.sock"):
+    for path in (runtime_directory() / program).glob("*/*.sock"):
         if is_of_program(path) and not is_listening(path):
             with suppress(OSError):
                 path.unlink()
@@ -50,7 +40,7 @@ def sweep(program: str) -> None:
 
 
 def is_of_program(path: Path) -> bool:
-    """Return whether a status socket is of a process that has no topology."""
+    """Return whether a socket is of a process that has no topology."""
     return path.parent.parent.name in PROGRAMS and path.parent.name.isdigit()
 
 
@@ -72,25 +62,13 @@ def _is_owners(path: Path) -> bool:
     return False
 
 
-def sockets(directory: Path | None) -> Iterator[Path]:
-    """Yield the status sockets in one gateway's directory, or in all that the caller may look into."""
+def sockets(word: str, directory: Path | None) -> Iterator[Path]:
+    """Yield the sockets of a `word` in one gateway's directory, or in all that the caller may look into."""
     if directory is not None:
-        yield from sorted(directory.glob("status*.sock"))
+        yield from sorted(directory.glob(f"{word}*.sock"))
         return
     for root in runtime_directories():
-        yield from sorted(root.glob("*/*/status*.sock"))
-
-
-def ask(path: Path, limit_s: float = ANSWER_S) -> Status:
-    """Return the snapshot of the process that listens on `path`. Raises `OSError` or ValueError."""
-    with socket.socket(socket.AF_UNIX) as sock:
-        sock.settimeout(limit_s)
-        sock.connect(str(path))
-        with sock.makefile("rb") as answer:
-            status = json.loads(answer.read(ANSWER_BYTES))
-    if not isinstance(status, dict) or status.get("version") != VERSION or not fits(status):
-        raise ValueError(f"{path}: a process of another version answers: use the `top` of that version")
-    return status
+        yield from sorted(root.glob(f"*/*/{word}*.sock"))
 
 
 def is_listening(path: Path) -> bool:

@@ -1,0 +1,42 @@
+"""Asks the running processes of this machine for their status.
+
+An answer is bounded in time and size, because a process that hangs must not stop `top`.
+"""
+
+import json
+import socket
+from collections.abc import Collection, Iterator
+from pathlib import Path
+from typing import Any
+
+from appliance.local.places import socket_name, sockets
+from appliance.status.shape import fits
+
+Status = dict[str, Any]
+STATUS = "status"
+VERSION = 1
+"""Version of the document. It changes when a key goes or changes its meaning, not when one is added."""
+ANSWER_S = 2.0
+ANSWER_BYTES = 64 << 20
+
+
+def status_socket(only: Collection[str]) -> str:
+    """Return the name of the socket in the gateway's directory; each process has one."""
+    return socket_name(STATUS, only)
+
+
+def status_sockets(directory: Path | None) -> Iterator[Path]:
+    """Yield the status sockets in one gateway's directory, or in all that the caller may look into."""
+    return sockets(STATUS, directory)
+
+
+def ask(path: Path, limit_s: float = ANSWER_S) -> Status:
+    """Return the snapshot of the process that listens on `path`. Raises `OSError` or ValueError."""
+    with socket.socket(socket.AF_UNIX) as sock:
+        sock.settimeout(limit_s)
+        sock.connect(str(path))
+        with sock.makefile("rb") as answer:
+            status = json.loads(answer.read(ANSWER_BYTES))
+    if not isinstance(status, dict) or status.get("version") != VERSION or not fits(status):
+        raise ValueError(f"{path}: a process of another version answers: use the `top` of that version")
+    return status
