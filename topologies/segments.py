@@ -4,7 +4,17 @@ from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
 from bus.schema import Where
-from bus.urls import HOSTED, Url, is_loopback, is_wildcard, overlap, plain_host, split_url, with_host
+from bus.urls import (
+    HOSTED,
+    URL_CHARACTERS_MAX,
+    Url,
+    is_loopback,
+    is_wildcard,
+    overlap,
+    plain_host,
+    split_url,
+    with_host,
+)
 from topologies.model import (
     BridgeSpec,
     BrokerSpec,
@@ -142,7 +152,8 @@ def _from(topology: Topology, listen: Listen, owner: str, gateway: str) -> str |
         return listen.url if near and url.scheme == "ipc" else None
     if url.port == 0 or (is_loopback(url.host) and not near):
         return None
-    return _for_all(topology, listen.url, owner)
+    address = _for_all(topology, listen.url, owner)
+    return address if len(address) <= URL_CHARACTERS_MAX else None
 
 
 def broker_urls(topology: Topology) -> list[str]:

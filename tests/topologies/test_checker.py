@@ -120,6 +120,8 @@ def test_a_bus_joined_by_a_trunk_needs_a_trunk_address() -> None:
             "bus q listens on no trunk address that gateway a can dial: "
             "give q a {url: ..., trunk: true} under listen"
         )
+    long = "[{url: 'ws://*:6/%s', trunk: true}]" % ("x" * 1010)  # with the gateway's address it is too long
+    assert "listens on no trunk address" in errors(PAIR + MESH % (long, ""))[0]
     assert "names itself" in errors(PAIR + (MESH % (TRUNK, ", trunks: [q, p]")))[0]
 
 
