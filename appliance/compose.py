@@ -203,4 +203,5 @@ class Appliance:
         self._publishing = publishing
         failed = built.open(self._loop)
         broken = {(change.part, change.end) for change in failed}
-        return [change for change in differing if (change.part, change.end) not in broken] + failed
+        whole = [one for one in differing if not broken & {(one.part, ""), (one.part, one.end)}]
+        return whole + failed

@@ -30,7 +30,7 @@ class BrokerPart(BasePart):
         super().__init__(name, site, self.service.hub)
 
     def revise(self, site: Site) -> Revision:
-        """Return the change to the broker as `site` describes it. Another heartbeat takes a new broker."""
+        """Return the change to the broker as `site` describes it. One that could not open is made anew."""
         old, new = self._spec, site.topology.brokers[self.name]
         names = differing(settings_of(old), settings_of(new))
         names += ["peers"] if broker_urls(site.topology) != broker_urls(self.site.topology) else []
@@ -40,7 +40,7 @@ class BrokerPart(BasePart):
         lines += [Change("added", self.title, f"listen {url}") for url in come]
         words = ", ".join(name for name in names if name not in ("on", "listen"))
         lines += [Change("changed", self.title, detail=words)] if words else []
-        if "heartbeat_ms" in names or not self.service.is_open:
+        if not self.service.is_open:
             service = _service(self.name, site)
             return Revision(lines, lambda: self._replace(site, service), self.start)
         return Revision(lines, lambda: self._settle(site, left), lambda _: self._listen(come))

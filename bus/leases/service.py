@@ -52,12 +52,9 @@ class LeasingBroker:
         self._tick()
 
     def revise(self, peers: Iterable[str | Address], settings: BrokerSettings) -> None:
-        """Go over to other peers and settings; all connections, registrations and leases stay.
-
-        The heartbeat stays too: only a new broker has another one.
-        """
+        """Go over to other peers and settings; all connections, registrations and leases stay."""
         self.table.revise(settings.lease_ms)
-        self.broker.revise(peers, not settings.exact)
+        self.broker.revise(peers, not settings.exact, settings.heartbeat_ms / 1000)
 
     def hubs(self) -> Iterable[Hub]:
         """Return the hub with the broker's ledgers."""

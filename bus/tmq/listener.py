@@ -4,6 +4,7 @@ import socket
 from asyncio import AbstractEventLoop, TimerHandle
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 
 from bus.errors import LinkError, words_of
 from bus.ledger import Stats
@@ -51,6 +52,16 @@ class Listener:
         if self._timer is None:
             self._tick()
         return bound
+
+    def revise(self, heartbeat_s: float) -> None:
+        """Greet at another interval, and now."""
+        self._options = replace(self._options, heartbeat_s=heartbeat_s)
+        for connection in list(self.connections):
+            if connection.greeted:
+                connection.say(pack_hello(self._hello(0)))
+        if self._timer is not None:
+            self._timer.cancel()
+            self._tick()
 
     def shut(self, bound: Address) -> None:
         """Accept no more at an address. Connections that came by it stay."""

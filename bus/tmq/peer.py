@@ -12,6 +12,7 @@ import socket
 from asyncio import AbstractEventLoop, Task, TimerHandle
 from collections import deque
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from itertools import groupby
 from typing import Literal
@@ -89,6 +90,12 @@ class Peer:
     @property
     def queued_bytes(self) -> int:
         return self._waiting_bytes + (self.connection.queued_bytes if self.connection else 0)
+
+    def revise(self, heartbeat_s: float) -> None:
+        """Greet at another interval, and now."""
+        self._options = replace(self._options, heartbeat_s=heartbeat_s)
+        if self.connection is not None and self.connection.greeted:
+            self.connection.say(pack_hello(self._hello(0)))
 
     def send(self, *frames: bytes) -> None:
         """Send frames, one after the other, after those before them."""

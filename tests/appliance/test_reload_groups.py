@@ -181,6 +181,33 @@ async def test_a_broker_gets_and_loses_addresses_and_peers_and_keeps_its_clients
         taken.close()
         await taken.wait_closed()
         assert change([urls[0], used]) == [f"added broker main: listen {used[1:-1]}"]
-        assert change([urls[0], used], more="heartbeat_ms: 500, ") == ["changed broker main: heartbeat_ms"]
-        assert part.service.broker is not broker
+        assert change([urls[0], used], more="heartbeat_ms: 50, ") == ["changed broker main: heartbeat_ms"]
+        uplink = client.node.uplink.connection
+        assert uplink is not None
+        await until(lambda: uplink.silence_s == 0.15)  # the client was told at once,
+        heard_s = uplink.heard_s
+        await until(lambda: uplink.heard_s > heard_s + 0.3)  # and hears of the broker that often
+        assert client.node.uplink.connection is uplink
+        assert part.service.broker is broker
+        assert broker.counts["accepted"] == accepted + 1  # the other broker's
+        assert len(broker.registry) == 1
+    appliance.close()
+
+
+async def test_a_broker_that_could_not_open_is_tried_again() -> None:
+    taken = await asyncio.start_server(lambda *_: None, "127.0.0.1", 0)
+    url = f"tcp://127.0.0.1:{taken.sockets[0].getsockname()[1]}"
+    text = BROKER.format(f'"tcp://127.0.0.1:{free_port()}"', "", "")
+    both = text + f'  spare: {{on: gw, listen: "{url}"}}\n'
+    appliance = Appliance(loads(text), "gw")
+    appliance.open(asyncio.get_running_loop())
+    for _ in range(2):
+        lines = [change.line() for change in appliance.change(loads(both))]
+        assert [line for line in lines if line.startswith("failed broker spare")]
+        assert not [line for line in lines if line.startswith("added")]
+    taken.close()
+    await taken.wait_closed()
+    lines = [change.line() for change in appliance.change(loads(both))]
+    assert lines == [f"added broker spare: listen {url}"]
+    assert appliance.change(loads(both)) == []
     appliance.close()

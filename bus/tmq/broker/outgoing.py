@@ -3,6 +3,7 @@
 from asyncio import AbstractEventLoop
 from collections import deque
 from collections.abc import Callable
+from dataclasses import replace
 
 from bus.ledger import Stats
 from bus.tmq.connection import OnFrames
@@ -39,6 +40,12 @@ class Outgoing(PeerOwner):
     def open(self, loop: AbstractEventLoop) -> None:
         """Use this loop from now on."""
         self._loop = loop
+
+    def revise(self, heartbeat_s: float) -> None:
+        """Greet at another interval."""
+        self._options = replace(self._options, heartbeat_s=heartbeat_s)
+        for peer in list(self._peers.values()):
+            peer.revise(heartbeat_s)
 
     def send(self, address: Address, frame: bytes) -> None:
         """Queue a packet for an address. Never waits, never raises."""

@@ -4,7 +4,7 @@ import logging
 import random
 from asyncio import AbstractEventLoop, TimerHandle
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
+from dataclasses import replace
 from typing import Any
 
 import bus.tmq.wire as wire
@@ -61,7 +61,7 @@ class Broker:
         self._wanted = [endpoint(address) for address in where]
         self._bound: dict[Address, Address] = {}
         self._options, self._on_bridge = Options(**options), on_bridge
-        self._hello = partial(Hello, random.getrandbits(32), self._options.silence_ms)
+        self._node = random.getrandbits(32)
         self._classic_prefixes = classic_prefixes
         self._deaths = self._probes = self._expired = 0
         self._routes: dict[Address, Connection] = {}
@@ -139,10 +139,26 @@ class Broker:
         self._listener.shut(self._bound.pop(address))
         self._wanted.remove(address)
 
-    def revise(self, peers: Iterable[str | Address], classic_prefixes: bool) -> None:
-        """Share with other brokers from now on, and judge clients by another rule."""
+    def revise(
+        self, peers: Iterable[str | Address], classic_prefixes: bool, heartbeat_s: float | None = None
+    ) -> None:
+        """Share with other brokers from now on, judge clients by another rule, greet at another interval.
+
+        All that are connected are told at once how long we may be silent.
+        """
         self._classic_prefixes = classic_prefixes
-        self._sharing.revise([written(peer) for peer in peers])
+        self._sharing.take_peers([written(peer) for peer in peers])
+        if heartbeat_s is None or heartbeat_s == self._options.heartbeat_s:
+            return
+        self._options = replace(self._options, heartbeat_s=heartbeat_s)
+        for room in (self._listener, self._outgoing, self._sharing):
+            room.revise(heartbeat_s)
+        if self._timer is not None:
+            self._timer.cancel()
+            self._tick()
+
+    def _hello(self, flags: int = 0) -> Hello:
+        return Hello(self._node, self._options.silence_ms, flags)
 
     def _on_frames(self, connection: Connection, frames: list[bytes]) -> None:
         self.stats.received += len(frames)

@@ -46,7 +46,13 @@ class Sharing(PeerOwner):
         self._loop = loop
         self._peers = [self._peer(address) for address in self._addresses]
 
-    def revise(self, peers: Sequence[Address]) -> None:
+    def revise(self, heartbeat_s: float) -> None:
+        """Greet at another interval."""
+        self._options = replace(self._options, heartbeat_s=heartbeat_s)
+        for peer in tuple(self._peers):
+            peer.revise(heartbeat_s)
+
+    def take_peers(self, peers: Sequence[Address]) -> None:
         """Go over to other peers; those that stay keep their connections."""
         for peer in [peer for peer in self._peers if peer.address not in peers]:
             self._peers.remove(peer)
