@@ -17,6 +17,7 @@ import json
 import mmap
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import lru_cache
 from struct import Struct
 from typing import NamedTuple
@@ -152,7 +153,8 @@ class Ring:
         for first, last in [(begin, end)] if begin <= end else [(begin, self.size_bytes), (0, end)]:
             start, stop = (max(_PAGE, (_CONTROL_BYTES + place) // _PAGE * _PAGE) for place in (first, last))
             if start < stop:
-                self._map.madvise(mmap.MADV_REMOVE, start, stop - start)
+                with suppress(OSError):  # a kernel that cannot: the pages stay
+                    self._map.madvise(mmap.MADV_REMOVE, start, stop - start)
 
     def close(self) -> None:
         """Release this process's view. The memory goes with the last descriptor."""
