@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import pytest
 
@@ -58,9 +59,9 @@ async def test_takeovers_of_real_processes_lose_and_double_nothing(
 class Pair:
     """A hub with a broker, and two gateways, in this process, with an application on each bus."""
 
-    def __init__(self) -> None:
+    def __init__(self, text: str = TWO) -> None:
         self.ports = [free_port() for _ in range(3)]
-        self.topology = loads(TWO.format(*self.ports), "pair.yaml")
+        self.topology = loads(text.format(*self.ports), "pair.yaml")
         self.hub = self.start("hub")
         self.gateways = {name: self.start(name) for name in ("gw-a", "gw-b")}
         self.ears: list[Ear] = []
@@ -104,13 +105,20 @@ class Pair:
             appliance.close()
 
 
-@pytest.fixture
-async def pair() -> AsyncIterator[Pair]:
-    made = Pair()
+@asynccontextmanager
+async def forwarding(text: str = TWO) -> AsyncIterator[Pair]:
+    """Start a pair and wait until one of its gateways forwards."""
+    made = Pair(text)
     await until(lambda: all(len(ear.hub.pipes) == 2 for ear in made.ears))
     await until(lambda: made.forwards("gw-a") or made.forwards("gw-b"))
     yield made
     made.close()
+
+
+@pytest.fixture
+async def pair() -> AsyncIterator[Pair]:
+    async with forwarding() as made:
+        yield made
 
 
 async def test_one_stops_the_other_goes_on_and_the_first_gets_its_place_back(pair: Pair) -> None:

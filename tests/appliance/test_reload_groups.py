@@ -1,6 +1,7 @@
 """Reloads of gateways that stand in for each other, and of their brokers: leases and registrations stay."""
 
 import asyncio
+from collections.abc import AsyncIterator
 
 import pytest
 
@@ -13,13 +14,18 @@ from bus.transports.links import make_link
 from bus.wire.frame import PUB, pack
 from bus.wire.pattern import Pattern
 from tests.appliance.probe.support import free_port
-from tests.appliance.test_failover import TWO, Pair, pair
+from tests.appliance.test_failover import LEASE_MS, TWO, Pair, forwarding
 from tests.helpers.peers import until
 from topologies.loader import loads
 
-__all__ = ["pair"]  # a fixture
-
 BURST = 10
+TEXT = TWO.replace("main: {{on: hub,", f"main: {{{{on: hub, lease_ms: {LEASE_MS},")
+
+
+@pytest.fixture
+async def pair() -> AsyncIterator[Pair]:
+    async with forwarding(TEXT) as made:
+        yield made
 
 
 class Traffic:
@@ -48,8 +54,8 @@ def change(pair: Pair, text: str) -> set[str]:
 
 
 async def test_a_reload_that_leaves_the_candidates_alone_keeps_the_lease(pair: Pair) -> None:
-    text, port, spare = TWO.format(*pair.ports), free_port(), free_port()
-    main = f'main: {{on: hub, listen: "tcp://127.0.0.1:{pair.ports[0]}"}}'
+    text, port, spare = TEXT.format(*pair.ports), free_port(), free_port()
+    main = f'main: {{on: hub, lease_ms: {LEASE_MS}, listen: "tcp://127.0.0.1:{pair.ports[0]}"}}'
     side = f", {{url: {{address: 'tcp://127.0.0.1:{port}', mode: dial}}}}]}}"
     variants = [
         text.replace("{bus: right}]", "{bus: right, deny: [x]}]"),
@@ -57,7 +63,7 @@ async def test_a_reload_that_leaves_the_candidates_alone_keeps_the_lease(pair: P
         text.replace(f'"tcp://127.0.0.1:{pair.ports[0]}"', f'["tcp://127.0.0.1:{pair.ports[0]}"]'),
         text.replace(main, f'{main}\n  spare: {{on: hub, listen: "tcp://127.0.0.1:{spare}"}}'),
         text.replace("{bus: right}]", "{bus: right, allow: {out: [motor]}}]"),
-        text.replace(main, main[:-1] + ", lease_ms: 400}"),
+        text.replace(f"lease_ms: {LEASE_MS}", f"lease_ms: {LEASE_MS + 100}"),
         text,
     ]
     holder = next(name for name in pair.gateways if pair.forwards(name))
@@ -83,7 +89,7 @@ async def test_a_holder_whose_new_link_does_not_come_up_resigns_after_a_grace(
     other = next(name for name in pair.gateways if name != holder)
     await until(lambda: pair.candidacy(other).candidate.ready)
     nobody = f"{{bus: right}}, {{url: 'tcp://127.0.0.1:{free_port()}'}}]"
-    text = TWO.format(*pair.ports).replace("{bus: right}]", nobody)
+    text = TEXT.format(*pair.ports).replace("{bus: right}]", nobody)
     lines = pair.gateways[holder].change(loads(text, "pair.yaml"))
     assert [change.verb for change in lines] == ["added"]
     assert pair.forwards(holder)
@@ -91,13 +97,16 @@ async def test_a_holder_whose_new_link_does_not_come_up_resigns_after_a_grace(
     assert not pair.forwards(holder)
 
 
-async def test_a_holder_keeps_the_lease_while_a_new_link_comes_up(pair: Pair) -> None:
+async def test_a_holder_keeps_the_lease_while_a_new_link_comes_up(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("appliance.parts.bridge.GRACE_S", 20.0)
     holder = next(name for name in pair.gateways if pair.forwards(name))
     candidate, url = pair.candidacy(holder).candidate, f"tcp://127.0.0.1:{free_port()}"
     until_s, epoch = candidate.until_s, candidate.epoch
-    text = TWO.format(*pair.ports).replace("{bus: right}]", f"{{bus: right}}, {{url: '{url}'}}]")
+    text = TEXT.format(*pair.ports).replace("{bus: right}]", f"{{bus: right}}, {{url: '{url}'}}]")
     pair.gateways[holder].change(loads(text, "pair.yaml"))
-    await until(lambda: candidate.until_s > until_s + 0.5)  # five heartbeats later
+    await until(lambda: candidate.until_s > until_s + 1.0)  # some heartbeats later
     late, hub = make_link(url), Hub()
     late.open(hub, asyncio.get_running_loop())
     await until(lambda: hub.pipes)
@@ -107,7 +116,7 @@ async def test_a_holder_keeps_the_lease_while_a_new_link_comes_up(pair: Pair) ->
 
 
 async def test_another_pattern_is_another_lease(pair: Pair) -> None:
-    text = TWO.format(*pair.ports).replace("[motor]", "[pump]")
+    text = TEXT.format(*pair.ports).replace("[motor]", "[pump]")
     assert change(pair, text) == {"changed bridge joint: pattern"}
     await until(lambda: any(map(pair.forwards, pair.gateways)))
     frame = pack(PUB, Pattern("pump"), b"1")
@@ -118,7 +127,7 @@ async def test_another_pattern_is_another_lease(pair: Pair) -> None:
 
 
 async def test_a_bridge_becomes_one_of_several_and_alone_again(pair: Pair) -> None:
-    text = TWO.format(*pair.ports)
+    text = TEXT.format(*pair.ports)
     alone = text.replace("on: [gw-a, gw-b]", "on: [gw-a]")
     assert "removed bridge joint" in change(pair, alone)
     traffic = Traffic(pair)
