@@ -161,6 +161,11 @@ def broker_urls(topology: Topology) -> list[str]:
     return [broker_url(topology, spec) for spec in topology.brokers.values()]
 
 
+def peer_urls(topology: Topology, name: str) -> list[str]:
+    """Return an address of each broker but one: those with which it shares registrations."""
+    return [broker_url(topology, spec) for other, spec in topology.brokers.items() if other != name]
+
+
 def broker_url(topology: Topology, spec: BrokerSpec) -> str:
     """Return the address at which others dial a broker."""
     return _for_all(topology, spec.listen[0].url, spec.on)

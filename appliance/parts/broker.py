@@ -13,7 +13,7 @@ from bus.schema import Names
 from bus.urls import split_url
 from bus.wire.pattern import Pattern
 from topologies.model import BrokerSpec, candidates_of
-from topologies.segments import broker_urls
+from topologies.segments import broker_urls, peer_urls
 
 if TYPE_CHECKING:
     from bus.leases.service import LeasingBroker
@@ -33,7 +33,7 @@ class BrokerPart(BasePart):
         """Return the change to the broker as `site` describes it. One that could not open is made anew."""
         old, new = self._spec, site.topology.brokers[self.name]
         names = differing(settings_of(old), settings_of(new))
-        names += ["peers"] if broker_urls(site.topology) != broker_urls(self.site.topology) else []
+        names += ["peers"] if self._peers(site) != self._peers(self.site) else []
         left = [url for url in _urls(old) if url not in _urls(new) and self.service.broker.listens(url)]
         come = [url for url in _urls(new) if not self.service.broker.listens(url)]
         lines = [Change("removed", self.title, f"listen {url}") for url in left]
@@ -53,7 +53,7 @@ class BrokerPart(BasePart):
         self.site = site
         for url in left:
             self.service.broker.leave(url)
-        self.service.revise(broker_urls(site.topology), self._spec)
+        self.service.revise(self._peers(site), self._spec)
 
     def _listen(self, urls: list[str]) -> list[Change]:
         return [change for url in urls for change in self._attempt(url)]
@@ -64,6 +64,9 @@ class BrokerPart(BasePart):
         except LinkError as error:
             return [Change("failed", self.title, f"listen {url}", str(error))]
         return []
+
+    def _peers(self, site: Site) -> list[str]:
+        return peer_urls(site.topology, self.name)
 
     @property
     def _spec(self) -> BrokerSpec:
@@ -86,7 +89,7 @@ def _service(name: str, site: Site) -> "LeasingBroker":
     spec = site.topology.brokers[name]
     return LeasingBroker(
         _urls(spec),
-        broker_urls(site.topology),  # its own too: it recognises that
+        peer_urls(site.topology, name),
         spec,
         name=f"broker {name}",
     )

@@ -6,6 +6,7 @@ import pytest
 
 from appliance.compose import Appliance
 from appliance.parts.bridge import BridgePart
+from appliance.parts.broker import BrokerPart
 from bus.errors import LinkError, TopologyError
 from bus.hub import Hub
 from bus.transports.links import make_link
@@ -178,3 +179,16 @@ bridges: {joint: {on: [near, far], join: [bus: {near: one, far: three}, bus: {ne
         await until(lambda: broker.reach == "unreachable")
     finally:
         appliance.close()
+
+
+async def test_a_broker_greets_the_other_brokers_and_not_itself() -> None:
+    """What it said to itself would stand in its ledger as if a client had said it."""
+    listen = [f'listen: "tcp://127.0.0.1:{free_port()}"' for _ in range(2)]
+    brokers = "a: {{on: gw, {}}}, b: {{on: gw, {}}}".format(*listen)
+    text = f"name: t\ngateways: {{gw: {{}}}}\nbrokers: {{{brokers}}}\n"
+    appliance = Appliance(loads(text, "t.yaml"), "gw")
+    appliance.open(asyncio.get_running_loop())
+    found = [part.service.broker for part in appliance.parts.values() if isinstance(part, BrokerPart)]
+    await until(lambda: all(broker.counts["peers"] and broker.counts["accepted"] for broker in found))
+    assert [broker.counts["accepted"] for broker in found] == [1, 1]
+    appliance.close()
