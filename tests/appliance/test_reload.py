@@ -21,7 +21,7 @@ from bus.wire.pattern import Pattern
 from tests.appliance.probe.support import UartEar, free_port
 from tests.bridges.support import PtyPair
 from tests.helpers.links import can_link
-from tests.helpers.peers import Ear, until
+from tests.helpers.peers import Ear, SpPeer, until
 from topologies.loader import loads
 
 BURST = 20
@@ -283,3 +283,33 @@ async def test_events_go_to_other_buses_and_a_new_hub_makes_none(tmp_path: Path)
         appliance.monitor.scan(2.0)
         assert appliance.parts["bus one"].hub is not before
         assert len(appliance.monitor.events) == count
+
+
+async def test_what_is_queued_for_a_slow_peer_moves_with_it_to_another_hub() -> None:
+    port, trunk = free_port(), f"tcp://127.0.0.1:{free_port()}"
+    plain = f'name: slow\ngateways: {{gw: {{}}}}\nbuses: {{one: {{on: gw, listen: ["tcp://127.0.0.1:{port}"MORE]}}}}\n'
+    texts = [plain.replace("MORE", f', {{url: "{trunk}", trunk: true}}'), plain.replace("MORE", "")]
+    async with running(texts[1]) as appliance, loads_on(f"tcp://127.0.0.1:{port}") as (peer,):
+        slow = await asyncio.to_thread(SpPeer, f"tcp://127.0.0.1:{port}")
+        await until(lambda: len(appliance.parts["bus one"].hub.pipes) == 2)
+        bodies = [bytes(100_000) + number.to_bytes(4, "big") for number in range(75)]
+        for body in bodies:
+            peer.ear.say(body)
+        link = f"tcp://127.0.0.1:{port}"
+
+        def queued() -> int:
+            accounts = appliance.parts["bus one"].hub.accounts()
+            return max(accounts[name].stats.queued for name in accounts if name.endswith(link))
+
+        await until(lambda: queued() > 20)
+        for number, text in enumerate(texts * 3):
+            before = queued()
+            change(appliance, text)
+            assert queued() == before
+            peer.ear.say(b"%d" % number)
+        assert await asyncio.to_thread(slow.greeting)
+        for body in bodies + [b"%d" % number for number in range(6)]:
+            assert await asyncio.to_thread(slow.receive) == body
+        assert queued() == 0
+        assert imbalances(appliance.hubs()) == []
+        slow.close()
