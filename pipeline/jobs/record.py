@@ -54,9 +54,10 @@ class Job(NamedTuple):
     """A job: it makes `tables` of a capture, or does all with it in `run`, or needs none and has `process`.
 
     A row in one of the tables `faults` makes the exit status 1; or `verdict` judges the tables, is printed
-    first, and has the exit status. `engines` are those that give the same answer. If it shows tokens it
-    `has_names`, and takes `--names`. If it `is_command`, `buscoupler NAME` is `buscoupler pipeline NAME`.
-    `writes` names the options that say where it writes, besides `--parquet`.
+    first, and has the exit status; the `legend` below it says what the tables count. `engines` are those that
+    give the same answer. If it shows tokens it `has_names`, and takes `--names`. If it `is_command`,
+    `buscoupler NAME` is `buscoupler pipeline NAME`. `writes` names the options that say where it writes,
+    besides `--parquet`.
     """
 
     name: str
@@ -67,6 +68,7 @@ class Job(NamedTuple):
     process: Callable[[argparse.Namespace], int] | None = None
     faults: tuple[str, ...] = ()
     verdict: Callable[[Tables], Verdict] | None = None
+    legend: str = ""
     engines: tuple[Engine, ...] = ("spark", "sail")
     has_names: bool = False
     is_command: bool = False

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
+from textwrap import fill
 from typing import TYPE_CHECKING, Any, Final
 
 from bus.names import Names
@@ -147,7 +148,7 @@ def show(job: Job, options: argparse.Namespace, capture: OpenCapture) -> int:
     if options.json:
         print(json.dumps(({"verdict": verdict._asdict()} if verdict else {}) | shown, default=_plain))
     elif verdict:
-        print(f"{verdict.line}\n", *texts, sep="\n")
+        print(verdict.line, fill(job.legend, width()), "", *texts, sep="\n")
     return verdict.status if verdict else int(any(shown[name] for name in job.faults))
 
 

@@ -70,8 +70,10 @@ def test_what_a_policy_dropped_is_said_first(capture: Path, where: tuple[str, ..
     assert done.returncode == 0
 
 
-def test_the_first_line_is_the_verdict(capture: Path) -> None:
-    assert ran("audit", str(capture)).stdout.startswith(f"Amber: {SENT} frames entered, all handed on once")
+def test_the_first_line_is_the_verdict_and_the_second_says_what_counts_mean(capture: Path) -> None:
+    first, second, *_ = ran("audit", str(capture)).stdout.splitlines()
+    assert first.startswith(f"Amber: {SENT} frames entered, all handed on once")
+    assert second.startswith("Frames count once, where they entered. Ledgers count the messages of each link")
 
 
 def test_the_report_has_the_same_verdict(capture: Path, tmp_path: Path) -> None:
