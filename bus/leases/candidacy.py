@@ -233,7 +233,8 @@ class Candidacy:
         if self._began:
             self._began = False
             self.takeovers += 1
-            level = logging.WARNING if self._other_held else logging.INFO
+            changed_hands = self._other_held or self.candidate.epoch > 1
+            level = logging.WARNING if changed_hands else logging.INFO
             self._other_held = False
             self._record(
                 "takeover", self._name, self.candidate.cause, level,

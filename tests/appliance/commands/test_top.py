@@ -49,11 +49,11 @@ async def shown(says: Callable[[dict[str, Any]], bool]) -> None:
 
 
 async def takes_role(program: asyncio.subprocess.Process, role: str, holder: str) -> None:
-    """Wait until a gateway has a role, and knows who holds the lease."""
+    """Wait until a gateway has a role, is ready, and knows who holds the lease."""
 
     def says(status: dict[str, Any]) -> bool:
-        (one,) = status["candidates"] if status["pid"] == program.pid else ({"role": "", "holder": ""},)
-        return (one["role"], one["holder"]) == (role, holder)
+        ours = status["candidates"] if status["pid"] == program.pid else []
+        return [(one["role"], one["holder"], one["ready"]) for one in ours] == [(role, holder, True)]
 
     await shown(says)
 

@@ -80,9 +80,9 @@ def fail() -> Sequence[str]:
 
 
 class Standby:
-    """A candidate that hears at each heartbeat that another holds the lease."""
+    """A candidate that has heard that another, of id `holder`, holds the lease; or nobody."""
 
-    def __init__(self) -> None:
+    def __init__(self, holder: int = 9) -> None:
         self.loop, self.gate = Loop(), Told()
         self.candidate = Candidate((1,), "x", 5, 1, 1)
         self.links_down: Callable[[], Sequence[str]] = lambda: ()
@@ -90,7 +90,9 @@ class Standby:
         self.candidacy = Candidacy(self.candidate, [], self.gate, lambda: self.links_down(), self._note)
         self.candidacy.open(self.loop)  # type: ignore[arg-type]
         self.candidate.reached(0, "up", self.loop.now)
-        self.candidate.heard(0, Grant((1,), "x", acting=True, holder=9, lease_ms=250), self.loop.now)
+        self.candidate.heard(
+            0, Grant((1,), "x", acting=holder > 0, holder=holder, lease_ms=250), self.loop.now
+        )
         self.loop.run(0.5)
 
     def _note(self, kind: str, source: str, cause: str, level: int, **counts: int) -> None:
@@ -219,6 +221,16 @@ def test_a_candidate_whose_link_goes_with_the_other_gateway_gives_the_lease_back
         "active: link down: tcp://10.0.0.1:5556",
         "standby: resigned",
     ]
+
+
+@pytest.mark.parametrize(("epoch", "level"), [(1, logging.INFO), (2, logging.WARNING)])
+def test_the_first_turn_of_all_is_normal_life_and_one_after_another_s_is_not(epoch: int, level: int) -> None:
+    one = Standby(holder=0)
+    number = one.candidate.claim(0, one.loop.now).number
+    grant = Grant((1,), "x", granted=True, alone=True, holder=5, epoch=epoch, lease_ms=250, number=number)
+    one.candidate.heard(0, grant, one.loop.now)
+    one.loop.run(0.2)
+    assert ("granted by all brokers that can be reached", level) in one.told
 
 
 def test_a_heartbeat_goes_on_whatever_fails_in_between() -> None:
