@@ -56,7 +56,9 @@ class Clone:
         (programs / "buscoupler").chmod(0o755)
         search = f"{programs}{os.pathsep}{os.environ['PATH']}"
         settings = {"PATH": search, "PYTHONPATH": str(ROOT), "TERM": "dumb"}
-        self.environment: dict[str, str] = {**os.environ, **settings}
+        # without the Java of this process, which tests of Spark may have left running
+        alone = {name: value for name, value in os.environ.items() if not name.startswith("PYSPARK_GATEWAY")}
+        self.environment: dict[str, str] = {**alone, **settings}
 
     def here(self, text: str) -> str:
         """Replace the ports and the directory of a page."""

@@ -8,6 +8,7 @@ import select
 import shutil
 import signal
 import struct
+import subprocess
 import termios
 import time
 from collections.abc import Iterator
@@ -27,11 +28,13 @@ class Terminal:
     """A shell in a pseudo-terminal. `seen` is what it has shown since the last match."""
 
     def __init__(self, clone: Clone) -> None:
-        self.pid, self.descriptor = pty.fork()
-        if not self.pid:
-            os.chdir(clone.home)
-            os.execvpe("bash", ["bash", "--norc", "--noprofile"], clone.environment | {"PS1": PROMPT})
+        self.descriptor, line = pty.openpty()
         fcntl.ioctl(self.descriptor, termios.TIOCSWINSZ, struct.pack("4H", 40, 100, 0, 0))
+        self._shell = subprocess.Popen(
+            ["setsid", "--ctty", "bash", "--norc", "--noprofile"],
+            stdin=line, stdout=line, stderr=line, cwd=clone.home, env=clone.environment | {"PS1": PROMPT},
+        )  # fmt: skip
+        os.close(line)
         self.seen = ""
         self.type("stty -echo")
         self.wait("")
@@ -63,10 +66,10 @@ class Terminal:
 
     def close(self) -> None:
         """Kill the shell and what runs in its foreground: at a hang-up a gateway would only reload."""
-        for group in {os.tcgetpgrp(self.descriptor), self.pid}:
+        for group in {os.tcgetpgrp(self.descriptor), self._shell.pid}:
             os.killpg(group, signal.SIGKILL)
         os.close(self.descriptor)
-        os.waitpid(self.pid, 0)
+        self._shell.wait()
 
 
 @pytest.fixture
