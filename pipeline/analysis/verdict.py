@@ -20,7 +20,8 @@ _FILTERS: Final = ("pattern", "event", "no frame")  # what these keep out was no
 _FAULTS: Final = {
     "lost": "missing on a segment", "duplicate": "doubled", "echo": "echoed to where they came from",
 }  # fmt: skip
-_ONCE: Final = "all handed on once to every segment that their kind reaches"
+_ONCE: Final = "all handed on once"
+_WHERE: Final = "to every segment that their kind reaches"
 
 
 class Verdict(NamedTuple):
@@ -39,12 +40,15 @@ class Verdict(NamedTuple):
 def judge(tables: Tables) -> Verdict:
     """Judge the tables `totals`, `summary`, `ledger`, `agreement` and `capture` of an audit."""
     faults, dropped = _faults(tables), _drops(tables["ledger"])
+    excused = sum(row["count"] for row in tables["summary"]) - faults.total()
     rejected = _rejects(tables["ledger"])
     missed = sum(row["missed"] + row["holes"] for row in tables["capture"])
     unintended = sum(count for reason, count in dropped.items() if kind_of(reason) != "policy")
     (totals,) = tables["totals"]
     is_blind = not faults and not totals["crossed"]
-    parts = [_head(totals, faults), _dropped(dropped, unintended)]
+    parts = [_head(totals, faults, bool(excused)), _dropped(dropped, unintended)]
+    if excused:
+        parts.append(f"so {excused:,} copies are missing further on")
     if rejected:
         parts.append(f"{rejected.total():,} inputs rejected ({_listed(rejected)})")
     if missed:
@@ -54,7 +58,7 @@ def judge(tables: Tables) -> Verdict:
     return Verdict("red" if faults else "amber" if amber else "green", "; ".join(filter(None, parts)), status)
 
 
-def _head(totals: Row, faults: Counter[str]) -> str:
+def _head(totals: Row, faults: Counter[str], is_short: bool) -> str:
     frames, crossed = totals["frames"], totals["crossed"]
     if not frames:
         return "no frame is in this capture, so nothing was checked"
@@ -64,9 +68,8 @@ def _head(totals: Row, faults: Counter[str]) -> str:
         return f"{entered}; of their copies, {', '.join(found)}"
     if not crossed:
         return f"{entered}; none was seen on another segment, so nothing is known of their delivery"
-    if crossed == frames:
-        return f"{entered}, {_ONCE}"
-    return f"{entered}; {crossed:,} had to cross, {_ONCE}"
+    once = _ONCE if is_short else f"{_ONCE} {_WHERE}"
+    return f"{entered}, {once}" if crossed == frames else f"{entered}; {crossed:,} had to cross, {once}"
 
 
 def _dropped(dropped: Counter[str], unintended: int) -> str:

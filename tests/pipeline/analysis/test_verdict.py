@@ -77,7 +77,11 @@ def test_frames_that_others_miss_by_a_policy_are_no_fault(missing: int, color: s
     tables = audited(
         summary=faults, ledger=dropped(conflated=686), agreement=[{**BRIDGE, "at_sender": missing}]
     )
-    assert outcome(judge(tables)) == (color, status)
+    verdict = judge(tables)
+    assert outcome(verdict) == (color, status)
+    assert (f", all by policy; so {2 * missing:,} copies are missing further on" in verdict.text) == (
+        color == "amber"
+    )
 
 
 def test_a_full_queue_that_others_notice_is_a_fault() -> None:
