@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from appliance.log.formats import FORMATS
-from bus.spelling import nearest
+from bus.spelling import closest, nearest
+
+_LIKE = 0.6  # of an option; the usage beside the error lists them all
 
 
 class Parser(argparse.ArgumentParser):
@@ -44,7 +46,10 @@ class Parser(argparse.ArgumentParser):
     def _check_option(self, name: str) -> None:
         known = [option for option in self._option_string_actions if option.startswith("--")]
         if not any(option.startswith(name) for option in known):
-            self.error(f"unknown option {name}{nearest(name, known)}")
+            # without the dashes, which make any two options alike
+            near = closest(name[2:], [option[2:] for option in known], _LIKE)
+            hint = f'; did you mean "--{near}"?' if near else ""
+            self.error(f"unknown option {name}{hint}")
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is not None and value not in action.choices:

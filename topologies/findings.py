@@ -20,8 +20,16 @@ class Finding(NamedTuple):
     text: str
 
     def __str__(self) -> str:
+        return self._joined(self.level)
+
+    @property
+    def logged(self) -> str:
+        """The line for a log, which has a level of its own."""
+        return self._joined("")
+
+    def _joined(self, level: str) -> str:
         place = f"{self.file}:{self.line}:{self.column}" if self.line else self.file
-        return ": ".join(part for part in (place, self.level, self.path, self.text) if part)
+        return ": ".join(part for part in (place, level, self.path, self.text) if part)
 
 
 class InvalidTopology(TopologyError):

@@ -70,7 +70,7 @@ def checked(file: str) -> Topology:
     if errors:
         raise InvalidTopology(errors)
     for finding in findings:
-        log.log(logging.WARNING if finding.level == "warning" else logging.INFO, "%s", finding)
+        log.log(logging.WARNING if finding.level == "warning" else logging.INFO, "%s", finding.logged)
     return topology
 
 

@@ -7,8 +7,15 @@ from pathlib import Path
 import pytest
 
 from appliance.cli import main
+from appliance.commands.run import checked
 from tests.topologies.bad import BAD
 
+ALONE = """\
+name: t
+gateways: {gw: {address: 127.0.0.1}}
+buses: {p: {on: gw, listen: "tcp://127.0.0.1:5"}, q: {on: gw, listen: "tcp://127.0.0.1:6"}}
+bridges: {j: {on: gw, group: g, join: [{bus: p}, {bus: q}]}}
+"""
 Out = pytest.CaptureFixture[str]
 
 
@@ -33,6 +40,17 @@ def test_run_refuses_in_the_same_words_what_check_finds(
     words = ["run", str(file), "--gateway", bad.gateway, "--run-directory", str(tmp_path)]
     assert main(words) == 1
     assert errors_of(capsys.readouterr().err) == found
+
+
+def test_a_warning_is_a_line_of_the_log_with_one_level(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    file = tmp_path / "t.yaml"
+    file.write_text(ALONE)
+    checked(str(file))
+    (record,) = caplog.records
+    text = "bridges.j: bridge j is alone in group g, and nothing stands in for it"
+    assert (record.levelname, record.getMessage()) == ("WARNING", f"{file}:4:14: {text}")
 
 
 def process(*words: str, text: str = "") -> subprocess.CompletedProcess[str]:
