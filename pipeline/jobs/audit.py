@@ -47,8 +47,8 @@ JOB: Final = Job(
     tables=tables,
     has_names=True,
     verdict=judge,
-    legend="Frames count once, where they entered. Ledgers count the messages of each link, so a frame that "
-    "went to three links is three there. Recorders count rows: one for each hub and segment that a frame "
-    "passed.",
+    legend="Frames, and messages that are no frames with them, count once, where they entered. Ledgers count "
+    "the messages of each link, so a frame that went to three links is three there. Recorders count rows: "
+    "one for each hub and segment that a frame passed.",
     is_command=True,
 )

@@ -73,7 +73,7 @@ def test_what_a_policy_dropped_is_said_first(capture: Path, where: tuple[str, ..
 def test_the_first_line_is_the_verdict_and_the_second_says_what_counts_mean(capture: Path) -> None:
     first, second, *_ = ran("audit", str(capture)).stdout.splitlines()
     assert first.startswith(f"Amber: {SENT} frames entered, all handed on once")
-    assert second.startswith("Frames count once, where they entered. Ledgers count the messages of each link")
+    assert second.startswith("Frames, and messages that are no frames with them, count once")
 
 
 def test_the_report_has_the_same_verdict(capture: Path, tmp_path: Path) -> None:
