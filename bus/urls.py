@@ -4,7 +4,7 @@ import re
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import NamedTuple
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 HOSTED = ("tcp", "tls+tcp", "ws", "wss")
 SCHEMES = (*HOSTED, "ipc", "inproc")
@@ -48,9 +48,7 @@ def _local(scheme: str, path: str) -> Url:
 
 def _hosted(text: str, scheme: str) -> Url:
     parts = urlsplit(text)
-    port = parts.port  # raises ValueError if it is out of range
-    if port is None:
-        raise ValueError(f"the address has no port: write {scheme}://HOST:PORT")
+    port = _port(parts, scheme)
     if not parts.hostname:
         raise ValueError("the address has no host; 0.0.0.0 stands for all interfaces")
     if "@" in parts.netloc or parts.query or parts.fragment:
@@ -61,6 +59,17 @@ def _hosted(text: str, scheme: str) -> Url:
     if host != "*":
         check_host(host)
     return Url(scheme, plain_host(host), port, parts.path)
+
+
+def _port(parts: SplitResult, scheme: str) -> int:
+    try:
+        port = parts.port
+    except ValueError:
+        word = parts.netloc.rpartition(":")[2]
+        raise ValueError(f'"{word[:64]}" is no port: write a number up to 65535') from None
+    if port is None:
+        raise ValueError(f"the address has no port: write {scheme}://HOST:PORT")
+    return port
 
 
 def check_host(host: str) -> None:

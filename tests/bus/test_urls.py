@@ -54,6 +54,12 @@ def test_an_address_with_an_impossible_host(url: str) -> None:
         split_url(url)
 
 
+@pytest.mark.parametrize("port", ["70000", "x", "-1"])
+def test_an_address_with_an_impossible_port(port: str) -> None:
+    with pytest.raises(ValueError, match=f'^"{port}" is no port: write a number up to 65535$'):
+        split_url(f"tcp://127.0.0.1:{port}")
+
+
 def test_an_ip_address_has_one_form() -> None:
     assert split_url("tcp://[0:0::1]:5") == split_url("tcp://[::1]:5")
     assert split_url("tcp://*:5").host == "*"

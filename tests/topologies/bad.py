@@ -57,7 +57,7 @@ BAD = {
     "label empty": Bad(bus("dial: 'tcp://a..b:5'"), 3, "is no host"),
     "label too long": Bad(bus(f"dial: 'tcp://{'a' * 64}:5'"), 3, "is no host"),
     "label empty in ws": Bad(bus("dial: 'ws://a..b:5/x'"), 3, "is no host"),
-    "port too high": Bad(listen("tcp://127.0.0.1:70000"), 3, "out of range"),
+    "port too high": Bad(listen("tcp://127.0.0.1:70000"), 3, '"70000" is no port'),
     "no port": Bad(listen("tcp://127.0.0.1"), 3, "no port"),
     "dialled wildcard": Bad(bus("dial: 'tcp://0.0.0.0:5'"), 3, "not dialled"),
     "unknown scheme": Bad(listen("udp://127.0.0.1:5"), 3, "must start with"),
