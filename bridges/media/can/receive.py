@@ -7,7 +7,7 @@ from collections.abc import Callable
 from threading import Thread
 
 from bridges.media.arrivals import Arrivals
-from bridges.media.can.codec import ANONYMOUS, NODE_MAX, RESERVED, SERVICE, SUBJECT_MAX, Reassembler
+from bridges.media.can.codec import ANONYMOUS, EOT, NODE_MAX, RESERVED, SERVICE, SUBJECT_MAX, Reassembler
 from bridges.media.can.port import FRAMES, BusPort, is_loss
 from bridges.media.can.shared import Shared
 from bridges.media.can.socketcan import ERROR, EXTENDED, FD, IDENTIFIER, KINDS, OWN, Frame
@@ -74,7 +74,7 @@ class Inbound:
         if marks & OWN:
             return self._on_confirmed(data)
         if identifier & IDENTIFIER == self._identifier and take_echo(self._own, data):
-            return self._stats.reject("echo")
+            return self._stats.reject("echo") if data and data[-1] & EOT else None  # once for a message
         self._stats.reject("conflict")
         if not self._warned:
             self._warned = True
