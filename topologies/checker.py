@@ -15,7 +15,7 @@ from topologies.findings import Finding, error, warning
 from topologies.messages import find_unequal_limits
 from topologies.model import BridgeSpec, BusSpec, Topology, candidates_of, gateways_of, running
 from topologies.names import listed, used
-from topologies.segments import Joint, joints, trunks_of
+from topologies.segments import Joint, joints, trunks_of, wire_of
 
 
 def check(topology: Topology) -> list[Finding]:
@@ -99,7 +99,9 @@ def _shared_plain(topology: Topology) -> Iterator[Finding]:
         gateways = list(dict.fromkeys(joint.gateway for joint in joined))
         plain = [joint for joint in joined if not joint.trunk]
         if len(gateways) > 1 and plain:
-            text = f"{name} is shared by {', '.join(gateways)} without trunk: exactly once cannot be promised"
+            names = dict.fromkeys(wire_of(topology, joint.side, joint.gateway) for joint in joined)
+            one = f"{' and '.join(names)}: one wire," if len(names) > 1 else f"{name} is"
+            text = f"{one} shared by {', '.join(gateways)} without trunk: exactly once cannot be promised"
             yield warning(plain[0].side.where, text)
 
 

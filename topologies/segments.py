@@ -52,7 +52,7 @@ class Joint(NamedTuple):
 def joints(topology: Topology) -> list[Joint]:
     """Return every side of every bridge on every gateway that may run it."""
     found = [
-        Joint(name, spec, number, side, gateway, is_trunk(topology, side), _wire(topology, side, gateway))
+        Joint(name, spec, number, side, gateway, is_trunk(topology, side), wire_of(topology, side, gateway))
         for name, spec in topology.bridges.items()
         for gateway in spec.on
         for number, side in enumerate(spec.at(gateway))
@@ -82,7 +82,7 @@ def _root(same: dict[str, str], name: str) -> str:
     return name
 
 
-def _wire(topology: Topology, side: Side, gateway: str) -> str:
+def wire_of(topology: Topology, side: Side, gateway: str) -> str:
     """Return the name of the wire that a side joins, as seen from `gateway`."""
     medium = side.medium
     if side.segment is not None:

@@ -179,8 +179,9 @@ def test_a_failover_group_is_one_bridge() -> None:
         "bridges: {x: {on: [a, b], join: [bus: p, can: {channel: can0}]}}\n"
     )
     assert errors(text) == []
-    shared = [w.split(" is ")[0] for w in warnings(text) if "exactly once" in w]
-    assert sorted(shared) == ["bus p", "can socketcan:can0 of 10.0.0.1"]
+    shared = [w.split(" shared by")[0] for w in warnings(text) if "exactly once" in w]
+    wire = "can socketcan:can0 of 10.0.0.1 and can socketcan:can0 of 10.0.0.2: one wire,"
+    assert sorted(shared) == ["bus p is", wire]
 
 
 # Exclusive things
