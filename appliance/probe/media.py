@@ -91,7 +91,8 @@ def medium_of(word: str, form: Form, rest: str) -> Medium:
     given, options = _split(word, query, form)
     for key, one in form.settings().items():
         if key not in given and (one.required or key in form.word.needed):
-            raise LinkError(f"{word}: {key} is missing: add ?{key}=..., {one.doc}")
+            what = one.doc.partition(";")[0]  # after it comes the default in a topology; here there is none
+            raise LinkError(f"{word}: {key} is missing: add ?{key}=..., {what}")
     values = {**form.word.defaults, **_target(word, text, form), **given}
     if form.others:
         values[form.others] = options
