@@ -1,10 +1,15 @@
 """`buscoupler capture`: record any endpoint, turn captures into pcapng, put them back on a link.
 
-capture ENDPOINT... --directory DIR     Parquet files, as a tap of a topology writes them
-capture ENDPOINT... --pcapng FILE       for Wireshark; - is the standard output
-capture export DIRECTORY FILE           a directory's files as one pcapng file; - is the standard output
-capture replay FILE|DIRECTORY ENDPOINT  the messages of a capture, with the pauses that were between them
-capture dissector                       print the path of the dissector for Wireshark and tshark
+capture ENDPOINT... --directory DIR
+    write Parquet files, as a tap of a topology does
+capture ENDPOINT... --pcapng FILE
+    write a file for Wireshark; - is the standard output
+capture export DIRECTORY FILE
+    write a directory's files as one pcapng file; - is the standard output
+capture replay FILE|DIRECTORY ENDPOINT
+    send the messages of a capture, with the pauses that were between them
+capture dissector
+    print the path of the dissector for Wireshark and tshark
 """
 
 import argparse

@@ -68,10 +68,10 @@ class _Help(argparse.RawDescriptionHelpFormatter):
 
 
 def examples() -> str:
-    """Return one line for each way to write an endpoint."""
+    """Return two short lines for each way to write an endpoint."""
     rows = [("tcp://HOST:PORT, ipc:///PATH, ws://..., ...", "a bus; dialled, unless it is to listen")]
     rows += [(form.word.example, form.word.help) for form in forms(MEDIA.all())]
-    return "\n".join(["endpoints:", *(f"{example:47} {text}" for example, text in rows)])
+    return "\n".join(["endpoints:", *(f"  {example}\n      {text}" for example, text in rows)])
 
 
 def endpoint_arguments(parser: argparse.ArgumentParser, count: str) -> None:

@@ -65,13 +65,15 @@ def refused(words: list[str], capsys: pytest.CaptureFixture[str]) -> str:
 
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
 def test_help_an_unknown_option_and_a_misspelt_one(
-    words: list[str], capsys: pytest.CaptureFixture[str]
+    words: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
     with pytest.raises(SystemExit) as stop:
         cli.main([*words, "--help"])
     assert stop.value.code == 0
     text = capsys.readouterr().out
     assert "--log FORM" in text
+    assert max(map(len, text.splitlines())) <= 80
     assert "unknown option --no-such-option" in refused([*words, "--no-such-option"], capsys)
     option = max((word.strip(",[]") for word in text.split() if word.startswith("--")), key=len)
     misspelt = option[:-2] + option[-1] + option[-2] + "x"
