@@ -29,8 +29,8 @@ def run(options: argparse.Namespace) -> int:
     device = RawDevice(options.listen, options.dial)
 
     def announce() -> None:
-        for link in device.links:
-            print(f"bus on {link.url}", flush=True)
+        for number, link in enumerate(device.links):  # those that listen are first
+            print(f"bus {'on' if number < len(options.listen) else 'dials'} {link.url}", flush=True)
 
     view = View(
         program="device",

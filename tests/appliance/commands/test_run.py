@@ -134,6 +134,14 @@ async def test_a_device_says_what_passed_although_all_peers_have_left() -> None:
     assert program.returncode == 0
 
 
+async def test_a_device_says_where_it_listens_and_what_it_dials() -> None:
+    listens, dials = (f"tcp://127.0.0.1:{free_port()}" for _ in range(2))
+    async with process("device", listens, "--dial", dials) as program:
+        program.send_signal(signal.SIGINT)
+        output, _ = await program.communicate()
+    assert output.decode().splitlines()[0] == f"bus dials {dials}"  # the line before it says that it runs
+
+
 async def test_a_broker_says_its_counts_at_its_end() -> None:
     url = f"tcp://127.0.0.1:{free_port()}"
     async with process("broker", url) as program:
