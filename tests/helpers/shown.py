@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.appliance.probe.support import free_port
-from tests.helpers import ROOT
+from tests.helpers import ROOT, alone
 
 _BLOCK = re.compile(r"^```(\w+)(?: (\w+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
@@ -56,9 +56,7 @@ class Clone:
         (programs / "buscoupler").chmod(0o755)
         search = f"{programs}{os.pathsep}{os.environ['PATH']}"
         settings = {"PATH": search, "PYTHONPATH": str(ROOT), "TERM": "dumb"}
-        # without the Java of this process, which tests of Spark may have left running
-        alone = {name: value for name, value in os.environ.items() if not name.startswith("PYSPARK_GATEWAY")}
-        self.environment: dict[str, str] = {**alone, **settings}
+        self.environment: dict[str, str] = {**alone(), **settings}
 
     def here(self, text: str) -> str:
         """Replace the ports and the directory of a page."""

@@ -31,6 +31,7 @@ from pipeline.input import sample
 from pipeline.jobs.record import OpenCapture
 from pipeline.jobs.watch import JOB
 from pipeline.output.tables import Progress
+from tests.helpers import alone
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -188,9 +189,8 @@ def until(condition: Callable[[], bool], limit_s: float) -> None:
 def kill_within_a_batch(output: Path, where: str, rule: str) -> None:
     """Start a watch as a user does, and kill its processes when its first batch has begun to write."""
     words = ["pipeline", "watch", where, "--output", str(output), "--seconds", str(SECONDS), "--alert", rule]
-    alone = {name: value for name, value in os.environ.items() if not name.startswith("PYSPARK_GATEWAY")}
     process = subprocess.Popen(
-        [sys.executable, "-m", "buscoupler", *words], env=alone, start_new_session=True
+        [sys.executable, "-m", "buscoupler", *words], env=alone(), start_new_session=True
     )
     try:
         until((output / "rates/batch=0").exists, 100.0)

@@ -20,7 +20,7 @@ from uuid import uuid4
 
 import pytest
 
-from tests.helpers import ROOT
+from tests.helpers import ROOT, alone
 
 pytest.importorskip("pyarrow")
 pytest.importorskip("pyspark")
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.timeout(900)
-GATEWAY: Final = "PYSPARK_GATEWAY"  # prefix of the variables by which a running session is found
 SAIL: Final = ("pysail==0.7.2", "pyspark-client==4.2.0", "pandas<3", "pyarrow", "numpy", "PyYAML", "pynng")
 MOTO: Final = ("moto[server,s3]", "boto3")
 UPLOAD: Final = """
@@ -80,9 +79,8 @@ def here(spark: "SparkSession", directory: Path) -> Answers:
 def run(*words: str, python: str = sys.executable, more: Mapping[str, str] = MappingProxyType({})) -> str:
     """What a process of its own says, which knows nothing of the session that runs here; `more`: of its
     environment."""
-    alone = {name: value for name, value in os.environ.items() if not name.startswith(GATEWAY)}
     done = subprocess.run(
-        [python, *words], capture_output=True, text=True, timeout=600, cwd=ROOT, env=alone | dict(more)
+        [python, *words], capture_output=True, text=True, timeout=600, cwd=ROOT, env=alone() | dict(more)
     )
     assert done.stdout, done.stderr
     return done.stdout
@@ -148,12 +146,11 @@ def test_a_resident_connect_server_gives_the_same(directory: Path, here: Answers
 def test_spark_submit_runs_our_command_and_gives_the_same(directory: Path) -> None:
     words = ["audit", str(directory), "--json", "--quiet", "--limit", "100000"]
     programs = Path(sys.executable).parent
-    alone = {name: value for name, value in os.environ.items() if not name.startswith(GATEWAY)}
-    alone |= {"JAVA_HOME": str(java.find().home), "PATH": f"{programs}:{os.environ['PATH']}"}
+    environment = alone() | {"JAVA_HOME": str(java.find().home), "PATH": f"{programs}:{os.environ['PATH']}"}
     submit = [str(spark_home() / "bin" / "spark-submit"), "--master", "local[2]"]
     done = subprocess.run(
         [*submit, str(ROOT / "examples" / "submit.py"), *words],
-        capture_output=True, text=True, timeout=600, env=alone,
+        capture_output=True, text=True, timeout=600, env=environment,
     )  # fmt: skip
     assert done.stdout, done.stderr
     assert json.loads(done.stdout) == json.loads(run("-m", "buscoupler", *words))

@@ -11,7 +11,7 @@ import pytest
 from pipeline.engine import jars, java
 from pipeline.errors import PipelineError
 from pipeline.input import sample
-from tests.helpers import ROOT
+from tests.helpers import ROOT, alone
 
 LIMIT_S = 60
 
@@ -30,7 +30,8 @@ def has_spark() -> bool:
 def test_the_status_tells_the_signal_and_no_stack_is_shown(number: signal.Signals, tmp_path: Path) -> None:
     sample.write(tmp_path)
     words = [sys.executable, "-m", "buscoupler", "latency", str(tmp_path), "--master", "local[1]"]
-    with subprocess.Popen(words, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as job:
+    pipe = subprocess.PIPE
+    with subprocess.Popen(words, cwd=ROOT, stdout=pipe, stderr=pipe, text=True, env=alone()) as job:
         try:
             assert job.stderr is not None
             while "files" not in (line := job.stderr.readline()):

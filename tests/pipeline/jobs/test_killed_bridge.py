@@ -14,6 +14,7 @@ import pytest
 
 from bus.wire.pattern import Pattern
 from tests.appliance.probe.support import free_port
+from tests.helpers import alone
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 
@@ -105,8 +106,7 @@ def capture(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int]:
 
 def audited(directory: Path, *where: str) -> dict[str, Any]:
     words = [*COMMAND, "audit", str(directory), "--json", "--quiet", *where]
-    alone = {name: value for name, value in os.environ.items() if not name.startswith("PYSPARK_GATEWAY")}
-    done = subprocess.run(words, capture_output=True, text=True, timeout=200, env=alone)
+    done = subprocess.run(words, capture_output=True, text=True, timeout=200, env=alone())
     found: dict[str, Any] = json.loads(done.stdout)
     return found | {"status": done.returncode}
 

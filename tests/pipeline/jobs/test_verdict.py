@@ -1,7 +1,6 @@
 """A real gateway whose CAN side conflates: what the audit says first, on each engine, and the report."""
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -12,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.appliance.probe.support import free_port
+from tests.helpers import alone
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 
@@ -51,8 +51,7 @@ def capture(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def ran(*words: str) -> subprocess.CompletedProcess[str]:
-    alone = {name: value for name, value in os.environ.items() if not name.startswith("PYSPARK_GATEWAY")}
-    return subprocess.run([*COMMAND, *words, "-q"], capture_output=True, text=True, timeout=200, env=alone)
+    return subprocess.run([*COMMAND, *words, "-q"], capture_output=True, text=True, timeout=200, env=alone())
 
 
 @pytest.mark.parametrize("where", [(), ("--master", "local[2]")], ids=["sail, if there is one", "spark"])
