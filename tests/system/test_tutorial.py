@@ -31,7 +31,8 @@ class Terminal:
         self.descriptor, line = pty.openpty()
         fcntl.ioctl(self.descriptor, termios.TIOCSWINSZ, struct.pack("4H", 40, 100, 0, 0))
         self._shell = subprocess.Popen(
-            ["setsid", "--ctty", "bash", "--norc", "--noprofile"],
+            # a run of tests in the background ignores both signals, and so would all that it starts
+            ["env", "--default-signal=INT,QUIT", "setsid", "--ctty", "bash", "--norc", "--noprofile"],
             stdin=line, stdout=line, stderr=line, cwd=clone.home, env=clone.environment | {"PS1": PROMPT},
         )  # fmt: skip
         os.close(line)
