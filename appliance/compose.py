@@ -12,8 +12,8 @@ from appliance.parts.bridge import BridgePart
 from appliance.parts.broker import BrokerPart
 from appliance.parts.bus import BusPart
 from appliance.parts.changes import Change, of_events, of_names
+from appliance.parts.device import DevicePart, part_class
 from appliance.parts.site import Revision, Site
-from appliance.parts.tap import TapPart
 from appliance.status.snapshot import View
 from bus.errors import TopologyError
 from bus.hub import Hub, Link
@@ -24,8 +24,8 @@ from topologies.seats import seats_at
 
 log = logging.getLogger("buscoupler")
 
-Part = BusPart | BridgePart | BrokerPart | TapPart
-P = TypeVar("P", BusPart, BridgePart, BrokerPart, TapPart)
+Part = BusPart | BridgePart | BrokerPart | DevicePart
+P = TypeVar("P", BusPart, BridgePart, BrokerPart, DevicePart)
 
 
 class Built(NamedTuple):
@@ -38,7 +38,10 @@ class Built(NamedTuple):
         """Return what differs from the running parts `old`."""
         removed = [Change("removed", title) for title in old if title not in self.parts]
         added = [Change("added", title) for title in self.parts if title not in old]
-        return [*removed, *added, *(one for revision in self.revisions.values() for one in revision.changes)]
+        stay = [title for title in self.parts if title in old]
+        anew = [Change("changed", title, detail="kind") for title in stay if title not in self.revisions]
+        revised = [one for revision in self.revisions.values() for one in revision.changes]
+        return [*removed, *added, *anew, *revised]
 
     def close(self, old: dict[str, Part]) -> None:
         """Close what goes of the running parts `old`, bridges before buses, so that nothing new enters."""
@@ -60,12 +63,12 @@ class Built(NamedTuple):
 class Builder:
     """Makes the parts that run at `site`; `kept` are running parts, of which those that stay are revised."""
 
-    def __init__(self, site: Site, only: Collection[str], kept: Mapping[str, Part]) -> None:
+    def __init__(self, site: Site, only: frozenset[str], kept: Mapping[str, Part]) -> None:
         self._site, self._only, self._kept = site, only, kept
         self._revisions: dict[str, Revision] = {}
 
     def build(self) -> Built:
-        """Return the parts, with nothing changed yet. A tap runs wherever something that it taps does.
+        """Return the parts, with nothing changed yet. Devices come first that look into what follows.
 
         Raises `TopologyError` for a part of `only` that is not there, `LinkError` for what can never work.
         """
@@ -76,17 +79,31 @@ class Builder:
         bridges = {
             name: self._part(BridgePart, name, buses, seats[name]) for name in self._here(topology.bridges)
         }
-        tappable: dict[str, BusPart | BridgePart] = {**buses, **bridges}
-        taps = [
-            self._part(TapPart, name, tapped)
-            for name in running(topology.devices, self._site.gateway)
-            if (tapped := [tappable[tap] for tap in topology.devices[name].tap if tap in tappable])
-        ]
-        parts: list[Part] = [*taps, *brokers, *buses.values(), *bridges.values()]
-        missing = sorted(set(self._only) - {part.name for part in parts})
+        devices = self._devices({**buses, **bridges})
+        inside = [device for device in devices if device.spec.inside]
+        peers = [device for device in devices if not device.spec.inside]
+        parts: list[Part] = [*inside, *brokers, *buses.values(), *bridges.values(), *peers]
+        self._check_only({part.name for part in parts})
+        return Built({part.title: part for part in parts}, self._revisions)
+
+    def _devices(self, joinable: Mapping[str, BusPart | BridgePart]) -> list[DevicePart]:
+        """Return the devices. Those that look into parts run wherever one of these does; others as named."""
+        made = list[DevicePart]()
+        for name, spec in running(self._site.topology.devices, self._site.gateway).items():
+            joined = [joinable[part] for part in spec.joins if part in joinable]
+            if joined if spec.inside else not self._only or name in self._only:
+                made.append(self._part(part_class(spec), name, joined))
+        return made
+
+    def _check_only(self, names: set[str]) -> None:
+        missing = sorted(self._only - names)
+        inside = self._site.topology.devices.get(next(iter(missing), ""))
+        if inside is not None and inside.on == self._site.gateway:
+            also = " ".join(f"--only {part}" for part in inside.joins)
+            text = f"{missing[0]} is a {inside.key}, and looks into parts of its own process"
+            raise TopologyError(f"{text}: it runs in each process that runs one of them; add {also}")
         if missing:
             raise TopologyError(f"gateway {self._site.gateway} runs no {', '.join(missing)}")
-        return Built({part.title: part for part in parts}, self._revisions)
 
     def _here(self, specs: Mapping[str, S]) -> list[str]:
         """Return the names in `specs` that run at the site."""
@@ -96,10 +113,14 @@ class Builder:
         """Return the running part of that name with a revision, else a new part."""
         title = f"{kind.kind} {name}"
         old = self._kept.get(title)
-        if not isinstance(old, kind):
+        if not isinstance(old, kind) or self._is_other_kind(old):
             return kind(name, self._site, *joined)
         self._revisions[title] = old.revise(self._site, *joined)
         return old
+
+    def _is_other_kind(self, old: Part) -> bool:
+        """Return whether a device is of another kind now."""
+        return isinstance(old, DevicePart) and old.spec.key != self._site.topology.devices[old.name].key
 
 
 class Appliance:
@@ -153,7 +174,7 @@ class Appliance:
             part.close()
 
     def hubs(self) -> Iterable[Hub]:
-        return [part.hub for part in self.parts.values()]
+        return [hub for part in self.parts.values() for hub in part.hubs]
 
     def event_hubs(self) -> Iterable[Hub]:
         """Return the hubs on which events are published: the plain sides of buses that the topology names."""
@@ -164,7 +185,7 @@ class Appliance:
         return [link for part in self.parts.values() for link in part.links]
 
     def watched_links(self) -> list[Link]:
-        """Return the links to media and the recorders. Those of a bus only log: their peers come and go."""
+        """Return the links to media, and the devices. Those of a bus only log: their peers come and go."""
         return [link for part in self.parts.values() for link in part.watched]
 
     def view(self) -> View:

@@ -47,6 +47,7 @@ DROPPED: Final = (
     Reason("stalled", "trouble", "I2C: the target takes nothing; CAN: the driver took too long"),
     Reason("bus off", "trouble", "CAN: the driver had the message when the controller went bus-off"),
     Reason("unconfirmed", "trouble", "CAN: the kernel never confirmed the message"),
+    Reason("failed", "trouble", "a service on the bus has a defect: the log has the error"),
     Reason("refused", "trouble", "NNG or the kernel did not accept the message"),
 )
 """Why a message was dropped. The kernel may add its own words."""

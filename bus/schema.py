@@ -121,9 +121,27 @@ class OneOf(NamedTuple):
 
     def problem(self, given: list[str]) -> str:
         """Return what is wrong with the keys `given`; "" if nothing is."""
-        if len(given) == 1:
-            return ""
-        return f"{self.what} is one of {', '.join(self.keys())}; found {', '.join(given) or 'none'}"
+        return _unlike_one(self.what, self.keys(), given)
+
+
+class KindOf(NamedTuple):
+    """A record of one of several classes, derived from the annotated one: that of `kinds` whose key it has.
+
+    Exactly one of these keys is given; it is a setting of its class. `what` names the record in findings.
+    """
+
+    what: str
+    kinds: Kinds[Any]
+
+    def problem(self, given: list[str]) -> str:
+        """Return what is wrong with the keys `given`; "" if nothing is."""
+        return _unlike_one(self.what, self.kinds.all(), given)
+
+
+def _unlike_one(what: str, keys: tuple[str, ...], given: list[str]) -> str:
+    if len(given) == 1:
+        return ""
+    return f"{what} is one of {', '.join(keys)}; found {', '.join(given) or 'none'}"
 
 
 @dataclass(frozen=True, slots=True)

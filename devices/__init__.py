@@ -1,1 +1,16 @@
-"""Devices sit on a bus and serve it: `raw`, the raw device, and `tap`, which records a bus."""
+"""Devices sit on a bus and serve it: a folder for each kind, and a table that finds its record by its key.
+
+The rest of the program reads only the record (`device.py` in the kind's folder; `device` is the base of all
+records). Another distribution can add a kind with an entry point of the group `buscoupler.devices`. `service`
+is the base of devices that take part in a bus. `tap` records a bus. `raw` is the raw device, a process of its
+own and in no topology.
+"""
+
+from typing import TYPE_CHECKING
+
+from bus.kinds import Kinds
+
+if TYPE_CHECKING:
+    from devices.device import DeviceSpec
+
+DEVICES: "Kinds[DeviceSpec]" = Kinds("buscoupler.devices", {"tap": "devices.tap.device:TapSpec"})

@@ -19,7 +19,7 @@ MAY_IMPORT = {
     "bridges": {"bus"},
     "capture": {"bus"},
     "devices": {"bus", "capture"},
-    "topologies": {"bus", "bridges"},
+    "topologies": {"bus", "bridges", "devices"},
     "pipeline": {"bus", "capture"},
     "appliance": {"bus", "bridges", "capture", "devices", "pipeline", "topologies"},
     "buscoupler": {"bus", "appliance"},
@@ -65,6 +65,8 @@ PURE = [  # beside every module whose docstring claims it
     "bridges/media/uart/echo.py",
     "bridges/media/uart/poll.py",
     "bridges/media/uart/rfc2217.py",
+    "devices/device.py",
+    "devices/*/device.py",
     "devices/tap/rest.py",
 ]
 CLAIM = re.compile(r"\bpure\b|\b(no|without|sans)[ -]I/O\b", re.IGNORECASE)
@@ -75,6 +77,7 @@ ONLY_IN = {
     "pynng": "bus/*.py",
     "pyspark": "pipeline/*.py",
 }
+MADE = re.compile(r"bridges\.media\.\w+\.link|appliance\.parts\.\w+|devices\.\w+\.service")
 CIRCLES = 0
 
 
@@ -109,13 +112,16 @@ def names(path: Path, deep: bool = True, types: bool = False) -> frozenset[str]:
 def named(path: Path) -> set[str]:
     """Modules that strings of a module name ("bus.hub" or "bus.hub:Hub"), to be imported when needed.
 
-    Without the one that the record of a medium names as its link: that module imports the record.
+    Without those that the record of a medium or a device names as its link, its part or its service: these
+    modules import the record.
     """
     found = set[str]()
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             found.add(node.value.partition(":")[0])
-    return found - {f"{dotted(path.parent)}.link"} if path.match("bridges/media/*/medium.py") else found
+    records = ("bridges/media/*/medium.py", "devices/device.py", "devices/*/device.py")
+    is_record = any(path.relative_to(ROOT).match(record) for record in records)
+    return {name for name in found if not (is_record and MADE.fullmatch(name))}
 
 
 def imports(path: Path, deep: bool = True) -> set[str]:
@@ -150,19 +156,28 @@ def test_topologies_know_of_bridges_only_the_table_of_media() -> None:
     assert found <= allowed
 
 
-def test_records_of_media_load_no_link_and_no_driver() -> None:
+def test_topologies_know_of_devices_only_their_table_and_records() -> None:
+    allowed = {"devices", "devices.DEVICES", "devices.device", "devices.device.DeviceSpec"}
+    found = {name for path in modules("topologies") for name in names(path) if re.match(r"devices\b", name)}
+    assert found <= allowed
+
+
+def test_records_of_media_and_devices_load_no_link_and_no_driver() -> None:
     code = """
 import sys
 from bridges.media import MEDIA
+from devices import DEVICES
 from topologies.checker import check
 from topologies.loader import load
 assert all(MEDIA.find(key).key == key for key in MEDIA.ours())
+assert all(DEVICES.find(key).key == key for key in DEVICES.ours())
 print(*sys.modules)
 """
     loaded = set(subprocess.check_output([sys.executable, "-c", code], cwd=ROOT, text=True).split())
     assert "bridges.media.can.medium" in loaded
     assert not loaded & {"asyncio", "can", "importlib.metadata", "serial", "smbus2", "socket", "bus.hub"}
     assert not {name for name in loaded if fnmatch(name, "bridges.*.link")}
+    assert {name for name in loaded if fnmatch(name, "devices.tap*")} == {"devices.tap", "devices.tap.device"}
 
 
 def circles(graph: dict[str, set[str]]) -> set[frozenset[str]]:

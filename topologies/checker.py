@@ -27,7 +27,7 @@ def check(topology: Topology) -> list[Finding]:
         *find_overloads(topology),
         *_idle_gateways(topology),
         *_repeated_names(topology),
-        *_far_taps(topology),
+        *_far_devices(topology),
         *find_gaps(topology),
         *_trunkless(topology),
         *_nodeless(topology),
@@ -58,13 +58,14 @@ def _repeated_names(topology: Topology) -> Iterator[Finding]:
             seen.setdefault(name, section)
 
 
-def _far_taps(topology: Topology) -> Iterator[Finding]:
-    """Yield taps of parts in other processes: a tap sees only its own process."""
+def _far_devices(topology: Topology) -> Iterator[Finding]:
+    """Yield devices that join parts of other gateways."""
     for name, device in topology.devices.items():
-        for tapped in device.tap:
-            spec: BusSpec | BridgeSpec = topology.buses.get(tapped) or topology.bridges[tapped]
+        for part in device.joins:
+            spec: BusSpec | BridgeSpec = topology.buses.get(part) or topology.bridges[part]
             if device.on not in gateways_of(spec):
-                yield error(device.where, f"{tapped} does not run on {device.on}, where its tap {name} runs")
+                text = f"{part} does not run on {device.on}, where its {device.key} {name} runs"
+                yield error(device.where, text)
 
 
 def _trunkless(topology: Topology) -> Iterator[Finding]:

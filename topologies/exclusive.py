@@ -59,6 +59,9 @@ def _listeners(topology: Topology) -> Iterator[Use]:
     for name, broker in topology.brokers.items():
         for address in broker.listen:
             yield from _address(topology, broker.on, address.url, f"broker {name}", address.where)
+    for name, device in topology.devices.items():
+        for listener in device.listens():
+            yield from _address(topology, device.on, listener.url, f"device {name}", listener.where)
 
 
 def _address(topology: Topology, gateway: str, text: str, owner: str, where: Where) -> Iterator[Use]:

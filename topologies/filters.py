@@ -46,4 +46,5 @@ def all_names(topology: Topology) -> Iterator[tuple[int | str, ...]]:
             yield side.pattern
             for filter_ in (side.allow, side.deny):
                 yield from (*filter_.both, *filter_.inward, *filter_.outward)
-    yield from (device.pattern for device in topology.devices.values())
+    for device in topology.devices.values():
+        yield from device.patterns()

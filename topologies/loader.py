@@ -12,15 +12,27 @@ from typing import Any, Literal, Union, get_args, get_origin
 from yaml.constructor import ConstructorError, SafeConstructor
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
-from bus.schema import ByGateway, Notation, Ref, Single, Where, alternatives, problem, settings, unwrap
+from bus.schema import (
+    ByGateway,
+    KindOf,
+    Notation,
+    Ref,
+    Single,
+    Where,
+    alternatives,
+    problem,
+    settings,
+    unwrap,
+)
 from bus.schema import Node as Record
-from bus.spelling import nearest
+from bus.spelling import closest, nearest
 from topologies.choices import is_choice, wrong_keys
 from topologies.document import CHARACTERS_MAX, describe, parse, where
 from topologies.findings import Finding, InvalidTopology, error
 from topologies.model import Topology
 
 STDIN = "<standard input>"
+_LIKE_A_KIND = 0.6
 _WORDS = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}
 _TAGS = {bool: ("bool",), int: ("int",), float: ("float", "int"), str: ("str",)}
 _construct = SafeConstructor()
@@ -113,7 +125,7 @@ class _Reader:
 
     def _read_bare(self, node: Node, bare: Any, path: str, markers: Sequence[Any]) -> Any:
         if isinstance(bare, type) and issubclass(bare, Record):
-            return self._read_dataclass(node, bare, path)
+            return self._read_record(node, bare, path, markers)
         origin = get_origin(bare)
         if origin is ByGateway:
             return self._read_by_gateway(node, get_args(bare)[0], path)
@@ -202,6 +214,24 @@ class _Reader:
                 yield key, str(key.value), child
             else:
                 self._wrong(key, path, f"a key must be text, found {describe(key)}")
+
+    def _read_record(self, node: Node, cls: type[Record], path: str, markers: Sequence[Any]) -> Any:
+        kind_of = next((marker for marker in markers if isinstance(marker, KindOf)), None)
+        if kind_of is None or not isinstance(node, MappingNode):
+            return self._read_dataclass(node, cls, path)
+        try:
+            given, kind = _kind_among(kind_of, cls, [name for _, name, _ in self._entries(node, path)])
+        except ValueError as e:
+            return self._wrong(node, path, str(e))
+        if kind is not None:
+            return self._read_dataclass(node, kind, path)
+        if not given:
+            for key, name, _ in self._entries(node, path):
+                if name not in settings(cls) and closest(name, kind_of.kinds.all(), _LIKE_A_KIND):
+                    known = (*settings(cls), *kind_of.kinds.all())
+                    text = f'unknown key "{name[:64]}"{nearest(name, known)}'
+                    return self._wrong(key, _join(path, name), text)
+        return self._wrong(node, path, kind_of.problem(given))
 
     def _read_dataclass(self, node: Node, cls: type[Record], path: str) -> Any:
         if not isinstance(node, MappingNode):
@@ -309,6 +339,20 @@ def _section_names(root: Node) -> dict[str, list[str]]:
         for section, body in pairs
         if isinstance(section, ScalarNode) and isinstance(body, MappingNode)
     }
+
+
+def _kind_among(
+    kind_of: KindOf, base: type[Record], names: Collection[str]
+) -> tuple[list[str], type[Record] | None]:
+    """Return which of the keys `names` are kinds, and the class if it is one. Raises ValueError.
+
+    The table of other distributions is read only if that is needed: if none of ours is there, or too much is.
+    """
+    find, given = kind_of.kinds.find, [name for name in names if name in kind_of.kinds.ours()]
+    kind = find(given[0]) if len(given) == 1 else None
+    unknown = [name for name in names if name not in settings(kind or base) and name not in given]
+    given += [name for name in unknown if find(name) is not None]
+    return given, (kind or find(given[0])) if len(given) == 1 else None
 
 
 def _missing(cls: type[Record], given: Collection[str]) -> list[str]:

@@ -19,6 +19,7 @@ from bus.schema import (
     CanNode,
     DialUrl,
     Key,
+    KindOf,
     Length,
     ListenUrl,
     Milliseconds,
@@ -31,12 +32,12 @@ from bus.schema import (
     PeerHost,
     QueueBytes,
     Range,
-    Seconds,
     Single,
-    TapName,
 )
 from bus.schema import Gateway as GatewayName
 from bus.transports.options import MESSAGE_BYTES, QUEUE_BYTES, Tls, check_fit, check_limits, check_tls
+from devices import DEVICES
+from devices.device import DeviceSpec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -235,33 +236,6 @@ class BridgeSpec(Node):
         return tuple(side.at(gateway) for side in self.join)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeviceSpec(Node):
-    """A helper of buses and bridges: at present a tap, which records the traffic (docs/capture.md)."""
-
-    on: Annotated[GatewayName, "the gateway that runs it"]
-    tap: Annotated[
-        tuple[TapName, ...], Length(1, 64), Single(), "the buses and bridges of that gateway to record"
-    ]
-    directory: Annotated[Path, "where captures are written"]
-    pattern: Annotated[Names, "only frames that start with this are recorded"] = ()
-    file_bytes: Annotated[Bytes, "size at which a new file begins"] = 64 << 20
-    file_s: Annotated[Seconds, "age at which a new file begins"] = 60
-    keep_bytes: Annotated[Bytes, "size at which the oldest file is deleted"] = 1 << 30
-    keep_days: Annotated[
-        Annotated[float, Range(0.001, 36500)] | None,
-        "age at which a file is deleted; by default files are deleted by size only",
-    ] = None
-    queue_bytes: Annotated[
-        int, Range(1 << 20, 1 << 34), "bound of the queue to the disk; more is not recorded, but counted"
-    ] = 32 << 20
-    yields: Annotated[bool, "write only in spare processor time, and pause if there is too little"] = True
-
-    def __post_init__(self) -> None:
-        if len(set(self.tap)) != len(self.tap):
-            raise ValueError("the same part is listed twice in tap: its messages would be recorded twice")
-
-
 Spec = BrokerSpec | BusSpec | BridgeSpec | DeviceSpec
 S = TypeVar("S", bound=Spec)
 
@@ -315,7 +289,9 @@ class Topology(Node):
     )
     buses: Annotated[Mapping[Name, BusSpec], "buses, by name"] = field(default_factory=dict)
     bridges: Annotated[Mapping[Name, BridgeSpec], "bridges, by name"] = field(default_factory=dict)
-    devices: Annotated[Mapping[Name, DeviceSpec], "devices, by name"] = field(default_factory=dict)
+    devices: Annotated[
+        Mapping[Name, Annotated[DeviceSpec, KindOf("a device", DEVICES)]], "devices, by name"
+    ] = field(default_factory=dict)
     names: Annotated[NamesSpec, "names of tokens, for all that prints them"] = NamesSpec()
     events: Annotated[
         tuple[BusName, ...],

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from bus.needs import Directory, Library, Need, dialling_needs, listening_needs
+from bus.needs import Need, dialling_needs, listening_needs
 from bus.schema import Where
 from topologies.model import Topology, candidates_of, running
 from topologies.segments import address_of, broker_urls, dials_of, joints
@@ -16,9 +16,9 @@ def needs_of(topology: Topology, gateway: str) -> Iterator[Placed]:
     yield from _of_sides(topology, gateway)
     yield from _of_brokers(topology, gateway)
     for device in running(topology.devices, gateway).values():
-        yield device.where, Library("pyarrow", "pyarrow", "capture")
-        yield device.where, Library("numpy", "numpy", "capture")
-        yield device.where, Directory(device.directory)
+        for url, where, tls in device.listens():
+            yield from ((where, need) for need in listening_needs(url, tls))
+        yield from ((device.where, need) for need in device.needs())
 
 
 def _of_buses(topology: Topology, gateway: str) -> Iterator[Placed]:

@@ -9,9 +9,11 @@ from dataclasses import MISSING, is_dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
+from bus.kinds import Kinds
 from bus.schema import (
     ByGateway,
     Check,
+    KindOf,
     Length,
     Names,
     Node,
@@ -41,7 +43,8 @@ line, column and path. A word that YAML 1.1 reads as another type (`on`, `no`, `
 is expected. `<<: *anchor` works. A file has at most 1 MiB and 50,000 values, where an alias counts as what it
 stands for.
 
-The media of other distributions are not on this page ([add a medium](add-a-medium.md)).
+The media and the kinds of devices of other distributions are not on this page
+([add a medium](add-a-medium.md), [add a device](add-a-device.md)).
 
 `check` also finds: loops with a link that is not a trunk; a port, serial device, I2C target or CAN node id
 that two things want; addresses of other gateways; gateways on which nothing runs; names used twice; bridges
@@ -80,45 +83,52 @@ and all of its values mappings.
 
 def page() -> str:
     """Return the whole page. It ends with a newline."""
-    return "\n".join([INTRODUCTION, *(_section(cls) for cls in _classes(Topology, {}))])
+    return "\n".join([INTRODUCTION, *(_section(cls, table) for cls, table in _classes(Topology).items())])
 
 
-def _classes(cls: type[Node], seen: dict[type[Node], None]) -> dict[type[Node], None]:
-    """Return a record class and all that it refers to, in the order of the file."""
-    seen.setdefault(cls)
+Table = Kinds[Any] | None
+"""The kinds whose keys a record can have."""
+
+
+def _classes(
+    cls: type[Node], table: Table = None, seen: dict[type[Node], Table] | None = None
+) -> dict[type[Node], Table]:
+    """Return a record class and all that it refers to, in the order of the file, with its table."""
+    seen = {} if seen is None else seen
+    choice = alternatives(cls)
+    seen[cls] = table = choice[1].kinds if choice else table
     reached = [inner for one in settings(cls).values() for inner in _inner(one.annotation)]
-    for inner in (*_kinds(cls).values(), *reached):
+    for inner, inner_table in (*((kind, None) for kind in _kinds(table).values()), *reached):
         if inner not in seen:
-            _classes(inner, seen)
+            _classes(inner, inner_table, seen)
     return seen
 
 
-def _kinds(cls: type[Node]) -> dict[str, type[Any]]:
-    """Return the records behind the alternative keys of a class, without those of other distributions."""
-    choice = alternatives(cls)
-    ours = choice[1].kinds.ours() if choice else ()
-    return {key: kind for key in ours if choice and (kind := choice[1].kinds.find(key))}
+def _kinds(table: Table) -> dict[str, type[Any]]:
+    """Return the records of a table by their keys, without those of other distributions."""
+    ours = table.ours() if table else ()
+    return {key: kind for key in ours if table and (kind := table.find(key))}
 
 
-def _inner(annotation: Any) -> Iterator[type[Node]]:
-    bare, _ = unwrap(annotation)
+def _inner(annotation: Any) -> Iterator[tuple[type[Node], Table]]:
+    bare, markers = unwrap(annotation)
     if isinstance(bare, type) and issubclass(bare, Node):
-        yield bare
+        yield bare, next((marker.kinds for marker in markers if isinstance(marker, KindOf)), None)
     for argument in get_args(bare) if get_origin(bare) is not Literal else ():
         if argument is not ...:
             yield from _inner(argument)
 
 
-def _section(cls: type[Node]) -> str:
+def _section(cls: type[Node], table: Table) -> str:
     rows = [
         f"| `{key}` | {_words(one.annotation)} | {_default(one)} | {one.doc} |"
         for key, one in sorted(settings(cls).items(), key=lambda item: not item[1].required)
     ]
-    kinds = [f"| `{key}` | {_bare_words(kind)} |  | {kind.help} |" for key, kind in _kinds(cls).items()]
-    rows[1:1] = kinds  # after `bus`, the alternative to them
+    kinds = [f"| `{key}` | {_bare_words(kind)} |  | {kind.help} |" for key, kind in _kinds(table).items()]
+    rows[1:1] = kinds  # after `bus`, the alternative to them, or `on`
     alone = f"A value alone stands for `{cls.SHORT}`.\n\n" if cls.SHORT else ""
-    table = "\n".join(["| key | value | default | meaning |", "|---|---|---|---|", *rows])
-    return f"## {_title(cls)}\n\n{cls.__doc__}\n\n{alone}{table}\n"
+    lines = "\n".join(["| key | value | default | meaning |", "|---|---|---|---|", *rows])
+    return f"## {_title(cls)}\n\n{cls.__doc__}\n\n{alone}{lines}\n"
 
 
 def _title(cls: type[Node]) -> str:

@@ -15,12 +15,12 @@ from bus.urls import (
     split_url,
     with_host,
 )
+from devices.device import DeviceSpec
 from topologies.model import (
     BridgeSpec,
     BrokerSpec,
     BusSpec,
     Candidate,
-    DeviceSpec,
     Dial,
     Listen,
     Side,
@@ -244,6 +244,6 @@ def reachable(edges: Collection[Edge], start: str) -> set[str]:
     return found
 
 
-def tapped(topology: Topology, device: DeviceSpec) -> list[str]:
-    """Return the parts that a tap records, as `bus NAME` or `bridge NAME`."""
-    return [f"bus {name}" if name in topology.buses else f"bridge {name}" for name in device.tap]
+def joined(topology: Topology, device: DeviceSpec) -> list[str]:
+    """Return the parts that a device joins, as `bus NAME` or `bridge NAME`."""
+    return [f"bus {name}" if name in topology.buses else f"bridge {name}" for name in device.joins]

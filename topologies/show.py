@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Literal
 
 from bus.wire.notation import text_of
+from devices.device import DeviceSpec
 from topologies.messages import is_bus, takes_frames_only
 from topologies.model import (
     BridgeSpec,
@@ -17,7 +18,7 @@ from topologies.model import (
     gateways_of,
     running,
 )
-from topologies.segments import Edge, Joint, bus_at, dials_of, edges_of, is_trunk, joints, tapped
+from topologies.segments import Edge, Joint, bus_at, dials_of, edges_of, is_trunk, joined, joints
 
 Tree = tuple[str, list["Tree"]]
 Style = Literal["text", "mermaid"]
@@ -58,10 +59,7 @@ def _gateway(topology: Topology, name: str, gateway: Gateway) -> Tree:
     ]
     parts += [_bus(topology, bus) for bus in running(topology.buses, name)]
     parts += [_bridge(topology, b, spec, name) for b, spec in running(topology.bridges, name).items()]
-    parts += [
-        (f"device {device}", [(f"tap of {', '.join(tapped(topology, spec))}, to {spec.directory}", [])])
-        for device, spec in running(topology.devices, name).items()
-    ]
+    parts += [_device(topology, device, spec) for device, spec in running(topology.devices, name).items()]
     return _line(f"gateway {name}", gateway.address, node), parts
 
 
@@ -75,6 +73,11 @@ def _bus(topology: Topology, name: str) -> Tree:
         known = f"(bus {target})" if target else ""
         children.append((_line(f"dial {dial.url}", known, _trunk(dial.trunk)), []))
     return f"bus {name}", children
+
+
+def _device(topology: Topology, name: str, spec: DeviceSpec) -> Tree:
+    listens: list[Tree] = [(f"listen {listener.url}", []) for listener in spec.listens()]
+    return f"device {name}", [(spec.label(joined(topology, spec)), []), *listens]
 
 
 def _bridge(topology: Topology, name: str, spec: BridgeSpec, gateway: str) -> Tree:
@@ -132,8 +135,8 @@ def _mermaid(topology: Topology) -> str:
             drawn.add(key)
             _draw_side(drawing, topology, edge, edge.joint)
     for name, device in topology.devices.items():
-        for part in tapped(topology, device):
-            drawing.line(part, "-.->", drawing.node(f"device {name}"))
+        for part in joined(topology, device):
+            drawing.line(part, "-.->" if device.inside else "---", drawing.node(f"device {name}"))
     return "\n".join(["flowchart LR", *drawing.lines])
 
 

@@ -30,8 +30,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--gateway", metavar="NAME", help="the name of this gateway, if the file has several")
     parser.add_argument(
-        "--only", action="append", default=[], metavar="NAME", help="run only this bus or bridge (repeatable)"
-    )
+        "--only", action="append", default=[], metavar="NAME",
+        help="run only this broker, bus, bridge or device (repeatable)",
+    )  # fmt: skip
     parser.add_argument(
         "--run-directory",
         type=Path,

@@ -1,5 +1,6 @@
 """The parts that a gateway runs: each opens, closes, and changes while it runs, link by link.
 
-`bus` and `bridge` join links into one, `broker` and `tap` serve them. All derive from what is in `site`;
+`bus` and `bridge` join links into one, `broker` serves them. Of the devices, whose base is in `device`, `tap`
+looks into buses and bridges, and `service` is a peer of buses. All derive from what is in `site`;
 `changes` finds the links that come, go and stay, and `patch` joins a bridge to a bus of the same process.
 """

@@ -67,6 +67,10 @@ class BasePart:
         return f"{self.kind} {self.name}"
 
     @property
+    def hubs(self) -> list[Hub]:
+        return [self.hub]
+
+    @property
     def links(self) -> list[Link]:
         return []
 

@@ -4,40 +4,34 @@ from asyncio import AbstractEventLoop
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from appliance.parts.bridge import BridgePart
 from appliance.parts.bus import BusPart
-from appliance.parts.changes import Change, differing, settings_of
-from appliance.parts.site import BasePart, Revision, Site
+from appliance.parts.changes import Change
+from appliance.parts.device import DevicePart, Joined
+from appliance.parts.site import Revision, Site
 from bridges.bridge import Bridge, Port
 from bus.hub import Hub, Link, Pipe, State, Tap
 from bus.patch import is_patch
 from capture.schema import Direction
+from devices.tap.device import TapSpec
 from devices.tap.recorder import Locate, LocateLink, Options, Recorder
-from topologies.model import DeviceSpec
 from topologies.names import known
 
 _DAY_S = 86_400
-
-
-Tapped = BusPart | BridgePart
 Seen = tuple[Hub, dict[str, str]]
 """What a watch was made for: the hub of a part, and the segments of its sides by their names."""
 
 
-class TapPart(BasePart):
-    """A tap that records the parts `tapped`. Open it before them and close it after them, to miss nothing."""
+class TapPart(DevicePart):
+    """A tap that records the parts `joined`. Open it before them and close it after them, to miss nothing."""
 
-    kind = "device"
-
-    def __init__(self, name: str, site: Site, tapped: Sequence[Tapped]) -> None:
-        super().__init__(name, site, Hub(name))  # nothing passes through a tap
-        self._tapped = tapped
-        self._spec = site.topology.devices[name]
+    def __init__(self, name: str, site: Site, joined: Sequence[Joined]) -> None:
+        super().__init__(name, site, joined)  # nothing passes through its hub
+        self._spec = spec_of(site, name)
         self._link = self._make(self._spec, site)
         self._seen: dict[str, Seen] = {}
         self._sent: dict[str, tuple[Bridge, Tap]] = {}
 
-    def _make(self, spec: DeviceSpec, site: Site) -> "_RecorderLink":
+    def _make(self, spec: TapSpec, site: Site) -> "_RecorderLink":
         directory, names = Path(spec.directory), known(site.topology)
         recorder = Recorder(self.name, site.gateway, directory, options_of(spec), names)
         return _RecorderLink(recorder, spec.queue_bytes)
@@ -60,23 +54,23 @@ class TapPart(BasePart):
         self._follow()
         return failed
 
-    def revise(self, site: Site, tapped: Sequence[Tapped]) -> Revision:
+    def revise(self, site: Site, joined: Sequence[Joined]) -> Revision:
         """Return the change to the tap as `site` describes it. Other settings take another recorder."""
-        spec = site.topology.devices[self.name]
-        names = differing(settings_of(self._spec), settings_of(spec))
-        if [part.title for part in self._tapped] != [part.title for part in tapped]:
+        spec = spec_of(site, self.name)
+        names = self.differing(spec)
+        if [part.title for part in self.joined] != [part.title for part in joined]:
             names = list(dict.fromkeys(["tap", *names]))
         anew = options_of(spec) != options_of(self._spec) or spec.directory != self._spec.directory
         link = self._make(spec, site) if anew else self._link
         words = known(site.topology)
         return Revision(
             [Change("changed", self.title, detail=", ".join(names))] if names else [],
-            lambda: self._settle(site, spec, tapped),
+            lambda: self._settle(site, spec, joined),
             lambda loop: self._go_on(link, words, loop),
         )
 
-    def _settle(self, site: Site, spec: DeviceSpec, tapped: Sequence[Tapped]) -> None:
-        self.site, self._spec, self._tapped = site, spec, tapped
+    def _settle(self, site: Site, spec: TapSpec, joined: Sequence[Joined]) -> None:
+        self.site, self.spec, self._spec, self.joined = site, spec, spec, joined
 
     def _go_on(self, link: "_RecorderLink", names: Iterable[str], loop: AbstractEventLoop) -> list[Change]:
         """Go over to what the parts are now: to other hubs, other sides, another recorder."""
@@ -90,7 +84,7 @@ class TapPart(BasePart):
 
     def _follow(self) -> None:
         """Watch each part anew whose hub or segments have changed; leave those that have gone."""
-        now = {part.title: (part, _seen(part)) for part in self._tapped}
+        now = {part.title: (part, _seen(part)) for part in self.joined}
         for title, seen in list(self._seen.items()):
             if title not in now or now[title][1] != seen:
                 self._leave(title)
@@ -104,7 +98,7 @@ class TapPart(BasePart):
             bridge, tap = self._sent.pop(title)
             bridge.untap_sent(tap)
 
-    def _watch(self, part: Tapped, seen: Seen) -> None:
+    def _watch(self, part: Joined, seen: Seen) -> None:
         self._seen[part.title] = seen
         if isinstance(part, BusPart):
             return self.recorder.watch(part.hub, part.title, bus_locator(part))
@@ -123,7 +117,13 @@ class TapPart(BasePart):
         self._sent, self._seen = {}, {}
 
 
-def _seen(part: Tapped) -> Seen:
+def spec_of(site: Site, name: str) -> TapSpec:
+    spec = site.topology.devices[name]
+    assert isinstance(spec, TapSpec)
+    return spec
+
+
+def _seen(part: Joined) -> Seen:
     if isinstance(part, BusPart):
         return part.hub, {}
     return part.hub, {leg.side.name: leg.seat.segment for leg in part.legs}
@@ -161,7 +161,7 @@ class _RecorderLink:
         self.recorder.close()
 
 
-def options_of(spec: DeviceSpec) -> Options:
+def options_of(spec: TapSpec) -> Options:
     return Options(
         ring_bytes=spec.queue_bytes,
         file_bytes=spec.file_bytes,

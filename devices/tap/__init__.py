@@ -3,5 +3,5 @@
 In the gateway: the `recorder` copies batches into the `ring` and starts the `process`; `ledger` follows
 the counts of links, `rest` lets a busy data path alone, `names` go to the writer. In the other process: the
 `writer` turns records into `rows`, writes the `journal` and finishes files (`finish`); `retention` chooses
-those to delete.
+those to delete. `device` is the record: settings and facts.
 """

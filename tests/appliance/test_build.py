@@ -11,7 +11,19 @@ from hypothesis import strategies as st
 
 from appliance.compose import Appliance
 from bridges.media import MEDIA
-from bus.schema import ByGateway, Check, Length, Node, Range, Ref, Setting, alternatives, settings, unwrap
+from bus.schema import (
+    ByGateway,
+    Check,
+    KindOf,
+    Length,
+    Node,
+    Range,
+    Ref,
+    Setting,
+    alternatives,
+    settings,
+    unwrap,
+)
 from bus.urls import check_listen
 from topologies.checker import check
 from topologies.findings import InvalidTopology
@@ -63,6 +75,9 @@ def value(key: str, annotation: Any) -> st.SearchStrategy[Any]:
     bare, markers = unwrap(annotation)
     if ref := next((m for m in markers if isinstance(m, Ref)), None):
         return st.sampled_from([name for section in ref.sections for name in NAMES[section]])
+    if kind_of := next((m for m in markers if isinstance(m, KindOf)), None):
+        kinds: list[Any] = [kind_of.kinds.find(kind) for kind in kind_of.kinds.ours()]
+        return st.sampled_from(kinds).flatmap(record)
     if isinstance(bare, type) and issubclass(bare, Node):
         return record(bare)
     origin, arguments = get_origin(bare), get_args(bare)

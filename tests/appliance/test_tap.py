@@ -15,6 +15,7 @@ from capture.files import days_directory
 from capture.pcapng import Packet
 from capture.reader import read
 from capture.schema import Direction, Kind
+from devices.tap.device import TapSpec
 from devices.tap.process import settle
 from tests.appliance.probe.support import free_port
 from tests.bridges.support import until
@@ -67,7 +68,9 @@ async def captured(text: str) -> Counter[tuple[int, str, str, int, str]]:
         appliance.close()
     assert await asyncio.to_thread(settle, 20)
     found = Counter[tuple[int, str, str, int, str]]()
-    for row in read(Path(appliance.topology.devices["recorder"].directory)):
+    spec = appliance.topology.devices["recorder"]
+    assert isinstance(spec, TapSpec)
+    for row in read(Path(spec.directory)):
         found[row.kind, row.hub, row.bus, row.dir, word_of(row)] += row.messages
     return found
 

@@ -81,7 +81,7 @@ def test_a_pattern_is_written_as_on_the_command_line_or_as_a_list(
     )
     bridge = topology.bridges["b"]
     assert bridge.pattern == bridge.rates[0].pattern == bridge.at("gw")[0].pattern == names
-    assert topology.devices["d"].pattern == names
+    assert list(topology.devices["d"].patterns()) == [names]
     assert bridge.at("gw")[1].allow.inward == (names,)
 
 

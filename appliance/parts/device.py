@@ -1,0 +1,41 @@
+"""The base of the parts that run devices, and the class that a record names."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from appliance.parts.bridge import BridgePart
+from appliance.parts.bus import BusPart
+from appliance.parts.changes import differing, settings_of
+from appliance.parts.site import BasePart, Revision, Site
+from bus.hub import Hub
+from bus.kinds import load
+from devices.device import DeviceSpec
+
+Joined = BusPart | BridgePart
+
+
+class DevicePart(BasePart):
+    """A device of a gateway, next to those parts of this process that it joins."""
+
+    kind = "device"
+
+    def __init__(self, name: str, site: Site, joined: Sequence[Joined]) -> None:
+        super().__init__(name, site, Hub(name))
+        self.spec: DeviceSpec = site.topology.devices[name]
+        self.joined = joined
+
+    def revise(self, site: Site, joined: Sequence[Joined]) -> Revision:
+        """Return the change to the device as `site` describes it. Raises `LinkError` if it can never work."""
+        raise NotImplementedError
+
+    def differing(self, spec: DeviceSpec) -> list[str]:
+        """Return the settings that differ in another record of the same kind."""
+        return differing(settings_of(self.spec), settings_of(spec))
+
+
+def part_class(spec: DeviceSpec) -> type[DevicePart]:
+    """Return the class that runs a device."""
+    made: Any = load(spec.PART)
+    if not (isinstance(made, type) and issubclass(made, DevicePart)):
+        raise TypeError(f"{spec.PART} is no DevicePart")
+    return made

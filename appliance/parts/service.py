@@ -1,0 +1,116 @@
+"""A service of a gateway: a peer of its buses, whichever process of the gateway runs them."""
+
+from asyncio import AbstractEventLoop
+from collections.abc import Iterator, Sequence
+
+from appliance.parts.bus import BusPart, bus_plan
+from appliance.parts.changes import Change, Draft, End, Plan
+from appliance.parts.device import DevicePart, Joined
+from appliance.parts.patch import Patch
+from appliance.parts.site import Revision, Site
+from bus.errors import LinkError
+from bus.hub import Hub, Link
+from bus.kinds import load
+from devices.device import DeviceSpec
+from devices.service import Service
+
+
+class ServicePart(DevicePart):
+    """A service, with a hub and a link for each bus: what one bus brings goes to no other."""
+
+    def __init__(self, name: str, site: Site, joined: Sequence[Joined]) -> None:
+        super().__init__(name, site, joined)
+        self._service = _service(name, self.spec)
+        self._ends = Draft[Link]([], list(self._plans(self.spec, site, joined))).ends
+        self._hubs = {bus: self._hub(bus) for bus in self.spec.joins}
+
+    def _hub(self, bus: str) -> Hub:
+        return Hub(f"{self.name} on {bus}")
+
+    @property
+    def hubs(self) -> list[Hub]:
+        return list(self._hubs.values())
+
+    @property
+    def links(self) -> list[Link]:
+        return [*(end.link for end in self._ends if not isinstance(end.link, Patch)), self._service]
+
+    @property
+    def watched(self) -> list[Link]:
+        return self.links
+
+    def _plans(self, spec: DeviceSpec, site: Site, joined: Sequence[Joined]) -> Iterator[Plan[Link]]:
+        buses = {part.name: part for part in joined if isinstance(part, BusPart)}
+        yield from (self._plan(bus, site, buses.get(bus)) for bus in spec.joins)
+
+    def _plan(self, bus: str, site: Site, part: BusPart | None) -> Plan[Link]:
+        if part is not None:
+            return Plan(bus, {"address": None}, lambda: Patch(self.name, lambda: part.plain))
+        spec, url = site.topology.buses[bus], site.local_socket(bus, False)
+        if spec.on != site.gateway or url is None:
+            raise LinkError(f"device {self.name}: bus {bus} does not run on {site.gateway}")
+        return bus_plan(bus, url, "dial", False, spec.limits(spec))
+
+    def start(self, loop: AbstractEventLoop) -> list[Change]:
+        return [*self._open(self._ends, loop), *self._serve(loop)]
+
+    def _open(self, ends: Sequence[End[Link]], loop: AbstractEventLoop) -> list[Change]:
+        failed = list[Change]()
+        for end in ends:
+            trouble = self.attempt(end.plan.place, end.link, self._hubs[end.plan.place], loop)
+            if trouble:
+                self._ends = [other for other in self._ends if other is not end]
+            failed += trouble
+        return failed
+
+    def _serve(self, loop: AbstractEventLoop) -> list[Change]:
+        try:
+            for hub in self.hubs:
+                self._service.open(hub, loop)
+            self._service.start(loop)
+        except LinkError as error:
+            self._service.close()
+            return [Change("failed", self.title, detail=str(error))]
+        return []
+
+    def revise(self, site: Site, joined: Sequence[Joined]) -> Revision:
+        """Return the change to the service as `site` describes it. Other settings take another service."""
+        spec = site.topology.devices[self.name]
+        names = self.differing(spec)
+        draft = Draft(self._ends, list(self._plans(spec, site, joined)))
+        service = _service(self.name, spec) if names or self._service.state == "closed" else self._service
+        return Revision(
+            [
+                *([Change("changed", self.title, detail=", ".join(names))] if names else []),
+                *draft.changes(self.title),
+            ],
+            lambda: self._settle(site, spec, joined, draft, service),
+            lambda loop: self._go_on(draft, loop),
+        )
+
+    def _settle(
+        self, site: Site, spec: DeviceSpec, joined: Sequence[Joined], draft: Draft[Link], service: Service
+    ) -> None:
+        if service is not self._service:
+            self._service.close()
+        draft.close()
+        self.site, self.spec, self.joined, self._ends, self._service = site, spec, joined, draft.ends, service
+        self._hubs = {bus: self._hubs.get(bus) or self._hub(bus) for bus in spec.joins}
+
+    def _go_on(self, draft: Draft[Link], loop: AbstractEventLoop) -> list[Change]:
+        for end in draft.staying():
+            if isinstance(end.link, Patch):
+                end.link.follow()
+        failed = self._open(draft.fresh(), loop)
+        return failed if self._service.seats else [*failed, *self._serve(loop)]
+
+    def close(self) -> None:
+        super().close()
+        for end in self._ends:
+            end.link.close()
+
+
+def _service(name: str, spec: DeviceSpec) -> Service:
+    """Make a service, not yet open. Raises `LinkError` for settings that can never work."""
+    made: Service = load(spec.SERVICE)(name, spec)
+    return made

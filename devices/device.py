@@ -1,0 +1,60 @@
+"""The record of a kind of device: its settings, and the facts that other modules need (docs/add-a-device.md).
+
+Records are pure and fast to import: what runs a device is imported only when it is made. A record names these
+classes in strings, because their modules import the record.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, NamedTuple
+
+from bus.needs import Need
+from bus.schema import Gateway, Node, Where
+from bus.transports.options import Tls
+
+
+class Listener(NamedTuple):
+    """An address at which a device listens, and its place in the file."""
+
+    url: str
+    where: Where
+    tls: Tls | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceSpec(Node):
+    """What sits on a bus and serves it. One key names its kind, and the other keys are those of that kind."""
+
+    # Derive a frozen dataclass from it, with a field for each setting, one of them called like the kind.
+    # `key` names the kind in files. `help` describes it in a few words. `PART` names the class that runs it
+    # on a gateway, and `SERVICE` that of its service, as "module:Class". `inside` is True if it looks into
+    # the parts that it joins, as a tap does: it runs in each process that has one of them, and may join
+    # bridges. Other devices are peers of their buses, also in a process of their own.
+    key: ClassVar[str]
+    help: ClassVar[str]
+    PART: ClassVar[str] = "appliance.parts.service:ServicePart"
+    SERVICE: ClassVar[str] = ""
+    inside: ClassVar[bool] = False
+
+    on: Annotated[Gateway, "the gateway that runs it"]
+
+    @property
+    def joins(self) -> tuple[str, ...]:
+        """The names of the buses that it joins, on its gateway; of bridges too if it is `inside`."""
+        raise NotImplementedError
+
+    def label(self, joined: Sequence[str]) -> str:
+        """Return a short description for `show`. `joined` are the titles of what it joins."""
+        return f"{self.key} on {', '.join(joined)}"
+
+    def patterns(self) -> Iterator[tuple[int | str, ...]]:
+        """Yield the patterns among its settings: their names are known, and checked."""
+        yield from ()
+
+    def listens(self) -> Iterator[Listener]:
+        """Yield the addresses on which it listens."""
+        yield from ()
+
+    def needs(self) -> Iterator[Need]:
+        """Yield what else it needs of its machine, such as a package, a directory or the name of a host."""
+        yield from ()

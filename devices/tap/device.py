@@ -1,0 +1,55 @@
+"""The settings and facts of a tap. Pure."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+from bus.needs import Directory, Library, Need
+from bus.schema import Bytes, Length, Names, Path, Range, Seconds, Single, TapName
+from devices.device import DeviceSpec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TapSpec(DeviceSpec):
+    """A tap, which records the traffic of buses and bridges (docs/capture.md)."""
+
+    key: ClassVar = "tap"
+    help: ClassVar = "records traffic"
+    PART: ClassVar = "appliance.parts.tap:TapPart"
+    inside: ClassVar = True
+
+    tap: Annotated[
+        tuple[TapName, ...], Length(1, 64), Single(), "the buses and bridges of that gateway to record"
+    ]
+    directory: Annotated[Path, "where captures are written"]
+    pattern: Annotated[Names, "only frames that start with this are recorded"] = ()
+    file_bytes: Annotated[Bytes, "size at which a new file begins"] = 64 << 20
+    file_s: Annotated[Seconds, "age at which a new file begins"] = 60
+    keep_bytes: Annotated[Bytes, "size at which the oldest file is deleted"] = 1 << 30
+    keep_days: Annotated[
+        Annotated[float, Range(0.001, 36500)] | None,
+        "age at which a file is deleted; by default files are deleted by size only",
+    ] = None
+    queue_bytes: Annotated[
+        int, Range(1 << 20, 1 << 34), "bound of the queue to the disk; more is not recorded, but counted"
+    ] = 32 << 20
+    yields: Annotated[bool, "write only in spare processor time, and pause if there is too little"] = True
+
+    def __post_init__(self) -> None:
+        if len(set(self.tap)) != len(self.tap):
+            raise ValueError("the same part is listed twice in tap: its messages would be recorded twice")
+
+    @property
+    def joins(self) -> tuple[str, ...]:
+        return self.tap
+
+    def label(self, joined: Sequence[str]) -> str:
+        return f"tap of {', '.join(joined)}, to {self.directory}"
+
+    def patterns(self) -> Iterator[tuple[int | str, ...]]:
+        yield self.pattern
+
+    def needs(self) -> Iterator[Need]:
+        yield Library("pyarrow", "pyarrow", "capture")
+        yield Library("numpy", "numpy", "capture")
+        yield Directory(self.directory)
