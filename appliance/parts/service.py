@@ -21,6 +21,7 @@ class ServicePart(DevicePart):
     def __init__(self, name: str, site: Site, joined: Sequence[Joined]) -> None:
         super().__init__(name, site, joined)
         self._service = _service(name, self.spec)
+        self._serving: Service | None = None
         self._ends = Draft[Link]([], list(self._plans(self.spec, site, joined))).ends
         self._hubs = {bus: self._hub(bus) for bus in self.spec.joins}
 
@@ -45,7 +46,7 @@ class ServicePart(DevicePart):
 
     def _plan(self, bus: str, site: Site, part: BusPart | None) -> Plan[Link]:
         if part is not None:
-            return Plan(bus, {"address": None}, lambda: Patch(self.name, lambda: part.plain))
+            return Plan(bus, {"address": None}, lambda: Patch(self.title, lambda: part.plain))
         spec, url = site.topology.buses[bus], site.local_socket(bus, False)
         if spec.on != site.gateway or url is None:
             raise LinkError(f"device {self.name}: bus {bus} does not run on {site.gateway}")
@@ -71,6 +72,7 @@ class ServicePart(DevicePart):
         except LinkError as error:
             self._service.close()
             return [Change("failed", self.title, detail=str(error))]
+        self._serving = self._service
         return []
 
     def revise(self, site: Site, joined: Sequence[Joined]) -> Revision:
@@ -78,7 +80,7 @@ class ServicePart(DevicePart):
         spec = site.topology.devices[self.name]
         names = self.differing(spec)
         draft = Draft(self._ends, list(self._plans(spec, site, joined)))
-        service = _service(self.name, spec) if names or self._service.state == "closed" else self._service
+        service = _service(self.name, spec) if names or self._serving is None else self._service
         return Revision(
             [
                 *([Change("changed", self.title, detail=", ".join(names))] if names else []),
@@ -93,6 +95,7 @@ class ServicePart(DevicePart):
     ) -> None:
         if service is not self._service:
             self._service.close()
+            self._serving = None
         draft.close()
         self.site, self.spec, self.joined, self._ends, self._service = site, spec, joined, draft.ends, service
         self._hubs = {bus: self._hubs.get(bus) or self._hub(bus) for bus in spec.joins}
@@ -102,7 +105,7 @@ class ServicePart(DevicePart):
             if isinstance(end.link, Patch):
                 end.link.follow()
         failed = self._open(draft.fresh(), loop)
-        return failed if self._service.seats else [*failed, *self._serve(loop)]
+        return failed if self._serving else [*failed, *self._serve(loop)]
 
     def close(self) -> None:
         super().close()

@@ -17,14 +17,12 @@ from appliance.commands.check import findings_of
 from appliance.compose import Appliance
 from appliance.parts.device import DevicePart
 from appliance.status.snapshot import snapshot
-from bus.errors import TopologyError
-from bus.hub import Hub
+from bus.errors import LinkError, TopologyError
 from bus.wire.batch import from_payloads
 from devices import DEVICES
-from devices.service import Service
 from tests.appliance.probe.support import free_port
-from tests.bridges.support import RecordingPipe, until
-from tests.devices.echo import Echo, EchoSpec
+from tests.bridges.support import until
+from tests.devices.echo import Echo
 from tests.devices.tap.tap_support import member
 from tests.helpers import ROOT
 from tests.topologies.support import errors, findings, said
@@ -238,18 +236,23 @@ async def test_a_defect_of_a_service_is_counted_and_its_bus_goes_on(monkeypatch:
         appliance.close()
 
 
-def test_what_a_service_says_is_bounded() -> None:
-    loop = asyncio.new_event_loop()
-    hub, ear, service = Hub("p"), RecordingPipe(), Service("s", EchoSpec(on="gw", echo=("p",)))
-    hub.attach(ear)
-    service.open(hub, loop)
-    half = bytes(service.queue_bytes // 2)
-    service.seats[0].say([half, half, b"more"])
-    assert service.seats[0].stats.rejected == {"queue full": 1}
-    loop.call_soon(loop.stop)
-    loop.run_forever()
-    loop.close()
-    assert ear.messages == [half, half]
+async def test_a_service_that_cannot_start_is_tried_again_at_the_next_reload(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuses(*_: object) -> None:
+        raise LinkError("no such peer")
+
+    text = plant("e: {on: gw, echo: p}")
+    appliance = Appliance(loads(text[: text.index("devices:")]), "gw")
+    appliance.open(asyncio.get_running_loop())
+    try:
+        with monkeypatch.context() as patch:
+            patch.setattr(Echo, "start", refuses)
+            assert lines(appliance, text) == ["failed device e: no such peer"]
+        assert lines(appliance, text) == []
+        assert await echoed(text, appliance, b"a") == [b"echo a"]
+    finally:
+        appliance.close()
 
 
 async def test_top_sees_it() -> None:
@@ -260,6 +263,8 @@ async def test_top_sees_it() -> None:
         await echoed(text, appliance, b"a")
         status = json.loads(json.dumps(snapshot(appliance.view())))
         assert {"name": "e", "state": "up"} in status["links"]
+        bus = next(hub for hub in status["hubs"] if hub["name"] == "p")
+        assert {"device e"} < {link["name"] for link in bus["links"]}
         hub = next(hub for hub in status["hubs"] if hub["name"] == "e on p")
         seat = next(pipe for pipe in hub["pipes"] if pipe["name"] == "e")
         assert (seat["received"], seat["sent"], seat["balance"]) == (1, 1, 0)
