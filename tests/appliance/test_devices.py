@@ -37,10 +37,12 @@ VALUE = "tests.devices.echo:EchoSpec"
 
 @pytest.fixture(autouse=True)
 def installed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A distribution is installed that adds the kind `echo`."""
+    """A distribution is installed that adds the kinds `echo` and `parrot`."""
+
+    kinds = {"echo": VALUE, "parrot": "tests.devices.echo:ParrotSpec"}
 
     def entry_points(group: str) -> list[metadata.EntryPoint]:
-        return [metadata.EntryPoint("echo", VALUE, group)] if group == "buscoupler.devices" else []
+        return [metadata.EntryPoint(*one, group) for one in kinds.items() if group == "buscoupler.devices"]
 
     monkeypatch.setattr(metadata, "entry_points", entry_points)
     vars(DEVICES).pop("_others", None)
@@ -57,9 +59,9 @@ def test_an_entry_has_the_key_of_one_kind() -> None:
     assert findings(plant("e: {on: gw, echo: p}")) == []
     two = findings(plant("e: {on: gw, echo: p, tap: p, directory: /d}"))
     assert [(finding.line, finding.column) for finding in two] == [(4, 14)]
-    assert "a device is one of tap, echo; found tap, echo" in two[0].text
+    assert "a device is one of tap, echo, parrot; found tap, echo" in two[0].text
     none = findings(plant("e: {on: gw}"))
-    assert "a device is one of tap, echo; found none" in none[0].text
+    assert "a device is one of tap, echo, parrot; found none" in none[0].text
     assert none[0].line == 4
 
 
@@ -188,6 +190,8 @@ async def test_a_device_that_is_of_another_kind_now_is_made_anew(tmp_path: Path)
     appliance = Appliance(loads(text), "gw")
     appliance.open(asyncio.get_running_loop())
     try:
+        assert lines(appliance, text.replace("echo:", "parrot:")) == ["changed device e: kind"]
+        assert await echoed(text, appliance, b"a") == [b"a"]
         assert lines(appliance, tap) == ["changed device e: kind"]
         assert lines(appliance, text) == ["changed device e: kind"]
         assert await echoed(text, appliance, b"a") == [b"echo a"]

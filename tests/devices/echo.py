@@ -40,6 +40,28 @@ class EchoSpec(DeviceSpec):
             yield Directory(self.directory)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParrotSpec(DeviceSpec):
+    """Another kind, which the same part runs."""
+
+    key: ClassVar = "parrot"
+    help: ClassVar = "says what it heard"
+    SERVICE: ClassVar = "tests.devices.echo:Parrot"
+
+    parrot: Annotated[tuple[BusName, ...], Single(), "the buses that it hears"]
+
+    @property
+    def joins(self) -> tuple[str, ...]:
+        return self.parrot
+
+
+class Parrot(Service):
+    """The service of a parrot."""
+
+    def heard(self, seat: Seat, messages: list[bytes]) -> None:
+        seat.say(messages)
+
+
 class Echo(Service):
     """The service of an echo."""
 
