@@ -25,14 +25,14 @@ from bus.schema import (
     unwrap,
 )
 from bus.schema import Node as Record
-from bus.spelling import closest, nearest
+from bus.spelling import nearest
 from topologies.choices import is_choice, wrong_keys
 from topologies.document import CHARACTERS_MAX, describe, parse, where
 from topologies.findings import Finding, InvalidTopology, error
+from topologies.kinds import kind_among, slip_in
 from topologies.model import Topology
 
 STDIN = "<standard input>"
-_LIKE_A_KIND = 0.6
 _WORDS = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}
 _TAGS = {bool: ("bool",), int: ("int",), float: ("float", "int"), str: ("str",)}
 _construct = SafeConstructor()
@@ -220,17 +220,13 @@ class _Reader:
         if kind_of is None or not isinstance(node, MappingNode):
             return self._read_dataclass(node, cls, path)
         try:
-            given, kind = _kind_among(kind_of, cls, [name for _, name, _ in self._entries(node, path)])
+            given, kind = kind_among(kind_of, cls, node)
         except ValueError as e:
             return self._wrong(node, path, str(e))
         if kind is not None:
             return self._read_dataclass(node, kind, path)
-        if not given:
-            for key, name, _ in self._entries(node, path):
-                if name not in settings(cls) and closest(name, kind_of.kinds.all(), _LIKE_A_KIND):
-                    known = (*settings(cls), *kind_of.kinds.all())
-                    text = f'unknown key "{name[:64]}"{nearest(name, known)}'
-                    return self._wrong(key, _join(path, name), text)
+        if not given and (slip := slip_in(kind_of, cls, node)):
+            return self._wrong(slip[0], _join(path, str(slip[0].value)), slip[1])
         return self._wrong(node, path, kind_of.problem(given))
 
     def _read_dataclass(self, node: Node, cls: type[Record], path: str) -> Any:
@@ -339,20 +335,6 @@ def _section_names(root: Node) -> dict[str, list[str]]:
         for section, body in pairs
         if isinstance(section, ScalarNode) and isinstance(body, MappingNode)
     }
-
-
-def _kind_among(
-    kind_of: KindOf, base: type[Record], names: Collection[str]
-) -> tuple[list[str], type[Record] | None]:
-    """Return which of the keys `names` are kinds, and the class if it is one. Raises ValueError.
-
-    The table of other distributions is read only if that is needed: if none of ours is there, or too much is.
-    """
-    find, given = kind_of.kinds.find, [name for name in names if name in kind_of.kinds.ours()]
-    kind = find(given[0]) if len(given) == 1 else None
-    unknown = [name for name in names if name not in settings(kind or base) and name not in given]
-    given += [name for name in unknown if find(name) is not None]
-    return given, (kind or find(given[0])) if len(given) == 1 else None
 
 
 def _missing(cls: type[Record], given: Collection[str]) -> list[str]:
