@@ -6,7 +6,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -87,14 +87,12 @@ def full(tmp_path: Path) -> Iterator[Path]:
 
 def test_a_full_disk_is_told_and_the_end_does_not_wait_for_it(full: Path, socket_path: Path) -> None:
     url = f"ipc://{socket_path}"
-    with (
-        buscoupler("device", url) as device,
-        buscoupler("capture", url, "--directory", str(full / "x")) as capture,
-    ):
+    with buscoupler("device", url) as device, ExitStack() as stack:
         assert device.stdout is not None
-        device.stdout.readline()
+        device.stdout.readline()  # it listens now
         peer = SpPeer(url)
         peer.greeting()
+        capture = stack.enter_context(buscoupler("capture", url, "--directory", str(full / "x")))
         assert capture.stderr is not None
         with ThreadPoolExecutor(1) as pool:
             told = pool.submit(capture.stderr.readline)
