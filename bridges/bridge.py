@@ -31,7 +31,7 @@ _U32 = 0xFFFFFFFF
 
 
 class Policy(NamedTuple):
-    """What a side lets through, in which form and when. `Bridge.side` explains each field."""
+    """The rules of a side: what passes, in which form and when. `Bridge.side` explains each field."""
 
     trunk: bool = False
     allow: Patterns = ()

@@ -114,7 +114,7 @@ class Sized(Protocol):
 
 @dataclass(slots=True)
 class Account:
-    """What all pipes of one link have counted so far, those that have gone included. No counter ever falls.
+    """The counts of all pipes of one link so far, those that have gone included. No counter ever falls.
 
     `stats` is the sum over whole chains of pipes: received and offered by the hub, sent by the last pipe,
     dropped, rejected and queued by any. It balances as the ledger of a pipe does. `live` and `gone` are
@@ -152,7 +152,7 @@ class Stage(Protocol):
 
 @dataclass(slots=True)
 class _Part:
-    """What an account follows of one ledger: all beyond `base`, of the `first` or `last` stage of a chain."""
+    """The part of one ledger that counts: all beyond `base`, of the `first` or `last` stage of a chain."""
 
     link: str
     stage: "ref[Stage]"

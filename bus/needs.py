@@ -1,4 +1,4 @@
-"""What a link needs of the machine that opens it. Pure: `check --here` looks whether the machine has it."""
+"""The needs of a link, of the machine that opens it. Pure: `check --here` looks whether they are met."""
 
 from collections.abc import Iterator
 from typing import NamedTuple

@@ -23,7 +23,7 @@ class Listener(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceSpec(Node):
-    """What sits on a bus and serves it. One key names its kind, and the other keys are those of that kind."""
+    """A device sits on a bus and serves it. One key names its kind, the other keys are those of that kind."""
 
     # Derive a frozen dataclass from it, with a field for each setting, one of them called like the kind.
     # `key` names the kind in files. `help` describes it in a few words. `PART` names the class that runs it

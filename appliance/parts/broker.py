@@ -100,7 +100,7 @@ def _urls(spec: BrokerSpec) -> list[str]:
 
 
 class Standing(NamedTuple):
-    """What makes this gateway's copy of a bridge the candidate that it is; equal ones are the same."""
+    """The facts that make a gateway's copy of a bridge a candidate; equal facts are the same candidate."""
 
     pattern: Names
     lease: str  # its name beside the pattern: that of the group, or of the bridge

@@ -18,7 +18,7 @@ from topologies.names import known
 
 _DAY_S = 86_400
 Seen = tuple[Hub, dict[str, str]]
-"""What a watch was made for: the hub of a part, and the segments of its sides by their names."""
+"""The subject of a watch: the hub of a part, and the segments of its sides by their names."""
 
 
 class TapPart(DevicePart):

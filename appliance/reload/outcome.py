@@ -17,7 +17,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of a reload. `error` says why the file was refused: then nothing has changed.
+    """The result of a reload. `error` says why the file was refused: then nothing has changed.
 
     `changes` has a line for each thing that differs, `failed` one for each that could not be opened. A
     process that was not meant answers with `meant` False.

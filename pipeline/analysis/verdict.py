@@ -25,7 +25,7 @@ _WHERE: Final = "to every segment that their kind reaches"
 
 
 class Verdict(NamedTuple):
-    """What an audit says at first. `status` is the exit status."""
+    """The first line of an audit. `status` is the exit status."""
 
     color: Literal["green", "amber", "red"]
     text: str
