@@ -1,11 +1,19 @@
 """Signals that end a command, and its exit status then: 128 and the number, as shells have it."""
 
 import contextlib
+import os
 import signal
+import sys
+import threading
 from collections.abc import Iterator
 from types import FrameType
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from sys import UnraisableHookArgs
 
 STOPS = (signal.SIGINT, signal.SIGTERM)
+_AGAIN_S: Final = 0.02
 
 
 class Terminated(KeyboardInterrupt):
@@ -14,8 +22,9 @@ class Terminated(KeyboardInterrupt):
 
 @contextlib.contextmanager
 def raised() -> Iterator[None]:
-    """Raise `Terminated` at SIGTERM, unless somebody handles that signal."""
+    """Raise `Terminated` at SIGTERM, unless somebody handles that signal. No interrupt is lost meanwhile."""
     with contextlib.ExitStack() as stack:
+        stack.enter_context(_none_lost())
         with contextlib.suppress(ValueError):  # off the main thread there are no signals
             if signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
                 signal.signal(signal.SIGTERM, _terminate)
@@ -25,6 +34,29 @@ def raised() -> Iterator[None]:
 
 def _terminate(_number: int, _frame: FrameType | None) -> None:
     raise Terminated
+
+
+@contextlib.contextmanager
+def _none_lost() -> Iterator[None]:
+    """Send a signal again whose exception fell into a finalizer, which Python lets no exception leave."""
+    timers = list[threading.Timer]()
+
+    def again(lost: "UnraisableHookArgs") -> None:
+        if not isinstance(lost.exc_value, KeyboardInterrupt):
+            sys.__unraisablehook__(lost)
+            return
+        number = status_of(lost.exc_value) - 128
+        timers[:] = [threading.Timer(_AGAIN_S, os.kill, (os.getpid(), number))]
+        timers[0].start()
+
+    before, sys.unraisablehook = sys.unraisablehook, again
+    try:
+        yield
+    finally:
+        sys.unraisablehook = before
+        for timer in timers:  # a signal after the end would kill the process
+            timer.cancel()
+            timer.join()
 
 
 def status_of(stop: KeyboardInterrupt | int) -> int:

@@ -7,8 +7,10 @@ Only `spark.sql.*` is set once a session runs, and no job touches the context, t
 
 import argparse
 import os
+import signal
 import socket
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -197,7 +199,19 @@ def make(master: str | None, remote: str | None) -> "SparkSession":
         builder = builder.master(master or "local[*]").config(map=dict(LOCAL))
     elif master:
         builder = builder.master(master)
-    return builder.config(map=dict(ALWAYS | ASKED if remote else ALWAYS)).getOrCreate()
+    with _same_interrupts():
+        return builder.config(map=dict(ALWAYS | ASKED if remote else ALWAYS)).getOrCreate()
+
+
+@contextmanager
+def _same_interrupts() -> Iterator[None]:
+    """Keep the handler of Ctrl-C: the context's own asks Java first, and fails where Java is being asked."""
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, before)
 
 
 def reach(remote: str) -> None:
