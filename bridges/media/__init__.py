@@ -23,5 +23,6 @@ MEDIA: "Kinds[Medium]" = Kinds(
         "i2c": "bridges.media.i2c.medium:I2c",
         "multicast": "bridges.media.multicast.medium:Multicast",
         "tcp": "bridges.media.tcp.medium:Tcp",
+        "tmq": "bridges.media.tmq.medium:Tmq",
     },
 )
