@@ -28,6 +28,8 @@ DROPPED: Final = (
     Reason("conflated", "policy", "`policy: conflate`: a later frame of the pattern took its place"),
     Reason("shed", "policy", "`shed`: more than its `queue_bytes` would wait"),
     Reason("aged out", "policy", "`shed`: the message waited longer than its `age_ms`"),
+    Reason("type", "policy", "TMQ: the frame is no message (type 01), and other types command brokers"),
+    Reason("no subscriber", "policy", "TMQ: no client has subscribed to the pattern"),
     Reason("heard", "elsewhere", "another appliance sent the frame first"),
     Reason("fenced", "elsewhere", "this gateway may no longer forward: another one does"),
     Reason("peer gone", "gone", "the peer was gone when the message was offered"),
@@ -47,6 +49,9 @@ DROPPED: Final = (
     Reason("stalled", "trouble", "I2C: the target takes nothing; CAN: the driver took too long"),
     Reason("bus off", "trouble", "CAN: the driver had the message when the controller went bus-off"),
     Reason("unconfirmed", "trouble", "CAN: the kernel never confirmed the message"),
+    Reason("no pattern", "trouble", "TMQ: a frame without tokens cannot be published"),
+    Reason("patterns full", "trouble", "TMQ: too many patterns are declared, and all of them are in use"),
+    Reason("undeclared", "trouble", "TMQ: no broker took the new pattern in time"),
     Reason("failed", "trouble", "a service on the bus has a defect: the log has the error"),
     Reason("refused", "trouble", "NNG or the kernel did not accept the message"),
 )

@@ -234,9 +234,10 @@ class Peer:
             self._arm(0, None)
             self.state = "streaming"
             connection.say(pack_hello(self._hello(0)))
-            self._stream(connection)
-            self._owner.peer_hello(self, hello)
-            self._owner.peer_done(self)
+            self._owner.peer_hello(self, hello)  # first: the owner may not want to send there
+            if not connection.closed:
+                self._stream(connection)
+                self._owner.peer_done(self)
         elif not connection.closed:
             self._owner.peer_hello(self, hello)
 

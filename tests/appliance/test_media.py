@@ -28,6 +28,12 @@ SIDES: list[tuple[str, str, str, dict[str, Any]]] = [
     ),
     ("tcp: {host: 127.0.0.1, port: 9, mode: listen}", "TcpFramesLink", "tcp:127.0.0.1:9", {"mode": "listen"}),
     ("tcp: {host: 127.0.0.1, port: 9, framing: cobs}", "TcpFramesLink", "tcp:127.0.0.1:9", {}),
+    (
+        "tmq: {brokers: 'tcp://127.0.0.1:9', subscribe: [fridge], host: 127.0.0.1, patterns: 7}",
+        "TmqLink",
+        "tmq:127.0.0.1:9",
+        {"subscribe": (("fridge",),), "publish": ((),), "patterns": 7},
+    ),
     ("url: tcp://127.0.0.1:9", "DialLink", "tcp://127.0.0.1:9", {"address": "tcp://127.0.0.1:9"}),
 ]
 

@@ -129,8 +129,9 @@ class Pair:
 @dataclass
 class Maker:
     """A maker of pairs of one link. `mtu`: the largest frame that crosses in one piece; `window`: how many
-    messages can be in flight at once where nothing slows the sender; `left_out`: tests that do not apply,
-    and why; `missing`: why this machine cannot run it, "" if it can.
+    messages can be in flight at once where nothing slows the sender; `make(size, seed)`: a frame that it can
+    carry, with `tokens_min` tokens at least; `sizes(size)`: a message of that size; `left_out`: tests that do
+    not apply, and why; `missing`: why this machine cannot run it, "" if it can.
     """
 
     name: str
@@ -139,6 +140,8 @@ class Maker:
     clogged: Callable[[Path], Pair] | None = None
     simulated: bool = False
     window: int = 1 << 20
+    make: Callable[..., bytes] = frame
+    tokens_min: int = 0
     sizes: Callable[[int], bytes] = frame
     left_out: dict[str, str] = field(default_factory=dict)
     missing: Callable[[], str] = lambda: ""

@@ -79,7 +79,7 @@ async def cross(maker: Maker, source: Side, sink: Side, messages: list[bytes]) -
 
 @conformance
 async def test_order_is_kept_both_ways(maker: Maker, pair: Pair) -> None:
-    messages = [frame(4 + (seed * 37) % 200, seed) for seed in range(120)]
+    messages = [maker.make(4 + (seed * 37) % 200, seed) for seed in range(120)]
     await cross(maker, pair.near, pair.far, messages)
     await cross(maker, pair.far, pair.near, messages[::-1])
     await until(lambda: pair.near.count("sent") == pair.far.count("sent") == 120)
@@ -98,7 +98,9 @@ async def test_every_size_around_the_mtu(maker: Maker, pair: Pair) -> None:
 
 @conformance
 async def test_every_token_count(maker: Maker, pair: Pair) -> None:
-    messages = [pack(1, range(count), b"\0" * (count % 5)) for count in range(TOKENS_MAX + 1)]
+    messages = [
+        pack(1, range(count), b"\0" * (count % 5)) for count in range(maker.tokens_min, TOKENS_MAX + 1)
+    ]
     await cross(maker, pair.near, pair.far, messages)
 
 
@@ -111,15 +113,15 @@ async def test_each_pipe_names_its_link(maker: Maker, pair: Pair) -> None:
 
 @conformance
 async def test_equal_frames_in_a_row_all_arrive(maker: Maker, pair: Pair) -> None:
-    await cross(maker, pair.near, pair.far, [frame(20)] * 100)
-    await cross(maker, pair.far, pair.near, [frame(20)] * 100)
+    await cross(maker, pair.near, pair.far, [maker.make(20)] * 100)
+    await cross(maker, pair.far, pair.near, [maker.make(20)] * 100)
 
 
 @conformance
 async def test_nothing_is_echoed(maker: Maker, pair: Pair) -> None:
     for seed in range(20):
-        await cross(maker, pair.near, pair.far, [frame(30, seed)])
-        await cross(maker, pair.far, pair.near, [frame(30, seed)])  # the same bytes, and not an echo
+        await cross(maker, pair.near, pair.far, [maker.make(30, seed)])
+        await cross(maker, pair.far, pair.near, [maker.make(30, seed)])  # the same bytes, and not an echo
     assert len(pair.near.heard.messages) == len(pair.far.heard.messages) == 20
 
 
@@ -127,18 +129,18 @@ async def test_nothing_is_echoed(maker: Maker, pair: Pair) -> None:
 async def test_garbage_then_the_next_frame_but_one_at_the_latest(maker: Maker, pair: Pair) -> None:
     assert pair.garbage is not None
     for round_ in range(3):
-        await cross(maker, pair.far, pair.near, [frame(40, round_)])
+        await cross(maker, pair.far, pair.near, [maker.make(40, round_)])
         known = len(pair.near.heard.messages)
         await pair.garbage()
         await pair.up()
-        pair.far.say(frame(50, round_))
-        pair.far.say(frame(60, round_))
-        await until(lambda: pair.near.heard.messages[-1:] == [frame(60, round_)])  # noqa: B023
+        pair.far.say(maker.make(50, round_))
+        pair.far.say(maker.make(60, round_))
+        await until(lambda: pair.near.heard.messages[-1:] == [maker.make(60, round_)])  # noqa: B023
         assert pair.near.heard.messages[known:] in (
-            [frame(50, round_), frame(60, round_)],
-            [frame(60, round_)],
+            [maker.make(50, round_), maker.make(60, round_)],
+            [maker.make(60, round_)],
         )
-    await cross(maker, pair.near, pair.far, [frame(70)])
+    await cross(maker, pair.near, pair.far, [maker.make(70)])
 
 
 @conformance
@@ -149,8 +151,8 @@ async def test_opened_and_closed_twice(maker: Maker, pair: Pair) -> None:
         await until(lambda: not pair.near.up)
         pair.near.open()
         await pair.up()
-        await cross(maker, pair.near, pair.far, [frame(40, round_)])
-        await cross(maker, pair.far, pair.near, [frame(40, round_)])
+        await cross(maker, pair.near, pair.far, [maker.make(40, round_)])
+        await cross(maker, pair.far, pair.near, [maker.make(40, round_)])
 
 
 @conformance
@@ -177,7 +179,7 @@ async def test_a_link_takes_over_the_queue_of_another_without_a_loss_or_says_tha
 ) -> None:
     link, fresh, pipes = pair.near.link, pair.near.made(), pair.near.hub.pipes
     assert link is not None
-    messages = [frame(40, seed) for seed in range(3 * min(10, maker.window))]
+    messages = [maker.make(40, seed) for seed in range(3 * min(10, maker.window))]
     pair.near.say(*messages[: maker.window])
     if not link.revise(fresh):
         return
@@ -214,20 +216,20 @@ async def test_a_loss_is_counted_and_has_a_reason(maker: Maker, pair: Pair) -> N
 async def test_a_peer_gone_in_mid_frame_and_back(maker: Maker, pair: Pair) -> None:
     assert pair.cut is not None
     assert pair.mend is not None
-    await cross(maker, pair.far, pair.near, [frame(40)])
+    await cross(maker, pair.far, pair.near, [maker.make(40)])
     await pair.cut()
-    assert pair.near.heard.messages == [frame(40)]
+    assert pair.near.heard.messages == [maker.make(40)]
     await pair.mend()
     await pair.up()
-    await until(lambda: pair.near.heard.messages == [frame(40), *pair.back])
-    await cross(maker, pair.far, pair.near, [frame(60)])
-    await cross(maker, pair.near, pair.far, [frame(60)])
+    await until(lambda: pair.near.heard.messages == [maker.make(40), *pair.back])
+    await cross(maker, pair.far, pair.near, [maker.make(60)])
+    await cross(maker, pair.near, pair.far, [maker.make(60)])
 
 
 @conformance
 async def test_a_clogged_peer_stalls_nobody_and_each_drop_is_counted(maker: Maker, pair: Pair) -> None:
     pair.clog()
-    peers, count, messages = len(pair.near.hub.pipes) - 2, 0, [frame(1024, seed) for seed in range(10)]
+    peers, count, messages = len(pair.near.hub.pipes) - 2, 0, [maker.make(1024, seed) for seed in range(10)]
     while not pair.near.reasons("dropped").get("queue full", 0) > 50:
         pair.near.say(*messages)
         count += 10

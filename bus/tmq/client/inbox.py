@@ -1,12 +1,16 @@
-"""A bounded queue of received messages, between the loop and the program."""
+"""Bounded queues of received messages, between the loop and the program."""
 
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+import bus.tmq.wire as wire
 from bus.ledger import Stats
+from bus.tmq.wire import Tokens
 from bus.wire.pattern import Pattern
+
+_ROUTES = 4096  # patterns whose inboxes are remembered
 
 
 class Item(NamedTuple):
@@ -60,3 +64,46 @@ class Inbox:
             self.stats.queued -= 1
             self.stats.sent += 1
             return self._items.popleft()
+
+
+Route = tuple[Pattern, tuple[Inbox, ...]]
+
+
+class Inboxes:
+    """The inboxes of a client, by subscription: each gets the messages whose pattern starts with its own."""
+
+    def __init__(self) -> None:
+        self._of: dict[Tokens, Inbox] = {}
+        self._routes: dict[bytes, Route] = {}
+
+    def add(self, tokens: Tokens, inbox: Inbox) -> None:
+        self._of[tokens] = inbox
+        self._routes.clear()
+
+    def remove(self, tokens: Tokens) -> None:
+        """Put no more messages there. No error if there is no such inbox."""
+        self._of.pop(tokens, None)
+        self._routes.clear()
+
+    def put(self, frames: Sequence[bytes]) -> int:
+        """Put messages into their inboxes; return how many have none."""
+        routes, taken, strays = self._routes, dict[Inbox, list[Item]](), 0
+        for frame in frames:
+            size = 4 + 4 * frame[1]
+            pattern, inboxes = routes.get(frame[4:size]) or self._route(frame)
+            for inbox in inboxes:
+                taken.setdefault(inbox, []).append(Item(pattern, frame[size:]))
+            strays += not inboxes
+        for inbox, items in taken.items():
+            inbox.put(items)
+        return strays
+
+    def _route(self, frame: bytes) -> Route:
+        tokens = Pattern(*wire.tokens_of(frame))
+        lengths = sorted({len(pattern) for pattern in self._of})
+        found = (self._of.get(pattern) for pattern in wire.prefixes(tokens, lengths))
+        route = tokens, tuple(dict.fromkeys(inbox for inbox in found if inbox is not None))
+        if len(self._routes) >= _ROUTES:
+            self._routes.clear()
+        self._routes[frame[4 : 4 + 4 * frame[1]]] = route
+        return route

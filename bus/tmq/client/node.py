@@ -9,7 +9,7 @@ from functools import partial
 import bus.tmq.wire as wire
 from bus.errors import TokenError
 from bus.ledger import Stats
-from bus.tmq.client.inbox import Inbox, Item
+from bus.tmq.client.inbox import Inbox, Inboxes
 from bus.tmq.client.uplink import Uplink, host_towards
 from bus.tmq.connection import Connection
 from bus.tmq.listener import Listener
@@ -17,21 +17,22 @@ from bus.tmq.options import Options, Rejections
 from bus.tmq.peer import Peer, PeerOwner
 from bus.tmq.wire import Address, Hello, Tokens
 from bus.wire.frame import BRIDGE, SUB
-from bus.wire.pattern import Pattern
 
 log = logging.getLogger("buscoupler.tmq")
 
-_ROUTES = 4096  # patterns whose inboxes are remembered
 _SUBSCRIBERS = 4096  # addresses that brokers may make us send to
+_OWN = 64  # addresses that are remembered as ours
 ANY = "0.0.0.0"
-Route = tuple[Pattern, tuple[Inbox, ...]]
+OnMessages = Callable[[list[bytes]], int]
 
 
 class Node(PeerOwner):
     """Listens at `listen`, registers with the first of `brokers` that answers, sends to subscribers directly.
 
     Not thread-safe: all happens on the loop it was opened on. `stats` is the ledger of what it sends, a copy
-    a subscriber; its `rejected` counts bad input by reason, `received` the messages that came in.
+    a subscriber; its `rejected` counts bad input by reason, `received` the messages that came in. These go
+    into the inboxes of the subscriptions, or to `on_messages(frames)`, a read at a time, which returns how
+    many of them nobody wanted. With `to_itself=False` it is none of the subscribers of what it publishes.
     """
 
     def __init__(
@@ -40,17 +41,22 @@ class Node(PeerOwner):
         brokers: Sequence[Address],
         options: Options,
         on_bridge: Callable[[bytes, Connection], object] | None = None,
+        on_messages: OnMessages | None = None,
+        to_itself: bool = True,
     ) -> None:
         self.node = random.getrandbits(32)
         self.stats = Stats()
-        self.subscriptions: dict[Tokens, Inbox] = {}
+        self.subscriptions: dict[Tokens, None] = {}
         self.published: dict[Tokens, dict[Address, Peer]] = {}
         self.peers: dict[Address, Peer] = {}
         self._options, self._on_bridge = options, on_bridge
         self._hello = partial(Hello, self.node, options.silence_ms)
         self._reject = Rejections("tmq client", self.stats.rejected)
-        self._routes: dict[bytes, Route] = {}
+        self._inboxes = Inboxes()
+        self._on_messages = on_messages or self._inboxes.put
         self._timer: TimerHandle | None = None
+        self._to_itself = to_itself
+        self._own: dict[Address, None] = {}
         self.address = listen
         self._listener = Listener(
             options, self._hello, self.on_frames, lambda _: None, self._reject, self.stats
@@ -72,7 +78,16 @@ class Node(PeerOwner):
     def address_for(self, broker: Address) -> Address:
         """Return the address at which that broker can reach us."""
         host, port = self.address
-        return (host_towards(broker) or host if host == ANY else host), port
+        made = host_towards(broker) or host if host == ANY else host, port
+        self._mark_own(made)
+        return made
+
+    def _mark_own(self, address: Address) -> None:
+        """Remember that an address is ours, unless we may send there."""
+        if address not in self._own and not self._to_itself:
+            if len(self._own) >= _OWN:
+                del self._own[next(iter(self._own))]
+            self._own[address] = None
 
     def _hello_to(self, broker: Address, flags: int) -> Hello:
         return self._hello(flags, self.address_for(broker))
@@ -85,16 +100,18 @@ class Node(PeerOwner):
         said += [(subscribe, tokens) for tokens in self.subscriptions]
         return [frame for type, tokens in said for frame in wire.address_frames(type, tokens, own)]
 
-    def subscribe(self, tokens: Tokens, inbox: Inbox) -> None:
-        """Put messages whose pattern starts with `tokens` into `inbox` from now on."""
-        self.subscriptions[tokens] = inbox
-        self._routes.clear()
+    def subscribe(self, tokens: Tokens, inbox: Inbox | None = None) -> None:
+        """Take messages whose pattern starts with `tokens` from now on, into `inbox` if there is one."""
+        self.subscriptions[tokens] = None
+        if inbox is not None:
+            self._inboxes.add(tokens, inbox)
         self._register(wire.SUBSCRIBE, tokens)
 
     def unsubscribe(self, tokens: Tokens) -> None:
         """Take a subscription back. No error if there is none."""
-        if self.subscriptions.pop(tokens, None) is not None:
-            self._routes.clear()
+        if tokens in self.subscriptions:
+            del self.subscriptions[tokens]
+            self._inboxes.remove(tokens)
             self._register(wire.UNSUBSCRIBE, tokens)
 
     def publish(self, tokens: Tokens) -> None:
@@ -111,9 +128,9 @@ class Node(PeerOwner):
             self._register(wire.UNPUBLISH, tokens)
 
     def _register(self, type: int, tokens: Tokens) -> None:
-        broker = self.uplink.broker or (self.uplink.brokers[0] if self.uplink.brokers else None)
-        if broker is not None:
-            self.uplink.say(wire.address_frames(type, tokens, [self.address_for(broker)]))
+        towards = self.uplink.towards  # without one, all that is registered is said when there is
+        own = [self.address_for(towards)] if towards else []
+        self.uplink.say(wire.address_frames(type, tokens, own) if own else [])
 
     def settled(self) -> "Future[None]":
         """Return a future, done when a broker has taken all so far and answered; see `Uplink.settled`."""
@@ -129,33 +146,16 @@ class Node(PeerOwner):
             peer.send(*frames)
 
     def on_frames(self, connection: Connection, frames: list[bytes]) -> None:
-        """Handle what came in on any connection: messages into inboxes, the rest by type."""
-        routes, taken = self._routes, dict[Inbox, list[Item]]()
-        received = 0
-        for frame in frames:
-            if frame[0] != SUB:
-                self._control(connection, frame)
-                continue
-            size = 4 + 4 * frame[1]
-            route = routes.get(frame[4:size]) or self._route(frame)
-            received += 1
-            for inbox in route[1]:
-                taken.setdefault(inbox, []).append(Item(route[0], frame[size:]))
-            if not route[1]:
-                self._reject("not subscribed", connection.host)
-        self.stats.received += received
-        for inbox, items in taken.items():
-            inbox.put(items)
-
-    def _route(self, frame: bytes) -> Route:
-        tokens = Pattern(*wire.tokens_of(frame))
-        lengths = sorted({len(pattern) for pattern in self.subscriptions})
-        found = (self.subscriptions.get(pattern) for pattern in wire.prefixes(tokens, lengths))
-        route = tokens, tuple(dict.fromkeys(inbox for inbox in found if inbox is not None))
-        if len(self._routes) >= _ROUTES:
-            self._routes.clear()
-        self._routes[frame[4 : 4 + 4 * frame[1]]] = route
-        return route
+        """Handle what came in on any connection: messages in their order, the rest by type."""
+        messages = [frame for frame in frames if frame[0] == SUB]
+        if len(messages) < len(frames):
+            for frame in frames:
+                if frame[0] != SUB:
+                    self._control(connection, frame)
+        if messages:
+            self.stats.received += len(messages)
+            if strays := self._on_messages(messages):
+                self._reject("not subscribed", connection.host, strays)
 
     def _control(self, connection: Connection, frame: bytes) -> None:
         kind = frame[0]
@@ -175,6 +175,8 @@ class Node(PeerOwner):
         if fault or peers is None:
             return self._reject(fault or "not published", connection.host)
         for address in addresses:
+            if address in self._own:
+                continue
             if frame[0] == wire.FORGET:
                 peers.pop(address, None)
             elif (peer := self._peer(address)) is not None:
@@ -203,6 +205,14 @@ class Node(PeerOwner):
         self._reject(f"subscriber gone: {reason}", peer.name)
         self.uplink.say(wire.address_frames(wire.DEAD, (), [peer.address]))
 
+    def peer_hello(self, peer: Peer, hello: Hello) -> None:
+        """Learn by what other addresses we are known, and send nothing there."""
+        if hello.node == self.node and not self._to_itself:
+            self._mark_own(peer.address)
+            for peers in self.published.values():
+                peers.pop(peer.address, None)
+            self._drop_unused()
+
     def _tick(self) -> None:
         now_s = self._loop.time()
         for peer in list(self.peers.values()):
@@ -215,8 +225,7 @@ class Node(PeerOwner):
         connection = self.uplink.connection
         if connection is not None:
             broker = self.uplink.broker or self.address
-            for frame in self._registrations(broker, wire.UNPUBLISH, wire.UNSUBSCRIBE):
-                connection.say(frame)
+            connection.say(b"".join(self._registrations(broker, wire.UNPUBLISH, wire.UNSUBSCRIBE)))
         if self._timer is not None:
             self._timer.cancel()
         self.uplink.close()

@@ -3,7 +3,7 @@
 import logging
 import random
 import socket
-from asyncio import AbstractEventLoop, Future, TimerHandle
+from asyncio import AbstractEventLoop, Future, Task, TimerHandle
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -11,11 +11,13 @@ from functools import partial
 from itertools import chain
 
 from bus.backoff import Backoff
+from bus.errors import words_of
 from bus.ledger import Stats
 from bus.tmq.connection import Connection, OnFrames
 from bus.tmq.options import Options
 from bus.tmq.peer import Peer, PeerOwner
 from bus.tmq.wire import ANSWER, ANSWERED, Address, Hello, pack_hello
+from bus.urls import is_ip
 
 _QUEUE_BYTES = 4 << 20  # every registration that a broker takes from one client
 log = logging.getLogger("buscoupler.tmq")
@@ -34,8 +36,10 @@ def host_towards(address: Address) -> str:
 class Uplink(PeerOwner):
     """Makes this client's registrations at one broker at a time.
 
-    `registrations(broker)` returns them all, as packets. They are sent again to each broker that it moves to,
-    and every `refresh_s`. `broker` is the address in use, None while none answers; `moves` counts changes.
+    The name of a broker is looked up each time that it is dialled. `registrations(broker)` returns them all,
+    as packets. They are sent again to each broker that it moves to, and every `refresh_s`. `broker` is the
+    address in use, None while none answers; `moves` counts changes, `losses` the brokers that answered and
+    then did not; `fault` says why the last one was left.
     """
 
     def __init__(
@@ -48,13 +52,16 @@ class Uplink(PeerOwner):
     ) -> None:
         self.brokers = tuple(brokers)
         self.stats = Stats()
-        self.moves = 0
+        self.moves = self.losses = 0
+        self.fault = ""
         self.up = False
         self._hello = hello
         self._options = replace(options, queue_bytes=max(options.queue_bytes, _QUEUE_BYTES))
         self._registrations, self._on_frames = registrations, on_frames
         self._peer: Peer | None = None
         self._trial: Peer | None = None
+        self._at = self._trial_at = 0  # the place in the list of each
+        self._lookups: dict[bool, Task[None]] = {}  # the one for a trial is True
         self._pauses = Backoff(options.retry_min_s, options.retry_max_s, random.uniform)
         self._looks = Backoff(options.return_s, options.return_s, random.uniform)
         self._failures = 0
@@ -73,6 +80,11 @@ class Uplink(PeerOwner):
         return self._peer.address if self._peer is not None and self.up else None
 
     @property
+    def towards(self) -> Address | None:
+        """The address of the broker that is told what changes, also while it has not answered yet."""
+        return None if self._peer is None else self._peer.address
+
+    @property
     def connection(self) -> Connection | None:
         """The connection to a broker of ours, while there is one."""
         return self._peer.connection if self._peer is not None and self._peer.state == "streaming" else None
@@ -81,8 +93,8 @@ class Uplink(PeerOwner):
         """Send a change now if a broker listens; `registrations` includes it anyway."""
         if self._peer is not None:
             self._peer.send(*frames)
-        elif self.brokers and not self._closed and self._timer is None:
-            self._begin(self.brokers[0])
+        elif self.brokers and not self._closed and self._timer is None and False not in self._lookups:
+            self._begin(0)
 
     def settled(self) -> "Future[None]":
         """Return a future, done when a broker has taken what was sent and its answer has been handled."""
@@ -118,10 +130,44 @@ class Uplink(PeerOwner):
         peer.send(*self._registrations(address))
         return peer
 
-    def _begin(self, address: Address) -> None:
-        self._timer = None
-        self._peer = self._make(address)
+    def _begin(self, number: int) -> None:
+        """Dial a broker of the list, to use it."""
+        self._timer, self._at = None, number
         self._refresh_s = self._loop.time() + self._options.refresh_s
+        self._look_up(number, False)
+
+    def _try(self, number: int) -> None:
+        """Dial a better broker, to see whether it answers."""
+        self._trial_at = number
+        self._look_up(number, True)
+
+    def _look_up(self, number: int, trial: bool) -> None:
+        address = self.brokers[number]
+        if is_ip(address[0]):
+            return self._dial(address, trial)
+        task = self._loop.create_task(self._found(address, trial), name=f"look up {address[0]}")
+        self._lookups[trial] = task
+        return None
+
+    async def _found(self, address: Address, trial: bool) -> None:
+        host, port = address
+        ipv4 = {"family": socket.AF_INET, "type": socket.SOCK_STREAM}
+        try:
+            found = await self._loop.getaddrinfo(host, port, **ipv4)
+        except (OSError, UnicodeError) as error:
+            del self._lookups[trial]
+            if not trial:
+                self._move(f"{host}:{port}: {words_of(error)}")
+        else:
+            del self._lookups[trial]
+            self._dial((str(found[0][4][0]), port), trial)
+
+    def _dial(self, address: Address, trial: bool) -> None:
+        made = self._make(address)
+        if trial:
+            self._trial = made
+        else:
+            self._peer = made
 
     def peer_hello(self, peer: Peer, hello: Hello) -> None:
         if peer is self._trial:
@@ -163,20 +209,21 @@ class Uplink(PeerOwner):
             self._trial = None
 
     def _move(self, why: str) -> None:
-        peer = self._peer
-        if peer is None or self._closed:
+        if self._closed:
             return
         self._ask_again()
         if self.up or not self._failures:
             log.warning("broker %s", why)
-        self.up, self._peer = False, None
-        peer.close()
+        self.losses += self.up
+        self.fault = why
+        peer, self._peer, self.up = self._peer, None, False
+        if peer is not None:
+            peer.close()
         self.moves += 1
         self._failures += 1
-        following = self.brokers[(self.brokers.index(peer.address) + 1) % len(self.brokers)]
         # no pause before the next of the list, and a growing one after each round without an answer
         pause_s = 0.0 if self._failures % len(self.brokers) else self._pauses.next_s()
-        self._timer = self._loop.call_later(pause_s, self._begin, following)
+        self._timer = self._loop.call_later(pause_s, self._begin, (self._at + 1) % len(self.brokers))
 
     def tick(self, now_s: float) -> None:
         """Show signs of life, repeat registrations, try better brokers. Call it once a heartbeat."""
@@ -190,15 +237,15 @@ class Uplink(PeerOwner):
             self._refresh_s = now_s + self._options.refresh_s
             peer.forget()
             peer.send(*self._registrations(peer.address))
-        self._look_back(peer, now_s)
+        self._look_back(now_s)
 
-    def _look_back(self, peer: Peer, now_s: float) -> None:
-        index = self.brokers.index(peer.address)
-        if not index or self._trial is not None or now_s < self._return_s:
+    def _look_back(self, now_s: float) -> None:
+        busy = self._trial is not None or True in self._lookups
+        if not self._at or busy or now_s < self._return_s:
             return
         rounds = int(now_s / self._options.return_s)
         self._return_s = now_s + self._looks.next_s()
-        self._trial = self._make(self.brokers[rounds % index])
+        self._try(rounds % self._at)
 
     def _return_to(self, trial: Peer) -> None:
         """Move to an earlier broker, which has taken all registrations; leave the later one."""
@@ -206,7 +253,7 @@ class Uplink(PeerOwner):
         if old is None:
             return trial.close()
         self._ask_again()
-        self._peer = trial
+        self._peer, self._at = trial, self._trial_at
         self.moves += 1
         log.info("back to broker %s", trial.name)
         old.close()
@@ -218,6 +265,8 @@ class Uplink(PeerOwner):
         self._closed, self.up = True, False
         if self._timer is not None:
             self._timer.cancel()
+        for lookup in self._lookups.values():
+            lookup.cancel()
         for peer in (self._peer, self._trial):
             if peer is not None:
                 peer.close()

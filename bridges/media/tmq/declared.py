@@ -1,0 +1,140 @@
+"""The patterns that a publisher has declared, and the messages that wait until a broker knows theirs. Pure.
+
+Time is an argument, in seconds.
+"""
+
+from collections import OrderedDict, deque
+from collections.abc import Iterable, Mapping
+from struct import Struct
+from typing import NamedTuple
+
+from bus.ledger import Stats
+from bus.tmq.peer import Peer
+from bus.tmq.wire import Address, Tokens
+
+_NOBODY: Mapping[Address, Peer] = {}
+
+
+class Declared:
+    """One pattern. `known`: a broker has said who subscribes to it; `peers` are these, kept by the client."""
+
+    __slots__ = ("known", "peers", "tokens", "used_s")
+
+    def __init__(self, tokens: Tokens, used_s: float) -> None:
+        self.tokens, self.used_s = tokens, used_s
+        self.known = False
+        self.peers = _NOBODY
+
+
+class Declarations:
+    """At most `limit` patterns. If full, that unused longest makes room, if it was not used for `idle_s`."""
+
+    def __init__(self, limit: int, idle_s: float = 60.0) -> None:
+        self.limit, self.idle_s = limit, idle_s
+        self._of: OrderedDict[bytes, Declared] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._of)
+
+    def find(self, key: bytes, now_s: float) -> Declared | None:
+        """Return the pattern with these tokens as bytes, and note that it is used; None if it is new."""
+        found = self._of.get(key)
+        if found is not None:
+            found.used_s = now_s
+            self._of.move_to_end(key)
+        return found
+
+    def surplus(self, now_s: float) -> list[Declared]:
+        """Forget what has to make room for one more pattern, and return it."""
+        gone = list[Declared]()
+        while len(self._of) >= self.limit and next(iter(self._of.values())).used_s <= now_s - self.idle_s:
+            gone.append(self._of.popitem(last=False)[1])
+        return gone
+
+    def add(self, key: bytes, now_s: float) -> Declared | None:
+        """Add a new pattern and return it; None if there is no room."""
+        if len(self._of) >= self.limit:
+            return None
+        made = self._of[key] = Declared(Struct(f">{len(key) // 4}I").unpack(key), now_s)
+        return made
+
+
+class Held(NamedTuple):
+    """A message that waits since `came_s` until its pattern is known."""
+
+    came_s: float
+    pattern: Declared
+    message: bytes
+
+
+class Holding:
+    """Messages whose patterns are being declared, in order, and their counts in `stats`.
+
+    A broker is asked about all new patterns together; those that come meanwhile gather for the next time. At
+    most `queue_bytes` wait in all, each message for `age_s` at most.
+    """
+
+    def __init__(self, stats: Stats, queue_bytes: int, age_s: float) -> None:
+        self.stats, self.queue_bytes, self.age_s = stats, queue_bytes, age_s
+        self._asked: list[Declared] = []
+        self._gathered: list[Declared] = []
+        self._held: deque[Held] = deque()
+        self._bytes = 0
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def ask(self) -> bool:
+        """Return whether to ask a broker now: about what has gathered, if it is asked about nothing else."""
+        if self._asked or not self._gathered:
+            return False
+        self._asked, self._gathered = self._gathered, []
+        return True
+
+    def add(self, pattern: Declared) -> None:
+        """Ask about a pattern the next time."""
+        self._gathered.append(pattern)
+
+    def put(self, pattern: Declared, message: bytes, now_s: float) -> None:
+        """Keep a message until its pattern is known; drop it if there is no room."""
+        if self._bytes + len(message) > self.queue_bytes:
+            return self.stats.drop("queue full")
+        self._held.append(Held(now_s, pattern, message))
+        self._bytes += len(message)
+        self.stats.queued += 1
+        self.stats.queued_bytes += len(message)
+        return None
+
+    def answered(self) -> list[Held]:
+        """Note that a broker has answered. Return what waits no more; it is then counted nowhere."""
+        for pattern in self._asked:
+            pattern.known = True
+        self._asked = []
+        held, self._held = self._held, deque()
+        for one in held:
+            if not one.pattern.known:
+                self._held.append(one)
+        released = [one for one in held if one.pattern.known]
+        self._let_go(released)
+        return released
+
+    def _let_go(self, held: Iterable[Held]) -> int:
+        sizes = [len(one.message) for one in held]
+        self._bytes -= sum(sizes)
+        self.stats.queued -= len(sizes)
+        self.stats.queued_bytes -= sum(sizes)
+        return len(sizes)
+
+    def expire(self, now_s: float) -> float | None:
+        """Drop what waited too long. Return when the next message will have; None if none waits."""
+        old = list[Held]()
+        while self._held and self._held[0].came_s <= now_s - self.age_s:
+            old.append(self._held.popleft())
+        self.stats.drop("undeclared", self._let_go(old))
+        return self._held[0].came_s + self.age_s if self._held else None
+
+    def clear(self, reason: str) -> list[bytes]:
+        """Drop all and return them, in order."""
+        held, self._held = self._held, deque()
+        self.stats.drop(reason, self._let_go(held))
+        return [one.message for one in held]

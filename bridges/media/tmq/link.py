@@ -1,0 +1,108 @@
+"""The link of a side on the TMQ network: one client of its brokers, for as long as the link is open."""
+
+from asyncio import AbstractEventLoop
+from collections.abc import Iterable
+from typing import Any
+
+from bridges.media.shedding import Shed, checked
+from bridges.media.tmq.medium import Tmq
+from bridges.media.tmq.pipe import TmqPipe
+from bus.hub import Hub, Link, State
+from bus.tmq.address import endpoint, written
+from bus.tmq.client import Node
+from bus.tmq.options import Options
+from bus.tmq.wire import Address
+from bus.wire.pattern import Pattern
+
+
+class TmqLink:
+    """A client of TMQ brokers as a link: it publishes what leaves the bridge, and subscribes.
+
+    `mates`: other gateways run the bridge, so it also hears what the one that forwards publishes. The link is
+    up while a broker answers; its pipe is there as long as it is open. `timing` has fields of
+    `bus.tmq.Options`. Raises `LinkError` for settings that can never work.
+    """
+
+    condition = ""
+
+    def __init__(self, options: Tmq, shed: Shed | None = None, mates: bool = False, **timing: Any) -> None:
+        self.options = options
+        self.name = f"tmq:{options.device}"
+        self.shed = checked(self.name, shed, options.queue_bytes)
+        self._listen = endpoint((options.host, options.port))
+        self._brokers = [written(url) for url in options.brokers]
+        self._timing = Options(queue_bytes=self.shed.queue_bytes, **timing)
+        self._wanted = _shortest([*options.subscribe, *(options.publish if mates else ())])
+        self._losses = 0
+        self._node: Node | None = None
+        self._pipe: TmqPipe | None = None
+
+    @property
+    def url(self) -> str:
+        return self.name
+
+    @property
+    def address(self) -> Address | None:
+        """The address where publishers connect; None while the link is closed."""
+        return None if self._pipe is None or self._node is None else self._node.address
+
+    def subscribers(self, pattern: Iterable[int | str]) -> list[Address]:
+        """Return the addresses that get what is published under exactly this pattern."""
+        return [] if self._node is None else list(self._node.published.get(Pattern(*pattern), ()))
+
+    async def settled(self) -> None:
+        """Wait until a broker has taken all registrations so far. The link must be open."""
+        assert self._node is not None
+        await self._node.settled()
+
+    @property
+    def state(self) -> State:
+        if self._pipe is None or self._node is None:
+            return "closed"
+        uplink = self._node.uplink
+        return "up" if uplink.up else "waiting" if uplink.fault else "opening"
+
+    @property
+    def fault(self) -> str:
+        return "" if self._node is None else self._node.uplink.fault
+
+    @property
+    def losses(self) -> int:
+        return self._losses + (0 if self._node is None else self._node.uplink.losses)
+
+    @property
+    def queue_bytes(self) -> int:
+        return self.shed.queue_bytes
+
+    def open(self, hub: Hub, loop: AbstractEventLoop) -> None:
+        """Listen for publishers, and start to reach a broker. Raises `LinkError` if it cannot listen."""
+        if self._pipe is not None:
+            return
+        self._losses, self._node = self.losses, None
+        node = Node(self._listen, self._brokers, self._timing, None, lambda each: pipe.receive(each), False)
+        node.open(loop)
+        pipe = TmqPipe(self.name, hub, loop, node, self.options.patterns, self.queue_bytes, self._end)
+        self._node, self._pipe = node, pipe
+        hub.attach(pipe)
+        for tokens in self._wanted:
+            node.subscribe(tokens)
+
+    def _end(self) -> None:
+        self._pipe = None
+        if self._node is not None:
+            self._node.close()
+
+    def revise(self, other: Link) -> bool:
+        """Take over the bounds of another link to the same brokers: that takes a new opening."""
+        return False
+
+    def close(self) -> None:
+        """Take all registrations back and disconnect. Idempotent."""
+        if self._pipe is not None:
+            self._pipe.close()
+
+
+def _shortest(prefixes: list[tuple[int | str, ...]]) -> list[Pattern]:
+    """Return the patterns without those that start with another one of them."""
+    found = sorted({Pattern(*names) for names in prefixes}, key=len)
+    return [one for one in found if not any(other != one and other.matches(one) for other in found)]

@@ -1,0 +1,75 @@
+"""A side on the TMQ network, with clients as of 2015 and with other sides."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from bus.tmq import Client
+from bus.wire.pattern import Pattern
+from tests.bridges.media.tmq.tmq_network import ALERT, TEMP, Network, frame, network, processed
+from tests.bridges.support import until
+
+
+@pytest.fixture
+def net() -> Iterator[Network]:
+    with network() as made:
+        yield made
+
+
+async def test_a_client_of_2015_publishes_into_the_bus(net: Network) -> None:
+    broker = net.broker()
+    bus, fridge = await net.bus(broker), net.reference(broker)
+    fridge.publish(*TEMP)
+    await processed(lambda: fridge.subscribers[TEMP] == {bus.address}, fridge)
+    for number in range(5):
+        fridge.send(TEMP, b"%d" % number)
+    await until(lambda: len(bus.heard.messages) == 5)
+    assert bus.heard.messages == [frame(TEMP, b"%d" % number) for number in range(5)]
+    assert bus.pipe.stats.received == 5
+    assert not bus.pipe.stats.rejected
+
+
+async def test_the_bus_publishes_to_a_client_of_2015(net: Network) -> None:
+    broker = net.broker()
+    bus, panel = await net.bus(broker), net.reference(broker)
+    panel.subscribe(*ALERT)
+    await until(lambda: len(broker.registry) == 2)
+    bus.say(frame(ALERT, b"0"))  # a new pattern: its first message arrives, too
+    bus.say(*(frame(ALERT, b"%d" % number) for number in range(1, 5)))
+    await processed(lambda: len(panel.received[ALERT]) == 5, panel)
+    assert panel.received[ALERT] == [b"0", b"1", b"2", b"3", b"4"]
+    assert (bus.pipe.stats.sent, bus.pipe.stats.dropped) == (5, {})
+    assert bus.heard.messages == []
+
+
+async def test_only_messages_go_out(net: Network) -> None:
+    broker = net.broker()
+    bus = await net.bus(broker)
+    bus.say(*(frame(ALERT, b"", kind) for kind in range(256) if kind != 1), frame(Pattern(), b"x"))
+    assert bus.pipe.stats.dropped == {"type": 255, "no pattern": 1}
+    assert [broker.registry.of(bus.address)] == [[(2, ())]]
+
+
+async def test_what_nobody_wants_is_counted(net: Network) -> None:
+    bus = await net.bus(net.broker())
+    bus.say(frame(ALERT), frame(ALERT))
+    await until(lambda: bus.pipe.stats.dropped == {"no subscriber": 2})
+    bus.say(frame(ALERT))
+    assert bus.pipe.stats.dropped == {"no subscriber": 3}
+
+
+async def test_its_own_publications_do_not_come_back(net: Network) -> None:
+    """Both subscribe to everything, and so does a client that sends all back under another pattern."""
+    broker = net.broker()
+    one, other = await net.bus(broker), await net.bus(broker)
+    async with Client([broker.urls[0]], listen="127.0.0.1:0") as echo:
+        await echo.subscribe(TEMP)
+        one.say(*[frame(TEMP, b"5")] * 2)
+        other.say(frame(TEMP, b"5"))
+        for _ in range(3):
+            await echo.publish(ALERT, (await echo.receive()).data)
+        await until(lambda: len(one.heard.messages) == 4)
+        await until(lambda: len(other.heard.messages) == 5)
+    assert sorted(one.heard.messages) == sorted([frame(TEMP, b"5"), *[frame(ALERT, b"5")] * 3])
+    assert sorted(other.heard.messages) == sorted([*[frame(TEMP, b"5")] * 2, *[frame(ALERT, b"5")] * 3])
+    assert other.address not in other.link.subscribers(TEMP)

@@ -1,0 +1,96 @@
+"""Helpers for tests of a side on the TMQ network: a broker, sides, and sockets of the 2015 reference."""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager
+from typing import Any
+
+from bridges.media.tmq.link import TmqLink
+from bridges.media.tmq.medium import Tmq
+from bus.hub import Hub
+from bus.tmq.broker import Broker
+from bus.tmq.wire import Address
+from bus.wire.frame import pack
+from bus.wire.pattern import Pattern
+from tests.bridges.support import RecordingPipe, recorder, say, until
+from tests.helpers.tmq import ReferenceClient, ReferenceSocket
+
+FAST: dict[str, Any] = {"heartbeat_s": 0.1, "return_s": 0.1, "retry_min_s": 0.01, "retry_max_s": 0.1}
+TEMP, ALERT = Pattern("fridge", "temp"), Pattern("fridge", "alert")
+
+
+def frame(pattern: Pattern, data: bytes = b"", kind: int = 1) -> bytes:
+    return pack(kind, pattern, data)
+
+
+class Bus:
+    """A hub with a side on the TMQ network, and a pipe that keeps what comes in by it."""
+
+    def __init__(self, *brokers: str, mates: bool = False, shed: Any = None, **settings: Any) -> None:
+        timing = {key: settings.pop(key) for key in list(settings) if key.endswith("_s")}
+        record = Tmq(brokers=brokers, host="127.0.0.1", **settings)
+        self.link = TmqLink(record, shed, mates, **{**FAST, **timing})
+        self.hub = Hub("bus")
+        self.heard: RecordingPipe = recorder(self.hub)
+        self.link.open(self.hub, asyncio.get_running_loop())
+        self.pipe = self.hub.pipes[-1]
+
+    @property
+    def address(self) -> Address:
+        assert self.link.address is not None
+        return self.link.address
+
+    def say(self, *frames: bytes) -> None:
+        say(self.hub, self.heard, *frames)
+
+
+class Network:
+    """A broker, or several, with what uses them. `close` ends all, and checks the ledgers."""
+
+    def __init__(self) -> None:
+        self.brokers: list[Broker] = []
+        self.buses: list[Bus] = []
+        self.stack = ExitStack()
+
+    def broker(self, listen: str = "tcp://127.0.0.1:0", **options: Any) -> Broker:
+        made = Broker(listen, **{"heartbeat_s": 0.1, "connect_s": 5.0, **options})
+        made.open(asyncio.get_running_loop())
+        self.brokers.append(made)
+        self.stack.callback(made.close)
+        return made
+
+    async def bus(self, *brokers: Broker, **settings: Any) -> Bus:
+        """Return a bus whose side has been registered."""
+        made = Bus(*(broker.urls[0] for broker in brokers), **settings)
+        self.buses.append(made)
+        self.stack.callback(made.link.close)
+        await until(lambda: made.link.state == "up")
+        await made.link.settled()
+        return made
+
+    def reference(self, broker: Broker) -> ReferenceClient:
+        return self.stack.enter_context(closing(ReferenceClient(broker.addresses[0])))
+
+    def close(self) -> None:
+        self.stack.close()
+        for bus in self.buses:
+            assert bus.pipe.stats.balance() == 0
+            assert bus.pipe.stats.queued == 0
+
+
+@contextmanager
+def network() -> Iterator[Network]:
+    made = Network()
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+async def processed(condition: Callable[[], object], *sockets: ReferenceSocket) -> None:
+    """Run reference sockets in a thread, because their reads block, until the condition holds."""
+    async with asyncio.timeout(20):
+        while not condition():
+            for sock in sockets:
+                await asyncio.to_thread(sock.process)
+            await asyncio.sleep(0.001)
