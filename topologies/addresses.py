@@ -6,7 +6,8 @@ from bus.urls import is_loopback, plain_host, split_url
 from topologies.exclusive import Use, uses
 from topologies.findings import Finding, error, warning
 from topologies.model import Topology, candidates_of
-from topologies.segments import address_of, broker_url, has_trunk, joints, listen_at, machine
+from topologies.reach import address_of, broker_url, has_trunk, listen_at, machine
+from topologies.segments import joints
 
 
 def find_misplaced(topology: Topology) -> Iterator[Finding]:

@@ -15,7 +15,8 @@ from topologies.findings import Finding, error, warning
 from topologies.messages import find_unequal_limits
 from topologies.model import BridgeSpec, BusSpec, Topology, candidates_of, gateways_of, running
 from topologies.names import listed, used
-from topologies.segments import Joint, joints, trunks_of, wire_of
+from topologies.reach import trunks_of
+from topologies.segments import Joint, joints, wire_of
 
 
 def check(topology: Topology) -> list[Finding]:

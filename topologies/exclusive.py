@@ -9,7 +9,8 @@ from bus.schema import Where
 from bus.urls import HOSTED, overlap, plain_host, split_url
 from topologies.findings import Finding, error
 from topologies.model import Topology
-from topologies.segments import joints, machine
+from topologies.reach import machine
+from topologies.segments import joints
 
 
 class Use(NamedTuple):

@@ -7,7 +7,8 @@ from bus.wire.notation import text_of
 from topologies.filters import tokens
 from topologies.findings import Finding, error, warning
 from topologies.model import BridgeSpec, Candidate, Side, Topology, candidates_of
-from topologies.segments import Joint, bus_at, edges_of, joints, reachable
+from topologies.reach import bus_at
+from topologies.segments import Joint, edges_of, joints, reachable
 
 Group = tuple[Candidate, ...]
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from topologies.findings import Finding, note, warning
 from topologies.model import BridgeSpec, Side, Topology
-from topologies.segments import dials_of, listen_at
+from topologies.reach import dials_of, listen_at
 
 _FRAMES_ONLY = "only TMQ frames cross here: messages that are no frames match no pattern"
 

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from bus.needs import Need, dialling_needs, listening_needs
 from bus.schema import Where
 from topologies.model import Topology, candidates_of, running
-from topologies.segments import address_of, broker_urls, dials_of, joints
+from topologies.reach import address_of, broker_urls, dials_of
+from topologies.segments import joints
 
 Placed = tuple[Where, Need]
 

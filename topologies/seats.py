@@ -4,7 +4,8 @@ from typing import NamedTuple
 
 from topologies.events import keeps_events
 from topologies.model import Listen, Side, Topology, candidates_of
-from topologies.segments import Joint, address_of, edges_of, joints, reachable
+from topologies.reach import address_of
+from topologies.segments import Joint, edges_of, joints, reachable
 
 
 class Rank(NamedTuple):

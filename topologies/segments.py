@@ -1,32 +1,12 @@
-"""Search for the bus that an address leads to, and for the sides of bridges that share a wire."""
+"""Search for the sides of bridges that share a wire, and for the links between buses, bridges and wires."""
 
 from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
 from bus.schema import Where
-from bus.urls import (
-    HOSTED,
-    URL_CHARACTERS_MAX,
-    Url,
-    is_loopback,
-    is_wildcard,
-    overlap,
-    plain_host,
-    split_url,
-    with_host,
-)
 from devices.device import DeviceSpec
-from topologies.model import (
-    BridgeSpec,
-    BrokerSpec,
-    BusSpec,
-    Candidate,
-    Dial,
-    Listen,
-    Side,
-    Topology,
-    candidates_of,
-)
+from topologies.model import BridgeSpec, Candidate, Side, Topology, candidates_of
+from topologies.reach import bus_at, has_trunk, machine, trunks_of
 
 
 class Joint(NamedTuple):
@@ -93,119 +73,11 @@ def wire_of(topology: Topology, side: Side, gateway: str) -> str:
     return f"bus {bus}" if bus else medium.wire(machine(topology, gateway))
 
 
-def machine(topology: Topology, gateway: str) -> str:
-    """Return a name for the machine of a gateway. All gateways with loopback addresses share one machine."""
-    address = topology.gateways[gateway].address
-    return "this machine" if is_loopback(address) else address
-
-
 def is_trunk(topology: Topology, side: Side) -> bool:
     """Return whether envelopes are kept on a side: its `trunk`; by default, whether its bus has a trunk."""
     if side.trunk is None and side.bus is not None:
         return has_trunk(topology.buses[side.bus])
     return bool(side.trunk)
-
-
-def has_trunk(bus: BusSpec) -> bool:
-    """Return whether a bus listens at or dials an address that keeps envelopes."""
-    return bool(bus.trunks) or any(end.trunk for end in (*bus.listen, *bus.dial))
-
-
-def trunks_of(topology: Topology, bus: str) -> dict[str, Dial | None]:
-    """Return the buses that `bus` dials because `trunks` joins them, each with its address; None without one.
-
-    If two buses name each other, the first in the file that can dial the other does.
-    """
-    spec, names = topology.buses[bus], list(topology.buses)
-    found = {}
-    for other in spec.trunks:
-        back = bus in topology.buses[other].trunks and _trunk_to(topology, other, bus)
-        dial = _trunk_to(topology, bus, other)
-        if bus == other or not back or (dial and names.index(bus) < names.index(other)):
-            found[other] = dial
-    return found
-
-
-def _trunk_to(topology: Topology, bus: str, other: str) -> Dial | None:
-    spec = topology.buses[bus]
-    found = address_of(topology, other, spec.on, trunk=True)
-    return Dial(url=found[0], trunk=True, tls=found[1].tls, where=spec.where) if found else None
-
-
-def dials_of(topology: Topology, bus: str) -> tuple[Dial, ...]:
-    """Return all addresses that a bus dials, with those of its trunks."""
-    return *topology.buses[bus].dial, *filter(None, trunks_of(topology, bus).values())
-
-
-def address_of(topology: Topology, bus: str, gateway: str, trunk: bool) -> tuple[str, Listen] | None:
-    """Return the first address, trunk or not, at which `gateway` reaches `bus`, with its options; or None."""
-    for listen in topology.buses[bus].listen:
-        if listen.trunk == trunk and (address := _from(topology, listen, topology.buses[bus].on, gateway)):
-            return address, listen
-    return None
-
-
-def _from(topology: Topology, listen: Listen, owner: str, gateway: str) -> str | None:
-    url = split_url(listen.url)
-    near = machine(topology, owner) == machine(topology, gateway)
-    if url.scheme not in HOSTED:
-        return listen.url if near and url.scheme == "ipc" else None
-    if url.port == 0 or (is_loopback(url.host) and not near):
-        return None
-    address = _for_all(topology, listen.url, owner)
-    return address if len(address) <= URL_CHARACTERS_MAX else None
-
-
-def broker_urls(topology: Topology) -> list[str]:
-    """Return an address of each broker that all gateways and clients can dial, in the order of the file."""
-    return [broker_url(topology, spec) for spec in topology.brokers.values()]
-
-
-def peer_urls(topology: Topology, name: str) -> list[str]:
-    """Return an address of each broker but one: those with which it shares registrations."""
-    return [broker_url(topology, spec) for other, spec in topology.brokers.items() if other != name]
-
-
-def broker_url(topology: Topology, spec: BrokerSpec) -> str:
-    """Return the address at which others dial a broker."""
-    return _for_all(topology, spec.listen[0].url, spec.on)
-
-
-def _for_all(topology: Topology, listening: str, owner: str) -> str:
-    url = split_url(listening)
-    return with_host(url, topology.gateways[owner].address) if is_wildcard(url.host) else listening
-
-
-def bus_at(topology: Topology, text: str, gateway: str) -> str | None:
-    """Return the bus in this file that `gateway` would reach at the address `text`; None if there is none."""
-    found = listen_at(topology, text, gateway)
-    return None if found is None else found[0]
-
-
-def listen_at(topology: Topology, text: str, gateway: str) -> tuple[str, Listen] | None:
-    """Return the bus, and its address in this file, that `gateway` would reach at `text`; None if none is."""
-    url = split_url(text)
-    for name, bus in topology.buses.items():
-        for listen in bus.listen:
-            if _leads(topology, url, gateway, split_url(listen.url), bus.on):
-                return name, listen
-    return None
-
-
-def _leads(topology: Topology, dialled: Url, gateway: str, listening: Url, owner: str) -> bool:
-    if dialled.scheme != listening.scheme or dialled.port != listening.port:
-        return False
-    near = machine(topology, gateway) == machine(topology, owner)
-    if dialled.scheme not in HOSTED:
-        return near and dialled.path == listening.path and (dialled.scheme == "ipc" or gateway == owner)
-    if dialled.path.rstrip("/") != listening.path.rstrip("/"):
-        return False
-    if is_loopback(dialled.host):
-        return near and overlap(dialled.host, listening.host)
-    address = plain_host(topology.gateways[owner].address)
-    return dialled.host in (address, listening.host) and (
-        is_wildcard(listening.host) or listening.host in (dialled.host, address)
-    )
 
 
 class Edge(NamedTuple):

@@ -18,7 +18,8 @@ from topologies.model import (
     gateways_of,
     running,
 )
-from topologies.segments import Edge, Joint, bus_at, dials_of, edges_of, is_trunk, joined, joints
+from topologies.reach import bus_at, dials_of
+from topologies.segments import Edge, Joint, edges_of, is_trunk, joined, joints
 
 Tree = tuple[str, list["Tree"]]
 Style = Literal["text", "mermaid"]

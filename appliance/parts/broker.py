@@ -13,7 +13,7 @@ from bus.schema import Names
 from bus.urls import split_url
 from bus.wire.pattern import Pattern
 from topologies.model import BrokerSpec, candidates_of
-from topologies.segments import broker_urls, peer_urls
+from topologies.reach import broker_urls, peer_urls
 
 if TYPE_CHECKING:
     from bus.leases.service import LeasingBroker

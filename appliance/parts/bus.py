@@ -13,7 +13,7 @@ from bus.transports.links import BusLink, Mode, bus_link
 from bus.transports.options import Tls
 from bus.watched import WatchedHub
 from topologies.model import Address, BusSpec
-from topologies.segments import dials_of, has_trunk
+from topologies.reach import dials_of, has_trunk
 
 LIMITS = frozenset({"queue_bytes", "message_bytes"})
 

@@ -5,7 +5,7 @@ import pytest
 from tests.topologies.support import GATEWAY, PAIR, errors, warnings
 from topologies.checker import check
 from topologies.loader import loads
-from topologies.segments import dials_of, has_trunk
+from topologies.reach import dials_of, has_trunk
 
 TWO = (
     GATEWAY
