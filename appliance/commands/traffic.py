@@ -104,7 +104,8 @@ class Source:
 class Sequences:
     """A check of the sequence numbers of up to 64 runs: which are missing, doubled, or out of order.
 
-    Counting starts at the first number received. A number stays missing once 65,536 later ones are missing.
+    Counting starts at the lowest number received: at most 65,536 below the first one. A number stays missing
+    once 65,536 later ones are missing.
     """
 
     def __init__(self) -> None:
@@ -135,10 +136,14 @@ class _Run:
 
     def note(self, sequence: int) -> None:
         self.heard += 1
-        ahead = (sequence - self._next + (1 << 31)) % (1 << 32) - (1 << 31)
+        ahead, before = _steps(self._next, sequence), _steps(sequence, self.first)
         if ahead >= 0:
-            self._skip(ahead)
+            self._skip(self._next, ahead)
             self._next = (sequence + 1) & 0xFFFFFFFF
+        elif 0 < before <= _MISSING_MAX:
+            self._skip((sequence + 1) & 0xFFFFFFFF, before - 1)
+            self.first = sequence
+            self.reordered += 1
         elif sequence in self._holes:
             del self._holes[sequence]
             self.missing -= 1
@@ -146,10 +151,10 @@ class _Run:
         else:
             self.doubled += 1
 
-    def _skip(self, ahead: int) -> None:
-        self.missing += ahead
-        for number in range(max(0, ahead - _MISSING_MAX), ahead):
-            self._holes[(self._next + number) & 0xFFFFFFFF] = None
+    def _skip(self, start: int, count: int) -> None:
+        self.missing += count
+        for number in range(max(0, count - _MISSING_MAX), count):
+            self._holes[(start + number) & 0xFFFFFFFF] = None
         while len(self._holes) > _MISSING_MAX:
             del self._holes[next(iter(self._holes))]
 
@@ -158,6 +163,11 @@ class _Run:
             f"{self.heard} received from {self.first} on, {self.missing} missing, {self.doubled} doubled, "
             f"{self.reordered} out of order"
         )
+
+
+def _steps(start: int, end: int) -> int:
+    """Return how many numbers of 32 bits `end` is after `start`; below 0 if it is before."""
+    return (end - start + (1 << 31)) % (1 << 32) - (1 << 31)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -84,6 +84,10 @@ def noted(*sequences: int) -> Sequences:
         ((0, 3, 1, 1), 1, 1, 1),
         ((0xFFFFFFFE, 0xFFFFFFFF, 0, 2), 1, 0, 0),
         ((0, 200_000, 1), 199_999, 1, 0),
+        ((6, 0, 1, 2, 3, 4, 5, 7), 0, 0, 6),
+        ((6, 4, 4), 1, 1, 1),
+        ((0, 0xFFFFFFFF), 0, 0, 1),
+        ((200_000, 1), 0, 1, 0),
     ],
 )
 def test_sequences(heard: tuple[int, ...], missing: int, doubled: int, reordered: int) -> None:
