@@ -13,8 +13,8 @@ from bus.backoff import Backoff
 from bus.errors import FrameError
 from bus.leases.candidate import Candidate
 from bus.leases.wire import pack_claim, unpack_grant
-from bus.tmq.connection import Connection
-from bus.tmq.wire import Address, Hello, pack_hello
+from bus.serving.connection import Connection
+from bus.tmq.wire import Address, Cutter, Hello, pack_hello
 from bus.transports.sockets import connect_to
 
 log = logging.getLogger("buscoupler.failover")
@@ -92,7 +92,7 @@ class BrokerLink:
             self._judge_safely()
 
         name = f"{self._address[0]}:{self._address[1]}"
-        self._connection = Connection(self._loop, sock, name, self._on_frames, on_closed)
+        self._connection = Connection(self._loop, sock, name, Cutter(), self._on_frames, on_closed)
         self._candidate.reached(self._number, "up", self._loop.time())  # the next line may close it
         self._connection.say(pack_hello(Hello(secrets.randbits(32), _SILENCE_MS)))
         self.claim()

@@ -7,8 +7,8 @@ from typing import Any
 from bus.hub import Hub
 from bus.leases.settings import BrokerSettings
 from bus.leases.table import Answer, Lease, LeaseTable
+from bus.serving.connection import Connection
 from bus.tmq.broker import Broker
-from bus.tmq.connection import Connection
 from bus.tmq.wire import Address
 
 _TICK_S = 0.01

@@ -3,9 +3,9 @@
 
 `from bus.tmq import *` is the classic face; `Client` is the same on asyncio.
 
-`wire` has the packets, `address` reads what people write. A `listener` accepts connections, a `peer` is
-an address to send to, each `connection` carries packets both ways; `options` bounds them. `client` and
-`broker` are the two roles, `classic` the functions of 2015.
+`wire` has the packets, `address` reads what people write. A `greeter` listens, by `bus.serving`, and a
+`peer` is an address to send to; `options` bounds them. `client` and `broker` are the two roles, `classic` the
+functions of 2015.
 """
 
 from bus.tmq.classic import TMQ_BRIDGE, TMQ_BROKER, TMQ_CLIENT, Context, Socket

@@ -20,9 +20,9 @@ from typing import Literal
 from bus.backoff import Backoff
 from bus.errors import words_of
 from bus.ledger import Stats
-from bus.tmq.connection import Connection, OnFrames
+from bus.serving.connection import Connection, OnObjects
 from bus.tmq.options import Options
-from bus.tmq.wire import HELLO, HELLO_MASK, Address, Hello, data_of, pack_hello, unpack_hello
+from bus.tmq.wire import HELLO, HELLO_MASK, Address, Cutter, Hello, data_of, pack_hello, unpack_hello
 from bus.urls import is_ip
 
 log = logging.getLogger("buscoupler.tmq")
@@ -64,7 +64,7 @@ class Peer:
         hello: Callable[[int], Hello],
         stats: Stats,
         owner: PeerOwner,
-        on_frames: OnFrames,
+        on_frames: OnObjects,
     ) -> None:
         self.address, self.name = address, f"{address[0]}:{address[1]}"
         self.state: State = "idle"
@@ -94,8 +94,13 @@ class Peer:
     def revise(self, heartbeat_s: float) -> None:
         """Greet at another interval, and now."""
         self._options = replace(self._options, heartbeat_s=heartbeat_s)
-        if self.connection is not None and self.connection.greeted:
-            self.connection.say(pack_hello(self._hello(0)))
+        if self.connection is not None:
+            self.connection.revise(self._options)
+            if self.connection.greeted:
+                self.connection.say(self._greeting())
+
+    def _greeting(self) -> bytes:
+        return pack_hello(self._hello(0))
 
     def send(self, *frames: bytes) -> None:
         """Send frames, one after the other, after those before them."""
@@ -202,8 +207,10 @@ class Peer:
             sock.close()
             return self._next()
         self.state, self._asked_s = "asking", self._loop.time()
-        heard, closed, queue_bytes = self._heard, self._closed, self._options.queue_bytes
-        self.connection = Connection(self._loop, sock, self.name, heard, closed, self._stats, queue_bytes)
+        heard, closed, options = self._heard, self._closed, self._options
+        self.connection = Connection(
+            self._loop, sock, self.name, Cutter(), heard, closed, self._stats, options
+        )
         self._arm(self._options.verdict_s, partial(self.connection.close, "one packet a connection"))
 
     def _sent_one(self, sent: int) -> None:
@@ -230,10 +237,10 @@ class Peer:
                 self._on_frames(connection, list(run))
 
     def _greeted(self, connection: Connection, hello: Hello) -> None:
-        if connection.met(hello):
+        if connection.met(hello.silence_ms / 1000):
             self._arm(0, None)
             self.state = "streaming"
-            connection.say(pack_hello(self._hello(0)))
+            connection.say(self._greeting())
             self._owner.peer_hello(self, hello)  # first: the owner may not want to send there
             if not connection.closed:
                 self._stream(connection)
@@ -258,7 +265,7 @@ class Peer:
     def tick(self, now_s: float) -> None:
         """Keep the connection alive, or ask again for many packets. Call it once a heartbeat."""
         if self.connection is not None and self.state == "streaming":
-            self.connection.keep_alive(self._options, self._hello)
+            self.connection.keep_alive(self._greeting)
         elif self.each and now_s - self._asked_s > self._options.refresh_s:
             self.each = False
 

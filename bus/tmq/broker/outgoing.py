@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from bus.ledger import Stats
-from bus.tmq.connection import OnFrames
+from bus.serving.connection import OnObjects
 from bus.tmq.options import Options
 from bus.tmq.peer import Peer, PeerOwner
 from bus.tmq.wire import Address, Hello
@@ -25,7 +25,7 @@ class Outgoing(PeerOwner):
         self,
         options: Options,
         hello: Callable[[int], Hello],
-        on_frames: OnFrames,
+        on_frames: OnObjects,
         on_failed: Callable[[Address, str], None],
         stats: Stats,
     ) -> None:

@@ -10,13 +10,14 @@ from typing import Any
 import bus.tmq.wire as wire
 from bus.errors import LinkError
 from bus.ledger import Stats
+from bus.serving.connection import Connection
+from bus.serving.rejections import Rejections
 from bus.tmq.address import endpoint, written
 from bus.tmq.broker.outgoing import Outgoing
 from bus.tmq.broker.registry import Registry, Role, Tell
 from bus.tmq.broker.sharing import Sharing
-from bus.tmq.connection import Connection
-from bus.tmq.listener import Listener
-from bus.tmq.options import Options, Rejections
+from bus.tmq.greeter import Greeter
+from bus.tmq.options import Options
 from bus.tmq.wire import Address, Hello, Tokens
 from bus.wire.frame import BRIDGE, PUB, REMOVE, SUB, pack
 
@@ -65,12 +66,14 @@ class Broker:
         self._classic_prefixes = classic_prefixes
         self._deaths = self._probes = self._expired = 0
         self._routes: dict[Address, Connection] = {}
+        self._guests: dict[Connection, Hello] = {}
         self._ours: dict[Address, None] = {}
         self._probed: dict[Address, float] = {}
-        self._reject = Rejections(name, self.stats.rejected)
-        self._listener = Listener(
+        self._reject = Rejections(name, self.stats.rejected, log)
+        self._greeter = Greeter(
             self._options, self._hello, self._on_frames, self._on_gone, self._reject, self.stats
         )
+        self._listener = self._greeter.listener
         self._outgoing = Outgoing(self._options, self._hello, self._on_frames, self._failed, self.stats)
         self._sharing = Sharing(
             [written(peer) for peer in peers], self._options, self._hello, self.registry, self._on_frames
@@ -151,7 +154,8 @@ class Broker:
         if heartbeat_s is None or heartbeat_s == self._options.heartbeat_s:
             return
         self._options = replace(self._options, heartbeat_s=heartbeat_s)
-        for room in (self._listener, self._outgoing, self._sharing):
+        self._listener.revise(self._options)
+        for room in (self._outgoing, self._sharing):
             room.revise(heartbeat_s)
         if self._timer is not None:
             self._timer.cancel()
@@ -178,14 +182,18 @@ class Broker:
                 self._reject("bridge" if kind & BRIDGE else f"type 0x{kind:02x}", connection.host)
 
     def _greeted(self, connection: Connection, frame: bytes) -> None:
-        hello = self._listener.greeting(connection, frame)
-        if hello is None or hello.address is None or connection.closed:
+        hello = self._greeter.greeted(connection, frame)
+        if hello is None or connection.closed:
+            return
+        if hello.address is None:  # another broker, or a sign of life
+            self._guests.setdefault(connection, hello)
             return
         self._unroute(connection)
-        connection.address = self._reachable(hello.address, connection)
-        self._routes[connection.address] = connection
+        address = self._reachable(hello.address, connection)
+        self._guests[connection] = hello._replace(address=address)
+        self._routes[address] = connection
         if len(self._ours) < self.registry.limit:
-            self._ours[connection.address] = None
+            self._ours[address] = None
 
     def _reachable(self, address: Address, connection: Connection) -> Address:
         """Replace 0.0.0.0 of a client by the address that its connection comes from."""
@@ -220,7 +228,8 @@ class Broker:
         """Take what another broker was told. It goes no further: every broker knows every other."""
         kind, tokens = frame[0] & ~wire.SHARED, wire.tokens_of(frame)
         lifetime_s, addresses, fault = wire.unpack_shared(wire.data_of(frame))
-        if not self._sharing.expected or not connection.greeted:
+        guest = self._guests.get(connection)
+        if not self._sharing.expected or guest is None:
             return self._reject("not a peer broker", connection.host)
         if kind == wire.DEAD or fault:
             return self._reported(connection, addresses, fault)
@@ -231,7 +240,7 @@ class Broker:
                 self._tell(self.registry.remove(role, tokens, address))
                 continue
             until_s = self._loop.time() + lifetime_s
-            told, refused = self.registry.share(role, tokens, address, connection.node, until_s)
+            told, refused = self.registry.share(role, tokens, address, guest.node, until_s)
             fault = fault or refused
             self._tell(told)
         if fault:
@@ -299,17 +308,17 @@ class Broker:
             self._sharing.withdraw(wire.DEAD, (), address)
         self._tell(self.registry.remove_address(address))
 
-    def _unroute(self, connection: Connection) -> bool:
-        """Forget where its client listens; return whether this was the connection to there."""
-        address = connection.address
-        if address is None or self._routes.get(address) is not connection:
-            return False
-        del self._routes[address]
-        return True
+    def _unroute(self, connection: Connection) -> Address | None:
+        """Forget where its client listens; return it if this was the connection to there."""
+        guest = self._guests.pop(connection, None)
+        if guest is None or guest.address is None or self._routes.get(guest.address) is not connection:
+            return None
+        del self._routes[guest.address]
+        return guest.address
 
     def _on_gone(self, connection: Connection) -> None:
-        address = connection.address
-        if self._unroute(connection) and address is not None and self._open and self.registry.knows(address):
+        address = self._unroute(connection)
+        if address is not None and self._open and self.registry.knows(address):
             self._probe(address)
 
     def _tick(self) -> None:

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from bus.ledger import Stats
+from bus.serving.connection import OnObjects
 from bus.tmq.broker.registry import Registry, Role
-from bus.tmq.connection import OnFrames
 from bus.tmq.options import Options
 from bus.tmq.peer import Peer, PeerOwner
 from bus.tmq.wire import PUBLISH, SUBSCRIBE, Address, Hello, Tokens, pack_hello, pack_shared
@@ -31,7 +31,7 @@ class Sharing(PeerOwner):
         options: Options,
         hello: Callable[[int], Hello],
         registry: Registry,
-        on_frames: OnFrames,
+        on_frames: OnObjects,
     ) -> None:
         self.expected = bool(peers)
         self.stats = Stats()

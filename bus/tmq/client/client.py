@@ -6,10 +6,10 @@ from typing import Any
 
 from bus.errors import LinkError
 from bus.ledger import Stats
+from bus.serving.connection import Connection
 from bus.tmq.address import endpoint
 from bus.tmq.client.inbox import Inbox, Item
 from bus.tmq.client.node import Node
-from bus.tmq.connection import Connection
 from bus.tmq.options import Options
 from bus.tmq.wire import Address, Tokens
 from bus.wire.frame import SUB, pack

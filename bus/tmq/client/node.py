@@ -9,11 +9,12 @@ from functools import partial
 import bus.tmq.wire as wire
 from bus.errors import TokenError
 from bus.ledger import Stats
+from bus.serving.connection import Connection
+from bus.serving.rejections import Rejections
 from bus.tmq.client.inbox import Inbox, Inboxes
 from bus.tmq.client.uplink import Uplink, host_towards
-from bus.tmq.connection import Connection
-from bus.tmq.listener import Listener
-from bus.tmq.options import Options, Rejections
+from bus.tmq.greeter import Greeter
+from bus.tmq.options import Options
 from bus.tmq.peer import Peer, PeerOwner
 from bus.tmq.wire import Address, Hello, Tokens
 from bus.wire.frame import BRIDGE, SUB
@@ -51,16 +52,17 @@ class Node(PeerOwner):
         self.peers: dict[Address, Peer] = {}
         self._options, self._on_bridge = options, on_bridge
         self._hello = partial(Hello, self.node, options.silence_ms)
-        self._reject = Rejections("tmq client", self.stats.rejected)
+        self._reject = Rejections("tmq client", self.stats.rejected, log)
         self._inboxes = Inboxes()
         self._on_messages = on_messages or self._inboxes.put
         self._timer: TimerHandle | None = None
         self._to_itself = to_itself
         self._own: dict[Address, None] = {}
         self.address = listen
-        self._listener = Listener(
+        self._greeter = Greeter(
             options, self._hello, self.on_frames, lambda _: None, self._reject, self.stats
         )
+        self._listener = self._greeter.listener
         self.uplink = Uplink(brokers, options, self._hello_to, self._registrations, self.on_frames)
 
     @property
@@ -160,7 +162,7 @@ class Node(PeerOwner):
     def _control(self, connection: Connection, frame: bytes) -> None:
         kind = frame[0]
         if kind & wire.HELLO_MASK == wire.HELLO:
-            self._listener.greeting(connection, frame)
+            self._greeter.greeted(connection, frame)
         elif kind & BRIDGE and self._on_bridge is not None:
             self._on_bridge(frame, connection)
         elif kind in (wire.ADD, wire.FORGET):

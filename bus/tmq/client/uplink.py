@@ -13,7 +13,7 @@ from itertools import chain
 from bus.backoff import Backoff
 from bus.errors import words_of
 from bus.ledger import Stats
-from bus.tmq.connection import Connection, OnFrames
+from bus.serving.connection import Connection, OnObjects
 from bus.tmq.options import Options
 from bus.tmq.peer import Peer, PeerOwner
 from bus.tmq.wire import ANSWER, ANSWERED, Address, Hello, pack_hello
@@ -48,7 +48,7 @@ class Uplink(PeerOwner):
         options: Options,
         hello: Callable[[Address, int], Hello],
         registrations: Callable[[Address], list[bytes]],
-        on_frames: OnFrames,
+        on_frames: OnObjects,
     ) -> None:
         self.brokers = tuple(brokers)
         self.stats = Stats()

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 import pytest
 
 from bus.ledger import Stats
-from bus.tmq.connection import Connection
+from bus.serving.connection import Connection
+from bus.tmq.wire import Cutter
 from bus.transports.backlog import Backlog
 from bus.wire.batch import from_payloads
 from bus.wire.sp import add_lead
@@ -69,7 +70,7 @@ def test_what_is_dropped_leaves_the_accounts_of_others_alone(pair: Pair) -> None
 
 async def test_a_connection_counts_every_byte_that_the_socket_took(pair: Pair) -> None:
     connection = Connection(
-        asyncio.get_running_loop(), pair[0], "peer", lambda _, __: None, lambda _: None, queue_bytes=1 << 20
+        asyncio.get_running_loop(), pair[0], "peer", Cutter(), lambda _, __: None, lambda _: None
     )
     connection.send(bytes(1 << 19))
     stats = connection.stats

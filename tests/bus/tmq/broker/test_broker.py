@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from bus.errors import LinkError, TokenError
+from bus.serving.connection import Connection
 from bus.tmq.broker import Broker
-from bus.tmq.connection import Connection
 from bus.tmq.wire import HELLO, SUBSCRIBE, pack_address
 from bus.wire.frame import BRIDGE, pack
 from tests.bus.tmq.broker.broker_house import House, delivered

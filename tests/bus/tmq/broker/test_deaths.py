@@ -120,7 +120,7 @@ async def test_connections_stay_while_both_sides_say_so(house: House) -> None:
     uplink, stream = sub.node.uplink.connection, pub.node.peers[sub.address].connection
     assert uplink is not None
     assert stream is not None
-    await until(lambda: uplink.frames > 8 and stream.frames > 8)  # twice the silence that ends a connection
+    await until(lambda: uplink.objects > 8 and stream.objects > 8)  # twice the silence that ends a connection
     assert not uplink.closed
     assert not stream.closed
 

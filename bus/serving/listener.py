@@ -1,42 +1,49 @@
-"""Accepts TMQ connections, within bounds, and keeps those that are alive."""
+"""Accepts the connections of foreign clients, within bounds, and keeps those that are alive."""
 
 import socket
 from asyncio import AbstractEventLoop, TimerHandle
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import replace
 
 from bus.errors import LinkError, words_of
 from bus.ledger import Stats
-from bus.tmq.connection import Connection, OnFrames
-from bus.tmq.options import Options, Rejections
-from bus.tmq.wire import ANSWER, ANSWERED, Address, Hello, data_of, pack_hello, unpack_hello
+from bus.serving.connection import Connection, OnClosed, OnObjects, Sign
+from bus.serving.limits import Limits
+from bus.serving.objects import Cutter
+from bus.serving.rejections import Rejections
 from bus.transports.sockets import Acceptor
+
+Address = tuple[str, int]
+_ROOM = "closed to make room"
 
 
 class Listener:
-    """Accepts connections at its addresses; each may bring one packet or many.
+    """Accepts connections at its addresses; each may bring one object or many.
 
-    After its first whole frame a connection that is still open is greeted: one that understands answers with
-    a greeting of its own, keeps it open, and both say so again each heartbeat. The others bring what they
-    have and go, or are closed after `idle_s`. When full, the one that was longest silent and has not
-    greeted makes room.
+    A connection that has not greeted (`Connection.met`) is closed after `idle_s` without a whole object. When
+    full, the one of those that was longest silent makes room, else one of a host that has over half.
+    `on_closed` is called for each that was accepted, when it is gone. `stats` is the ledger of what goes out
+    to all; `reject` counts the rest. `sign` makes what is said to a greeted peer that nothing has been said
+    to for half a heartbeat; None: nothing. `half` is the reason of a connection that ends within an object.
     """
 
     def __init__(
         self,
-        options: Options,
-        hello: Callable[[int], Hello],
-        on_frames: OnFrames,
-        on_closed: Callable[[Connection], None],
+        limits: Limits,
+        cutter: Callable[[], Cutter],
+        on_objects: OnObjects,
+        on_closed: OnClosed,
         reject: Rejections,
         stats: Stats,
+        sign: Sign | None = None,
+        half: str = "half an object",
     ) -> None:
         self.connections: dict[Connection, None] = {}
         self.accepted = self.refused = 0
-        self._options, self._hello, self._reject = options, hello, reject
-        self._on_frames, self._on_gone = on_frames, on_closed
-        self._stats = stats
+        self._limits, self._cutter = limits, cutter
+        self._on_objects, self._on_gone = on_objects, on_closed
+        self._reject, self._stats = reject, stats
+        self._sign, self._half = sign, half
         self._acceptors: dict[Address, Acceptor] = {}
         self._timer: TimerHandle | None = None
 
@@ -53,12 +60,13 @@ class Listener:
             self._tick()
         return bound
 
-    def revise(self, heartbeat_s: float) -> None:
-        """Greet at another interval, and now."""
-        self._options = replace(self._options, heartbeat_s=heartbeat_s)
+    def revise(self, limits: Limits) -> None:
+        """Take other limits, also for those that are connected, and show them a sign of life now."""
+        self._limits = limits
         for connection in list(self.connections):
-            if connection.greeted:
-                connection.say(pack_hello(self._hello(0)))
+            connection.revise(limits)
+            if connection.greeted and self._sign is not None:
+                connection.say(self._sign())
         if self._timer is not None:
             self._timer.cancel()
             self._tick()
@@ -72,16 +80,16 @@ class Listener:
 
     def _take(self, sock: socket.socket, name: str) -> None:
         self.accepted += 1
-        host, full = name.rpartition(":")[0], len(self.connections) >= self._options.connections
+        host, full = name.rpartition(":")[0], len(self.connections) >= self._limits.connections
         if full and not self._make_room(host):
             self.refused += 1
             self._reject("connections full", host)
             sock.close()
             return
-        stats, queue_bytes = self._stats, self._options.queue_bytes
-        connection = Connection(self._loop, sock, name, self._heard, self._closed, stats, queue_bytes)
+        heard, closed, limits = self._on_objects, self._closed, self._limits
+        connection = Connection(self._loop, sock, name, self._cutter(), heard, closed, self._stats, limits)
         self.connections[connection] = None
-        connection.read()  # a reference client has already sent its one packet,
+        connection.read()  # a client of one object has already sent it,
         connection.read()  # and closed
 
     def _make_room(self, host: str) -> bool:
@@ -92,44 +100,27 @@ class Listener:
         found = [c for c in self.connections if not c.greeted]
         if not found:
             greedy, count = Counter(c.host for c in self.connections).most_common(1)[0]
-            if greedy == host or 2 * count <= self._options.connections:
+            if greedy == host or 2 * count <= self._limits.connections:
                 return False
             found = [c for c in self.connections if c.host == greedy]
         oldest = min(found, key=lambda c: c.heard_s)
-        oldest.close("closed to make room")
+        oldest.close(_ROOM)
         return True
-
-    def _heard(self, connection: Connection, frames: list[bytes]) -> None:
-        first = connection.frames == len(frames)
-        self._on_frames(connection, frames)
-        if first and not connection.closed and not connection.ended():
-            connection.say(pack_hello(self._hello(0)))
-
-    def greeting(self, connection: Connection, frame: bytes) -> Hello | None:
-        """Take a frame of type HELLO, which `on_frames` must hand back. Returns None for a malformed one."""
-        hello = unpack_hello(data_of(frame))
-        if hello is None:
-            self._reject("greeting", connection.host)
-            return None
-        connection.met(hello)
-        if hello.flags & ANSWER:
-            connection.say(pack_hello(self._hello(ANSWERED)))
-        return hello
 
     def _closed(self, connection: Connection) -> None:
         self.connections.pop(connection, None)
-        if connection.cutter.fault:
+        if connection.decoder.fault:
             self._reject("framing", connection.host, 0)  # its pipe has counted it
-        elif connection.cutter.waiting:
-            self._reject("half a packet", connection.host)
-        elif not connection.frames:
-            self._reject(connection.fault if "room" in connection.fault else "nothing said", connection.host)
+        elif connection.decoder.waiting:
+            self._reject(self._half, connection.host)
+        elif not connection.objects:
+            self._reject(_ROOM if connection.fault == _ROOM else "nothing said", connection.host)
         self._on_gone(connection)
 
     def _tick(self) -> None:
         for connection in list(self.connections):
-            connection.keep_alive(self._options, self._hello)
-        self._timer = self._loop.call_later(self._options.heartbeat_s, self._tick)
+            connection.keep_alive(self._sign)
+        self._timer = self._loop.call_later(self._limits.heartbeat_s, self._tick)
 
     def close(self) -> None:
         """Stop listening and close what was accepted. Idempotent."""

@@ -1,0 +1,7 @@
+"""What every service has that listens on TCP for foreign clients. Nothing of any one protocol is here.
+
+`limits` has the bounds. A `listener` accepts within them; a `connection` carries whole objects in and bytes
+out, whoever made it; `objects` cuts its stream. `rejections` counts and logs what was refused, and a `quota`
+bounds what clients register. A protocol adds how its stream is cut, what an object means, when the handshake
+is complete, and its sign of life (docs/add-a-device.md).
+"""

@@ -1,0 +1,146 @@
+"""One TCP connection that carries many objects both ways, whoever made it."""
+
+import socket
+from asyncio import AbstractEventLoop
+from collections.abc import Callable
+from typing import Any
+
+from bus.ledger import Stats
+from bus.serving.limits import Limits
+from bus.serving.objects import Cutter, ObjectDecoder, Objects
+from bus.transports.framing import Framing
+from bus.transports.gathering import NoGathering
+from bus.transports.sockets import tune
+from bus.transports.stream import StreamPipe
+from bus.wire.batch import Batch
+
+OnObjects = Callable[["Connection", list[Any]], None]
+OnClosed = Callable[["Connection"], None]
+Sign = Callable[[], bytes]
+"""Makes a sign of life: what is said to a peer that nothing else has been said to."""
+
+
+class Connection:
+    """Objects over a connected non-blocking socket, with a bounded queue out: a stream pipe with a memory.
+
+    `greeted`: the handshake of its protocol is complete; then the other side may be silent for `silence_s`, 0
+    being for ever. `heard_s` and `said_s` are when objects last came and went, on the loop's clock; `objects`
+    counts those that came; `decoder` holds part of one, or the fault of what is none. `stats` counts what
+    goes out; it may be shared.
+    """
+
+    def __init__(
+        self,
+        loop: AbstractEventLoop,
+        sock: socket.socket,
+        name: str,
+        cutter: Cutter,
+        on_objects: OnObjects,
+        on_closed: OnClosed,
+        stats: Stats | None = None,
+        limits: Limits = Limits(),  # noqa: B008 (frozen)
+    ) -> None:
+        self.name, self.host = name, name.rpartition(":")[0]
+        self.greeted = False
+        self.objects = 0
+        self.silence_s = 0.0
+        self.heard_s = self.said_s = loop.time()
+        self.decoder = ObjectDecoder(cutter, limits.object_bytes)
+        self._loop, self._socket, self._limits = loop, sock, limits
+        self._on_objects, self._on_closed = on_objects, on_closed
+        self._lost: list[OnClosed] = []
+        tune(sock)
+        framing, queue_bytes = Framing(lambda _: self.decoder), limits.queue_bytes
+        batch, gone = self._on_batch, self._on_gone
+        self._pipe = StreamPipe(
+            sock, name, framing, queue_bytes, batch, gone, stats=stats, gathering=NoGathering
+        )
+        self.stats = self._pipe.stats
+        self._pipe.start(loop, 0.0)
+
+    @property
+    def closed(self) -> bool:
+        return self._pipe.closed
+
+    @property
+    def fault(self) -> str:
+        """Why it was closed."""
+        return self._pipe.fault
+
+    @property
+    def queued_bytes(self) -> int:
+        return self._pipe.queued_bytes
+
+    def met(self, silence_s: float = 0.0) -> bool:
+        """Note that the handshake is complete. Return whether this is the first time."""
+        first, self.greeted, self.silence_s = not self.greeted, True, silence_s
+        return first
+
+    def on_lost(self, callback: OnClosed) -> None:
+        """Call `callback(connection)` once, when the connection is gone; at once if it already is."""
+        if self.closed:
+            callback(self)
+        else:
+            self._lost.append(callback)
+
+    def revise(self, limits: Limits) -> None:
+        """Take other limits from now on. What is queued stays queued."""
+        self._limits = limits
+        self._pipe.revise(limits.queue_bytes, limits.object_bytes)
+
+    def read(self) -> None:
+        """Read once what is there, and hand on whole objects."""
+        if not self.closed:
+            self._pipe.read()
+
+    def _on_batch(self, batch: Objects, _: StreamPipe) -> None:
+        self.heard_s = self._loop.time()
+        self.objects += batch.count
+        self._on_objects(self, batch.objects)
+
+    def ended(self) -> bool:
+        """Return whether the other side has already closed behind what it sent."""
+        try:
+            return not self._socket.recv(1, socket.MSG_PEEK)
+        except (BlockingIOError, InterruptedError):
+            return False
+        except OSError:
+            return True
+
+    def say(self, data: bytes) -> None:
+        """Send what no ledger counts."""
+        self.send(data, 0)
+
+    def send(self, data: bytes, count: int = 1) -> bool:
+        """Send `count` whole objects now or later, or drop and count them. Never blocks, never raises.
+
+        Returns False once the connection is closed.
+        """
+        self.said_s = self._loop.time()
+        self._pipe.send(Batch(data, count))
+        return not self.closed
+
+    def keep_alive(self, sign: Sign | None) -> None:
+        """Close if the peer has been silent for too long; say a sign of life if we have been quiet.
+
+        Call it once a heartbeat.
+        """
+        limits, now_s = self._limits, self._loop.time()
+        quiet_s = now_s - self.heard_s
+        if not self.greeted:
+            if quiet_s > limits.idle_s:
+                self.close("idle")
+        elif self.silence_s and quiet_s > max(self.silence_s, limits.heartbeat_s):
+            self.close(f"silent for {quiet_s:.1f} s")
+        elif sign is not None and now_s - self.said_s > limits.heartbeat_s / 2 and not self.queued_bytes:
+            self.say(sign())
+
+    def close(self, why: str = "") -> None:
+        """Disconnect; what was queued becomes counted drops. Idempotent."""
+        self._pipe.close(why)
+
+    def _on_gone(self, _: StreamPipe) -> None:
+        self._on_closed(self)
+        lost, self._lost = self._lost, []
+        for callback in lost:
+            callback(self)

@@ -1,0 +1,70 @@
+"""Cuts the stream of a connection into whole objects, whatever an object is."""
+
+import threading
+from typing import Any, Protocol
+
+READ_BYTES = 256 * 1024
+
+
+class Cutter(Protocol):
+    """Cuts one peer's stream into objects. No bytes make it raise."""
+
+    @property
+    def fault(self) -> str:
+        """Why the rest cannot be cut, for good; "" while it can."""
+
+    @property
+    def waiting(self) -> int:
+        """The bytes of an object that has begun and is not whole yet."""
+
+    def cut(self, data: bytes) -> list[Any]:
+        """Return the objects that are whole now. What it keeps of `data` it keeps as `waiting` says."""
+
+
+class Objects:
+    """The whole objects of one read."""
+
+    __slots__ = ("count", "objects")
+
+    def __init__(self, objects: list[Any]) -> None:
+        self.objects, self.count = objects, len(objects)
+
+
+class _Scratch(threading.local):
+    """The buffer that all connections of a thread, and so of an event loop, read into."""
+
+    def __init__(self) -> None:
+        self.data = memoryview(bytearray(READ_BYTES))
+
+
+_scratch = _Scratch()
+
+
+class ObjectDecoder:
+    """Lets a stream pipe read for a cutter. An object that has begun may wait with `object_bytes` bytes."""
+
+    __slots__ = ("_cutter", "_object_bytes", "fault")
+
+    def __init__(self, cutter: Cutter, object_bytes: int) -> None:
+        self._cutter, self._object_bytes = cutter, object_bytes
+        self.fault = ""
+
+    @property
+    def waiting(self) -> int:
+        return self._cutter.waiting
+
+    def buffer(self) -> memoryview:
+        return _scratch.data
+
+    def feed(self, read_bytes: int) -> Objects | None:
+        cutter = self._cutter
+        objects = cutter.cut(bytes(_scratch.data[:read_bytes]))
+        if cutter.fault:
+            self.fault = cutter.fault
+        elif cutter.waiting > self._object_bytes:
+            self.fault = f"no end within {self._object_bytes} bytes"
+        return Objects(objects) if objects else None
+
+    def revise(self, message_bytes: int) -> None:
+        """Take another bound of what may wait."""
+        self._object_bytes = message_bytes

@@ -1,0 +1,53 @@
+"""What TMQ adds to a listening service: the greeting, which is also its sign of life (docs/tmq.md)."""
+
+from collections.abc import Callable
+
+from bus.ledger import Stats
+from bus.serving.connection import Connection, OnClosed, OnObjects
+from bus.serving.limits import Limits
+from bus.serving.listener import Listener
+from bus.serving.rejections import Rejections
+from bus.tmq.wire import ANSWER, ANSWERED, Cutter, Hello, data_of, pack_hello, unpack_hello
+
+
+class Greeter:
+    """Makes a `listener` for packets, and greets who comes.
+
+    After its first whole packet a connection that is still open is greeted: one that understands answers with
+    a greeting of its own, keeps it open, and both say so again each heartbeat. The others bring what they
+    have and go.
+    """
+
+    def __init__(
+        self,
+        limits: Limits,
+        hello: Callable[[int], Hello],
+        on_frames: OnObjects,
+        on_closed: OnClosed,
+        reject: Rejections,
+        stats: Stats,
+    ) -> None:
+        self._hello, self._on_frames, self._reject = hello, on_frames, reject
+        self.listener = Listener(
+            limits, Cutter, self._heard, on_closed, reject, stats, self._greeting, "half a packet"
+        )
+
+    def _greeting(self) -> bytes:
+        return pack_hello(self._hello(0))
+
+    def _heard(self, connection: Connection, frames: list[bytes]) -> None:
+        first = connection.objects == len(frames)
+        self._on_frames(connection, frames)
+        if first and not connection.closed and not connection.ended():
+            connection.say(self._greeting())
+
+    def greeted(self, connection: Connection, frame: bytes) -> Hello | None:
+        """Take a frame of type HELLO, which `on_frames` must hand back. Returns None for a malformed one."""
+        hello = unpack_hello(data_of(frame))
+        if hello is None:
+            self._reject("greeting", connection.host)
+            return None
+        connection.met(hello.silence_ms / 1000)
+        if hello.flags & ANSWER:
+            connection.say(pack_hello(self._hello(ANSWERED)))
+        return hello
