@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, TypeVar
 
+from bus.serving.quota import Quota, lower
 from bus.tmq.wire import Address, Tokens, prefixes
 from bus.wire.frame import PUB, SUB
 
@@ -43,11 +44,10 @@ class Registry:
     def __init__(
         self, limit: int = 65536, per_address: int = 1024, per_host: int = 16384, tokens: int = 1 << 20
     ) -> None:
-        self.limit, self.per_address, self.per_host, self.tokens = limit, per_address, per_host, tokens
-        self._tokens = 0
+        self.limit = limit
+        self._quota = Quota[Address](limit, per_address, per_host, tokens, key="address")
         self._entries: dict[Key, _Entry] = {}
         self._by_address: dict[Address, dict[tuple[Role, Tokens], None]] = {}
-        self._hosts = Counter[str]()
         self._subscribers: dict[Tokens, dict[Address, None]] = {}
         self._lengths = Counter[int]()
         self._publishers: dict[Tokens, dict[Address, None]] = {}
@@ -88,13 +88,15 @@ class Registry:
         subscriber that they know. Returns what to tell, and "" or the bound that refused it.
         """
         key = role, tokens, address
-        known = key in self._entries
-        fault = self._refusal(key, host)
-        if fault:
-            return [], fault
-        entry = self._entry(key)
-        self._own(entry, host)
-        entry.exact = exact
+        known = entry = self._entries.get(key)
+        if entry is None:
+            fault = self._quota.take(address, host, len(tokens))
+            if fault:
+                return [], fault
+            entry = self._enter(key)
+        else:
+            self._quota.move(entry.host, host)
+        entry.host, entry.exact = host, exact
         return ([] if known and not again else self._told_of(key)), ""
 
     def share(
@@ -106,10 +108,10 @@ class Registry:
         if known is not None:
             known.shared[node] = until_s
             return [], ""
-        fault = self._refusal(key, "")
+        fault = self._quota.take(address, "", len(tokens))
         if fault:
             return [], fault
-        self._entry(key).shared[node] = until_s
+        self._enter(key).shared[node] = until_s
         return (self._told_of(key) if role == SUB else []), ""
 
     def remove(self, role: Role, tokens: Tokens, address: Address) -> list[Tell]:
@@ -118,15 +120,14 @@ class Registry:
         entry = self._entries.pop(key, None)
         if entry is None:
             return []
-        self._disown(entry)
-        self._tokens -= len(tokens)
+        self._quota.give_back(address, entry.host, len(tokens))
         _discard(self._by_address, address, (role, tokens))
         if role == PUB:
             if _discard(self._publishers, tokens, address):
                 del self._published[bisect_left(self._published, tokens)]
             return []
         if _discard(self._subscribers, tokens, address):
-            _lower(self._lengths, len(tokens))
+            lower(self._lengths, len(tokens))
         return list(self._tell_publishers(tokens, address, "remove"))
 
     def remove_address(self, address: Address) -> list[Tell]:
@@ -146,23 +147,11 @@ class Registry:
                     told += self.remove(*key)
         return told
 
-    def _refusal(self, key: Key, host: str) -> str:
-        if key in self._entries:
-            return ""
-        if len(self._entries) >= self.limit or self._tokens + len(key[1]) > self.tokens:
-            return "registrations full"
-        if len(self._by_address.get(key[2], ())) >= self.per_address:
-            return "registrations of one address"
-        return "registrations of one host" if self._hosts[host] >= self.per_host else ""
-
-    def _entry(self, key: Key) -> _Entry:
-        entry = self._entries.get(key)
-        if entry is None:
-            role, tokens, address = key
-            entry = self._entries[key] = _Entry()
-            self._tokens += len(tokens)
-            self._by_address.setdefault(address, {})[role, tokens] = None
-            self._index(role, tokens, address)
+    def _enter(self, key: Key) -> _Entry:
+        role, tokens, address = key
+        entry = self._entries[key] = _Entry()
+        self._by_address.setdefault(address, {})[role, tokens] = None
+        self._index(role, tokens, address)
         return entry
 
     def _index(self, role: Role, tokens: Tokens, address: Address) -> None:
@@ -174,17 +163,6 @@ class Registry:
             else:
                 self._lengths[len(tokens)] += 1
         table[tokens][address] = None
-
-    def _own(self, entry: _Entry, host: str) -> None:
-        if entry.host != host:
-            self._disown(entry)
-            entry.host = host
-            self._hosts[host] += 1
-
-    def _disown(self, entry: _Entry) -> None:
-        if entry.host:
-            _lower(self._hosts, entry.host)
-            entry.host = ""
 
     def _told_of(self, key: Key) -> list[Tell]:
         role, tokens, address = key
@@ -227,10 +205,3 @@ def _discard(table: dict[K, dict[M, None]], key: K, member: M) -> bool:
         return False
     del table[key]
     return True
-
-
-def _lower(counts: Counter[K], key: K) -> None:
-    """Count one less; keep no zero."""
-    counts[key] -= 1
-    if not counts[key]:
-        del counts[key]
