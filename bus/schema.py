@@ -23,7 +23,7 @@ from typing import (
 )
 
 from bus.kinds import Kinds
-from bus.urls import check_broker, check_dial, check_host, check_listen, check_peer
+from bus.urls import check_broker, check_dial, check_dialled_broker, check_host, check_listen, check_peer
 from bus.wire.envelope import MESSAGE_BYTES_MAX
 from bus.wire.frame import TOKENS_MAX
 from bus.wire.notation import check_wildcards, names_in
@@ -83,10 +83,17 @@ class Check(NamedTuple):
 
 
 class Ref(NamedTuple):
-    """A reference by name to an entry in one of `sections` of the same file; `what` is the kind of entry."""
+    """A reference by name to an entry in one of `sections` of the same file; `what` is the kind of entry.
+
+    With `address` a text with `://` is no name, but the address of such an entry, in any file or none.
+    """
 
     what: str
     sections: tuple[str, ...]
+    address: Check | None = None
+
+    def is_name(self, value: str) -> bool:
+        return self.address is None or "://" not in value
 
 
 class Key(NamedTuple):
@@ -238,6 +245,8 @@ def problem(marker: Any, value: Any) -> str:
         return f"{value} is out of range: {marker}"
     if isinstance(marker, Length) and not marker.low <= len(value) <= marker.high:
         return f"{len(value)} given; it takes {marker.low} to {marker.high}"
+    if isinstance(marker, Ref):
+        return "" if marker.is_name(value) else problem(marker.address, value)
     if isinstance(marker, Check):
         try:
             marker.function(value)
@@ -309,6 +318,7 @@ AnyUrl = Annotated[str, Check(check_listen, "an address")]
 ListenUrl = Annotated[str, Check(check_listen, "an address to listen on")]
 DialUrl = Annotated[str, Check(check_dial, "an address to dial")]
 BrokerUrl = Annotated[str, Check(check_broker, "an address of a broker")]
+Broker = Annotated[str, Ref("broker", ("brokers",), Check(check_dialled_broker, "tcp://HOST:PORT"))]
 Gateway = Annotated[str, Ref("gateway", ("gateways",))]
 BusName = Annotated[str, Ref("bus", ("buses",))]
 TapName = Annotated[str, Ref("bus or bridge", ("buses", "bridges"))]

@@ -138,6 +138,12 @@ def check_broker(text: str) -> None:
         raise ValueError("a broker needs a port that others can dial, not 0")
 
 
+def check_dialled_broker(text: str) -> None:
+    """Raise ValueError if no client can dial a TMQ broker at an address."""
+    check_broker(text)
+    check_dial(text)
+
+
 def is_wildcard(host: str) -> bool:
     """Return whether a host stands for all interfaces of a machine."""
     address = _ip(host)

@@ -6,7 +6,7 @@ from bus.urls import is_loopback, plain_host, split_url
 from topologies.exclusive import Use, uses
 from topologies.findings import Finding, error, warning
 from topologies.model import Topology, candidates_of
-from topologies.reach import address_of, broker_url, has_trunk, listen_at, machine
+from topologies.reach import address_of, broker_url, brokers_of, has_trunk, listen_at, machine
 from topologies.segments import joints
 
 
@@ -51,10 +51,10 @@ def _unreachable(topology: Topology) -> Iterator[Finding]:
 
 
 def _unreachable_brokers(topology: Topology) -> Iterator[Finding]:
-    """Yield brokers that a gateway with a candidate, or with another broker, cannot dial."""
+    """Yield brokers that a gateway of another machine cannot dial, and has to."""
     for name, spec in topology.brokers.items():
         place, host = spec.listen[0].where, split_url(broker_url(topology, spec)).host
-        far = [gateway for gateway, owner in _dialled(topology) if owner == spec.on]
+        far = [gateway for gateway, broker in _diallers(topology) if broker == name]
         if ":" in host:
             text = f"broker {name} is at {host}, but TMQ knows only IPv4 addresses and names"
             yield error(place, f"{text}: listen on an IPv4 address, or give gateway {spec.on} one")
@@ -79,11 +79,25 @@ def _dialled(topology: Topology) -> list[tuple[str, str]]:
     pairs = [
         (joint.gateway, topology.buses[joint.side.bus].on) for joint in joints(topology) if joint.side.bus
     ]
-    owners = [broker.on for broker in topology.brokers.values()]
-    groups = [candidates_of(topology, name) for name in topology.bridges]
-    diallers = [candidate.gateway for group in groups if len(group) > 1 for candidate in group]
-    pairs += [(gateway, owner) for gateway in (*diallers, *owners) for owner in owners]
     far = [pair for pair in pairs if machine(topology, pair[0]) != machine(topology, pair[1])]
+    far += [(gateway, topology.brokers[broker].on) for gateway, broker in _diallers(topology)]
+    return list(dict.fromkeys(far))
+
+
+def _diallers(topology: Topology) -> list[tuple[str, str]]:
+    """Return each gateway with each broker of another machine that it dials.
+
+    Those with a candidate, or with a broker, dial all of them; those with a side that dials brokers, these.
+    """
+    brokers = topology.brokers
+    groups = [candidates_of(topology, name) for name in topology.bridges]
+    everywhere = [one.gateway for group in groups if len(group) > 1 for one in group]
+    everywhere += [spec.on for spec in brokers.values()]
+    pairs = [(gateway, name) for gateway in everywhere for name in brokers]
+    for joint in joints(topology):
+        named = brokers_of(topology, joint.side.medium) if joint.side.medium else ()
+        pairs += [(joint.gateway, name) for name in named if name in brokers]
+    far = [pair for pair in pairs if machine(topology, pair[0]) != machine(topology, brokers[pair[1]].on)]
     return list(dict.fromkeys(far))
 
 

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 
-from topologies.filters import begins, related, tokens
+from topologies.filters import Tokens, begins, one_way, related, tokens
 from topologies.findings import Finding, error, warning
 from topologies.model import BridgeSpec, Candidate, Rate, Side, Topology, candidates_of
 from topologies.segments import Joint, joints
@@ -48,11 +48,13 @@ def _share(joint: Joint) -> float:
 def _crosses(spec: BridgeSpec, side: Side, rate: Rate) -> bool:
     """Return whether frames of a rate may cross a side; True in case of doubt."""
     pattern = max(tokens(rate.pattern), tokens(spec.pattern), key=len)
-    if not related(tokens(side.pattern), pattern):
-        return False
-    allow, deny = side.allow.both, side.deny.both
-    allowed = not allow or any(related(tokens(p), pattern) for p in allow)
-    return allowed and not any(begins(tokens(p), pattern) for p in deny)
+    return any(_may_pass(side, pattern, inward) for inward in (True, False))
+
+
+def _may_pass(side: Side, pattern: Tokens, inward: bool) -> bool:
+    allow, deny = one_way(side.allowed, inward), one_way(side.denied, inward)
+    allowed = not allow or any(related(one, pattern) for one in allow)
+    return allowed and not any(begins(one, pattern) for one in deny)
 
 
 def _judge(name: str, joined: list[Joint]) -> Finding | None:

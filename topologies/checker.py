@@ -11,12 +11,12 @@ from topologies.cycles import find_cycles
 from topologies.exclusive import find_conflicts
 from topologies.failover import find_gaps
 from topologies.filters import related, tokens
-from topologies.findings import Finding, error, warning
+from topologies.findings import Finding, error, note, warning
 from topologies.messages import find_unequal_limits
-from topologies.model import BridgeSpec, BusSpec, Topology, candidates_of, gateways_of, running
+from topologies.model import BridgeSpec, BusSpec, Side, Topology, candidates_of, gateways_of, running
 from topologies.names import listed, used
 from topologies.reach import trunks_of
-from topologies.segments import Joint, joints, wire_of
+from topologies.segments import Joint, joints, wires_of
 
 
 def check(topology: Topology) -> list[Finding]:
@@ -32,6 +32,7 @@ def check(topology: Topology) -> list[Finding]:
         *find_gaps(topology),
         *_trunkless(topology),
         *_nodeless(topology),
+        *_brokerless(topology),
         *_shared_plain(topology),
         *find_unequal_limits(topology),
         *_colliding_tokens(topology),
@@ -88,23 +89,39 @@ def _nodeless(topology: Topology) -> Iterator[Finding]:
             yield error(joint.side.where, text)
 
 
+def _brokerless(topology: Topology) -> Iterator[Finding]:
+    """Yield sides that dial all brokers of the file, where there are none."""
+    for joint in joints(topology):
+        medium = joint.side.medium
+        if medium is not None and medium.brokers is None and not topology.brokers:
+            text = f"{medium.key} has no broker: add one to this file (brokers:), or write an address here"
+            yield error(medium.where, f"{text} (brokers: tcp://HOST:PORT)")
+
+
 def _shared_plain(topology: Topology) -> Iterator[Finding]:
-    """Yield segments to which several appliances send without envelopes."""
+    """Yield segments to which several appliances send without envelopes: notes where there can be none."""
     users = dict[str, list[Joint]]()
     for joint in joints(topology):
-        # Peers of a bus do not hear each other: only standbys of one bridge can repeat a frame there.
+        # Peers of a bus or broker are apart: only standbys of one bridge can repeat a frame there.
         medium = joint.side.medium
-        joins_bus = medium is None or medium.dials or medium.listens
-        if not joins_bus or len(candidates_of(topology, joint.bridge)) > 1:
+        apart = medium is None or medium.dials or medium.listens or medium.brokers != ()
+        if not apart or len(candidates_of(topology, joint.bridge)) > 1:
             users.setdefault(joint.wire, []).append(joint)
     for name, joined in users.items():
-        gateways = list(dict.fromkeys(joint.gateway for joint in joined))
         plain = [joint for joint in joined if not joint.trunk]
-        if len(gateways) > 1 and plain:
-            names = dict.fromkeys(wire_of(topology, joint.side, joint.gateway) for joint in joined)
-            one = f"{' and '.join(names)}: one wire," if len(names) > 1 else f"{name} is"
-            text = f"{one} shared by {', '.join(gateways)} without trunk: exactly once cannot be promised"
-            yield warning(plain[0].side.where, text)
+        if plain and len({joint.gateway for joint in joined}) > 1:
+            yield _shared(topology, name, joined, plain[0].side)
+
+
+def _shared(topology: Topology, name: str, joined: list[Joint], plain: Side) -> Finding:
+    gateways = ", ".join(dict.fromkeys(joint.gateway for joint in joined))
+    names = dict.fromkeys(wires_of(topology, joint.side, joint.gateway)[0] for joint in joined)
+    one = f"{' and '.join(names)}: one wire," if len(names) > 1 else f"{name} is"
+    if plain.medium is not None and plain.medium.plain:
+        known = "a standby knows frames there by content and count"
+        return note(plain.where, f"{one} shared by {gateways}, and carries no envelopes: {known}")
+    text = f"{one} shared by {gateways} without trunk: exactly once cannot be promised"
+    return warning(plain.where, text)
 
 
 def _beyond_policies(topology: Topology) -> Iterator[Finding]:
@@ -118,9 +135,8 @@ def _unmatched(topology: Topology) -> Iterator[Finding]:
     """Yield patterns of sides that no frame matches, because the bridge itself carries others."""
     for joint in joints(topology):
         side, whole = joint.side, joint.spec.pattern
-        lists = (side.allow, side.deny)
-        patterns = [names for one in lists for names in (*one.both, *one.inward, *one.outward)]
-        for names in (side.pattern, *patterns):
+        lists = (side.allowed, side.denied)
+        for names in [names for one in lists for names in (*one.both, *one.inward, *one.outward)]:
             if not related(tokens(names), tokens(whole)):
                 text = f"{_slashed(names)} matches nothing here: the bridge carries {_slashed(whole)} only"
                 yield warning(side.where, text)

@@ -58,7 +58,7 @@ def _forwarding(topology: Topology) -> Iterator[set[Candidate]]:
     edges = defaultdict[Candidate, list[tuple[Any, ...]]](list)
     for joint in joints(topology):
         side = joint.side
-        edges[joint.candidate].append((joint.wire, joint.trunk, side.pattern, side.allow, side.deny))
+        edges[joint.candidate].append((joint.wire, joint.trunk, side.allowed, side.denied))
     groups = dict.fromkeys(candidates_of(topology, name) for name in topology.bridges)
     choices = [list({str(edges[one]): one for one in reversed(group)}.values())[::-1] for group in groups]
     if prod(map(len, choices)) <= _TOGETHER:
@@ -145,8 +145,21 @@ def _finding(loops: list[list[Step]]) -> Finding:
     text = f"frames would go round: {' -> '.join([*names, first])}"
     if len(loops) > 1:
         text += f", and in other ways among {', '.join(sorted({step[0] for loop in loops for step in loop}))}"
-    fix = f"make every link of it a trunk (plain: {_named(list(plain.values()))}), or open it"
+    fix = _fix([*plain.values()])
     return error(max(edge.where for _, edge, _ in plain.values()), f"{text}; {fix}")
+
+
+def _fix(plain: list[Step]) -> str:
+    """Return what to do about a ring with these plain links."""
+    never = [step for step in plain if _is_never_trunk(step[1])]
+    if never:
+        return f"open it by patterns: no trunk is possible at {_named(never)}"
+    return f"make every link of it a trunk (plain: {_named(plain)}), or open it"
+
+
+def _is_never_trunk(edge: Edge) -> bool:
+    medium = edge.joint and edge.joint.side.medium
+    return medium is not None and medium.plain
 
 
 def _named(plain: list[Step]) -> str:

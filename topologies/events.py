@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 
 from bus.events import PATTERN
-from topologies.filters import begins, one_way, passes, tokens
+from topologies.filters import begins, one_way, passes
 from topologies.model import BridgeSpec, Side, Topology
 from topologies.segments import edges_of
 
@@ -18,7 +18,7 @@ def keeps_events(topology: Topology, spec: BridgeSpec, side: Side) -> bool:
 
 def names_events(side: Side, inward: bool) -> bool:
     """Return whether a list of the side names the pattern of events, or of one kind of them."""
-    return any(begins(_EVENT, pattern) for pattern in (tokens(side.pattern), *one_way(side.allow, inward)))
+    return any(begins(_EVENT, pattern) for pattern in one_way(side.allowed, inward))
 
 
 def publishing_buses(topology: Topology, gateway: str) -> list[str]:

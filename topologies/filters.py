@@ -26,9 +26,9 @@ def related(one: Tokens, other: Tokens) -> bool:
 
 def passes(spec: BridgeSpec, side: Side, frame: Tokens, inward: bool) -> bool:
     """Return whether a frame with these tokens crosses `side`: into the bridge if `inward`, or out of it."""
-    if not (begins(tokens(spec.pattern), frame) and begins(tokens(side.pattern), frame)):
+    if not begins(tokens(spec.pattern), frame):
         return False
-    allow, deny = one_way(side.allow, inward), one_way(side.deny, inward)
+    allow, deny = one_way(side.allowed, inward), one_way(side.denied, inward)
     return (not allow or any(begins(p, frame) for p in allow)) and not any(begins(p, frame) for p in deny)
 
 
@@ -43,8 +43,7 @@ def all_names(topology: Topology) -> Iterator[tuple[int | str, ...]]:
         yield spec.pattern
         yield from (rate.pattern for rate in spec.rates)
         for side in (side for gateway in spec.on for side in spec.at(gateway)):
-            yield side.pattern
-            for filter_ in (side.allow, side.deny):
-                yield from (*filter_.both, *filter_.inward, *filter_.outward)
+            for lists in (side.allowed, side.denied):
+                yield from (*lists.both, *lists.inward, *lists.outward)
     for device in topology.devices.values():
         yield from device.patterns()

@@ -118,7 +118,7 @@ class _Reader:
     def _judge(self, markers: Sequence[Any], value: Any, node: Node, path: str) -> None:
         """Add a finding for the first marker that forbids `value`. Note references, to be resolved later."""
         for marker in markers:
-            if isinstance(marker, Ref):
+            if isinstance(marker, Ref) and marker.is_name(value):
                 self._references.append((marker, value, where(self._file, node.start_mark, path)))
             elif text := problem(marker, value):
                 return self._wrong(node, path, text)
@@ -187,7 +187,8 @@ class _Reader:
         if any(isinstance(marker, Single) for marker in markers) and not _is_null(node):
             return (self.read(node, item, path),)
         words = notation.words if notation else "a list"
-        comment = " (# begins a comment)" if notation and _is_null(node) else ""
+        patterns = any(isinstance(marker, Notation) for marker in (*markers, *unwrap(item)[1]))
+        comment = " (# begins a comment)" if patterns and _is_null(node) else ""
         return self._unlike(node, path, words, comment)
 
     def _read_text(self, node: ScalarNode, notation: Notation, path: str) -> Any:
@@ -317,7 +318,10 @@ class _Reader:
         for to, name, place in self._references:
             names = [known for section in to.sections for known in sections.get(section, ())]
             if name not in names:
-                self._findings.append(error(place, f'no {to.what} "{name[:64]}"{nearest(name, names)}'))
+                hint = nearest(name, names)
+                if to.address and (":" in name or not names):
+                    hint = f"; an address is written {to.address.words}"
+                self._findings.append(error(place, f'no {to.what} "{name[:64]}"{hint}'))
 
 
 def _on(finding: Finding, gateways: list[str], among: Collection[str]) -> Finding:

@@ -30,8 +30,9 @@ def takes_frames_only(place: BridgeSpec | Side) -> bool:
     """Return whether a bridge, or one direction of a side, has a pattern that messages must match."""
     if isinstance(place, BridgeSpec):
         return bool(place.pattern)
-    ways = [[*place.allow.both, *own] for own in (place.allow.inward, place.allow.outward)]
-    return bool(place.pattern) or any(allow and () not in allow for allow in ways)
+    allowed = place.allowed
+    ways = [[*allowed.both, *own] for own in (allowed.inward, allowed.outward)]
+    return any(allow and () not in allow for allow in ways)
 
 
 def find_unequal_limits(topology: Topology) -> Iterator[Finding]:

@@ -5,7 +5,7 @@ Patterns stay as written, text or numbers; `bus.wire.pattern.Pattern(*names)` ma
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Literal, NamedTuple, TypeVar
 
 from bridges.media import MEDIA
@@ -184,11 +184,42 @@ class Side(Node):
             raise ValueError("pattern and allow on one side: write the pattern into allow")
         if self.shed and self.bus:
             raise ValueError("nothing waits for a bus: give the shed policy to the side that is slow")
+        if self.medium is not None:
+            _check_fit(self, self.medium)
+
+    @property
+    def allowed(self) -> Filter:
+        """The patterns of frames that may cross, by words of the side or its medium; an empty list is all."""
+        passing = self.medium and self.medium.passing
+        if passing:
+            return Filter(inward=passing.inward, outward=passing.outward)
+        return Filter(both=(self.pattern,)) if self.pattern else self.allow
+
+    @property
+    def denied(self) -> Filter:
+        """The patterns of frames that do not cross: `deny`, and all where the medium lets nothing through."""
+        passing, deny = self.medium and self.medium.passing, self.deny
+        if not passing:
+            return deny
+        inward = deny.inward if passing.inward else ((),)
+        return replace(deny, inward=inward, outward=deny.outward if passing.outward else ((),))
 
     @property
     def kind(self) -> str:
         """Key of what the side joins: `bus` or a medium."""
         return "bus" if self.medium is None else self.medium.key
+
+
+def _check_fit(side: Side, medium: Medium) -> None:
+    """Raise ValueError if words of a side do not go with its medium."""
+    passing = medium.passing
+    if passing and (side.pattern or side.allow != Filter()):
+        keys = " and ".join(passing.keys)
+        raise ValueError(f"{keys} of {medium.key} say what crosses here: leave pattern and allow out")
+    if side.trunk and medium.plain:
+        raise ValueError(
+            f"{medium.key} carries no envelopes, so this side cannot be a trunk: leave trunk out"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

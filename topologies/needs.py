@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from bus.needs import Need, dialling_needs, listening_needs
 from bus.schema import Where
 from topologies.model import Topology, candidates_of, running
-from topologies.reach import address_of, broker_urls, dials_of
+from topologies.reach import address_of, broker_urls, dials_of, with_addresses
 from topologies.segments import joints
 
 Placed = tuple[Where, Need]
@@ -36,7 +36,8 @@ def _of_sides(topology: Topology, gateway: str) -> Iterator[Placed]:
         if joint.gateway != gateway:
             continue
         if side.medium is not None:
-            yield from ((side.medium.where, need) for need in side.medium.needs())
+            medium = with_addresses(topology, side.medium)
+            yield from ((medium.where, need) for need in medium.needs())
         elif side.bus and topology.buses[side.bus].on != gateway:
             found = address_of(topology, side.bus, gateway, joint.trunk)
             needs = dialling_needs(found[0], found[1].tls) if found else ()

@@ -1,5 +1,9 @@
-"""Search for the bus that an address leads to, and for the addresses of buses and brokers."""
+"""Search for the bus or broker that an address leads to, and for the addresses of buses and brokers."""
 
+from dataclasses import replace
+from typing import Any
+
+from bridges.media.medium import Medium
 from bus.urls import (
     HOSTED,
     URL_CHARACTERS_MAX,
@@ -68,6 +72,28 @@ def _from(topology: Topology, listen: Listen, owner: str, gateway: str) -> str |
         return None
     address = _for_all(topology, listen.url, owner)
     return address if len(address) <= URL_CHARACTERS_MAX else None
+
+
+def brokers_of(topology: Topology, medium: Medium) -> tuple[str, ...]:
+    """Return the brokers that a medium dials, by name or address as in the file, the best first."""
+    return tuple(topology.brokers) if medium.brokers is None else medium.brokers
+
+
+def with_addresses(topology: Topology, medium: Medium) -> Medium:
+    """Return a medium with addresses in place of the names of brokers."""
+    brokers, known = brokers_of(topology, medium), topology.brokers
+    urls = tuple(broker_url(topology, known[one]) if one in known else one for one in brokers)
+    values: dict[str, Any] = {"brokers": urls}  # a field of those media that dial brokers
+    return replace(medium, **values) if brokers else medium
+
+
+def broker_at(topology: Topology, text: str, gateway: str) -> str | None:
+    """Return the broker in this file that `gateway` would reach at the address `text`; None if none is."""
+    url = split_url(text)
+    for name, spec in topology.brokers.items():
+        if any(_leads(topology, url, gateway, split_url(one.url), spec.on) for one in spec.listen):
+            return name
+    return None
 
 
 def broker_urls(topology: Topology) -> list[str]:

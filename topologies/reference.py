@@ -28,6 +28,7 @@ from bus.schema import (
     size,
     unwrap,
 )
+from bus.wire.notation import text_of
 from topologies.model import Topology
 
 PAGE = Path(__file__).parent.parent / "docs" / "topology.md"
@@ -48,10 +49,10 @@ The media and the kinds of devices of other distributions are not on this page
 
 `check` also finds: loops with a link that is not a trunk; a port, serial device, I2C target or CAN node id
 that two things want; addresses of other gateways; gateways on which nothing runs; names used twice; bridges
-that cannot reach their bus; several gateways for a bridge without a broker; keys without effect; CAN without
-a node id; names with equal tokens; media that cannot carry the promised `rates`. `run` refuses what `check`
-finds, in the same words. `check` warns of segments that several gateways share without `trunk`: exactly-once
-delivery cannot be promised there.
+that cannot reach their bus or broker; several gateways for a bridge without a broker; keys without effect;
+CAN without a node id; names with equal tokens; media that cannot carry the promised `rates`. `run` refuses
+what `check` finds, in the same words. `check` warns of segments that several gateways share without `trunk`:
+exactly-once delivery cannot be promised there. For a TMQ network, which cannot be a trunk, that is a note.
 
 `check --here` also looks at the machine on which it runs: packages, device files, interfaces, free ports,
 names, certificates and directories that its gateway needs. `--gateway NAME` says which gateway that is; by
@@ -139,9 +140,11 @@ def _default(one: Setting) -> str:
     if one.required:
         return "**required**"
     f = one.field
-    value = f.default if f.default_factory is MISSING else f.default_factory()
+    value: Any = f.default if f.default_factory is MISSING else f.default_factory()
     if value is None or value in ((), {}) or is_dataclass(value):
         return ""
+    if one.annotation == Patterns:
+        return f"`{', '.join(map(text_of, value))}`"
     if f.name == "subject":
         return f"`{value:#x}`"
     if f.name.endswith("_bytes") and isinstance(value, int) and value % 1024 == 0:
@@ -156,7 +159,7 @@ def _words(annotation: Any) -> str:
     bare, markers = unwrap(annotation)
     for marker in markers:
         if isinstance(marker, Ref):
-            return f"name of a {marker.what}"
+            return f"name of a {marker.what}" + (f", or `{marker.address.words}`" if marker.address else "")
         if isinstance(marker, Check) and marker.words:
             return marker.words
         if isinstance(marker, Range):

@@ -1,10 +1,11 @@
 """The sides of a bridge on one gateway: where each of them leads, and who sends first there."""
 
+from dataclasses import replace
 from typing import NamedTuple
 
 from topologies.events import keeps_events
 from topologies.model import Listen, Side, Topology, candidates_of
-from topologies.reach import address_of
+from topologies.reach import address_of, with_addresses
 from topologies.segments import Joint, edges_of, joints, reachable
 
 
@@ -21,7 +22,7 @@ class Seat(NamedTuple):
     `trunk`: whether envelopes are kept there. `rank`: the order of senders on the wire. `segment`: the name
     of the wire, the same on all gateways that share it. `dial`: the address of the side's bus for this
     gateway with its options; None if it has none. `keeps_events`: whether events of gateways must not leave
-    the bridge here.
+    the bridge here. Names of brokers in `side` are resolved to addresses.
     """
 
     side: Side
@@ -42,11 +43,15 @@ def seats_at(topology: Topology, gateway: str) -> dict[str, list[Seat]]:
 
 
 def _seat(topology: Topology, joint: Joint) -> Seat:
-    side, trunk = joint.side, joint.trunk
+    side, trunk = _addressed(topology, joint.side), joint.trunk
     dial = None if side.bus is None else address_of(topology, side.bus, joint.gateway, trunk)
     shared = trunk and side.medium is not None and side.medium.shared
     rank = _rank(topology, joint) if shared else Rank(0, 0)
     return Seat(side, trunk, rank, joint.wire, dial, keeps_events(topology, joint.spec, side))
+
+
+def _addressed(topology: Topology, side: Side) -> Side:
+    return replace(side, medium=with_addresses(topology, side.medium)) if side.medium else side
 
 
 def _rank(topology: Topology, joint: Joint) -> Rank:

@@ -4,9 +4,10 @@ from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
 from bus.schema import Where
+from bus.urls import is_loopback, split_url
 from devices.device import DeviceSpec
 from topologies.model import BridgeSpec, Candidate, Side, Topology, candidates_of
-from topologies.reach import bus_at, has_trunk, machine, trunks_of
+from topologies.reach import broker_at, brokers_of, bus_at, has_trunk, machine, trunks_of
 
 
 class Joint(NamedTuple):
@@ -31,20 +32,29 @@ class Joint(NamedTuple):
 
 def joints(topology: Topology) -> list[Joint]:
     """Return every side of every bridge on every gateway that may run it."""
+    same: dict[str, str] = {}
     found = [
-        Joint(name, spec, number, side, gateway, is_trunk(topology, side), wire_of(topology, side, gateway))
+        Joint(
+            name, spec, number, side, gateway, is_trunk(topology, side), _wire(topology, side, gateway, same)
+        )
         for name, spec in topology.bridges.items()
         for gateway in spec.on
         for number, side in enumerate(spec.at(gateway))
     ]
     places = {(joint.candidate, joint.number): joint for joint in found}
-    same: dict[str, str] = {}
     for joint in found:
         best = places.get((candidates_of(topology, joint.bridge)[0], joint.number), joint)
-        one, other = _root(same, joint.wire), _root(same, best.wire)
-        if one != other and _may_be_one(joint, best):
-            same[one] = other
+        if _may_be_one(joint, best):
+            _unite(same, joint.wire, best.wire)
     return [joint._replace(wire=_root(same, joint.wire)) for joint in found]
+
+
+def _wire(topology: Topology, side: Side, gateway: str, same: dict[str, str]) -> str:
+    """Return the first name of the wire of a side. Note in `same` that its other names mean the same wire."""
+    first, *others = wires_of(topology, side, gateway)
+    for other in others:
+        _unite(same, other, first)
+    return first
 
 
 def _may_be_one(joint: Joint, best: Joint) -> bool:
@@ -56,21 +66,40 @@ def _may_be_one(joint: Joint, best: Joint) -> bool:
     return "bus" not in kinds and kinds != {"segment"}
 
 
+def _unite(same: dict[str, str], name: str, other: str) -> None:
+    """Note that two names are of one wire."""
+    if (one := _root(same, name)) != (root := _root(same, other)):
+        same[one] = root
+
+
 def _root(same: dict[str, str], name: str) -> str:
     while name in same:
         name = same[name]
     return name
 
 
-def wire_of(topology: Topology, side: Side, gateway: str) -> str:
-    """Return the name of the wire that a side joins, as seen from `gateway`."""
-    medium = side.medium
-    if side.segment is not None:
-        return f"segment {side.segment}"
+def wires_of(topology: Topology, side: Side, gateway: str) -> tuple[str, ...]:
+    """Return the names of the wire that a side joins, as seen from `gateway`.
+
+    A side that dials brokers has one for each of them, because it joins the clients of all.
+    """
+    medium, named = side.medium, (f"segment {side.segment}",) if side.segment is not None else ()
+    brokers = () if medium is None else brokers_of(topology, medium)
+    if brokers or named:
+        return *named, *(_network(topology, broker, gateway) for broker in brokers)
     if medium is None:
-        return f"bus {side.bus}"
+        return (f"bus {side.bus}",)
     bus = bus_at(topology, medium.dials, gateway) if medium.dials else None
-    return f"bus {bus}" if bus else medium.wire(machine(topology, gateway))
+    return (f"bus {bus}" if bus else medium.wire(machine(topology, gateway)),)
+
+
+def _network(topology: Topology, broker: str, gateway: str) -> str:
+    """Return the name of a broker's network as seen from `gateway`: one for all brokers of the file."""
+    if broker in topology.brokers or broker_at(topology, broker, gateway):
+        return f"tmq {'+'.join(topology.brokers)}"
+    url = split_url(broker)
+    host = machine(topology, gateway) if is_loopback(url.host) else url.host
+    return f"tmq {host}:{url.port}"
 
 
 def is_trunk(topology: Topology, side: Side) -> bool:

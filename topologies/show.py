@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Literal
 
+from bus.schema import Patterns
 from bus.wire.notation import text_of
 from devices.device import DeviceSpec
 from topologies.messages import is_bus, takes_frames_only
@@ -18,10 +19,11 @@ from topologies.model import (
     gateways_of,
     running,
 )
-from topologies.reach import bus_at, dials_of
+from topologies.reach import brokers_of, bus_at, dials_of
 from topologies.segments import Edge, Joint, edges_of, is_trunk, joined, joints
 
 Tree = tuple[str, list["Tree"]]
+_PATTERNS = 3  # of a side
 Style = Literal["text", "mermaid"]
 _SHAPES = {
     "brokers": ("broker", "[", "]"),
@@ -94,12 +96,27 @@ def _side(topology: Topology, side: Side) -> str:
     filtered = "filtered" if (side.allow, side.deny) != (Filter(), Filter()) else ""
     trunk = _trunk(is_trunk(topology, side))
     framed = _frames_only(is_bus(side) and takes_frames_only(side))
-    return _line(side_label(side), _pattern(side.pattern), filtered, framed, _shed(side.shed), trunk)
+    words = _passing(side)
+    return _line(side_label(side), _pattern(side.pattern), *words, filtered, framed, _shed(side.shed), trunk)
 
 
 def side_label(side: Side) -> str:
     """Return a short label for a side, such as `can can0 FD 500000/2000000`."""
     return f"bus {side.bus}" if side.medium is None else side.medium.label()
+
+
+def _passing(side: Side) -> list[str]:
+    """Return the patterns that the side's medium lets through: one text by key, none for all patterns."""
+    passing = side.medium and side.medium.passing
+    if not passing:
+        return []
+    lists = zip(passing.keys, (passing.inward, passing.outward), strict=True)
+    return [f"{key} {_some(patterns)}" for key, patterns in lists if () not in patterns]
+
+
+def _some(patterns: Patterns) -> str:
+    more = f" and {len(patterns) - _PATTERNS} more" if len(patterns) > _PATTERNS else ""
+    return (", ".join(map(text_of, patterns[:_PATTERNS])) or "nothing") + more
 
 
 def _shed(shed: Shed | None) -> str:
@@ -120,7 +137,7 @@ def _pattern(names: tuple[int | str, ...]) -> str:
 
 
 def _mermaid(topology: Topology) -> str:
-    """Draw gateways as boxes, buses round and bridges as hexagons.
+    """Draw gateways as boxes, buses round and bridges as hexagons. What a side lets through is at its line.
 
     Thick lines are trunks. Dotted ones, with the name of its gateway, are what only a standby joins.
     """
@@ -135,17 +152,28 @@ def _mermaid(topology: Topology) -> str:
         elif (key := (edge.one, edge.other, edge.joint.number)) not in drawn:
             drawn.add(key)
             _draw_side(drawing, topology, edge, edge.joint)
+    for wire, broker in _networks(topology):
+        drawing.line(wire, "---", drawing.node(f"broker {broker}"))
     for name, device in topology.devices.items():
         for part in joined(topology, device):
             drawing.line(part, "-.->" if device.inside else "---", drawing.node(f"device {name}"))
     return "\n".join(["flowchart LR", *drawing.lines])
 
 
+def _networks(topology: Topology) -> list[tuple[str, str]]:
+    """Return each wire that brokers of the file make, with each of them that a side dials."""
+    sides = [(joint.wire, joint.side.medium) for joint in joints(topology) if joint.side.medium]
+    pairs = [(wire, broker) for wire, medium in sides for broker in brokers_of(topology, medium)]
+    return list(dict.fromkeys(pair for pair in pairs if pair[1] in topology.brokers))
+
+
 def _draw_side(drawing: "_Drawing", topology: Topology, edge: Edge, joint: Joint) -> None:
     label = edge.other if edge.other.startswith("bus ") else side_label(joint.side)
-    line = "===" if edge.trunk else "---"
+    line, words = "===" if edge.trunk else "---", _passing(joint.side)
     if joint.candidate != candidates_of(topology, joint.bridge)[0]:
-        line = f"-.-|{joint.gateway}|"
+        line, words = "-.-", [joint.gateway, *words]
+    if words:
+        line += f'|"{_escape("; ".join(words))}"|'
     drawing.line(edge.one, line, drawing.node(edge.other, "[/", "/]", label))
 
 

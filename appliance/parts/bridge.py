@@ -260,17 +260,16 @@ def medium_link(medium: Medium, words: Shed | None, gateway: Gateway) -> Link:
 
 
 def _policy(seat: Seat) -> Policy:
-    """Return the rules of a side's words; an own `pattern` holds both ways."""
-    spec = seat.side
-    only = (spec.pattern,) if spec.pattern else ()
+    """Return the rules of a side, by its words and by its medium's."""
+    spec, allowed, denied = seat.side, seat.side.allowed, seat.side.denied
     return Policy(
         seat.trunk,
-        allow=(*only, *spec.allow.both),
-        deny=spec.deny.both,
-        allow_in=spec.allow.inward,
-        deny_in=spec.deny.inward,
-        allow_out=spec.allow.outward,
-        deny_out=(*spec.deny.outward, *([PATTERN] if seat.keeps_events else ())),
+        allow=allowed.both,
+        deny=denied.both,
+        allow_in=allowed.inward,
+        deny_in=denied.inward,
+        allow_out=allowed.outward,
+        deny_out=(*denied.outward, *([PATTERN] if seat.keeps_events else ())),
         opaque=spec.medium is None or spec.medium.opaque,
         hold_s=STEP_S * sum(seat.rank),
         hold_always=bool(seat.rank.others),

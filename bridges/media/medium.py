@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from bus.kinds import load
 from bus.needs import Need
-from bus.schema import Node, check_fields
+from bus.schema import Node, Patterns, check_fields
 
 if TYPE_CHECKING:
     from bridges.media.shedding import Shed
@@ -46,6 +46,18 @@ class Taken(NamedTuple):
     on_wire: bool = False
 
 
+class Passing(NamedTuple):
+    """The patterns that a medium lets through by settings of its own, whose keys in files are `keys`.
+
+    What starts with one of `inward` may enter the bridge, what starts with one of `outward` may leave it. An
+    empty list lets nothing through.
+    """
+
+    inward: Patterns
+    outward: Patterns
+    keys: tuple[str, str]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Medium(Node):
     """Settings and facts of one medium. Derive a frozen dataclass from it, with a field for each setting.
@@ -53,7 +65,8 @@ class Medium(Node):
     The constructor raises ValueError for wrong settings. `key` names the medium in files. `help` describes it
     in a few words. `LINK` names the class of its links as "module:Class". `deaf` is True if a standby cannot
     hear what the active bridge sends, for example on a line between two devices. `opaque` is True if it
-    carries messages that are no frames, as a bus does.
+    carries messages that are no frames, as a bus does. `plain` is True if it carries no envelopes, so that it
+    cannot be a trunk.
     """
 
     LINK: ClassVar[str]
@@ -62,6 +75,7 @@ class Medium(Node):
     words: ClassVar[tuple[Word, ...]] = ()
     deaf: ClassVar[bool] = False
     opaque: ClassVar[bool] = False
+    plain: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -104,6 +118,19 @@ class Medium(Node):
     def takes(self, node: int | None) -> Iterator[Taken]:
         """Yield the resources that no other link can use meanwhile. `node` is the gateway's node id."""
         yield from ()
+
+    @property
+    def passing(self) -> Passing | None:
+        """The patterns that its own settings let through; None if that is left to the side of the bridge."""
+        return None
+
+    @property
+    def brokers(self) -> tuple[str, ...] | None:
+        """The TMQ brokers that the link dials, by address or by their name in the file; None for all there.
+
+        A medium that dials brokers has a field of this name. `link` gets it with addresses only.
+        """
+        return ()
 
     @property
     def needs_node(self) -> bool:

@@ -81,7 +81,15 @@ def test_what_does_not_cross_a_side_does_not_count() -> None:
     assert errors(promised("{uart: /dev/x, pattern: [b]}", rate)) == []
     assert errors(promised("{uart: /dev/x, deny: [[a]]}", rate)) == []
     assert errors(promised("{uart: /dev/x, allow: [[b]]}", rate)) == []
-    assert len(errors(promised("{uart: /dev/x, deny: [[a, b]]}", rate))) == 1
+    assert errors(promised("{uart: /dev/x, allow: {in: [[b]], out: [[c]]}}", rate)) == []
+    assert errors(promised("{uart: /dev/x, deny: {in: [[a]], out: [[]]}}", rate)) == []
+    for one in (
+        "deny: [[a, b]]",
+        "allow: {in: [[a, b]], out: [[c]]}",
+        "allow: {in: [[c]]}",
+        "deny: {in: [[a]]}",
+    ):
+        assert len(errors(promised(f"{{uart: /dev/x, {one}}}", rate))) == 1
 
 
 def test_bridges_on_one_can_bus_share_it() -> None:

@@ -103,7 +103,7 @@ def test_pictures_show_each_gateway_its_own() -> None:
     assert text.count("─ bus one  trunk") == text.count("─ bus two  trunk") == 1
     assert text.index("can can0") < text.index("gateway b") < text.index("can can1")
     lines = show(topology, "mermaid").split("\n")
-    assert len([line for line in lines if "-.-|b|" in line]) == 1
+    assert len([line for line in lines if '-.-|"b"|' in line]) == 1
 
 
 GROUP = """\

@@ -7,6 +7,7 @@ from typing import Any
 from bridges.media.shedding import Shed, checked
 from bridges.media.tmq.medium import Tmq
 from bridges.media.tmq.pipe import TmqPipe
+from bus.errors import LinkError
 from bus.hub import Hub, Link, State
 from bus.tmq.address import endpoint, written
 from bus.tmq.client import Node
@@ -30,7 +31,7 @@ class TmqLink:
         self.name = f"tmq:{options.device}"
         self.shed = checked(self.name, shed, options.queue_bytes)
         self._listen = endpoint((options.host, options.port))
-        self._brokers = [written(url) for url in options.brokers]
+        self._brokers = _addresses(options)
         self._timing = Options(queue_bytes=self.shed.queue_bytes, **timing)
         self._wanted = _shortest([*options.subscribe, *(options.publish if mates else ())])
         self._losses = 0
@@ -100,6 +101,13 @@ class TmqLink:
         """Take all registrations back and disconnect. Idempotent."""
         if self._pipe is not None:
             self._pipe.close()
+
+
+def _addresses(options: Tmq) -> list[Address]:
+    """Return the host and port of each broker. Raises `LinkError` for a name: only a topology has names."""
+    if options.brokers is None or not all("://" in url for url in options.brokers):
+        raise LinkError(f"tmq {options.device}: brokers are needed by address: tcp://HOST:PORT")
+    return [written(url) for url in options.brokers]
 
 
 def _shortest(prefixes: list[tuple[int | str, ...]]) -> list[Pattern]:

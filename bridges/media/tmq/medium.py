@@ -4,9 +4,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
-from bridges.media.medium import Medium, Taken, Word
+from bridges.media.medium import Medium, Passing, Taken, Word
 from bus.needs import Listening, Need, dialling_needs
-from bus.schema import BrokerUrl, Length, Patterns, QueueBytes, Range, Single
+from bus.schema import Broker, Check, Length, Patterns, QueueBytes, Range, Single
+from bus.urls import check_host
+
+
+def _check_host(host: str) -> None:
+    if host != "*":
+        check_host(host)
+    if ":" in host:
+        raise ValueError(f'"{host[:64]}" is an IPv6 address: TMQ knows only IPv4 addresses and names')
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,13 +25,19 @@ class Tmq(Medium):
     key: ClassVar = "tmq"
     help: ClassVar = "the clients of TMQ brokers"
     words: ClassVar = (Word("tmq", ("brokers",), "tmq:tcp://HOST:PORT", "the clients of a TMQ broker"),)
+    plain: ClassVar = True
 
     brokers: Annotated[
-        tuple[BrokerUrl, ...], Length(1, 64), Single(), "the brokers of the network, best first"
-    ]
+        Annotated[tuple[Broker, ...], Length(1, 64), Single()] | None,
+        "the brokers of the network, best first; by default all of this file",
+    ] = None
     subscribe: Annotated[Patterns, "what starts with one of these comes in; by default everything"] = ((),)
     publish: Annotated[Patterns, "what starts with one of these goes out; by default everything"] = ((),)
-    host: Annotated[str, "the IPv4 address of this gateway that publishers connect to; `*` is any"] = "*"
+    host: Annotated[
+        str,
+        Check(_check_host, "an IPv4 address or host name"),
+        "the address of this gateway that publishers connect to; `*` is any",
+    ] = "*"
     port: Annotated[int, Range(0, 65_535), "the TCP port that they connect to; 0 is any"] = 0
     patterns: Annotated[int, Range(1, 65_536), "most patterns declared to the broker at a time"] = 1000
     queue_bytes: Annotated[QueueBytes, "bound of the queue to each subscriber, and of what waits for one"] = (
@@ -32,14 +46,22 @@ class Tmq(Medium):
 
     @property
     def device(self) -> str:
-        return ",".join(url.removeprefix("tcp://") for url in self.brokers)
+        brokers = ("all",) if self.brokers is None else self.brokers
+        return ",".join(broker.removeprefix("tcp://") for broker in brokers)
+
+    def label(self) -> str:
+        return "tmq all brokers" if self.brokers is None else f"tmq {self.device}"
+
+    @property
+    def passing(self) -> Passing:
+        return Passing(self.subscribe, self.publish, ("subscribe", "publish"))
 
     def takes(self, node: int | None) -> Iterator[Taken]:
         if self.port:
             yield Taken(f"TCP port {self.port}", self.host)
 
     def needs(self) -> Iterator[Need]:
-        for url in self.brokers:
-            yield from dialling_needs(url, ipv4=True)
+        for broker in self.brokers or ():
+            yield from dialling_needs(broker, ipv4=True)
         if self.port:
             yield Listening(self.host, self.port)

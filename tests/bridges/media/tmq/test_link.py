@@ -4,6 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from bridges.media.tmq.medium import Tmq
+from bus.errors import LinkError
 from bus.tmq import Client
 from bus.wire.pattern import Pattern
 from tests.bridges.media.tmq.tmq_network import ALERT, TEMP, Network, frame, network, processed
@@ -40,6 +42,12 @@ async def test_the_bus_publishes_to_a_client_of_2015(net: Network) -> None:
     assert panel.received[ALERT] == [b"0", b"1", b"2", b"3", b"4"]
     assert (bus.pipe.stats.sent, bus.pipe.stats.dropped) == (5, {})
     assert bus.heard.messages == []
+
+
+@pytest.mark.parametrize("brokers", [None, ("main",), ("tcp://127.0.0.1:9942", "main")])
+def test_a_link_needs_addresses_of_brokers(brokers: tuple[str, ...] | None) -> None:
+    with pytest.raises(LinkError, match="brokers are needed by address: tcp://HOST:PORT"):
+        Tmq(brokers=brokers).link()
 
 
 async def test_only_messages_go_out(net: Network) -> None:
