@@ -22,6 +22,7 @@ from bus.errors import words_of
 from bus.ledger import Stats
 from bus.serving.connection import Connection, OnObjects
 from bus.tmq.options import Options
+from bus.tmq.unread import Unread
 from bus.tmq.wire import HELLO, HELLO_MASK, Address, Cutter, Hello, data_of, pack_hello, unpack_hello
 from bus.urls import is_ip
 
@@ -76,6 +77,7 @@ class Peer:
         self._waiting: deque[bytes] = deque()
         self._waiting_bytes = 0
         self._flushing = False
+        self._unread = Unread(loop, options.verdict_s, self._on_room)
         self._socket: socket.socket | None = None
         self._lookup: Task[None] | None = None
         self._timer: TimerHandle | None = None
@@ -119,7 +121,7 @@ class Peer:
         self._waiting_bytes += size
         stats.queued += count
         stats.queued_bytes += size
-        if not self._flushing and self.state in ("streaming", "idle", "down"):
+        if self.state in ("streaming", "idle", "down"):
             self._flush_soon()
 
     def forget(self) -> None:
@@ -127,14 +129,15 @@ class Peer:
         self.each = False
 
     def _flush_soon(self) -> None:
-        self._flushing = True
-        self._loop.call_soon(self._flush)
+        if not self._flushing:
+            self._flushing = True
+            self._loop.call_soon(self._flush)
 
     def _flush(self) -> None:
         self._flushing = False
         if self.state == "streaming" and self.connection is not None:
             self._stream(self.connection)
-        elif self.state in ("idle", "down") and self._waiting:
+        elif self.state in ("idle", "down") and self._waiting and not self._unread.full:
             self._connect()
 
     def _stream(self, connection: Connection) -> None:
@@ -204,7 +207,7 @@ class Peer:
         self._socket = None
         self._sent_one(sent)  # a fresh connection takes a whole packet
         if self.each:
-            sock.close()
+            self._unread.add(sock)
             return self._next()
         self.state, self._asked_s = "asking", self._loop.time()
         heard, closed, options = self._heard, self._closed, self._options
@@ -223,6 +226,9 @@ class Peer:
 
     def _next(self) -> None:
         self.state = "idle"
+        self._on_room()
+
+    def _on_room(self) -> None:
         if self._waiting:
             self._flush_soon()
         else:
@@ -301,6 +307,7 @@ class Peer:
             if self._lookup is not None:
                 self._lookup.cancel()
             self._let_go()
+            self._unread.close()
             self._drop("closed")
             if self.connection is not None:
                 self.connection.close("closed here")

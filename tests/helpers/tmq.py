@@ -92,10 +92,10 @@ class ReferenceClient(ReferenceSocket):
         if kind == MESSAGE:
             self.received[tokens].append(data)
         elif kind == ADD:
-            self.subscribers[tokens] |= addresses(data)
+            self.subscribers[tokens] = self.subscribers[tokens] | addresses(data)  # `send` may iterate it
         else:
             assert kind == FORGET, kind
-            self.subscribers[tokens] -= addresses(data)
+            self.subscribers[tokens] = self.subscribers[tokens] - addresses(data)
 
 
 class ReferenceBroker(ReferenceSocket):

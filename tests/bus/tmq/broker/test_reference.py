@@ -9,6 +9,7 @@ import pytest
 
 from bus.tmq import Client
 from bus.tmq.broker import Broker
+from bus.tmq.unread import LIMIT
 from tests.helpers.peers import until
 from tests.helpers.tmq import ReferenceBroker, ReferenceClient, ReferenceSocket, packed, packet
 
@@ -192,3 +193,24 @@ async def test_exact_patterns_for_clients_that_fail_on_longer_ones(stack: ExitSt
             assert set(pub.subscribers((1,))) == {sub.address, theirs.address}
     finally:
         careful.close()
+
+
+async def test_a_burst_waits_where_the_reference_has_no_room_for_it(broker: Broker, stack: ExitStack) -> None:
+    """Its backlog is 5: beyond, the kernel drops the attempt to connect, and tries again after a second."""
+    sub = ReferenceClient(broker.addresses[0])
+    opened(stack, sub)
+    sub.subscribe(1, 2)
+    async with Client(brokers=broker.urls, listen=HERE, verdict_s=20.0) as ours:
+        await ours.publish((1, 2))
+        await until(lambda: ours.subscribers((1, 2)))
+        ours.send((1, 2), b"first")
+        await processed(lambda: sub.received[1, 2], sub)
+        for number in range(50):
+            ours.send((1, 2), b"%d" % number)
+        await until(lambda: ours.stats.sent == 1 + LIMIT)
+        for _ in range(100):
+            await asyncio.sleep(0)
+        assert ours.stats.sent == 1 + LIMIT
+        await processed(lambda: len(sub.received[1, 2]) == 51, sub)
+        assert sub.received[1, 2] == [b"first", *(b"%d" % number for number in range(50))]
+        assert (ours.stats.sent, ours.stats.dropped) == (51, {})
