@@ -24,7 +24,8 @@ COMMAND = [sys.executable, "-m", "buscoupler", "-v", "run"]
 LIMIT_S = 30.0
 _OVERRUN_S = 0.5
 _ASK_S = 0.02  # between two looks at a status
-_BROKERS = ("br-1", "br-2")
+BROKERS = ("br-1", "br-2")
+_GATEWAYS = ("gw-a", "gw-b")
 
 
 async def until(holds: Callable[[], bool], seconds: float = LIMIT_S, what: str = "it") -> None:
@@ -99,6 +100,29 @@ class Relay:
         self.cut()
         for task in tuple(self._tasks):
             task.cancel()
+
+
+class Relays:
+    """Several relays that are one link of a gateway: they are cut and opened together."""
+
+    def __init__(self, *relays: Relay) -> None:
+        self.relays = relays
+
+    @property
+    def ports(self) -> list[int]:
+        return [relay.port for relay in self.relays]
+
+    async def open(self) -> None:
+        for relay in self.relays:
+            await relay.open()
+
+    def cut(self) -> None:
+        for relay in self.relays:
+            relay.cut()
+
+    def close(self) -> None:
+        for relay in self.relays:
+            relay.close()
 
 
 def _abort(writer: StreamWriter) -> None:
@@ -292,11 +316,19 @@ class Rig:
         self.door, self.bus, self.brokers = free_port(), free_port(), [free_port(), free_port()]
         self.can_port = free_port()
         self.line = Line(directory, 3) if medium == "uart" else None
-        self.bus_relays = {name: Relay(self.bus) for name in ("gw-a", "gw-b")}
-        self.broker_relays = {name: [Relay(port) for port in self.brokers] for name in ("gw-a", "gw-b")}
+        self.links = {name: Relays(*map(Relay, self.near())) for name in _GATEWAYS}
+        self.broker_relays = {name: [Relay(port) for port in self.brokers] for name in _GATEWAYS}
         self.programs: dict[str, Program] = {}
 
-    def _far(self, end: int) -> str:
+    def near(self) -> list[int]:
+        """Return the ports that a gateway dials by its link; the last is the one of the bus."""
+        return [self.bus]
+
+    def bridge(self, name: str, end: int) -> str:
+        """Return the bridge as a gateway's file has it; it joins one end of the line, or the CAN bus."""
+        return BRIDGE.format(far=self.far(end), envelopes=str(self.envelopes).lower())
+
+    def far(self, end: int) -> str:
         if self.line is not None:
             return f"uart: {{port: {self.line.paths[end]}, baud: 921600}}"
         options = f"{{port: {self.can_port}, hop_limit: 0}}"
@@ -319,9 +351,8 @@ class Rig:
     def _gateway(self, name: str, end: int) -> Path:
         """Write a gateway's own topology: relays to all others, and one end of the line."""
         ports = [relay.port for relay in self.broker_relays[name]]
-        site = self._site("0.0.0.0", self.bus_relays[name].port, ports, GATEWAYS)
-        trunk = str(self.envelopes).lower()
-        return self._write(name, site + BRIDGE.format(far=self._far(end), envelopes=trunk))
+        site = self._site("0.0.0.0", self.links[name].ports[-1], ports, GATEWAYS)
+        return self._write(name, site + self.bridge(name, end))
 
     async def open(self) -> None:
         if not self.envelopes:
@@ -329,10 +360,10 @@ class Rig:
         if self.line is not None:
             self.line.open()
         site = self._write("site", self._site("127.0.0.1", self.bus, self.brokers, ""))
-        for name in ("hub", *_BROKERS):
+        for name in ("hub", *BROKERS):
             self.programs[name] = Program(site, name)
-        for end, name in enumerate(("gw-a", "gw-b")):
-            for relay in (self.bus_relays[name], *self.broker_relays[name]):
+        for end, name in enumerate(_GATEWAYS):
+            for relay in (*self.links[name].relays, *self.broker_relays[name]):
                 await relay.open()
             self.programs[name] = Program(self._gateway(name, end), name)
         await asyncio.gather(*(program.start() for program in self.programs.values()))
@@ -342,13 +373,13 @@ class Rig:
         """Kill a broker. Its relays refuse connections at the same moment, as its machine would."""
         self.programs[name].signal(signal.SIGKILL)
         for relays in self.broker_relays.values():
-            relays[_BROKERS.index(name)].cut()
+            relays[BROKERS.index(name)].cut()
         await self.programs[name].kill()
 
     async def start_broker(self, name: str) -> None:
         await self.programs[name].start()
         for relays in self.broker_relays.values():
-            await relays[_BROKERS.index(name)].open()
+            await relays[BROKERS.index(name)].open()
 
     def active(self) -> Program | None:
         """Return the gateway that says that it forwards, or None."""
@@ -368,7 +399,7 @@ class Rig:
         for relays in self.broker_relays.values():
             for relay in relays:
                 relay.close()
-        for relay in self.bus_relays.values():
-            relay.close()
+        for link in self.links.values():
+            link.close()
         if self.line is not None:
             self.line.close()

@@ -44,29 +44,51 @@ FAULTS = (
     "partition",
 )
 SETUPS = (("can", True), ("can", False), ("uart", True), ("uart", False))
-_BODY = Struct(">Id")
-_PATTERN = Pattern("motor")
-_CATCH_UP_S = 5.0
+BODY = Struct(">Id")
+PATTERN = Pattern("motor")
+CATCH_UP_S = 5.0
 
 
-class Station(Pipe):
-    """An application at one end. It sends numbered frames, and notes when it received each number."""
+class Notes:
+    """What an application at one end has sent, and when it received each number."""
 
-    def __init__(self, token: int, link: Link, envelopes: bool) -> None:
-        self.name, self.stats, self.token = "station", Stats(), token
-        self.hub, self.end = Hub(), link
+    def __init__(self, token: int) -> None:
+        self.token = token
         self.sent: list[float] = []
         self.heard: dict[int, list[float]] = {}
-        self.keys: set[int] = set()
         self.remembered = 0  # copies that a receiver drops because it remembers their keys
         self.strays: dict[int, int] = {}  # number of a frame of ours -> how often it came back
+
+    def say(self) -> None:
+        """Send the next number."""
+        raise NotImplementedError
+
+    def note(self, token: int, number: int, now: float) -> None:
+        if token == self.token:
+            self.strays[number] = self.strays.get(number, 0) + 1
+        else:
+            self.heard.setdefault(number, []).append(now)
+
+    def close(self) -> None:
+        """Stop, and hear nothing more."""
+        raise NotImplementedError
+
+
+class Station(Notes, Pipe):
+    """An application on a link. It sends numbered frames, and notes when it received each number."""
+
+    def __init__(self, token: int, link: Link, envelopes: bool) -> None:
+        super().__init__(token)
+        self.name, self.stats = "station", Stats()
+        self.hub, self.end = Hub(), link
+        self.keys: set[int] = set()
         self._envelopes, self._origin = envelopes, random.getrandbits(32)
         self.hub.attach(self)
         link.open(self.hub, asyncio.get_running_loop())
 
     def say(self) -> None:
         now = asyncio.get_running_loop().time()
-        frame = pack(PUB, (*_PATTERN, self.token), _BODY.pack(len(self.sent), now) + b"." * 28)
+        frame = pack(PUB, (*PATTERN, self.token), BODY.pack(len(self.sent), now) + b"." * 28)
         message = wrap(frame, Envelope(self._origin, len(self.sent))) if self._envelopes else frame
         self.sent.append(now)
         self.hub.publish(from_payloads([message]), self)
@@ -85,16 +107,17 @@ class Station(Pipe):
                 self.remembered += 1
                 return
             self.keys.add(key)
-        if frame[4:8] != _PATTERN[0].to_bytes(4, "big"):
+        if frame[4:8] != PATTERN[0].to_bytes(4, "big"):
             return
-        number = _BODY.unpack_from(frame, 12)[0]
-        if int.from_bytes(frame[8:12], "big") == self.token:
-            self.strays[number] = self.strays.get(number, 0) + 1
-        else:
-            self.heard.setdefault(number, []).append(now)
+        self.take(int.from_bytes(frame[8:12], "big"), frame[12:], now)
+
+    def take(self, token: int, data: bytes, now: float) -> None:
+        """Note a frame of one of the two senders."""
+        self.note(token, BODY.unpack_from(data)[0], now)
 
     def close(self) -> None:
-        pass
+        """Close the link."""
+        self.end.close()
 
 
 @dataclass
@@ -110,9 +133,10 @@ class Outcome:
     wait_ms: float = 0.0
     note: str = ""
     missing: list[str] = field(default_factory=list)
+    copies: list[str] = field(default_factory=list)
 
 
-Direction = tuple[Station, Station, int, int]
+Direction = tuple[Notes, Notes, int, int]
 """Sender, receiver, the first number, and the number after the last."""
 
 
@@ -120,8 +144,8 @@ Direction = tuple[Station, Station, int, int]
 class Load:
     """The load: both stations send at a rate until `stop`."""
 
-    near: Station
-    far: Station
+    near: Notes
+    far: Notes
     rate: float
     _running: bool = True
     _task: "asyncio.Task[None] | None" = field(default=None)
@@ -157,7 +181,7 @@ class Load:
         ways = ((self.near, self.far, marks[0], ends[0]), (self.far, self.near, marks[1], ends[1]))
         complete = lambda: all(n in b.heard for _, b, first, last in ways for n in range(first, last))  # noqa: E731
         with contextlib.suppress(TimeoutError):
-            await until(complete, _CATCH_UP_S)
+            await until(complete, CATCH_UP_S)
         outcome = Outcome(fault)
         self._accounts.append((outcome, ways))
         for source, sink, first, last in ways:
@@ -178,10 +202,14 @@ class Load:
         """Count the duplicates and echoes so far, by the fault during which they were sent."""
         for outcome, ways in self._accounts:
             outcome.doubled = outcome.strays = 0
+            outcome.copies = []
             for source, sink, first, last in ways:
-                numbers = range(first, last)
-                outcome.doubled += sum(max(0, len(sink.heard.get(number, ())) - 1) for number in numbers)
-                outcome.strays += sum(source.strays.get(number, 0) for number in numbers)
+                for number in range(first, last):
+                    first_s, *again = sink.heard.get(number, [0.0])
+                    outcome.doubled += len(again)
+                    outcome.strays += source.strays.get(number, 0)
+                    late = (f"{source.token}:{number} after {1000 * (at - first_s):.0f} ms" for at in again)
+                    outcome.copies += late
 
 
 class Trial:
@@ -262,7 +290,7 @@ class Trial:
 
     async def _link_down(self, active: Program, other: Program) -> None:
         before = other.takeovers
-        relay = self.rig.bus_relays[active.gateway]
+        relay = self.rig.links[active.gateway]
         relay.cut()
         try:
             await self._taken_over(other, before)
@@ -348,7 +376,7 @@ async def trial(
         finally:
             for station in (near, far):
                 if station is not None:
-                    station.end.close()
+                    station.close()
             await rig.close()
     return outcomes
 

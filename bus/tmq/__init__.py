@@ -4,8 +4,8 @@
 `from bus.tmq import *` is the classic face; `Client` is the same on asyncio.
 
 `wire` has the packets, `address` reads what people write. A `greeter` listens, by `bus.serving`, and a
-`peer` is an address to send to; `options` bounds them. `client` and `broker` are the two roles, `classic` the
-functions of 2015.
+`peer` is an address to send to; `options` bounds them, and `unread` what a peer of 2015 is sent at a time.
+`client` and `broker` are the two roles, `classic` the functions of 2015.
 """
 
 from bus.tmq.classic import TMQ_BRIDGE, TMQ_BROKER, TMQ_CLIENT, Context, Socket
