@@ -2,8 +2,10 @@
 
 import asyncio
 import re
+import signal
+import sys
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,17 +23,20 @@ from bridges.media.uart.link import UartLink
 from bridges.media.uart.medium import Uart
 from bus.hub import Hub, Link
 from bus.transports.links import make_link
+from bus.urls import split_url
 from bus.wire.frame import PUB, pack
 from bus.wire.pattern import Pattern
 from tests.appliance.probe.support import free_port
+from tests.bridges.media.tmq.tmq_network import processed
 from tests.helpers import ROOT
 from tests.helpers.peers import BareEar, Ear, until
+from tests.helpers.tmq import ReferenceClient
 from topologies.checker import check
-from topologies.loader import loads
+from topologies.loader import load, loads
 from topologies.model import Topology
 
 EXAMPLES = sorted((ROOT / "topologies").glob("*.yaml"))
-OWN_TEST = ("browser", "slow-line")  # these filter or shed frames
+OWN_TEST = ("browser", "fridge", "slow-line")  # these filter or shed frames
 RUNNABLE = [path for path in EXAMPLES if path.stem != "cold-chain"]
 
 
@@ -76,14 +81,19 @@ async def running(topology: Topology, directory: Path) -> AsyncIterator[dict[str
             appliance = Appliance(topology, gateway)
             appliance.open(loop)
             stack.callback(appliance.close)
-        ears = dict[str, Ear]()
-        for name, link in doors(topology, modem.b).items():
-            hub = Hub(name)
-            ears[name] = BareEar(hub)
-            link.open(hub, loop)
-            stack.callback(link.close)
-            await until(lambda hub=hub: len(hub.pipes) == 2)  # type: ignore[misc]
-        yield ears
+        yield await outside(topology, modem.b, stack)
+
+
+async def outside(topology: Topology, line: Path, stack: AsyncExitStack) -> dict[str, Ear]:
+    """Open an `Ear` outside each door of a topology, and wait until each has its peer."""
+    ears = dict[str, Ear]()
+    for name, link in doors(topology, line).items():
+        hub = Hub(name)
+        ears[name] = BareEar(hub)
+        link.open(hub, asyncio.get_running_loop())
+        stack.callback(link.close)
+        await until(lambda hub=hub: len(hub.pipes) == 2)  # type: ignore[misc]
+    return ears
 
 
 def frame(sender: str, *pattern: str) -> bytes:
@@ -157,6 +167,63 @@ async def test_the_slow_line_gets_the_latest_of_each_pattern(tmp_path: Path) -> 
             assert of_it == sorted(set(of_it))
         assert [f for f in recorder.heard if f in numbers] == readings
         assert len(line.heard) < len(recorder.heard)
+
+
+TEMP, ALERT = Pattern("fridge", "temp"), Pattern("fridge", "alert")
+
+
+@asynccontextmanager
+async def program(file: Path) -> AsyncIterator[asyncio.subprocess.Process]:
+    """Run a topology by the command `run`, and yield when it says that it runs."""
+    words = ["-m", "buscoupler", "run", str(file), "--run-directory", str(file.parent / "run")]
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, *words, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
+    )
+    try:
+        assert process.stdout is not None
+        while b"uart:" not in (line := await process.stdout.readline()):
+            assert line, "it ended"
+        yield process
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.communicate()
+
+
+async def test_what_a_fridge_publishes_is_on_can_and_the_line_and_alerts_come_back(tmp_path: Path) -> None:
+    file = tmp_path / "fridge.yaml"
+    file.write_text(relocated((ROOT / "topologies" / "fridge.yaml").read_text(), tmp_path))
+    topology = load(file)
+    broker = split_url(topology.brokers["main"].listen[0].url)
+    async with AsyncExitStack() as stack:
+        modem = NullModem(tmp_path, asyncio.get_running_loop())
+        stack.callback(modem.close)
+        process = await stack.enter_async_context(program(file))
+        ears = await outside(topology, modem.b, stack)
+        await rendezvous(ears, "motor")
+        fridge, panel = (
+            stack.enter_context(closing(ReferenceClient((broker.host, broker.port)))) for _ in range(2)
+        )
+        fridge.publish(*TEMP)
+        panel.subscribe(*ALERT)
+        await processed(lambda: fridge.subscribers[TEMP], fridge)
+        readings = [frame(f"{number / 10}", *TEMP) for number in range(40)]
+        for number in range(40):
+            await asyncio.to_thread(fridge.send, TEMP, f"{number / 10}".encode())
+        for ear in ears.values():
+            await until(lambda ear=ear: readings[-1] in ear.heard)  # type: ignore[misc]
+            assert [one for one in ear.heard if one in readings] == readings
+        ears["can"].say(
+            frame("no", *TEMP), frame("no", "motor"), frame("open", *ALERT), frame("shut", *ALERT)
+        )
+        await processed(lambda: len(panel.received[ALERT]) == 2, panel)
+        ears["uart"].say(frame("open", *ALERT))
+        await processed(lambda: len(panel.received[ALERT]) == 3, panel)
+        assert panel.received == {ALERT: [b"open", b"shut", b"open"]}
+        process.send_signal(signal.SIGTERM)
+        output, _ = await asyncio.wait_for(process.communicate(), 20)
+        assert b"balanced" in output
+        assert re.search(rb"tmq/tmq:\S+: in 40, out 3, dropped \d+ pattern;", output), output
 
 
 def _say(ear: Ear, *pattern: str) -> bool:
