@@ -261,6 +261,10 @@ class Side(Hub):
                 self.hold.forget(port.stats)
             self.bridge.detach(port)
 
+    def keep(self, link: str, stats: Stats) -> None:
+        """Add counts to an account of the bridge that are of no port."""
+        self.bridge.keep(f"{self.name}/{link}", stats)
+
     def publish(self, batch: Batch, origin: Pipe | None = None) -> None:
         """Admit what came from `origin`, and hand it to all other pipes of the bridge.
 

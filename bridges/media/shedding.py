@@ -101,12 +101,19 @@ class ShedQueue:
 
     A message that was taken still counts as queued, and towards `queue_bytes`, until it is settled. With
     `conflate` a new frame gets the place of the older one in the queue, so that frequent patterns do not
-    starve others. Messages without bytes are queued only if `empty` says so.
+    starve others. Messages without bytes are queued only if `empty` says so. `on_lost(message, reason)` is
+    told of each message that the queue drops.
     """
 
-    def __init__(self, stats: Stats, shed: Shed, empty: bool = False) -> None:
+    def __init__(
+        self,
+        stats: Stats,
+        shed: Shed,
+        empty: bool = False,
+        on_lost: Callable[[bytes, str], None] | None = None,
+    ) -> None:
         self.shed, self._empty = shed, empty
-        self._stats = stats
+        self._stats, self._on_lost = stats, on_lost
         self._conflate = shed.policy == "conflate"
         self._waiting: OrderedDict[Hashable, tuple[float, bytes]] = OrderedDict()
         self._last = self._first = 0  # keys of the last one put at the end, in front
@@ -124,7 +131,7 @@ class ShedQueue:
             self._last += 1
             key: Hashable = topic(message) if self._conflate else self._last
             if (forerunner := self._waiting.pop(key, None)) is not None:
-                self.settle(len(forerunner[1]), "conflated")
+                self._lose(forerunner[1], "conflated")
             self._waiting[key] = came, message
 
     def put(self, now: float, messages: Sequence[bytes]) -> None:
@@ -138,18 +145,30 @@ class ShedQueue:
         if not size and not self._empty:
             return self._stats.drop("empty")
         if size > bound or (self.shed.policy == "newest" and self._is_full(size)):
-            return self._stats.drop(self.shed.full)
+            return self._refuse(message)
         self._last += 1
         key: Hashable = (self._conflate and topic(message)) or self._last
         if (forerunner := self._waiting.get(key)) is not None:
-            self.settle(len(forerunner[1]), "conflated")
+            self._lose(forerunner[1], "conflated")
         self._waiting[key] = now, message
         self._stats.queued += 1
         self._stats.queued_bytes += size
         while self._is_full(0) and len(self._waiting) > 1:  # never drop the new message
             oldest = next(other for other in self._waiting if other != key)
-            self.settle(len(self._waiting.pop(oldest)[1]), self.shed.full)
+            self._lose(self._waiting.pop(oldest)[1], self.shed.full)
         return None
+
+    def _refuse(self, message: bytes) -> None:
+        """Drop a message that was not queued."""
+        self._stats.drop(self.shed.full)
+        if self._on_lost is not None:
+            self._on_lost(message, self.shed.full)
+
+    def _lose(self, message: bytes, reason: str, settle: Settle | None = None) -> None:
+        """Drop a message that waited, or let `settle` do it."""
+        (settle or self.settle)(len(message), reason)
+        if self._on_lost is not None:
+            self._on_lost(message, reason)
 
     def _is_full(self, more_bytes: int) -> bool:
         """Return whether so many bytes more would be too many; also if there are too many tiny messages."""
@@ -162,7 +181,7 @@ class ShedQueue:
             return
         oldest = now - self.shed.age_s
         while self._waiting and next(iter(self._waiting.values()))[0] < oldest:
-            (settle or self.settle)(len(self._waiting.popitem(last=False)[1][1]), self.shed.old)
+            self._lose(self._waiting.popitem(last=False)[1][1], self.shed.old, settle)
 
     def take(
         self, now: float, ahead_s: float = 0.0, settle: Settle | None = None
@@ -186,7 +205,7 @@ class ShedQueue:
         self._first -= 1
         key: Hashable = (self._conflate and topic(message)) or self._first
         if key in self._waiting:
-            return self.settle(len(message), "conflated")
+            return self._lose(message, "conflated")
         self._waiting[key] = came, message
         self._waiting.move_to_end(key, last=False)
         return None
@@ -223,5 +242,5 @@ class ShedQueue:
         messages = [message for _, message in self._waiting.values()]
         self._waiting.clear()
         for message in messages:
-            (settle or self.settle)(len(message), reason)
+            self._lose(message, reason, settle)
         return messages

@@ -9,9 +9,10 @@ import logging
 import os
 import random
 import socket
+import sys
 from asyncio import AbstractEventLoop, Task, TimerHandle
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import groupby
@@ -123,6 +124,26 @@ class Peer:
         stats.queued_bytes += size
         if self.state in ("streaming", "idle", "down"):
             self._flush_soon()
+
+    def takes(self) -> int:
+        """Return how many frames go out without waiting for others: 0, 1, or as many as there are."""
+        if self._waiting or self.gone:
+            return 0
+        if self.connection is not None and self.state == "streaming":
+            return 0 if self.connection.queued_bytes else sys.maxsize
+        return int(self.state in ("idle", "down") and not self._unread.full)
+
+    @property
+    def gone(self) -> bool:
+        """Whether it takes nothing: it is closed, or in a pause after a failure."""
+        return self.state == "closed" or (self.state == "down" and self._loop.time() < self._retry_s)
+
+    def pass_on(self, frames: Sequence[bytes]) -> bool:
+        """Send frames at once, no more than it `takes`. Return False if none of them can have arrived."""
+        if self.connection is not None and self.state == "streaming":
+            return self.connection.send(b"".join(frames), len(frames))
+        self.send(*frames)
+        return True
 
     def forget(self) -> None:
         """Ask again who listens at the address: it may be another program by now."""

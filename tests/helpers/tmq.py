@@ -1,7 +1,10 @@
-"""TMQ peers on plain sockets that behave as the 2015 reference does."""
+"""TMQ peers on plain sockets that behave as the 2015 reference does, and one that stalls."""
 
 import socket
 import struct
+from asyncio import AbstractEventLoop
+
+from bus.tmq.wire import Hello, pack_hello
 
 SUBSCRIBE, PUBLISH, MESSAGE, ADD, FORGET = 0x46, 0x45, 0x02, 0x05, 0x0D
 Address = tuple[str, int]
@@ -117,3 +120,28 @@ class ReferenceBroker(ReferenceSocket):
             self.published.setdefault(tokens, set()).add(who)
             if tokens in self.subscribed:
                 say(who, packet(ADD, tokens, b"".join(map(packed, self.subscribed[tokens]))))
+
+
+class StalledSubscriber:
+    """Subscribes to a pattern, by default all, takes connections, greets as ours do, and reads nothing."""
+
+    def __init__(self, broker: Address, loop: AbstractEventLoop, tokens: tuple[int, ...] = ()) -> None:
+        self.listener = socket.socket()
+        self.listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        self.listener.bind(("127.0.0.1", 0))
+        self.listener.listen(5)
+        self.address: Address = self.listener.getsockname()
+        self.accepted: list[socket.socket] = []
+        self._loop = loop
+        loop.add_reader(self.listener, self._accept)
+        say(broker, packet(SUBSCRIBE, tokens, packed(self.address)))
+
+    def _accept(self) -> None:
+        connection, _ = self.listener.accept()
+        connection.send(pack_hello(Hello(99, 0)))
+        self.accepted.append(connection)
+
+    def close(self) -> None:
+        self._loop.remove_reader(self.listener)
+        for sock in (*self.accepted, self.listener):
+            sock.close()

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from struct import Struct
 from typing import NamedTuple
 
+from bridges.media.shedding import Shed
 from bus.ledger import Stats
 from bus.tmq.peer import Peer
 from bus.tmq.wire import Address, Tokens
@@ -71,11 +72,12 @@ class Holding:
     """Messages whose patterns are being declared, in order, and their counts in `stats`.
 
     A broker is asked about all new patterns together; those that come meanwhile gather for the next time. At
-    most `queue_bytes` wait in all, each message for `age_s` at most.
+    most `queue_bytes` of `shed` wait in all, each message for `hold_s` or the age of `shed` at most. New
+    messages are dropped if there is no room, whatever the policy.
     """
 
-    def __init__(self, stats: Stats, queue_bytes: int, age_s: float) -> None:
-        self.stats, self.queue_bytes, self.age_s = stats, queue_bytes, age_s
+    def __init__(self, stats: Stats, shed: Shed, hold_s: float) -> None:
+        self.stats, self.shed, self.hold_s = stats, shed, hold_s
         self._asked: list[Declared] = []
         self._gathered: list[Declared] = []
         self._held: deque[Held] = deque()
@@ -83,6 +85,15 @@ class Holding:
 
     def __len__(self) -> int:
         return len(self._held)
+
+    @property
+    def age_s(self) -> float:
+        """How long a message waits, in seconds."""
+        return self.hold_s if self.shed.age_s is None else min(self.hold_s, self.shed.age_s)
+
+    def revise(self, shed: Shed) -> None:
+        """Go over to other bounds, also for what waits."""
+        self.shed = shed
 
     def ask(self) -> bool:
         """Return whether to ask a broker now: about what has gathered, if it is asked about nothing else."""
@@ -97,8 +108,8 @@ class Holding:
 
     def put(self, pattern: Declared, message: bytes, now_s: float) -> None:
         """Keep a message until its pattern is known; drop it if there is no room."""
-        if self._bytes + len(message) > self.queue_bytes:
-            return self.stats.drop("queue full")
+        if self._bytes + len(message) > self.shed.queue_bytes:
+            return self.stats.drop(self.shed.full)
         self._held.append(Held(now_s, pattern, message))
         self._bytes += len(message)
         self.stats.queued += 1
@@ -130,7 +141,7 @@ class Holding:
         old = list[Held]()
         while self._held and self._held[0].came_s <= now_s - self.age_s:
             old.append(self._held.popleft())
-        self.stats.drop("undeclared", self._let_go(old))
+        self.stats.drop("undeclared" if self.age_s == self.hold_s else self.shed.old, self._let_go(old))
         return self._held[0].came_s + self.age_s if self._held else None
 
     def clear(self, reason: str) -> list[bytes]:

@@ -32,7 +32,7 @@ class TmqLink:
         self.shed = checked(self.name, shed, options.queue_bytes)
         self._listen = endpoint((options.host, options.port))
         self._brokers = _addresses(options)
-        self._timing = Options(queue_bytes=self.shed.queue_bytes, **timing)
+        self._timing = Options(**timing)
         self._wanted = _shortest([*options.subscribe, *(options.publish if mates else ())])
         self._losses = 0
         self._node: Node | None = None
@@ -80,27 +80,30 @@ class TmqLink:
         if self._pipe is not None:
             return
         self._losses, self._node = self.losses, None
-        node = Node(self._listen, self._brokers, self._timing, None, lambda each: pipe.receive(each), False)
+        pipe = TmqPipe(self.name, hub, loop, self.options.patterns, self.shed)
+        node = Node(self._listen, self._brokers, self._timing, user=pipe)
         node.open(loop)
-        pipe = TmqPipe(self.name, hub, loop, node, self.options.patterns, self.queue_bytes, self._end)
         self._node, self._pipe = node, pipe
-        hub.attach(pipe)
+        pipe.start(node)
+        for counts in (pipe.lost, node.stats):
+            hub.keep(f"{self.name} copies", counts)
         for tokens in self._wanted:
             node.subscribe(tokens)
 
-    def _end(self) -> None:
-        self._pipe = None
-        if self._node is not None:
-            self._node.close()
-
     def revise(self, other: Link) -> bool:
-        """Take over the bounds of another link to the same brokers: that takes a new opening."""
-        return False
+        """Take over the bounds and the policy of another link to the same brokers."""
+        if not isinstance(other, TmqLink):
+            return False
+        self.shed = other.shed
+        if self._pipe is not None:
+            self._pipe.revise(self.shed)
+        return True
 
     def close(self) -> None:
         """Take all registrations back and disconnect. Idempotent."""
-        if self._pipe is not None:
-            self._pipe.close()
+        pipe, self._pipe = self._pipe, None
+        if pipe is not None:
+            pipe.close()
 
 
 def _addresses(options: Tmq) -> list[Address]:

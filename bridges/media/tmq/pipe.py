@@ -5,9 +5,11 @@ Frames of type 01 in the bridge are messages (type 02) on the network.
 
 from asyncio import AbstractEventLoop, Future, TimerHandle
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
+from bridges.media.shedding import Shed
 from bridges.media.tmq.declared import Declarations, Declared, Holding
+from bridges.media.tmq.outlet import Outlet, Tickets
 from bus.hub import Hub, Pipe
 from bus.ledger import Stats
 from bus.tmq.client import Node
@@ -17,8 +19,10 @@ from bus.wire.batch import LENGTH, Batch, payloads
 from bus.wire.frame import FRAME_BYTES_MAX, FRAME_BYTES_MIN, PUB, is_frame
 
 HOLD_S = 3.0  # a message waits for its pattern to be declared
+_GRACE_S = 0.25  # a broker of 2015 does not say when it has answered
+_LOOK_S, _LOOK_MAX_S = 0.002, 0.05  # a connection does not tell when it is empty, so look again
 _HEADS = tuple(LENGTH.pack(size) + bytes((PUB,)) for size in range(FRAME_BYTES_MAX + 1))
-_MESSAGE = bytes((MESSAGE,))
+_FRAME, _MESSAGE = bytes((PUB,)), bytes((MESSAGE,))
 Outgoing = defaultdict[Peer, list[bytes]]
 
 
@@ -31,35 +35,33 @@ def entering(messages: Sequence[bytes]) -> Batch:
 
 
 class TmqPipe(Pipe):
-    """All subscribers and publishers of the network, as one peer of the hub. `on_close` is called once.
+    """All subscribers and publishers of the network, as one peer of the hub.
 
-    A message is sent when it has been handed to the queue of each of its subscribers; what happens to these
-    copies is in the ledger of `node`.
+    The ledger is in messages. One is sent when a subscriber has got it, dropped when all its copies are lost,
+    and queued meanwhile. `lost` counts every copy that is lost, also of messages that others have got.
     """
 
-    def __init__(
-        self,
-        name: str,
-        hub: Hub,
-        loop: AbstractEventLoop,
-        node: Node,
-        patterns: int,
-        queue_bytes: int,
-        on_close: Callable[[], None],
-    ) -> None:
+    def __init__(self, name: str, hub: Hub, loop: AbstractEventLoop, patterns: int, shed: Shed) -> None:
         self.name = self.link = name
-        self.stats = Stats(rejected=node.stats.rejected)  # what clients said that is no message
-        self._hub, self._loop, self._node, self._on_close = hub, loop, node, on_close
+        self.heard, self.lost = Stats(), Stats()
+        self.stats = Stats(rejected=self.heard.rejected)
+        self._hub, self._loop, self._shed = hub, loop, shed
         self._patterns = Declarations(patterns)
-        self._holding = Holding(self.stats, queue_bytes, HOLD_S)
-        self._timer: TimerHandle | None = None
-        self._answer: Future[None] | None = None
+        self._holding = Holding(self.stats, shed, HOLD_S)
+        self._tickets = Tickets(self.stats, self.lost)
+        self._outlets: dict[Peer, Outlet] = {}
+        self._expiry: TimerHandle | None = None
+        self._look: TimerHandle | None = None
+        self._look_s = _LOOK_S
         self._closed = False
 
-    def receive(self, messages: list[bytes]) -> int:
-        """Pass on to the hub what publishers sent. None of it is unwanted: that is for rules to say."""
+    def start(self, node: Node) -> None:
+        """Publish by `node`, of which this is the user, and attach to the hub."""
+        self._node = node
+        self._hub.attach(self)
+
+    def take(self, messages: list[bytes]) -> None:
         self._hub.publish(entering(messages), self)
-        return 0
 
     def send(self, batch: Batch) -> None:
         self.stats.offered += batch.count
@@ -68,7 +70,7 @@ class TmqPipe(Pipe):
         now_s, outgoing = self._loop.time(), Outgoing(list)
         for message in payloads(batch):
             self._sort(message, now_s, outgoing)
-        self._hand_on(outgoing)
+        self._hand_on(outgoing, now_s)
         if self._holding.ask():
             self._ask()
         return None
@@ -94,16 +96,61 @@ class TmqPipe(Pipe):
     def _pass(self, pattern: Declared, message: bytes, outgoing: Outgoing) -> None:
         if not pattern.peers:
             return self.stats.drop("no subscriber")
-        frame = _MESSAGE + message[1:]
+        made = _MESSAGE + message[1:]
         for peer in pattern.peers.values():
-            outgoing[peer].append(frame)
-        self.stats.sent += 1
-        self.stats.sent_bytes += len(frame)
+            outgoing[peer].append(made)
         return None
 
-    def _hand_on(self, outgoing: Outgoing) -> None:
-        for peer, frames in outgoing.items():
-            peer.send(*frames)
+    def _hand_on(self, outgoing: Outgoing, now_s: float) -> None:
+        """Give each subscriber its copies: those that it takes now, and a queue for the rest."""
+        got, waits = dict[int, int](), list[tuple[Outlet, list[bytes]]]()
+        for peer, messages in outgoing.items():
+            outlet = self._outlet(peer)
+            passed = outlet.offer(messages)
+            got.update((id(one), len(one)) for one in messages[:passed])
+            if passed < len(messages):
+                waits.append((outlet, messages[passed:]))
+        self.stats.sent += len(got)
+        self.stats.sent_bytes += sum(got.values())
+        for _, messages in waits:
+            for one in messages:
+                if id(one) not in got:
+                    self._tickets.wait(one)
+        for outlet, messages in waits:
+            outlet.put(messages, now_s)
+        if waits:
+            self._pump(self._loop.time())
+
+    def _outlet(self, peer: Peer) -> Outlet:
+        found = self._outlets.get(peer)
+        if found is None:
+            found = self._outlets[peer] = Outlet(peer, self._shed, self._tickets)
+        return found
+
+    def peer_changed(self, peer: Peer) -> None:
+        outlet = self._outlets.get(peer)
+        if outlet is None:
+            return
+        outlet.pump(self._loop.time())
+        if peer.state == "closed":
+            del self._outlets[peer]
+        self._look_again()
+
+    def _pump(self, now_s: float) -> None:
+        """Pass on what subscribers take by now."""
+        moved = [outlet.pump(now_s) for outlet in self._outlets.values() if outlet.waits]
+        self._look_s = _LOOK_S if any(moved) else min(2 * self._look_s, _LOOK_MAX_S)
+        self._look_again()
+
+    def _look_again(self) -> None:
+        waiting = [outlet.ready_s() for outlet in self._outlets.values() if outlet.waits]
+        if waiting and self._look is None and not self._closed:
+            at_s = max(min(waiting), self._loop.time() + self._look_s)
+            self._look = self._loop.call_at(at_s, self._on_look)
+
+    def _on_look(self) -> None:
+        self._look = None
+        self._pump(self._loop.time())
 
     def _declare(self, key: bytes, now_s: float) -> Declared | None:
         for idle in self._patterns.surplus(now_s):
@@ -116,40 +163,65 @@ class TmqPipe(Pipe):
         return made
 
     def _ask(self) -> None:
-        self._answer = self._node.settled()
-        self._answer.add_done_callback(self._answered)
+        self._node.settled().add_done_callback(self._answered)
 
     def _answered(self, future: "Future[None]") -> None:
-        self._answer = None
         if future.cancelled() or self._closed:
+            return
+        if self._node.uplink.connection is None:
+            self._loop.call_later(_GRACE_S, self._release)
+        else:
+            self._release()
+
+    def _release(self) -> None:
+        """Send what waited for an answer of the broker."""
+        if self._closed:
             return
         outgoing = Outgoing(list)
         for held in self._holding.answered():
             self._pass(held.pattern, held.message, outgoing)
-        self._hand_on(outgoing)
+        self._hand_on(outgoing, self._loop.time())
         if self._holding.ask():
             self._ask()
 
     def _watch(self, now_s: float) -> None:
         """See to it that what is held too long is dropped."""
-        if self._timer is None:
-            self._timer = self._loop.call_at(now_s + HOLD_S, self._expire)
+        if self._expiry is None:
+            self._expiry = self._loop.call_at(now_s + self._holding.age_s, self._expire)
 
     def _expire(self) -> None:
-        self._timer = None
+        self._expiry = None
         at_s = self._holding.expire(self._loop.time())
         if at_s is not None:
-            self._timer = self._loop.call_at(at_s, self._expire)
+            self._expiry = self._loop.call_at(at_s, self._expire)
+
+    def revise(self, shed: Shed) -> None:
+        """Go over to another policy, for all that waits."""
+        self._shed = shed
+        self._holding.revise(shed)
+        for outlet in self._outlets.values():
+            outlet.revise(shed)
+        self._pump(self._loop.time())
 
     def purge(self, reason: str) -> list[bytes]:
-        return self._holding.clear(reason)
+        """Drop all copies that wait. Return the messages that no subscriber has got, as frames."""
+        tickets = self._tickets.waiting()
+        for outlet in self._outlets.values():
+            outlet.clear(reason)
+        taken_back = [_FRAME + ticket.message[1:] for ticket in tickets if not ticket.copies]
+        return taken_back + self._holding.clear(reason)
 
     def close(self) -> None:
+        """Take the registrations back and leave the hub; what waits is dropped. Idempotent."""
         if self._closed:
             return
         self._closed = True
-        if self._timer is not None:
-            self._timer.cancel()
+        for timer in (self._expiry, self._look):
+            if timer is not None:
+                timer.cancel()
         self._hub.detach(self)
+        self._node.close()
+        for outlet in self._outlets.values():
+            outlet.pump(self._loop.time())
+        self._outlets.clear()
         self._holding.clear("closed")
-        self._on_close()

@@ -5,6 +5,7 @@ import random
 from asyncio import AbstractEventLoop, Future, TimerHandle
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Protocol
 
 import bus.tmq.wire as wire
 from bus.errors import TokenError
@@ -24,7 +25,20 @@ log = logging.getLogger("buscoupler.tmq")
 _SUBSCRIBERS = 4096  # addresses that brokers may make us send to
 _OWN = 64  # addresses that are remembered as ours
 ANY = "0.0.0.0"
-OnMessages = Callable[[list[bytes]], int]
+
+
+class NodeUser(Protocol):
+    """Takes the messages that come in as they are, and keeps queues of its own for those that go out."""
+
+    @property
+    def heard(self) -> Stats:
+        """Counts what comes in: `received` in messages, and `rejected`."""
+
+    def take(self, messages: list[bytes]) -> None:
+        """Take the messages of one read, as frames of type SUB. Do not keep the list."""
+
+    def peer_changed(self, peer: Peer) -> None:
+        """A subscriber takes more, or cannot be reached, or is one no longer (its state is then `closed`)."""
 
 
 class Node(PeerOwner):
@@ -32,8 +46,8 @@ class Node(PeerOwner):
 
     Not thread-safe: all happens on the loop it was opened on. `stats` is the ledger of what it sends, a copy
     a subscriber; its `rejected` counts bad input by reason, `received` the messages that came in. These go
-    into the inboxes of the subscriptions, or to `on_messages(frames)`, a read at a time, which returns how
-    many of them nobody wanted. With `to_itself=False` it is none of the subscribers of what it publishes.
+    into the inboxes of the subscriptions. A `user`, if there is one, gets them instead, and paces what goes
+    out: such a client never is one of the subscribers of what it publishes.
     """
 
     def __init__(
@@ -42,25 +56,24 @@ class Node(PeerOwner):
         brokers: Sequence[Address],
         options: Options,
         on_bridge: Callable[[bytes, Connection], object] | None = None,
-        on_messages: OnMessages | None = None,
-        to_itself: bool = True,
+        user: NodeUser | None = None,
     ) -> None:
         self.node = random.getrandbits(32)
         self.stats = Stats()
+        self._heard = self.stats if user is None else user.heard
         self.subscriptions: dict[Tokens, None] = {}
         self.published: dict[Tokens, dict[Address, Peer]] = {}
         self.peers: dict[Address, Peer] = {}
         self._options, self._on_bridge = options, on_bridge
         self._hello = partial(Hello, self.node, options.silence_ms)
-        self._reject = Rejections("tmq client", self.stats.rejected, log)
+        self._reject = Rejections("tmq client", self._heard.rejected, log)
         self._inboxes = Inboxes()
-        self._on_messages = on_messages or self._inboxes.put
         self._timer: TimerHandle | None = None
-        self._to_itself = to_itself
+        self._user = user
         self._own: dict[Address, None] = {}
         self.address = listen
         self._greeter = Greeter(
-            options, self._hello, self.on_frames, lambda _: None, self._reject, self.stats
+            options, self._hello, self.on_frames, lambda _: None, self._reject, self._heard
         )
         self._listener = self._greeter.listener
         self.uplink = Uplink(brokers, options, self._hello_to, self._registrations, self.on_frames)
@@ -85,8 +98,8 @@ class Node(PeerOwner):
         return made
 
     def _mark_own(self, address: Address) -> None:
-        """Remember that an address is ours, unless we may send there."""
-        if address not in self._own and not self._to_itself:
+        """Remember that an address is ours, so that nothing is sent there."""
+        if address not in self._own and self._user is not None:
             if len(self._own) >= _OWN:
                 del self._own[next(iter(self._own))]
             self._own[address] = None
@@ -155,8 +168,10 @@ class Node(PeerOwner):
                 if frame[0] != SUB:
                     self._control(connection, frame)
         if messages:
-            self.stats.received += len(messages)
-            if strays := self._on_messages(messages):
+            self._heard.received += len(messages)
+            if self._user is not None:
+                self._user.take(messages)
+            elif strays := self._inboxes.put(messages):
                 self._reject("not subscribed", connection.host, strays)
 
     def _control(self, connection: Connection, frame: bytes) -> None:
@@ -200,7 +215,13 @@ class Node(PeerOwner):
     def _drop_unused(self) -> None:
         used = {address for peers in self.published.values() for address in peers}
         for address in [address for address in self.peers if address not in used]:
-            self.peers.pop(address).close()
+            peer = self.peers.pop(address)
+            peer.close()
+            self.peer_done(peer)
+
+    def peer_done(self, peer: Peer) -> None:
+        if self._user is not None:
+            self._user.peer_changed(peer)
 
     def peer_failed(self, peer: Peer, reason: str) -> None:
         """Report it to the broker, which checks for itself and tells everybody if it is so."""
@@ -209,7 +230,7 @@ class Node(PeerOwner):
 
     def peer_hello(self, peer: Peer, hello: Hello) -> None:
         """Learn by what other addresses we are known, and send nothing there."""
-        if hello.node == self.node and not self._to_itself:
+        if hello.node == self.node and self._user is not None:
             self._mark_own(peer.address)
             for peers in self.published.values():
                 peers.pop(peer.address, None)

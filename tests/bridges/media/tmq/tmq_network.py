@@ -1,13 +1,15 @@
 """Helpers for tests of a side on the TMQ network: a broker, sides, and sockets of the 2015 reference."""
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from typing import Any
 
+from bridges.media.shedding import Shed
 from bridges.media.tmq.link import TmqLink
 from bridges.media.tmq.medium import Tmq
-from bus.hub import Hub
+from bus.hub import Hub, Pipe
+from bus.ledger import Account, Stats
 from bus.tmq.broker import Broker
 from bus.tmq.wire import Address
 from bus.wire.frame import pack
@@ -26,14 +28,26 @@ def frame(pattern: Pattern, data: bytes = b"", kind: int = 1) -> bytes:
 class Bus:
     """A hub with a side on the TMQ network, and a pipe that keeps what comes in by it."""
 
-    def __init__(self, *brokers: str, mates: bool = False, shed: Any = None, **settings: Any) -> None:
-        timing = {key: settings.pop(key) for key in list(settings) if key.endswith("_s")}
-        record = Tmq(brokers=brokers, host="127.0.0.1", **settings)
-        self.link = TmqLink(record, shed, mates, **{**FAST, **timing})
+    def __init__(self, *brokers: str, mates: bool = False, shed: Shed | None = None, **settings: Any) -> None:
+        self.link = self.made(brokers, shed, mates, **settings)
         self.hub = Hub("bus")
         self.heard: RecordingPipe = recorder(self.hub)
         self.link.open(self.hub, asyncio.get_running_loop())
-        self.pipe = self.hub.pipes[-1]
+        self.pipe: Pipe = self.hub.pipes[-1]
+
+    @staticmethod
+    def made(
+        brokers: Iterable[str], shed: Shed | None = None, mates: bool = False, **settings: Any
+    ) -> TmqLink:
+        """Return a link that is not open. `settings` are fields of the record, and times of its client."""
+        timing = {key: settings.pop(key) for key in list(settings) if key.endswith("_s")}
+        record = Tmq(brokers=tuple(brokers), host="127.0.0.1", **settings)
+        return TmqLink(record, shed, mates, **{**FAST, **timing})
+
+    @property
+    def copies(self) -> Stats:
+        """Return what became of copies."""
+        return self.hub.accounts().get(f"{self.link.name} copies", Account()).stats
 
     @property
     def address(self) -> Address:

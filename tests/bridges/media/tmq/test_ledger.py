@@ -1,0 +1,151 @@
+"""The ledger of a side on the TMQ network: exact at every moment, whatever subscribers and brokers do."""
+
+import asyncio
+import random
+from collections.abc import Iterator
+
+import pytest
+
+from bridges.media.shedding import Policy, Shed
+from bus.balance import imbalances
+from bus.tmq import Client
+from bus.tmq.broker import Broker
+from bus.wire.pattern import Pattern
+from tests.bridges.media.tmq.tmq_network import ALERT, TEMP, Bus, Network, frame, network
+from tests.bridges.support import until
+from tests.conformance.pair import free_port
+from tests.helpers.tmq import SUBSCRIBE, StalledSubscriber, packed, packet, say
+
+
+@pytest.fixture
+def net() -> Iterator[Network]:
+    with network() as made:
+        yield made
+
+
+class Chaos:
+    """A bus whose subscribers come, stall and die, and whose broker dies and comes back."""
+
+    def __init__(self, net: Network, bus: Bus, broker: Broker, seed: int) -> None:
+        self.net, self.bus, self.broker, self.random = net, bus, broker, random.Random(seed)
+        self.url, self.alive = broker.urls[0], True
+        self.clients: list[Client] = []
+        self.said = 0
+
+    def say(self) -> None:
+        patterns = [TEMP, ALERT, Pattern("new", self.random.randrange(40)), Pattern()]
+        count = self.random.choice((1, 3, 40))
+        sizes = (0, 10, 1900, 2048)
+        choose = self.random.choice
+        made = [frame(choose(patterns), bytes(choose(sizes)), choose((1, 1, 1, 2))) for _ in range(count)]
+        self.bus.say(*made)
+        self.said += count
+
+    async def come(self) -> None:
+        client = Client([self.url], listen="127.0.0.1:0", wait_s=0.05, heartbeat_s=0.1)
+        client.open(asyncio.get_running_loop())
+        self.clients.append(client)
+        await client.subscribe(self.random.choice(((), TEMP, ALERT, ("new",))))
+
+    async def leave(self) -> None:
+        if self.clients:
+            self.clients.pop().close()
+
+    async def stall(self) -> None:
+        if self.alive:
+            tokens = self.random.choice(((), TEMP))
+            stranger = StalledSubscriber(self.broker.addresses[0], asyncio.get_running_loop(), tokens)
+            self.net.stack.callback(stranger.close)
+
+    async def be_dead(self) -> None:
+        if self.alive:
+            where = packed(("127.0.0.1", free_port()))
+            say(self.broker.addresses[0], packet(SUBSCRIBE, self.random.choice((TEMP, ALERT)), where))
+
+    async def lose_broker(self) -> None:
+        self.alive = not self.alive
+        if self.alive:
+            self.broker = self.net.broker(self.url)
+        else:
+            self.broker.close()
+
+    async def purge(self) -> None:
+        stats = self.bus.pipe.stats
+        before = stats.dropped.get("fenced", 0)
+        taken_back = self.bus.pipe.purge("fenced")
+        assert stats.dropped.get("fenced", 0) == before + len(taken_back)
+        assert all(message[0] == 1 for message in taken_back)
+
+    async def revise(self) -> None:
+        policy: Policy = self.random.choice(("newest", "oldest", "conflate"))
+        shed = Shed(policy, 4000, self.random.choice((None, 0.01)), self.random.choice((None, 500)))
+        other = Bus.made((self.url,), shed)
+        assert self.bus.link.revise(other)
+
+    def check(self) -> None:
+        assert self.bus.pipe.stats.offered == self.said
+        assert self.bus.pipe.stats.balance() == 0
+        assert imbalances([self.bus.hub]) == []
+
+    async def run(self, steps: int) -> None:
+        acts = [self.come, self.leave, self.stall, self.be_dead, self.lose_broker, self.purge, self.revise]
+        for _ in range(steps):
+            for _ in range(5):
+                self.say()
+                self.check()
+                await asyncio.sleep(self.random.choice((0, 0, 0.001)))
+                self.check()
+            await self.random.choice(acts)()
+            self.check()
+
+
+@pytest.mark.parametrize("seed", range(6))
+async def test_it_balances_at_every_moment(net: Network, seed: int) -> None:
+    broker = net.broker()
+    bus = await net.bus(broker, queue_bytes=20_000)
+    chaos = Chaos(net, bus, broker, seed)
+    try:
+        await chaos.run(60)
+    finally:
+        for client in chaos.clients:
+            client.close()
+    stats = bus.pipe.stats
+    bus.link.close()
+    chaos.check()
+    assert stats.queued == stats.queued_bytes == 0
+
+
+async def test_copies_that_a_stalled_subscriber_loses_are_counted(net: Network) -> None:
+    """The other subscriber gets all, so the messages are sent."""
+    broker = net.broker()
+    bus = await net.bus(broker, queue_bytes=10_000)
+    stranger = StalledSubscriber(broker.addresses[0], asyncio.get_running_loop())
+    net.stack.callback(stranger.close)
+    async with Client([broker.urls[0]], listen="127.0.0.1:0", queue_messages=1 << 20) as client:
+        await client.subscribe(TEMP)
+        await until(lambda: len(broker.registry.subscribers(TEMP)) == 3)
+        bus.say(frame(TEMP))
+        await until(lambda: client.inbox.offered == 1)
+        count = 1
+        while not bus.copies.dropped.get("queue full", 0) > 100:
+            bus.say(frame(TEMP, bytes(2000)))
+            count += 1
+            assert count < 20_000
+            await asyncio.sleep(0)
+        await until(lambda: client.inbox.offered == count)
+    assert (bus.pipe.stats.sent, bus.pipe.stats.dropped) == (count, {})
+
+
+async def test_what_is_too_long_for_a_client_of_2015_is_counted(net: Network) -> None:
+    broker = net.broker()
+    bus, panel = await net.bus(broker), net.reference(broker)
+    panel.subscribe(*ALERT)
+    await until(lambda: len(broker.registry) == 2)
+    longest = 2056 - len(frame(ALERT))
+    for size in (longest + 1, longest, longest + 1, 5):  # the first one shows what kind of client it is
+        bus.say(frame(ALERT, bytes(size)))
+    async with asyncio.timeout(20):
+        while bus.pipe.stats.queued or len(panel.received[ALERT]) < 3:
+            await asyncio.to_thread(panel.process)
+    assert [len(data) for data in panel.received[ALERT]] == [longest, longest, 5]
+    assert (bus.pipe.stats.sent, bus.pipe.stats.dropped) == (2, {"oversize": 2})
