@@ -19,7 +19,7 @@ from bus.errors import LinkError
 from bus.events import PATTERN
 from bus.hub import Link
 from bus.transports.options import Tls
-from topologies.model import BridgeSpec, Gateway, Shed
+from topologies.model import BridgeSpec, Gateway, Shed, candidates_of
 from topologies.seats import Seat
 
 if TYPE_CHECKING:
@@ -78,7 +78,8 @@ class BridgePart(BasePart):
     def _plan(self, seat: Seat, site: Site, buses: Mapping[str, BusPart]) -> Plan[Link]:
         medium, bus, policy = seat.side.medium, str(seat.side.bus), _policy(seat)
         if medium is not None:
-            return _medium_plan(medium, seat.side.shed, site.here, policy)
+            mates = len(candidates_of(site.topology, self.name)) > 1
+            return _medium_plan(medium, seat.side.shed, site.here, mates, policy)
         if bus in buses:
             settings = {"trunk": seat.trunk, "address": None}
             return Plan(
@@ -239,24 +240,27 @@ class BridgePart(BasePart):
             leg.end.link.close()
 
 
-def _medium_plan(medium: Medium, shed: Shed | None, here: Gateway, policy: Policy) -> Plan[Link]:
+def _medium_plan(medium: Medium, shed: Shed | None, here: Gateway, mates: bool, policy: Policy) -> Plan[Link]:
     node = here.node if medium.needs_node else None
     own = settings_of(medium)
     renewed = [certificates(value) for value in own.values() if isinstance(value, Tls)]
-    settings = {**own, "shed": shed, "node": node, "certificates": renewed}
-    return Plan(medium.label(), settings, lambda: medium_link(medium, shed, here), policy, _SOFT)
+    told = {"mates": mates} if medium.selective else {}
+    settings = {**own, **told, "shed": shed, "node": node, "certificates": renewed}
+    return Plan(medium.label(), settings, lambda: medium_link(medium, shed, here, mates), policy, _SOFT)
 
 
-def medium_link(medium: Medium, words: Shed | None, gateway: Gateway) -> Link:
+def medium_link(medium: Medium, words: Shed | None, gateway: Gateway, mates: bool = False) -> Link:
     """Return the link of one side of a bridge, not yet open. Raises `LinkError` if it can never work.
 
-    The queue is as large as the medium's if the words do not say.
+    The queue is as large as the medium's if the words do not say. `mates`: other gateways run the bridge.
     """
+    told = {"mates": mates} if medium.selective else {}
     if words is None:
-        return medium.link(gateway.node, None)
+        return medium.link(gateway.node, None, **told)
     age_s = None if words.age_ms is None else words.age_ms / 1000
     queue_bytes = words.queue_bytes or medium.queue_bytes or _QUEUE_BYTES
-    return medium.link(gateway.node, shedding.Shed(words.policy, queue_bytes, age_s, words.rate))
+    shed = shedding.Shed(words.policy, queue_bytes, age_s, words.rate)
+    return medium.link(gateway.node, shed, **told)
 
 
 def _policy(seat: Seat) -> Policy:

@@ -65,7 +65,8 @@ class Medium(Node):
     The constructor raises ValueError for wrong settings. `key` names the medium in files. `help` describes it
     in a few words. `LINK` names the class of its links as "module:Class". `deaf` is True if a standby cannot
     hear what the active bridge sends, for example on a line between two devices. `opaque` is True if it
-    carries messages that are no frames, as a bus does. `plain` is True if it carries no envelopes, so that it
+    carries messages that are no frames, as a bus does. `selective` is True if a link hears only what it asks
+    for. `plain` is True if it carries no envelopes, so that it
     cannot be a trunk.
     """
 
@@ -75,6 +76,7 @@ class Medium(Node):
     words: ClassVar[tuple[Word, ...]] = ()
     deaf: ClassVar[bool] = False
     opaque: ClassVar[bool] = False
+    selective: ClassVar[bool] = False
     plain: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
@@ -97,7 +99,9 @@ class Medium(Node):
     def link(self, node: int | None = None, shed: "Shed | None" = None, **retry: Any) -> "Link":
         """Make the link, not yet open. `node` is the gateway's node id, `shed` the policy of its queue.
 
-        `retry` can have `retry_min_s` and `retry_max_s`. Raises `LinkError` for settings that can never work.
+        `retry` can have `retry_min_s` and `retry_max_s`. A selective medium is also told by `mates` whether
+        other gateways run the bridge: a standby must hear what the active bridge sends. Raises `LinkError`
+        for settings that can never work.
         """
         made: Link = load(self.LINK)(self, shed=shed, **retry)
         return made

@@ -25,6 +25,7 @@ class Tmq(Medium):
     key: ClassVar = "tmq"
     help: ClassVar = "the clients of TMQ brokers"
     words: ClassVar = (Word("tmq", ("brokers",), "tmq:tcp://HOST:PORT", "the clients of a TMQ broker"),)
+    selective: ClassVar = True
     plain: ClassVar = True
 
     brokers: Annotated[
