@@ -4,7 +4,7 @@ import socket
 import struct
 from asyncio import AbstractEventLoop
 
-from bus.tmq.wire import Hello, pack_hello
+from bus.tmq.wire import Cutter, Hello, pack_hello
 
 SUBSCRIBE, PUBLISH, MESSAGE, ADD, FORGET = 0x46, 0x45, 0x02, 0x05, 0x0D
 Address = tuple[str, int]
@@ -132,9 +132,19 @@ class StalledSubscriber:
         self.listener.listen(5)
         self.address: Address = self.listener.getsockname()
         self.accepted: list[socket.socket] = []
-        self._loop = loop
+        self._loop, self._cutter = loop, Cutter()
         loop.add_reader(self.listener, self._accept)
         say(broker, packet(SUBSCRIBE, tokens, packed(self.address)))
+
+    def read_all(self) -> list[bytes]:
+        """Read what has come by now on the last connection, and return it as frames."""
+        connection, found = self.accepted[-1], list[bytes]()
+        connection.setblocking(False)
+        while True:
+            try:
+                found += self._cutter.cut(connection.recv(65536))
+            except BlockingIOError:
+                return found
 
     def _accept(self) -> None:
         connection, _ = self.listener.accept()

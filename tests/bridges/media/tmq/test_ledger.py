@@ -136,6 +136,61 @@ async def test_copies_that_a_stalled_subscriber_loses_are_counted(net: Network) 
     assert (bus.pipe.stats.sent, bus.pipe.stats.dropped) == (count, {})
 
 
+async def stalled(net: Network, bus: Bus, broker: Broker) -> StalledSubscriber:
+    """Return a subscriber to all but for the bus, that has got one message and reads no more."""
+    made = StalledSubscriber(broker.addresses[0], asyncio.get_running_loop())
+    net.stack.callback(made.close)
+    await until(lambda: made.address in broker.registry.subscribers(()))
+    bus.say(frame(ALERT))
+    await until(lambda: bus.pipe.stats.sent == 1)
+    return made
+
+
+async def test_a_policy_decides_what_a_slow_subscriber_gets(net: Network) -> None:
+    broker = net.broker()
+    bus = await net.bus(broker, shed=Shed("conflate", 100_000))
+    stranger = await stalled(net, bus, broker)
+    count = 0
+    while bus.pipe.stats.dropped.get("conflated", 0) < 1000:
+        bus.say(*(frame(pattern, b"%d " % count + bytes(1000)) for pattern in (TEMP, ALERT)))
+        count += 1
+        assert count < 20_000
+        await asyncio.sleep(0)
+    assert bus.pipe.stats.queued <= 2 + 1  # of TEMP, which is new, one may still be held
+    heard = stranger.read_all()
+    while bus.pipe.stats.queued:
+        await asyncio.sleep(0.001)
+        heard += stranger.read_all()
+    last = [message for message in heard if message[0] == 2][-2:]
+    assert [int(message[12:].split()[0]) for message in last] == [count - 1] * 2
+    assert bus.pipe.stats.sent + bus.pipe.stats.dropped["conflated"] == 1 + 2 * count
+
+
+async def test_what_is_taken_back_is_what_nobody_has_got(net: Network) -> None:
+    """A takeover sends it again, and so what others have got is only counted."""
+    broker = net.broker()
+    bus = await net.bus(broker)
+    await stalled(net, bus, broker)
+    said = list[bytes]()
+    while bus.pipe.stats.queued < 10:
+        said.append(frame(ALERT, b"%d " % len(said) + bytes(2000)))
+        bus.say(said[-1])
+        assert len(said) < 20_000
+    bus.say(frame(TEMP, b"new"))  # waits for the broker's answer
+    queued = bus.pipe.stats.queued
+    assert bus.pipe.purge("fenced") == [*said[1 - queued :], frame(TEMP, b"new")]
+    assert bus.pipe.stats.dropped == {"fenced": queued}
+    async with Client([broker.urls[0]], listen="127.0.0.1:0") as client:
+        await client.subscribe(())
+        bus.say(frame(ALERT, b"for both"))
+        assert (await client.receive()).data == b"for both"
+        await until(lambda: not bus.pipe.stats.queued)
+        assert bus.pipe.purge("fenced") == []
+    assert bus.copies.dropped == {
+        "fenced": queued
+    }  # the one that was held had no copies yet, and one had two
+
+
 async def test_what_is_too_long_for_a_client_of_2015_is_counted(net: Network) -> None:
     broker = net.broker()
     bus, panel = await net.bus(broker), net.reference(broker)

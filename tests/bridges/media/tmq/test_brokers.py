@@ -1,0 +1,199 @@
+"""Brokers that die, come back and move, and the patterns that they are told."""
+
+import asyncio
+import socket
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from bridges.media.tmq import pipe
+from bridges.media.tmq.declared import Declarations
+from bus.tmq import Client
+from bus.wire.frame import SUB, pack
+from bus.wire.pattern import Pattern
+from tests.bridges.media.tmq.tmq_network import ALERT, TEMP, Bus, Network, frame, network, processed
+from tests.bridges.support import until
+from tests.bus.tmq.broker.broker_house import FAST, free_urls
+from tests.helpers.tmq import ReferenceBroker, ReferenceClient
+
+
+@pytest.fixture
+def net() -> Iterator[Network]:
+    with network() as made:
+        yield made
+
+
+async def arrives(bus: Bus, client: Client, pattern: Pattern, data: bytes = b"now") -> None:
+    """Check that a message of the bus reaches a client, once."""
+    bus.say(frame(pattern, data))
+    async with asyncio.timeout(20):
+        assert await client.receive() == (pattern, data)
+    assert client.receive_nowait() is None
+
+
+async def test_brokers_die_one_after_the_other_and_come_back(net: Network) -> None:
+    """Known patterns go on without any broker; new ones wait for the next one that answers."""
+    urls = free_urls(2)
+    first, second = (net.broker(url, peers=urls, share_s=0.1) for url in urls)
+    bus = await net.bus(first, second)
+    quick: dict[str, Any] = FAST
+    async with Client(urls, listen="127.0.0.1:0", **quick) as client:
+        await client.subscribe(())
+        await arrives(bus, client, TEMP)
+        first.close()
+        await until(lambda: bus.link.losses == 1 and bus.link.state == "up")
+        await until(lambda: client.address in second.registry.subscribers(()))
+        await arrives(bus, client, TEMP)
+        await arrives(bus, client, ALERT)
+
+        first = net.broker(urls[0], peers=urls, share_s=0.1)
+        await until(lambda: bus.address in first.registry.subscribers(()))
+        await until(lambda: client.address in first.registry.subscribers(()))
+        await arrives(bus, client, Pattern("new"))
+
+        first.close()
+        second.close()
+        await until(lambda: bus.link.state == "waiting")
+        assert bus.link.fault
+        await arrives(bus, client, TEMP)
+        bus.say(*(frame(Pattern("newer"), b"%d" % number) for number in range(3)))
+        assert bus.pipe.stats.queued == 3
+        await until(lambda: client.broker is None)
+        second = net.broker(urls[1], peers=urls, share_s=0.1)
+        second.registry.add(SUB, (), client.address, "127.0.0.1")  # it was quicker than the bus
+        for number in range(3):
+            async with asyncio.timeout(20):
+                assert await client.receive() == (Pattern("newer"), b"%d" % number)
+    assert (bus.pipe.stats.balance(), bus.pipe.stats.dropped) == (0, {})
+
+
+async def test_without_a_broker_new_patterns_wait_no_longer_than_they_may(
+    net: Network, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pipe, "HOLD_S", 0.05)
+    bus = Bus("tcp://127.0.0.1:1", queue_bytes=4000)
+    bus.say(*(frame(Pattern("new"), bytes(1000)) for _ in range(5)))
+    assert (bus.pipe.stats.queued, bus.pipe.stats.dropped) == (3, {"queue full": 2})
+    await until(lambda: bus.pipe.stats.dropped == {"queue full": 2, "undeclared": 3})
+    assert (bus.pipe.stats.balance(), bus.pipe.stats.queued) == (0, 0)
+    bus.link.close()
+
+
+async def test_a_broker_moves_to_another_address(net: Network, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its name is looked up each time that it is dialled, without a pause of the loop."""
+    first = net.broker("tcp://127.0.0.1:0")
+    port, where = first.addresses[0][1], ["127.0.0.1"]
+
+    async def look_up(host: str, port: int, **_: Any) -> list[Any]:
+        await asyncio.sleep(0)
+        if not where:
+            raise socket.gaierror(socket.EAI_NONAME, "no such name")
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (where[0], port))]
+
+    monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", look_up)
+    bus = Bus(f"tcp://gw-a.example:{port}")
+    await until(lambda: bus.address in first.registry.subscribers(()))
+    del where[:]
+    first.close()
+    await until(lambda: "no such name" in bus.link.fault)
+    second = net.broker(f"tcp://127.0.0.2:{port}")
+    where[:] = ["127.0.0.2"]
+    await until(lambda: bus.link.state == "up" and bus.address in second.registry.subscribers(()))
+    bus.link.close()
+
+
+async def test_a_broker_of_2015_names_the_subscribers_late_and_the_first_message_arrives(
+    net: Network,
+) -> None:
+    broker = ReferenceBroker()
+    net.stack.callback(broker.close)
+    panel = ReferenceClient(broker.address)
+    net.stack.callback(panel.close)
+    bus = Bus(f"tcp://127.0.0.1:{broker.address[1]}", subscribe=(TEMP,))
+    await processed(lambda: broker.subscribed.get(TEMP) == {bus.address}, broker)
+    panel.subscribe(*ALERT)
+    await processed(lambda: ALERT in broker.subscribed, broker)
+    bus.say(frame(ALERT, b"0"), frame(ALERT, b"1"))
+    await processed(lambda: len(panel.received[ALERT]) == 2, broker, panel)
+    assert panel.received[ALERT] == [b"0", b"1"]
+    panel.publish(*TEMP)
+    await processed(lambda: panel.subscribers[TEMP], broker, panel)
+    await asyncio.to_thread(panel.send, TEMP, b"21.5")
+    await until(lambda: bus.heard.messages == [frame(TEMP, b"21.5")])
+    bus.link.close()
+
+
+async def test_a_flood_of_new_patterns_does_not_stop_those_in_use(net: Network) -> None:
+    broker = net.broker()
+    bus = await net.bus(broker, patterns=100)
+    async with Client([broker.urls[0]], listen="127.0.0.1:0") as client:
+        await client.subscribe(TEMP)
+        await arrives(bus, client, TEMP)
+        for first in range(0, 100_000, 1000):
+            bus.say(*(pack(1, (number,)) for number in range(first, first + 1000)))
+            await arrives(bus, client, TEMP)
+    assert len(broker.registry.of(bus.address)) == 101
+    stats = bus.pipe.stats
+    assert stats.sent == 101
+    assert stats.dropped == {"no subscriber": 99, "patterns full": 99_901}
+
+
+async def test_a_broker_refuses_more_patterns_than_it_takes_and_says_so(net: Network) -> None:
+    broker = net.broker(per_address=50)
+    bus = await net.bus(broker, patterns=100)
+    bus.say(*(frame(Pattern(number)) for number in range(100)))
+    await until(lambda: bus.pipe.stats.dropped == {"no subscriber": 100})
+    assert broker.stats.rejected == {"registrations of one address": 51}
+
+
+def test_the_pattern_that_was_unused_longest_makes_room_if_it_is_idle() -> None:
+    patterns = Declarations(3, idle_s=60)
+    a, b, c, d = (bytes((0, 0, 0, number)) for number in range(4))
+    for number, key in enumerate((a, b, c)):
+        assert patterns.surplus(number) == []
+        assert patterns.add(key, number)
+    assert patterns.find(a, 50)
+    assert (patterns.surplus(60.9), patterns.add(d, 60.9)) == ([], None)  # b was used at 1
+    assert [gone.tokens for gone in patterns.surplus(61)] == [(1,)]
+    assert patterns.add(d, 61)
+    assert patterns.find(b, 61) is None
+    assert len(patterns) == 3
+
+
+async def test_a_pattern_that_is_taken_back_is_declared_again_when_it_is_used(
+    net: Network, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pipe, "Declarations", lambda limit: Declarations(limit, 0.0))
+    broker = net.broker()
+    bus = await net.bus(broker, patterns=1)
+    async with Client([broker.urls[0]], listen="127.0.0.1:0") as client:
+        await client.subscribe(())
+        for pattern in (TEMP, ALERT, TEMP, ALERT):
+            await arrives(bus, client, pattern)
+        assert len(broker.registry.of(bus.address)) == 2
+
+
+async def test_a_client_that_loops_its_own_messages_stops_nobody(net: Network) -> None:
+    """It hears itself, and sends all that it hears again: as many messages as it can, without an end."""
+    broker = net.broker()
+    bus, fridge, url = await net.bus(broker), net.reference(broker), broker.urls[0]
+    fridge.publish(*ALERT)
+    await processed(lambda: fridge.subscribers[ALERT], fridge)
+    async with Client([url], listen="127.0.0.1:0") as looper, Client([url], listen="127.0.0.1:0") as panel:
+        await looper.subscribe(TEMP)
+        await panel.subscribe("door")
+
+        async def loop() -> None:
+            async for pattern, data in looper:
+                await looper.publish(pattern, data)
+
+        looping = asyncio.create_task(loop())
+        bus.say(frame(TEMP, b"1"))
+        await until(lambda: len(bus.heard.messages) > 2000)
+        fridge.send(ALERT, b"open")
+        await arrives(bus, panel, Pattern("door"))
+        await until(lambda: frame(ALERT, b"open") in bus.heard.messages)
+        looping.cancel()
+    await until(lambda: bus.pipe.stats.sent == bus.pipe.stats.offered == 2)  # none of what came back
+    assert set(bus.heard.messages) == {frame(TEMP, b"1"), frame(ALERT, b"open")}
