@@ -4,7 +4,7 @@ import socket
 from asyncio import AbstractEventLoop, TimerHandle
 from collections.abc import Callable
 
-LIMIT = 4  # a reference peer has a backlog of 5, and what does not fit waits a second for its next try
+LIMIT = 3  # a reference peer has room for 6, also for other senders; what finds none tries again after 1 s
 
 
 class Unread:

@@ -232,7 +232,7 @@ class Broker:
         if not self._sharing.expected or guest is None:
             return self._reject("not a peer broker", connection.host)
         if kind == wire.DEAD or fault:
-            return self._reported(connection, addresses, fault)
+            return self._reported(connection, addresses, fault, verified=True)
         role = SUB if kind & SUB else PUB
         fault = _unfit(role, tokens, addresses)
         for address in addresses if not fault else ():
@@ -259,19 +259,21 @@ class Broker:
         else:
             route.send(frame)
 
-    def _reported(self, connection: Connection, addresses: list[Address], fault: str) -> None:
+    def _reported(
+        self, connection: Connection, addresses: list[Address], fault: str, verified: bool = False
+    ) -> None:
         if fault or not addresses:
             return self._reject(fault or "no address", connection.host)
         for address in addresses:
             if self.registry.knows(address):
-                self._probe(address)
+                self._probe(address, verified)
             else:
                 self._reject("report of a stranger", connection.host)
 
-    def _probe(self, address: Address) -> None:
-        """Check a report of death: see whether the client takes a connection."""
+    def _probe(self, address: Address, verified: bool = False) -> None:
+        """See whether a client takes a connection. `verified`: it lost one, or another broker found none."""
         now_s = self._loop.time()
-        if now_s - self._probed.get(address, -_PROBE_AGAIN_S) < _PROBE_AGAIN_S:
+        if not verified and now_s - self._probed.get(address, -_PROBE_AGAIN_S) < _PROBE_AGAIN_S:
             return
         if len(self._probed) >= _PROBES:
             return self._reject("probes full")
@@ -319,7 +321,7 @@ class Broker:
     def _on_gone(self, connection: Connection) -> None:
         address = self._unroute(connection)
         if address is not None and self._open and self.registry.knows(address):
-            self._probe(address)
+            self._probe(address, verified=True)
 
     def _tick(self) -> None:
         now_s = self._loop.time()

@@ -22,6 +22,24 @@ async def test_a_dead_subscriber_is_noticed_by_the_broker_and_its_publishers_tol
     await delivered(pub, sub)
 
 
+async def test_a_client_that_dies_just_after_it_was_found_alive_is_noticed(house: House) -> None:
+    """Its connection was lost, it took another one, and then it died, all within the time of one report."""
+    broker = house.broker()
+    pub, sub = await house.client(broker), await house.client(broker)
+    await sub.subscribe((1,))
+    await pub.publish((1, 2))
+    assert pub.subscribers((1, 2)) == [sub.address]
+    connection = sub.node.uplink.connection
+    assert connection is not None
+    connection.close("cut")
+    await until(lambda: broker.counts["probes"] == 1)
+    await until(lambda: sub.broker is not None)
+    assert await sub.subscribe((1,))
+    kill(sub)
+    await until(lambda: pub.subscribers((1, 2)) == [])
+    assert (broker.counts["probes"], broker.counts["deaths"]) == (2, 1)
+
+
 async def test_a_dead_reference_client_is_reported_by_its_publisher(house: House) -> None:
     broker = house.broker()
     pub = await house.client(broker)
