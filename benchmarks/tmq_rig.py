@@ -13,6 +13,7 @@ from benchmarks.takeovers import Notes, Station
 from benchmarks.tmq_program import BODY
 from bus.hub import Link
 from bus.leases.wire import LEASE_MS
+from bus.tmq import Client as Modern
 
 NEAR, FAR = 1, 2
 """The second tokens of what is sent from the TMQ network, and from the other side."""
@@ -84,27 +85,34 @@ class Field(Station):
 
 
 class Client(Notes):
-    """The program on a client of 2015. It subscribes to what it publishes, too: a second copy is an echo."""
+    """The program on a client of 2015, and a client of ours that hears what it publishes.
+
+    That one counts echoes: the second copy of what the program has sent.
+    """
 
     def __init__(self, broker_port: int) -> None:
         super().__init__(NEAR)
         self.failed = 0
         self.trouble: list[str] = []
         self._port = broker_port
-        self._own = Counter[tuple[int, int]]()
+        self._witness = Modern([f"127.0.0.1:{broker_port}"], ("127.0.0.1", 0))
+        self._published = Counter[tuple[int, int]]()
         self._ready = False
         self._process: asyncio.subprocess.Process | None = None
         self._tasks: list[Task[None]] = []
 
     async def start(self) -> None:
-        """Start the program, and wait until it has a subscriber."""
-        self._ready = False
+        """Start the program, and wait until it has subscribers."""
+        loop = asyncio.get_running_loop()
+        self._witness.open(loop)
+        await self._witness.subscribe(("motor", NEAR))
         self._process = process = await asyncio.create_subprocess_exec(
-            *_PROGRAM, *map(str, (self._port, NEAR, NEAR, FAR)),
+            *_PROGRAM, *map(str, (self._port, NEAR, FAR)),
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         )  # fmt: skip
-        loop = asyncio.get_running_loop()
-        self._tasks += [loop.create_task(self._read(process)), loop.create_task(self._errors(process))]
+        self._tasks = [
+            loop.create_task(one) for one in (self._read(process), self._errors(process), self._see())
+        ]
         await until(lambda: self._ready, what="a subscriber of the program")
 
     async def _read(self, process: asyncio.subprocess.Process) -> None:
@@ -112,8 +120,7 @@ class Client(Notes):
         async for line in process.stdout:
             word, *rest = line.decode().split()
             if word == "heard":
-                token, number, attempt = map(int, rest[:3])
-                self._hear(token, number, attempt, float(rest[3]))
+                self.note(int(rest[0]), int(rest[1]), float(rest[3]))
             self.failed += word == "failed"
             self._ready |= word == "ready"
             if word == "died":
@@ -124,12 +131,13 @@ class Client(Notes):
         async for line in process.stderr:
             self.trouble.append(line.decode().rstrip())
 
-    def _hear(self, token: int, number: int, attempt: int, now: float) -> None:
-        if token != NEAR:
-            return self.note(token, number, now)
-        self._own[number, attempt] += 1
-        if self._own[number, attempt] > 1:
-            self.note(token, number, now)
+    async def _see(self) -> None:
+        async for _, data in self._witness:
+            if len(data) >= BODY.size:
+                number, at_s, attempt = BODY.unpack_from(data)
+                self._published[number, attempt] += 1
+                if self._published[number, attempt] > 1:
+                    self.note(NEAR, number, at_s)
 
     def say(self) -> None:
         assert self._process is not None
@@ -146,10 +154,11 @@ class Client(Notes):
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(10):
                 await self._process.wait()
-        if self._process.returncode is None:
-            self._process.kill()
-            await self._process.wait()
+        self.close()
+        await self._process.wait()
 
     def close(self) -> None:
+        """Kill the program, if it runs, and hear nothing more."""
+        self._witness.close()
         if self._process is not None and self._process.returncode is None:
             self._process.kill()
