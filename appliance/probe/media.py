@@ -2,14 +2,15 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import is_dataclass
-from typing import Any, NamedTuple, get_origin
+from typing import Any, NamedTuple, get_args, get_origin
 from urllib.parse import parse_qsl
 
 from bridges.media import MEDIA
 from bridges.media.medium import Medium, Word
-from bus.errors import LinkError
+from bus.errors import LinkError, TokenError
 from bus.schema import Setting, present, settings, unwrap
 from bus.spelling import closest
+from bus.wire.notation import names_in
 
 Reader = Callable[[str], Any]
 
@@ -29,16 +30,37 @@ def wholes(text: str) -> tuple[int, ...]:
     return tuple(whole(part) for part in text.split(","))
 
 
+def addresses(text: str) -> tuple[str, ...]:
+    return tuple(part if "://" in part else f"tcp://{part}" for part in text.split(","))
+
+
+def patterns(text: str) -> tuple[tuple[int | str, ...], ...]:
+    return tuple(tuple(names_in(part)) for part in text.split(","))
+
+
 _READERS: dict[Any, tuple[Reader, str]] = {
     bool: (switch, "true or false"),
     int: (whole, "a whole number"),
-    tuple: (wholes, "whole numbers with commas"),
     float: (float, "a number"),
+}
+_LISTS: dict[Any, tuple[Reader, str]] = {
+    int: (wholes, "whole numbers with commas"),
+    str: (addresses, "HOST:PORT, several with commas"),
+    tuple: (patterns, "patterns with commas"),
 }
 
 
 def _bare(annotation: Any) -> Any:
     return unwrap(present(annotation))[0]
+
+
+def _reader(annotation: Any) -> tuple[Reader, str]:
+    """Return the reader of a value of this type, and what it expects. Lists of text are addresses."""
+    bare = _bare(annotation)
+    if get_origin(bare) is not tuple:
+        return _READERS.get(bare, (str, "text"))
+    item = _bare(get_args(bare)[0])
+    return _LISTS[get_origin(item) or item]
 
 
 class Form(NamedTuple):
@@ -56,7 +78,7 @@ class Form(NamedTuple):
     def settings(self) -> dict[str, Setting]:
         """Return the settings that stand behind the question mark, by key."""
         known = settings(self.record) | (settings(self.part) if self.part else {})
-        left_out = {*self.word.target, self.others}
+        left_out = {*self.word.target, *self.word.unused, self.others}
         return {
             key: one
             for key, one in known.items()
@@ -151,12 +173,13 @@ def _pairs(word: str, query: str) -> list[tuple[str, str]]:
 
 def _read(word: str, key: str, value: str, setting: Setting) -> Any:
     """Return the value of a setting; a choice is text too. Raises `LinkError`."""
-    bare = _bare(setting.annotation)
-    reader, kind = _READERS.get(get_origin(bare) or bare, (str, "text"))
+    reader, kind = _reader(setting.annotation)
     try:
         if not value:
             raise ValueError
         return reader(value)
+    except TokenError as error:
+        raise LinkError(f"{word}: {key}: {error}") from error
     except ValueError as error:
         raise LinkError(f"{word}: {key} must be {kind}, not {value!r}") from error
 

@@ -23,7 +23,7 @@ class Word(NamedTuple):
     `target`: the field that TARGET sets, or two fields for HOST:PORT. `needed`: fields that are required on
     the command line, though a file may omit them. `defaults`: default values that differ from those in a
     file. `part`: a field that holds a record, whose own fields become keys too; any other field with a record
-    cannot be set on the command line.
+    cannot be set on the command line. `unused`: fields without a meaning there: only bridges read them.
     """
 
     name: str
@@ -33,6 +33,7 @@ class Word(NamedTuple):
     needed: tuple[str, ...] = ()
     defaults: Mapping[str, Any] = {}
     part: str = ""
+    unused: tuple[str, ...] = ()
 
 
 class Taken(NamedTuple):

@@ -24,7 +24,15 @@ class Tmq(Medium):
     LINK: ClassVar = "bridges.media.tmq.link:TmqLink"
     key: ClassVar = "tmq"
     help: ClassVar = "the clients of TMQ brokers"
-    words: ClassVar = (Word("tmq", ("brokers",), "tmq:tcp://HOST:PORT", "the clients of a TMQ broker"),)
+    words: ClassVar = (
+        Word(
+            "tmq",
+            ("brokers",),
+            "tmq:HOST:PORT?subscribe=fridge",
+            "the clients of a TMQ broker",
+            unused=("publish",),
+        ),
+    )
     selective: ClassVar = True
     plain: ClassVar = True
 

@@ -15,6 +15,7 @@ from bus.wire.envelope import Envelope, wrap
 from bus.wire.frame import CACHE, PUB, pack
 from bus.wire.pattern import Pattern
 from tests.appliance.probe.support import can_word, command, device, free_port, opened, while_repeating
+from tests.bridges.media.tmq.tmq_network import network, processed
 from tests.bridges.support import PtyPair
 from tests.helpers.peers import Ear, until
 
@@ -133,3 +134,18 @@ async def test_send_and_recv_over_can(capsys: Out) -> None:
         await until(lambda: len(ear.heard) > heard_before)
         assert ear.heard[-1] == pack(PUB, FRIDGE, b"x" * 300)
     assert json.loads(capsys.readouterr().out)["text"] == "21.5"
+
+
+async def test_recv_hears_the_clients_of_a_broker(capsys: Out) -> None:
+    with network() as net:
+        broker = net.broker()
+        fridge = net.reference(broker)
+        for tokens in (FRIDGE, Pattern("door")):
+            fridge.publish(*tokens)
+        word = broker.urls[0].replace("tcp://", "tmq:") + "?subscribe=fridge&host=127.0.0.1"
+        hearing = asyncio.create_task(command("recv", word, "--count", "1", "--names", "fridge,temp"))
+        await processed(lambda: fridge.subscribers[FRIDGE], fridge)
+        assert not fridge.subscribers[Pattern("door")]
+        await asyncio.to_thread(fridge.send, FRIDGE, b"21.5")
+        assert await hearing == 0
+    assert capsys.readouterr().out.partition(" ")[2] == "pub fridge/temp 21.5\n"

@@ -12,6 +12,7 @@ import trustme
 from bus.wire.frame import CACHE, PUB, Frame, pack, unpack
 from bus.wire.pattern import Pattern
 from tests.appliance.probe.support import BUSCOUPLER, UartEar, command, device, free_port, listening, opened
+from tests.bridges.media.tmq.tmq_network import network, processed
 from tests.bridges.support import PtyPair
 from tests.helpers.peers import SpPeer, until
 
@@ -162,3 +163,17 @@ async def test_send_to_a_listener_whose_authority_is_given(tmp_path: Path, capsy
     assert await command("send", url, "fridge/temp", *words) == 0
     assert await hearing == 0
     assert "21.5" in capsys.readouterr().out
+
+
+async def test_clients_of_a_broker_hear_what_send_sends() -> None:
+    with network() as net:
+        broker = net.broker()
+        panel = net.reference(broker)
+        panel.subscribe(*FRIDGE)
+        await until(lambda: broker.registry.subscribers(FRIDGE))
+        word = broker.urls[0].replace("tcp://", "tmq:")
+        sending = asyncio.create_task(command("send", word, "fridge/temp", "--data", "21.5"))
+        await processed(lambda: panel.received[FRIDGE], panel)
+        assert await sending == 0
+        assert panel.received[FRIDGE] == [b"21.5"]
+        assert await command("send", word, "door", "--data", "open") == 1, "nobody subscribed"

@@ -9,6 +9,7 @@ from appliance.cli import main
 from appliance.probe.endpoint import parse_endpoint
 from bridges.media.can.medium import Can
 from bridges.media.tcp.medium import Tcp
+from bridges.media.tmq.medium import Tmq
 from bridges.media.uart.medium import Rs485, Uart
 from bus.errors import LinkError
 
@@ -33,6 +34,12 @@ Out = pytest.CaptureFixture[str]
         ("can:?node=1", "what to open is missing"),
         ("can:can0?node=x", "node must be a whole number"),
         ("can:can0?node=1&bitrat=5", "did you mean bitrate"),
+        ("tmq:", "what to open is missing"),
+        ("tmq:gw-a", "brokers: the address has no port: write tcp://HOST:PORT"),
+        ("tmq:*:9942", "brokers: this can be listened on, not dialled"),
+        ("tmq:gw-a:9942?subscribe=fridge/#", "subscribe: # is no wildcard here"),
+        ("tmq:gw-a:9942?subscribe=", "subscribe must be patterns with commas, not ''"),
+        ("tmq:gw-a:9942?publish=alert", "unknown setting publish: use subscribe, host, port"),
     ],
 )
 def test_a_wrong_word_says_what_is_wrong(word: str, fault: str) -> None:
@@ -67,6 +74,11 @@ def test_words_become_settings() -> None:
     pair = parse_endpoint("rs485:/dev/ttyUSB0?nodes=1,0x2&answer_ms=0.5&stopbits=1.5&parity=M")
     shared = Rs485(nodes=(1, 2), answer_ms=0.5)
     assert pair.medium == Uart(port="/dev/ttyUSB0", stopbits=1.5, parity="M", rs485=shared)
+    brokers = ("tcp://gw-a:9942", "tcp://10.0.0.1:9943")
+    tmq = Tmq(brokers=brokers, subscribe=(("fridge", "temp"), (7,), ()), port=9950)
+    assert (
+        parse_endpoint("tmq:gw-a:9942,tcp://10.0.0.1:9943?subscribe=fridge/temp,7,/&port=9950").medium == tmq
+    )
     frames = parse_endpoint("frames:[::1]:9000?mode=listen&framing=cobs")
     assert frames.medium == Tcp(host="::1", port=9000, mode="listen", framing="cobs")
 
