@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from appliance.interrupts import STOPS
-from bus.hub import Hub, chain
+from bus.hub import Hub
 from bus.leases.wake_hook import WakefulLoop
 
 DRAIN_S = 1.0
@@ -68,5 +68,4 @@ async def drain(service: Service, limit_s: float = DRAIN_S) -> None:
 
 
 def _queued(service: Service) -> int:
-    pipes = (one for hub in service.hubs() for pipe in hub.pipes for one in chain(pipe))
-    return sum(one.stats.queued for one in pipes)
+    return sum(account.stats.queued for hub in service.hubs() for account in hub.accounts().values())

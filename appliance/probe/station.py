@@ -158,9 +158,7 @@ class Station:
         limit_s = min(limit_s, DRAIN_S) if self.stops else limit_s
         if self._uncounted:
             await asyncio.sleep(max(0.0, self._spoke_s + UNCOUNTED_S - self._loop.time()))
-        return await self.until(
-            lambda: not any(pipe.stats.queued for pipe in self.leaf.pipes), limit_s, _LOOK_S, self.stops + 1
-        )
+        return await self.until(lambda: not self.leaf.totals().queued, limit_s, _LOOK_S, self.stops + 1)
 
 
 def because(link: Link) -> str:

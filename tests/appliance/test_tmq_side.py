@@ -2,23 +2,26 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager, closing
 
 import pytest
 
 from appliance.compose import Appliance
 from appliance.parts.bridge import BridgePart
 from appliance.parts.broker import BrokerPart
+from appliance.serve import drain
 from bridges.media.tmq.link import TmqLink
 from bus.hub import Hub
 from bus.ledger import Stats
 from bus.tmq import Client
+from bus.tmq.broker.registry import Registry
 from bus.transports.links import make_link
 from bus.wire.frame import PUB, pack
 from bus.wire.pattern import Pattern
 from tests.appliance.probe.support import free_port
+from tests.bridges.media.tmq.tmq_network import processed
 from tests.helpers.peers import Ear, until
-from tests.helpers.tmq import MESSAGE, packet, say
+from tests.helpers.tmq import MESSAGE, ReferenceClient, packet, say
 from topologies.loader import loads
 
 TEXT = """\
@@ -30,6 +33,9 @@ brokers:
 buses: {{plant: {{on: gw, listen: "tcp://127.0.0.1:{2}"}}}}
 bridges: {{x: {{on: gw, join: [bus: plant, {{SIDE}}]}}}}
 """
+
+
+ALERT = Pattern("alert")
 
 
 class Plant:
@@ -56,13 +62,15 @@ class Plant:
         """Wait until both brokers know that a client, or the side, has subscribed to a pattern."""
         address = (of.node if isinstance(of, Client) else of).address
         assert address is not None
+
+        def known(registry: Registry) -> bool:
+            return address[1] in {port for _, port in registry.subscribers(Pattern(*names))}
+
+        await until(lambda: all(map(known, self.registries())))
+
+    def registries(self) -> list[Registry]:
         parts = [part for part in self.appliance.parts.values() if isinstance(part, BrokerPart)]
-
-        def known(part: BrokerPart) -> bool:
-            found = part.service.broker.registry.subscribers(Pattern(*names))
-            return address[1] in {port for _, port in found}
-
-        await until(lambda: all(map(known, parts)))
+        return [part.service.broker.registry for part in parts]
 
     @property
     def link(self) -> TmqLink:
@@ -127,6 +135,22 @@ async def test_an_empty_list_lets_nothing_through_and_deny_works() -> None:
         await until(lambda: made.ear.heard)
         assert made.ear.heard == [frame("fridge", "temp", data=b"21.5")]
         assert made.stats.rejected == {"pattern": 1}
+
+
+async def test_who_ends_a_gateway_waits_until_every_subscriber_has_its_copies() -> None:
+    async with plant("tmq: {}") as made:
+        with ExitStack() as stack:
+            broker = ("127.0.0.1", made.ports[0])
+            panels = [stack.enter_context(closing(ReferenceClient(broker))) for _ in range(3)]
+            for panel in panels:
+                panel.subscribe(*ALERT)
+            await until(lambda: len(made.registries()[0].subscribers(ALERT)) == 3 + 1)
+            made.ear.say(*[frame("alert", data=b"%d" % number) for number in range(20)])
+            await processed(lambda: len(panels[0].received[ALERT]) == 20, panels[0])
+            ending = asyncio.create_task(drain(made.appliance, 20.0))
+            await processed(ending.done, *panels)
+            made.appliance.close()
+            assert [len(panel.received[ALERT]) for panel in panels] == [20] * 3
 
 
 @pytest.mark.parametrize(

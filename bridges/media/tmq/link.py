@@ -85,7 +85,7 @@ class TmqLink:
         node.open(loop)
         self._node, self._pipe = node, pipe
         pipe.start(node)
-        for counts in (pipe.lost, node.stats):
+        for counts in (pipe.copies, node.stats):
             hub.keep(f"{self.name} copies", counts)
         for tokens in self._wanted:
             node.subscribe(tokens)

@@ -24,11 +24,11 @@ class Tickets:
     """The messages that no subscriber has got yet, by the identity of their bytes, which all queues share.
 
     `stats` is the ledger in messages: one is queued until a subscriber has got it, and dropped when its last
-    copy is lost. `lost` counts each copy that is lost.
+    copy is lost. `copies` is the ledger in copies, of those that wait here and those that are lost.
     """
 
-    def __init__(self, stats: Stats, lost: Stats) -> None:
-        self.stats, self.lost = stats, lost
+    def __init__(self, stats: Stats, copies: Stats) -> None:
+        self.stats, self.copies = stats, copies
         self._of: dict[int, Ticket] = {}
 
     def wait(self, message: bytes) -> None:
@@ -40,8 +40,16 @@ class Tickets:
             self.stats.queued_bytes += len(message)
         ticket.copies += 1
 
+    def queue(self, messages: Sequence[bytes]) -> None:
+        """Note that a copy of each of these messages is in a queue now."""
+        self.copies.offered += len(messages)
+        self.copies.queued += len(messages)
+        self.copies.queued_bytes += sum(map(len, messages))
+
     def got(self, message: bytes) -> None:
-        """Note that a subscriber has got a message, perhaps after another one."""
+        """Note that a subscriber has got a message, perhaps after another one. It is in its peer's ledger."""
+        self.copies.offered -= 1
+        self._unqueue_copy(message)
         if (ticket := self._of.pop(id(message), None)) is not None:
             self._unqueue(ticket)
             self.stats.sent += 1
@@ -49,8 +57,8 @@ class Tickets:
 
     def lose(self, message: bytes, reason: str) -> None:
         """Note that a copy is lost."""
-        self.lost.offered += 1
-        self.lost.drop(reason)
+        self._unqueue_copy(message)
+        self.copies.drop(reason)
         ticket = self._of.get(id(message))
         if ticket is None:
             return
@@ -59,6 +67,10 @@ class Tickets:
             del self._of[id(message)]
             self._unqueue(ticket)
             self.stats.drop(reason)
+
+    def _unqueue_copy(self, message: bytes) -> None:
+        self.copies.queued -= 1
+        self.copies.queued_bytes -= len(message)
 
     def _unqueue(self, ticket: Ticket) -> None:
         self.stats.queued -= 1
@@ -106,6 +118,7 @@ class Outlet:
 
     def put(self, messages: Sequence[bytes], now_s: float) -> None:
         """Queue messages, for which `Tickets.wait` was called where nobody has got them."""
+        self._tickets.queue(messages)
         self._queue.put(now_s, messages)
 
     def pump(self, now_s: float) -> bool:

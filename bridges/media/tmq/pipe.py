@@ -38,17 +38,17 @@ class TmqPipe(Pipe):
     """All subscribers and publishers of the network, as one peer of the hub.
 
     The ledger is in messages. One is sent when a subscriber has got it, dropped when all its copies are lost,
-    and queued meanwhile. `lost` counts every copy that is lost, also of messages that others have got.
+    and queued meanwhile. `copies` is the ledger of the copies that wait here for a subscriber, or were lost.
     """
 
     def __init__(self, name: str, hub: Hub, loop: AbstractEventLoop, patterns: int, shed: Shed) -> None:
         self.name = self.link = name
-        self.heard, self.lost = Stats(), Stats()
+        self.heard, self.copies = Stats(), Stats()
         self.stats = Stats(rejected=self.heard.rejected)
         self._hub, self._loop, self._shed = hub, loop, shed
         self._patterns = Declarations(patterns)
         self._holding = Holding(self.stats, shed, HOLD_S)
-        self._tickets = Tickets(self.stats, self.lost)
+        self._tickets = Tickets(self.stats, self.copies)
         self._outlets: dict[Peer, Outlet] = {}
         self._expiry: TimerHandle | None = None
         self._look: TimerHandle | None = None

@@ -168,12 +168,13 @@ async def test_send_to_a_listener_whose_authority_is_given(tmp_path: Path, capsy
 async def test_clients_of_a_broker_hear_what_send_sends() -> None:
     with network() as net:
         broker = net.broker()
-        panel = net.reference(broker)
-        panel.subscribe(*FRIDGE)
-        await until(lambda: broker.registry.subscribers(FRIDGE))
+        panels = [net.reference(broker) for _ in range(3)]
+        for panel in panels:
+            panel.subscribe(*FRIDGE)
+        await until(lambda: len(broker.registry.subscribers(FRIDGE)) == 3)
         word = broker.urls[0].replace("tcp://", "tmq:")
-        sending = asyncio.create_task(command("send", word, "fridge/temp", "--data", "21.5"))
-        await processed(lambda: panel.received[FRIDGE], panel)
+        sending = asyncio.create_task(command("send", word, "fridge/temp", "--data", "21.5", "--count", "20"))
+        await processed(sending.done, *panels)
         assert await sending == 0
-        assert panel.received[FRIDGE] == [b"21.5"]
+        await processed(lambda: all(len(panel.received[FRIDGE]) == 20 for panel in panels), *panels)
         assert await command("send", word, "door", "--data", "open") == 1, "nobody subscribed"
