@@ -26,7 +26,7 @@ class Connection:
     `greeted`: the handshake of its protocol is complete; then the other side may be silent for `silence_s`, 0
     being for ever. `heard_s` and `said_s` are when objects last came and went, on the loop's clock; `objects`
     counts those that came; `decoder` holds part of one, or the fault of what is none. `stats` counts what
-    goes out; it may be shared.
+    goes out; it may be shared. `on_drained()` is called when nothing is queued any more.
     """
 
     def __init__(
@@ -39,6 +39,7 @@ class Connection:
         on_closed: OnClosed,
         stats: Stats | None = None,
         limits: Limits = Limits(),  # noqa: B008 (frozen)
+        on_drained: Callable[[], None] = lambda: None,
     ) -> None:
         self.name, self.host = name, name.rpartition(":")[0]
         self.greeted = False
@@ -52,9 +53,8 @@ class Connection:
         tune(sock)
         framing, queue_bytes = Framing(lambda _: self.decoder), limits.queue_bytes
         batch, gone = self._on_batch, self._on_gone
-        self._pipe = StreamPipe(
-            sock, name, framing, queue_bytes, batch, gone, stats=stats, gathering=NoGathering
-        )
+        more: dict[str, Any] = {"stats": stats, "gathering": NoGathering, "on_drained": on_drained}
+        self._pipe = StreamPipe(sock, name, framing, queue_bytes, batch, gone, **more)
         self.stats = self._pipe.stats
         self._pipe.start(loop, 0.0)
 

@@ -41,7 +41,7 @@ class PeerOwner:
         """The peer took no connection. Our own troubles, such as too few descriptors, are not reported."""
 
     def peer_done(self, peer: "Peer") -> None:
-        """Nothing waits any more, or the peer turned out to take many packets."""
+        """Nothing waits any more, also on its connection, or the peer turned out to take many packets."""
 
     def peer_hello(self, peer: "Peer", hello: Hello) -> None:
         """The peer greeted: the first time, or again as a sign of life."""
@@ -233,7 +233,7 @@ class Peer:
         self.state, self._asked_s = "asking", self._loop.time()
         heard, closed, options = self._heard, self._closed, self._options
         self.connection = Connection(
-            self._loop, sock, self.name, Cutter(), heard, closed, self._stats, options
+            self._loop, sock, self.name, Cutter(), heard, closed, self._stats, options, self._on_room
         )
         self._arm(self._options.verdict_s, partial(self.connection.close, "one packet a connection"))
 

@@ -39,7 +39,7 @@ class StreamPipe(Pipe):
 
     `on_ready(pipe)` is called once its greeting is right, `on_batch(batch, pipe)` with what it sends, and
     `on_close(pipe)` exactly once, when the pipe is gone for whatever reason; `fault` says why, "" where it
-    was closed from here.
+    was closed from here. `on_drained()` is called when nothing waits any more.
     """
 
     __slots__ = (
@@ -50,6 +50,7 @@ class StreamPipe(Pipe):
         "_loop",
         "_on_batch",
         "_on_close",
+        "_on_drained",
         "_on_ready",
         "_queue",
         "_queue_bytes",
@@ -76,6 +77,7 @@ class StreamPipe(Pipe):
         stats: Stats | None = None,
         gathering: type[Gathering] = Gathering,
         link: str = "",
+        on_drained: "Callable[[], None]" = lambda: None,
     ) -> None:
         self.name, self.link = name, link
         self.stats = stats or Stats()
@@ -88,6 +90,7 @@ class StreamPipe(Pipe):
         head_bytes = 0 if framing.lead is None else framing.lead + LENGTH_BYTES
         self._queue, self._queue_bytes = Backlog(self.stats), queue_bytes + head_bytes
         self._on_batch, self._on_close, self._on_ready = on_batch, on_close, on_ready
+        self._on_drained = on_drained
         self._greeting = b""
         self._gathering = gathering(sock)
         self._timer: TimerHandle | None = None
@@ -213,6 +216,7 @@ class StreamPipe(Pipe):
             return self.close(words_of(error))
         if not self._queue:
             self._loop.remove_writer(self._socket)
+            self._on_drained()
 
     def purge(self, reason: str) -> list[bytes]:
         """Drop what waits and has not begun, and return those messages.

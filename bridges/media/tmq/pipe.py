@@ -20,7 +20,7 @@ from bus.wire.frame import FRAME_BYTES_MAX, FRAME_BYTES_MIN, PUB, is_frame
 
 HOLD_S = 3.0  # a message waits for its pattern to be declared
 _GRACE_S = 0.25  # a broker of 2015 does not say when it has answered
-_LOOK_S, _LOOK_MAX_S = 0.002, 0.05  # a connection does not tell when it is empty, so look again
+_LOOK_S = 0.01  # between two looks for what a policy says
 _HEADS = tuple(LENGTH.pack(size) + bytes((PUB,)) for size in range(FRAME_BYTES_MAX + 1))
 _FRAME, _MESSAGE = bytes((PUB,)), bytes((MESSAGE,))
 Outgoing = defaultdict[Peer, list[bytes]]
@@ -52,7 +52,6 @@ class TmqPipe(Pipe):
         self._outlets: dict[Peer, Outlet] = {}
         self._expiry: TimerHandle | None = None
         self._look: TimerHandle | None = None
-        self._look_s = _LOOK_S
         self._closed = False
 
     def start(self, node: Node) -> None:
@@ -118,8 +117,9 @@ class TmqPipe(Pipe):
                     self._tickets.wait(one)
         for outlet, messages in waits:
             outlet.put(messages, now_s)
+            outlet.pump(self._loop.time())
         if waits:
-            self._pump(self._loop.time())
+            self._look_again()
 
     def _outlet(self, peer: Peer) -> Outlet:
         found = self._outlets.get(peer)
@@ -136,21 +136,27 @@ class TmqPipe(Pipe):
             del self._outlets[peer]
         self._look_again()
 
-    def _pump(self, now_s: float) -> None:
-        """Pass on what subscribers take by now."""
-        moved = [outlet.pump(now_s) for outlet in self._outlets.values() if outlet.waits]
-        self._look_s = _LOOK_S if any(moved) else min(2 * self._look_s, _LOOK_MAX_S)
-        self._look_again()
-
     def _look_again(self) -> None:
+        """Look again when the rate of the policy lets a message go, and soon whether one is too old."""
+        rate, age_s = self._shed.rate, self._shed.age_s
+        if self._look is not None or self._closed or (rate is None and age_s is None):
+            return
         waiting = [outlet.ready_s() for outlet in self._outlets.values() if outlet.waits]
-        if waiting and self._look is None and not self._closed:
-            at_s = max(min(waiting), self._loop.time() + self._look_s)
-            self._look = self._loop.call_at(at_s, self._on_look)
+        if waiting:
+            now_s = self._loop.time()
+            at_s = now_s if rate is None else min(waiting)
+            self._look = self._loop.call_at(max(at_s, now_s + _LOOK_S), self._on_look)
 
     def _on_look(self) -> None:
         self._look = None
-        self._pump(self._loop.time())
+        self._pump()
+
+    def _pump(self) -> None:
+        """Pass on what subscribers take by now."""
+        for outlet in list(self._outlets.values()):
+            if outlet.waits:
+                outlet.pump(self._loop.time())
+        self._look_again()
 
     def _declare(self, key: bytes, now_s: float) -> Declared | None:
         for idle in self._patterns.surplus(now_s):
@@ -201,7 +207,7 @@ class TmqPipe(Pipe):
         self._holding.revise(shed)
         for outlet in self._outlets.values():
             outlet.revise(shed)
-        self._pump(self._loop.time())
+        self._pump()
 
     def purge(self, reason: str) -> list[bytes]:
         """Drop all copies that wait. Return the messages that no subscriber has got, as frames."""

@@ -166,6 +166,22 @@ async def test_a_policy_decides_what_a_slow_subscriber_gets(net: Network) -> Non
     assert bus.pipe.stats.sent + bus.pipe.stats.dropped["conflated"] == 1 + 2 * count
 
 
+@pytest.mark.parametrize("rate", [None, 1e6])
+async def test_what_waits_too_long_is_dropped_without_another_message(
+    net: Network, rate: float | None
+) -> None:
+    broker = net.broker()
+    bus = await net.bus(broker, shed=Shed("newest", 100_000, 0.05, rate))
+    await stalled(net, bus, broker)
+    count = 1
+    while not bus.pipe.stats.queued:
+        bus.say(frame(ALERT, bytes(2000)))
+        count += 1
+    await until(lambda: bus.pipe.stats.dropped.get("aged out", 0) > 0)
+    await until(lambda: not bus.pipe.stats.queued)
+    assert bus.pipe.stats.sent + bus.pipe.stats.dropped["aged out"] == count
+
+
 async def test_what_is_taken_back_is_what_nobody_has_got(net: Network) -> None:
     """A takeover sends it again, and so what others have got is only counted."""
     broker = net.broker()
