@@ -10,7 +10,7 @@ class Limits:
     heartbeat_s: float = 1.0  # how often silence is judged, and a sign of life is said
     idle_s: float = 10.0  # a connection that has not greeted and brings no whole object for so long is closed
     queue_bytes: int = 1 << 20  # waiting for one peer; more is dropped and counted
-    object_bytes: int = 1 << 20  # of an object that has begun; a format with a closer bound has its own
+    object_bytes: int = 1 << 16  # of an object that has begun; a format with a closer bound has its own
     connections: int = 1024  # accepted at a time
 
     def __post_init__(self) -> None:
