@@ -198,6 +198,7 @@ class Side(Hub):
         self._told = False
         self._hold_needed = hold_needed
         self._ports: dict[int, Port] = {}
+        self._kept: list[Stats] = []
         self.revise(policy, number)
 
     def revise(self, policy: Policy, number: int | None = None) -> None:
@@ -243,8 +244,9 @@ class Side(Hub):
 
     @property
     def queued(self) -> int:
-        """Messages that wait in the pipes, or are held back."""
-        return sum(port.inner.stats.queued + port.stats.queued for port in self.ports)
+        """Messages that wait in the pipes, or are held back, and copies of messages that wait behind one."""
+        behind = sum(stats.queued for stats in self._kept)
+        return behind + sum(port.inner.stats.queued + port.stats.queued for port in self.ports)
 
     def attach(self, pipe: Pipe) -> None:
         """Attach a port for `pipe` to the bridge."""
@@ -263,6 +265,7 @@ class Side(Hub):
 
     def keep(self, link: str, stats: Stats) -> None:
         """Add counts to an account of the bridge that are of no port."""
+        self._kept.append(stats)
         self.bridge.keep(f"{self.name}/{link}", stats)
 
     def publish(self, batch: Batch, origin: Pipe | None = None) -> None:

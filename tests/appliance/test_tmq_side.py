@@ -10,6 +10,7 @@ from appliance.compose import Appliance
 from appliance.parts.bridge import BridgePart
 from appliance.parts.broker import BrokerPart
 from appliance.serve import drain
+from bridges.bridge import Side
 from bridges.media.tmq.link import TmqLink
 from bus.hub import Hub
 from bus.ledger import Stats
@@ -51,12 +52,16 @@ class Plant:
         return TEXT.format(*self.ports).replace("{SIDE}", f"{{{side}}}")
 
     @property
-    def stats(self) -> Stats:
-        """The ledger of the TMQ side, as its bridge keeps it."""
+    def side(self) -> Side:
         part = self.appliance.parts["bridge x"]
         assert isinstance(part, BridgePart)
         (side,) = (side for seat, side in part.sides if seat.side.kind == "tmq")
-        return side.ports[0].stats
+        return side
+
+    @property
+    def stats(self) -> Stats:
+        """The ledger of the TMQ side, as its bridge keeps it."""
+        return self.side.ports[0].stats
 
     async def heard_by(self, of: Client | TmqLink, *names: str) -> None:
         """Wait until both brokers know that a client, or the side, has subscribed to a pattern."""
@@ -147,10 +152,12 @@ async def test_who_ends_a_gateway_waits_until_every_subscriber_has_its_copies() 
             await until(lambda: len(made.registries()[0].subscribers(ALERT)) == 3 + 1)
             made.ear.say(*[frame("alert", data=b"%d" % number) for number in range(20)])
             await processed(lambda: len(panels[0].received[ALERT]) == 20, panels[0])
+            assert made.side.queued, "who resigns a lease waits, too"
             ending = asyncio.create_task(drain(made.appliance, 20.0))
             await processed(ending.done, *panels)
+            assert not made.side.queued
             made.appliance.close()
-            assert [len(panel.received[ALERT]) for panel in panels] == [20] * 3
+            await processed(lambda: all(len(panel.received[ALERT]) == 20 for panel in panels), *panels)
 
 
 @pytest.mark.parametrize(
