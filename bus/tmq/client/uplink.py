@@ -66,7 +66,7 @@ class Uplink(PeerOwner):
         self._looks = Backoff(options.return_s, options.return_s, random.uniform)
         self._failures = 0
         self._timer: TimerHandle | None = None
-        self._refresh_s = self._return_s = 0.0
+        self._refresh_s = self._repeat_s = self._return_s = 0.0
         self._unasked: list[Future[None]] = []
         self._asked: deque[list[Future[None]]] = deque()
         self._closed = False
@@ -133,7 +133,8 @@ class Uplink(PeerOwner):
     def _begin(self, number: int) -> None:
         """Dial a broker of the list, to use it."""
         self._timer, self._at = None, number
-        self._refresh_s = self._loop.time() + self._options.refresh_s
+        self._repeat_s = self._options.heartbeat_s
+        self._refresh_s = self._loop.time() + self._repeat_s
         self._look_up(number, False)
 
     def _try(self, number: int) -> None:
@@ -234,10 +235,15 @@ class Uplink(PeerOwner):
         if peer is None or peer is not self._peer or not self.up:
             return
         if now_s >= self._refresh_s:
-            self._refresh_s = now_s + self._options.refresh_s
-            peer.forget()
-            peer.send(*self._registrations(peer.address))
+            self._refresh(peer, now_s)
         self._look_back(now_s)
+
+    def _refresh(self, peer: Peer, now_s: float) -> None:
+        """Register again, the sooner the shorter it is in use: a middlebox may have closed for a broker."""
+        self._repeat_s = min(2 * self._repeat_s, self._options.refresh_s)
+        self._refresh_s = now_s + (self._repeat_s if peer.each else self._options.refresh_s)
+        peer.forget()
+        peer.send(*self._registrations(peer.address))
 
     def _look_back(self, now_s: float) -> None:
         busy = self._trial is not None or True in self._lookups

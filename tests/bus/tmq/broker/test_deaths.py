@@ -40,6 +40,23 @@ async def test_a_client_that_dies_just_after_it_was_found_alive_is_noticed(house
     assert (broker.counts["probes"], broker.counts["deaths"]) == (2, 1)
 
 
+async def test_a_middlebox_that_takes_the_registrations_and_closes_delays_them_only(house: House) -> None:
+    """A broker of 2015 behaves like that. Who it was shows when the client registers again, soon."""
+    with socket.create_server(("127.0.0.1", 0)) as middlebox:
+        url = f"tcp://127.0.0.1:{middlebox.getsockname()[1]}"
+        sub = await house.client(url)
+        subscribing = asyncio.create_task(sub.subscribe((1,)))
+        loop = asyncio.get_running_loop()
+        middlebox.setblocking(False)
+        connection, _ = await loop.sock_accept(middlebox)
+        while len(await loop.sock_recv(connection, 4096)) == 0:
+            await asyncio.sleep(0)
+        connection.close()
+    broker = house.broker(url)
+    await subscribing
+    await until(lambda: len(broker.registry) == 1)
+
+
 async def test_a_dead_reference_client_is_reported_by_its_publisher(house: House) -> None:
     broker = house.broker()
     pub = await house.client(broker)
