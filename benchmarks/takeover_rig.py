@@ -366,7 +366,8 @@ class Rig:
             for relay in (*self.links[name].relays, *self.broker_relays[name]):
                 await relay.open()
             self.programs[name] = Program(self._gateway(name, end), name)
-        await asyncio.gather(*(program.start() for program in self.programs.values()))
+        for names in (("hub", *BROKERS), _GATEWAYS):  # a relay closes like a broker of 2015 if there is none
+            await asyncio.gather(*(self.programs[name].start() for name in names))
         await until(lambda: self.active() is not None and self.standby_ready(), what="the first lease")
 
     async def kill_broker(self, name: str) -> None:
