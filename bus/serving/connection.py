@@ -71,6 +71,11 @@ class Connection:
     def queued_bytes(self) -> int:
         return self._pipe.queued_bytes
 
+    @property
+    def own_host(self) -> str:
+        """The address of this machine on the connection; "" once it is closed."""
+        return "" if self.closed else str(self._socket.getsockname()[0])
+
     def met(self, silence_s: float = 0.0) -> bool:
         """Note that the handshake is complete. Return whether this is the first time."""
         first, self.greeted, self.silence_s = not self.greeted, True, silence_s

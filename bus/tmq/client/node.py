@@ -93,7 +93,10 @@ class Node(PeerOwner):
     def address_for(self, broker: Address) -> Address:
         """Return the address at which that broker can reach us."""
         host, port = self.address
-        made = host_towards(broker) or host if host == ANY else host, port
+        if host == ANY:
+            connection = self.uplink.connection if broker == self.uplink.towards else None
+            host = (connection.own_host if connection else host_towards(broker)) or host
+        made = host, port
         self._mark_own(made)
         return made
 

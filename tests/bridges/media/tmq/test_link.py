@@ -10,6 +10,7 @@ from bus.tmq import Client
 from bus.wire.pattern import Pattern
 from tests.bridges.media.tmq.tmq_network import ALERT, TEMP, Network, frame, network, processed
 from tests.bridges.support import until
+from tests.helpers.tmq import SUBSCRIBE, packed, packet, say
 
 
 @pytest.fixture
@@ -81,3 +82,23 @@ async def test_its_own_publications_do_not_come_back(net: Network) -> None:
     assert sorted(one.heard.messages) == sorted([frame(TEMP, b"5"), *[frame(ALERT, b"5")] * 3])
     assert sorted(other.heard.messages) == sorted([*[frame(TEMP, b"5")] * 2, *[frame(ALERT, b"5")] * 3])
     assert other.address not in other.link.subscribers(TEMP)
+
+
+async def test_it_learns_from_the_greeting_that_an_address_is_its_own(net: Network) -> None:
+    """As behind a router that translates addresses. The first message has come back by then."""
+    broker = net.broker()
+    bus = await net.bus(broker, host="*")
+    say(broker.addresses[0], packet(SUBSCRIBE, TEMP, packed(("127.0.0.2", bus.address[1]))))
+    await until(lambda: len(broker.registry.subscribers(TEMP)) == 2)
+    bus.say(frame(TEMP, b"0"))
+    await until(lambda: bus.pipe.stats.dropped == {"closed": 1})
+    bus.say(frame(TEMP, b"1"))
+    assert bus.pipe.stats.dropped == {"closed": 1, "no subscriber": 1}
+    await net.bus(broker)  # whatever was on its way has arrived
+    assert bus.heard.messages == [frame(TEMP, b"0")]
+
+
+async def test_the_address_that_a_broker_is_told_is_that_of_the_connection_to_it(net: Network) -> None:
+    broker = net.broker("tcp://127.0.0.3:0")
+    bus = await net.bus(broker, host="*")
+    assert broker.registry.subscribers(()) == [("127.0.0.1", bus.address[1])]

@@ -41,7 +41,7 @@ class Bus:
     ) -> TmqLink:
         """Return a link that is not open. `settings` are fields of the record, and times of its client."""
         timing = {key: settings.pop(key) for key in list(settings) if key.endswith("_s")}
-        record = Tmq(brokers=tuple(brokers), host="127.0.0.1", **settings)
+        record = Tmq(brokers=tuple(brokers), **{"host": "127.0.0.1", **settings})
         return TmqLink(record, shed, mates, **{**FAST, **timing})
 
     @property
