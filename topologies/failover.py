@@ -7,7 +7,7 @@ from bus.wire.notation import text_of
 from topologies.filters import tokens
 from topologies.findings import Finding, error, warning
 from topologies.model import BridgeSpec, Candidate, Side, Topology, candidates_of
-from topologies.reach import bus_at
+from topologies.reach import brokers_of, bus_at
 from topologies.segments import Joint, edges_of, joints, reachable
 
 Group = tuple[Candidate, ...]
@@ -22,6 +22,7 @@ def find_gaps(topology: Topology) -> Iterator[Finding]:
             yield from _leaderless(topology, group)
             yield from _unlike(topology, group)
             yield from _one_sided(topology, mine)
+            yield from _brokers_of_one(topology, mine)
             yield from _apart(topology, mine)
 
 
@@ -90,6 +91,18 @@ def _one_sided(topology: Topology, mine: list[Joint]) -> Iterator[Finding]:
             yield warning(
                 joint.side.where, f"{text}; give it a bus of its own, {own}, and join both by trunks"
             )
+
+
+def _brokers_of_one(topology: Topology, mine: list[Joint]) -> Iterator[Finding]:
+    """Yield candidates with a side whose brokers all die with another one."""
+    gateways = {joint.gateway for joint in mine}
+    for joint in mine:
+        names = brokers_of(topology, joint.side.medium) if joint.side.medium else ()
+        owners = {topology.brokers[name].on if name in topology.brokers else "" for name in names}
+        owner = owners.pop() if len(owners) == 1 else ""
+        if owner in gateways - {joint.gateway}:
+            text = f"when {owner} dies, {joint.gateway} has no broker here, and cannot stand in"
+            yield warning(joint.side.where, f"{', '.join(names)} on {owner}: {text}; name one elsewhere too")
 
 
 def _bus(topology: Topology, joint: Joint) -> str | None:

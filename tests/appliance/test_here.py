@@ -39,6 +39,7 @@ bridges:
       - can: {channel: can250}
       - multicast: {group: 239.0.0.1, port: 5, interface: nic9}
       - tcp: {host: 127.0.0.1, port: 6, mode: listen}
+      - tmq: {brokers: "tcp://broker.invalid:9942", host: 127.0.0.1, port: 8}
 devices: {t: {on: near, tap: p, directory: /proc/self/status/x}}
 """
 
@@ -52,13 +53,18 @@ def taken() -> Iterator[int]:
 def test_needs_of_a_gateway() -> None:
     needs = [need for _, need in needs_of(loads(WHOLE % 4), "near")]
     assert {need for need in needs if isinstance(need, Listening)} == {
-        Listening("127.0.0.1", port) for port in (4, 6, 7)
+        Listening("127.0.0.1", port) for port in (4, 6, 7, 8)
     }
     assert {need.path for need in needs if isinstance(need, Device)} == {"/dev/no-such", "/dev/i2c-250"}
     assert {need.extra for need in needs if isinstance(need, Library)} == {"uart", "i2c", "can", "capture"}
     probes = {need.arguments[0] for need in needs if isinstance(need, Probe)}
     assert probes == {"can250", "nic9"}
-    for wanted in (Lookup("bus.invalid"), Readable("/no/cert.pem"), Directory("/proc/self/status/x")):
+    for wanted in (
+        Lookup("bus.invalid"),
+        Lookup("broker.invalid", ipv4=True),
+        Readable("/no/cert.pem"),
+        Directory("/proc/self/status/x"),
+    ):
         assert wanted in needs
     assert [need for _, need in needs_of(loads(WHOLE % 4), "far")][:1] == [Listening("0.0.0.0", 5)]
 
@@ -74,7 +80,8 @@ def test_each_lack_has_a_line_and_a_place(taken: int) -> None:
         (18, "modprobe i2c-dev"),
         (19, "can"),
         (20, "no interface nic9"),
-        (22, "/proc/self/status is no directory"),
+        (22, "broker.invalid cannot be looked up"),
+        (23, "/proc/self/status is no directory"),
     ):
         assert any(f"w.yaml:{line}:" in one and words in one for one in texts.splitlines()), (words, texts)
 

@@ -177,6 +177,27 @@ BAD = {
     ),
     "bus without a name": Bad(side("uart: /dev/x").replace("bus: p", "{bus: }"), 4, "bus has no name"),
     "two media on a side": Bad(side("uart: /dev/x, can: can0"), 4, "a side is one of"),
+    "unknown broker": Bad(side("tmq: {brokers: mian}") + BROKER.replace("m:", "main:"), 4, 'mean "main"'),
+    "no broker in the file": Bad(side("tmq: {}"), 4, "add one to this file"),
+    "broker at no address": Bad(side("tmq: {brokers: 'gw-a:9942'}"), 4, "written tcp://HOST:PORT"),
+    "broker of a side out of reach": Bad(
+        TWO
+        + BUSES
+        + "brokers: {m: {on: a, listen: 'tcp://127.0.0.1:9'}}\n"
+        + "bridges: {x: {on: b, join: [bus: q, tmq: {}]}}\n",
+        4,
+        "which b cannot reach",
+        "b",
+    ),
+    "allow on TMQ": Bad(side("tmq: {brokers: 'tcp://h:1'}, allow: a"), 4, "leave pattern and allow out"),
+    "trunk on TMQ": Bad(side("tmq: {brokers: 'tcp://h:1'}, trunk: true"), 4, "cannot be a trunk"),
+    "ring through a broker": Bad(
+        ONE
+        + "buses: {p: {on: a, listen: 'tcp://127.0.0.1:5'}}\n"
+        + "bridges: {x: {on: a, join: [bus: p, tmq: {brokers: 'tcp://h:1'}, tmq: {brokers: 'tcp://h:1'}]}}\n",
+        4,
+        "frames would go round",
+    ),
     "target twice": Bad(side("i2c: {bus: 1, targets: [8, 8]}"), 4, "twice"),
     # the whole
     "nothing runs": Bad(TWO + "buses: {p: {on: a}}\n", 2, "nothing runs on gateway b"),

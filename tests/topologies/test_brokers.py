@@ -383,6 +383,34 @@ def test_a_failover_group_on_brokers_is_no_ring_and_has_a_note() -> None:
     assert len(errors(text(grouped % ("a", "p"), grouped.replace("group: g, ", "") % ("b", "q")))) == 1
 
 
+def test_candidates_need_a_broker_that_does_not_die_with_another_one() -> None:
+    bridge = "on: [a, b], join: [bus: {a: p, b: q}, tmq: %s]"
+
+    def found(tmq: str, brokers: str = BROKERS) -> list[str]:
+        return [one for one in warnings(text(bridge % tmq, brokers=brokers)) if "broker" in one]
+
+    lost = "when a dies, b has no broker here, and cannot stand in; name one elsewhere too"
+    assert found("{brokers: main}") == [f"main on a: {lost}"]
+    assert found("{}", BROKERS.replace("on: b", "on: a")) == [f"main, spare on a: {lost}"]
+    for fine in (
+        "{}",
+        "{brokers: {a: main, b: spare}}",
+        "{brokers: tcp://h:1}",
+        "{brokers: [main, 'tcp://h:1']}",
+    ):
+        assert found(fine) == []
+    third = PAIR.replace("gateways: {", "gateways: {c: {address: 10.0.0.3}, ")
+    assert [
+        one
+        for one in warnings(
+            text(
+                bridge % "{}", brokers=BROKERS.replace("on: a", "on: c").replace("on: b", "on: c"), head=third
+            )
+        )
+        if "broker" in one
+    ] == []
+
+
 def test_bridges_on_one_network_that_are_no_ring_are_no_trouble() -> None:
     apart = "on: %s, join: [uart: /dev/x, tmq: {}]"
     assert check(loads(text(apart % "a", apart % "b"))) == []

@@ -246,7 +246,8 @@ def test_mangled_examples_give_findings_and_no_other_exception(
 words = st.sampled_from(
     ["{", "}", "[", "]", ",", ": ", "- ", "\n", "  ", "&a ", "*a", "<<: ", "!!int ", "!!float ", "|\n", "~",
      "name", "gateways", "on", "buses", "bridges", "join", "can", "channel", "0x", "1_", "-", "1:2", "'", '"',
-     ".nan", "9" * 5000, "1e999", "2001-01-01", "shed", "tcp://", "tcp://a:1", "tcp://[", "ipc://\ud800"]
+     ".nan", "9" * 5000, "1e999", "2001-01-01", "shed", "tmq", "brokers", "subscribe", "tcp://", "tcp://a:1",
+     "tcp://[", "ipc://\ud800"]
 )  # fmt: skip
 
 
