@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from bus.leases.candidacy import Candidacy
 
 _QUEUE_BYTES = 1 << 20
-_SOFT = LIMITS | {"shed", "age_ms"}
+_SOFT = LIMITS | {"shed", "age_ms", "subscribe", "publish", "patterns", "mates"}
 GRACE_S = 2.0
 """A holder of a lease keeps it while a link that a reload has added comes up, for so long."""
 

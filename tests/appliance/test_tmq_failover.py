@@ -103,7 +103,9 @@ async def test_a_reload_that_adds_a_gateway_lets_the_first_one_hear_it(pair: Pai
         return address[1] in {port for _, port in part.service.broker.registry.subscribers(Pattern(*names))}
 
     await until(lambda: hears("out") and hears("in"))
+    link = link_of(appliance)
     appliance.change(alone)
     await until(lambda: hears("in") and not hears("out"))
     appliance.change(pair.topology)
     await until(lambda: hears("out") and hears("in"))
+    assert link_of(appliance) is link

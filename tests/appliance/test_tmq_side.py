@@ -180,3 +180,25 @@ async def test_a_reload_names_what_changes_of_a_side_and_it_goes_on(side: str, l
         await made.heard_by(made.link, "fridge")
         await made.client.publish(("fridge", "temp"), b"21.5")
         await until(lambda: made.ear.heard == [frame("fridge", "temp", data=b"21.5")])
+
+
+async def test_other_patterns_and_bounds_lose_no_message() -> None:
+    """A publisher sends all the time, while the file changes what the side subscribes to, and more."""
+    sides = (
+        "subscribe: [fridge]",
+        "subscribe: [fridge/temp, motor], patterns: 3",
+        "publish: [], queue_bytes: 5000",
+    )
+    async with plant("tmq: {}") as made:
+        link, count = made.link, 0
+        await made.heard_by(link, "fridge")
+        for _ in range(3):
+            for side in sides:
+                for _ in range(5):
+                    await made.client.publish(("fridge", "temp"), b"%d" % count)
+                    count += 1
+                made.appliance.change(loads(made.text(f"tmq: {{{side}}}")))
+        await until(lambda: len(made.ear.heard) == count)
+        assert made.ear.heard == [frame("fridge", "temp", data=b"%d" % number) for number in range(count)]
+        assert made.link is link
+        assert link.losses == 0

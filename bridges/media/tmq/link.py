@@ -20,7 +20,8 @@ class TmqLink:
     """A client of TMQ brokers as a link: it publishes what leaves the bridge, and subscribes.
 
     `mates`: other gateways run the bridge, so it also hears what the one that forwards publishes. The link is
-    up while a broker answers; its pipe is there as long as it is open. `timing` has fields of
+    up while a broker answers; its pipe is there as long as it is open. `wanted` are the patterns that it asks
+    brokers for. `timing` has fields of
     `bus.tmq.Options`. Raises `LinkError` for settings that can never work.
     """
 
@@ -33,7 +34,7 @@ class TmqLink:
         self._listen = endpoint((options.host, options.port))
         self._brokers = _addresses(options)
         self._timing = Options(**timing)
-        self._wanted = _shortest([*options.subscribe, *(options.publish if mates else ())])
+        self.wanted = _shortest([*options.subscribe, *(options.publish if mates else ())])
         self._losses = 0
         self._node: Node | None = None
         self._pipe: TmqPipe | None = None
@@ -87,16 +88,23 @@ class TmqLink:
         pipe.start(node)
         for counts in (pipe.copies, node.stats):
             hub.keep(f"{self.name} copies", counts)
-        for tokens in self._wanted:
+        for tokens in self.wanted:
             node.subscribe(tokens)
 
     def revise(self, other: Link) -> bool:
-        """Take over the bounds and the policy of another link to the same brokers."""
+        """Take over what another link to the same brokers subscribes to, its bounds and its policy."""
         if not isinstance(other, TmqLink):
             return False
-        self.shed = other.shed
-        if self._pipe is not None:
-            self._pipe.revise(self.shed)
+        before, self.wanted = self.wanted, other.wanted
+        self.options, self.shed = other.options, other.shed
+        if self._pipe is not None and self._node is not None:
+            self._pipe.revise(self.options.patterns, self.shed)
+            for tokens in self.wanted:
+                if tokens not in before:
+                    self._node.subscribe(tokens)
+            for tokens in before:  # last, so that nothing is missed that is wanted before and after
+                if tokens not in self.wanted:
+                    self._node.unsubscribe(tokens)
         return True
 
     def close(self) -> None:

@@ -201,9 +201,9 @@ class TmqPipe(Pipe):
         if at_s is not None:
             self._expiry = self._loop.call_at(at_s, self._expire)
 
-    def revise(self, shed: Shed) -> None:
-        """Go over to another policy, for all that waits."""
-        self._shed = shed
+    def revise(self, patterns: int, shed: Shed) -> None:
+        """Go over to another bound of patterns from now on, and to another policy for all that waits."""
+        self._patterns.limit, self._shed = patterns, shed
         self._holding.revise(shed)
         for outlet in self._outlets.values():
             outlet.revise(shed)
