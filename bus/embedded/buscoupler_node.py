@@ -303,7 +303,7 @@ class Rs485(Uart):
             self.said = message
 
 
-# part: tcp
+# part: clock
 if hasattr(time, "ticks_ms"):
     ticks_ms, ticks_diff = time.ticks_ms, time.ticks_diff
 else:
@@ -315,6 +315,7 @@ else:
         return end - start
 
 
+# part: tcp needs clock
 class Tcp:
     """A plain TCP stream of frames: it dials `host` and `port`, and reconnects with growing pauses.
 

@@ -15,9 +15,10 @@ import tty
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from bus.embedded.shrink import pieces, shrink, statements
+from bus.embedded.shrink import joined, pieces, shrink, statements
 
 NODE = Path(__file__).with_name("buscoupler_node.py")
+TMQ = Path(__file__).with_name("buscoupler_tmq.py")
 STORED = "node.txt"
 QUIET = "from micropython import kbd_intr"
 STOP = b"\x03" * 5
@@ -180,6 +181,11 @@ def _literals(text: str, most: int) -> Iterator[str]:
         yield repr(part)
 
 
+def source() -> str:
+    """Return all parts of the node."""
+    return joined(path.read_text() for path in (NODE, TMQ))
+
+
 def open_port(path: str, baud: int = 115200) -> int:
     """Open a serial port in raw mode and return its descriptor.
 
@@ -200,7 +206,7 @@ def load(board: Board, parts: list[str], app: str = "", tell: Callable[[str], No
     """Define the node's `parts` on the board, then run `app`. If it makes a `node`, start the loop."""
     board.enter()
     before = board.heap_bytes()
-    board.define(statements(NODE.read_text(), parts))
+    board.define(statements(source(), parts))
     tell(f"free heap: {before} bytes before, {board.heap_bytes()} with the node")
     board.define(pieces(app))
     if makes_node(app):
@@ -234,7 +240,7 @@ def install(board: Board, parts: list[str], app: str, tell: Callable[[str], None
     if not makes_node(app):
         raise ValueError("--boot needs a program that assigns `node`: name one with --app")
     board.enter()
-    codes = [*statements(NODE.read_text(), parts), *pieces(app)]
+    codes = [*statements(source(), parts), *pieces(app)]
     board.store(STORED, "\n\n".join(codes) + "\n")
     board.store("main.py", BOOT + _loop(RUN_ALWAYS, app))
     tell(f"stored {sum(map(len, codes))} bytes in {len(codes)} pieces")
@@ -247,7 +253,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parts = options.parts.split(",") if options.parts else []
     try:
         if options.port is None:
-            sys.stdout.write(shrink(NODE.read_text(), parts))
+            sys.stdout.write(shrink(source(), parts))
             return 0
         app = Path(options.app).read_text() if options.app else ""
         board = Board(open_port(options.port, options.baud))
@@ -266,7 +272,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--port", help="the board's serial port; without it, print the reduced file")
     parser.add_argument("--baud", type=int, default=115200)
     parser.add_argument(
-        "--parts", default="uart", help="from uart, rs485, tcp, i2c, separated by commas (default: uart)"
+        "--parts", default="uart", help="from uart, rs485, tcp, i2c, tmq, separated by commas (default: uart)"
     )
     parser.add_argument(
         "--app", help="your program: it assigns `node`, which is polled for ever; it may define work()"

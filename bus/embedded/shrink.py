@@ -1,14 +1,20 @@
-"""Reduction of the node's one file to what a small board can compile: the chosen parts, without comments.
+"""Reduction of the node's files to what a small board can compile: the chosen parts, without comments.
 
 A part is the text after a line `# part: NAME`, or `# part: NAME needs OTHER...`, up to the next such line.
 """
 
 import ast
 import re
+from collections.abc import Iterable
 
 _MARK = re.compile(r"^# part: (\w+)(?: needs (.+))?$", re.MULTILINE)
 _ALWAYS = "core"
 _PIECE_BYTES = 640
+
+
+def joined(sources: Iterable[str]) -> str:
+    """Join files into one: of each, the text from its first mark."""
+    return "".join(source[source.index("\n# part: ") :] for source in sources)
 
 
 def parts(source: str) -> dict[str, tuple[str, tuple[str, ...]]]:

@@ -1,14 +1,21 @@
 """The node as on the board: whole and shrunk, with and without the C implementation of CRC-32."""
 
+import os
+import shutil
 import sys
+from pathlib import Path
 from types import ModuleType
 from unittest.mock import patch
 
-from bus.embedded.load import NODE
+from bus.embedded.load import source
 from bus.embedded.shrink import shrink
 
-PARTS = ["uart", "rs485", "tcp", "i2c"]
-SOURCE = NODE.read_text()
+PARTS = ["uart", "rs485", "tcp", "i2c", "tmq"]
+SOURCE = source()
+MICROPYTHON = shutil.which(
+    "micropython", path=os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+)
+"""A real MicroPython: of the environment that runs the tests, or in the path."""
 
 
 def small_node(parts: list[str] = PARTS) -> ModuleType:

@@ -13,8 +13,8 @@ from bridges.media.uart.codec import encode
 from bus.embedded.load import NODE
 from bus.wire.frame import pack
 from bus.wire.pattern import token
+from tests.bus.embedded.support import MICROPYTHON
 
-MICROPYTHON = shutil.which("micropython")
 BUILD = os.environ.get("MICROPYTHON_MJS", "")
 RUNNER = Path(__file__).with_name("micropython.mjs")
 pytestmark = pytest.mark.skipif(

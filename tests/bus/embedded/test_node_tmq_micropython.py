@@ -1,0 +1,148 @@
+"""The node as a TMQ client on a real MicroPython, in the heap that docs/microcontroller.md states."""
+
+import asyncio
+import os
+import random
+import socket
+from ast import literal_eval
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bus.embedded.load import NODE, source
+from bus.embedded.shrink import statements
+from bus.tmq import Client
+from bus.tmq.broker import Broker
+from bus.wire.frame import pack
+from bus.wire.pattern import token
+from tests.bus.embedded.support import MICROPYTHON
+from tests.bus.embedded.tmq_board import free_port, named
+from tests.bus.embedded.tmq_garbage import garbage
+from tests.bus.tmq.broker.broker_house import HERE
+from tests.helpers.peers import until
+from tests.helpers.tmq import say
+
+pytestmark = pytest.mark.skipif(not MICROPYTHON, reason="needs `micropython` in the path")
+HEAP = os.environ.get("HEAP", "40K")
+SCRIPT = """
+import gc, sys
+pieces = open("node.txt")
+piece = ''
+while True:
+ line = pieces.readline()
+ if line > '\\n':
+  piece += line
+ else:
+  exec(piece)
+  piece = ''
+  gc.collect()
+  if not line:
+   break
+pieces.close()
+ended, free = False, []
+def echo(tokens, data):
+ global ended
+ ended = data == b"end"
+ if ended or data.startswith(b"100"):
+  gc.collect()
+  free.append(gc.mem_free())
+ node.publish(7, data)
+ node.publish(1, data)
+node = TmqNode(Tmq([sys.argv[1]], "127.0.0.1", int(sys.argv[2])))
+node.subscribe(9, echo)
+node.subscribe(1, lambda tokens, data: None)
+node.declare(7)
+node.declare(1)
+while not ended or node.link.calls:
+ node.poll()
+link = node.link
+print((free, link.sent, link.dropped, link.full, link.rejected))
+"""
+
+
+UNCHANGED = """
+import sys
+from buscoupler_tmq import Tmq, TmqNode
+node = TmqNode(Tmq(sys.argv[1:3], port=int(sys.argv[3]), refresh_s=1))
+heard = []
+node.subscribe("set", lambda tokens, data: heard.append((tokens, data)))
+while not heard:
+    node.poll()
+print(*heard[0])
+"""
+
+
+@pytest.fixture
+async def broker() -> Any:
+    made = Broker("tcp://127.0.0.1:0")
+    made.open(asyncio.get_running_loop())
+    yield made
+    made.close()
+
+
+async def started(where: Path, *arguments: str) -> asyncio.subprocess.Process:
+    pipe, out = asyncio.subprocess.PIPE, asyncio.subprocess.STDOUT
+    path = {"MICROPYPATH": str(NODE.parent)}
+    return await asyncio.create_subprocess_exec(
+        str(MICROPYTHON), *arguments, cwd=where, env=os.environ | path, stdout=pipe, stderr=out
+    )
+
+
+async def test_long_messages_both_ways_amid_garbage_in_a_small_heap(tmp_path: Path, broker: Broker) -> None:
+    (tmp_path / "node.txt").write_text("\n\n".join(statements(source(), ["tmq"])) + "\n")
+    (tmp_path / "script.py").write_text(SCRIPT)
+    chance, port = random.Random(7), free_port()
+    board = await started(tmp_path, "-X", f"heapsize={HEAP}", "script.py", named(broker), str(port))
+    try:
+        async with Client(broker.urls, listen=HERE) as client:
+            await client.subscribe((7,))
+            await until(lambda: len(broker.registry) == 5 or board.returncode is not None)
+            for number in range(200):
+                data = b"%03d" % number + bytes(501)  # a frame of the longest size
+                await client.publish((9,), data)
+                async with asyncio.timeout(20):
+                    assert (await client.receive()).data == data
+                await asyncio.to_thread(noise, chance, port)
+            await client.publish((9,), b"end")
+            assert (await client.receive()).data == b"end"
+    except BaseException:
+        with suppress(ProcessLookupError):
+            board.kill()
+        raise
+    finally:
+        told, _ = await board.communicate()
+        print(told.decode())
+    (halfway, end), sent, dropped, full, rejected = literal_eval(told.decode())
+    assert (sent, dropped) == (402, 0)
+    assert full + rejected > 100
+    assert end > halfway - 1000
+
+
+async def test_the_files_as_they_are_move_between_brokers(tmp_path: Path, broker: Broker) -> None:
+    (tmp_path / "script.py").write_text(UNCHANGED)
+    port = free_port()
+    board = await started(tmp_path, "script.py", f"127.0.0.1:{port}", named(broker), str(free_port()))
+    try:
+        await until(lambda: len(broker.registry) == 1)
+        better = Broker(f"tcp://127.0.0.1:{port}")
+        better.open(asyncio.get_running_loop())
+        await until(lambda: len(better.registry) == 1)
+        better.close()
+        ((_, _, address),) = broker.registry.own()
+        await asyncio.to_thread(say, address, pack(2, (token("set"), 5), b"on"))
+        told, _ = await board.communicate()
+        assert told.decode() == f"{(token('set'), 5)} b'on'\n"
+    finally:
+        if board.returncode is None:
+            board.kill()
+            await board.wait()
+
+
+def noise(chance: random.Random, port: int) -> None:
+    """Connect with garbage, and with nothing."""
+    with ExitStack() as stack:
+        for packet in (garbage(chance), b"", garbage(chance)):
+            sock = stack.enter_context(socket.create_connection(("127.0.0.1", port)))
+            sock.sendall(packet)
