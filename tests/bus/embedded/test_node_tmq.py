@@ -165,6 +165,18 @@ async def test_a_broker_that_never_answers_is_left(broker: Broker) -> None:
             await until(lambda: len(broker.registry) == 1)
 
 
+def test_pauses_grow_while_no_broker_answers() -> None:
+    link = Board(("127.0.0.1", free_port())).link
+    link.register(SUBSCRIBE, b"")
+    pauses: list[int] = []
+    for _ in range(60):
+        before, link.second_ms = link.left_s, link.second_ms - 1000
+        link.step()
+        pauses += [link.left_s] if link.left_s >= before else []
+    assert pauses[:5] == [2, 4, 8, 10, 10]  # after the first one, of 1 s
+    link.close()
+
+
 async def test_a_subscriber_that_is_gone_is_reported_and_the_broker_says_so(broker: Broker) -> None:
     with closing(ReferenceClient(broker.addresses[0])) as theirs:
         async with Board(broker) as board:

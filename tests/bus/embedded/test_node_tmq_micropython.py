@@ -18,6 +18,7 @@ from bus.tmq.broker import Broker
 from bus.wire.frame import pack
 from bus.wire.pattern import token
 from tests.bus.embedded.support import MICROPYTHON
+from tests.bus.embedded.test_microcontroller_page import blocks
 from tests.bus.embedded.tmq_board import free_port, named
 from tests.bus.embedded.tmq_garbage import garbage
 from tests.bus.tmq.broker.broker_house import HERE
@@ -25,7 +26,7 @@ from tests.helpers.peers import until
 from tests.helpers.tmq import say
 
 pytestmark = pytest.mark.skipif(not MICROPYTHON, reason="needs `micropython` in the path")
-HEAP = os.environ.get("HEAP", "40K")
+HEAP = os.environ.get("HEAP", "36K")
 SCRIPT = """
 import gc, sys
 pieces = open("node.txt")
@@ -71,6 +72,17 @@ node.subscribe("set", lambda tokens, data: heard.append((tokens, data)))
 while not heard:
     node.poll()
 print(*heard[0])
+"""
+
+
+NETWORK = """
+STA_IF = 0
+class WLAN:
+    def __init__(self, interface): pass
+    def active(self, on): pass
+    def connect(self, *names): pass
+    def isconnected(self): return True
+    def ifconfig(self): return ("127.0.0.1",)
 """
 
 
@@ -138,6 +150,29 @@ async def test_the_files_as_they_are_move_between_brokers(tmp_path: Path, broker
         if board.returncode is None:
             board.kill()
             await board.wait()
+
+
+async def test_the_program_of_the_page(tmp_path: Path, broker: Broker) -> None:
+    (program,) = [code for code in blocks("python") if "buscoupler_tmq" in code]
+    program = program.replace('"10.0.0.11:9942"', repr(named(broker)))
+    (tmp_path / "main.py").write_text(program.replace("ifconfig()[0]", f"ifconfig()[0], {free_port()}"))
+    (tmp_path / "network.py").write_text(NETWORK)
+    board = await started(tmp_path, "main.py")
+    try:
+        async with Client(broker.urls, listen=HERE) as client:
+            await client.subscribe("greenhouse")
+            await client.publish(("greenhouse", "lamp"))
+            async with asyncio.timeout(20):
+                pattern, data = await client.receive()
+                assert pattern == (token("greenhouse"), token("uptime"))
+                assert data.isdigit()
+                await until(lambda: client.subscribers(("greenhouse", "lamp")))
+                await client.publish(("greenhouse", "lamp"), b"on")
+                assert board.stdout
+                assert await board.stdout.readline() == b"b'on'\n"
+    finally:
+        board.kill()
+        await board.communicate()
 
 
 def noise(chance: random.Random, port: int) -> None:
