@@ -1,4 +1,4 @@
 """The node for microcontrollers, `buscoupler_node` (docs/microcontroller.md).
 
-`load` puts it onto a board, made small by `shrink`.
+`buscoupler_tmq` makes it a client of TMQ brokers. `load` puts it onto a board, made small by `shrink`.
 """
