@@ -93,7 +93,7 @@ def _brokerless(topology: Topology) -> Iterator[Finding]:
     """Yield sides that dial all brokers of the file, where there are none."""
     for joint in joints(topology):
         medium = joint.side.medium
-        if medium is not None and medium.brokers is None and not topology.brokers:
+        if medium is not None and medium.tmq_brokers is None and not topology.brokers:
             text = f"{medium.key} has no broker: add one to this file (brokers:), or write an address here"
             yield error(medium.where, f"{text} (brokers: tcp://HOST:PORT)")
 
@@ -104,7 +104,7 @@ def _shared_plain(topology: Topology) -> Iterator[Finding]:
     for joint in joints(topology):
         # Peers of a bus or broker are apart: only standbys of one bridge can repeat a frame there.
         medium = joint.side.medium
-        apart = medium is None or medium.dials or medium.listens or medium.brokers != ()
+        apart = medium is None or medium.dials or medium.listens or medium.tmq_brokers != ()
         if not apart or len(candidates_of(topology, joint.bridge)) > 1:
             users.setdefault(joint.wire, []).append(joint)
     for name, joined in users.items():

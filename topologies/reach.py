@@ -76,7 +76,7 @@ def _from(topology: Topology, listen: Listen, owner: str, gateway: str) -> str |
 
 def brokers_of(topology: Topology, medium: Medium) -> tuple[str, ...]:
     """Return the brokers that a medium dials, by name or address as in the file, the best first."""
-    return tuple(topology.brokers) if medium.brokers is None else medium.brokers
+    return tuple(topology.brokers) if medium.tmq_brokers is None else medium.tmq_brokers
 
 
 def with_addresses(topology: Topology, medium: Medium) -> Medium:

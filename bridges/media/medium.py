@@ -67,8 +67,7 @@ class Medium(Node):
     in a few words. `LINK` names the class of its links as "module:Class". `deaf` is True if a standby cannot
     hear what the active bridge sends, for example on a line between two devices. `opaque` is True if it
     carries messages that are no frames, as a bus does. `selective` is True if a link hears only what it asks
-    for. `plain` is True if it carries no envelopes, so that it
-    cannot be a trunk.
+    for. `plain` is True if it carries no envelopes, so that it cannot be a trunk.
     """
 
     LINK: ClassVar[str]
@@ -130,10 +129,10 @@ class Medium(Node):
         return None
 
     @property
-    def brokers(self) -> tuple[str, ...] | None:
+    def tmq_brokers(self) -> tuple[str, ...] | None:
         """The TMQ brokers that the link dials, by address or by their name in the file; None for all there.
 
-        A medium that dials brokers has a field of this name. `link` gets it with addresses only.
+        They are the values of a field `brokers`, which has addresses only when `link` is called.
         """
         return ()
 

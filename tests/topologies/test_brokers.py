@@ -1,7 +1,11 @@
 """Sides that dial TMQ brokers: which brokers, what crosses, and the wires that brokers make."""
 
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
 import pytest
 
+from bridges.media.medium import Medium
 from bus.needs import Listening, Lookup, Need
 from bus.wire.pattern import Pattern
 from tests.topologies.support import PAIR, errors, findings, said, warnings
@@ -10,6 +14,7 @@ from topologies.filters import passes
 from topologies.loader import loads
 from topologies.names import known
 from topologies.needs import needs_of
+from topologies.reach import brokers_of, with_addresses
 from topologies.seats import seats_at
 from topologies.segments import joints
 from topologies.show import show
@@ -36,7 +41,7 @@ def one(tmq: str, more: str = "", on: str = "a") -> str:
 def dialled(tmq: str, on: str = "a") -> tuple[str, ...] | None:
     medium = seats_at(loads(one(tmq, on=on)), "a")["x"][0].side.medium
     assert medium is not None
-    return medium.brokers
+    return medium.tmq_brokers
 
 
 # Brokers
@@ -59,25 +64,39 @@ def test_brokers_are_names_of_this_file_or_addresses_and_a_link_gets_addresses(
     assert dialled(brokers) == urls
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mqtt(Medium):
+    """A medium of another distribution, with brokers of its own kind."""
+
+    key: ClassVar = "mqtt"
+    brokers: Annotated[tuple[str, ...], "MQTT brokers"] = ("mqtt://h:1883",)
+
+
+def test_brokers_of_other_protocols_are_left_alone() -> None:
+    topology = loads(one("{}"))
+    assert brokers_of(topology, Mqtt()) == ()
+    assert with_addresses(topology, Mqtt()) == Mqtt()
+
+
 def test_a_broker_that_listens_on_one_address_is_dialled_there() -> None:
     near = "brokers: {main: {on: a, listen: ['tcp://127.0.0.1:9942', 'tcp://*:9943']}}\n"
     topology = loads(text("on: a, join: [tmq: {}, uart: /dev/x]", brokers=near))
     medium = seats_at(topology, "a")["x"][0].side.medium
     assert medium is not None
-    assert medium.brokers == ("tcp://127.0.0.1:9942",)
+    assert medium.tmq_brokers == ("tcp://127.0.0.1:9942",)
 
 
 def test_each_gateway_may_have_brokers_of_its_own() -> None:
     topology = loads(one("{brokers: {a: main, b: [spare, main]}, publish: []}", on="[a, b]"))
     media = [seats_at(topology, gateway)["x"][0].side.medium for gateway in "ab"]
-    assert [medium and medium.brokers for medium in media] == [
+    assert [medium and medium.tmq_brokers for medium in media] == [
         ("tcp://10.0.0.1:9942",),
         ("tcp://10.0.0.2:9943", "tcp://10.0.0.1:9942"),
     ]
     whole = loads(one("{a: {brokers: main}, b: {brokers: spare}}", on="[a, b]"))
-    assert [medium and medium.brokers for medium in (s.at("b")[0].medium for s in [whole.bridges["x"]])] == [
-        ("spare",)
-    ]
+    medium = whole.bridges["x"].at("b")[0].medium
+    assert medium is not None
+    assert medium.tmq_brokers == ("spare",)
 
 
 @pytest.mark.parametrize(

@@ -65,6 +65,10 @@ class Tmq(Medium):
     def passing(self) -> Passing:
         return Passing(self.subscribe, self.publish, ("subscribe", "publish"))
 
+    @property
+    def tmq_brokers(self) -> tuple[str, ...] | None:
+        return self.brokers
+
     def takes(self, node: int | None) -> Iterator[Taken]:
         if self.port:
             yield Taken(f"TCP port {self.port}", self.host)
