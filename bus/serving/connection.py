@@ -51,10 +51,17 @@ class Connection:
         self._on_objects, self._on_closed = on_objects, on_closed
         self._lost: list[OnClosed] = []
         tune(sock)
-        framing, queue_bytes = Framing(lambda _: self.decoder), limits.queue_bytes
-        batch, gone = self._on_batch, self._on_gone
-        more: dict[str, Any] = {"stats": stats, "gathering": NoGathering, "on_drained": on_drained}
-        self._pipe = StreamPipe(sock, name, framing, queue_bytes, batch, gone, **more)
+        self._pipe = StreamPipe(
+            sock,
+            name,
+            Framing(lambda _: self.decoder),
+            limits.queue_bytes,
+            self._on_batch,
+            self._on_gone,
+            stats=stats,
+            gathering=NoGathering,
+            on_drained=on_drained,
+        )
         self.stats = self._pipe.stats
         self._pipe.start(loop, 0.0)
 
