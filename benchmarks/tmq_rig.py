@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import os
 import subprocess
 import sys
 from asyncio import Task
@@ -10,7 +11,7 @@ from pathlib import Path
 
 from benchmarks.takeover_rig import BROKERS, Rig, until
 from benchmarks.takeovers import Notes, Station
-from benchmarks.tmq_program import BODY
+from benchmarks.tmq_program import BODY, ENVIRONMENT
 from bus.hub import Link
 from bus.leases.wire import LEASE_MS
 from bus.tmq import Client as Modern
@@ -87,14 +88,15 @@ class Field(Station):
 class Client(Notes):
     """The program on a client of 2015, and a client of ours that hears what it publishes.
 
-    That one counts echoes: the second copy of what the program has sent.
+    That one counts echoes: the second copy of what the program has sent. `reference` is the directory of a
+    clone of the reference, to run that.
     """
 
-    def __init__(self, broker_port: int) -> None:
+    def __init__(self, broker_port: int, reference: str = "") -> None:
         super().__init__(NEAR)
         self.failed = 0
         self.trouble: list[str] = []
-        self._port = broker_port
+        self._port, self._environment = broker_port, {**os.environ, ENVIRONMENT: reference}
         self._witness = Modern([f"127.0.0.1:{broker_port}"], ("127.0.0.1", 0))
         self._published = Counter[tuple[int, int]]()
         self._ready = False
@@ -108,7 +110,7 @@ class Client(Notes):
         await self._witness.subscribe(("motor", NEAR))
         self._process = process = await asyncio.create_subprocess_exec(
             *_PROGRAM, *map(str, (self._port, NEAR, FAR)),
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=self._environment,
         )  # fmt: skip
         self._tasks = [
             loop.create_task(one) for one in (self._read(process), self._errors(process), self._see())

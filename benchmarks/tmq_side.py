@@ -66,11 +66,15 @@ async def trial(
     rate: float,
     say: Callable[[str], None],
     lease_ms: int = LEASE_MS,
+    reference: str = "",
 ) -> Result:
-    """Run `frames` each way without a fault, then `faults` one after another, on one rig."""
+    """Run `frames` each way without a fault, then `faults` one after another, on one rig.
+
+    `reference`: the directory of a clone of the reference; without one, clients of the tests stand for it.
+    """
     with tempfile.TemporaryDirectory() as directory:
         rig = TmqRig(Path(directory), *setup, lease_ms)
-        near, far = Client(rig.brokers[0]), None
+        near, far = Client(rig.brokers[0], reference), None
         outcomes: list[Outcome] = []
         try:
             await rig.open()
@@ -177,7 +181,14 @@ async def run(options: argparse.Namespace) -> dict[str, Result]:
     faults = plan(options.count, options.seed, options.fault or FAULTS, [title(*setup) for setup in chosen])
     for number, setup in enumerate(chosen):
         results[title(*setup)] = await trial(
-            setup, options.frames, faults[number], options.seed + number, options.rate, _say, options.lease_ms
+            setup,
+            options.frames,
+            faults[number],
+            options.seed + number,
+            options.rate,
+            _say,
+            options.lease_ms,
+            os.environ.get(ENVIRONMENT, ""),
         )
     return results
 
@@ -198,8 +209,8 @@ def main() -> int:
     parser.add_argument("--fault", action="append", default=[], choices=FAULTS, help="only this (repeatable)")
     parser.add_argument("--json", action="store_true", help="print the outcomes as JSON")
     options = parser.parse_args()
-    kind = f"the reference in {os.environ[ENVIRONMENT]}" if ENVIRONMENT in os.environ else "our double of it"
-    print(f"clients of 2015: {kind}", flush=True)
+    place = os.environ.get(ENVIRONMENT)
+    print(f"clients of 2015: {f'the reference in {place}' if place else 'those of the tests'}", flush=True)
     results = asyncio.run(run(options))
     shown = {
         name: {**result._asdict(), "outcomes": [asdict(o) for o in result.outcomes]}
