@@ -26,6 +26,7 @@ log = logging.getLogger("buscoupler.tmq")
 _REGISTRATIONS = {wire.SUBSCRIBE, wire.PUBLISH, wire.UNSUBSCRIBE, wire.UNPUBLISH}
 _PROBES = 1024  # addresses looked at
 _PROBE_AGAIN_S = 5.0  # one that was found alive is not looked at again within
+_LOOKS_S = (0.005, 0.1, 0.5)  # after a connection was lost: a dying process closes its listener a bit later
 ANY = "0.0.0.0"
 
 
@@ -320,7 +321,13 @@ class Broker:
 
     def _on_gone(self, connection: Connection) -> None:
         address = self._unroute(connection)
-        if address is not None and self._open and self.registry.knows(address):
+        if address is not None:
+            for after_s in _LOOKS_S:
+                self._loop.call_later(after_s, self._look_after, address)
+
+    def _look_after(self, address: Address) -> None:
+        """Probe a client whose connection was lost, unless it is back."""
+        if self._open and address not in self._routes and self.registry.knows(address):
             self._probe(address, verified=True)
 
     def _tick(self) -> None:
