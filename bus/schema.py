@@ -93,6 +93,7 @@ class Ref(NamedTuple):
     address: Check | None = None
 
     def is_name(self, value: str) -> bool:
+        """Return whether a value refers to an entry by name."""
         return self.address is None or "://" not in value
 
 

@@ -94,9 +94,12 @@ def wires_of(topology: Topology, side: Side, gateway: str) -> tuple[str, ...]:
 
 
 def _network(topology: Topology, broker: str, gateway: str) -> str:
-    """Return the name of a broker's network as seen from `gateway`: one for all brokers of the file."""
+    """Return the name of a broker's network as seen from `gateway`: one for all brokers of the file.
+
+    That is named after the first one: it keeps its name in captures when a broker is added.
+    """
     if broker in topology.brokers or broker_at(topology, broker, gateway):
-        return f"tmq {'+'.join(topology.brokers)}"
+        return f"tmq {next(iter(topology.brokers))}"
     url = split_url(broker)
     host = machine(topology, gateway) if is_loopback(url.host) else url.host
     return f"tmq {host}:{url.port}"
