@@ -2,8 +2,11 @@
 
 import asyncio
 import os
+import pty
 import random
+import re
 import socket
+import tty
 from ast import literal_eval
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -11,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from bus.embedded.load import NODE, source
+from bus.embedded.load import NODE, Board, load, source
 from bus.embedded.shrink import statements
 from bus.tmq import Client
 from bus.tmq.broker import Broker
@@ -173,6 +176,28 @@ async def test_the_program_of_the_page(tmp_path: Path, broker: Broker) -> None:
     finally:
         board.kill()
         await board.communicate()
+
+
+async def test_the_loader_puts_it_on_a_board_with_a_small_heap(broker: Broker) -> None:
+    ours, theirs = pty.openpty()
+    tty.setraw(ours)
+    board = await asyncio.create_subprocess_exec(
+        str(MICROPYTHON), "-X", f"heapsize={HEAP}", stdin=theirs, stdout=theirs, stderr=theirs
+    )
+    link = f'Tmq(["{named(broker)}"], "127.0.0.1", {free_port()})'
+    app = f"node = TmqNode({link})\nnode.declare('up')\ndef work():\n    node.publish('too')\n"
+    told: list[str] = []
+    try:
+        await asyncio.to_thread(load, Board(ours, timeout_s=40), ["tmq"], app, told.append)
+        await until(lambda: len(broker.registry) == 2)
+    finally:
+        board.kill()
+        await board.wait()
+        os.close(ours)
+        os.close(theirs)
+    with_node = re.search(r"(\d+) with the node", told[0])
+    assert with_node
+    assert int(with_node[1]) > 18000
 
 
 def noise(chance: random.Random, port: int) -> None:
