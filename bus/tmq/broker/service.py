@@ -321,7 +321,7 @@ class Broker:
 
     def _on_gone(self, connection: Connection) -> None:
         address = self._unroute(connection)
-        if address is not None:
+        if address is not None and self._open:
             for after_s in _LOOKS_S:
                 self._loop.call_later(after_s, self._look_after, address)
 
