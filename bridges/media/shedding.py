@@ -237,6 +237,13 @@ class ShedQueue:
             self.settle(len(message))
         return messages
 
+    def remove(self, chosen: Callable[[bytes], bool], reason: str) -> None:
+        """Drop the waiting messages that are `chosen`."""
+        for key, (_, message) in list(self._waiting.items()):
+            if chosen(message):
+                del self._waiting[key]
+                self._lose(message, reason)
+
     def clear(self, reason: str, settle: Settle | None = None) -> list[bytes]:
         """Drop all waiting messages and return them in order."""
         messages = [message for _, message in self._waiting.values()]

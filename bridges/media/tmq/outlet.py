@@ -46,19 +46,32 @@ class Tickets:
         self.copies.queued += len(messages)
         self.copies.queued_bytes += sum(map(len, messages))
 
-    def got(self, message: bytes) -> None:
-        """Note that a subscriber has got a message, perhaps after another one. It is in its peer's ledger."""
+    def leave(self, message: bytes) -> None:
+        """Note that a copy has left its queue for the peer, whose ledger it is in from now on."""
         self.copies.offered -= 1
         self._unqueue_copy(message)
+
+    def got(self, message: bytes) -> None:
+        """Note that a subscriber has got a message, perhaps after another one."""
         if (ticket := self._of.pop(id(message), None)) is not None:
             self._unqueue(ticket)
             self.stats.sent += 1
             self.stats.sent_bytes += len(message)
 
     def lose(self, message: bytes, reason: str) -> None:
-        """Note that a copy is lost."""
+        """Note that a copy is lost that was in a queue."""
         self._unqueue_copy(message)
         self.copies.drop(reason)
+        self.fail(message, reason)
+
+    def cut(self, message: bytes) -> None:
+        """Note that a copy has arrived, but not all of it."""
+        self.copies.offered += 1
+        self.copies.drop("oversize")
+        self.fail(message, "oversize")
+
+    def fail(self, message: bytes, reason: str) -> None:
+        """Note that a subscriber will not get a message; somebody else has counted the copy."""
         ticket = self._of.get(id(message))
         if ticket is None:
             return
@@ -79,6 +92,9 @@ class Tickets:
     def waiting(self) -> list[Ticket]:
         """Return those messages, in order."""
         return list(self._of.values())
+
+    def __contains__(self, message: bytes) -> bool:
+        return id(message) in self._of
 
 
 class Outlet:
@@ -147,9 +163,9 @@ class Outlet:
         if not message:
             return
         if peer.state in ("down", "closed"):
-            self._tickets.lose(message, "closed" if peer.state == "closed" else "peer gone")
+            self._tickets.fail(message, "closed" if peer.state == "closed" else "peer gone")
         elif self._each and len(message) > PACKET_BYTES:
-            self._tickets.lose(message, "oversize")
+            self._tickets.cut(message)
         else:
             self._tickets.got(message)
 
@@ -165,6 +181,7 @@ class Outlet:
         for came_s, message in taken if arrives else reversed(taken):
             if arrives:
                 self._queue.settle(len(message))
+                self._tickets.leave(message)
                 self._tickets.got(message)
             else:
                 self._queue.put_back(came_s, message)
@@ -176,6 +193,7 @@ class Outlet:
             message = one[1]
             if not self._each or len(message) <= PACKET_BYTES:
                 self._queue.settle(len(message))
+                self._tickets.leave(message)
                 self._first = message
                 return self.peer.pass_on([message])
             self._queue.settle(len(message), "oversize")
@@ -190,6 +208,6 @@ class Outlet:
         """Go over to another policy, for all that waits."""
         self._queue.revise(shed)
 
-    def clear(self, reason: str) -> None:
-        """Drop what waits."""
-        self._queue.clear(reason)
+    def take_back(self, reason: str) -> None:
+        """Drop what waits of messages that nobody has got. What others have got still leaves."""
+        self._queue.remove(self._tickets.__contains__, reason)

@@ -210,10 +210,13 @@ class TmqPipe(Pipe):
         self._pump()
 
     def purge(self, reason: str) -> list[bytes]:
-        """Drop all copies that wait. Return the messages that no subscriber has got, as frames."""
+        """Drop the messages that wait and no subscriber has got; return them as frames.
+
+        Nobody else would send what some have got, because another gateway may be one of these.
+        """
         tickets = self._tickets.waiting()
         for outlet in self._outlets.values():
-            outlet.clear(reason)
+            outlet.take_back(reason)
         taken_back = [_FRAME + ticket.message[1:] for ticket in tickets if not ticket.copies]
         return taken_back + self._holding.clear(reason)
 

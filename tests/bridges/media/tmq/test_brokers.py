@@ -2,7 +2,7 @@
 
 import asyncio
 import socket
-from collections.abc import Iterator
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -19,7 +19,7 @@ from tests.helpers.tmq import ReferenceBroker, ReferenceClient
 
 
 @pytest.fixture
-def net() -> Iterator[Network]:
+async def net() -> AsyncIterator[Network]:
     with network() as made:
         yield made
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import Iterator
+from collections.abc import AsyncIterator
 
 import pytest
 
@@ -18,7 +18,7 @@ from tests.helpers.tmq import SUBSCRIBE, StalledSubscriber, packed, packet, say
 
 
 @pytest.fixture
-def net() -> Iterator[Network]:
+async def net() -> AsyncIterator[Network]:
     with network() as made:
         yield made
 
@@ -201,10 +201,10 @@ async def test_what_is_taken_back_is_what_nobody_has_got(net: Network) -> None:
         bus.say(frame(ALERT, b"for both"))
         assert (await client.receive()).data == b"for both"
         await until(lambda: not bus.pipe.stats.queued)
+        left = bus.copies.queued
         assert bus.pipe.purge("fenced") == []
-    assert bus.copies.dropped == {
-        "fenced": queued
-    }  # the one that was held had no copies yet, and one had two
+        assert bus.copies.queued == left > 0  # the other one will get it, too
+    assert bus.copies.dropped == {"fenced": queued - 1}  # the one that was held had no copies yet
 
 
 async def test_what_is_too_long_for_a_client_of_2015_is_counted(net: Network) -> None:

@@ -1,6 +1,6 @@
 """A side on the TMQ network, with clients as of 2015 and with other sides."""
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterator
 
 import pytest
 
@@ -14,7 +14,7 @@ from tests.helpers.tmq import SUBSCRIBE, packed, packet, say
 
 
 @pytest.fixture
-def net() -> Iterator[Network]:
+async def net() -> AsyncIterator[Network]:
     with network() as made:
         yield made
 
