@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Generic, TypeVar
 
 from tests.bus.serving.services import Served
@@ -75,6 +75,15 @@ class House(Generic[S]):
         await guest.say(said)
         await until(lambda: self.service.accepted > before)
         return guest
+
+    async def join(self, numbers: Iterable[int]) -> list[Guest]:
+        """Connect once for each number, complete the handshake, and register it."""
+        guests = []
+        for number in numbers:
+            before = self.service.registered
+            guests.append(await self.come(self.service.greet() + self.service.register(number)))
+            await until(lambda: self.service.registered > before)  # noqa: B023 (waits here)
+        return guests
 
     def close(self) -> None:
         for guest in self._guests:

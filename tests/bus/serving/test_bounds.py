@@ -23,23 +23,23 @@ async def house(request: pytest.FixtureRequest) -> AsyncIterator[House[Served]]:
 
 async def test_one_host_with_over_half_makes_room_for_others_and_not_for_itself(house: House[Served]) -> None:
     service = house.serve(connections=8)
-    guests = [await house.come(service.greet()) for _ in range(8)]
+    guests = await house.join(range(8))
     refused = await house.come(service.greet())
     await until(lambda: refused.gone)
     assert service.stats.rejected == {"connections full": 1}
-    other = await house.come(service.greet() + service.register(1), OTHER)
-    await until(lambda: service.registered == 1)
-    assert guests[0].gone  # the one that was longest silent
+    other = await house.come(service.greet(), OTHER)
+    await until(lambda: guests[0].gone)  # the one that was longest silent
+    await until(lambda: service.signs(other.heard) > 0)
     assert not any(guest.gone for guest in (*guests[1:], other))
     assert service.connections == 8
 
 
 async def test_the_silent_make_room_and_the_greeted_stay(house: House[Served]) -> None:
     service = house.serve(connections=8, idle_s=60.0)
-    greeted = [await house.come(service.greet()) for _ in range(6)]
+    greeted = await house.join(range(6))
     silent = [await house.come() for _ in range(30)]
-    late = await house.come(service.greet() + service.register(1), OTHER)
-    await until(lambda: service.registered == 1)
+    late = await house.come(service.greet() + service.register(6), OTHER)
+    await until(lambda: service.registered == 7)
     assert not any(guest.gone for guest in (*greeted, late))
     await until(lambda: all(guest.gone for guest in silent[:29]))
     assert not silent[29].gone
