@@ -1,5 +1,6 @@
 """A bridge of a gateway: its sides, and the links or patches by which they reach media and buses."""
 
+import zlib
 from asyncio import AbstractEventLoop
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ from bus.errors import LinkError
 from bus.events import PATTERN
 from bus.hub import Link
 from bus.transports.options import Tls
-from topologies.model import BridgeSpec, Gateway, Shed, candidates_of
+from topologies.model import BridgeSpec, Gateway, Shed
 from topologies.seats import Seat
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ class BridgePart(BasePart):
             tuple[Link, float]
         ] = []  # links that a reload opened, and until when they may come up
         self._loop: AbstractEventLoop | None = None
-        draft = Draft([], [self._plan(seat, site, buses) for seat in seats])
+        draft = Draft([], self._plans(seats, site, buses))
         self._settle(site, standing_of(name, site), seats, draft)
 
     @property
@@ -75,11 +76,13 @@ class BridgePart(BasePart):
     def watched(self) -> list[Link]:
         return [leg.end.link for leg in self.legs if leg.seat.side.bus is None]
 
-    def _plan(self, seat: Seat, site: Site, buses: Mapping[str, BusPart]) -> Plan[Link]:
+    def _plans(self, seats: list[Seat], site: Site, buses: Mapping[str, BusPart]) -> list[Plan[Link]]:
+        return [self._plan(seat, number, site, buses) for number, seat in enumerate(seats)]
+
+    def _plan(self, seat: Seat, number: int, site: Site, buses: Mapping[str, BusPart]) -> Plan[Link]:
         medium, bus, policy = seat.side.medium, str(seat.side.bus), _policy(seat)
         if medium is not None:
-            mates = len(candidates_of(site.topology, self.name)) > 1
-            return _medium_plan(medium, seat.side.shed, site.here, mates, policy)
+            return _medium_plan(medium, seat.side.shed, site.here, mates_of(self.name, site, number), policy)
         if bus in buses:
             settings = {"trunk": seat.trunk, "address": None}
             return Plan(
@@ -177,7 +180,7 @@ class BridgePart(BasePart):
     def revise(self, site: Site, buses: Mapping[str, BusPart], seats: list[Seat]) -> Revision:
         """Return the change to the bridge as `site` describes it. Raises `LinkError` if it can never work."""
         standing = standing_of(self.name, site)
-        draft = Draft([leg.end for leg in self.legs], [self._plan(seat, site, buses) for seat in seats])
+        draft = Draft([leg.end for leg in self.legs], self._plans(seats, site, buses))
         renewed = not is_same(standing, self._standing)
         return Revision(
             [
@@ -240,7 +243,18 @@ class BridgePart(BasePart):
             leg.end.link.close()
 
 
-def _medium_plan(medium: Medium, shed: Shed | None, here: Gateway, mates: bool, policy: Policy) -> Plan[Link]:
+def mates_of(bridge: str, site: Site, number: int) -> int:
+    """Return a number of a side of a bridge that several gateways run, or 0 if only one does.
+
+    It is the same at all candidates, but for the last 8 bits, which are the candidate's place in the list.
+    """
+    standing = standing_of(bridge, site)
+    if standing is None:
+        return 0
+    return zlib.crc32(f"{standing.origin} {number}".encode()) & ~0xFF | standing.on
+
+
+def _medium_plan(medium: Medium, shed: Shed | None, here: Gateway, mates: int, policy: Policy) -> Plan[Link]:
     node = here.node if medium.needs_node else None
     own = settings_of(medium)
     renewed = [certificates(value) for value in own.values() if isinstance(value, Tls)]
@@ -249,10 +263,10 @@ def _medium_plan(medium: Medium, shed: Shed | None, here: Gateway, mates: bool, 
     return Plan(medium.label(), settings, lambda: medium_link(medium, shed, here, mates), policy, _SOFT)
 
 
-def medium_link(medium: Medium, words: Shed | None, gateway: Gateway, mates: bool = False) -> Link:
+def medium_link(medium: Medium, words: Shed | None, gateway: Gateway, mates: int = 0) -> Link:
     """Return the link of one side of a bridge, not yet open. Raises `LinkError` if it can never work.
 
-    The queue is as large as the medium's if the words do not say. `mates`: other gateways run the bridge.
+    The queue is as large as the medium's if the words do not say. `mates` is as in `mates_of`.
     """
     told = {"mates": mates} if medium.selective else {}
     if words is None:

@@ -100,8 +100,9 @@ class Medium(Node):
         """Make the link, not yet open. `node` is the gateway's node id, `shed` the policy of its queue.
 
         `retry` can have `retry_min_s` and `retry_max_s`. A selective medium is also told by `mates` whether
-        other gateways run the bridge: a standby must hear what the active bridge sends. Raises `LinkError`
-        for settings that can never work.
+        other gateways run the bridge: a standby must hear what the active bridge sends. It is 0, or a
+        number of the side, the same there but for the last 8 bits. Raises `LinkError` for settings that can
+        never work.
         """
         made: Link = load(self.LINK)(self, shed=shed, **retry)
         return made

@@ -210,6 +210,11 @@ class ShedQueue:
         self._waiting.move_to_end(key, last=False)
         return None
 
+    @property
+    def oldest_s(self) -> float:
+        """When the message that is the next to go was queued; infinite if none waits."""
+        return next(iter(self._waiting.values()))[0] if self._waiting else inf
+
     def ready(self, now: float) -> bool:
         """Return whether a message waits and the rate allows it now."""
         return bool(self._waiting) and now >= self._next_s

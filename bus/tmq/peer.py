@@ -72,6 +72,7 @@ class Peer:
         self.state: State = "idle"
         self.each = False
         self.fault = ""
+        self.node = 0  # the number in its greeting
         self.connection: Connection | None = None
         self._loop, self._options, self._hello, self._stats = loop, options, hello, stats
         self._owner, self._on_frames = owner, on_frames
@@ -264,6 +265,7 @@ class Peer:
                 self._on_frames(connection, list(run))
 
     def _greeted(self, connection: Connection, hello: Hello) -> None:
+        self.node = hello.node
         if connection.met(hello.silence_ms / 1000):
             self._arm(0, None)
             self.state = "streaming"

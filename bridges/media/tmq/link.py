@@ -19,7 +19,8 @@ from bus.wire.pattern import Pattern
 class TmqLink:
     """A client of TMQ brokers as a link: it publishes what leaves the bridge, and subscribes.
 
-    `mates`: other gateways run the bridge, so it also hears what the one that forwards publishes. The link is
+    `mates`: if other gateways run the bridge, the number of this side there; its last 8 bits are those of the
+    gateway. Then it also hears what the one that forwards publishes, and gives it to them last. The link is
     up while a broker answers; its pipe is there as long as it is open. `wanted` are the patterns that it asks
     brokers for. `timing` has fields of
     `bus.tmq.Options`. Raises `LinkError` for settings that can never work.
@@ -27,13 +28,14 @@ class TmqLink:
 
     condition = ""
 
-    def __init__(self, options: Tmq, shed: Shed | None = None, mates: bool = False, **timing: Any) -> None:
+    def __init__(self, options: Tmq, shed: Shed | None = None, mates: int = 0, **timing: Any) -> None:
         self.options = options
         self.name = f"tmq:{options.device}"
         self.shed = checked(self.name, shed, options.queue_bytes)
         self._listen = endpoint((options.host, options.port))
         self._brokers = _addresses(options)
         self._timing = Options(**timing)
+        self.mates = mates
         self.wanted = _shortest([*options.subscribe, *(options.publish if mates else ())])
         self._losses = 0
         self._node: Node | None = None
@@ -82,7 +84,7 @@ class TmqLink:
             return
         self._losses, self._node = self.losses, None
         pipe = TmqPipe(self.name, hub, loop, self.options.patterns, self.shed)
-        node = Node(self._listen, self._brokers, self._timing, user=pipe)
+        node = Node(self._listen, self._brokers, self._timing, user=pipe, number=self.mates)
         node.open(loop)
         self._node, self._pipe = node, pipe
         pipe.start(node)
@@ -96,7 +98,7 @@ class TmqLink:
         if not isinstance(other, TmqLink):
             return False
         before, self.wanted = self.wanted, other.wanted
-        self.options, self.shed = other.options, other.shed
+        self.options, self.shed, self.mates = other.options, other.shed, other.mates
         if self._pipe is not None and self._node is not None:
             self._pipe.revise(self.options.patterns, self.shed)
             for tokens in self.wanted:

@@ -1,6 +1,6 @@
 """The queue to each subscriber, and what becomes of a message that has a copy in several of them."""
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 from bridges.media.shedding import Shed, ShedQueue
 from bus.ledger import Stats
@@ -93,9 +93,6 @@ class Tickets:
         """Return those messages, in order."""
         return list(self._of.values())
 
-    def __contains__(self, message: bytes) -> bool:
-        return id(message) in self._of
-
 
 class Outlet:
     """What waits for one subscriber, dropped by the policy `shed`. `offer` and `pump` pass on what it takes.
@@ -109,13 +106,18 @@ class Outlet:
         self._tickets = tickets
         self._queue = ShedQueue(Stats(), shed, on_lost=tickets.lose)
         self._pumping = False
-        self._first = b""  # a message that the peer has while it is being dialled
+        self._first, self._first_s = b"", 0.0  # a message that the peer has while it is being dialled
         self._each = False  # as far as is known, it takes one packet a connection
 
     @property
     def waits(self) -> bool:
         """Whether anything waits here."""
         return bool(self._queue)
+
+    @property
+    def oldest_s(self) -> float:
+        """When the oldest message came that waits here, or that a peer has while it is being dialled."""
+        return self._first_s if self._first else self._queue.oldest_s
 
     def offer(self, messages: Sequence[bytes]) -> int:
         """Pass on what the peer takes without a wait; return how many messages that are."""
@@ -135,6 +137,10 @@ class Outlet:
     def put(self, messages: Sequence[bytes], now_s: float) -> None:
         """Queue messages, for which `Tickets.wait` was called where nobody has got them."""
         self._tickets.queue(messages)
+        self.take_over(messages, now_s)
+
+    def take_over(self, messages: Sequence[bytes], now_s: float) -> None:
+        """Queue messages that `Tickets` knows as queued."""
         self._queue.put(now_s, messages)
 
     def pump(self, now_s: float) -> bool:
@@ -194,7 +200,7 @@ class Outlet:
             if not self._each or len(message) <= PACKET_BYTES:
                 self._queue.settle(len(message))
                 self._tickets.leave(message)
-                self._first = message
+                self._first_s, self._first = one
                 return self.peer.pass_on([message])
             self._queue.settle(len(message), "oversize")
             self._tickets.lose(message, "oversize")
@@ -208,6 +214,11 @@ class Outlet:
         """Go over to another policy, for all that waits."""
         self._queue.revise(shed)
 
-    def take_back(self, reason: str) -> None:
-        """Drop what waits of messages that nobody has got. What others have got still leaves."""
-        self._queue.remove(self._tickets.__contains__, reason)
+    @property
+    def leaving(self) -> bytes:
+        """The message that a peer has while it is being dialled; b"" if there is none."""
+        return self._first
+
+    def take_back(self, messages: Container[int], reason: str) -> None:
+        """Drop what waits of messages, given by the identity of their bytes. The others still leave."""
+        self._queue.remove(lambda one: id(one) in messages, reason)

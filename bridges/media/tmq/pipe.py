@@ -6,9 +6,11 @@ Frames of type 01 in the bridge are messages (type 02) on the network.
 from asyncio import AbstractEventLoop, Future, TimerHandle
 from collections import defaultdict
 from collections.abc import Sequence
+from math import inf
 
 from bridges.media.shedding import Shed
 from bridges.media.tmq.declared import Declarations, Declared, Holding
+from bridges.media.tmq.mates import MateCopies
 from bridges.media.tmq.outlet import Outlet, Tickets
 from bus.hub import Hub, Pipe
 from bus.ledger import Stats
@@ -49,9 +51,11 @@ class TmqPipe(Pipe):
         self._patterns = Declarations(patterns)
         self._holding = Holding(self.stats, shed, HOLD_S)
         self._tickets = Tickets(self.stats, self.copies)
+        self._mates = MateCopies(self._tickets)
         self._outlets: dict[Peer, Outlet] = {}
         self._expiry: TimerHandle | None = None
         self._look: TimerHandle | None = None
+        self._late: TimerHandle | None = None
         self._closed = False
 
     def start(self, node: Node) -> None:
@@ -101,8 +105,10 @@ class TmqPipe(Pipe):
         return None
 
     def _hand_on(self, outgoing: Outgoing, now_s: float) -> None:
-        """Give each subscriber its copies: those that it takes now, and a queue for the rest."""
+        """Give each subscriber its copies: those that it takes now, a queue for the rest. Mates are last."""
         got, waits = dict[int, int](), list[tuple[Outlet, list[bytes]]]()
+        mates = [peer for peer in outgoing if self._node.is_mate(peer)]
+        late = [(self._outlet(peer), outgoing.pop(peer)) for peer in mates]
         for peer, messages in outgoing.items():
             outlet = self._outlet(peer)
             passed = outlet.offer(messages)
@@ -117,9 +123,26 @@ class TmqPipe(Pipe):
                     self._tickets.wait(one)
         for outlet, messages in waits:
             outlet.put(messages, now_s)
+        for outlet, messages in late:
+            self._mates.put(outlet, messages, got, now_s)
+        for outlet, _ in waits:
             outlet.pump(self._loop.time())
+        self._release_late()
         if waits:
             self._look_again()
+
+    def _release_late(self) -> None:
+        """Give mates what all others have got, or what has waited long enough for that."""
+        if not self._mates or self._closed:
+            return
+        others = (outlet.oldest_s for peer, outlet in self._outlets.items() if not self._node.is_mate(peer))
+        at_s = self._mates.release(min(others, default=inf), self._loop.time())
+        if at_s is not None and self._late is None:
+            self._late = self._loop.call_at(at_s, self._on_late)
+
+    def _on_late(self) -> None:
+        self._late = None
+        self._release_late()
 
     def _outlet(self, peer: Peer) -> Outlet:
         found = self._outlets.get(peer)
@@ -133,7 +156,9 @@ class TmqPipe(Pipe):
             return
         outlet.pump(self._loop.time())
         if peer.state == "closed":
+            self._mates.forget(outlet)
             del self._outlets[peer]
+        self._release_late()
         self._look_again()
 
     def _look_again(self) -> None:
@@ -210,22 +235,26 @@ class TmqPipe(Pipe):
         self._pump()
 
     def purge(self, reason: str) -> list[bytes]:
-        """Drop the messages that wait and no subscriber has got; return them as frames.
+        """Drop what counts as not sent, and return it as frames: nobody has got it, or not all mates have.
 
-        Nobody else would send what some have got, because another gateway may be one of these.
+        The rest still leaves, because nobody else would send it, and so does what is just being sent.
         """
-        tickets = self._tickets.waiting()
+        unheard = self._mates.waiting()
+        known = {id(one) for one in unheard}
+        unsent = [one.message for one in self._tickets.waiting() if id(one.message) not in known] + unheard
+        leaving = {id(outlet.leaving) for outlet in self._outlets.values()}
+        taken_back = {id(one): one for one in unsent if id(one) not in leaving}
         for outlet in self._outlets.values():
-            outlet.take_back(reason)
-        taken_back = [_FRAME + ticket.message[1:] for ticket in tickets if not ticket.copies]
-        return taken_back + self._holding.clear(reason)
+            outlet.take_back(taken_back, reason)
+        self._mates.take_back(taken_back, reason)
+        return [_FRAME + one[1:] for one in taken_back.values()] + self._holding.clear(reason)
 
     def close(self) -> None:
         """Take the registrations back and leave the hub; what waits is dropped. Idempotent."""
         if self._closed:
             return
         self._closed = True
-        for timer in (self._expiry, self._look):
+        for timer in (self._expiry, self._look, self._late):
             if timer is not None:
                 timer.cancel()
         self._hub.detach(self)
@@ -233,4 +262,5 @@ class TmqPipe(Pipe):
         for outlet in self._outlets.values():
             outlet.pump(self._loop.time())
         self._outlets.clear()
+        self._mates.clear("closed")
         self._holding.clear("closed")

@@ -47,7 +47,8 @@ class Node(PeerOwner):
     Not thread-safe: all happens on the loop it was opened on. `stats` is the ledger of what it sends, a copy
     a subscriber; its `rejected` counts bad input by reason, `received` the messages that came in. These go
     into the inboxes of the subscriptions. A `user`, if there is one, gets them instead, and paces what goes
-    out: such a client never is one of the subscribers of what it publishes.
+    out: such a client never is one of the subscribers of what it publishes. `number` is that in its greeting,
+    random if it is 0; clients whose numbers differ in the last 8 bits only are mates.
     """
 
     def __init__(
@@ -57,8 +58,9 @@ class Node(PeerOwner):
         options: Options,
         on_bridge: Callable[[bytes, Connection], object] | None = None,
         user: NodeUser | None = None,
+        number: int = 0,
     ) -> None:
-        self.node = random.getrandbits(32)
+        self.node = number or random.getrandbits(32)
         self.stats = Stats()
         self._heard = self.stats if user is None else user.heard
         self.subscriptions: dict[Tokens, None] = {}
@@ -221,6 +223,10 @@ class Node(PeerOwner):
             peer = self.peers.pop(address)
             peer.close()
             self.peer_done(peer)
+
+    def is_mate(self, peer: Peer) -> bool:
+        """Return whether a subscriber has greeted as a mate of this client."""
+        return peer.node != self.node and peer.node >> 8 == self.node >> 8
 
     def peer_done(self, peer: Peer) -> None:
         if self._user is not None:

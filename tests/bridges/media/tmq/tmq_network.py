@@ -28,7 +28,7 @@ def frame(pattern: Pattern, data: bytes = b"", kind: int = 1) -> bytes:
 class Bus:
     """A hub with a side on the TMQ network, and a pipe that keeps what comes in by it."""
 
-    def __init__(self, *brokers: str, mates: bool = False, shed: Shed | None = None, **settings: Any) -> None:
+    def __init__(self, *brokers: str, mates: int = 0, shed: Shed | None = None, **settings: Any) -> None:
         self.link = self.made(brokers, shed, mates, **settings)
         self.hub = Hub("bus")
         self.heard: RecordingPipe = recorder(self.hub)
@@ -36,9 +36,7 @@ class Bus:
         self.pipe: Pipe = self.hub.pipes[-1]
 
     @staticmethod
-    def made(
-        brokers: Iterable[str], shed: Shed | None = None, mates: bool = False, **settings: Any
-    ) -> TmqLink:
+    def made(brokers: Iterable[str], shed: Shed | None = None, mates: int = 0, **settings: Any) -> TmqLink:
         """Return a link that is not open. `settings` are fields of the record, and times of its client."""
         timing = {key: settings.pop(key) for key in list(settings) if key.endswith("_s")}
         record = Tmq(brokers=tuple(brokers), **{"host": "127.0.0.1", **settings})

@@ -1,0 +1,68 @@
+"""Copies for the other gateways of a bridge, which leave after those for all other subscribers."""
+
+from collections import deque
+from collections.abc import Callable, Container
+
+from bridges.media.tmq.outlet import Outlet, Tickets
+
+LATE_S = 0.1  # a subscriber that stalls for longer may lose what waits for it if this gateway dies
+
+
+class MateCopies:
+    """A standby takes what it hears for sent. So its copies wait here while others have not got theirs."""
+
+    def __init__(self, tickets: Tickets) -> None:
+        self._tickets = tickets
+        self._waiting: deque[tuple[float, Outlet, list[bytes]]] = deque()
+
+    def __bool__(self) -> bool:
+        return bool(self._waiting)
+
+    def put(self, outlet: Outlet, messages: list[bytes], got: Container[int], now_s: float) -> None:
+        """Keep messages for a mate. `got`: the identities of those that another subscriber has got."""
+        for one in messages:
+            if id(one) not in got:
+                self._tickets.wait(one)
+        self._tickets.queue(messages)
+        self._waiting.append((now_s, outlet, messages))
+
+    def release(self, before_s: float, now_s: float) -> float | None:
+        """Pass on what came before `before_s`, and what has waited for `LATE_S`.
+
+        Return when the next has, None if none waits.
+        """
+        while self._waiting and (self._waiting[0][0] < before_s or self._waiting[0][0] <= now_s - LATE_S):
+            _, outlet, messages = self._waiting.popleft()
+            passed = outlet.offer(messages)
+            for one in messages[:passed]:
+                self._tickets.leave(one)
+                self._tickets.got(one)
+            outlet.take_over(messages[passed:], now_s)
+            outlet.pump(now_s)
+        return self._waiting[0][0] + LATE_S if self._waiting else None
+
+    def waiting(self) -> list[bytes]:
+        """Return each message that waits, once, in order."""
+        return list({id(one): one for _, _, messages in self._waiting for one in messages}.values())
+
+    def take_back(self, messages: Container[int], reason: str) -> None:
+        """Drop messages, given by the identity of their bytes."""
+        self._drop(lambda outlet, message: id(message) in messages, reason)
+
+    def forget(self, gone: Outlet) -> None:
+        """Drop what waits for a mate that is one no longer."""
+        self._drop(lambda outlet, message: outlet is gone, "closed")
+
+    def clear(self, reason: str) -> None:
+        """Drop all."""
+        self._drop(lambda outlet, message: True, reason)
+
+    def _drop(self, chosen: Callable[[Outlet, bytes], bool], reason: str) -> None:
+        waiting, self._waiting = self._waiting, deque()
+        for put_s, outlet, messages in waiting:
+            kept = [one for one in messages if not chosen(outlet, one)]
+            for one in messages:
+                if chosen(outlet, one):
+                    self._tickets.lose(one, reason)
+            if kept:
+                self._waiting.append((put_s, outlet, kept))

@@ -1,0 +1,64 @@
+"""Two sides that stand in for each other: what the one that stands by hears, and when."""
+
+import asyncio
+from collections.abc import Iterator
+
+import pytest
+
+from bridges.media.tmq import mates
+from bus.tmq.unread import LIMIT
+from tests.bridges.media.tmq.tmq_network import ALERT, Network, frame, network, processed
+from tests.bridges.support import until
+
+ONE, OTHER = 0xB0B00, 0xB0B01
+
+
+@pytest.fixture
+def net(monkeypatch: pytest.MonkeyPatch) -> Iterator[Network]:
+    monkeypatch.setattr(mates, "LATE_S", 20.0)
+    with network() as made:
+        yield made
+
+
+async def test_a_mate_hears_what_the_other_subscribers_have_got(net: Network) -> None:
+    """Or it would take for sent what a slow subscriber never gets, because this gateway dies."""
+    broker = net.broker()
+    active, standby = await net.bus(broker, mates=ONE, verdict_s=20.0), await net.bus(broker, mates=OTHER)
+    panel = net.reference(broker)
+    panel.subscribe(*ALERT)
+    await until(lambda: len(broker.registry) == 3)
+    active.say(frame(ALERT, b"first"))  # shows of which kind each is
+    await processed(lambda: panel.received[ALERT] and standby.heard.messages, panel)
+    said = [frame(ALERT, b"%d" % number) for number in range(2 * LIMIT)]
+    for one in said:
+        active.say(one)
+        await asyncio.sleep(0)
+    await until(lambda: active.pipe.stats.sent == 1 + LIMIT)
+    await until(lambda: standby.heard.messages[1:] == said[:LIMIT])
+    for _ in range(100):
+        await asyncio.sleep(0)
+    assert standby.heard.messages[1:] == said[:LIMIT]
+    assert active.pipe.purge("fenced") == said[LIMIT:]
+    await processed(lambda: len(panel.received[ALERT]) == 1 + LIMIT, panel)
+    active.say(frame(ALERT, b"last"))
+    await processed(lambda: panel.received[ALERT][-1] == b"last", panel)
+    await until(lambda: standby.heard.messages[1 + LIMIT :] == [frame(ALERT, b"last")])
+    assert active.pipe.stats.dropped == {"fenced": LIMIT}
+    assert active.copies.dropped == {"fenced": 2 * LIMIT}
+    assert active.copies.balance() == 0
+
+
+async def test_a_mate_does_not_wait_for_ever(net: Network, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mates, "LATE_S", 0.01)
+    broker = net.broker()
+    active, standby = await net.bus(broker, mates=ONE, verdict_s=20.0), await net.bus(broker, mates=OTHER)
+    panel = net.reference(broker)
+    panel.subscribe(*ALERT)
+    await until(lambda: len(broker.registry) == 3)
+    active.say(frame(ALERT, b"first"))
+    await processed(lambda: panel.received[ALERT] and standby.heard.messages, panel)
+    said = [frame(ALERT, b"%d" % number) for number in range(2 * LIMIT)]
+    active.say(*said)
+    await until(lambda: standby.heard.messages[1:] == said)
+    assert active.pipe.stats.sent == 1 + len(said)
+    await processed(lambda: len(panel.received[ALERT]) == 1 + len(said), panel)
