@@ -67,6 +67,10 @@ class Registry:
         """Yield what clients registered here: other brokers are told this."""
         return (key for key, entry in self._entries.items() if entry.host)
 
+    def said_by(self, node: int) -> list[Key]:
+        """Return what broker `node` said and nobody registered here."""
+        return [key for key, entry in self._entries.items() if node in entry.shared and not entry.host]
+
     def is_own(self, address: Address) -> bool:
         return any(self._entries[(*what, address)].host for what in self._by_address.get(address, ()))
 

@@ -11,7 +11,16 @@ from bus.serving.connection import OnObjects
 from bus.tmq.broker.registry import Registry, Role
 from bus.tmq.options import Options
 from bus.tmq.peer import Peer, PeerOwner
-from bus.tmq.wire import PUBLISH, SUBSCRIBE, Address, Hello, Tokens, pack_hello, pack_shared
+from bus.tmq.wire import (
+    PUBLISH,
+    SUBSCRIBE,
+    Address,
+    Hello,
+    Tokens,
+    address_frames,
+    pack_hello,
+    pack_shared,
+)
 from bus.wire.frame import SUB
 
 _QUEUE_BYTES = 64 << 20  # every registration that fits into a broker
@@ -39,6 +48,7 @@ class Sharing(PeerOwner):
         self._addresses, self._hello, self._registry, self._on_frames = peers, hello, registry, on_frames
         self._lifetime_s = max(1, round(3 * options.share_s))
         self._peers: list[Peer] = []
+        self._nodes: dict[Peer, int] = {}
         self.up: dict[Peer, float] = {}  # those that are connected, and when to send all again
 
     def open(self, loop: AbstractEventLoop) -> None:
@@ -57,6 +67,7 @@ class Sharing(PeerOwner):
         for peer in [peer for peer in self._peers if peer.address not in peers]:
             self._peers.remove(peer)
             self.up.pop(peer, None)
+            self._nodes.pop(peer, None)
             peer.close()
         self._peers += [self._peer(address) for address in peers if address not in self._addresses]
         self._addresses, self.expected = peers, bool(peers)
@@ -87,7 +98,15 @@ class Sharing(PeerOwner):
             peer.close()
         elif peer not in self.up:
             log.info("peer broker %s: up", peer.name)
+            self._give_back(peer, hello.node)
             self._say_all(peer)
+
+    def _give_back(self, peer: Peer, node: int) -> None:
+        """Register at a broker that has started again the clients that it had before: those of 2015 never do."""
+        before = self._nodes.get(peer, node)
+        self._nodes[peer] = node
+        for role, tokens, address in self._registry.said_by(before) if before != node else ():
+            peer.send(*address_frames(SUBSCRIBE if role == SUB else PUBLISH, tokens, [address]))
 
     def _say_all(self, peer: Peer) -> None:
         self.up[peer] = self._loop.time() + self._options.share_s * random.uniform(0.8, 1.0)

@@ -1,7 +1,7 @@
 """Several brokers: clients move to the next and return, and brokers share their registrations."""
 
 import asyncio
-from contextlib import suppress
+from contextlib import closing, suppress
 
 import pytest
 
@@ -9,6 +9,7 @@ from bus.tmq.wire import HELLO
 from bus.wire.frame import pack
 from tests.bus.tmq.broker.broker_house import House, delivered, free_urls, kill
 from tests.helpers.peers import until
+from tests.helpers.tmq import ReferenceClient
 
 
 async def test_moving_to_the_next_broker_and_back(house: House) -> None:
@@ -105,6 +106,29 @@ async def test_what_is_shared_ends_with_the_broker_that_said_it_and_does_not_loo
     one.close()
     await until(lambda: two.counts["expired"] == three.counts["expired"] == 1)
     assert len(two.registry) == len(three.registry) == 0
+
+
+async def test_a_broker_that_starts_again_gets_the_clients_of_2015_back_from_another_one(
+    house: House,
+) -> None:
+    urls = free_urls(2)
+    one, two = [house.broker(url, peers=urls) for url in urls]
+    await until(lambda: one.counts["peers"] == two.counts["peers"] == 1)
+    with closing(ReferenceClient(one.addresses[0])) as sub, closing(ReferenceClient(one.addresses[0])) as pub:
+        sub.subscribe(1)
+        pub.publish(1, 2)
+        await until(lambda: len(two.registry) == 2)
+        one.close()
+        again = house.broker(urls[0], peers=urls)
+        await until(lambda: len(list(again.registry.own())) == 2)
+        late = await house.client(again)
+        await late.publish((1, 3))
+        assert late.subscribers((1, 3)) == [sub.address]
+        await late.subscribe((1, 2))
+        async with asyncio.timeout(20):
+            while late.address not in pub.subscribers[1, 2]:
+                await asyncio.to_thread(pub.process)
+                await asyncio.sleep(0.001)
 
 
 async def test_a_death_is_told_to_the_other_brokers(house: House) -> None:
