@@ -102,7 +102,7 @@ class Sharing(PeerOwner):
             self._say_all(peer)
 
     def _give_back(self, peer: Peer, node: int) -> None:
-        """Register at a broker that has started again the clients that it had before: those of 2015 never do."""
+        """Register at a broker that has started again the clients that it had: those of 2015 do not."""
         before = self._nodes.get(peer, node)
         self._nodes[peer] = node
         for role, tokens, address in self._registry.said_by(before) if before != node else ():
