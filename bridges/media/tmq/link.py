@@ -98,8 +98,11 @@ class TmqLink:
         if not isinstance(other, TmqLink):
             return False
         before, self.wanted = self.wanted, other.wanted
+        renumbered = other.mates != self.mates
         self.options, self.shed, self.mates = other.options, other.shed, other.mates
         if self._pipe is not None and self._node is not None:
+            if renumbered:
+                self._node.renumber(self.mates)
             self._pipe.revise(self.options.patterns, self.shed)
             for tokens in self.wanted:
                 if tokens not in before:

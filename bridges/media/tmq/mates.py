@@ -18,11 +18,8 @@ class MateCopies:
     def __bool__(self) -> bool:
         return bool(self._waiting)
 
-    def put(self, outlet: Outlet, messages: list[bytes], got: Container[int], now_s: float) -> None:
-        """Keep messages for a mate. `got`: the identities of those that another subscriber has got."""
-        for one in messages:
-            if id(one) not in got:
-                self._tickets.wait(one)
+    def put(self, outlet: Outlet, messages: list[bytes], now_s: float) -> None:
+        """Keep messages for a mate, for which `Tickets.wait` was called where nobody has got them."""
         self._tickets.queue(messages)
         self._waiting.append((now_s, outlet, messages))
 

@@ -117,14 +117,14 @@ class TmqPipe(Pipe):
                 waits.append((outlet, messages[passed:]))
         self.stats.sent += len(got)
         self.stats.sent_bytes += sum(got.values())
-        for _, messages in waits:
+        for _, messages in (*waits, *late):  # all of them before the first can be dropped
             for one in messages:
                 if id(one) not in got:
                     self._tickets.wait(one)
         for outlet, messages in waits:
             outlet.put(messages, now_s)
         for outlet, messages in late:
-            self._mates.put(outlet, messages, got, now_s)
+            self._mates.put(outlet, messages, now_s)
         for outlet, _ in waits:
             outlet.pump(self._loop.time())
         self._release_late()

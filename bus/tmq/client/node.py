@@ -4,7 +4,6 @@ import logging
 import random
 from asyncio import AbstractEventLoop, Future, TimerHandle
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Protocol
 
 import bus.tmq.wire as wire
@@ -60,14 +59,13 @@ class Node(PeerOwner):
         user: NodeUser | None = None,
         number: int = 0,
     ) -> None:
-        self.node = number or random.getrandbits(32)
+        self.renumber(number)
         self.stats = Stats()
         self._heard = self.stats if user is None else user.heard
         self.subscriptions: dict[Tokens, None] = {}
         self.published: dict[Tokens, dict[Address, Peer]] = {}
         self.peers: dict[Address, Peer] = {}
         self._options, self._on_bridge = options, on_bridge
-        self._hello = partial(Hello, self.node, options.silence_ms)
         self._reject = Rejections("tmq client", self._heard.rejected, log)
         self._inboxes = Inboxes()
         self._timer: TimerHandle | None = None
@@ -108,6 +106,13 @@ class Node(PeerOwner):
             if len(self._own) >= _OWN:
                 del self._own[next(iter(self._own))]
             self._own[address] = None
+
+    def _hello(self, flags: int = 0, address: Address | None = None) -> Hello:
+        return Hello(self.node, self._options.silence_ms, flags, address)
+
+    def renumber(self, number: int) -> None:
+        """Greet with another number from now on, a random one if it is 0."""
+        self.node = number or random.getrandbits(32)
 
     def _hello_to(self, broker: Address, flags: int) -> Hello:
         return self._hello(flags, self.address_for(broker))

@@ -7,7 +7,7 @@ import pytest
 
 from bridges.media.tmq import mates
 from bus.tmq.unread import LIMIT
-from tests.bridges.media.tmq.tmq_network import ALERT, Network, frame, network, processed
+from tests.bridges.media.tmq.tmq_network import ALERT, Bus, Network, frame, network, processed
 from tests.bridges.support import until
 
 ONE, OTHER = 0xB0B00, 0xB0B01
@@ -46,6 +46,24 @@ async def test_a_mate_hears_what_the_other_subscribers_have_got(net: Network) ->
     assert active.pipe.stats.dropped == {"fenced": LIMIT}
     assert active.copies.dropped == {"fenced": 2 * LIMIT}
     assert active.copies.balance() == 0
+
+
+async def test_a_reload_that_adds_a_mate_lets_it_wait_for_the_others(net: Network) -> None:
+    broker = net.broker()
+    active, standby = await net.bus(broker, verdict_s=20.0), await net.bus(broker, mates=OTHER)
+    panel = net.reference(broker)
+    panel.subscribe(*ALERT)
+    await until(lambda: len(broker.registry) == 3)
+    active.say(frame(ALERT, b"first"))
+    await processed(lambda: panel.received[ALERT] and standby.heard.messages, panel)
+    assert active.link.revise(Bus.made(broker.urls, None, ONE))
+    active.say(*[frame(ALERT, b"%d" % number) for number in range(2 * LIMIT)])
+    await until(lambda: active.pipe.stats.sent == 1 + LIMIT)
+    for _ in range(100):
+        await asyncio.sleep(0)
+    assert len(standby.heard.messages) <= 1 + LIMIT
+    await processed(lambda: len(standby.heard.messages) == 1 + 2 * LIMIT, panel)
+    await processed(lambda: len(panel.received[ALERT]) == 1 + 2 * LIMIT, panel)
 
 
 async def test_a_mate_does_not_wait_for_ever(net: Network, monkeypatch: pytest.MonkeyPatch) -> None:
