@@ -60,7 +60,7 @@ async def send(options: argparse.Namespace) -> int:
     station = Station(link_of(options), options.endpoint.uncounted, options.listen)
     async with station:
         if not await station.peer(options.timeout):
-            return station.complain("send", f"no peer or device within {options.timeout:g} s")
+            return station.complain("send", f"no peer, device or broker within {options.timeout:g} s")
         async with aclosing(messages):
             late = await _say_all(station, messages, options.timeout)
         await station.drain(options.timeout)

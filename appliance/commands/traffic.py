@@ -183,7 +183,7 @@ async def traffic(options: argparse.Namespace) -> int:
     station = Station(link_of(options), options.endpoint.uncounted, options.listen)
     async with station:
         if not await station.peer(options.timeout):
-            return station.complain("traffic", f"no peer or device within {options.timeout:g} s")
+            return station.complain("traffic", f"no peer, device or broker within {options.timeout:g} s")
         seconds, late = await _speak(station, source, options)
         await station.drain(options.timeout)
     summary = _summary(station, source, seconds, late)

@@ -92,7 +92,7 @@ def endpoint_arguments(parser: argparse.ArgumentParser, count: str) -> None:
 
 def add_timeout(parser: argparse.ArgumentParser) -> None:
     """Add `--timeout`, for a command that sends."""
-    text = "wait S seconds for a peer or device (10)"
+    text = "wait S seconds for a peer, device or broker (10)"
     parser.add_argument("--timeout", type=above_zero, default=10.0, metavar="S", help=text)
 
 

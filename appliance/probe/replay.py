@@ -63,7 +63,7 @@ async def _replay(frames: Iterator[Packet], word: str, speed: float, envelopes: 
     endpoint = parse_endpoint(word)
     async with Station(endpoint.link(), endpoint.uncounted) as station:
         if not await station.peer(PEER_S):
-            return station.complain("capture", "no peer or device")
+            return station.complain("capture", "no peer, device or broker")
         await _play(station, frames, speed, envelopes)
         await station.drain(DRAIN_S)
     total = station.leaf.totals()

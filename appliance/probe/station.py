@@ -125,8 +125,8 @@ class Station:
         return None
 
     async def peer(self, limit_s: float = inf) -> bool:
-        """Wait until a peer is there, or the device is open."""
-        return await self.until(lambda: self.leaf.pipes, limit_s)
+        """Wait until a peer is there, the device is open, or a broker answers."""
+        return await self.until(lambda: self.leaf.pipes and self.link.state == "up", limit_s, _LOOK_S)
 
     async def room(self, cost_bytes: int, limit_s: float = inf) -> bool:
         """Wait until a peer is there and the slowest has room for `cost_bytes` more."""

@@ -98,9 +98,15 @@ async def test_send_waits_for_a_listener_that_comes_late(socket_path: Path) -> N
 
 
 async def test_nobody_there_is_a_problem(line: PtyPair, capsys: Out) -> None:
-    for word in (f"tcp://127.0.0.1:{free_port()}", f"uart:{line.path}.gone", "can:no-such-can?node=1"):
+    port = free_port()
+    for word in (
+        f"tcp://127.0.0.1:{port}",
+        f"tmq:127.0.0.1:{port}",
+        f"uart:{line.path}.gone",
+        "can:no-such-can?node=1",
+    ):
         assert await command("send", word, "fridge", "--timeout", "0.1") == 1
-        assert "no peer or device within 0.1 s" in capsys.readouterr().err
+        assert "no peer, device or broker within 0.1 s" in capsys.readouterr().err
 
 
 async def test_a_peer_that_does_not_read_is_a_problem(socket_path: Path, capsys: Out, tmp_path: Path) -> None:

@@ -157,7 +157,7 @@ async def test_at_a_rate_that_the_line_cannot_take_drops_are_counted(line: PtyPa
 
 async def test_nobody_there_is_a_problem(capsys: Out, caplog: pytest.LogCaptureFixture) -> None:
     assert await command("traffic", f"tcp://127.0.0.1:{free_port()}", "--timeout", "0.05") == 1
-    assert "no peer or device" in capsys.readouterr().err
+    assert "no peer, device or broker" in capsys.readouterr().err
 
 
 async def test_a_stuck_peer_holds_back_what_is_as_fast_as_it_goes(socket_path: Path, capsys: Out) -> None:
