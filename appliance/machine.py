@@ -80,7 +80,8 @@ def _listening(need: Listening) -> str:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             sock.bind(address)
     except OSError as error:
-        return f"cannot listen at {need.host} on TCP port {need.port}: {_bind_words(error, need)}"
+        port = f" on TCP port {need.port}" if need.port else ""
+        return f"cannot listen at {need.host}{port}: {_bind_words(error, need)}"
     return ""
 
 

@@ -23,7 +23,7 @@ class Device(NamedTuple):
 
 
 class Listening(NamedTuple):
-    """A TCP port that is free at an address of this machine."""
+    """A TCP port that is free at an address of this machine; 0 is any."""
 
     host: str
     port: int

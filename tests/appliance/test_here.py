@@ -86,6 +86,16 @@ def test_each_lack_has_a_line_and_a_place(taken: int) -> None:
         assert any(f"w.yaml:{line}:" in one and words in one for one in texts.splitlines()), (words, texts)
 
 
+def test_a_tmq_side_listens_at_an_address_of_this_machine_also_at_any_port() -> None:
+    text = """\
+name: t
+gateways: {a: }
+bridges: {x: {on: a, join: [{uart: /dev/null}, {tmq: {brokers: "tcp://127.0.0.1:9", host: 192.0.2.7}}]}}
+"""
+    (one,) = find_lacking(loads(text), None)
+    assert "cannot listen at 192.0.2.7: this machine does not have that address" in one.text
+
+
 def test_a_gateway_elsewhere_is_looked_for_only_if_it_is_wanted(taken: int) -> None:
     found = find_lacking(loads(WHOLE % taken), "far")
     assert ["192.0.2.7 is no address of this machine" in one.text for one in found] == [True]

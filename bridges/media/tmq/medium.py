@@ -76,5 +76,5 @@ class Tmq(Medium):
     def needs(self) -> Iterator[Need]:
         for broker in self.brokers or ():
             yield from dialling_needs(broker, ipv4=True)
-        if self.port:
+        if self.port or self.host != "*":
             yield Listening(self.host, self.port)
