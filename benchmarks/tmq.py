@@ -3,15 +3,22 @@
     python -m benchmarks.tmq
 
 It compares one connection for all packets (both ends are ours) with one connection for each packet (the
-subscriber behaves as the 2015 reference: it reads one packet and closes).
+subscriber behaves as the 2015 reference: it reads one packet and closes), and both with the way through a
+bridge between two TMQ networks, which is a process of its own.
 """
 
 import asyncio
 import multiprocessing as mp
 import socket
+import subprocess
+import sys
+import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from multiprocessing.connection import Connection as End
+from pathlib import Path
+from statistics import median
 
 from bus.tmq import Client, tmq_bind, tmq_broker, tmq_init, tmq_publish, tmq_send, tmq_socket
 from bus.tmq.broker import Broker
@@ -20,6 +27,16 @@ from bus.tmq.wire import SUBSCRIBE, pack_address
 PATTERN = (1, 2)
 DATA = bytes(64)
 SECONDS = 3.0
+_TWO = """\
+name: two
+gateways: {{gw: {{address: 127.0.0.1, node: 1}}}}
+bridges:
+  joint:
+    on: gw
+    join:
+      - tmq: {{brokers: ["{}"], publish: []}}
+      - tmq: {{brokers: ["{}"], subscribe: []}}
+"""
 
 
 def ours(broker: tuple[str, int], end: End) -> None:
@@ -109,27 +126,56 @@ def started(target: Callable[..., None], *arguments: object) -> tuple[mp.Process
     return process, mine
 
 
-def measure(publisher: Callable[..., None], subscriber: Callable[..., None]) -> float:
-    """Return the messages a second that the subscriber received."""
-    serving, end = started(serve)
-    where = end.recv()
-    _, receiving = started(subscriber, where)
-    receiving.recv()
-    began = time.monotonic()
-    _, sending = started(publisher, where)
-    sending.recv()
-    took = time.monotonic() - began
-    receiving.send(0)
-    count = receiving.recv()
-    serving.kill()
-    return float(count) / min(took, SECONDS)
+@contextmanager
+def bridge(near: tuple[str, int], far: tuple[str, int]) -> Iterator[None]:
+    """Run a gateway that joins the networks of two brokers."""
+    text = _TWO.format(f"tcp://{near[0]}:{near[1]}", f"tcp://{far[0]}:{far[1]}")
+    with tempfile.TemporaryDirectory() as directory:
+        file = Path(directory) / "two.yaml"
+        file.write_text(text)
+        command = [sys.executable, "-m", "buscoupler", "run", str(file), "--run-directory", directory]
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
+            try:
+                yield
+            finally:
+                process.terminate()
+
+
+def measure(
+    publisher: Callable[..., None], subscriber: Callable[..., None], bridged: bool = False
+) -> tuple[float, float]:
+    """Return the messages a second that the subscriber received, and the part of those sent that these are.
+
+    `bridged`: the subscriber is on the network of another broker.
+    """
+    with ExitStack() as stack:
+        wheres = []
+        for _ in range(1 + bridged):
+            serving, end = started(serve)
+            stack.callback(serving.kill)
+            wheres.append(end.recv())
+        _, receiving = started(subscriber, wheres[-1])
+        receiving.recv()
+        if bridged:
+            stack.enter_context(bridge(wheres[0], wheres[1]))
+        _, sending = started(publisher, wheres[0])
+        sent = sending.recv()
+        receiving.send(0)
+        count = receiving.recv()
+        return count / SECONDS, count / sent
 
 
 def main() -> None:
     for face in (modern, classic):
         for other, what in ((ours, "one connection for all"), (reference, "one connection a packet")):
-            rates = sorted(measure(face, other) for _ in range(3))
-            print(f"{face.__name__:8} {what:24} {rates[1]:10,.0f} messages/s of {len(DATA)} B (median of 3)")
+            rate = median(measure(face, other)[0] for _ in range(3))
+            print(f"{face.__name__:8} {what:24} {rate:10,.0f} messages/s of {len(DATA)} B (median of 3)")
+    for other, what in ((ours, "one connection for all"), (reference, "one connection a packet")):
+        runs = [(measure(modern, other)[0], *measure(modern, other, True)) for _ in range(3)]
+        ratio, rate, part = (
+            median(column) for column in zip(*[(b / a, b, c) for a, b, c in runs], strict=True)
+        )
+        print(f"bridge   {what:24} {rate:10,.0f} messages/s, {part:.0%} of those sent, {ratio:.2f} of direct")
 
 
 if __name__ == "__main__":

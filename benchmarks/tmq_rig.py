@@ -94,7 +94,7 @@ class Client(Notes):
 
     def __init__(self, broker_port: int, reference: str = "") -> None:
         super().__init__(NEAR)
-        self.failed = 0
+        self.failures: dict[int, list[float]] = {}  # number -> times of the attempts that failed
         self.trouble: list[str] = []
         self._port, self._environment = broker_port, {**os.environ, ENVIRONMENT: reference}
         self._witness = Modern([f"127.0.0.1:{broker_port}"], ("127.0.0.1", 0))
@@ -123,7 +123,8 @@ class Client(Notes):
             word, *rest = line.decode().split()
             if word == "heard":
                 self.note(int(rest[0]), int(rest[1]), float(rest[3]))
-            self.failed += word == "failed"
+            if word == "failed":
+                self.failures.setdefault(int(rest[0]), []).append(float(rest[2]))
             self._ready |= word == "ready"
             if word == "died":
                 self.trouble.append("the thread of the client ended")
@@ -140,6 +141,16 @@ class Client(Notes):
                 self._published[number, attempt] += 1
                 if self._published[number, attempt] > 1:
                     self.note(NEAR, number, at_s)
+
+    @property
+    def failed(self) -> int:
+        """The number of attempts to send that failed."""
+        return sum(map(len, self.failures.values()))
+
+    @property
+    def blocked_ms(self) -> float:
+        """The longest time from the first attempt that failed to the last, for one number."""
+        return 1000 * max((times[-1] - times[0] for times in self.failures.values()), default=0.0)
 
     def say(self) -> None:
         assert self._process is not None

@@ -37,6 +37,7 @@ class Result(NamedTuple):
 
     outcomes: list[Outcome]
     failed: int
+    blocked_ms: float
     again: int
     trouble: list[str]
     ledgers: list[str]
@@ -96,7 +97,7 @@ async def trial(
             if far is not None:
                 far.close()
             await rig.close()
-        return Result(outcomes, near.failed, far.again, near.trouble, _ledgers(rig))
+        return Result(outcomes, near.failed, near.blocked_ms, far.again, near.trouble, _ledgers(rig))
 
 
 async def _outcomes(
@@ -153,8 +154,8 @@ def table(results: dict[str, Result]) -> str:
                     f"{sum(o.strays for o in some):5} {percentile(waits, 0.5):7.0f} {max(waits):9.0f}"
                 )
         lines.append(
-            f"{setup:22} sends that failed: {result.failed}; frames that came again because of that: "
-            f"{result.again}"
+            f"{setup:22} sends that failed: {result.failed}, for {result.blocked_ms:.0f} ms at most; frames "
+            f"that came again because of that: {result.again}"
         )
         copies = [copy for outcome in result.outcomes for copy in outcome.copies[:20]]
         lines += [f"{setup:22} {line}" for line in (*copies, *result.trouble, *result.ledgers)]
