@@ -79,7 +79,7 @@ class Peer:
         self._waiting: deque[bytes] = deque()
         self._waiting_bytes = 0
         self._flushing = False
-        self._unread = Unread(loop, options.verdict_s, self._on_room)
+        self._unread = Unread(loop, options.connect_s, self._on_room)
         self._socket: socket.socket | None = None
         self._lookup: Task[None] | None = None
         self._timer: TimerHandle | None = None

@@ -11,24 +11,31 @@ class Unread:
     """At most `LIMIT` connections at a time. The peer closes one when it has read the packet.
 
     `on_room()` is called when another one may be made, after there were as many as may be. A connection that
-    the peer has not closed after `verdict_s` is closed here, and counts no more.
+    the peer has not closed after `patience_s` is closed here. A peer that has never closed one does not say
+    when it has read: there is no limit for it from then on.
     """
 
-    def __init__(self, loop: AbstractEventLoop, verdict_s: float, on_room: Callable[[], None]) -> None:
-        self._loop, self._verdict_s, self._on_room = loop, verdict_s, on_room
+    def __init__(self, loop: AbstractEventLoop, patience_s: float, on_room: Callable[[], None]) -> None:
+        self._loop, self._patience_s, self._on_room = loop, patience_s, on_room
         self._timers: dict[socket.socket, TimerHandle] = {}
+        self._closes = self._keeps = False
 
     @property
     def full(self) -> bool:
-        return len(self._timers) >= LIMIT
+        return len(self._timers) >= LIMIT and not self._keeps
 
     def add(self, sock: socket.socket) -> None:
         """Take a connection on which the packet has been sent."""
-        self._timers[sock] = self._loop.call_later(self._verdict_s, self._end, sock)
-        self._loop.add_reader(sock, self._end, sock)
+        if self._keeps:
+            return sock.close()
+        self._timers[sock] = self._loop.call_later(self._patience_s, self._end, sock, False)
+        self._loop.add_reader(sock, self._end, sock, True)
+        return None
 
-    def _end(self, sock: socket.socket) -> None:
+    def _end(self, sock: socket.socket, closed: bool) -> None:
         full = self.full
+        self._closes |= closed
+        self._keeps = not self._closes
         self._timers.pop(sock).cancel()
         self._loop.remove_reader(sock)
         sock.close()

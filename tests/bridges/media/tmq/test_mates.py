@@ -23,7 +23,7 @@ def net(monkeypatch: pytest.MonkeyPatch) -> Iterator[Network]:
 async def test_a_mate_hears_what_the_other_subscribers_have_got(net: Network) -> None:
     """Or it would take for sent what a slow subscriber never gets, because this gateway dies."""
     broker = net.broker()
-    active, standby = await net.bus(broker, mates=ONE, verdict_s=20.0), await net.bus(broker, mates=OTHER)
+    active, standby = await net.bus(broker, mates=ONE, connect_s=20.0), await net.bus(broker, mates=OTHER)
     panel = net.reference(broker)
     panel.subscribe(*ALERT)
     await until(lambda: len(broker.registry) == 3)
@@ -69,7 +69,7 @@ async def test_a_reload_that_adds_a_mate_lets_it_wait_for_the_others(net: Networ
 async def test_a_mate_does_not_wait_for_ever(net: Network, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mates, "LATE_S", 0.01)
     broker = net.broker()
-    active, standby = await net.bus(broker, mates=ONE, verdict_s=20.0), await net.bus(broker, mates=OTHER)
+    active, standby = await net.bus(broker, mates=ONE, connect_s=20.0), await net.bus(broker, mates=OTHER)
     panel = net.reference(broker)
     panel.subscribe(*ALERT)
     await until(lambda: len(broker.registry) == 3)

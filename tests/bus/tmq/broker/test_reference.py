@@ -1,6 +1,7 @@
 """Ours with the 2015 reference, both ways: its sockets send, read and fail exactly as the original."""
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import ExitStack, closing
 from functools import partial
@@ -11,7 +12,15 @@ from bus.tmq import Client
 from bus.tmq.broker import Broker
 from bus.tmq.unread import LIMIT
 from tests.helpers.peers import until
-from tests.helpers.tmq import ReferenceBroker, ReferenceClient, ReferenceSocket, packed, packet
+from tests.helpers.tmq import (
+    SUBSCRIBE,
+    ReferenceBroker,
+    ReferenceClient,
+    ReferenceSocket,
+    packed,
+    packet,
+    say,
+)
 
 HERE = "127.0.0.1:0"
 
@@ -200,7 +209,7 @@ async def test_a_burst_waits_where_the_reference_has_no_room_for_it(broker: Brok
     sub = ReferenceClient(broker.addresses[0])
     opened(stack, sub)
     sub.subscribe(1, 2)
-    async with Client(brokers=broker.urls, listen=HERE, verdict_s=20.0) as ours:
+    async with Client(brokers=broker.urls, listen=HERE, connect_s=20.0) as ours:
         await ours.publish((1, 2))
         await until(lambda: ours.subscribers((1, 2)))
         ours.send((1, 2), b"first")
@@ -214,3 +223,20 @@ async def test_a_burst_waits_where_the_reference_has_no_room_for_it(broker: Brok
         await processed(lambda: len(sub.received[1, 2]) == 51, sub)
         assert sub.received[1, 2] == [b"first", *(b"%d" % number for number in range(50))]
         assert (ours.stats.sent, ours.stats.dropped) == (51, {})
+
+
+async def test_a_client_that_closes_no_connection_gets_all_the_same(broker: Broker, stack: ExitStack) -> None:
+    """Where nothing frees objects that are out of use, as on some small boards."""
+    listener = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
+    listener.setblocking(False)
+    say(broker.addresses[0], packet(SUBSCRIBE, (1,), packed(listener.getsockname())))
+    await until(lambda: len(broker.registry) == 1)
+    loop = asyncio.get_running_loop()
+    async with Client(brokers=broker.urls, listen=HERE, connect_s=0.2, verdict_s=0.05) as ours:
+        await ours.publish((1,))
+        for number in range(3 * LIMIT):
+            ours.send((1,), b"%d" % number)
+        for number in range(3 * LIMIT):
+            connection, _ = await asyncio.wait_for(loop.sock_accept(listener), 20)
+            stack.callback(connection.close)
+            assert await loop.sock_recv(connection, 2056) == packet(2, (1,), b"%d" % number)
