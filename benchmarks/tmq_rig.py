@@ -9,7 +9,7 @@ from asyncio import Task
 from collections import Counter
 from pathlib import Path
 
-from benchmarks.takeover_rig import BROKERS, Rig, until
+from benchmarks.takeover_rig import BROKERS, Rig, free_port, until
 from benchmarks.takeovers import Notes, Station
 from benchmarks.tmq_program import BODY, ENVIRONMENT
 from bus.hub import Link
@@ -25,7 +25,7 @@ bridges:
     on: [gw-a, gw-b]
     pattern: [motor]
     join:
-      - tmq: {{brokers: [{brokers}]{filters}}}
+      - tmq: {{brokers: [{brokers}], port: {port}{filters}}}
         segment: clients
       - {far}
 """
@@ -37,7 +37,8 @@ class TmqRig(Rig):
     """Two brokers, and two gateways between their clients and `medium`: can, uart or bus.
 
     `filtered`: the TMQ side names what comes in and what goes out; otherwise it takes and gives everything.
-    The client of each gateway has relays of its own to the brokers: they are its link.
+    The client of each gateway has relays of its own to the brokers: they are its link. Its port stays the
+    same, so that a client of 2015 whose broker was away finds it again.
     """
 
     def __init__(
@@ -45,6 +46,7 @@ class TmqRig(Rig):
     ) -> None:
         super().__init__(directory, medium, envelopes, lease_ms)
         self.filtered = filtered
+        self.ports = {name: free_port() for name in self.links}
 
     def near(self) -> list[int]:
         return [*self.brokers, self.bus]
@@ -53,7 +55,8 @@ class TmqRig(Rig):
         urls = ", ".join(f'"tcp://127.0.0.1:{port}"' for port in self.links[name].ports[:2])
         field = _FIELD.format(envelopes=str(self.envelopes).lower())
         far = "bus: plant" if self.medium == "bus" else self.far(end) + field
-        return _BRIDGE.format(brokers=urls, far=far, filters=_FILTERS if self.filtered else "")
+        filters = _FILTERS if self.filtered else ""
+        return _BRIDGE.format(brokers=urls, port=self.ports[name], far=far, filters=filters)
 
     async def kill_broker(self, name: str) -> None:
         for link in self.links.values():
