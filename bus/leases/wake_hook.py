@@ -24,7 +24,14 @@ class _Selector(selectors.DefaultSelector):
                 guard()
             except Exception as error:  # raised from here, it would end the loop and the process
                 self._on_fault(error)
-        return ready
+        # A guard may have closed some of them. The loop would look for their descriptors, and end.
+        return [(key, events) for key, events in ready if self._is_open(key)] if self.guards else ready
+
+    def _is_open(self, ready: selectors.SelectorKey) -> bool:
+        try:
+            return self.get_key(ready.fd).fileobj is ready.fileobj
+        except KeyError:
+            return False
 
 
 class WakefulLoop(asyncio.SelectorEventLoop):
