@@ -3,7 +3,7 @@
 import logging
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 from typing import Protocol, TypeVar
 
 from bus.events import Event, Kind
@@ -14,6 +14,7 @@ from bus.wire.batch import from_payloads
 
 log = logging.getLogger("buscoupler.events")
 
+K = TypeVar("K")
 T = TypeVar("T")
 
 SCAN_S = 0.25
@@ -39,7 +40,7 @@ class Monitor:
     def __init__(self, gateway: str, watched: Watched, clock_ns: Callable[[], int] = time.time_ns) -> None:
         self.events: deque[Event] = deque(maxlen=KEPT)
         self._gateway, self._watched, self._clock_ns = gateway, watched, clock_ns
-        self._links: dict[str, tuple[str, str, int]] = {}
+        self._links: dict[Link, tuple[str, str, int]] = {}  # two may have one name
         self._loops: dict[str, int] = {}
         self._drops: dict[str, tuple[float, dict[str, int]]] = {}
         self._published = 0
@@ -62,7 +63,7 @@ class Monitor:
         """Look at everything once; `now` in seconds, monotonic."""
         self._published = 0
         links, hubs = list(self._watched.watched_links()), list(self._watched.hubs())
-        _keep(self._links, {link.name for link in links})
+        _keep(self._links, links)
         _keep(self._loops, {hub.name for hub in hubs})
         for link in links:
             self._scan_link(link)
@@ -73,8 +74,8 @@ class Monitor:
 
     def _scan_link(self, link: Link) -> None:
         now = link.condition, link.state, link.losses
-        before = self._links.get(link.name)
-        self._links[link.name] = now
+        before = self._links.get(link)
+        self._links[link] = now
         if now == before or (before is None and link.state == "opening"):
             return
         words = " ".join(word for word in (link.condition, link.state) if word not in ("", "unknown"))
@@ -103,7 +104,7 @@ class Monitor:
             self.record("drop", name, "messages were dropped", **words)
 
 
-def _keep(known: dict[str, T], names: Collection[str]) -> None:
+def _keep(known: dict[K, T], here: Iterable[K]) -> None:
     """Forget what has gone: a reload can take parts away, and bring others of the same name."""
-    for name in known.keys() - names:
-        del known[name]
+    for gone in known.keys() - set(here):
+        del known[gone]

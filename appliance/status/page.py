@@ -104,13 +104,17 @@ def links(status: Status, before: Status | None, width: int | None) -> Iterator[
 
 def _rows(status: Status) -> Iterator[tuple[str, str, Mapping[str, Any], Mapping[str, Any]]]:
     """Yield hub, name, state and totals of each link."""
-    states = {link["name"]: link for link in status["links"]}
-    for hub in status["hubs"]:
-        for counts in hub["links"]:
-            found = next((name for name in states if _is_of(counts["name"], name)), "")
-            yield hub["name"], counts["name"], states.pop(found, {}), counts
-    for name, link in states.items():
-        yield "", name, link, _NOTHING
+    rows = [(hub["name"], counts) for hub in status["hubs"] for counts in hub["links"]]
+    links, found = list(status["links"]), dict[int, Mapping[str, Any]]()
+    for number in sorted(range(len(rows)), key=lambda number: not rows[number][1]["live"]):
+        link = next((one for one in links if _is_of(rows[number][1]["name"], one["name"])), None)
+        if link is not None:  # a row of the past may have the same name
+            links.remove(link)
+            found[number] = link
+    for number, (hub, counts) in enumerate(rows):
+        yield hub, counts["name"], found.get(number, {}), counts
+    for link in links:
+        yield "", link["name"], link, _NOTHING
 
 
 def _is_of(row: str, link: str) -> bool:

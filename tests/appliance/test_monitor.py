@@ -42,9 +42,10 @@ class FakeLink:
 class Parts:
     def __init__(self) -> None:
         self.link, self.hub = FakeLink(), WatchedHub("plant")
+        self.others = list[Link]()
 
     def watched_links(self) -> Iterable[Link]:
-        return [self.link]
+        return [self.link, *self.others]
 
     def hubs(self) -> Iterable[Hub]:
         return [self.hub]
@@ -103,6 +104,20 @@ def test_a_link_that_was_lost_and_back_between_two_looks_is_an_event(parts: Part
     parts.link.losses = 1
     monitor.scan(1)
     assert [event.counts["losses"] for event in monitor.events] == [0, 1]
+
+
+def test_two_links_of_one_name_are_watched_each(parts: Parts, monitor: Monitor) -> None:
+    """Two bridges may be clients of the same TMQ brokers."""
+    other = FakeLink()
+    parts.others = [other]
+    parts.link.state, other.state, other.fault = "up", "waiting", "refused"
+    for second in range(3):
+        monitor.scan(second)
+    assert causes(monitor) == [("link", "up"), ("link", "waiting: refused")]
+    parts.others = []
+    parts.link.losses = 1
+    monitor.scan(3)
+    assert len(monitor.events) == 3
 
 
 def test_drops_are_an_event_with_counts_but_not_at_every_look(parts: Parts, monitor: Monitor) -> None:

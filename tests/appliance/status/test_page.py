@@ -49,6 +49,22 @@ def test_a_link_that_never_had_a_peer_is_there_with_its_state() -> None:
     assert row.split()[1:] == ["closed", "0", "0", "0", "0"]
 
 
+def test_each_link_of_one_name_has_its_state_and_what_is_past_has_none() -> None:
+    status = status_of(appliance())
+    links = [{"name": "tmq:gw-a:9942", "state": state} for state in ("up", "waiting")]
+    counts: dict[str, Any] = dict.fromkeys(("received", "sent", "queued", "live", "balance"), 0) | {
+        "dropped": {},
+        "rejected": {},
+    }
+    status["links"] = links
+    status["hubs"] = [
+        {"name": hub, "cuts": [], "links": [counts | {"name": f"{row}/tmq:gw-a:9942", "live": live}]}
+        for hub, row, live in (("x", "1 tmq", 0), ("x", "2 tmq", 1), ("y", "1 tmq", 1))
+    ]
+    rows = [line.split()[4] for line in page(status, None, 120).splitlines() if "/tmq:gw-a:9942" in line]
+    assert rows == ["0", "up", "waiting"]
+
+
 def test_roles_brokers_and_leases_are_shown() -> None:
     status = status_of(appliance())
     status["candidates"] = [
