@@ -7,15 +7,19 @@ from typing import Any
 
 import pytest
 
+from bridges.media.shedding import Shed
 from bridges.media.tmq import pipe
 from bridges.media.tmq.declared import Declarations
 from bus.tmq import Client
+from bus.tmq.client import node
+from bus.tmq.wire import ADD, ANSWER, ANSWERED, HELLO, Cutter, Hello, pack_hello
 from bus.wire.frame import SUB, pack
 from bus.wire.pattern import Pattern
 from tests.bridges.media.tmq.tmq_network import ALERT, TEMP, Bus, Network, frame, network, processed
 from tests.bridges.support import until
 from tests.bus.tmq.broker.broker_house import FAST, free_urls
-from tests.helpers.tmq import ReferenceBroker, ReferenceClient
+from tests.conformance.pair import free_port
+from tests.helpers.tmq import ReferenceBroker, ReferenceClient, packed, packet, say
 
 
 @pytest.fixture
@@ -78,6 +82,84 @@ async def test_without_a_broker_new_patterns_wait_no_longer_than_they_may(
     await until(lambda: bus.pipe.stats.dropped == {"queue full": 2, "undeclared": 3})
     assert (bus.pipe.stats.balance(), bus.pipe.stats.queued) == (0, 0)
     bus.link.close()
+
+
+async def test_a_policy_of_the_side_bounds_what_waits_for_its_pattern(net: Network) -> None:
+    bus = Bus("tcp://127.0.0.1:1", shed=Shed("oldest", 4000, age_s=0.05))
+    bus.say(*(frame(Pattern("new"), bytes(1000)) for _ in range(5)))
+    assert (bus.pipe.stats.queued, bus.pipe.stats.dropped) == (3, {"shed": 2})
+    await until(lambda: bus.pipe.stats.dropped == {"shed": 2, "aged out": 3})
+    bus.link.close()
+
+
+async def test_patterns_that_come_while_a_broker_is_asked_are_asked_about_next(net: Network) -> None:
+    bus = await net.bus(net.broker())
+    for number in range(3):
+        bus.say(frame(Pattern(number)))
+        await asyncio.sleep(0)
+    await until(lambda: bus.pipe.stats.dropped == {"no subscriber": 3})
+
+
+async def test_a_greeting_is_no_answer(net: Network) -> None:
+    """A sign of life may come between the question and its answer."""
+    asked, answer = asyncio.Event(), asyncio.Event()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        cutter, tasks = Cutter(), list[asyncio.Task[None]]()
+        while data := await reader.read(4096):
+            for one in cutter.cut(data):
+                if one[0] == HELLO and one[5] & ANSWER:
+                    writer.write(pack_hello(Hello(1, 0)))
+                    tasks.append(asyncio.create_task(answered(writer)))
+                    asked.set()
+                elif not tasks:
+                    writer.write(pack_hello(Hello(1, 0)))
+        writer.close()
+
+    async def answered(writer: asyncio.StreamWriter) -> None:
+        await answer.wait()
+        writer.write(pack_hello(Hello(1, 0, ANSWERED)))
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    async with server:
+        bus = Bus(f"tcp://127.0.0.1:{server.sockets[0].getsockname()[1]}")
+        await until(lambda: bus.link.state == "up")
+        bus.say(frame(TEMP))
+        await asyncio.wait_for(asked.wait(), 20)
+        await asyncio.wait([asyncio.create_task(asyncio.sleep(0.05))])
+        assert (bus.pipe.stats.queued, bus.pipe.stats.dropped) == (1, {})
+        answer.set()
+        await until(lambda: bus.pipe.stats.dropped == {"no subscriber": 1})
+        bus.link.close()
+
+
+async def test_a_broker_names_no_more_subscribers_than_the_bound_and_none_without_a_port(
+    net: Network, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(node, "_SUBSCRIBERS", 3)
+    bus = await net.bus(net.broker())
+    bus.say(frame(TEMP))
+    await until(lambda: bus.pipe.stats.dropped == {"no subscriber": 1})
+    named = [("127.0.0.2", 0), *((f"127.0.0.{number}", 9) for number in range(2, 7))]
+    say(bus.address, packet(ADD, TEMP, b"".join(map(packed, named))))
+    await until(lambda: bus.pipe.stats.rejected == {"subscribers full": 3})
+    assert bus.link.subscribers(TEMP) == named[1:4]
+
+
+async def test_a_subscriber_that_a_broker_names_again_is_tried_at_once(net: Network) -> None:
+    bus = await net.bus(net.broker(), retry_min_s=20.0, retry_max_s=20.0)
+    where, other = (("127.0.0.1", free_port()) for _ in range(2))
+    bus.say(frame(TEMP))
+    await until(lambda: bus.pipe.stats.dropped == {"no subscriber": 1})
+    say(bus.address, packet(ADD, TEMP, packed(where)))
+    await until(lambda: bus.link.subscribers(TEMP) == [where])
+    bus.say(frame(TEMP))
+    await until(lambda: bus.pipe.stats.dropped == {"no subscriber": 1, "peer gone": 1})
+    async with Client([], listen=where) as client:
+        await client.subscribe(TEMP)
+        say(bus.address, packet(ADD, TEMP, packed(where) + packed(other)))
+        await until(lambda: bus.link.subscribers(TEMP) == [where, other])
+        await arrives(bus, client, TEMP)
 
 
 async def test_a_broker_moves_to_another_address(net: Network, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -158,6 +240,9 @@ def test_the_pattern_that_was_unused_longest_makes_room_if_it_is_idle() -> None:
     assert [gone.tokens for gone in patterns.surplus(61)] == [(1,)]
     assert patterns.add(d, 61)
     assert patterns.find(b, 61) is None
+    assert [gone.tokens for gone in patterns.surplus(62)] == [(2,)]
+    assert patterns.add(b, 62)
+    assert patterns.surplus(109.9) == []  # a was used at 50
     assert len(patterns) == 3
 
 

@@ -186,6 +186,21 @@ async def test_what_waits_too_long_is_dropped_without_another_message(
     assert bus.pipe.stats.sent + bus.pipe.stats.dropped["aged out"] == count
 
 
+async def test_a_rate_holds_back_what_a_quick_subscriber_would_take(net: Network) -> None:
+    broker = net.broker()
+    bus = await net.bus(broker, shed=Shed("newest", 100_000, None, 50.0))
+    async with Client([broker.urls[0]], listen="127.0.0.1:0") as client:
+        await client.subscribe(ALERT)
+        for _ in range(2):  # the second one waits until it is known that the client takes many
+            bus.say(frame(ALERT))
+            await client.receive()
+        bus.say(*[frame(ALERT)] * 10)
+        assert bus.pipe.stats.queued >= 9
+        for _ in range(10):
+            await client.receive()
+        await until(lambda: bus.pipe.stats.sent == 12)
+
+
 async def test_what_is_taken_back_is_what_nobody_has_got(net: Network) -> None:
     """A takeover sends it again, and so what others have got is only counted."""
     broker = net.broker()

@@ -1,5 +1,6 @@
 """A side on the TMQ network, with clients as of 2015 and with other sides."""
 
+import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
@@ -7,8 +8,9 @@ import pytest
 from bridges.media.tmq.medium import Tmq
 from bus.errors import LinkError
 from bus.tmq import Client
+from bus.wire.frame import SUB
 from bus.wire.pattern import Pattern
-from tests.bridges.media.tmq.tmq_network import ALERT, TEMP, Network, frame, network, processed
+from tests.bridges.media.tmq.tmq_network import ALERT, TEMP, Bus, Network, frame, network, processed
 from tests.bridges.support import until
 from tests.helpers.tmq import SUBSCRIBE, packed, packet, say
 
@@ -102,3 +104,36 @@ async def test_the_address_that_a_broker_is_told_is_that_of_the_connection_to_it
     broker = net.broker("tcp://127.0.0.3:0")
     bus = await net.bus(broker, host="*")
     assert broker.registry.subscribers(()) == [("127.0.0.1", bus.address[1])]
+
+
+async def test_what_another_pattern_covers_is_not_asked_for(net: Network) -> None:
+    broker = net.broker()
+    bus = await net.bus(broker, subscribe=(TEMP, ("fridge",), ALERT, ("door",)))
+    assert sorted(broker.registry.of(bus.address)) == sorted(
+        (2, Pattern(name)) for name in ("fridge", "door")
+    )
+
+
+async def test_other_settings_reach_the_brokers_and_what_waits(net: Network) -> None:
+    broker = net.broker()
+    bus = await net.bus(broker, subscribe=(("fridge",), ("door",)), patterns=1)
+    bus.say(frame(TEMP), frame(ALERT))
+    await until(lambda: bus.pipe.stats.dropped == {"patterns full": 1, "no subscriber": 1})
+    other = Bus.made(broker.urls, subscribe=(("door",), ("motor",)), patterns=2)
+    assert bus.link.revise(other)
+    await bus.link.settled()
+    subscribed = [tokens for kind, tokens in broker.registry.of(bus.address) if kind == SUB]
+    assert sorted(subscribed) == sorted(Pattern(name) for name in ("door", "motor"))
+    bus.say(frame(ALERT))
+    await until(lambda: bus.pipe.stats.dropped == {"patterns full": 1, "no subscriber": 2})
+
+
+async def test_losses_are_counted_over_all_times_that_it_is_open(net: Network) -> None:
+    broker = net.broker()
+    bus = await net.bus(broker)
+    broker.close()
+    await until(lambda: bus.link.losses == 1)
+    bus.link.close()
+    assert (bus.link.losses, bus.link.state) == (1, "closed")
+    bus.link.open(bus.hub, asyncio.get_running_loop())
+    assert bus.link.losses == 1

@@ -15,7 +15,7 @@ ONE, OTHER = 0xB0B00, 0xB0B01
 
 @pytest.fixture
 def net(monkeypatch: pytest.MonkeyPatch) -> Iterator[Network]:
-    monkeypatch.setattr(mates, "LATE_S", 20.0)
+    monkeypatch.setattr(mates, "LATE_S", 60.0)
     with network() as made:
         yield made
 
@@ -67,9 +67,9 @@ async def test_a_reload_that_adds_a_mate_lets_it_wait_for_the_others(net: Networ
 
 
 async def test_a_mate_does_not_wait_for_ever(net: Network, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mates, "LATE_S", 0.01)
+    monkeypatch.setattr(mates, "LATE_S", 0.3)
     broker = net.broker()
-    active, standby = await net.bus(broker, mates=ONE, connect_s=20.0), await net.bus(broker, mates=OTHER)
+    active, standby = await net.bus(broker, mates=ONE, verdict_s=60.0), await net.bus(broker, mates=OTHER)
     panel = net.reference(broker)
     panel.subscribe(*ALERT)
     await until(lambda: len(broker.registry) == 3)
@@ -80,3 +80,19 @@ async def test_a_mate_does_not_wait_for_ever(net: Network, monkeypatch: pytest.M
     await until(lambda: standby.heard.messages[1:] == said)
     assert active.pipe.stats.sent == 1 + len(said)
     await processed(lambda: len(panel.received[ALERT]) == 1 + len(said), panel)
+
+
+@pytest.mark.parametrize("who", ["mate", "side"])
+async def test_what_waits_for_a_mate_is_counted_when_one_of_the_two_ends(net: Network, who: str) -> None:
+    broker = net.broker()
+    active, standby = await net.bus(broker, mates=ONE, verdict_s=60.0), await net.bus(broker, mates=OTHER)
+    panel = net.reference(broker)
+    panel.subscribe(*ALERT)
+    await until(lambda: len(broker.registry) == 3)
+    active.say(frame(ALERT, b"first"))
+    await processed(lambda: panel.received[ALERT] and standby.heard.messages, panel)
+    active.say(*[frame(ALERT, b"%d" % number) for number in range(2 * LIMIT)])
+    (standby if who == "mate" else active).link.close()
+    await until(lambda: active.copies.dropped.get("closed", 0) >= 2 * LIMIT)
+    await processed(lambda: not active.copies.queued, panel)
+    assert (active.pipe.stats.balance(), active.copies.balance()) == (0, 0)
