@@ -7,6 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+settings.register_profile("patient", deadline=None)  # a slow machine must not fail a test
+settings.load_profile("patient")
 
 WEBSOCKET = re.compile(r"\[(?:[^\]]*-)?wss?(?:-[^\]]*)?\]$")
 

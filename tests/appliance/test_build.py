@@ -149,7 +149,7 @@ def differing(draw: st.DrawFn, side: dict[str, Any], gateways: list[str]) -> Non
 def test_what_check_passes_can_be_built() -> None:
     built = 0
 
-    @limits(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+    @limits(max_examples=150, suppress_health_check=list(HealthCheck))
     @given(topology())
     def build(made: dict[str, Any]) -> None:
         nonlocal built

@@ -232,7 +232,7 @@ def only_findings(text: str) -> None:
 edits = st.tuples(st.integers(0, 2000), st.integers(0, 12), st.text(max_size=6))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.sampled_from(EXAMPLES), st.lists(edits, min_size=1, max_size=4))
 def test_mangled_examples_give_findings_and_no_other_exception(
     path: Path, edits: list[tuple[int, int, str]]
@@ -251,7 +251,7 @@ words = st.sampled_from(
 )  # fmt: skip
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(st.lists(words, max_size=25).map("".join))
 def test_word_salad_gives_findings_and_no_other_exception(text: str) -> None:
     only_findings(text)
@@ -264,7 +264,7 @@ scalars = st.sampled_from(
 )  # fmt: skip
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(st.data(), scalars)
 def test_a_wrong_value_anywhere_gives_findings_and_no_other_exception(
     data: st.DataObject, scalar: str

@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bus.wire.batch import from_payloads
@@ -46,7 +46,6 @@ def put(ring: Ring, *batches: list[bytes]) -> None:
         assert ring.put(Kind.FRAME, PLACE.encode(), made.count, number, number, made.data)
 
 
-@settings(deadline=None)
 @given(st.lists(st.lists(messages, min_size=1, max_size=40), min_size=1, max_size=3), st.integers(1, 40))
 def test_every_message_comes_back(batches: list[list[bytes]], repeats: int) -> None:
     ring = Ring.create(1 << 23)
@@ -101,7 +100,6 @@ def test_a_gap_leaves_a_hole_as_wide(ring: Ring) -> None:
     assert (gap["cap_seq"], gap["count"], gap["verdict"]) == (7, 5, Verdict.NOT_CAPTURED)
 
 
-@settings(deadline=None)
 @given(st.lists(messages, min_size=1, max_size=20), st.lists(u32, min_size=1, max_size=2))
 def test_only_frames_of_the_pattern_are_numbered(noise: list[bytes], pattern: list[int]) -> None:
     ring = Ring.create(1 << 20)

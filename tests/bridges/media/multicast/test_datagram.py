@@ -2,7 +2,7 @@ from collections.abc import Sequence
 from zlib import crc32
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bridges.media.multicast.datagram import RESIDUE, Decoder, Encoder, run_bytes, unpack, unpack_mixed
@@ -21,8 +21,6 @@ SECOND = bytes.fromhex("e1 88 f0 11 a1 b2 c3 d4 00 00 00 07 00 0a 77 88 68 65 6c
 BARE_WHOLE = bytes.fromhex("02 02 00 05 11 22 33 44 55 66 77 88 68 65 6c 6c 6f 05 1e cd a0")
 ONE = ("10.0.0.1", 4000)
 OTHER = ("10.0.0.2", 4000)
-
-patient = settings(deadline=None)  # a slow machine must not fail the test
 
 
 def enveloped(bare: bytes, sequence: int = 1) -> bytes:
@@ -119,14 +117,12 @@ frames = st.builds(
 messages_of_any_kind = st.one_of(frames, st.builds(enveloped, frames, st.integers(0, 2**32 - 1)))
 
 
-@patient
 @given(st.lists(messages_of_any_kind, max_size=30), st.integers(19, 4000), st.integers(1, 6))
 def test_round_trip(messages: list[bytes], datagram_bytes: int, repeats: int) -> None:
     messages = [message for message in messages for _ in range(repeats)]
     assert decode(encode(messages, datagram_bytes)) == messages
 
 
-@patient
 @given(st.lists(messages_of_any_kind, min_size=1, max_size=8), st.integers(1, 200))
 def test_a_run_is_packed_like_its_messages_one_by_one(messages: list[bytes], repeats: int) -> None:
     encoder = Encoder(1400, 1, 1)
@@ -219,7 +215,6 @@ def test_rubbish_is_counted_and_the_next_is_heard(datagram: bytes, reason: str) 
     assert decoder.rejected == {reason: 1}
 
 
-@patient
 @given(st.lists(st.one_of(st.binary(max_size=60), st.binary(max_size=60).map(sealed)), max_size=20))
 def test_noise_never_raises(datagrams: list[bytes]) -> None:
     decoder = Decoder()
@@ -227,7 +222,6 @@ def test_noise_never_raises(datagrams: list[bytes]) -> None:
     assert decode([WHOLE], decoder) == [MESSAGE]
 
 
-@patient
 @given(st.binary(max_size=40), st.integers(0, 255))
 def test_fragments_of_nonsense_never_raise(noise: bytes, flags: int) -> None:
     decoder = Decoder()
@@ -242,7 +236,6 @@ def test_a_large_datagram_of_the_smallest_frames() -> None:
     assert decode([sealed(bytes(4) * 16000)]) == [bytes(4)] * 16000
 
 
-@patient
 @given(st.data())
 def test_fragments_lost_repeated_and_out_of_order(data: st.DataObject) -> None:
     sent = [enveloped(frame(size, size), size) for size in (200, 700, 1500)]
@@ -259,7 +252,6 @@ def test_fragments_lost_repeated_and_out_of_order(data: st.DataObject) -> None:
     assert decoder.reassembly.unfinished == 0
 
 
-@patient
 @given(st.permutations(cut(enveloped(frame(1500)), 200)))
 def test_fragments_in_any_order(pieces: list[bytes]) -> None:
     assert decode(pieces) == [enveloped(frame(1500))]
@@ -327,7 +319,6 @@ def test_no_fragment_fits() -> None:
         cut(MESSAGE, 18)
 
 
-@patient
 @given(st.binary(max_size=200), st.sampled_from([2, 3, 16, 17, 20, 21]))
 def test_what_the_kernel_says_is_parsed_with_care(noise: bytes, kind: int) -> None:
     list(parse(noise))

@@ -12,7 +12,7 @@ from ipaddress import ip_address
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bridges.media.multicast.datagram import Decoder, Encoder
@@ -378,7 +378,6 @@ steps = st.lists(
 )
 
 
-@settings(deadline=None)
 @given(steps)
 def test_the_ledger_balances_and_order_is_kept_whatever_the_line_does(steps: list[Any]) -> None:
     box, stats = outbox()

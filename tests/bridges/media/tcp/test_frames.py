@@ -73,7 +73,7 @@ def test_equal_envelopes_in_a_row() -> None:
     assert feed(decoder(), stream) == said
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(streams, st.data())
 def test_cuts_change_nothing(said: list[bytes], data: st.DataObject) -> None:
     stream, joined = join(from_payloads(said))
@@ -102,7 +102,7 @@ def test_one_odd_layout_in_a_run_is_seen(spoil: int) -> None:
     assert (whole.fault is None) == (one_at_a_time.fault is None)
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(streams, st.binary(max_size=300))
 def test_noise_never_raises_and_what_came_before_it_is_kept(said: list[bytes], noise: bytes) -> None:
     whole, single = decoder(), decoder()

@@ -252,7 +252,6 @@ def test_a_node_s_queue_is_bounded() -> None:
     assert node.put([FRAME]) == 0
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(st.binary(max_size=300), st.floats(0, 0.1)), max_size=30))
 def test_whatever_the_wire_brings(pieces: list[tuple[bytes, float]]) -> None:
     master, node, now = Master({1: NodeHealth()}, BYTE_S, echoes=EchoCanceller()), Node(1, echo=True), 0.0
@@ -270,7 +269,7 @@ def test_whatever_the_wire_brings(pieces: list[tuple[bytes, float]]) -> None:
     assert turn == encode(control(1, POLL))
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(st.integers(0, 2**32), st.floats(0, 0.3))
 def test_with_noise_on_the_line_nothing_is_doubled_and_it_goes_on(seed: int, noise: float) -> None:
     source = random.Random(seed)
