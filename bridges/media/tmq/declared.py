@@ -28,36 +28,70 @@ class Declared:
 
 
 class Declarations:
-    """At most `limit` patterns. If full, that unused longest makes room, if it was not used for `idle_s`."""
+    """At most `limit` patterns: those in use here, and those declared ahead, which another gateway uses.
+
+    If full, that unused longest makes room, if nobody used it for `idle_s`. One that is used here also gets
+    the room of one that was declared ahead.
+    """
 
     def __init__(self, limit: int, idle_s: float = 60.0) -> None:
         self.limit, self.idle_s = limit, idle_s
         self._of: OrderedDict[bytes, Declared] = OrderedDict()
+        self._ahead: OrderedDict[bytes, Declared] = OrderedDict()
 
     def __len__(self) -> int:
-        return len(self._of)
+        return len(self._of) + len(self._ahead)
 
     def find(self, key: bytes, now_s: float) -> Declared | None:
-        """Return the pattern with these tokens as bytes, and note that it is used; None if it is new."""
+        """Return the pattern in use with these tokens as bytes, and note that it is used; None if none is."""
         found = self._of.get(key)
         if found is not None:
             found.used_s = now_s
             self._of.move_to_end(key)
         return found
 
-    def surplus(self, now_s: float) -> list[Declared]:
-        """Forget what has to make room for one more pattern, and return it."""
+    def adopt(self, key: bytes, now_s: float) -> Declared | None:
+        """Return a pattern that was declared ahead, in use from now on; None if it was not."""
+        found = self._ahead.pop(key, None)
+        if found is not None:
+            found.used_s, self._of[key] = now_s, found
+        return found
+
+    def overhear(self, key: bytes, now_s: float) -> bool:
+        """Note that another gateway uses a pattern. Return False if it is new."""
+        found = self._ahead.get(key)
+        if found is None:
+            return self.find(key, now_s) is not None
+        found.used_s = now_s
+        self._ahead.move_to_end(key)
+        return True
+
+    def idle(self, now_s: float) -> list[Declared]:
+        """Forget what nobody used for long, as far as one more pattern needs the room, and return it."""
         gone = list[Declared]()
-        while len(self._of) >= self.limit and next(iter(self._of.values())).used_s <= now_s - self.idle_s:
-            gone.append(self._of.popitem(last=False)[1])
+        for some in (self._ahead, self._of):
+            while some and len(self) >= self.limit and _oldest(some).used_s <= now_s - self.idle_s:
+                gone.append(some.popitem(last=False)[1])
         return gone
 
-    def add(self, key: bytes, now_s: float) -> Declared | None:
+    def surplus(self, now_s: float) -> list[Declared]:
+        """Forget what has to make room for one more pattern that is used here, and return it."""
+        gone = self.idle(now_s)
+        while self._ahead and len(self) >= self.limit:
+            gone.append(self._ahead.popitem(last=False)[1])
+        return gone
+
+    def add(self, key: bytes, now_s: float, ahead: bool = False) -> Declared | None:
         """Add a new pattern and return it; None if there is no room."""
-        if len(self._of) >= self.limit:
+        if len(self) >= self.limit:
             return None
-        made = self._of[key] = Declared(Struct(f">{len(key) // 4}I").unpack(key), now_s)
+        made = Declared(Struct(f">{len(key) // 4}I").unpack(key), now_s)
+        (self._ahead if ahead else self._of)[key] = made
         return made
+
+
+def _oldest(some: OrderedDict[bytes, Declared]) -> Declared:
+    return next(iter(some.values()))
 
 
 class Held(NamedTuple):

@@ -66,6 +66,17 @@ class TmqPipe(Pipe):
     def take(self, messages: list[bytes]) -> None:
         self._hub.publish(entering(messages), self)
 
+    def overhear(self, patterns: list[bytes]) -> None:
+        """Declare what a mate publishes, so that after a takeover its subscribers are known."""
+        if self._closed:
+            return
+        now_s = self._loop.time()
+        for key in patterns:
+            if key and not self._patterns.overhear(key, now_s):
+                self._declare_ahead(key, now_s)
+        if self._holding.ask():
+            self._ask()
+
     def send(self, batch: Batch) -> None:
         self.stats.offered += batch.count
         if self._closed:
@@ -184,14 +195,31 @@ class TmqPipe(Pipe):
         self._look_again()
 
     def _declare(self, key: bytes, now_s: float) -> Declared | None:
-        for idle in self._patterns.surplus(now_s):
-            self._node.unpublish(idle.tokens)
+        adopted = self._patterns.adopt(key, now_s)
+        if adopted is not None:
+            return adopted
+        self._take_back(self._patterns.surplus(now_s))
         made = self._patterns.add(key, now_s)
         if made is not None:
-            self._node.publish(made.tokens)
-            made.peers = self._node.published[made.tokens]
-            self._holding.add(made)
+            self._publish(made)
         return made
+
+    def _declare_ahead(self, key: bytes, now_s: float) -> None:
+        self._take_back(self._patterns.idle(now_s))
+        made = self._patterns.add(key, now_s, ahead=True)
+        if made is not None:
+            self._publish(made)
+        else:
+            self.heard.reject("patterns full")
+
+    def _take_back(self, patterns: list[Declared]) -> None:
+        for one in patterns:
+            self._node.unpublish(one.tokens)
+
+    def _publish(self, made: Declared) -> None:
+        self._node.publish(made.tokens)
+        made.peers = self._node.published[made.tokens]
+        self._holding.add(made)
 
     def _ask(self) -> None:
         self._node.settled().add_done_callback(self._answered)

@@ -1,6 +1,7 @@
 """A client of the TMQ system: `Client` is the face on asyncio; the classic face stands on `Node`, too.
 
-Inside: `uplink` finds a broker and registers there, `inbox` holds what was received.
+Inside: `uplink` finds a broker and registers there, `inbox` holds what was received, and `callers` tells what
+mates publish.
 """
 
 from bus.tmq.client.client import Client, Names, pattern_of

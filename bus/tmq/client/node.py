@@ -11,6 +11,7 @@ from bus.errors import TokenError
 from bus.ledger import Stats
 from bus.serving.connection import Connection
 from bus.serving.rejections import Rejections
+from bus.tmq.client.callers import Callers
 from bus.tmq.client.inbox import Inbox, Inboxes
 from bus.tmq.client.uplink import Uplink, host_towards
 from bus.tmq.greeter import Greeter
@@ -35,6 +36,9 @@ class NodeUser(Protocol):
 
     def take(self, messages: list[bytes]) -> None:
         """Take the messages of one read, as frames of type SUB. Do not keep the list."""
+
+    def overhear(self, patterns: list[bytes]) -> None:
+        """Learn the patterns, as bytes, of messages that a mate has published. `take` gets those as well."""
 
     def peer_changed(self, peer: Peer) -> None:
         """A subscriber takes more, or cannot be reached, or is one no longer (its state is then `closed`)."""
@@ -70,10 +74,11 @@ class Node(PeerOwner):
         self._inboxes = Inboxes()
         self._timer: TimerHandle | None = None
         self._user = user
+        self._callers = Callers(self._is_mate, (lambda _: None) if user is None else user.overhear)
         self._own: dict[Address, None] = {}
         self.address = listen
         self._greeter = Greeter(
-            options, self._hello, self.on_frames, lambda _: None, self._reject, self._heard
+            options, self._hello, self.on_frames, self._callers.closed, self._reject, self._heard
         )
         self._listener = self._greeter.listener
         self.uplink = Uplink(brokers, options, self._hello_to, self._registrations, self.on_frames)
@@ -180,6 +185,8 @@ class Node(PeerOwner):
         if messages:
             self._heard.received += len(messages)
             if self._user is not None:
+                if connection in self._listener.connections:
+                    self._callers.said(connection, messages)
                 self._user.take(messages)
             elif strays := self._inboxes.put(messages):
                 self._reject("not subscribed", connection.host, strays)
@@ -187,13 +194,17 @@ class Node(PeerOwner):
     def _control(self, connection: Connection, frame: bytes) -> None:
         kind = frame[0]
         if kind & wire.HELLO_MASK == wire.HELLO:
-            self._greeter.greeted(connection, frame)
+            self._greeted(connection, self._greeter.greeted(connection, frame))
         elif kind & BRIDGE and self._on_bridge is not None:
             self._on_bridge(frame, connection)
         elif kind in (wire.ADD, wire.FORGET):
             self._subscribers(connection, frame)
         else:
             self._reject(f"type 0x{kind:02x}", connection.host)
+
+    def _greeted(self, connection: Connection, hello: Hello | None) -> None:
+        if hello is not None and self._user is not None:
+            self._callers.greeted(connection, hello.node)
 
     def _subscribers(self, connection: Connection, frame: bytes) -> None:
         tokens = wire.tokens_of(frame)
@@ -231,7 +242,10 @@ class Node(PeerOwner):
 
     def is_mate(self, peer: Peer) -> bool:
         """Return whether a subscriber has greeted as a mate of this client."""
-        return peer.node != self.node and peer.node >> 8 == self.node >> 8
+        return self._is_mate(peer.node)
+
+    def _is_mate(self, number: int) -> bool:
+        return number != self.node and number >> 8 == self.node >> 8
 
     def peer_done(self, peer: Peer) -> None:
         if self._user is not None:

@@ -1,0 +1,45 @@
+"""Who has connected to a client, to tell what its mates publish from what others do."""
+
+from collections.abc import Callable, Iterable
+
+from bus.serving.connection import Connection
+
+
+class Callers:
+    """The connections made to a client, by the number in the greeting of each.
+
+    `is_mate` judges a number; `take` gets the patterns, as bytes, of what mates publish. The first message
+    of a connection comes before its greeting, so its pattern waits for that.
+    """
+
+    def __init__(self, is_mate: Callable[[int], bool], take: Callable[[list[bytes]], None]) -> None:
+        self._is_mate, self._take = is_mate, take
+        self._numbers: dict[Connection, int] = {}
+        self._first: dict[Connection, list[bytes]] = {}
+
+    def said(self, connection: Connection, messages: list[bytes]) -> None:
+        """Note messages of a connection that is open."""
+        number = self._numbers.get(connection)
+        if number is not None:
+            if self._is_mate(number):
+                self._take(_patterns(messages))
+        else:
+            self._first.setdefault(connection, _patterns(messages[:1]))
+
+    def greeted(self, connection: Connection, number: int) -> None:
+        """Note whose connection it is."""
+        if connection.closed:
+            return
+        self._numbers[connection] = number
+        first = self._first.pop(connection, [])
+        if first and self._is_mate(number):
+            self._take(first)
+
+    def closed(self, connection: Connection) -> None:
+        """Forget a connection."""
+        self._numbers.pop(connection, None)
+        self._first.pop(connection, None)
+
+
+def _patterns(messages: Iterable[bytes]) -> list[bytes]:
+    return [message[4 : 4 + 4 * message[1]] for message in messages]
