@@ -11,6 +11,7 @@ from tests.bridges.media.tmq.tmq_network import ALERT, Bus, Network, frame, netw
 from tests.bridges.support import until
 
 ONE, OTHER = 0xB0B00, 0xB0B01
+PATIENT = {"verdict_s": 60.0, "connect_s": 60.0, "heartbeat_s": 60.0}  # nothing but the test moves copies
 
 
 @pytest.fixture
@@ -69,7 +70,7 @@ async def test_a_reload_that_adds_a_mate_lets_it_wait_for_the_others(net: Networ
 async def test_a_mate_does_not_wait_for_ever(net: Network, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mates, "LATE_S", 0.3)
     broker = net.broker()
-    active, standby = await net.bus(broker, mates=ONE, verdict_s=60.0), await net.bus(broker, mates=OTHER)
+    active, standby = await net.bus(broker, mates=ONE, **PATIENT), await net.bus(broker, mates=OTHER)
     panel = net.reference(broker)
     panel.subscribe(*ALERT)
     await until(lambda: len(broker.registry) == 3)
@@ -85,7 +86,7 @@ async def test_a_mate_does_not_wait_for_ever(net: Network, monkeypatch: pytest.M
 @pytest.mark.parametrize("who", ["mate", "side"])
 async def test_what_waits_for_a_mate_is_counted_when_one_of_the_two_ends(net: Network, who: str) -> None:
     broker = net.broker()
-    active, standby = await net.bus(broker, mates=ONE, verdict_s=60.0), await net.bus(broker, mates=OTHER)
+    active, standby = await net.bus(broker, mates=ONE, **PATIENT), await net.bus(broker, mates=OTHER)
     panel = net.reference(broker)
     panel.subscribe(*ALERT)
     await until(lambda: len(broker.registry) == 3)
