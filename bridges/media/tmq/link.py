@@ -92,6 +92,7 @@ class TmqLink:
             hub.keep(f"{self.name} copies", counts)
         for tokens in self.wanted:
             node.subscribe(tokens)
+        node.uplink.say([])  # reaches a broker also if nothing is wanted
 
     def revise(self, other: Link) -> bool:
         """Take over what another link to the same brokers subscribes to, its bounds and its policy."""

@@ -127,7 +127,10 @@ class Uplink(PeerOwner):
     def _make(self, address: Address) -> Peer:
         hello = partial(self._hello, address)
         peer = Peer(self._loop, address, self._options, hello, self.stats, self, self._on_frames)
-        peer.send(*self._registrations(address))
+        said = self._registrations(address)
+        peer.send(
+            *(said or [pack_hello(hello(0))])
+        )  # a reference broker wants a packet, and ignores this one
         return peer
 
     def _begin(self, number: int) -> None:

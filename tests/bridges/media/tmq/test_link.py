@@ -12,7 +12,7 @@ from bus.wire.frame import SUB
 from bus.wire.pattern import Pattern
 from tests.bridges.media.tmq.tmq_network import ALERT, TEMP, Bus, Network, frame, network, processed
 from tests.bridges.support import until
-from tests.helpers.tmq import SUBSCRIBE, packed, packet, say
+from tests.helpers.tmq import SUBSCRIBE, ReferenceBroker, packed, packet, say
 
 
 @pytest.fixture
@@ -126,6 +126,31 @@ async def test_other_settings_reach_the_brokers_and_what_waits(net: Network) -> 
     assert sorted(subscribed) == sorted(Pattern(name) for name in ("door", "motor"))
     bus.say(frame(ALERT))
     await until(lambda: bus.pipe.stats.dropped == {"patterns full": 1, "no subscriber": 2})
+
+
+async def test_a_side_that_subscribes_to_nothing_is_up_while_a_broker_answers(net: Network) -> None:
+    """Or a bridge that only publishes could not fail over, and nobody would see that its broker is away."""
+    broker = net.broker()
+    bus = await net.bus(broker, subscribe=())
+    assert broker.registry.of(bus.address) == []
+    broker.close()
+    await until(lambda: bus.link.state == "waiting")
+    broker = net.broker(broker.urls[0])
+    await until(lambda: bus.link.state == "up")
+    async with Client([broker.urls[0]], listen="127.0.0.1:0") as client:
+        await client.subscribe(ALERT)
+        bus.say(frame(ALERT, b"open"))
+        assert (await client.receive()).data == b"open"
+    assert broker.stats.rejected == {}
+
+
+@pytest.mark.parametrize("count", [0, 1])
+async def test_it_reaches_a_broker_of_2015_whatever_it_subscribes_to(net: Network, count: int) -> None:
+    broker = ReferenceBroker()
+    net.stack.callback(broker.close)
+    bus = Bus(f"tcp://127.0.0.1:{broker.address[1]}", subscribe=(TEMP,) * count)
+    await processed(lambda: bus.link.state == "up", broker)
+    bus.link.close()
 
 
 async def test_losses_are_counted_over_all_times_that_it_is_open(net: Network) -> None:
