@@ -57,7 +57,7 @@ def run(options: argparse.Namespace) -> int:
 async def send(options: argparse.Namespace) -> int:
     """Send, and return 0; or 1 if no peer was there in time, or a message was dropped."""
     messages = _messages(options, _encoder(options))
-    station = Station(link_of(options), options.endpoint.uncounted, options.listen)
+    station = Station(link_of(options, hears=False), options.endpoint.uncounted, options.listen)
     async with station:
         if not await station.peer(options.timeout):
             return station.complain("send", f"no peer, device or broker within {options.timeout:g} s")

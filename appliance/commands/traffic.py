@@ -180,7 +180,7 @@ async def traffic(options: argparse.Namespace) -> int:
     A signal is the normal end if there is no `--count` and no `--seconds`.
     """
     source = Source(options.pattern, options.size, options.seed)
-    station = Station(link_of(options), options.endpoint.uncounted, options.listen)
+    station = Station(link_of(options, hears=False), options.endpoint.uncounted, options.listen)
     async with station:
         if not await station.peer(options.timeout):
             return station.complain("traffic", f"no peer, device or broker within {options.timeout:g} s")

@@ -28,13 +28,16 @@ class Endpoint(NamedTuple):
         """Return whether the transport does not count the messages it has written: NNG's do not."""
         return self.medium is None and self.word.partition("://")[0] not in STREAMS
 
-    def link(self, listen: bool = False, tls: Tls | None = None) -> Link:
-        """Return the link, not yet open. Raises `LinkError` for settings that can never work."""
+    def link(self, listen: bool = False, tls: Tls | None = None, hears: bool = True) -> Link:
+        """Return the link, not yet open; it need not hear if not `hears`.
+
+        Raises `LinkError` for settings that can never work.
+        """
         if self.medium is None:
             return _bus_link(self.word, listen, tls)
         if listen or tls:
             raise LinkError(f"{self.word}: --listen and --tls-... are for a bus")
-        return self.medium.link(retry_max_s=RETRY_MAX_S)
+        return (self.medium if hears else self.medium.mute()).link(retry_max_s=RETRY_MAX_S)
 
 
 def parse_endpoint(word: str) -> Endpoint:
@@ -96,11 +99,11 @@ def add_timeout(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--timeout", type=above_zero, default=10.0, metavar="S", help=text)
 
 
-def link_of(options: argparse.Namespace) -> Link:
+def link_of(options: argparse.Namespace, hears: bool = True) -> Link:
     """Return the link that the arguments ask for. Wrong use ends the program with status 2."""
     tls = Tls(ca_file=options.tls_ca, cert_file=options.tls_cert, key_file=options.tls_key)
     try:
-        made: Link = options.endpoint.link(options.listen, None if tls == Tls() else tls)
+        made: Link = options.endpoint.link(options.listen, None if tls == Tls() else tls, hears)
     except LinkError as error:
         options.fail(str(error))
     return made

@@ -61,7 +61,7 @@ def _check_choice(source: Path, wanted: Callable[[Packet], bool]) -> None:
 
 async def _replay(frames: Iterator[Packet], word: str, speed: float, envelopes: bool) -> int:
     endpoint = parse_endpoint(word)
-    async with Station(endpoint.link(), endpoint.uncounted) as station:
+    async with Station(endpoint.link(hears=False), endpoint.uncounted) as station:
         if not await station.peer(PEER_S):
             return station.complain("capture", "no peer, device or broker")
         await _play(station, frames, speed, envelopes)

@@ -96,6 +96,10 @@ class Medium(Node):
         """The limit of the queue, in bytes; None if the medium has no such setting."""
         return None
 
+    def mute(self) -> "Medium":
+        """Return the record for one who only sends, and need not hear."""
+        return self
+
     def link(self, node: int | None = None, shed: "Shed | None" = None, **retry: Any) -> "Link":
         """Make the link, not yet open. `node` is the gateway's node id, `shed` the policy of its queue.
 

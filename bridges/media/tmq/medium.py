@@ -1,7 +1,7 @@
 """The record of a side on the TMQ network: clients and brokers on the wire protocol of 2015 (docs/tmq.md)."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar
 
 from bridges.media.medium import Medium, Passing, Taken, Word
@@ -60,6 +60,9 @@ class Tmq(Medium):
 
     def label(self) -> str:
         return "tmq all brokers" if self.brokers is None else f"tmq {self.device}"
+
+    def mute(self) -> "Tmq":
+        return replace(self, subscribe=())  # so publishers do not meet a subscriber that is soon gone
 
     @property
     def passing(self) -> Passing:

@@ -180,6 +180,8 @@ async def test_clients_of_a_broker_hear_what_send_sends() -> None:
         await until(lambda: len(broker.registry.subscribers(FRIDGE)) == 3)
         word = broker.urls[0].replace("tcp://", "tmq:")
         sending = asyncio.create_task(command("send", word, "fridge/temp", "--data", "21.5", "--count", "20"))
+        await until(lambda: len(broker.registry) == 3 + 1)
+        assert len(broker.registry.subscribers(FRIDGE)) == 3, "it hears nothing itself"
         await processed(sending.done, *panels)
         assert await sending == 0
         await processed(lambda: all(len(panel.received[FRIDGE]) == 20 for panel in panels), *panels)
