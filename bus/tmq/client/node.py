@@ -63,6 +63,7 @@ class Node(PeerOwner):
         user: NodeUser | None = None,
         number: int = 0,
     ) -> None:
+        self._callers = Callers(self._is_mate, (lambda _: None) if user is None else user.overhear)
         self.renumber(number)
         self.stats = Stats()
         self._heard = self.stats if user is None else user.heard
@@ -74,7 +75,6 @@ class Node(PeerOwner):
         self._inboxes = Inboxes()
         self._timer: TimerHandle | None = None
         self._user = user
-        self._callers = Callers(self._is_mate, (lambda _: None) if user is None else user.overhear)
         self._own: dict[Address, None] = {}
         self.address = listen
         self._greeter = Greeter(
@@ -118,6 +118,7 @@ class Node(PeerOwner):
     def renumber(self, number: int) -> None:
         """Greet with another number from now on, a random one if it is 0."""
         self.node = number or random.getrandbits(32)
+        self._callers.judge()
 
     def _hello_to(self, broker: Address, flags: int) -> Hello:
         return self._hello(flags, self.address_for(broker))
@@ -185,7 +186,8 @@ class Node(PeerOwner):
         if messages:
             self._heard.received += len(messages)
             if self._user is not None:
-                if connection in self._listener.connections:
+                news = not connection.greeted or connection in self._callers.mates
+                if news and connection in self._listener.connections:
                     self._callers.said(connection, messages)
                 self._user.take(messages)
             elif strays := self._inboxes.put(messages):

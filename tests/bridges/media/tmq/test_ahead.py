@@ -76,6 +76,19 @@ async def test_after_a_takeover_without_a_broker_the_subscribers_get_what_comes(
     other.link.close()
 
 
+async def test_a_reload_that_adds_a_mate_makes_what_it_publishes_known(net: Network) -> None:
+    """The mate was quicker, and has connected before."""
+    broker = net.broker()
+    active, alone = await net.bus(broker, mates=ONE), await net.bus(broker)
+    for data in (b"1", b"2"):  # the second comes after the greeting
+        active.say(frame(ALERT, data))
+    await until(lambda: len(alone.heard.messages) == 2)
+    assert alone.link.subscribers(ALERT) == []
+    assert alone.link.revise(Bus.made(broker.urls, None, OTHER))
+    active.say(frame(ALERT, b"3"))
+    await until(lambda: alone.link.subscribers(ALERT) == [active.address])
+
+
 async def test_what_others_publish_is_not_declared(net: Network) -> None:
     """Also where it matches `publish`, or a pattern that is published here would not have its room."""
     broker = net.broker()
