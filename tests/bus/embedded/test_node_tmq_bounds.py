@@ -19,14 +19,19 @@ ONE = b"\0\0\0\1"
 SUBSCRIBER = packed(HERE, 9)
 
 
-@pytest.fixture
-def link() -> Iterator[Tmq]:
-    """A client without a broker that subscribes to (1,) and publishes (1,)."""
-    made = Tmq([], HERE, free_port(), limit=64, queue=4, patterns=2, subscribers=3, timeout_s=0.1)
+def client(queue: int = 4, sockets: int = 3) -> Tmq:
+    """Return a client without a broker that subscribes to (1,) and publishes (1,)."""
+    bounds = {"queue": queue, "sockets": sockets, "patterns": 2, "subscribers": 3}
+    made = Tmq([], HERE, free_port(), limit=64, timeout_s=0.1, **bounds)
     made.register(SUBSCRIBE, ONE)
     made.register(PUBLISH, ONE)
-    yield made
-    made.close()
+    return made
+
+
+@pytest.fixture
+def link() -> Iterator[Tmq]:
+    with closing(client()) as made:
+        yield made
 
 
 async def stepped(link: Tmq, condition: Callable[[], object]) -> None:
@@ -219,3 +224,35 @@ async def test_a_subscriber_that_resets_has_not_taken_it(link: Tmq) -> None:
         server.accept()[0].close()  # with unread data: a reset
         await stepped(link, lambda: link.unsent == 1)
         assert link.gone == link.subscribers[0][1]
+
+
+async def test_no_more_sockets_are_open_than_may_be() -> None:
+    with ExitStack() as stack:
+        link = stack.enter_context(closing(client(sockets=1)))
+        servers = [stack.enter_context(socket.create_server((HERE, 0))) for _ in range(2)]
+        link.subscribers = [(ONE, packed(HERE, server.getsockname()[1])) for server in servers]
+        assert TmqNode(link).publish(1, b"x")
+        for _ in range(10):
+            link.step()
+        assert (len(link.calls), len(link.queue)) == (1, 1)
+        for number, server in enumerate(servers):
+            server.accept()[0].close()
+            await stepped(link, lambda number=number: link.sent + link.unsent > number)  # type: ignore[misc]
+
+
+async def test_no_more_dead_are_remembered_than_fit_in_one_packet() -> None:
+    with closing(client(queue=20)) as link:
+        link.subscribers = [(ONE, packed(f"127.0.0.{number}", 9)) for number in range(2, 18)]
+        TmqNode(link).publish(1, b"x")
+        await stepped(link, lambda: link.unsent == 16)
+        assert link.gone == b"".join(address for _, address in link.subscribers[:8])
+
+
+async def test_one_connection_that_says_nothing_makes_room_for_one_that_does(link: Tmq) -> None:
+    with ExitStack() as stack:
+        for _ in range(3):
+            stack.enter_context(socket.create_connection((HERE, link.port)))
+        await stepped(link, lambda: len(link.callers) == 3)
+        told(link, pack(2, (1,), b"x"))
+        await stepped(link, lambda: link.inbox)
+        assert link.refused == 1

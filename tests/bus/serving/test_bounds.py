@@ -34,6 +34,16 @@ async def test_one_host_with_over_half_makes_room_for_others_and_not_for_itself(
     assert service.connections == 8
 
 
+async def test_a_host_with_half_of_the_connections_makes_no_room(house: House[Served]) -> None:
+    service = house.serve(connections=8)
+    guests = [await house.come(service.greet(), host) for host in (ONE, OTHER) * 4]
+    await until(lambda: service.connections == 8 and all(service.signs(guest.heard) for guest in guests))
+    refused = await house.come(service.greet(), OTHER)
+    await until(lambda: refused.gone)
+    assert not any(guest.gone for guest in guests)
+    assert service.stats.rejected == {"connections full": 1}
+
+
 async def test_the_silent_make_room_and_the_greeted_stay(house: House[Served]) -> None:
     service = house.serve(connections=8, idle_s=60.0)
     greeted = await house.join(range(6))
