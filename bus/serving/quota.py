@@ -46,6 +46,13 @@ class Quota(Generic[K]):
         self.move("", host)
         return ""
 
+    def hand_over(self, host: str) -> str:
+        """Count one that was taken for no host for `host`. Returns "", or the bound that refuses it."""
+        if self._hosts[host] >= self.per_host:
+            return self._of_host
+        self.move("", host)
+        return ""
+
     def give_back(self, key: K, host: str, weight: int = 0) -> None:
         """Give one back that was taken, with the host and weight that it has by now."""
         self._count -= 1

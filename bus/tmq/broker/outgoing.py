@@ -16,7 +16,8 @@ _IDLE_S = 10.0
 
 
 class Outgoing(PeerOwner):
-    """Sends packets to listeners of clients. `on_failed(address, reason)` when one takes no connection.
+    """Sends packets to listeners of clients. `on_reached(address)` when one has taken what there was,
+    `on_failed(address, reason)` when one takes no connection.
 
     Packets wait for a free connection, at most 65,536 of them; `stats` is the ledger, which may be shared.
     """
@@ -26,12 +27,13 @@ class Outgoing(PeerOwner):
         options: Options,
         hello: Callable[[int], Hello],
         on_frames: OnObjects,
+        on_reached: Callable[[Address], None],
         on_failed: Callable[[Address, str], None],
         stats: Stats,
     ) -> None:
         self.stats = stats
         self._options, self._hello = options, hello
-        self._on_frames, self._failed = on_frames, on_failed
+        self._on_frames, self._reached, self._failed = on_frames, on_reached, on_failed
         self._peers: dict[Address, Peer] = {}
         self._used_s: dict[Address, float] = {}
         self._waiting: deque[tuple[Address, bytes]] = deque()
@@ -101,6 +103,8 @@ class Outgoing(PeerOwner):
             peer.close()
 
     def peer_done(self, peer: Peer) -> None:
+        if peer.state in ("idle", "streaming"):  # not after a failure
+            self._reached(peer.address)
         if self._waiting:
             self._start_soon()
 

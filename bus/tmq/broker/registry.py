@@ -2,12 +2,14 @@
 
 A registration is (role, pattern, address). It is *own* once a client made it here, and stays until it is
 taken back or the address is found dead (a reference client never repeats itself). What other brokers sent is
-*shared* and expires unless they repeat it. Every change returns what publishers must be told.
+*shared*. What a broker repeats no more is forgotten if that broker is there. If it is silent, the
+registration has *lapsed*: it stays until its client is found dead, or alive and *adopted*. Then it is our own
+until that broker is back. Every change returns what publishers must be told.
 """
 
 from bisect import bisect_left, insort
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, TypeVar
 
@@ -32,8 +34,9 @@ class Tell(NamedTuple):
 
 @dataclass(slots=True)
 class _Entry:
-    host: str = ""  # whose client said it here; "" where only other brokers did
+    host: str = ""  # whose client said it here, or was adopted; "" where only other brokers did
     exact: bool = False
+    lapsed: int | None = None  # the broker that said it and was silent after that
     shared: dict[int, float] = field(default_factory=dict)
 
 
@@ -51,6 +54,7 @@ class Registry:
         self._subscribers: dict[Tokens, dict[Address, None]] = {}
         self._lengths = Counter[int]()
         self._publishers: dict[Tokens, dict[Address, None]] = {}
+        self._nodes: set[int] = set()  # brokers that said what is here
         self._published: list[Tokens] = []  # sorted: those that start with a pattern are a run
 
     def __len__(self) -> int:
@@ -100,7 +104,7 @@ class Registry:
             entry = self._enter(key)
         else:
             self._quota.move(entry.host, host)
-        entry.host, entry.exact = host, exact
+        entry.host, entry.exact, entry.lapsed = host, exact, None
         return ([] if known and not again else self._told_of(key)), ""
 
     def share(
@@ -111,6 +115,7 @@ class Registry:
         known = self._entries.get(key)
         if known is not None:
             known.shared[node] = until_s
+            known.lapsed = known.lapsed if known.host else None
             return [], ""
         fault = self._quota.take(address, "", len(tokens))
         if fault:
@@ -141,15 +146,81 @@ class Registry:
             told += self.remove(role, tokens, address)
         return told
 
-    def expire(self, now_s: float) -> list[Tell]:
-        """Forget what other brokers have not repeated in time."""
+    def expire(
+        self, now_s: float, silent: Container[int] = (), here: Container[Address] = ()
+    ) -> tuple[list[Tell], list[Address]]:
+        """Forget what other brokers have not repeated in time, but not yet what `silent` ones said.
+
+        Also returns the addresses of that: do these clients live? Those that are `here` say all themselves.
+        """
         told: list[Tell] = []
+        lapsed: dict[Address, None] = {}
+        self._nodes = set()
         for key, entry in list(self._entries.items()):
-            if entry.shared:
-                entry.shared = {node: until_s for node, until_s in entry.shared.items() if until_s > now_s}
-                if not entry.shared and not entry.host:
+            if self._lapse(entry, now_s, () if key[2] in here else silent):
+                if entry.lapsed is None:
                     told += self.remove(*key)
-        return told
+                    continue
+                lapsed[key[2]] = None
+            self._nodes.update(entry.shared)
+            if entry.lapsed is not None:
+                self._nodes.add(entry.lapsed)
+        return told, list(lapsed)
+
+    def _lapse(self, entry: _Entry, now_s: float, silent: Container[int]) -> bool:
+        """Return whether nobody says it any more."""
+        ended = [node for node, until_s in entry.shared.items() if until_s <= now_s]
+        for node in ended:
+            del entry.shared[node]
+        if entry.host or entry.shared:
+            return False
+        if ended:
+            entry.lapsed = next((node for node in ended if node in silent), None)
+        return True
+
+    def adopt(self, address: Address) -> tuple[list[Key], list[Tell], str]:
+        """Make what has lapsed of a client that lives our own, within the bound of its host.
+
+        Returns what is own now, what to tell, and "" or the bound that refused some of it, which is removed.
+        """
+        adopted: list[Key] = []
+        told: list[Tell] = []
+        fault = ""
+        for role, tokens in self.of(address):
+            entry = self._entries[key := (role, tokens, address)]
+            if entry.lapsed is None or entry.host:
+                continue
+            refused = self._quota.hand_over(address[0])
+            if refused:
+                fault = refused
+                told += self.remove(*key)
+                continue
+            entry.host = address[0]
+            adopted.append(key)
+            told += self._told_of(key) if role == PUB else ()
+        return adopted, told, fault
+
+    def return_to_broker(self, node: int, until_s: float) -> None:
+        """Broker `node` is back. What it said is its own, and ends at `until_s` unless it is repeated."""
+        if node not in self._nodes:
+            return
+        for entry in self._entries.values():
+            if entry.lapsed == node:
+                self._disown(entry, node, until_s)
+            elif node in entry.shared:
+                entry.shared[node] = max(until_s, entry.shared[node])
+
+    def return_to_client(self, address: Address, node: int, until_s: float) -> None:
+        """A client that repeats itself has come: what was adopted ends at `until_s` unless it is repeated."""
+        for what in self._by_address.get(address, ()):
+            entry = self._entries[(*what, address)]
+            if entry.lapsed is not None:
+                self._disown(entry, node, until_s)
+
+    def _disown(self, entry: _Entry, node: int, until_s: float) -> None:
+        self._quota.move(entry.host, "")
+        entry.host, entry.lapsed = "", None
+        entry.shared[node] = until_s
 
     def _enter(self, key: Key) -> _Entry:
         role, tokens, address = key

@@ -25,6 +25,7 @@ log = logging.getLogger("buscoupler.tmq")
 
 _REGISTRATIONS = {wire.SUBSCRIBE, wire.PUBLISH, wire.UNSUBSCRIBE, wire.UNPUBLISH}
 _PROBES = 1024  # addresses looked at
+_LOOKS_AT_ONCE = 64  # a heartbeat, for clients of a silent broker; they take half of the probes at most
 _PROBE_AGAIN_S = 5.0  # one that was found alive is not looked at again within
 _LOOKS_S = (0.005, 0.1, 0.5)  # after a connection was lost: a dying process closes its listener a bit later
 ANY = "0.0.0.0"
@@ -65,17 +66,20 @@ class Broker:
         self._options, self._on_bridge = Options(**options), on_bridge
         self._node = random.getrandbits(32)
         self._classic_prefixes = classic_prefixes
-        self._deaths = self._probes = self._expired = 0
+        self._deaths = self._probes = self._expired = self._adopted = 0
         self._routes: dict[Address, Connection] = {}
         self._guests: dict[Connection, Hello] = {}
         self._ours: dict[Address, None] = {}
         self._probed: dict[Address, float] = {}
+        self._lapsed: dict[Address, None] = {}
         self._reject = Rejections(name, self.stats.rejected, log)
         self._greeter = Greeter(
             self._options, self._hello, self._on_frames, self._on_gone, self._reject, self.stats
         )
         self._listener = self._greeter.listener
-        self._outgoing = Outgoing(self._options, self._hello, self._on_frames, self._failed, self.stats)
+        self._outgoing = Outgoing(
+            self._options, self._hello, self._on_frames, self._reached, self._failed, self.stats
+        )
         self._sharing = Sharing(
             [written(peer) for peer in peers], self._options, self._hello, self.registry, self._on_frames
         )
@@ -103,6 +107,7 @@ class Broker:
             "probes": self._probes,
             "deaths": self._deaths,
             "expired": self._expired,
+            "adopted": self._adopted,
             "routes": len(self._routes),
             "peers": len(self._sharing.up),
         }
@@ -186,15 +191,26 @@ class Broker:
         hello = self._greeter.greeted(connection, frame)
         if hello is None or connection.closed:
             return
+        until_s = self._loop.time() + self._sharing.lifetime_s
+        new = connection not in self._guests
         if hello.address is None:  # another broker, or a sign of life
-            self._guests.setdefault(connection, hello)
+            if new:
+                self._guests[connection] = hello
+                self._broker_came(hello.node, until_s)
             return
         self._unroute(connection)
         address = self._reachable(hello.address, connection)
+        if new:
+            self.registry.return_to_client(address, hello.node, until_s)
         self._guests[connection] = hello._replace(address=address)
         self._routes[address] = connection
         if len(self._ours) < self.registry.limit:
             self._ours[address] = None
+
+    def _broker_came(self, node: int, until_s: float) -> None:
+        if node != self._node and self._sharing.expected:
+            self.registry.return_to_broker(node, until_s)
+            self._sharing.called()
 
     def _reachable(self, address: Address, connection: Connection) -> Address:
         """Replace 0.0.0.0 of a client by the address that its connection comes from."""
@@ -297,6 +313,19 @@ class Broker:
             return wire.address_frames(wire.ADD, published, self.registry.subscribers(published))[0]
         return pack(wire.MESSAGE, next(tokens for _, tokens in known))
 
+    def _reached(self, address: Address) -> None:
+        """A client lives: take it over if the broker where it registered is silent."""
+        if address not in self._lapsed:
+            return
+        del self._lapsed[address]
+        adopted, told, fault = self.registry.adopt(address)
+        self._adopted += len(adopted)
+        for key in adopted:
+            self._sharing.register(*key)
+        self._tell(told)
+        if fault:
+            self._reject(fault, address[0])
+
     def _failed(self, address: Address, reason: str) -> None:
         """Remove a client that took no connection; tell its publishers and the other brokers."""
         self._outgoing.forget(address)
@@ -333,13 +362,23 @@ class Broker:
     def _tick(self) -> None:
         now_s = self._loop.time()
         before = len(self.registry)
-        self._tell(self.registry.expire(now_s))
+        silent = self._sharing.nodes - {hello.node for hello in self._guests.values()}
+        told, lapsed = self.registry.expire(now_s, silent, self._routes)
+        self._tell(told)
         self._expired += before - len(self.registry)
         self._probed = {a: at for a, at in self._probed.items() if now_s - at < _PROBE_AGAIN_S}
+        self._look_at(lapsed)
         self._ours = {a: None for a in self._ours if a in self._routes or self.registry.knows(a)}
         self._outgoing.tick(now_s)
         self._sharing.tick(now_s)
         self._timer = self._loop.call_later(self._options.heartbeat_s, self._tick)
+
+    def _look_at(self, lapsed: Sequence[Address]) -> None:
+        """Probe clients of brokers that are silent, some at each heartbeat."""
+        self._lapsed = dict.fromkeys(lapsed)
+        room = min(_LOOKS_AT_ONCE, max(0, _PROBES // 2 - len(self._probed)))
+        for address in [address for address in lapsed if address not in self._probed][:room]:
+            self._probe(address)
 
     def close(self) -> None:
         """Stop listening and close all connections. Idempotent."""

@@ -46,15 +46,21 @@ class Sharing(PeerOwner):
         self.stats = Stats()
         self._options = replace(options, queue_bytes=max(options.queue_bytes, _QUEUE_BYTES))
         self._addresses, self._hello, self._registry, self._on_frames = peers, hello, registry, on_frames
-        self._lifetime_s = max(1, round(3 * options.share_s))
+        self.lifetime_s = max(1, round(3 * options.share_s))
+        self._called_s = -options.retry_min_s
         self._peers: list[Peer] = []
         self._nodes: dict[Peer, int] = {}
         self.up: dict[Peer, float] = {}  # those that are connected, and when to send all again
 
     def open(self, loop: AbstractEventLoop) -> None:
-        """Start to dial the peers, with the next `tick`."""
+        """Use this loop from now on; the first `tick` dials the peers."""
         self._loop = loop
         self._peers = [self._peer(address) for address in self._addresses]
+
+    @property
+    def nodes(self) -> set[int]:
+        """The numbers of the peers that have answered, also of those that are silent by now."""
+        return set(self._nodes.values())
 
     def revise(self, heartbeat_s: float) -> None:
         """Greet at another interval."""
@@ -84,7 +90,7 @@ class Sharing(PeerOwner):
         self._say(pack_shared(kind, tokens, [address], 0))
 
     def _registration(self, role: Role, tokens: Tokens, addresses: list[Address]) -> list[bytes]:
-        return pack_shared(SUBSCRIBE if role == SUB else PUBLISH, tokens, addresses, self._lifetime_s)
+        return pack_shared(SUBSCRIBE if role == SUB else PUBLISH, tokens, addresses, self.lifetime_s)
 
     def _say(self, frames: list[bytes]) -> None:
         """Tell all peers that are connected; the others hear it all when they are."""
@@ -125,11 +131,24 @@ class Sharing(PeerOwner):
         for peer in tuple(self._peers):
             peer.tick(now_s)
             if peer not in self.up:
-                if not peer.busy:
-                    peer.forget()
-                    peer.send(pack_hello(self._hello(0)))
+                self._dial(peer)
             elif now_s >= self.up[peer]:
                 self._say_all(peer)
+
+    def called(self) -> None:
+        """A broker came: end the pauses, and dial the missing peers at once, as one of them may be back."""
+        now_s = self._loop.time()
+        soon = now_s - self._called_s < self._options.retry_min_s  # anybody can call: then with the next tick
+        for peer in [peer for peer in self._peers if peer not in self.up]:
+            peer.retry_now()
+            if not soon:
+                self._dial(peer)
+                self._called_s = now_s
+
+    def _dial(self, peer: Peer) -> None:
+        if not peer.busy:
+            peer.forget()
+            peer.send(pack_hello(self._hello(0)))
 
     def close(self) -> None:
         """Disconnect from all peers. Idempotent."""

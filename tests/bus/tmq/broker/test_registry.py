@@ -72,12 +72,104 @@ def test_what_brokers_share_expires_unless_repeated_or_own() -> None:
     said(registry, PUB, (1,), P)
     assert registry.share(SUB, (1,), S, 7, 10.0)[0] == [Tell(P, (1,), "add", (S,))]
     assert registry.share(SUB, (1,), S, 7, 20.0)[0] == []
-    assert registry.expire(15.0) == []
-    assert registry.expire(20.0) == [Tell(P, (1,), "remove", (S,))]
+    assert registry.expire(15.0) == ([], [])
+    assert registry.expire(20.0) == ([Tell(P, (1,), "remove", (S,))], [])
     registry.share(SUB, (1,), S, 7, 30.0)
     said(registry, SUB, (1,), S)
-    assert registry.expire(40.0) == []
+    assert registry.expire(40.0) == ([], [])
     assert registry.subscribers((1,)) == [S]
+
+
+def lapsed(**bounds: int) -> Registry:
+    """Return a registry in which S subscribed to (1,) at broker 7, which has been silent since."""
+    registry = Registry(**bounds)
+    said(registry, PUB, (1,), P)
+    registry.share(SUB, (1,), S, 7, 10.0)
+    assert registry.expire(10.0, {7}) == ([], [S])
+    return registry
+
+
+def test_what_a_silent_broker_said_stays_until_its_client_is_found_dead() -> None:
+    registry = lapsed()
+    assert registry.subscribers((1,)) == [S]
+    assert registry.expire(11.0) == ([], [S])
+    assert registry.remove_address(S) == [Tell(P, (1,), "remove", (S,))]
+    assert registry.expire(12.0) == ([], [])
+
+
+def test_what_a_client_that_is_there_did_not_repeat_here_is_forgotten() -> None:
+    registry = Registry()
+    registry.share(SUB, (1,), S, 7, 10.0)
+    assert registry.expire(10.0, {7}, {S}) == ([], [])
+    assert len(registry) == 0
+
+
+def test_an_adopted_client_is_our_own_and_a_publisher_hears_of_its_subscribers() -> None:
+    registry = lapsed()
+    registry.share(PUB, (1, 2), Q, 7, 10.0)
+    assert registry.expire(10.0, {7}) == ([], [S, Q])
+    assert registry.adopt(S) == ([(SUB, (1,), S)], [], "")
+    assert registry.adopt(Q) == ([(PUB, (1, 2), Q)], [Tell(Q, (1, 2), "add", (S,))], "")
+    assert registry.adopt(S) == ([], [], "")
+    assert {(SUB, (1,), S), (PUB, (1, 2), Q)} < set(registry.own())
+    assert registry.expire(99.0) == ([], [])
+
+
+def test_adopted_clients_count_for_their_host_and_are_removed_beyond_its_bound() -> None:
+    registry = lapsed(per_host=1)
+    registry.share(SUB, (2,), S, 7, 10.0)
+    registry.expire(10.0, {7})
+    adopted, told, fault = registry.adopt(S)
+    assert (adopted, told, fault) == ([(SUB, (1,), S)], [], "registrations of one host")
+    assert registry.of(S) == [(SUB, (1,))]
+    assert registry.add(SUB, (3,), S, S[0])[1] == "registrations of one host"
+    registry.remove_address(S)
+    assert registry.add(SUB, (3,), S, S[0])[1] == ""
+
+
+@pytest.mark.parametrize("adopted", [True, False])
+def test_a_broker_that_is_back_has_its_clients_again_and_ends_what_it_does_not_repeat(
+    adopted: bool,
+) -> None:
+    registry = lapsed()
+    registry.share(SUB, (1, 2), S, 7, 10.0)
+    registry.expire(10.0, {7})
+    if adopted:
+        registry.adopt(S)
+        registry.expire(11.0)
+    registry.return_to_broker(7, 40.0)
+    assert [key for key in registry.own() if key[2] == S] == []
+    registry.share(SUB, (1, 2), S, 7, 50.0)
+    assert registry.expire(40.0) == ([Tell(P, (1,), "remove", (S,))], [])
+    assert registry.of(S) == [(SUB, (1, 2))]
+
+
+def test_a_broker_that_is_back_just_before_its_time_runs_out_gets_more() -> None:
+    registry = Registry()
+    registry.share(SUB, (1,), S, 7, 10.0)
+    registry.expire(1.0)
+    registry.return_to_broker(7, 40.0)
+    assert registry.expire(10.0) == ([], [])
+    assert registry.of(S)
+
+
+def test_a_client_that_comes_here_itself_ends_what_it_does_not_repeat() -> None:
+    registry = lapsed()
+    registry.share(SUB, (1, 2), S, 7, 10.0)
+    registry.expire(10.0, {7})
+    registry.adopt(S)
+    registry.return_to_client(S, 99, 40.0)
+    said(registry, SUB, (1, 2), S)
+    assert registry.expire(40.0, {7}, {S}) == ([Tell(P, (1,), "remove", (S,))], [])
+    assert registry.of(S) == [(SUB, (1, 2))]
+
+
+def test_another_broker_that_says_what_has_lapsed_has_adopted_it() -> None:
+    registry = lapsed()
+    registry.share(SUB, (1,), S, 8, 40.0)
+    assert registry.adopt(S) == ([], [], "")
+    assert registry.expire(11.0) == ([], [])
+    assert registry.expire(40.0, {7}) == ([Tell(P, (1,), "remove", (S,))], [])
 
 
 def test_publishers_of_other_brokers_are_told_by_them() -> None:

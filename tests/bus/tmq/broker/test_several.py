@@ -2,11 +2,13 @@
 
 import asyncio
 from contextlib import closing, suppress
+from itertools import count
 
 import pytest
 
+from bus.tmq.broker import service
 from bus.tmq.wire import HELLO
-from bus.wire.frame import pack
+from bus.wire.frame import SUB, pack
 from tests.bus.tmq.broker.broker_house import House, delivered, free_urls, kill
 from tests.helpers.peers import until
 from tests.helpers.tmq import ReferenceClient
@@ -104,8 +106,151 @@ async def test_what_is_shared_ends_with_the_broker_that_said_it_and_does_not_loo
     await until(lambda: [len(b.registry) for b in (one, two, three)] == [1, 1, 1])
     assert list(two.registry.own()) == list(three.registry.own()) == []
     one.close()
-    await until(lambda: two.counts["expired"] == three.counts["expired"] == 1)
+    kill(sub)
+    await until(lambda: two.counts["deaths"] == three.counts["deaths"] == 1)
     assert len(two.registry) == len(three.registry) == 0
+
+
+async def test_clients_of_a_dead_broker_that_live_are_adopted_and_the_dead_are_told(house: House) -> None:
+    """Longer than the lifetime of what it shared: its clients of 2015 register nowhere again."""
+    urls = free_urls(2)
+    one, two = [house.broker(url, peers=urls, share_s=0.1) for url in urls]
+    await until(lambda: one.counts["peers"] == two.counts["peers"] == 1)
+    publisher = await house.client(two)
+    await publisher.publish((1,))
+    with closing(ReferenceClient(one.addresses[0])) as sub, closing(ReferenceClient(one.addresses[0])) as pub:
+        dead = ReferenceClient(one.addresses[0])
+        for theirs in (sub, dead):
+            theirs.subscribe(1)
+        pub.publish(1)
+        await until(lambda: set(publisher.subscribers((1,))) == {sub.address, dead.address})
+        await until(lambda: len(two.registry) == 4)
+        one.close()
+        dead.close()
+        await until(lambda: two.counts["adopted"] == 2 and two.counts["deaths"] == 1)
+        await until(lambda: publisher.subscribers((1,)) == [sub.address])
+        assert (two.counts["expired"], two.counts["probes"]) == (0, 3)
+        again = house.broker(urls[0], peers=urls, share_s=0.1)
+        await until(lambda: len(again.registry) == 3)
+        late = await house.client(again)
+        await late.subscribe((1,))
+        async with asyncio.timeout(20):
+            while late.address not in pub.subscribers[1,]:
+                await asyncio.to_thread(pub.process)
+                await asyncio.sleep(0.001)
+        await publisher.publish((1,), b"now")
+        async with asyncio.timeout(20):
+            while b"now" not in sub.received[1,]:
+                await asyncio.to_thread(sub.process)
+                await asyncio.sleep(0.001)
+        assert sub.received[1,] == [b"", b"now"]
+
+
+async def test_a_thousand_clients_of_a_dead_broker_are_looked_at_some_at_a_time(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(service, "_LOOKS_AT_ONCE", 4)
+    urls, numbers = free_urls(1), count(7)
+    monkeypatch.setattr("random.getrandbits", lambda bits: next(numbers))
+    _, two = house.broker(urls[0]), house.broker(peers=urls, heartbeat_s=60.0)
+    await until(lambda: two.counts["peers"] == 1)
+    where = [("127.0.0.1", port) for port in range(1, 10)]
+    for address in where:
+        two.registry.share(SUB, (1,), address, 7, 0.0)
+    seen: list[int] = []
+    for _ in range(3):
+        two.revise(urls, True, 61.0 + len(seen))
+        seen.append(two.counts["probes"])
+    assert seen == [4, 8, 9]
+    await until(lambda: two.counts["deaths"] == 9)
+
+
+class Cable:
+    """A way to a broker that can be cut, and mended at the same address."""
+
+    def __init__(self, url: str) -> None:
+        self._to = int(url.rpartition(":")[2])
+        self._writers: list[asyncio.StreamWriter] = []
+        [self.url] = free_urls(1)
+
+    async def mend(self) -> None:
+        port = int(self.url.rpartition(":")[2])
+        self._server = await asyncio.start_server(self._join, "127.0.0.1", port)
+
+    async def _join(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        far = await asyncio.open_connection("127.0.0.1", self._to)
+        self._writers += [writer, far[1]]
+        with suppress(ConnectionError):
+            await asyncio.gather(self._pass(reader, far[1]), self._pass(far[0], writer))
+
+    async def _pass(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while data := await reader.read(65536):
+            writer.write(data)
+        writer.close()
+
+    def cut(self) -> None:
+        self._server.close()
+        for writer in self._writers:
+            writer.close()
+
+
+async def test_brokers_that_are_cut_off_from_each_other_and_meet_again(house: House) -> None:
+    """What was taken back meanwhile ends at the broker that adopted it."""
+    urls = free_urls(2)
+    cables = [Cable(url) for url in urls]
+    for cable in cables:
+        await cable.mend()
+    one, two = [
+        house.broker(url, peers=[cable.url], share_s=0.1)
+        for url, cable in zip(urls, cables[::-1], strict=True)
+    ]
+    await until(lambda: one.counts["peers"] == two.counts["peers"] == 1)
+    pub, sub = await house.client(two), await house.client(one)
+    await pub.publish((1,))
+    for pattern in ((1,), (2,)):
+        await sub.subscribe(pattern)
+    await until(lambda: len(two.registry) == 3)
+    for cable in cables:
+        cable.cut()
+    assert pub.subscribers((1,)) == [sub.address]
+    await until(lambda: two.counts["adopted"] == 2)
+    await delivered(pub, sub, (1,))
+    await sub.unsubscribe((1,))
+    for cable in cables:
+        await cable.mend()
+    await until(lambda: not pub.subscribers((1,)))
+    await until(lambda: [len(broker.registry) for broker in (one, two)] == [2, 2])
+    assert [key for key in two.registry.own() if key[2] == sub.address] == []
+    for cable in cables:
+        cable.cut()
+
+
+async def test_clients_of_a_broker_that_is_no_peer_any_more_are_forgotten(house: House) -> None:
+    one = house.broker()
+    two = house.broker(peers=one.urls, share_s=0.1)
+    one.revise(two.urls, True)
+    await until(lambda: one.counts["peers"] == two.counts["peers"] == 1)
+    sub = await house.client(one)
+    await sub.subscribe((1,))
+    await until(lambda: len(two.registry) == 1)
+    for broker in (one, two):
+        broker.revise([], True)
+    await until(lambda: two.counts["expired"] == 1)
+    assert (two.counts["adopted"], len(one.registry)) == (0, 1)
+
+
+async def test_brokers_find_each_other_at_once_when_one_starts(house: House) -> None:
+    """No heartbeat falls into this test, and the first has found nobody and pauses."""
+    urls = free_urls(2)
+    slow = {"heartbeat_s": 60.0, "retry_min_s": 60.0, "retry_max_s": 60.0}
+    one = house.broker(urls[0], peers=urls, **slow)
+    await until(lambda: one.ledgers["brokers"].dropped == {"peer gone": 1})
+    sub = ReferenceClient(one.addresses[0])
+    with closing(sub):
+        sub.subscribe(1)
+        two = house.broker(urls[1], peers=urls, **slow)
+        await until(lambda: one.counts["peers"] == two.counts["peers"] == 1)
+        await until(lambda: len(two.registry) == 1)
 
 
 async def test_a_broker_that_starts_again_gets_the_clients_of_2015_back_from_another_one(
