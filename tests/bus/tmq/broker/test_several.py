@@ -226,8 +226,8 @@ async def test_brokers_that_are_cut_off_from_each_other_and_meet_again(house: Ho
 
 
 async def test_clients_of_a_broker_that_is_no_peer_any_more_are_forgotten(house: House) -> None:
-    one = house.broker()
-    two = house.broker(peers=one.urls, share_s=0.1)
+    one, two = [house.broker(share_s=0.1) for _ in range(2)]
+    two.revise(one.urls, True)
     one.revise(two.urls, True)
     await until(lambda: one.counts["peers"] == two.counts["peers"] == 1)
     sub = await house.client(one)
