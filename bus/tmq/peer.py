@@ -23,7 +23,7 @@ from bus.errors import words_of
 from bus.ledger import Stats
 from bus.serving.connection import Connection, OnObjects
 from bus.tmq.options import Options
-from bus.tmq.unread import Unread
+from bus.tmq.unread import LIMIT, Unread
 from bus.tmq.wire import HELLO, HELLO_MASK, Address, Cutter, Hello, data_of, pack_hello, unpack_hello
 from bus.urls import is_ip
 
@@ -79,7 +79,7 @@ class Peer:
         self._waiting: deque[bytes] = deque()
         self._waiting_bytes = 0
         self._flushing = False
-        self._unread = Unread(loop, options.connect_s, self._on_room)
+        self._unread = Unread(loop, options.connect_s, self._on_closed_unread)
         self._socket: socket.socket | None = None
         self._lookup: Task[None] | None = None
         self._timer: TimerHandle | None = None
@@ -156,11 +156,25 @@ class Peer:
             self._loop.call_soon(self._flush)
 
     def _flush(self) -> None:
-        self._flushing = False
+        """Send what waits: all of it on a connection that takes it, else one frame each, as there is room."""
+        self._flushing = True  # what comes meanwhile is seen here
         if self.state == "streaming" and self.connection is not None:
             self._stream(self.connection)
-        elif self.state in ("idle", "down") and self._waiting and not self._unread.full:
-            self._connect()
+        for _ in range(LIMIT):
+            if self._may_connect:
+                self._connect()
+        self._flushing = False
+        if self._may_connect:
+            self._flush_soon()
+
+    @property
+    def _may_connect(self) -> bool:
+        return self.state in ("idle", "down") and bool(self._waiting) and not self._unread.full
+
+    def _on_closed_unread(self) -> None:
+        """Use the room at once: a busy loop comes back late."""
+        self._on_room()
+        self._flush()
 
     def _stream(self, connection: Connection) -> None:
         count = len(self._waiting)

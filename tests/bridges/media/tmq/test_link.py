@@ -8,6 +8,7 @@ import pytest
 from bridges.media.tmq.medium import Tmq
 from bus.errors import LinkError
 from bus.tmq import Client
+from bus.tmq.unread import LIMIT
 from bus.wire.frame import SUB
 from bus.wire.pattern import Pattern
 from tests.bridges.media.tmq.tmq_network import ALERT, TEMP, Bus, Network, frame, network, processed
@@ -45,6 +46,27 @@ async def test_the_bus_publishes_to_a_client_of_2015(net: Network) -> None:
     assert panel.received[ALERT] == [b"0", b"1", b"2", b"3", b"4"]
     assert (bus.pipe.stats.sent, bus.pipe.stats.dropped) == (5, {})
     assert bus.heard.messages == []
+
+
+async def test_a_busy_bridge_passes_a_client_of_2015_as_many_as_it_has_room_for_each_time(
+    net: Network,
+) -> None:
+    """A flood makes each round of the loop long, and other clients must not wait for many of them."""
+    broker = net.broker()
+    bus, panel = await net.bus(broker, connect_s=20.0), net.reference(broker)
+    panel.subscribe(*ALERT)
+    await until(lambda: len(broker.registry) == 2)
+    bus.say(frame(ALERT, b"first"))
+    await processed(lambda: bus.pipe.stats.sent == 1, panel)
+    bus.say(*(frame(ALERT, b"%d" % number) for number in range(3 * LIMIT)))
+    await asyncio.sleep(0)
+    assert bus.pipe.stats.sent == 1 + LIMIT
+    panel.process()  # what was sent is there, so it does not block
+    for _ in range(2):  # the loop sees that connections were closed, then this test is next
+        await asyncio.sleep(0)
+    assert bus.pipe.stats.sent == 1 + 2 * LIMIT
+    await processed(lambda: len(panel.received[ALERT]) == 1 + 3 * LIMIT, panel)
+    assert panel.received[ALERT] == [b"first", *(b"%d" % number for number in range(3 * LIMIT))]
 
 
 @pytest.mark.parametrize("brokers", [None, ("main",), ("tcp://127.0.0.1:9942", "main")])

@@ -225,6 +225,30 @@ async def test_a_burst_waits_where_the_reference_has_no_room_for_it(broker: Brok
         assert (ours.stats.sent, ours.stats.dropped) == (51, {})
 
 
+async def test_a_loop_that_is_busy_passes_as_many_as_there_is_room_for_each_time(
+    broker: Broker, stack: ExitStack
+) -> None:
+    sub = ReferenceClient(broker.addresses[0])
+    opened(stack, sub)
+    sub.subscribe(1, 2)
+    async with Client(brokers=broker.urls, listen=HERE, connect_s=20.0) as ours:
+        await ours.publish((1, 2))
+        await until(lambda: ours.subscribers((1, 2)))
+        ours.send((1, 2), b"first")
+        await processed(lambda: sub.received[1, 2], sub)
+        await until(lambda: not ours.node.peers[sub.address].busy)
+        for number in range(3 * LIMIT):
+            ours.send((1, 2), b"%d" % number)
+        await asyncio.sleep(0)
+        assert ours.stats.sent == 1 + LIMIT
+        sub.process()  # what was sent is there, so it does not block
+        for _ in range(2):  # the loop sees that connections were closed, then this test is next
+            await asyncio.sleep(0)
+        assert ours.stats.sent == 1 + 2 * LIMIT
+        await processed(lambda: len(sub.received[1, 2]) == 1 + 3 * LIMIT, sub)
+        assert sub.received[1, 2] == [b"first", *(b"%d" % number for number in range(3 * LIMIT))]
+
+
 async def test_a_client_that_closes_no_connection_gets_all_the_same(broker: Broker, stack: ExitStack) -> None:
     """Where nothing frees objects that are out of use, as on some small boards."""
     listener = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
