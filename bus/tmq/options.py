@@ -13,6 +13,7 @@ class Options(Limits):
     """
 
     connect_s: float = 2.0
+    doubt_s: float = 3.0  # after a client took no connection within `connect_s`, until it is tried once more
     verdict_s: float = 0.25  # a peer that has not greeted or closed by then takes one packet a connection
     dials: int = 256  # begun at a time
     retry_min_s: float = 0.1

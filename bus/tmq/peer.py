@@ -29,7 +29,7 @@ from bus.urls import is_ip
 
 log = logging.getLogger("buscoupler.tmq")
 
-State = Literal["idle", "connecting", "asking", "streaming", "down", "closed"]
+State = Literal["idle", "connecting", "doubted", "asking", "streaming", "down", "closed"]
 LOCAL = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM, errno.EADDRNOTAVAIL, errno.EACCES}
 _IN_PROGRESS = {0, errno.EINPROGRESS, errno.EWOULDBLOCK}
 
@@ -56,6 +56,9 @@ class Peer:
     A name is looked up each time that it is dialled. After a failure it is tried again with the first frame
     that comes after a growing pause. `each`: it takes one packet a connection. `stats` may be shared with
     other peers. `on_frames` gets what comes back.
+
+    `patient`: an attempt that times out puts the peer in doubt, and what is queued stays. It has failed if
+    the next attempt, `doubt_s` later, fails too. It is in doubt again only after it has taken a connection.
     """
 
     def __init__(
@@ -67,6 +70,7 @@ class Peer:
         stats: Stats,
         owner: PeerOwner,
         on_frames: OnObjects,
+        patient: bool = False,
     ) -> None:
         self.address, self.name = address, f"{address[0]}:{address[1]}"
         self.state: State = "idle"
@@ -76,6 +80,7 @@ class Peer:
         self.connection: Connection | None = None
         self._loop, self._options, self._hello, self._stats = loop, options, hello, stats
         self._owner, self._on_frames = owner, on_frames
+        self._patient = self._may_doubt = patient
         self._waiting: deque[bytes] = deque()
         self._waiting_bytes = 0
         self._flushing = False
@@ -89,7 +94,7 @@ class Peer:
     @property
     def busy(self) -> bool:
         """Whether something is queued or a connection is being made."""
-        return bool(self._waiting) or self.state in ("connecting", "asking")
+        return bool(self._waiting) or self.state in ("connecting", "doubted", "asking")
 
     @property
     def queued_bytes(self) -> int:
@@ -240,6 +245,7 @@ class Peer:
         self._arm(0, None)
         self.fault = ""
         self._pauses.reset()
+        self._may_doubt = self._patient
         self._socket = None
         self._sent_one(sent)  # a fresh connection takes a whole packet
         if self.each:
@@ -319,12 +325,16 @@ class Peer:
 
     def _fail(self, error: OSError) -> None:
         self._let_go()
-        self.state, self.fault, self.each = "down", words_of(error), False
+        self.fault = words_of(error)
+        if error.errno == errno.ETIMEDOUT and self._may_doubt:
+            self.state, self._may_doubt = "doubted", False
+            return self._arm(self._options.doubt_s, self._connect)
+        self.state, self.each = "down", False
         self._retry_s = self._loop.time() + self._pauses.next_s()
         self._drop("peer gone")
         if error.errno not in LOCAL:
             self._owner.peer_failed(self, self.fault)
-        self._owner.peer_done(self)
+        return self._owner.peer_done(self)
 
     def _drop(self, reason: str) -> None:
         self._stats.drop(reason, len(self._waiting))

@@ -155,3 +155,24 @@ class StalledSubscriber:
         self._loop.remove_reader(self.listener)
         for sock in (*self.accepted, self.listener):
             sock.close()
+
+
+class StarvedClient(ReferenceSocket):
+    """Has a full accept queue, so attempts to connect time out until `process` is called."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.messages: list[bytes] = []
+        self.starve()
+
+    def starve(self) -> None:
+        self.listener.listen(0)
+        say(self.address, packet(ADD, ()))  # there is room for one
+
+    def process(self) -> None:
+        self.listener.listen(5)
+        super().process()
+
+    def handle(self, kind: int, tokens: tuple[int, ...], data: bytes) -> None:
+        if kind == MESSAGE:
+            self.messages.append(data)

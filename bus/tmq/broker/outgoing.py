@@ -78,7 +78,14 @@ class Outgoing(PeerOwner):
         peer = self._peers.get(address)
         if peer is None and (len(self._peers) < self._options.dials or self._forget_idle(0.0)):
             peer = self._peers[address] = Peer(
-                self._loop, address, self._options, self._hello, self.stats, self, self._on_frames
+                self._loop,
+                address,
+                self._options,
+                self._hello,
+                self.stats,
+                self,
+                self._on_frames,
+                patient=True,
             )
         if peer is not None:
             self._used_s[address] = self._loop.time()
@@ -94,6 +101,18 @@ class Outgoing(PeerOwner):
         for address in idle:
             self.forget(address)
         return bool(idle)
+
+    @property
+    def doubted(self) -> int:
+        """The number of addresses that did not answer once, and are going to be tried again."""
+        return sum(peer.state == "doubted" for peer in self._peers.values())
+
+    def probe(self, address: Address, frame: bytes) -> None:
+        """Send a packet on a new connection, unless an address is being tried: that must come to its end."""
+        peer = self._peers.get(address)
+        if peer is None or peer.state not in ("connecting", "doubted"):
+            self.forget(address)
+            self.send(address, frame)
 
     def forget(self, address: Address) -> None:
         """Disconnect from an address; drop what is queued for it."""

@@ -105,6 +105,7 @@ class Broker:
             "accepted": self._listener.accepted,
             "refused": self._listener.refused,
             "probes": self._probes,
+            "doubted": self._outgoing.doubted,
             "deaths": self._deaths,
             "expired": self._expired,
             "adopted": self._adopted,
@@ -296,8 +297,7 @@ class Broker:
             return self._reject("probes full")
         self._probed[address] = now_s
         self._probes += 1
-        self._outgoing.forget(address)
-        self._outgoing.send(address, self._question(address))
+        self._outgoing.probe(address, self._question(address))
 
     def _question(self, address: Address) -> bytes:
         """Return a packet that does no harm: a reference client fails on a connection without one.

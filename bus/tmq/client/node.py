@@ -229,7 +229,16 @@ class Node(PeerOwner):
     def _peer(self, address: Address) -> Peer | None:
         peer = self.peers.get(address)
         if peer is None and len(self.peers) < _SUBSCRIBERS and address[1] > 0:
-            peer = Peer(self._loop, address, self._options, self._hello, self.stats, self, self.on_frames)
+            peer = Peer(
+                self._loop,
+                address,
+                self._options,
+                self._hello,
+                self.stats,
+                self,
+                self.on_frames,
+                patient=True,
+            )
             self.peers[address] = peer
         elif peer is not None:
             peer.retry_now()

@@ -3,6 +3,7 @@
 import asyncio
 import random
 from collections.abc import AsyncIterator
+from contextlib import closing
 
 import pytest
 
@@ -11,10 +12,10 @@ from bus.balance import imbalances
 from bus.tmq import Client
 from bus.tmq.broker import Broker
 from bus.wire.pattern import Pattern
-from tests.bridges.media.tmq.tmq_network import ALERT, TEMP, Bus, Network, frame, network
+from tests.bridges.media.tmq.tmq_network import ALERT, TEMP, Bus, Network, frame, network, processed
 from tests.bridges.support import until
 from tests.conformance.pair import free_port
-from tests.helpers.tmq import SUBSCRIBE, StalledSubscriber, packed, packet, say
+from tests.helpers.tmq import SUBSCRIBE, StalledSubscriber, StarvedClient, packed, packet, say
 
 
 @pytest.fixture
@@ -239,3 +240,25 @@ async def test_what_is_too_long_for_a_client_of_2015_is_counted(net: Network) ->
             await asyncio.to_thread(panel.process)
     assert [len(data) for data in panel.received[ALERT]] == [longest, longest, 5]
     assert (bus.pipe.stats.sent, bus.pipe.stats.dropped) == (2, {"oversize": 2})
+
+
+@pytest.mark.parametrize("age_s", [None, 0.05])
+async def test_what_waits_for_a_starved_client_of_2015_arrives_later_if_it_is_not_too_old(
+    net: Network, age_s: float | None
+) -> None:
+    """The message with which it was dialled is not judged by its age again."""
+    broker = net.broker()
+    bus = await net.bus(broker, shed=Shed("newest", 3084, age_s), connect_s=0.2, doubt_s=0.3)
+    with closing(StarvedClient()) as panel:
+        say(broker.addresses[0], packet(SUBSCRIBE, ALERT, packed(panel.address)))
+        await until(lambda: len(broker.registry) == 2)
+        said = [b"%d" % number * 280 for number in range(10)]
+        bus.say(*(frame(ALERT, data) for data in said))
+        await until(lambda: bus.link.subscribers(ALERT) == [panel.address])
+        bus.say(frame(ALERT, bytes(2000)))
+        assert bus.pipe.stats.dropped["shed"] == 1
+        old = 0 if age_s is None else 9
+        await until(lambda: bus.pipe.stats.dropped.get("aged out", 0) == old)
+        assert (bus.pipe.stats.queued, bus.pipe.stats.balance()) == (10 - old, 0)
+        await processed(lambda: bus.pipe.stats.sent == len(panel.messages) == 10 - old, panel)
+        assert panel.messages == said[: 10 - old]

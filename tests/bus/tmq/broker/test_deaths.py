@@ -2,12 +2,23 @@
 
 import asyncio
 import socket
+from collections.abc import Iterator
+from contextlib import closing
 
+import pytest
+
+from bus.tmq.broker import service
 from bus.tmq.wire import DEAD, HELLO, SUBSCRIBE, pack_address
 from bus.wire.frame import pack
 from tests.bus.tmq.broker.broker_house import House, delivered, kill
 from tests.helpers.peers import until
-from tests.helpers.tmq import ReferenceClient, say
+from tests.helpers.tmq import ReferenceClient, StarvedClient, say
+
+
+@pytest.fixture
+def starved() -> Iterator[StarvedClient]:
+    with closing(StarvedClient()) as made:
+        yield made
 
 
 async def test_a_dead_subscriber_is_noticed_by_the_broker_and_its_publishers_told(house: House) -> None:
@@ -171,3 +182,43 @@ async def test_a_client_that_freezes_is_looked_at_and_kept(house: House) -> None
         listener.close()
         say(broker.addresses[0], pack(DEAD, (), mine))
         assert broker.counts["deaths"] == 0  # it is not checked again so soon
+
+
+async def test_a_starved_client_that_answers_a_second_time_is_kept(
+    house: House, starved: StarvedClient
+) -> None:
+    broker = house.broker(connect_s=0.05, doubt_s=0.2)
+    where = pack_address(starved.address)
+    say(broker.addresses[0], pack(SUBSCRIBE, (1,), where))
+    await until(lambda: len(broker.registry) == 1)
+    say(broker.addresses[0], pack(DEAD, (), where))
+    await until(lambda: broker.counts["doubted"] == 1)
+    async with asyncio.timeout(20):
+        while not starved.messages:
+            await asyncio.to_thread(starved.process)
+    assert starved.messages == [b""]
+    assert (broker.counts["doubted"], broker.counts["deaths"], len(broker.registry)) == (0, 0, 1)
+
+
+async def test_a_client_that_never_answers_is_removed_however_often_it_is_reported(
+    house: House, starved: StarvedClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An attempt that a new report ends would never come to its end."""
+    monkeypatch.setattr(service, "_PROBE_AGAIN_S", 0.0)
+    broker = house.broker(connect_s=0.1, doubt_s=0.1)
+    where = pack_address(starved.address)
+    say(broker.addresses[0], pack(SUBSCRIBE, (1,), where))
+    await until(lambda: len(broker.registry) == 1)
+    async with asyncio.timeout(20):
+        while not broker.counts["deaths"]:
+            say(broker.addresses[0], pack(DEAD, (), where))
+            await asyncio.sleep(0.01)
+    assert (len(broker.registry), broker.counts["doubted"]) == (0, 0)
+
+
+async def test_a_client_moves_to_another_broker_without_a_doubt(house: House, starved: StarvedClient) -> None:
+    broker = house.broker()
+    url = "tcp://{}:{}".format(*starved.address)
+    client = await house.client(url, broker, connect_s=0.05, doubt_s=60.0)
+    await client.subscribe((1,))
+    await until(lambda: client.broker == broker.addresses[0])

@@ -1,0 +1,117 @@
+"""A peer that takes no connection in time, because its program is starved and its accept queue is full."""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import closing
+
+import pytest
+
+from bus.ledger import Stats
+from bus.tmq.options import Options
+from bus.tmq.peer import Peer, PeerOwner
+from bus.tmq.wire import MESSAGE, Hello
+from bus.wire.frame import pack
+from tests.helpers.peers import until
+from tests.helpers.tmq import StarvedClient
+
+QUICK = Options(connect_s=0.1, doubt_s=0.2, verdict_s=0.05, retry_min_s=0.001, queue_bytes=1000)
+
+
+class Failures(PeerOwner):
+    """Keeps why a peer has failed."""
+
+    def __init__(self) -> None:
+        self.reasons: list[str] = []
+
+    def peer_failed(self, peer: Peer, reason: str) -> None:
+        self.reasons.append(reason)
+
+
+@pytest.fixture
+def starved() -> Iterator[StarvedClient]:
+    with closing(StarvedClient()) as made:
+        yield made
+
+
+def frame(number: int) -> bytes:
+    return pack(MESSAGE, (1,), b"%d" % number)
+
+
+def peer(starved: StarvedClient, patient: bool = True) -> tuple[Peer, Stats, Failures]:
+    stats, owner, loop = Stats(), Failures(), asyncio.get_running_loop()
+
+    def hello(flags: int) -> Hello:
+        return Hello(1, 1000, flags)
+
+    made = Peer(loop, starved.address, QUICK, hello, stats, owner, lambda *_: None, patient=patient)
+    return made, stats, owner
+
+
+async def test_what_is_queued_for_a_starved_peer_arrives_when_it_reads_again(starved: StarvedClient) -> None:
+    made, stats, owner = peer(starved)
+    made.send(*map(frame, range(3)))
+    await until(lambda: made.state == "doubted")
+    made.send(frame(3))
+    made.send(bytes(1000))
+    assert (made.takes(), made.gone, made.busy, made.fault) == (0, False, True, "timed out")
+    assert (stats.queued, stats.dropped, stats.balance()) == (4, {"queue full": 1}, 0)
+    async with asyncio.timeout(20):
+        while len(starved.messages) < 4:
+            await asyncio.to_thread(starved.process)
+    assert starved.messages == [b"0", b"1", b"2", b"3"]
+    assert (stats.sent, stats.queued, owner.reasons, made.fault) == (4, 0, [], "")
+    starved.starve()
+    made.send(frame(4))
+    await until(lambda: made.state not in ("idle", "connecting"))
+    assert (made.state, owner.reasons) == ("doubted", [])
+    made.close()
+    assert stats.balance() == 0
+
+
+async def test_a_peer_that_does_not_answer_a_second_time_has_failed(starved: StarvedClient) -> None:
+    made, stats, owner = peer(starved)
+    made.send(*map(frame, range(3)))
+    await until(lambda: made.state == "doubted")
+    assert owner.reasons == []
+    await until(lambda: made.state == "down")
+    assert owner.reasons == ["timed out"]
+    assert (stats.queued, stats.dropped, stats.balance()) == (0, {"peer gone": 3}, 0)
+    made.retry_now()
+    made.send(frame(3))
+    await until(lambda: made.state != "down")
+    await until(lambda: made.state not in ("idle", "connecting"))
+    assert (made.state, owner.reasons) == ("down", ["timed out"] * 2)  # not doubted again before it answers
+
+
+async def test_a_refusal_counts_at_once(starved: StarvedClient) -> None:
+    made, stats, owner = peer(starved)
+    starved.close()
+    made.send(frame(0))
+    await until(lambda: made.state not in ("idle", "connecting"))
+    assert (made.state, owner.reasons, stats.dropped) == ("down", ["Connection refused"], {"peer gone": 1})
+
+
+async def test_a_refusal_counts_at_once_also_after_a_doubt(starved: StarvedClient) -> None:
+    made, stats, owner = peer(starved)
+    made.send(frame(0))
+    await until(lambda: made.state == "doubted")
+    starved.close()
+    await until(lambda: made.state == "down")
+    assert (owner.reasons, stats.dropped) == (["Connection refused"], {"peer gone": 1})
+
+
+async def test_a_peer_that_is_closed_in_doubt_is_not_dialled_again(starved: StarvedClient) -> None:
+    made, stats, owner = peer(starved)
+    made.send(frame(0))
+    await until(lambda: made.state == "doubted")
+    made.close()
+    assert (stats.dropped, stats.queued, stats.balance()) == ({"closed": 1}, 0, 0)
+    await asyncio.wait([asyncio.create_task(asyncio.sleep(2 * QUICK.doubt_s))])
+    assert (made.state, owner.reasons) == ("closed", [])
+
+
+async def test_a_peer_that_others_can_stand_in_for_fails_at_once(starved: StarvedClient) -> None:
+    made, stats, owner = peer(starved, patient=False)
+    made.send(frame(0))
+    await until(lambda: made.state not in ("idle", "connecting"))
+    assert (made.state, owner.reasons, stats.dropped) == ("down", ["timed out"], {"peer gone": 1})
