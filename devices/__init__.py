@@ -3,7 +3,7 @@
 The rest of the program reads only the record (`device.py` in the kind's folder; `device` is the base of all
 records). Another distribution can add a kind with an entry point of the group `buscoupler.devices`. `service`
 is the base of devices that take part in a bus. `tap` records a bus. `raw` is the raw device, a process of its
-own and in no topology.
+own and in no topology. `syndication` has the parts of a broker that are no kind of device yet.
 """
 
 from typing import TYPE_CHECKING

@@ -1,0 +1,35 @@
+"""The bounds of a syndication broker: of a message, of a producer, of all that clients register. Pure."""
+
+from dataclasses import astuple, dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Sizes in bytes of MessagePack, ages in seconds, all above 0.
+
+    By default the longest difference, with every producer in it, fits the queue of a connection
+    (`bus.serving.limits.Limits.queue_bytes`).
+    """
+
+    object_bytes: int = 1 << 16  # of one message: what is longer, or announces it, ends the connection
+    depth: int = 32  # containers within each other
+    items: int = 1 << 14  # of all containers of a message together, keys counted too
+    id_bytes: int = 200
+
+    metadata_keys: int = 128  # of one producer
+    metadata_bytes: int = 4096  # of one producer
+    all_metadata_bytes: int = 1 << 24
+    producers: int = 4096  # with those that are gone and remembered
+    kept_s: float = 7 * 86400.0  # how long what a gone producer said is remembered
+
+    speakers: int = 8192  # pairs of a client and a producer that it speaks for
+    speakers_per_client: int = 2048
+    speakers_per_host: int = 2048
+    queries: int = 4096  # subscriptions, equal ones counted too
+    queries_per_host: int = 2048
+    all_query_bytes: int = 1 << 26  # of memory, as queries tell it
+    members: int = 1 << 19  # of the sets of all queries together: some 100 bytes each
+
+    def __post_init__(self) -> None:
+        if min(astuple(self)) <= 0:
+            raise ValueError("every bound must be above 0")

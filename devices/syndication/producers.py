@@ -1,0 +1,104 @@
+"""Who publishes, and the metadata of each producer: also of those that are gone, for a time. Pure."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Generic, TypeVar
+
+from devices.syndication.bounds import Bounds
+from devices.syndication.standing import Producer
+from devices.syndication.wire import pack
+
+C = TypeVar("C")
+
+
+class Change:
+    """What a producer's metadata become by a publication, and which keys that changes."""
+
+    __slots__ = ("fault", "keys", "metadata", "size")
+
+    def __init__(self, before: Mapping[str, Any], said: Mapping[str, Any], size: int, bounds: Bounds) -> None:
+        self.keys = [key for key, value in said.items() if _differs(before.get(key), value)]
+        self.metadata, self.size, self.fault = before, size, ""
+        if self.keys:
+            self.metadata = {**before, **said}
+            self.metadata = {key: value for key, value in self.metadata.items() if value is not None}
+            self.size = len(pack(self.metadata))
+            if len(self.metadata) > bounds.metadata_keys or self.size > bounds.metadata_bytes:
+                self.fault = "metadata of one producer"
+
+
+def _differs(before: Any, after: Any) -> bool:
+    """Return whether two values differ, in their type too: 1 is not 1.0, and a NaN is itself."""
+    return pack(before) != pack(after)
+
+
+class Producers(Generic[C]):
+    """All producers by id. Those that are gone make room for others, the longest gone first.
+
+    `forgotten` counts them by reason: `age` or `room`.
+    """
+
+    def __init__(self, bounds: Bounds) -> None:
+        self.forgotten = {"age": 0, "room": 0}
+        self._bounds = bounds
+        self._all: dict[str, Producer[C]] = {}
+        self._gone: dict[str, Producer[C]] = {}  # the longest gone first
+        self._bytes = 0
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    def find(self, id: str) -> Producer[C] | None:
+        return self._all.get(id)
+
+    def present(self) -> Iterable[Producer[C]]:
+        return (producer for producer in self._all.values() if producer.speakers)
+
+    def make_room(self, producer: Producer[C], size: int) -> str:
+        """Forget others that are gone, if `producer` then has room for so much metadata; else say why not."""
+        more, size = int(producer.id not in self._all), size - producer.size
+        others = (other for other in self._gone.values() if other is not producer)
+        forgotten: list[str] = []
+        while full := self._full(more - len(forgotten), size):
+            oldest = next(others, None)
+            if oldest is None:
+                return full
+            forgotten.append(oldest.id)
+            size -= oldest.size
+        for id in forgotten:
+            self._forget(id, "room")
+        return ""
+
+    def _full(self, more: int, size: int) -> str:
+        if len(self._all) + more > self._bounds.producers:
+            return "producers full"
+        return "metadata full" if self._bytes + size > self._bounds.all_metadata_bytes else ""
+
+    def hold(self, producer: Producer[C], metadata: Mapping[str, Any], size: int) -> None:
+        """Keep a producer, which is new or known, with the metadata that it has now."""
+        self._all[producer.id] = producer
+        self._bytes += size - producer.size
+        producer.metadata, producer.size = dict(metadata), size
+
+    def came(self, producer: Producer[C]) -> None:
+        self._gone.pop(producer.id, None)
+
+    def went(self, producer: Producer[C], now_s: float) -> None:
+        producer.gone_s = now_s
+        self._gone[producer.id] = producer
+
+    def expire(self, now_s: float) -> list[str]:
+        """Forget those that are gone for too long. Return their ids."""
+        limit_s = now_s - self._bounds.kept_s
+        old = []
+        for producer in self._gone.values():
+            if producer.gone_s > limit_s:
+                break
+            old.append(producer.id)
+        for id in old:
+            self._forget(id, "age")
+        return old
+
+    def _forget(self, id: str, reason: str) -> None:
+        del self._gone[id]
+        self._bytes -= self._all.pop(id).size
+        self.forgotten[reason] += 1

@@ -1,0 +1,135 @@
+"""Standing queries: the set of producers of each, and an index by the keys that they name. Pure.
+
+Equal queries are one standing query. A change of metadata evaluates those that name a changed key, and no
+others. One that names none of a producer's keys sees a producer without metadata: that it knows beforehand.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Generic, Protocol, TypeVar
+
+C = TypeVar("C")
+
+
+class Query(Protocol):
+    """What is needed of a query. `text` is equal for equal queries; `keys` are those that it names.
+
+    `memory_bytes` is about what it takes.
+    """
+
+    @property
+    def text(self) -> str: ...
+
+    @property
+    def keys(self) -> frozenset[str]: ...
+
+    @property
+    def memory_bytes(self) -> int: ...
+
+    def matches(self, metadata: Mapping[str, Any], /) -> bool:
+        """Return whether a producer with these metadata is in the set. It never raises."""
+
+
+class Producer(Generic[C]):
+    """One producer. It is present while a client speaks for it; else `gone_s` says since when it is gone.
+
+    `sets` are the standing queries that it matches, while it is present. `size` is that of its metadata.
+    """
+
+    __slots__ = ("gone_s", "id", "metadata", "sets", "size", "speakers")
+
+    def __init__(self, id: str) -> None:
+        self.id = id
+        self.metadata: dict[str, Any] = {}
+        self.size = 0
+        self.speakers: dict[C, None] = {}
+        self.sets: dict[Standing[C], None] = {}
+        self.gone_s = 0.0
+
+
+class Standing(Generic[C]):
+    """A query that at least one client is subscribed to. `bare`: it matches what has none of its keys."""
+
+    __slots__ = ("bare", "members", "query", "subscribers")
+
+    def __init__(self, query: Query) -> None:
+        self.query = query
+        self.bare = query.matches({})
+        self.members: dict[Producer[C], None] = {}
+        self.subscribers: dict[C, None] = {}
+
+    def has(self, metadata: Mapping[str, Any]) -> bool:
+        return self.bare if self.query.keys.isdisjoint(metadata) else self.query.matches(metadata)
+
+
+class StandingQueries(Generic[C]):
+    """All standing queries. `members` counts those of all sets together."""
+
+    def __init__(self) -> None:
+        self.members = 0
+        self._by_text: dict[str, Standing[C]] = {}
+        self._by_key: dict[str, dict[Standing[C], None]] = {}
+        self._bare: dict[Standing[C], None] = {}
+
+    def __len__(self) -> int:
+        return len(self._by_text)
+
+    def find(self, text: str) -> Standing[C] | None:
+        return self._by_text.get(text)
+
+    def open(self, standing: Standing[C], members: Iterable[Producer[C]]) -> None:
+        """Add a standing query with its set."""
+        self._by_text[standing.query.text] = standing
+        for key in standing.query.keys:
+            self._by_key.setdefault(key, {})[standing] = None
+        if standing.bare:
+            self._bare[standing] = None
+        for producer in members:
+            self._join(producer, standing)
+
+    def close(self, standing: Standing[C]) -> None:
+        """Remove a standing query without subscribers."""
+        for producer in list(standing.members):
+            self._leave(producer, standing)
+        self._bare.pop(standing, None)
+        for key in standing.query.keys:
+            del self._by_key[key][standing]
+            if not self._by_key[key]:
+                del self._by_key[key]
+        del self._by_text[standing.query.text]
+
+    def matched(self, metadata: Mapping[str, Any]) -> list[Standing[C]]:
+        """Return the queries that match a producer which has been in no set."""
+        named = self._naming(metadata)
+        found = [standing for standing in named if standing.query.matches(metadata)]
+        return found + [standing for standing in self._bare if standing not in named]
+
+    def changed(
+        self, producer: Producer[C], metadata: Mapping[str, Any], keys: Iterable[str]
+    ) -> tuple[list[Standing[C]], list[Standing[C]]]:
+        """Return the queries whose sets a producer enters and leaves when these keys of it change."""
+        named = self._naming(keys)
+        now = {standing for standing in named if standing.has(metadata)}
+        entered = [standing for standing in named if standing in now and standing not in producer.sets]
+        left = [standing for standing in named if standing not in now and standing in producer.sets]
+        return entered, left
+
+    def move(
+        self, producer: Producer[C], entered: Iterable[Standing[C]], left: Iterable[Standing[C]]
+    ) -> None:
+        """Put a producer into sets, and take it out of others."""
+        for standing in left:
+            self._leave(producer, standing)
+        for standing in entered:
+            self._join(producer, standing)
+
+    def _naming(self, keys: Iterable[str]) -> dict[Standing[C], None]:
+        """Return the queries that name one of these keys."""
+        return {standing: None for key in keys for standing in self._by_key.get(key, ())}
+
+    def _join(self, producer: Producer[C], standing: Standing[C]) -> None:
+        producer.sets[standing] = standing.members[producer] = None
+        self.members += 1
+
+    def _leave(self, producer: Producer[C], standing: Standing[C]) -> None:
+        del producer.sets[standing], standing.members[producer]
+        self.members -= 1

@@ -1,0 +1,32 @@
+"""A tiny query language with the face that the broker needs of a query. It counts evaluations."""
+
+from collections.abc import Mapping
+from typing import Any
+
+
+class FakeQuery:
+    """Written `has KEY`, `no KEY`, `KEY = TEXT`, `KEY != TEXT`, `all` or `none`; `|` is an or."""
+
+    evaluations = 0
+    """Of all queries together."""
+
+    def __init__(self, text: str) -> None:
+        self.text, self.memory_bytes = text, len(text)
+        self._parts = [part.split() for part in text.split("|")]
+        keys = {2: 1, 3: 0}  # where the key stands, by the number of words
+        self.keys = frozenset(part[keys[len(part)]] for part in self._parts if len(part) in keys)
+
+    def matches(self, metadata: Mapping[str, Any]) -> bool:
+        FakeQuery.evaluations += 1
+        return any(_matches(part, metadata) for part in self._parts)
+
+
+def _matches(part: list[str], metadata: Mapping[str, Any]) -> bool:
+    match part:
+        case [word]:
+            return word == "all"
+        case ["has" | "no" as word, key]:
+            return (key in metadata) == (word == "has")
+        case [key, relation, text]:
+            return (metadata.get(key) == text) == (relation == "=")
+    raise ValueError(part)
