@@ -74,6 +74,8 @@ ONLY_IN = {
     "can": "bridges/*can*.py",
     "serial": "bridges/media/uart/port*.py",
     "smbus2": "bridges/media/i2c/*.py",
+    "lark": "devices/syndication/query/*.py",
+    "re2": "devices/syndication/query/*.py",
     "pynng": "bus/*.py",
     "pyspark": "pipeline/*.py",
 }

@@ -2,6 +2,6 @@
 
 So far it has the parts without I/O (docs/wire/syndication.md). `bounds` has what clients may cost. `walk`
 finds where MessagePack objects end; `wire` cuts the stream of a client into messages and packs the answers.
-`producers` remembers metadata; `standing` has the set of each query, and the producers in it; a `book`
-joins them, and says who is told what.
+`query` is the language (docs/query.md). `producers` remembers metadata; `standing` has the set of each query,
+and the producers in it; a `book` joins them, and says who is told what.
 """

@@ -1,0 +1,138 @@
+"""The grammar, and the parser that Lark makes of it (LALR, with a lexer that knows what can come next). Pure.
+
+So a word is a keyword only where that keyword can stand. The parser keeps its own stack, so a deep text costs
+no recursion.
+"""
+
+import re
+from functools import cache
+from math import isinf
+from typing import TYPE_CHECKING, Final
+
+from devices.syndication.query.errors import QueryError
+from devices.syndication.query.tree import (
+    EVERY,
+    KEY_LETTER,
+    KEY_START,
+    Has,
+    Like,
+    Node,
+    Scalar,
+    among,
+    both,
+    either,
+    negation,
+)
+
+if TYPE_CHECKING:
+    from lark import Lark, Token
+
+PREDICATE: Final = "predicate"
+SELECTION: Final = "selection"
+_INTEGERS: Final = range(-(2**63), 2**64)  # of MessagePack
+_ESCAPED: Final = re.compile(r"""\\(["'\\])""")
+
+
+def _keyword(word: str) -> str:
+    """Return the terminal of a keyword, in any case: `_LIKE.2: /like(?!...)/i`."""
+    return f"_{word.upper()}.2: /{word}(?!{_LETTER})/i"
+
+
+_LETTER: Final = KEY_LETTER.replace("/", r"\/")
+_KEYWORDS: Final = "\n".join(
+    map(_keyword, ("and", "or", "not", "like", "has", "in", "select", "distinct", "where"))
+)
+GRAMMAR: Final = rf"""
+predicate: either?
+selection: _SELECT _DISTINCT key (_WHERE either)?
+
+?either: both (_OR both)*
+?both: condition (_AND condition)*
+?condition: _NOT condition            -> negation
+    | _OPEN either _CLOSE
+    | _HAS key                        -> has
+    | key EQUALS value                -> equals
+    | key DIFFERS value               -> differs
+    | key _LIKE STRING                -> like
+    | _OPEN_LIST value (_COMMA value)* _CLOSE_LIST _IN key -> among
+
+key: KEY | STRING
+value: STRING | NUMBER | BOOLEAN
+
+{_KEYWORDS}
+EQUALS: "="
+DIFFERS: "!="
+_OPEN: "("
+_CLOSE: ")"
+_OPEN_LIST: "["
+_CLOSE_LIST: "]"
+_COMMA: ","
+KEY: /{KEY_START}{_LETTER}*/
+STRING: /"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'/s
+NUMBER: /-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:e[+-]?[0-9]+)?(?!{_LETTER})/i
+BOOLEAN: /(?:true|false)(?!{_LETTER})/i
+%ignore /\s+/
+"""
+
+
+class Builder:
+    """What Lark calls for each rule while it parses: the methods have the names of the rules."""
+
+    def predicate(self, parts: list[Node]) -> Node:
+        return parts[0] if parts else EVERY
+
+    def selection(self, parts: "tuple[str] | tuple[str, Node]") -> tuple[str, Node]:
+        return parts[0], parts[1] if len(parts) == 2 else EVERY
+
+    def either(self, parts: list[Node]) -> Node:
+        return either(parts)
+
+    def both(self, parts: list[Node]) -> Node:
+        return both(parts)
+
+    def negation(self, parts: list[Node]) -> Node:
+        return negation(parts[0])
+
+    def has(self, parts: list[str]) -> Node:
+        return Has(parts[0])
+
+    def equals(self, parts: "tuple[str, Token, Scalar]") -> Node:
+        return among(parts[0], (parts[2],))
+
+    def differs(self, parts: "tuple[str, Token, Scalar]") -> Node:
+        return negation(self.equals(parts))
+
+    def like(self, parts: "tuple[str, Token]") -> Node:
+        return Like(parts[0], _unquoted(parts[1]), (parts[1].start_pos or 0) + 1)
+
+    def among(self, parts: "list[Scalar]") -> Node:
+        *values, key = parts
+        return among(str(key), values)
+
+    def key(self, parts: "list[Token]") -> str:
+        return _unquoted(parts[0]) if parts[0].type == "STRING" else str(parts[0])
+
+    def value(self, parts: "list[Token]") -> Scalar:
+        token = parts[0]
+        if token.type == "STRING":
+            return _unquoted(token)
+        return token.lower() == "true" if token.type == "BOOLEAN" else _number(token)
+
+
+def _unquoted(token: str) -> str:
+    return _ESCAPED.sub(r"\1", token[1:-1])
+
+
+def _number(token: "Token") -> int | float:
+    number = int(token) if token.lstrip("-").isdecimal() else float(token)
+    if (number not in _INTEGERS) if isinstance(number, int) else isinf(number):
+        raise QueryError((token.start_pos or 0) + 1, "the number does not fit into 64 bits")
+    return number
+
+
+@cache
+def parser() -> "Lark":
+    """Return the parser of both starts, `PREDICATE` and `SELECTION`. It is made once, in 0.1 s."""
+    from lark import Lark
+
+    return Lark(GRAMMAR, parser="lalr", start=[PREDICATE, SELECTION], transformer=Builder())

@@ -1,0 +1,114 @@
+"""From a text to a query, within bounds. Pure."""
+
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from devices.syndication.query.errors import QueryError, syntax_error
+from devices.syndication.query.evaluate import PATTERN_MEMORY, Pattern, Test, compiled, test_of
+from devices.syndication.query.grammar import PREDICATE, SELECTION, parser
+from devices.syndication.query.tree import Among, Has, Like, Node, nodes, text_of, text_of_key
+
+TEXT_BYTES: Final = 4096
+"""The length of a query in UTF-8."""
+CONDITIONS: Final = 128
+"""Comparisons and `has` in a query."""
+DEPTH: Final = 32
+"""Levels of `and`, `or` and `not` inside each other. Parentheses alone make none."""
+PATTERNS: Final = 8
+"""Different patterns of `like` in a query."""
+PATTERN_LETTERS: Final = 200
+"""The length of a pattern."""
+INSTRUCTIONS: Final = 256
+"""Instructions of RE2 that all patterns of a query have together: each may look at each byte of a value."""
+
+_BASE_BYTES: Final = 1024
+_LETTER_BYTES: Final = 100  # measured: 24 to 99 for each character of the normal form
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A predicate over the metadata of a producer. Queries are equal if their normal forms are."""
+
+    text: str
+    """The normal form, which parses to an equal query. It can be longer than what was parsed."""
+    keys: frozenset[str] = field(compare=False)
+    """The keys that it names: metadata without a change in them match as before."""
+    matches: Test = field(compare=False, repr=False)
+    """Tell if metadata match. It never raises."""
+    memory_bytes: int = field(compare=False)
+    """About the most memory that it takes, with what its patterns may take while they run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """A question for the different values of one key among the producers that match a query."""
+
+    key: str
+    query: Query
+
+    @property
+    def text(self) -> str:
+        """The normal form."""
+        where = f" where {self.query.text}" if self.query.text else ""
+        return f"select distinct {text_of_key(self.key)}{where}"
+
+
+def parse(text: str) -> Query:
+    """Return the query that a text is. An empty one matches every producer. Raises `QueryError`."""
+    return _query(_parsed(text, PREDICATE))
+
+
+def selection(text: str) -> Selection:
+    """Return what `select distinct KEY where PREDICATE` asks for. Raises `QueryError`."""
+    key, predicate = _parsed(text, SELECTION)
+    return Selection(key, _query(predicate))
+
+
+def _parsed(text: str, start: str) -> Any:
+    from lark.exceptions import UnexpectedInput
+
+    _check_text(text)
+    try:
+        return parser().parse(text, start=start)
+    except UnexpectedInput as error:
+        raise syntax_error(text, error) from None
+
+
+def _check_text(text: str) -> None:
+    try:
+        size = len(text[: TEXT_BYTES + 1].encode())
+    except UnicodeEncodeError as error:
+        raise QueryError(error.start + 1, "this is half of a surrogate pair, and no character") from None
+    if size > TEXT_BYTES:
+        raise QueryError(1, f"the query is longer than {TEXT_BYTES} bytes of UTF-8")
+
+
+def _query(root: Node) -> Query:
+    found = list(nodes(root))
+    _bound("levels of and, or and not", max(depth for _, depth in found), DEPTH)
+    leaves = [node for node, _ in found if isinstance(node, Has | Among | Like)]
+    _bound("conditions", len(leaves), CONDITIONS)
+    likes = {node.pattern: node for node in reversed(leaves) if isinstance(node, Like)}
+    text, keys = text_of(root), frozenset(node.key for node in leaves)
+    memory_bytes = _BASE_BYTES + _LETTER_BYTES * len(text) + PATTERN_MEMORY * len(likes)
+    return Query(text, keys, test_of(root, _compiled(likes)), memory_bytes)
+
+
+def _compiled(likes: dict[str, Like]) -> dict[str, Pattern]:
+    """Compile the patterns, each once, if they are within bounds."""
+    _bound("different patterns", len(likes), PATTERNS)
+    patterns = {}
+    left = INSTRUCTIONS
+    for text, node in likes.items():
+        if len(text) > PATTERN_LETTERS:
+            raise QueryError(node.position, f"the pattern is longer than {PATTERN_LETTERS} characters")
+        patterns[text] = compiled(node)
+        left -= patterns[text].programsize
+        if left < 0:
+            raise QueryError(node.position, f"the patterns have more than {INSTRUCTIONS} instructions of RE2")
+    return patterns
+
+
+def _bound(what: str, number: int, most: int) -> None:
+    if number > most:
+        raise QueryError(1, f"the query has {number} {what}, but may have {most}")
