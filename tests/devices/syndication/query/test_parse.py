@@ -71,6 +71,7 @@ def test_a_text_has_a_normal_form(text: str, normal: str) -> None:
         (r"a = '\d'", r"\d"),
         (r"a = '\\'", "\\"),
         ("a = 'two\nlines'", "two\nlines"),
+        ("a = 'two\\\nlines'", "two\\\nlines"),
         ("a = '\"'", '"'),
     ],
 )
@@ -104,6 +105,7 @@ A_VALUE = "expected a value (text in quotes, a number, true or false), but found
         ("Room =\n410a", f"character 8: {A_VALUE} '410a'"),
         ("Room == '4'", f"character 7: {A_VALUE} '='"),
         ("a = 007", f"character 5: {A_VALUE} '007'"),
+        ("a = truest", f"character 5: {A_VALUE} 'truest'"),
         ("a = null", f"character 5: {A_VALUE} 'null'"),
         ("[] in a", f"character 2: {A_VALUE} ']'"),
         ("a = 'b", "character 5: this quote is not closed"),
