@@ -7,6 +7,9 @@ import pytest
 from benchmarks.queries import PRODUCERS, QUERIES, row
 from devices.syndication.query import parse
 
+pytest.importorskip("lark", reason="the extra syndication is not installed")
+pytest.importorskip("re2", reason="the extra syndication is not installed")
+
 
 @pytest.mark.parametrize("name", QUERIES)
 def test_each_query_has_a_row(name: str) -> None:

@@ -47,7 +47,7 @@ def syntax_error(text: str, error: "UnexpectedInput") -> QueryError:
     start = len(text) if at_end else error.pos_in_stream or 0
     if text[start : start + 1] in ('"', "'") and not _closes(text[start:]):
         return QueryError(start + 1, "this quote is not closed")
-    wanted = expected(error.interactive_parser.accepts())  # type: ignore[no-untyped-call]
+    wanted = expected(error.interactive_parser.accepts())
     return QueryError(start + 1, f"expected {wanted}, but found {_found(text[start:])}")
 
 

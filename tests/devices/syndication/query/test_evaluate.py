@@ -3,13 +3,15 @@
 import re
 
 import pytest
-import re2
 from hypothesis import given
 
 from devices.syndication.query import Value, parse
 from devices.syndication.query.evaluate import PATTERN_MEMORY, compiled
 from devices.syndication.query.tree import Among, And, Has, Like, Node, Not, Or, text_of
 from tests.devices.syndication.query.trees import METADATA, TREES
+
+pytest.importorskip("lark", reason="the extra syndication is not installed")
+re2 = pytest.importorskip("re2", reason="the extra syndication is not installed")
 
 FRIDGE: dict[str, Value] = {
     "Room": "410",

@@ -7,6 +7,9 @@ import pytest
 from devices.syndication.query import QueryError, Value, parse, selection
 from tests.helpers import ROOT
 
+pytest.importorskip("lark", reason="the extra syndication is not installed")
+pytest.importorskip("re2", reason="the extra syndication is not installed")
+
 PAGE = (ROOT / "docs/query.md").read_text()
 BLOCKS = re.findall(r"^```text\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
 MATCHES, ERRORS = ([re.split(r"  +", line, maxsplit=1) for line in block.splitlines()] for block in BLOCKS)

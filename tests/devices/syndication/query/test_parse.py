@@ -19,6 +19,9 @@ from devices.syndication.query.parse import (
 from devices.syndication.query.tree import Node, text_of
 from tests.devices.syndication.query.trees import TREES
 
+pytest.importorskip("lark", reason="the extra syndication is not installed")
+pytest.importorskip("re2", reason="the extra syndication is not installed")
+
 
 def said(text: str) -> str:
     with pytest.raises(QueryError) as caught:
