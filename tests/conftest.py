@@ -4,13 +4,16 @@ import re
 import shutil
 import tempfile
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
 
-settings.register_profile("patient", deadline=None)  # a slow machine must not fail a test
-settings.load_profile("patient")
+with suppress(ModuleNotFoundError):  # the machine of tests/kernel has none
+    from hypothesis import settings
+
+    settings.register_profile("patient", deadline=None)  # a slow machine must not fail a test
+    settings.load_profile("patient")
 
 WEBSOCKET = re.compile(r"\[(?:[^\]]*-)?wss?(?:-[^\]]*)?\]$")
 
