@@ -50,7 +50,7 @@ CATCH_UP_S = 5.0
 
 
 class Notes:
-    """What an application at one end has sent, and when it received each number."""
+    """It notes what an application at one end has sent, and when it received each number."""
 
     def __init__(self, token: int) -> None:
         self.token = token

@@ -29,7 +29,7 @@ _ATTEMPTS = 255
 
 
 class Face(Protocol):
-    """What the program needs of a client."""
+    """A client has what the program needs."""
 
     def publish(self, tokens: tuple[int, ...]) -> None: ...
 

@@ -1,4 +1,4 @@
-"""What every service has that listens on TCP for foreign clients. Nothing of any one protocol is here.
+"""The parts that every service needs to listen on TCP for foreign clients, whatever its protocol is.
 
 `limits` has the bounds. A `listener` accepts within them; a `connection` carries whole objects in and bytes
 out, whoever made it; `objects` cuts its stream. `rejections` counts and logs what was refused, and a `quota`

@@ -1,4 +1,4 @@
-"""What TMQ adds to a listening service: the greeting, which is also its sign of life (docs/tmq.md)."""
+"""Adds TMQ's greeting to a listening service; it is also the sign of life (docs/tmq.md)."""
 
 from collections.abc import Callable
 

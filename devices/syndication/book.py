@@ -24,7 +24,7 @@ class Said(NamedTuple, Generic[C]):
 
 
 class Outcome(NamedTuple, Generic[C]):
-    """What came of a message: what is to be said, or the reason of a refusal, which changed nothing.
+    """The outcome of a message: what is to be said, or the reason of a refusal, which changed nothing.
 
     `kept`: the metadata of the producer have changed, and are to be stored.
     """

@@ -1,4 +1,4 @@
-"""Who publishes, and the metadata of each producer: also of those that are gone, for a time. Pure."""
+"""Keeps the metadata of each producer, also of those that are gone, for a time. Pure."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Generic, TypeVar
@@ -11,7 +11,7 @@ C = TypeVar("C")
 
 
 class Change:
-    """What a producer's metadata become by a publication, and which keys that changes."""
+    """The metadata that a producer has after a publication, and the keys that it changed."""
 
     __slots__ = ("fault", "keys", "metadata", "size")
 

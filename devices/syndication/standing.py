@@ -11,7 +11,7 @@ C = TypeVar("C")
 
 
 class Query(Protocol):
-    """What is needed of a query. `text` is equal for equal queries; `keys` are those that it names.
+    """A query, as far as is needed here. `text` is equal for equal queries; `keys` are those that it names.
 
     `memory_bytes` is about what it takes.
     """

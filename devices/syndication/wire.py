@@ -29,7 +29,7 @@ _NIL: Final = b"\xc0"
 
 
 class Packed:
-    """What is said to subscribers: packed at most once for each generation, however many they are."""
+    """A message to subscribers: packed at most once for each generation, however many they are."""
 
     __slots__ = ("_forms",)
 

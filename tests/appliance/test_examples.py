@@ -27,10 +27,9 @@ from bus.urls import split_url
 from bus.wire.frame import PUB, pack
 from bus.wire.pattern import Pattern
 from tests.appliance.probe.support import free_port
-from tests.bridges.media.tmq.tmq_network import processed
 from tests.helpers import ROOT
 from tests.helpers.peers import BareEar, Ear, until
-from tests.helpers.tmq import ReferenceClient
+from tests.helpers.tmq import ReferenceClient, processed
 from topologies.checker import check
 from topologies.loader import load, loads
 from topologies.model import Topology

@@ -12,24 +12,13 @@ from bridges.media.tmq.link import TmqLink
 from bus.tmq import Client
 from bus.wire.frame import PUB, pack
 from bus.wire.pattern import Pattern
-from tests.appliance.test_failover import Pair, forwarding
+from tests.appliance.test_failover import TWO, Pair, forwarding
 from tests.helpers.peers import until
 from topologies.loader import loads
 
-TEXT = """\
-name: pair
-gateways:
-  hub: {{address: 127.0.0.1}}
-  gw-a: {{address: 127.0.0.1}}
-  gw-b: {{address: 127.0.0.1}}
-brokers:
-  main: {{on: hub, listen: "tcp://127.0.0.1:{0}"}}
-buses:
-  left: {{on: hub, listen: ["tcp://127.0.0.1:{1}"]}}
-  right: {{on: hub, listen: ["tcp://127.0.0.1:{2}"]}}
-bridges:
-  joint: {{on: [gw-a, gw-b], join: [{{tmq: {{subscribe: [in], publish: [out]}}}}, {{bus: right}}]}}
-"""
+TEXT = TWO.replace(
+    "pattern: [motor], join: [{{bus: left}},", "join: [{{tmq: {{subscribe: [in], publish: [out]}}}},"
+)
 
 
 @pytest.fixture

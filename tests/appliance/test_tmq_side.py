@@ -20,9 +20,8 @@ from bus.transports.links import make_link
 from bus.wire.frame import PUB, pack
 from bus.wire.pattern import Pattern
 from tests.appliance.probe.support import free_port
-from tests.bridges.media.tmq.tmq_network import processed
 from tests.helpers.peers import Ear, until
-from tests.helpers.tmq import MESSAGE, ReferenceClient, packet, say
+from tests.helpers.tmq import MESSAGE, ReferenceClient, packet, processed, say
 from topologies.loader import loads
 
 TEXT = """\

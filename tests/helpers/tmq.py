@@ -1,8 +1,10 @@
 """TMQ peers on plain sockets that behave as the 2015 reference does, and one that stalls."""
 
+import asyncio
 import socket
 import struct
 from asyncio import AbstractEventLoop
+from collections.abc import Callable
 
 from bus.tmq.wire import Cutter, Hello, pack_hello
 
@@ -176,3 +178,12 @@ class StarvedClient(ReferenceSocket):
     def handle(self, kind: int, tokens: tuple[int, ...], data: bytes) -> None:
         if kind == MESSAGE:
             self.messages.append(data)
+
+
+async def processed(condition: Callable[[], object], *sockets: ReferenceSocket) -> None:
+    """Run the reference in a thread, because its reads block, until the condition holds."""
+    async with asyncio.timeout(20):
+        while not condition():
+            for sock in sockets:
+                await asyncio.to_thread(sock.process)
+            await asyncio.sleep(0.001)

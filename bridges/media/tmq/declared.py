@@ -122,7 +122,7 @@ class Holding:
 
     @property
     def age_s(self) -> float:
-        """How long a message waits, in seconds."""
+        """A message waits for so many seconds at most."""
         return self.hold_s if self.shed.age_s is None else min(self.hold_s, self.shed.age_s)
 
     def revise(self, shed: Shed) -> None:

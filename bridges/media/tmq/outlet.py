@@ -95,7 +95,8 @@ class Tickets:
 
 
 class Outlet:
-    """What waits for one subscriber, dropped by the policy `shed`. `offer` and `pump` pass on what it takes.
+    """A queue for one subscriber, from which the policy `shed` drops. `offer` and `pump` pass on what it
+    takes.
 
     A peer of 2015 reads 2056 bytes of a packet. What is longer is dropped as `oversize`, or counted so where
     it was the packet that showed of which kind the peer is.

@@ -1,4 +1,4 @@
-"""Who has connected to a client, to tell what its mates publish from what others do."""
+"""Knows who has connected to a client, to tell what its mates publish from what others do."""
 
 from collections.abc import Callable, Iterable
 

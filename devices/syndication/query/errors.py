@@ -1,4 +1,4 @@
-"""What is wrong with a query, in words, and at which character. Pure."""
+"""Says what is wrong with a query, in words, and at which character. Pure."""
 
 import re
 from collections.abc import Iterable

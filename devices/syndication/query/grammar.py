@@ -76,7 +76,7 @@ BOOLEAN: /(?:true|false)(?!{_LETTER})/i
 
 
 class Builder:
-    """What Lark calls for each rule while it parses: the methods have the names of the rules."""
+    """Lark calls these methods while it parses. Each has the name of its rule."""
 
     def predicate(self, parts: list[Node]) -> Node:
         return parts[0] if parts else EVERY

@@ -15,9 +15,10 @@ from bus.wire.envelope import Envelope, wrap
 from bus.wire.frame import CACHE, PUB, pack
 from bus.wire.pattern import Pattern
 from tests.appliance.probe.support import can_word, command, device, free_port, opened, while_repeating
-from tests.bridges.media.tmq.tmq_network import network, processed
+from tests.bridges.media.tmq.tmq_network import network
 from tests.bridges.support import PtyPair
 from tests.helpers.peers import Ear, until
+from tests.helpers.tmq import processed
 
 Out = pytest.CaptureFixture[str]
 FRIDGE = Pattern("fridge", "temp")

@@ -12,9 +12,10 @@ import trustme
 from bus.wire.frame import CACHE, PUB, Frame, pack, unpack
 from bus.wire.pattern import Pattern
 from tests.appliance.probe.support import BUSCOUPLER, UartEar, command, device, free_port, listening, opened
-from tests.bridges.media.tmq.tmq_network import network, processed
+from tests.bridges.media.tmq.tmq_network import network
 from tests.bridges.support import PtyPair
 from tests.helpers.peers import SpPeer, until
+from tests.helpers.tmq import processed
 
 Out = pytest.CaptureFixture[str]
 FRIDGE = Pattern("fridge", "temp")

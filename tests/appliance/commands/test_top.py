@@ -18,22 +18,10 @@ from appliance.local.places import runtime_directories
 from appliance.status.silent import Name
 from tests.appliance.commands.test_run import finished, process
 from tests.appliance.probe.support import free_port
+from tests.appliance.test_failover import TWO
 from tests.helpers.peers import until
 
-TOPOLOGY = """\
-name: pair{0}
-gateways:
-  hub: {{address: 127.0.0.1}}
-  gw-a: {{address: 127.0.0.1}}
-  gw-b: {{address: 127.0.0.1}}
-brokers:
-  main: {{on: hub, listen: "tcp://127.0.0.1:{0}"}}
-buses:
-  left: {{on: hub, listen: ["tcp://127.0.0.1:{1}"]}}
-  right: {{on: hub, listen: ["tcp://127.0.0.1:{2}"]}}
-bridges:
-  joint: {{on: [gw-a, gw-b], pattern: [motor], join: [{{bus: left}}, {{bus: right}}]}}
-"""
+TOPOLOGY = TWO.replace("name: pair", "name: pair{0}")
 
 
 @pytest.fixture

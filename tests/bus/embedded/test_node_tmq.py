@@ -1,7 +1,7 @@
 """The node as a client of TMQ brokers: ours and the reference's, with our clients and the reference's."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import closing
 from functools import partial
 from typing import Any
@@ -21,9 +21,9 @@ from tests.helpers.tmq import (
     SUBSCRIBE,
     ReferenceBroker,
     ReferenceClient,
-    ReferenceSocket,
     packed,
     packet,
+    processed,
 )
 
 SMALL: Any = small_node(["tmq"])
@@ -41,15 +41,6 @@ async def broker() -> AsyncIterator[Broker]:
     yield made
     made.close()
     assert made.stats.balance() == 0
-
-
-async def processed(condition: Callable[[], object], *sockets: ReferenceSocket) -> None:
-    """Run the reference in a thread, because its reads block, until the condition holds."""
-    async with asyncio.timeout(20):
-        while not condition():
-            for sock in sockets:
-                await asyncio.to_thread(sock.process)
-            await asyncio.sleep(0.001)
 
 
 @pytest.mark.parametrize("module", [buscoupler_tmq, SMALL])

@@ -12,10 +12,10 @@ from bus.balance import imbalances
 from bus.tmq import Client
 from bus.tmq.broker import Broker
 from bus.wire.pattern import Pattern
-from tests.bridges.media.tmq.tmq_network import ALERT, TEMP, Bus, Network, frame, network, processed
+from tests.bridges.media.tmq.tmq_network import ALERT, TEMP, Bus, Network, frame, network
 from tests.bridges.support import until
 from tests.conformance.pair import free_port
-from tests.helpers.tmq import SUBSCRIBE, StalledSubscriber, StarvedClient, packed, packet, say
+from tests.helpers.tmq import SUBSCRIBE, StalledSubscriber, StarvedClient, packed, packet, processed, say
 
 
 @pytest.fixture

@@ -7,8 +7,9 @@ import pytest
 
 from bridges.media.tmq import mates
 from bus.tmq.unread import LIMIT
-from tests.bridges.media.tmq.tmq_network import ALERT, Bus, Network, frame, network, processed
+from tests.bridges.media.tmq.tmq_network import ALERT, Bus, Network, frame, network
 from tests.bridges.support import until
+from tests.helpers.tmq import processed
 
 ONE, OTHER = 0xB0B00, 0xB0B01
 PATIENT = {"verdict_s": 60.0, "connect_s": 60.0, "heartbeat_s": 60.0}  # nothing but the test moves copies

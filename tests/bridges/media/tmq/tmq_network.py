@@ -1,7 +1,7 @@
 """Helpers for tests of a side on the TMQ network: a broker, sides, and sockets of the 2015 reference."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from typing import Any
 
@@ -15,7 +15,7 @@ from bus.tmq.wire import Address
 from bus.wire.frame import pack
 from bus.wire.pattern import Pattern
 from tests.bridges.support import RecordingPipe, recorder, say, until
-from tests.helpers.tmq import ReferenceClient, ReferenceSocket
+from tests.helpers.tmq import ReferenceClient
 
 FAST: dict[str, Any] = {"heartbeat_s": 0.1, "return_s": 0.1, "retry_min_s": 0.01, "retry_max_s": 0.1}
 TEMP, ALERT = Pattern("fridge", "temp"), Pattern("fridge", "alert")
@@ -97,12 +97,3 @@ def network() -> Iterator[Network]:
         yield made
     finally:
         made.close()
-
-
-async def processed(condition: Callable[[], object], *sockets: ReferenceSocket) -> None:
-    """Run reference sockets in a thread, because their reads block, until the condition holds."""
-    async with asyncio.timeout(20):
-        while not condition():
-            for sock in sockets:
-                await asyncio.to_thread(sock.process)
-            await asyncio.sleep(0.001)

@@ -2,7 +2,7 @@
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack, closing
 from functools import partial
 
@@ -19,6 +19,7 @@ from tests.helpers.tmq import (
     ReferenceSocket,
     packed,
     packet,
+    processed,
     say,
 )
 
@@ -47,15 +48,6 @@ def registered(broker: Broker, count: int) -> bool:
 def opened(stack: ExitStack, *sockets: ReferenceSocket) -> None:
     for sock in sockets:
         stack.enter_context(closing(sock))
-
-
-async def processed(condition: Callable[[], object], *sockets: ReferenceSocket) -> None:
-    """Run the reference in a thread, because its reads block, until the condition holds."""
-    async with asyncio.timeout(20):
-        while not condition():
-            for sock in sockets:
-                await asyncio.to_thread(sock.process)
-            await asyncio.sleep(0.001)
 
 
 @pytest.mark.parametrize("subscribe_first", [True, False])
