@@ -14,7 +14,7 @@ define install
 	$(SUDO) apt-get update -qq && $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing >/dev/null; fi
 endef
 
-.PHONY: demo test check format bench clean
+.PHONY: demo test fuzz check format bench clean
 
 demo: .venv/demo
 	$(BIN)/buscoupler demo
@@ -22,6 +22,9 @@ demo: .venv/demo
 test: .venv/dev
 	$(call install,$(TEST_PACKAGES))
 	$(BIN)/python -m pytest
+
+fuzz: .venv/dev
+	$(BIN)/python -m pytest --hypothesis-profile=fuzz $$(grep -rl '^from hypothesis' tests --include='test_*.py')
 
 check: .venv/dev
 	$(BIN)/ruff format --check .

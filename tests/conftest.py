@@ -12,8 +12,10 @@ import pytest
 with suppress(ModuleNotFoundError):  # the machine of tests/kernel has none
     from hypothesis import settings
 
-    settings.register_profile("patient", deadline=None)  # a slow machine must not fail a test
-    settings.load_profile("patient")
+    # A slow machine must not fail a test, and a run tries the same inputs as the run before. `make fuzz` tries others.
+    settings.register_profile("steady", deadline=None, derandomize=True)
+    settings.register_profile("fuzz", deadline=None, max_examples=1000)
+    settings.load_profile("steady")
 
 WEBSOCKET = re.compile(r"\[(?:[^\]]*-)?wss?(?:-[^\]]*)?\]$")
 
