@@ -12,7 +12,7 @@ import pytest
 with suppress(ModuleNotFoundError):  # the machine of tests/kernel has none
     from hypothesis import settings
 
-    # A slow machine must not fail a test, and a run tries the same inputs as the run before. `make fuzz` tries others.
+    # A slow machine must not fail a test, and a run tries the inputs of the run before; `make fuzz`, others.
     settings.register_profile("steady", deadline=None, derandomize=True)
     settings.register_profile("fuzz", deadline=None, max_examples=1000)
     settings.load_profile("steady")

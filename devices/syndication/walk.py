@@ -37,7 +37,7 @@ def _sizes() -> bytes:
 
 
 FAMILY: Final = _families()
-_SIZE: Final = _sizes()
+SIZE: Final = _sizes()
 LENGTH_BYTES: Final = {
     **dict.fromkeys(range(0x80, 0xA0), 0),
     **dict.fromkeys((0xC4, 0xC7, 0xD9), 1),
@@ -78,7 +78,7 @@ class Walk:
         at, end, left, marks = self.at, len(data), self._left, self.marks
         while left and at < end:
             first = data[at]
-            items, size = 0, _SIZE[first]
+            items, size = 0, SIZE[first]
             if not size:
                 size, items = self._announced(data, at, first)
                 if not size:

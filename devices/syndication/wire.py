@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 import msgpack
 
 from devices.syndication.bounds import Bounds
+from devices.syndication.heads import Heads
 from devices.syndication.walk import ARRAY, FAMILY, LENGTH_BYTES, MAP, STRING, Walk
 
 PUBLICATION: Final = 0  # tags
@@ -31,15 +32,16 @@ _NIL: Final = b"\xc0"
 class Packed:
     """A message to subscribers: packed at most once for each generation, however many they are."""
 
-    __slots__ = ("_forms",)
+    __slots__ = ("_tagged_form", "_untagged_form")
 
-    def __init__(self) -> None:
-        self._forms: list[bytes | None] = [None, None]
+    def __init__(self, untagged: bytes = b"", tagged: bytes = b"") -> None:
+        self._untagged_form, self._tagged_form = untagged, tagged
 
     def packed(self, tagged: bool) -> bytes:
-        form = self._forms[tagged]
-        if form is None:
-            form = self._forms[tagged] = self._tagged() if tagged else self._untagged()
+        if tagged:
+            form = self._tagged_form = self._tagged_form or self._tagged()
+        else:
+            form = self._untagged_form = self._untagged_form or self._untagged()
         return form
 
     def _untagged(self) -> bytes:
@@ -50,12 +52,17 @@ class Packed:
 
 
 class Publication(Packed):
-    """`value` is MessagePack, as it came. `metadata` is what the producer changes: None deletes a key."""
+    """`value` is MessagePack, as it came. `metadata` is what the producer changes: None deletes a key.
+
+    `untagged`, `tagged`: the message in that form, if it came as it would be packed.
+    """
 
     __slots__ = ("id", "metadata", "value")
 
-    def __init__(self, id: str, metadata: dict[str, Any], value: bytes) -> None:
-        super().__init__()
+    def __init__(
+        self, id: str, metadata: dict[str, Any], value: bytes, untagged: bytes = b"", tagged: bytes = b""
+    ) -> None:
+        super().__init__(untagged, tagged)
         self.id, self.metadata, self.value = id, metadata, value
 
     def _untagged(self) -> bytes:
@@ -133,6 +140,7 @@ class Cutter:
         self.fault = ""
         self._bounds = bounds
         self._rest = bytearray()
+        self._heads = Heads(bounds.object_bytes)
         self._walk = Walk(bounds)
         self._kind: int | None = None  # of the message that has begun
 
@@ -159,13 +167,25 @@ class Cutter:
     def _cut(self, data: bytes | bytearray, messages: list[Message]) -> int:
         """Cut what is whole, and return where the rest begins."""
         start, walk = 0, self._walk
-        while not self.fault and (self._kind is not None or self._begin(data, start)):
+        while not self.fault:
+            if self._kind is None:
+                start = self._repeated(data, start, messages)
+                if not self._begin(data, start):
+                    break
             if not walk.go(data):
                 self.fault = walk.fault
                 break
-            body = start + (self._kind != UNTAGGED)
-            messages.append(self._read(data, body))
+            messages.append(self._read(data, start))
             start, self._kind = walk.at, None
+        return start
+
+    def _repeated(self, data: bytes | bytearray, start: int, messages: list[Message]) -> int:
+        """Read what follows of the publications that the client repeats, and return where they end."""
+        for (id, same), value, end in self._heads.repeated(data, start):
+            came = bytes(data[start:end]) if same else b""
+            untagged, tagged = (b"", came) if self.tagged else (came, b"")
+            messages.append(Publication(id, {}, bytes(data[value:end]), untagged, tagged))
+            start = end
         return start
 
     def _begin(self, data: bytes | bytearray, start: int) -> bool:
@@ -191,13 +211,14 @@ class Cutter:
         self._walk.begin(at)
         return True
 
-    def _read(self, data: bytes | bytearray, body: int) -> Message:
-        ends = [*self._walk.marks, self._walk.at]
-        if not self._walk.marks:
-            parts = [bytes(data[body : self._walk.at])]
-        else:
-            parts = [bytes(data[begin:end]) for begin, end in pairwise(ends)]
-        return _message(self._kind, FAMILY[data[body]], parts, self._bounds)
+    def _read(self, data: bytes | bytearray, start: int) -> Message:
+        body, marks, end = start + (self._kind != UNTAGGED), self._walk.marks, self._walk.at
+        parts = [bytes(data[begin:end]) for begin, end in pairwise([*(marks or [body]), end])]
+        message = _message(self._kind, FAMILY[data[body]], parts, self._bounds)
+        if isinstance(message, Publication) and not message.metadata and _value_last(parts):
+            same = data[start:end] == message.packed(self._kind != UNTAGGED)
+            self._heads.learn(bytes(data[start : marks[-1]]), message.id, same)
+        return message
 
 
 def _message(kind: int | None, family: int, parts: list[bytes], bounds: Bounds) -> Message:
@@ -212,6 +233,11 @@ def _message(kind: int | None, family: int, parts: list[bytes], bounds: Bounds) 
     three = parts if family == ARRAY else _three(_fields(parts))
     read = _publication(three[0], three[1], three[2], bounds) if len(three) == 3 else "publication"
     return Refused(read, tagged) if isinstance(read, str) else read
+
+
+def _value_last(parts: list[bytes]) -> bool:
+    """Return whether the value of a publication, an array or a map, is what comes last."""
+    return len(parts) == 3 or _text(parts[-2]) == "Value"
 
 
 def _three(fields: Mapping[str | None, bytes]) -> list[bytes]:
