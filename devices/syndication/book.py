@@ -9,7 +9,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from bus.serving.quota import Quota
 from devices.syndication.bounds import Bounds
-from devices.syndication.producers import Change, Producers
+from devices.syndication.producers import NOWHERE, Change, Keeper, Producers
 from devices.syndication.standing import Producer, Query, Standing, StandingQueries
 from devices.syndication.wire import Difference, Publication, pack
 
@@ -24,14 +24,10 @@ class Said(NamedTuple, Generic[C]):
 
 
 class Outcome(NamedTuple, Generic[C]):
-    """The outcome of a message: what is to be said, or the reason of a refusal, which changed nothing.
-
-    `kept`: the metadata of the producer have changed, and are to be stored.
-    """
+    """The outcome of a message: what is to be said, or the reason of a refusal, which changed nothing."""
 
     said: tuple[Said[C], ...] = ()
     refused: str = ""
-    kept: bool = False
 
 
 class _Client(Generic[C]):
@@ -46,10 +42,13 @@ class _Client(Generic[C]):
 
 
 class Book(Generic[C]):
-    """Producers, standing queries and clients. Every refusal is returned by its reason."""
+    """Producers, standing queries and clients. Every refusal is returned by its reason.
 
-    def __init__(self, bounds: Bounds) -> None:
-        self.producers: Producers[C] = Producers(bounds)
+    `keeper` stores what producers said, for the time after a restart.
+    """
+
+    def __init__(self, bounds: Bounds, keeper: Keeper = NOWHERE) -> None:
+        self.producers: Producers[C] = Producers(bounds, keeper)
         self.queries: StandingQueries[C] = StandingQueries()
         self._bounds = bounds
         self._clients: dict[C, _Client[C]] = {}
@@ -65,7 +64,7 @@ class Book(Generic[C]):
         if producer is not None and not publication.metadata and client in producer.speakers:
             return Outcome(self._heard(producer, publication))
         producer = producer or Producer(publication.id)
-        change = Change(producer.metadata, publication.metadata, producer.size, self._bounds)
+        change = Change(producer.metadata, producer.packed, publication.metadata, self._bounds)
         entered, left = self._moves(producer, change)
         refused = self._refusal(client, host, producer, change, len(entered) - len(left))
         if refused:
@@ -74,7 +73,7 @@ class Book(Generic[C]):
         self.queries.move(producer, entered, left)
         differences = [_told(standing, new=(producer.id,)) for standing in entered]
         differences += [_told(standing, gone=(producer.id,)) for standing in left]
-        return Outcome((*differences, *self._heard(producer, publication)), kept=bool(change.keys))
+        return Outcome((*differences, *self._heard(producer, publication)))
 
     def _heard(self, producer: Producer[C], publication: Publication) -> tuple[Said[C], ...]:
         """Return the publication for all subscribers that have its producer in their sets."""
@@ -99,15 +98,17 @@ class Book(Generic[C]):
         refused = "" if known else self._speakers.take(client, host)
         if refused:
             return refused
-        refused = self.producers.make_room(producer, change.size)
+        refused = self.producers.make_room(producer, len(change.packed))
         if refused and not known:
             self._speakers.give_back(client, host)
         return refused
 
     def _accept(self, client: C, host: str, producer: Producer[C], change: Change) -> None:
-        self.producers.hold(producer, change.metadata, change.size)
-        self.producers.came(producer)
+        self.producers.hold(producer, change.metadata, change.packed)
+        back = self.producers.came(producer)
         producer.speakers[client] = None
+        if change.keys or back:
+            self.producers.keep(producer)
         self._client(client, host).producers[producer] = None
 
     def subscribe(self, client: C, host: str, query: Query) -> Outcome[C]:
@@ -177,6 +178,7 @@ class Book(Generic[C]):
                 lost.setdefault(standing, []).append(producer.id)
             self.queries.move(producer, (), list(producer.sets))
             self.producers.went(producer, now_s)
+            self.producers.keep(producer)
         return tuple(_told(standing, gone=ids) for standing, ids in lost.items())
 
     def restore(self, id: str, metadata: Mapping[str, Any], gone_s: float) -> str:
@@ -187,10 +189,10 @@ class Book(Generic[C]):
         if self.producers.find(id) is not None:
             return ""
         producer: Producer[C] = Producer(id)
-        size = len(pack(metadata))
-        refused = self.producers.make_room(producer, size)
+        packed = pack(metadata)
+        refused = self.producers.make_room(producer, len(packed))
         if not refused:
-            self.producers.hold(producer, metadata, size)
+            self.producers.hold(producer, metadata, packed)
             self.producers.went(producer, gone_s)
         return refused
 

@@ -1,7 +1,7 @@
 """Keeps the metadata of each producer, also of those that are gone, for a time. Pure."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from devices.syndication.bounds import Bounds
 from devices.syndication.standing import Producer
@@ -10,19 +10,53 @@ from devices.syndication.wire import pack
 C = TypeVar("C")
 
 
+class Entry(NamedTuple):
+    """What is stored of a producer: `packed` are its metadata in MessagePack.
+
+    `gone_s`: since when it is gone, on the clock of the broker; None: it is present.
+    """
+
+    id: str
+    packed: bytes
+    gone_s: float | None
+
+
+class Keeper(Protocol):
+    """Stores what producers said, for the time after a restart. It never blocks and never raises."""
+
+    def keep(self, entry: Entry) -> None:
+        """Store an entry in place of the last one of its producer."""
+
+    def forget(self, id: str) -> None:
+        """Store no entry of a producer any more. It may have none."""
+
+
+class _Nowhere:
+    """A keeper that stores nothing."""
+
+    def keep(self, entry: Entry) -> None: ...
+
+    def forget(self, id: str) -> None: ...
+
+
+NOWHERE = _Nowhere()
+
+
 class Change:
     """The metadata that a producer has after a publication, and the keys that it changed."""
 
-    __slots__ = ("fault", "keys", "metadata", "size")
+    __slots__ = ("fault", "keys", "metadata", "packed")
 
-    def __init__(self, before: Mapping[str, Any], said: Mapping[str, Any], size: int, bounds: Bounds) -> None:
+    def __init__(
+        self, before: Mapping[str, Any], packed: bytes, said: Mapping[str, Any], bounds: Bounds
+    ) -> None:
         self.keys = [key for key, value in said.items() if _differs(before.get(key), value)]
-        self.metadata, self.size, self.fault = before, size, ""
+        self.metadata, self.packed, self.fault = before, packed, ""
         if self.keys:
             self.metadata = {**before, **said}
             self.metadata = {key: value for key, value in self.metadata.items() if value is not None}
-            self.size = len(pack(self.metadata))
-            if len(self.metadata) > bounds.metadata_keys or self.size > bounds.metadata_bytes:
+            self.packed = pack(self.metadata)
+            if len(self.metadata) > bounds.metadata_keys or len(self.packed) > bounds.metadata_bytes:
                 self.fault = "metadata of one producer"
 
 
@@ -34,12 +68,12 @@ def _differs(before: Any, after: Any) -> bool:
 class Producers(Generic[C]):
     """All producers by id. Those that are gone make room for others, the longest gone first.
 
-    `forgotten` counts them by reason: `age` or `room`.
+    `forgotten` counts them by reason: `age` or `room`. `keeper` is told what is to be stored.
     """
 
-    def __init__(self, bounds: Bounds) -> None:
+    def __init__(self, bounds: Bounds, keeper: Keeper) -> None:
         self.forgotten = {"age": 0, "room": 0}
-        self._bounds = bounds
+        self._bounds, self._keeper = bounds, keeper
         self._all: dict[str, Producer[C]] = {}
         self._gone: dict[str, Producer[C]] = {}  # the longest gone first
         self._bytes = 0
@@ -55,7 +89,7 @@ class Producers(Generic[C]):
 
     def make_room(self, producer: Producer[C], size: int) -> str:
         """Forget others that are gone, if `producer` then has room for so much metadata; else say why not."""
-        more, size = int(producer.id not in self._all), size - producer.size
+        more, size = int(producer.id not in self._all), size - len(producer.packed)
         others = (other for other in self._gone.values() if other is not producer)
         forgotten: list[str] = []
         while full := self._full(more - len(forgotten), size):
@@ -63,7 +97,7 @@ class Producers(Generic[C]):
             if oldest is None:
                 return full
             forgotten.append(oldest.id)
-            size -= oldest.size
+            size -= len(oldest.packed)
         for id in forgotten:
             self._forget(id, "room")
         return ""
@@ -73,18 +107,31 @@ class Producers(Generic[C]):
             return "producers full"
         return "metadata full" if self._bytes + size > self._bounds.all_metadata_bytes else ""
 
-    def hold(self, producer: Producer[C], metadata: Mapping[str, Any], size: int) -> None:
+    def hold(self, producer: Producer[C], metadata: Mapping[str, Any], packed: bytes) -> None:
         """Keep a producer, which is new or known, with the metadata that it has now."""
         self._all[producer.id] = producer
-        self._bytes += size - producer.size
-        producer.metadata, producer.size = dict(metadata), size
+        self._bytes += len(packed) - len(producer.packed)
+        producer.metadata, producer.packed = dict(metadata), packed
 
-    def came(self, producer: Producer[C]) -> None:
-        self._gone.pop(producer.id, None)
+    def came(self, producer: Producer[C]) -> bool:
+        """Note that a producer is present. Return whether it was gone."""
+        return self._gone.pop(producer.id, None) is not None
 
     def went(self, producer: Producer[C], now_s: float) -> None:
         producer.gone_s = now_s
         self._gone[producer.id] = producer
+
+    def keep(self, producer: Producer[C]) -> None:
+        """Have a producer stored as it is now: one without metadata needs no entry."""
+        if producer.metadata:
+            self._keeper.keep(_entry(producer))
+        elif producer.packed:
+            self._keeper.forget(producer.id)
+
+    def entries(self) -> list[Entry]:
+        """Return all that is to be stored, the longest gone first."""
+        present = (producer for producer in self._all.values() if producer.speakers)
+        return [_entry(producer) for producer in (*self._gone.values(), *present) if producer.metadata]
 
     def expire(self, now_s: float) -> list[str]:
         """Forget those that are gone for too long. Return their ids."""
@@ -100,5 +147,10 @@ class Producers(Generic[C]):
 
     def _forget(self, id: str, reason: str) -> None:
         del self._gone[id]
-        self._bytes -= self._all.pop(id).size
+        self._bytes -= len(self._all.pop(id).packed)
         self.forgotten[reason] += 1
+        self._keeper.forget(id)
+
+
+def _entry(producer: Producer[Any]) -> Entry:
+    return Entry(producer.id, producer.packed, None if producer.speakers else producer.gone_s)

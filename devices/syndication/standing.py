@@ -32,15 +32,16 @@ class Query(Protocol):
 class Producer(Generic[C]):
     """One producer. It is present while a client speaks for it; else `gone_s` says since when it is gone.
 
-    `sets` are the standing queries that it matches, while it is present. `size` is that of its metadata.
+    `sets` are the standing queries that it matches, while it is present. `packed` are its metadata
+    in MessagePack, b"" if it has said none.
     """
 
-    __slots__ = ("gone_s", "id", "metadata", "sets", "size", "speakers")
+    __slots__ = ("gone_s", "id", "metadata", "packed", "sets", "speakers")
 
     def __init__(self, id: str) -> None:
         self.id = id
         self.metadata: dict[str, Any] = {}
-        self.size = 0
+        self.packed = b""
         self.speakers: dict[C, None] = {}
         self.sets: dict[Standing[C], None] = {}
         self.gone_s = 0.0

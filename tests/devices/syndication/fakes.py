@@ -1,7 +1,23 @@
-"""A tiny query language with the face that the broker needs of a query. It counts evaluations."""
+"""A tiny query language with the face that the broker needs of a query, and a keeper in memory."""
 
 from collections.abc import Mapping
 from typing import Any
+
+from devices.syndication.producers import Entry
+
+
+class Kept(dict[str, Entry]):
+    """A keeper that holds entries by id. `changes` counts how often it was told something."""
+
+    changes = 0
+
+    def keep(self, entry: Entry) -> None:
+        self[entry.id] = entry
+        self.changes += 1
+
+    def forget(self, id: str) -> None:
+        self.pop(id, None)
+        self.changes += 1
 
 
 class FakeQuery:

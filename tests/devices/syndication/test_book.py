@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from devices.syndication.book import Book, Outcome
 from devices.syndication.bounds import Bounds
-from devices.syndication.wire import Difference, Publication
-from tests.devices.syndication.fakes import FakeQuery
+from devices.syndication.producers import Entry
+from devices.syndication.wire import Difference, Publication, pack
+from tests.devices.syndication.fakes import FakeQuery, Kept
 
 Heard = list[Any]
 
@@ -19,7 +20,8 @@ class Room:
     """A book, and what each client has heard: pairs of new and gone ids, and ids of publications."""
 
     def __init__(self, **bounds: Any) -> None:
-        self.book: Book[str] = Book(Bounds(**bounds))
+        self.kept = Kept()
+        self.book: Book[str] = Book(Bounds(**bounds), self.kept)
         self.heard: dict[str, Heard] = {}
         self.now_s = 0.0
 
@@ -96,14 +98,45 @@ def test_metadata_are_upserted_and_nil_deletes(room: Room) -> None:
 
 
 def test_only_a_change_is_to_be_stored(room: Room) -> None:
-    assert room.publish("p", "a", Room="410").kept
-    assert not room.publish("p", "a").kept
-    assert not room.publish("p", "a", Room="410", Nothing=None).kept
-    assert room.publish("p", "a", Room=None).kept
-    assert room.publish("p", "a", Level=1).kept
-    assert room.publish("p", "a", Level=1.0).kept
-    assert room.publish("p", "a", Level=float("nan")).kept
-    assert not room.publish("p", "a", Level=float("nan")).kept
+    def stored(**metadata: Any) -> bool:
+        changes = room.kept.changes
+        room.publish("p", "a", **metadata)
+        return room.kept.changes > changes
+
+    assert not stored()
+    assert stored(Room="410")
+    assert not stored()
+    assert not stored(Room="410", Nothing=None)
+    assert stored(Room=None)
+    assert stored(Level=1)
+    assert stored(Level=1.0)
+    assert stored(Level=float("nan"))
+    assert not stored(Level=float("nan"))
+
+
+def test_stored_is_who_has_metadata_and_since_when_it_is_gone() -> None:
+    room = Room(producers=2)
+    room.publish("p", "a", Room="410")
+    room.publish("p", "b")
+    assert room.kept == {"a": Entry("a", pack({"Room": "410"}), None)}
+    room.now_s = 5
+    room.leave("p")
+    assert room.kept == {"a": Entry("a", pack({"Room": "410"}), 5)}
+    room.publish("q", "a")
+    assert room.kept["a"].gone_s is None
+    room.publish("q", "a", Room=None)
+    assert not room.kept
+
+
+def test_what_is_forgotten_is_stored_no_more() -> None:
+    room = Room(producers=2, kept_s=10)
+    for id in "abc":
+        room.publish(id, id, Room="410")
+        room.leave(id)
+    assert list(room.kept) == ["b", "c"]
+    assert room.book.producers.entries() == list(room.kept.values())
+    room.book.producers.expire(11)
+    assert not room.kept
 
 
 def test_what_a_gone_producer_said_holds_again_with_its_next_publication(room: Room) -> None:
@@ -378,6 +411,7 @@ def test_metadata_survive_a_restart() -> None:
     room.publish("p", "b")
     assert room.of("s") == [([], []), (["b"], []), "b"]
     assert room.book.restore("b", {}, 8.0) == ""
+    assert list(room.kept) == ["b"]
     room.publish("p", "b", Unit="C")
     assert room.of("s") == ["b"]
     assert room.book.producers.find("a") is None
