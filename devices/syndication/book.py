@@ -4,16 +4,19 @@ A client is any key, such as its connection; it may publish and subscribe. What 
 its order: a difference comes before the publications that it explains.
 """
 
-from collections.abc import Iterable, Mapping
-from typing import Any, Generic, NamedTuple, TypeVar
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 from bus.serving.quota import Quota
 from devices.syndication.bounds import Bounds
 from devices.syndication.producers import NOWHERE, Change, Keeper, Producers
+from devices.syndication.selections import StandingSelection, StandingSelections, Turn, unpacked, weight_of
 from devices.syndication.standing import Producer, Query, Standing, StandingQueries
 from devices.syndication.wire import Difference, Publication, pack
 
 C = TypeVar("C")
+Subscribed: TypeAlias = Standing[C] | StandingSelection[C]
 
 
 class Said(NamedTuple, Generic[C]):
@@ -33,16 +36,16 @@ class Outcome(NamedTuple, Generic[C]):
 class _Client(Generic[C]):
     """`producers`: those that it speaks for."""
 
-    __slots__ = ("host", "producers", "standing")
+    __slots__ = ("host", "producers", "subscribed")
 
     def __init__(self, host: str) -> None:
         self.host = host
         self.producers: dict[Producer[C], None] = {}
-        self.standing: Standing[C] | None = None
+        self.subscribed: Subscribed[C] | None = None
 
 
 class Book(Generic[C]):
-    """Producers, standing queries and clients. Every refusal is returned by its reason.
+    """Producers, clients, standing queries and selections. Every refusal is returned by its reason.
 
     `keeper` stores what producers said, for the time after a restart.
     """
@@ -50,6 +53,7 @@ class Book(Generic[C]):
     def __init__(self, bounds: Bounds, keeper: Keeper = NOWHERE) -> None:
         self.producers: Producers[C] = Producers(bounds, keeper)
         self.queries: StandingQueries[C] = StandingQueries()
+        self.selections: StandingSelections[C] = StandingSelections()
         self._bounds = bounds
         self._clients: dict[C, _Client[C]] = {}
         b, whole = bounds, bounds.all_query_bytes
@@ -65,15 +69,34 @@ class Book(Generic[C]):
             return Outcome(self._heard(producer, publication))
         producer = producer or Producer(publication.id)
         change = Change(producer.metadata, producer.packed, publication.metadata, self._bounds)
+        if change.fault:
+            return Outcome(refused=change.fault)
         entered, left = self._moves(producer, change)
-        refused = self._refusal(client, host, producer, change, len(entered) - len(left))
+        turns = self.selections.turns(producer, change.metadata, change.keys, entered, left)
+        members = len(entered) - len(left) + sum(turn.members for turn in turns)
+        refused = self._refusal(client, host, producer, change, members)
         if refused:
             return Outcome(refused=refused)
         self._accept(client, host, producer, change)
-        self.queries.move(producer, entered, left)
-        differences = [_told(standing, new=(producer.id,)) for standing in entered]
-        differences += [_told(standing, gone=(producer.id,)) for standing in left]
+        differences = tuple(self._moved(producer, entered, left, turns))
         return Outcome((*differences, *self._heard(producer, publication)))
+
+    def _moved(
+        self,
+        producer: Producer[C],
+        entered: list[Standing[C]],
+        left: list[Standing[C]],
+        turns: list[Turn[C]],
+    ) -> Iterator[Said[C]]:
+        """Change the sets of a producer, and say how."""
+        self.queries.move(producer, entered, left)
+        for standing in entered:
+            yield from _told(standing, new=(producer.id,))
+        for standing in left:
+            yield from _told(standing, gone=(producer.id,))
+        for turn in turns:
+            new, gone = self.selections.take(turn)
+            yield from _told(turn.selection, unpacked(new), unpacked(gone))
 
     def _heard(self, producer: Producer[C], publication: Publication) -> tuple[Said[C], ...]:
         """Return the publication for all subscribers that have its producer in their sets."""
@@ -82,17 +105,13 @@ class Book(Generic[C]):
 
     def _moves(self, producer: Producer[C], change: Change) -> tuple[list[Standing[C]], list[Standing[C]]]:
         """Return the queries whose sets the producer enters and leaves."""
-        if change.fault:
-            return [], []
         if producer.speakers:
             return self.queries.changed(producer, change.metadata, change.keys)
         return self.queries.matched(change.metadata), []
 
     def _refusal(self, client: C, host: str, producer: Producer[C], change: Change, members: int) -> str:
         """Return why a publication is refused; "": there is room, and the client is a speaker of it."""
-        if change.fault:
-            return change.fault
-        if members > 0 and self.queries.members + members > self._bounds.members:
+        if members > 0 and self._sets_full(members):
             return "sets full"
         host, known = self._host(client, host), client in producer.speakers
         refused = "" if known else self._speakers.take(client, host)
@@ -111,57 +130,89 @@ class Book(Generic[C]):
             self.producers.keep(producer)
         self._client(client, host).producers[producer] = None
 
-    def subscribe(self, client: C, host: str, query: Query) -> Outcome[C]:
-        """Subscribe a client to a query, in place of its last one. Say the difference, also an empty one."""
-        before = self._clients[client].standing if client in self._clients else None
-        standing = self.queries.find(query.text)
-        members: list[Producer[C]] = []
-        if standing is None:
-            standing = Standing(query)
-            members = [p for p in self.producers.present() if standing.has(p.metadata)]
-        if self.queries.members + len(members) > self._bounds.members:
-            return Outcome(refused="sets full")
-        refused = self._swap(client, self._host(client, host), before, query)
+    def subscribe(self, client: C, host: str, query: Query, key: str | None = None) -> Outcome[C]:
+        """Subscribe a client to a query, in place of its last one. Say the difference, also an empty one.
+
+        With a `key`, the set is not the producers that match, but the different values of this key of theirs.
+        """
+        standing, members = self._standing(query)
+        now = standing if key is None else self._selected(key, standing, members)
+        refused = self._set_refusal(now, len(members)) or self._swap(client, self._host(client, host), now)
         if refused:
             return Outcome(refused=refused)
-        if not standing.subscribers:
+        if not self._is_needed(standing):
             self.queries.open(standing, members)
-        return Outcome((self._turn(client, self._client(client, host), before, standing),))
+        if isinstance(now, StandingSelection) and not now.subscribers:
+            self.selections.open(now)
+        return Outcome((self._turn(client, self._client(client, host), now),))
 
-    def _swap(self, client: C, host: str, before: Standing[C] | None, query: Query) -> str:
+    def _standing(self, query: Query) -> tuple[Standing[C], list[Producer[C]]]:
+        """Return the standing query, and if it is a new one the members that it will have."""
+        standing = self.queries.find(query.text)
+        if standing is not None:
+            return standing, []
+        standing = Standing(query)
+        return standing, [p for p in self.producers.present() if standing.has(p.metadata)]
+
+    def _selected(self, key: str, standing: Standing[C], members: list[Producer[C]]) -> StandingSelection[C]:
+        """Return the standing selection, which may be a new one."""
+        found = self.selections.find(key, standing)
+        return found or StandingSelection(key, standing, members or standing.members)
+
+    def _set_refusal(self, now: Subscribed[C], members: int) -> str:
+        """Return why there is no room for a set, with so many members of a new query; "": there is."""
+        if isinstance(now, StandingSelection):
+            if sum(map(len, now.counts)) > self._bounds.selection_bytes:
+                return "values of one selection"
+            members += 0 if now.subscribers else weight_of(now.counts)
+        return "sets full" if self._sets_full(members) else ""
+
+    def _sets_full(self, more: int) -> bool:
+        return self.queries.members + self.selections.members + more > self._bounds.members
+
+    def _swap(self, client: C, host: str, now: Subscribed[C]) -> str:
         """Take the place of a subscription, and give back that of the last one. Return why not."""
-        weight = before.query.memory_bytes if before else 0
+        before = self._subscribed(client)
+        weight = before.memory_bytes if before else 0
         if before:
             self._subscriptions.give_back(client, host, weight)
-        refused = self._subscriptions.take(client, host, query.memory_bytes)
+        refused = self._subscriptions.take(client, host, now.memory_bytes)
         if refused and before:
             self._subscriptions.take(client, host, weight)
         return refused
 
-    def _turn(self, client: C, entry: _Client[C], before: Standing[C] | None, now: Standing[C]) -> Said[C]:
-        """Turn a client from one standing query to another, and say how the sets differ."""
-        old = before.members if before else {}
-        new = [producer.id for producer in now.members if producer not in old]
-        gone = [producer.id for producer in old if producer not in now.members]
+    def _turn(self, client: C, entry: _Client[C], now: Subscribed[C]) -> Said[C]:
+        """Turn a client from what it was subscribed to to another, and say how the sets differ."""
+        before = entry.subscribed
+        old, new = before.items() if before else {}, now.items()
         now.subscribers[client] = None
-        entry.standing = now
+        entry.subscribed = now
         if before is not None and before is not now:
             self._drop(client, before)
-        return Said((client,), Difference(new, gone))
+        return Said((client,), Difference(_without(new, old), _without(old, new)))
 
-    def _drop(self, client: C, standing: Standing[C]) -> None:
-        del standing.subscribers[client]
-        if not standing.subscribers:
+    def _drop(self, client: C, subscribed: Subscribed[C]) -> None:
+        del subscribed.subscribers[client]
+        if isinstance(subscribed, Standing):
+            standing = subscribed
+        else:
+            standing = subscribed.standing
+            if not subscribed.subscribers:
+                self.selections.close(subscribed)
+        if not self._is_needed(standing):
             self.queries.close(standing)
+
+    def _is_needed(self, standing: Standing[C]) -> bool:
+        return bool(standing.subscribers) or standing in self.selections
 
     def leave(self, client: C, now_s: float) -> tuple[Said[C], ...]:
         """Forget a client that is gone. Say which producers nobody speaks for any more. Idempotent."""
         entry = self._clients.pop(client, None)
         if entry is None:
             return ()
-        if entry.standing is not None:
-            self._subscriptions.give_back(client, entry.host, entry.standing.query.memory_bytes)
-            self._drop(client, entry.standing)
+        if entry.subscribed is not None:
+            self._subscriptions.give_back(client, entry.host, entry.subscribed.memory_bytes)
+            self._drop(client, entry.subscribed)
         gone = [producer for producer in entry.producers if self._fell_silent(client, entry.host, producer)]
         return self._gone(gone, now_s)
 
@@ -171,15 +222,18 @@ class Book(Generic[C]):
         return not producer.speakers
 
     def _gone(self, producers: Iterable[Producer[C]], now_s: float) -> tuple[Said[C], ...]:
-        """Take producers out of all sets: one difference for each query, however many they are."""
-        lost: dict[Standing[C], list[str]] = {}
+        """Take producers out of all sets: one difference for each set, however many they are."""
+        lost: dict[Subscribed[C], list[Any]] = {}
         for producer in producers:
-            for standing in producer.sets:
+            left = list(producer.sets)
+            for standing in left:
                 lost.setdefault(standing, []).append(producer.id)
-            self.queries.move(producer, (), list(producer.sets))
+            for turn in self.selections.turns(producer, {}, (), (), left):
+                lost.setdefault(turn.selection, []).extend(unpacked(self.selections.take(turn)[1]))
+            self.queries.move(producer, (), left)
             self.producers.went(producer, now_s)
             self.producers.keep(producer)
-        return tuple(_told(standing, gone=ids) for standing, ids in lost.items())
+        return tuple(chain.from_iterable(_told(one, gone=items) for one, items in lost.items()))
 
     def restore(self, id: str, metadata: Mapping[str, Any], gone_s: float) -> str:
         """Remember what a producer said before a restart. Call it for the longest gone first.
@@ -200,6 +254,9 @@ class Book(Generic[C]):
         """Return the host that a client first came with."""
         return self._clients[client].host if client in self._clients else host
 
+    def _subscribed(self, client: C) -> Subscribed[C] | None:
+        return self._clients[client].subscribed if client in self._clients else None
+
     def _client(self, client: C, host: str) -> _Client[C]:
         found = self._clients.get(client)
         if found is None:
@@ -207,5 +264,11 @@ class Book(Generic[C]):
         return found
 
 
-def _told(standing: Standing[C], new: Iterable[str] = (), gone: Iterable[str] = ()) -> Said[C]:
-    return Said(tuple(standing.subscribers), Difference(tuple(new), tuple(gone)))
+def _told(subscribed: Subscribed[C], new: Sequence[Any] = (), gone: Sequence[Any] = ()) -> Iterator[Said[C]]:
+    """Yield the difference, if there is any, and anybody to hear it."""
+    if subscribed.subscribers and (new or gone):
+        yield Said(tuple(subscribed.subscribers), Difference(new, gone))
+
+
+def _without(items: dict[bytes, Any], others: dict[bytes, Any]) -> list[Any]:
+    return [item for packed, item in items.items() if packed not in others]

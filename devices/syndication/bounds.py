@@ -29,6 +29,7 @@ class Bounds:
     queries_per_host: int = 2048
     all_query_bytes: int = 1 << 26  # of memory, as queries tell it
     members: int = 1 << 19  # of the sets of all queries together: some 100 bytes each
+    selection_bytes: int = 1 << 17  # of the values of one selection, when a client subscribes to it
 
     def __post_init__(self) -> None:
         if min(astuple(self)) <= 0:

@@ -7,6 +7,8 @@ others. One that names none of a producer's keys sees a producer without metadat
 from collections.abc import Iterable, Mapping
 from typing import Any, Generic, Protocol, TypeVar
 
+from devices.syndication.wire import pack
+
 C = TypeVar("C")
 
 
@@ -48,7 +50,10 @@ class Producer(Generic[C]):
 
 
 class Standing(Generic[C]):
-    """A query that at least one client is subscribed to. `bare`: it matches what has none of its keys."""
+    """A query that at least one client is subscribed to, or a selection looks at.
+
+    `bare`: it matches what has none of its keys.
+    """
 
     __slots__ = ("bare", "members", "query", "subscribers")
 
@@ -57,6 +62,14 @@ class Standing(Generic[C]):
         self.bare = query.matches({})
         self.members: dict[Producer[C], None] = {}
         self.subscribers: dict[C, None] = {}
+
+    @property
+    def memory_bytes(self) -> int:
+        return self.query.memory_bytes
+
+    def items(self) -> dict[bytes, Any]:
+        """Return the set: each id by its packed form."""
+        return {pack(producer.id): producer.id for producer in self.members}
 
     def has(self, metadata: Mapping[str, Any]) -> bool:
         return self.bare if self.query.keys.isdisjoint(metadata) else self.query.matches(metadata)
@@ -88,7 +101,7 @@ class StandingQueries(Generic[C]):
             self._join(producer, standing)
 
     def close(self, standing: Standing[C]) -> None:
-        """Remove a standing query without subscribers."""
+        """Remove a standing query that nobody needs any more."""
         for producer in list(standing.members):
             self._leave(producer, standing)
         self._bare.pop(standing, None)

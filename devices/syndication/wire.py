@@ -74,11 +74,11 @@ class Publication(Packed):
 
 
 class Difference(Packed):
-    """The ids of the producers that a subscriber hears from now on, and of those that it hears no more."""
+    """What enters the set of a subscriber, and what leaves it: ids of producers, or values of a selection."""
 
     __slots__ = ("gone", "new")
 
-    def __init__(self, new: Sequence[str] = (), gone: Sequence[str] = ()) -> None:
+    def __init__(self, new: Sequence[Any] = (), gone: Sequence[Any] = ()) -> None:
         super().__init__()
         self.new, self.gone = tuple(new), tuple(gone)
 

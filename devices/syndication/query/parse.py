@@ -1,12 +1,13 @@
 """From a text to a query, within bounds. Pure."""
 
+import re
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from devices.syndication.query.errors import QueryError, syntax_error
 from devices.syndication.query.evaluate import PATTERN_MEMORY, Pattern, Test, compiled, test_of
 from devices.syndication.query.grammar import PREDICATE, SELECTION, parser
-from devices.syndication.query.tree import Among, Has, Like, Node, nodes, text_of, text_of_key
+from devices.syndication.query.tree import KEY_LETTER, Among, Has, Like, Node, nodes, text_of, text_of_key
 
 TEXT_BYTES: Final = 4096
 """The length of a query in UTF-8."""
@@ -21,6 +22,8 @@ PATTERN_LETTERS: Final = 200
 INSTRUCTIONS: Final = 256
 """Instructions of RE2 that all patterns of a query have together: each may look at each byte of a value."""
 
+# a predicate on a key `select` has one of these relations behind it
+_SELECTS: Final = re.compile(rf"\s*select(?!{KEY_LETTER}|\s*(?:=|!=|like(?!{KEY_LETTER})))", re.IGNORECASE)
 _BASE_BYTES: Final = 1024
 _LETTER_BYTES: Final = 100  # measured: 24 to 99 for each character of the normal form
 
@@ -62,6 +65,17 @@ def selection(text: str) -> Selection:
     """Return what `select distinct KEY where PREDICATE` asks for. Raises `QueryError`."""
     key, predicate = _parsed(text, SELECTION)
     return Selection(key, _query(predicate))
+
+
+def subscription(text: str) -> tuple[Query, str | None]:
+    """Return the query of a subscription, and the key whose values it asks for; None: it asks for producers.
+
+    Raises `QueryError`.
+    """
+    if _SELECTS.match(text) is None:
+        return parse(text), None
+    found = selection(text)
+    return found.query, found.key
 
 
 def _parsed(text: str, start: str) -> Any:

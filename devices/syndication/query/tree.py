@@ -8,10 +8,11 @@ negations cancel. Nodes have no `==`, since in Python 1 equals true.
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from re import fullmatch
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, TypeVar
 
 Scalar: TypeAlias = str | int | float | bool
 """What a query can compare with."""
+T = TypeVar("T", bound=Scalar)
 Value: TypeAlias = object
 """What MessagePack can hold: scalars, nil, bytes, extensions, lists and maps of them."""
 
@@ -76,11 +77,11 @@ def kinded(value: Value) -> tuple[bool, Value]:
 
 def among(key: str, values: Iterable[Scalar]) -> Among:
     """Return a comparison with each value once, in a fixed order."""
-    once = {kinded(value): value for value in map(_plain, values)}.values()
+    once = {kinded(value): value for value in map(plain, values)}.values()
     return Among(key, tuple(sorted(once, key=lambda value: (type(value) is str, *kinded(value)))))
 
 
-def _plain(value: Scalar) -> Scalar:
+def plain(value: T) -> T | int:
     """Return a float that an integer of 64 bits equals as that integer."""
     if isinstance(value, float) and value.is_integer() and -(2**63) <= value < 2**64:
         return int(value)

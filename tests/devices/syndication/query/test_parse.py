@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from devices.syndication.query import Query, QueryError, Selection, parse, selection
+from devices.syndication.query import Query, QueryError, Selection, parse, selection, subscription
 from devices.syndication.query.evaluate import PATTERN_MEMORY
 from devices.syndication.query.parse import (
     CONDITIONS,
@@ -96,6 +96,31 @@ def test_a_selection() -> None:
     assert selection("select distinct where where has select").query.keys == {"select"}
     with pytest.raises(QueryError, match="character 8: expected \"distinct\", but found 'Room'"):
         selection("select Room")
+
+
+@pytest.mark.parametrize(
+    "text", ["select = 1", "Select != 'x'", "SELECT like 'x'", "select_1 = 1", "selected = 1"]
+)
+def test_a_key_select_is_a_key_in_a_subscription(text: str) -> None:
+    assert subscription(text) == (parse(text), None)
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("select", 'character 7: expected "distinct", but found the end'),
+        (" Select Room", "character 9: expected \"distinct\", but found 'Room'"),
+        ("select distinct Room where Type", 'character 32: expected "=", "!=" or "like", but found the end'),
+        (
+            "has Room and select distinct Room",
+            'character 21: expected "=", "!=" or "like", but found \'distinct\'',
+        ),
+    ],
+)
+def test_the_errors_of_a_selection_in_a_subscription(text: str, what: str) -> None:
+    with pytest.raises(QueryError) as caught:
+        subscription(text)
+    assert str(caught.value) == what
 
 
 A_VALUE = "expected a value (text in quotes, a number, true or false), but found"
@@ -220,6 +245,21 @@ def test_any_text_is_a_query_or_a_query_error(text: str) -> None:
             assert 1 <= found.position <= len(text) + 1
         else:
             assert read(found.text).text == found.text
+
+
+@given(st.lists(PIECES).map(" ".join).map("select ".__add__) | st.lists(PIECES).map(" ".join))
+@example("select distinct like like 'x'")
+def test_a_subscription_is_a_query_or_a_selection_never_both(text: str) -> None:
+    query, chosen = answer(parse, text), answer(selection, text)
+    if isinstance(query, Query):
+        assert subscription(text) == (query, None)
+        assert isinstance(chosen, QueryError)
+    elif isinstance(chosen, Selection):
+        assert subscription(text) == (chosen.query, chosen.key)
+    else:
+        with pytest.raises(QueryError) as caught:
+            subscription(text)
+        assert str(caught.value) in (str(query), str(chosen))
 
 
 def answer(read: Callable[[str], Query | Selection], text: str) -> Query | Selection | QueryError:

@@ -1,0 +1,406 @@
+"""Standing selections: the different values of a key, their equality, cost, bounds, and a plain recount."""
+
+from collections.abc import Callable
+from math import nan
+from typing import Any
+
+import msgpack
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from devices.syndication.book import Book, Outcome
+from devices.syndication.bounds import Bounds
+from devices.syndication.selections import values_of
+from devices.syndication.wire import Difference, Publication
+from tests.devices.syndication.fakes import FakeQuery
+
+Changes = list[tuple[list[Any], list[Any]]]
+
+
+class Rooms:
+    """A book, and what each client was told. Nobody is told of publications but by `heard`."""
+
+    def __init__(self, **bounds: Any) -> None:
+        self.book: Book[str] = Book(Bounds(**bounds))
+        self.told: dict[str, Changes] = {}
+        self.heard: list[tuple[str, str]] = []
+
+    def publish(self, client: str, id: str, **metadata: Any) -> Outcome[str]:
+        return self._tell(self.book.publish(client, "", Publication(id, metadata, b"\1")))
+
+    def select(self, client: str, key: str | None, query: str = "all") -> Outcome[str]:
+        return self._tell(self.book.subscribe(client, "", FakeQuery(query), key))
+
+    def leave(self, client: str) -> None:
+        self._tell(Outcome(self.book.leave(client, 0.0)))
+
+    def _tell(self, outcome: Outcome[str]) -> Outcome[str]:
+        for said in outcome.said:
+            assert said.to
+            for client in said.to:
+                if isinstance(said.message, Difference):
+                    change = list(said.message.new), list(said.message.gone)
+                    self.told.setdefault(client, []).append(change)
+                else:
+                    self.heard.append((client, said.message.id))
+        return outcome
+
+    def of(self, client: str) -> Changes:
+        """The differences that a client was told since the last time."""
+        return self.told.pop(client, [])
+
+
+@pytest.fixture
+def rooms() -> Rooms:
+    return Rooms()
+
+
+def test_the_set_comes_first_then_changes_and_no_publications(rooms: Rooms) -> None:
+    rooms.publish("p", "a", Room="410")
+    rooms.publish("p", "b", Room="410")
+    rooms.publish("p", "c", Unit="C")
+    rooms.select("s", "Room")
+    assert rooms.of("s") == [(["410"], [])]
+    rooms.publish("p", "c", Room="12")
+    rooms.publish("p", "a", Room="411")
+    assert rooms.of("s") == [(["12"], []), (["411"], [])]
+    rooms.publish("p", "b", Room="411")
+    rooms.publish("p", "b")
+    assert rooms.of("s") == [([], ["410"])]
+    rooms.publish("p", "c", Room=None)
+    assert rooms.of("s") == [([], ["12"])]
+    assert rooms.heard == []
+
+
+def test_an_empty_set_is_said(rooms: Rooms) -> None:
+    rooms.publish("p", "a", Unit="C")
+    rooms.select("s", "Room")
+    assert rooms.of("s") == [([], [])]
+
+
+def test_only_producers_that_match_count(rooms: Rooms) -> None:
+    rooms.select("s", "Room", "has Thermostat")
+    rooms.publish("p", "a", Room="410")
+    rooms.publish("p", "b", Room="12", Thermostat=True)
+    assert rooms.of("s") == [([], []), (["12"], [])]
+    rooms.publish("p", "a", Thermostat=True)
+    rooms.publish("p", "b", Thermostat=None, Room="13")
+    assert rooms.of("s") == [(["410"], []), ([], ["12"])]
+
+
+def test_a_change_of_both_the_query_and_the_value(rooms: Rooms) -> None:
+    rooms.publish("p", "a", Room="410", Type="T")
+    rooms.select("s", "Room", "Type = T| Type = U")
+    rooms.publish("p", "a", Room="12", Type="U")
+    rooms.publish("p", "a", Room="13", Type="V")
+    assert rooms.of("s") == [(["410"], []), (["12"], ["410"]), ([], ["12"])]
+
+
+def test_the_selected_key_may_be_that_of_the_query(rooms: Rooms) -> None:
+    rooms.select("s", "Room", "Room != 410")
+    for room in ("410", "12", "13", "410"):
+        rooms.publish("p", "a", Room=room)
+    assert rooms.of("s") == [([], []), (["12"], []), (["13"], ["12"]), ([], ["13"])]
+
+
+def test_producers_that_leave_together_are_one_difference(rooms: Rooms) -> None:
+    for id, room in {"a": "410", "b": "410", "c": "12", "d": "13"}.items():
+        rooms.publish("q" if id == "d" else "p", id, Room=room)
+    rooms.publish("q", "c")
+    rooms.select("s", "Room")
+    rooms.of("s")
+    rooms.leave("p")
+    assert rooms.of("s") == [([], ["410"])]
+    rooms.leave("q")
+    assert rooms.of("s") == [([], ["13", "12"])]
+
+
+def test_a_producer_that_comes_back_brings_its_values_back(rooms: Rooms) -> None:
+    rooms.publish("p", "a", Room="410")
+    rooms.leave("p")
+    rooms.select("s", "Room")
+    rooms.publish("q", "a", Unit="C")
+    assert rooms.of("s") == [([], []), (["410"], [])]
+
+
+def test_of_a_list_each_element_is_a_value(rooms: Rooms) -> None:
+    rooms.select("s", "Tags")
+    rooms.publish("p", "a", Tags=["zone", "temp", "zone"])
+    rooms.publish("p", "b", Tags="temp")
+    rooms.publish("p", "a", Tags=["hvac"])
+    rooms.publish("p", "a", Tags=[])
+    assert rooms.of("s") == [([], []), (["zone", "temp"], []), (["hvac"], ["zone"]), ([], ["hvac"])]
+
+
+EXTENSION = msgpack.ExtType(5, b"x")
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "said"),
+    [
+        (1, 1.0, 1),
+        (1.0, 1, 1),
+        (-0.0, 0, 0),
+        (2.0**64, 2.0**64, 2.0**64),
+        (2.0**63, 2**63, 2**63),
+        ([[1, "a"]], [[1.0, "a"]], [1, "a"]),
+        ({"a": 1, "b": [2.0]}, {"b": [2], "a": 1.0}, {"a": 1, "b": [2]}),
+        (EXTENSION, EXTENSION, EXTENSION),
+        ([None], [None, None], None),
+    ],
+)
+def test_equal_values_are_one(rooms: Rooms, one: Any, other: Any, said: Any) -> None:
+    rooms.publish("p", "a", Level=one)
+    rooms.select("s", "Level")
+    rooms.publish("p", "b", Level=other)
+    rooms.publish("p", "a", Level=other)
+    assert rooms.of("s") == [([said], [])]
+    rooms.select("t", "Level")
+    (((new,), _),) = rooms.of("t")
+    assert type(new) is type(said)
+    rooms.publish("p", "a", Level=None)
+    rooms.publish("p", "b", Level=None)
+    assert rooms.of("s") == [([], [said])]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"), [(1, True), (0.0, False), ("1", 1), ({"a": 1}, {"a": True}), (["1"], [1]), (nan, 0)]
+)
+def test_different_values_are_two(one: Any, other: Any) -> None:
+    assert values_of({"k": one}, "k").keys().isdisjoint(values_of({"k": other}, "k"))
+
+
+def test_a_nan_is_one_value(rooms: Rooms) -> None:
+    rooms.publish("p", "a", Level=nan)
+    rooms.publish("p", "b", Level=[-nan, msgpack.unpackb(b"\xcb\x7f\xf8\0\0\0\0\0\1")])
+    rooms.select("s", "Level")
+    ((new, gone),) = rooms.of("s")
+    assert (len(new), gone) == (1, [])
+    assert new[0] != new[0]
+
+
+# what a client is subscribed to
+
+
+def test_queries_and_selections_replace_each_other(rooms: Rooms) -> None:
+    rooms.publish("p", "a", Room="410", Floor=4)
+    rooms.publish("p", "b", Room="a", Floor=4)
+    rooms.select("s", None, "has Room")
+    rooms.select("s", "Room", "has Room")
+    rooms.publish("p", "b")
+    rooms.select("s", "Floor", "has Room")
+    rooms.select("s", None)
+    assert rooms.of("s") == [
+        (["a", "b"], []),
+        (["410"], ["b"]),  # "a" is the id of one producer, and the room of the other
+        ([4], ["410", "a"]),
+        (["a", "b"], [4]),
+    ]
+    assert rooms.heard == []
+    rooms.publish("p", "b")
+    assert rooms.heard == [("s", "b")]
+
+
+def test_equal_selections_are_one_and_a_selection_shares_its_query(rooms: Rooms) -> None:
+    rooms.select("r", None, "has Room")
+    for client in "stu":
+        rooms.select(client, "Room" if client != "u" else "Floor", "has Room")
+    assert (len(rooms.book.queries), len(rooms.book.selections)) == (1, 2)
+    evaluations = FakeQuery.evaluations
+    outcome = rooms.publish("p", "a", Room="410")
+    assert FakeQuery.evaluations == evaluations + 1
+    assert [said.to for said in outcome.said] == [("r",), ("s", "t"), ("r",)]
+
+
+def test_a_query_stays_while_a_selection_looks_at_it(rooms: Rooms) -> None:
+    rooms.select("s", "Room", "has Room")
+    rooms.select("t", None, "has Room")
+    rooms.leave("t")
+    rooms.publish("p", "a", Room="410")
+    assert rooms.of("s") == [([], []), (["410"], [])]
+    rooms.leave("s")
+    assert vars(rooms.book.selections) == {"members": 0, "_by_key": {}, "_at": {}}
+    assert (len(rooms.book.queries), rooms.book.queries.members) == (0, 0)
+
+
+# cost
+
+
+@pytest.fixture
+def evaluations() -> Callable[[], int]:
+    last = FakeQuery.evaluations
+
+    def since() -> int:
+        nonlocal last
+        last, before = FakeQuery.evaluations, last
+        return last - before
+
+    return since
+
+
+def test_a_change_touches_only_the_selections_of_its_key(
+    monkeypatch: pytest.MonkeyPatch, evaluations: Callable[[], int]
+) -> None:
+    rooms = Rooms(queries=20_000, queries_per_host=20_000)
+    rooms.publish("p", "a", Room="0")
+    for number in range(10_000):
+        rooms.select(f"s{number}", f"Key{number % 1000}", f"has Other{number}")
+    rooms.select("t", "Room")
+    evaluations()
+    reads = list[str]()
+
+    def counted(metadata: dict[str, Any], key: str) -> dict[bytes, None]:
+        reads.append(key)
+        return values_of(metadata, key)
+
+    monkeypatch.setattr("devices.syndication.selections.values_of", counted)
+    rooms.publish("p", "a", Room="1", Unit="C")
+    assert (evaluations(), reads) == (0, ["Room", "Room"])  # before and after
+    rooms.publish("p", "a")
+    assert (evaluations(), reads) == (0, ["Room", "Room"])
+
+
+# bounds
+
+
+def test_a_set_that_is_too_long_is_refused_and_the_last_one_stays() -> None:
+    rooms = Rooms(selection_bytes=20)
+    rooms.select("s", "Room")
+    rooms.publish("p", "a", Room="x" * 9)
+    rooms.publish("p", "b", Room="y" * 9)
+    assert rooms.select("t", "Room").refused == ""
+    rooms.publish("p", "c", Room="z")
+    assert rooms.select("u", None).refused == ""
+    assert rooms.select("u", "Room").refused == "values of one selection"
+    rooms.told.clear()
+    rooms.publish("p", "c", Room="w")
+    rooms.publish("p", "d")
+    assert rooms.told == {"s": [(["w"], ["z"])], "t": [(["w"], ["z"])], "u": [(["d"], [])]}
+
+
+def test_values_count_for_the_bound_of_all_sets() -> None:
+    rooms = Rooms(members=5)
+    rooms.publish("p", "a", Room="410")
+    assert rooms.select("s", "Room").refused == ""  # one producer and one value
+    assert rooms.publish("p", "a", Room=["410", "12", "13", "14"]).refused == ""
+    assert rooms.publish("p", "a", Room=["410", "12", "13", "14", "15"]).refused == "sets full"
+    assert rooms.publish("p", "b", Floor=1).refused == "sets full"
+    assert rooms.publish("p", "a", Room="x" * 200).refused == ""
+    assert rooms.book.selections.members == 3
+    assert rooms.select("t", "Room", "has Room").refused == "sets full"
+    assert len(rooms.book.queries) == len(rooms.book.selections) == 1
+    assert rooms.publish("p", "a", Room=None).refused == ""
+    assert (rooms.book.selections.members, rooms.book.queries.members) == (0, 1)
+
+
+def test_a_refused_publication_changes_no_selection() -> None:
+    rooms = Rooms(metadata_keys=1)
+    rooms.publish("p", "a", Room="410")
+    rooms.select("s", "Room")
+    assert rooms.publish("p", "a", Room="12", Unit="C").refused == "metadata of one producer"
+    assert rooms.publish("p", "b", Room="410", Unit="C").refused
+    rooms.publish("p", "a", Room=None)
+    assert rooms.of("s") == [(["410"], []), ([], ["410"])]
+
+
+# against a plain recount
+
+CLIENTS, IDS, KEYS = "pqr", "abc", ("x", "y")
+QUERIES = ["all", "none", "has x", "no x", "x = 1", "x != 1", "has x| has y", "no x| y = 1", "y != 1| x = 2"]
+scalars = st.sampled_from(["1", "2", 1, 1.0, True, 2.5, "a"])
+values = scalars | st.none() | st.lists(scalars, max_size=3) | st.just({"a": 1})
+steps = st.one_of(
+    st.tuples(
+        st.just("publish"), st.sampled_from(CLIENTS), st.sampled_from(IDS),
+        st.dictionaries(st.sampled_from(KEYS), values),
+    ),
+    st.tuples(
+        st.just("select"), st.sampled_from(CLIENTS), st.sampled_from((*KEYS, None)), st.sampled_from(QUERIES)
+    ),
+    st.tuples(st.just("leave"), st.sampled_from(CLIENTS)),
+)  # fmt: skip
+
+
+class Recount:
+    """What is so after some steps, counted anew each time."""
+
+    def __init__(self) -> None:
+        self.metadata: dict[str, dict[str, Any]] = {}
+        self.speakers: dict[str, set[str]] = {}
+        self.selections: dict[str, tuple[str | None, FakeQuery]] = {}
+
+    def publish(self, client: str, id: str, said: dict[str, Any]) -> None:
+        merged = {**self.metadata.get(id, {}), **said}
+        self.metadata[id] = {key: value for key, value in merged.items() if value is not None}
+        self.speakers.setdefault(id, set()).add(client)
+
+    def leave(self, client: str) -> None:
+        self.selections.pop(client, None)
+        for speakers in self.speakers.values():
+            speakers.discard(client)
+
+    def set_of(self, client: str) -> list[Any]:
+        key, query = self.selections[client]
+        found = list[Any]()
+        for id, speakers in self.speakers.items():
+            if speakers and query.matches(self.metadata[id]):
+                for value in [id] if key is None else listed(self.metadata[id].get(key, [])):
+                    if not any(same(value, other) for other in found):
+                        found.append(value)
+        return found
+
+
+def listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+def same(one: Any, other: Any) -> bool:
+    """As docs/query.md has it."""
+    return one == other and (type(one) is bool) == (type(other) is bool)
+
+
+def without(some: list[Any], others: list[Any]) -> list[Any]:
+    return [value for value in some if not any(same(value, other) for other in others)]
+
+
+@settings(max_examples=300)
+@given(st.lists(steps, max_size=30))
+def test_what_clients_are_told_adds_up_to_a_plain_recount(taken: list[tuple[Any, ...]]) -> None:
+    rooms, recount = Rooms(), Recount()
+    held = dict[str, list[Any]]()
+    for step in taken:
+        match step:
+            case ("publish", client, id, metadata):
+                rooms.publish(client, id, **metadata)
+                recount.publish(client, id, metadata)
+            case ("select", client, key, query):
+                rooms.select(client, key, query)
+                recount.selections[client] = key, FakeQuery(query)
+            case (_, client):
+                rooms.leave(client)
+                recount.leave(client)
+                held.pop(client, None)
+        for client, changes in rooms.told.items():
+            assert len(changes) == (1 if client in recount.selections else 0)
+            ((new, gone),) = changes
+            before = held.get(client, [])
+            assert not without(gone, before)
+            assert without(new, before) == new
+            held[client] = without(before, gone) + new
+        rooms.told.clear()
+        for client in recount.selections:
+            truth = recount.set_of(client)
+            assert not without(held[client], truth)
+            assert len(held[client]) == len(truth)
+    assert rooms.book.selections.members == len(values_held(recount))
+
+
+def values_held(recount: Recount) -> set[tuple[str, str, str]]:
+    """Each value of each different selection once."""
+    return {
+        (key, query.text, repr((type(value) is bool, value if value != 1 else 1)))
+        for client, (key, query) in recount.selections.items()
+        if key is not None
+        for value in recount.set_of(client)
+    }
