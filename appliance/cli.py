@@ -21,6 +21,7 @@ COMMANDS = {
     "demo": ("appliance.commands.demo", "run buses, media and a bridge, without hardware and root"),
     "device": ("appliance.commands.device", "run a raw device: a bus for all who connect, in one line"),
     "broker": ("appliance.commands.broker", "run a TMQ broker: clients publish and subscribe by pattern"),
+    "syndicate": ("appliance.commands.syndicate", "run a broker whose clients subscribe by queries"),
     "send": ("appliance.commands.send", "send messages to a bus or any medium"),
     "recv": ("appliance.commands.recv", "show the messages of a bus or any medium"),
     "capture": ("appliance.commands.capture", "record a bus or medium; export captures, or send them again"),

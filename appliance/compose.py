@@ -197,7 +197,7 @@ class Appliance:
             gateways=lambda: {name: gateway.address for name, gateway in self.topology.gateways.items()},
             links=self.links,
             hubs=self.hubs,
-            brokers=lambda: [part.service for part in self.parts.values() if isinstance(part, BrokerPart)],
+            brokers=lambda: [broker for part in self.parts.values() for broker in part.brokers],
             candidacies=lambda: [
                 part.candidacy
                 for part in self.parts.values()

@@ -2,8 +2,8 @@
 
 The rest of the program reads only the record (`device.py` in the kind's folder; `device` is the base of all
 records). Another distribution can add a kind with an entry point of the group `buscoupler.devices`. `service`
-is the base of devices that take part in a bus. `tap` records a bus. `raw` is the raw device, a process of its
-own and in no topology. `syndication` has the parts of a broker that are no kind of device yet.
+is the base of devices that take part in a bus. `tap` records a bus. `syndication` is a broker whose clients
+subscribe by queries. `raw` is the raw device, a process of its own and in no topology.
 """
 
 from typing import TYPE_CHECKING
@@ -13,4 +13,10 @@ from bus.kinds import Kinds
 if TYPE_CHECKING:
     from devices.device import DeviceSpec
 
-DEVICES: "Kinds[DeviceSpec]" = Kinds("buscoupler.devices", {"tap": "devices.tap.device:TapSpec"})
+DEVICES: "Kinds[DeviceSpec]" = Kinds(
+    "buscoupler.devices",
+    {
+        "tap": "devices.tap.device:TapSpec",
+        "syndication": "devices.syndication.device:SyndicationSpec",
+    },
+)

@@ -2,7 +2,7 @@
 
 import logging
 from asyncio import AbstractEventLoop
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 
 from bus.hub import Hub, Pipe, State
 from bus.ledger import Stats
@@ -72,6 +72,30 @@ class Service:
         self.condition = self.fault = ""
         self.losses = 0
         self.seats: tuple[Seat, ...] = ()
+
+    @property
+    def ledgers(self) -> Mapping[str, Stats]:
+        """The ledgers of what it says elsewhere than on its buses, by whom they are about."""
+        return {}
+
+    @property
+    def urls(self) -> Sequence[str]:
+        """The URLs where it listens for clients of its own, with the ports that were bound."""
+        return ()
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """Plain numbers for a status page, if it listens."""
+        return {}
+
+    @property
+    def rejected(self) -> Mapping[str, int]:
+        """The counts of what its clients said and it refused, by reason."""
+        return {}
+
+    def leases(self) -> tuple[()]:
+        """Return nothing: only brokers of bridges lease (`appliance.status.snapshot.Broker`)."""
+        return ()
 
     def heard(self, seat: Seat, messages: list[bytes]) -> None:
         """Take what a bus brings. Return at once, and never raise because of a message."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from appliance.parts.changes import Change, differing, settings_of
 from appliance.parts.site import BasePart, Revision, Site
+from appliance.status.snapshot import Broker
 from bus.errors import LinkError
 from bus.leases.candidate import Candidate
 from bus.schema import Names
@@ -28,6 +29,10 @@ class BrokerPart(BasePart):
     def __init__(self, name: str, site: Site) -> None:
         self.service = _service(name, site)
         super().__init__(name, site, self.service.hub)
+
+    @property
+    def brokers(self) -> list[Broker]:
+        return [self.service]
 
     def revise(self, site: Site) -> Revision:
         """Return the change to the broker as `site` describes it. One that could not open is made anew."""

@@ -8,6 +8,7 @@ from appliance.parts.changes import Change, Draft, End, Plan
 from appliance.parts.device import DevicePart, Joined
 from appliance.parts.patch import Patch
 from appliance.parts.site import Revision, Site
+from appliance.status.snapshot import Broker
 from bus.errors import LinkError
 from bus.hub import Hub, Link
 from bus.kinds import load
@@ -24,13 +25,23 @@ class ServicePart(DevicePart):
         self._serving: Service | None = None
         self._ends = Draft[Link]([], list(self._plans(self.spec, site, joined))).ends
         self._hubs = {bus: self._hub(bus) for bus in self.spec.joins}
+        self._keep()
+
+    def _keep(self) -> None:
+        """Take the service's own ledgers into the part's hub, which no message passes through."""
+        for link, stats in self._service.ledgers.items():
+            self.hub.keep(link, stats)
 
     def _hub(self, bus: str) -> Hub:
         return Hub(f"{self.name} on {bus}")
 
     @property
     def hubs(self) -> list[Hub]:
-        return list(self._hubs.values())
+        return [*self._hubs.values(), self.hub]
+
+    @property
+    def brokers(self) -> list[Broker]:
+        return [self._service] if self._service.urls else []
 
     @property
     def links(self) -> list[Link]:
@@ -66,7 +77,7 @@ class ServicePart(DevicePart):
 
     def _serve(self, loop: AbstractEventLoop) -> list[Change]:
         try:
-            for hub in self.hubs:
+            for hub in self._hubs.values():
                 self._service.open(hub, loop)
             self._service.start(loop)
         except LinkError as error:
@@ -95,9 +106,10 @@ class ServicePart(DevicePart):
     ) -> None:
         if service is not self._service:
             self._service.close()
-            self._serving = None
+            self._service, self._serving = service, None
+            self._keep()
         draft.close()
-        self.site, self.spec, self.joined, self._ends, self._service = site, spec, joined, draft.ends, service
+        self.site, self.spec, self.joined, self._ends = site, spec, joined, draft.ends
         self._hubs = {bus: self._hubs.get(bus) or self._hub(bus) for bus in spec.joins}
 
     def _go_on(self, draft: Draft[Link], loop: AbstractEventLoop) -> list[Change]:

@@ -6,13 +6,16 @@ from asyncio import AbstractEventLoop
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from appliance.parts.changes import Change
 from bus.errors import LinkError
 from bus.events import Record
 from bus.hub import Hub, Link
 from topologies.model import Gateway, Topology
+
+if TYPE_CHECKING:
+    from appliance.status.snapshot import Broker
 
 
 class Site(NamedTuple):
@@ -72,6 +75,11 @@ class BasePart:
 
     @property
     def links(self) -> list[Link]:
+        return []
+
+    @property
+    def brokers(self) -> "list[Broker]":
+        """Services that listen for clients of their own."""
         return []
 
     @property

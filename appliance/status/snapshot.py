@@ -2,9 +2,9 @@
 
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from appliance.status.client import VERSION
 from bus.events import Event
@@ -14,7 +14,21 @@ from bus.watched import WatchedHub
 
 if TYPE_CHECKING:  # most gateways have neither, and start faster without TMQ
     from bus.leases.candidacy import Candidacy
-    from bus.leases.service import LeasingBroker
+    from bus.leases.table import Lease
+
+
+class Broker(Protocol):
+    """A service that listens for clients of its own. `leases` are those of a broker that has any."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def urls(self) -> Sequence[str]: ...
+    @property
+    def counts(self) -> Mapping[str, int]: ...
+    @property
+    def rejected(self) -> Mapping[str, int]: ...
+    def leases(self) -> "Sequence[Lease]": ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,7 +45,7 @@ class View:
     gateways: Callable[[], Mapping[str, str]] = dict
     links: Callable[[], Iterable[Link]] = tuple
     hubs: Callable[[], Iterable[Hub]] = tuple
-    brokers: Callable[[], "Iterable[LeasingBroker]"] = tuple
+    brokers: Callable[[], Iterable[Broker]] = tuple
     candidacies: Callable[[], "Iterable[Candidacy]"] = tuple
     events: Callable[[], Iterable[Event]] = tuple
     names: Callable[[], Iterable[str]] = tuple
@@ -81,17 +95,16 @@ def _account(link: str, account: Account) -> dict[str, Any]:
     return {"name": link} | counts | asdict(stats)
 
 
-def _broker(service: "LeasingBroker") -> dict[str, Any]:
-    broker = service.broker
+def _broker(broker: Broker) -> dict[str, Any]:
     leases = [
         lease._asdict() | {"candidates": [candidate._asdict() for candidate in lease.candidates]}
-        for lease in service.leases()
+        for lease in broker.leases()
     ]
     return {
         "name": broker.name,
-        "urls": broker.urls,
-        "counts": broker.counts,
-        "rejected": dict(broker.stats.rejected),
+        "urls": list(broker.urls),
+        "counts": dict(broker.counts),
+        "rejected": dict(broker.rejected),
         "leases": leases,
     }
 

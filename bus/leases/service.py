@@ -42,6 +42,24 @@ class LeasingBroker:
         self._timer: TimerHandle | None = None
 
     @property
+    def name(self) -> str:
+        return self.broker.name
+
+    @property
+    def urls(self) -> list[str]:
+        return self.broker.urls
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Plain numbers for a status page."""
+        return self.broker.counts
+
+    @property
+    def rejected(self) -> dict[str, int]:
+        """The counts of what was refused, by reason."""
+        return self.broker.stats.rejected
+
+    @property
     def is_open(self) -> bool:
         return self._loop is not None
 

@@ -119,6 +119,10 @@ class Connection:
         except OSError:
             return True
 
+    def has_room(self, size: int) -> bool:
+        """Return whether so many bytes more would be sent or queued, and not dropped."""
+        return not self.closed and self.queued_bytes + size <= self._limits.queue_bytes
+
     def say(self, data: bytes) -> None:
         """Send what no ledger counts."""
         self.send(data, 0)

@@ -22,7 +22,8 @@ class Rejections:
         self._log, self._clock = log, clock
         self._logged: dict[tuple[str, str], float] = {}
 
-    def __call__(self, reason: str, host: str = "", count: int = 1) -> None:
+    def __call__(self, reason: str, host: str = "", count: int = 1, detail: str = "") -> None:
+        """Count a refusal. `detail` stands in the log only, so it may quote the wire, if it is printable."""
         self.counts[reason] = self.counts.get(reason, 0) + count
         now_s = self._clock()
         if now_s - self._logged.get((reason, host), -self._AGAIN_S) < self._AGAIN_S:
@@ -33,4 +34,5 @@ class Rejections:
                 return
             self._logged = {k: at for k, at in self._logged.items() if now_s - at < self._AGAIN_S}
         self._logged[reason, host] = now_s
-        self._log.warning("%s: refused from %s: %s", self.name, host or "a peer", reason)
+        why = f"{reason}: {detail}" if detail else reason
+        self._log.warning("%s: refused from %s: %s", self.name, host or "a peer", why)

@@ -62,6 +62,16 @@ class Book(Generic[C]):
         )
         self._subscriptions = Quota[C](b.queries, 1, b.queries_per_host, whole, "queries", "client")
 
+    @property
+    def counts(self) -> dict[str, int]:
+        """Plain numbers for a status page."""
+        return {
+            "producers": self.producers.present_count,
+            "remembered": len(self.producers) - self.producers.present_count,
+            "subscriptions": len(self._subscriptions),
+            "queries": len(self.queries),
+        }
+
     def publish(self, client: C, host: str, publication: Publication) -> Outcome[C]:
         """Take a publication: say what it changes, then the publication itself, to all that it is for."""
         producer = self.producers.find(publication.id)

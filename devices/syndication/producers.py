@@ -81,6 +81,10 @@ class Producers(Generic[C]):
     def __len__(self) -> int:
         return len(self._all)
 
+    @property
+    def present_count(self) -> int:
+        return len(self._all) - len(self._gone)
+
     def find(self, id: str) -> Producer[C] | None:
         return self._all.get(id)
 

@@ -76,16 +76,22 @@ async def test_roles_leases_and_a_killed_gateway(runtime: Path, tmp_path: Path) 
         assert Name(f"pair{ports[0]}", "gw-a") in (await asyncio.to_thread(look, None))[1]
 
 
-async def test_a_device_and_a_broker_are_shown_and_leave_nothing(runtime: Path) -> None:
-    device, broker = f"tcp://127.0.0.1:{free_port()}", f"tcp://127.0.0.1:{free_port()}"
-    async with process("device", device) as one, process("broker", broker) as other:
+async def test_a_device_and_both_brokers_are_shown_and_leave_nothing(runtime: Path) -> None:
+    device, broker, syndication = (f"tcp://127.0.0.1:{free_port()}" for _ in range(3))
+    async with (
+        process("device", device) as one,
+        process("broker", broker) as other,
+        process("syndicate", syndication) as third,
+    ):
+        await up(third)
         await up(one)
         await up(other)
         text = (await asyncio.to_thread(finished, "top", "--once")).stdout
         assert f"{device}: device, process {one.pid}" in text
         assert f"{broker}: broker, process {other.pid}" in text
         assert f"broker at {broker}" in text
-        for program in (one, other):
+        assert f"syndication at {syndication}: producers 0, remembered 0, subscriptions 0" in text
+        for program in (one, other, third):
             program.send_signal(signal.SIGTERM)
             await program.communicate()
     assert list(runtime.glob("buscoupler-*/*/*")) == []

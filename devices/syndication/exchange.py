@@ -1,0 +1,77 @@
+"""Takes what clients say, asks the book who is told what, and delivers that. Without I/O."""
+
+from collections.abc import Callable, Iterable
+
+from bus.serving.rejections import Rejections
+from devices.syndication.book import Book, Said
+from devices.syndication.bounds import Bounds
+from devices.syndication.client import Client, Told
+from devices.syndication.query import QueryError, subscription
+from devices.syndication.wire import Publication
+
+
+class Exchange:
+    """The book, with its clients. What it returns to them waits until `deliver`.
+
+    `clock` says the time in seconds since 1970. Refusals are counted by `reject`.
+    """
+
+    def __init__(self, bounds: Bounds, reject: Rejections, clock: Callable[[], float]) -> None:
+        self.book: Book[Client] = Book(bounds)
+        self._reject, self._clock = reject, clock
+        self._waiting: dict[Client, list[Told]] = {}
+        self._delivering = False
+
+    def publish(self, client: Client, publication: Publication) -> bool:
+        """Take a publication. Return whether it was accepted."""
+        outcome = self.book.publish(client, client.host, publication)
+        if outcome.refused:
+            self._reject(outcome.refused, client.host)
+        self._post(outcome.said)
+        return not outcome.refused
+
+    def subscribe(self, client: Client, text: str) -> bool:
+        """Take a query in place of the client's last one. Return whether it was accepted."""
+        try:
+            query, key = subscription(text)
+        except QueryError as error:
+            self.refuse(client, "query", str(error))
+            return False
+        outcome = self.book.subscribe(client, client.host, query, key)
+        if outcome.refused:
+            self.refuse(client, outcome.refused)
+        self._post(outcome.said)
+        return not outcome.refused
+
+    def leave(self, client: Client) -> None:
+        """Forget a client that is gone, and tell the others. Idempotent; it is told nothing more."""
+        self._waiting.pop(client, None)
+        self._post(self.book.leave(client, self._clock()))
+        self.deliver()
+
+    def refuse(self, client: Client, reason: str, why: str = "") -> None:
+        """Refuse a query, behind what its client is still to be told. `why` says more than the reason."""
+        self._reject(reason, client.host, detail=why)
+        client.take(self._waiting.pop(client, ()))
+        client.refuse(why or reason)
+
+    def _post(self, said: Iterable[Said[Client]]) -> None:
+        waiting = self._waiting
+        for to, message in said:
+            for client in to:
+                if client in waiting:
+                    waiting[client].append(message)
+                else:
+                    waiting[client] = [message]
+
+    def deliver(self) -> None:
+        """Give each client all that waits for it, at once; also what ending clients cause meanwhile."""
+        if self._delivering:
+            return
+        self._delivering = True
+        try:
+            while self._waiting:
+                client = next(iter(self._waiting))
+                client.take(self._waiting.pop(client))
+        finally:
+            self._delivering = False

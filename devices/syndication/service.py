@@ -1,0 +1,76 @@
+"""The syndication broker as a service: it listens for TCP clients, and serves them from the book."""
+
+from asyncio import AbstractEventLoop
+from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
+
+from bus.errors import LinkError
+from bus.extras import lacking
+from bus.ledger import Stats
+from bus.needs import Library
+from bus.serving.limits import Limits
+from bus.tmq.address import endpoint
+from bus.urls import split_url
+from devices.device import DeviceSpec
+from devices.service import Service
+from devices.syndication.bounds import Bounds
+from devices.syndication.device import SyndicationSpec
+
+
+class Syndication(Service):
+    """A syndication broker. Raises `LinkError` for a library that is missing, and for a wrong address."""
+
+    def __init__(
+        self,
+        name: str,
+        spec: DeviceSpec,
+        bounds: Bounds = Bounds(),  # noqa: B008 (frozen)
+        limits: Limits = Limits(),  # noqa: B008
+    ) -> None:
+        assert isinstance(spec, SyndicationSpec)
+        super().__init__(name, spec)
+        _check_libraries(spec)
+        from devices.syndication.server import Server  # late: it needs an extra
+
+        self.server = Server(name, bounds, limits)
+        self._addresses = [_address(url) for url in spec.syndication]
+        self._bound: list[tuple[str, int]] = []
+
+    @property
+    def urls(self) -> Sequence[str]:
+        return [f"tcp://{host}:{port}" for host, port in self._bound or self._addresses]
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        return self.server.counts
+
+    @property
+    def rejected(self) -> Mapping[str, int]:
+        return self.server.stats.rejected
+
+    @property
+    def ledgers(self) -> Mapping[str, Stats]:
+        return {"clients": self.server.stats}
+
+    def start(self, loop: AbstractEventLoop) -> None:
+        self._bound = self.server.open(loop, self._addresses)
+        self.state = "up"
+
+    def stop(self) -> None:
+        self.server.close()
+
+
+def _check_libraries(spec: SyndicationSpec) -> None:
+    for need in spec.needs():
+        if isinstance(need, Library) and find_spec(need.module) is None:
+            raise LinkError(lacking("the syndication broker", need.package, need.extra))
+
+
+def _address(url: str) -> tuple[str, int]:
+    try:
+        parts = split_url(url)
+    except ValueError as error:
+        raise LinkError(f"{url}: {error}") from None
+    if parts.scheme != "tcp" or ":" in parts.host:
+        raise LinkError(f"{url}: a syndication broker listens on tcp://HOST:PORT, on IPv4")
+    return endpoint((parts.host, parts.port))
