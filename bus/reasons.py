@@ -60,6 +60,8 @@ DROPPED: Final = (
 REJECTED: Final = (
     Reason("pattern", "policy", "a filter does not let the frame in"),
     Reason("no frame", "policy", "a pattern takes TMQ frames only"),
+    Reason("type", "policy", "a rule of a syndication broker: the frame is no data (type 01)"),
+    Reason("canary", "policy", "a rule of a syndication broker: the frame searches for a loop"),
     Reason("echo", "elsewhere", "our own message came back"),
     Reason("duplicate", "elsewhere", "the frame came before, another way"),
     Reason("standby", "elsewhere", "this gateway does not forward now: another one does"),

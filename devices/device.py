@@ -21,6 +21,14 @@ class Listener(NamedTuple):
     tls: Tls | None = None
 
 
+class Flow(NamedTuple):
+    """The frames on a bus that begin with a pattern, and the place in the file that says so."""
+
+    bus: str
+    pattern: tuple[int | str, ...]
+    where: Where
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceSpec(Node):
     """A device sits on a bus and serves it. One key names its kind, the other keys are those of that kind."""
@@ -53,6 +61,14 @@ class DeviceSpec(Node):
 
     def listens(self) -> Iterator[Listener]:
         """Yield the addresses on which it listens."""
+        yield from ()
+
+    def hears(self) -> Iterator[Flow]:
+        """Yield the frames that make it say others."""
+        yield from ()
+
+    def says(self) -> Iterator[Flow]:
+        """Yield the frames that it says because of others: if it hears them again, they go round."""
         yield from ()
 
     def needs(self) -> Iterator[Need]:

@@ -16,6 +16,7 @@ from topologies.messages import find_unequal_limits
 from topologies.model import BridgeSpec, BusSpec, Side, Topology, candidates_of, gateways_of, running
 from topologies.names import listed, used
 from topologies.reach import trunks_of
+from topologies.returns import find_returns
 from topologies.segments import Joint, joints, wires_of
 
 
@@ -29,6 +30,7 @@ def check(topology: Topology) -> list[Finding]:
         *_idle_gateways(topology),
         *_repeated_names(topology),
         *_far_devices(topology),
+        *find_returns(topology),
         *find_gaps(topology),
         *_trunkless(topology),
         *_nodeless(topology),

@@ -1,11 +1,11 @@
 """Events of gateways: the buses on which they are published, and the sides of bridges that let them out."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from bus.events import PATTERN
 from topologies.filters import begins, one_way, passes
 from topologies.model import BridgeSpec, Side, Topology
-from topologies.segments import edges_of
+from topologies.segments import edges_of, reached
 
 _EVENT = tuple(PATTERN)
 
@@ -28,7 +28,7 @@ def publishing_buses(topology: Topology, gateway: str) -> list[str]:
     """
     mine = [name for name in dict.fromkeys(topology.events) if topology.buses[name].on == gateway]
     steps = list(_steps(topology))
-    heard = {name: _reached(f"bus {name}", steps) for name in mine}
+    heard = {name: reached(f"bus {name}", steps) for name in mine}
     chosen, covered = list[str](), set[str]()
     for name in sorted(mine, key=lambda name: -len(heard[name])):
         if f"bus {name}" not in covered:
@@ -49,12 +49,3 @@ def _steps(topology: Topology) -> Iterator[tuple[str, str]]:
 
 def _enters(spec: BridgeSpec, side: Side) -> bool:
     return names_events(side, inward=True) or passes(spec, side, _EVENT, inward=True)
-
-
-def _reached(start: str, steps: Iterable[tuple[str, str]]) -> set[str]:
-    found, grown = {start}, True
-    while grown:
-        near = {there for here, there in steps if here in found}
-        grown = not near <= found
-        found |= near
-    return found

@@ -32,6 +32,13 @@ def passes(spec: BridgeSpec, side: Side, frame: Tokens, inward: bool) -> bool:
     return (not allow or any(begins(p, frame) for p in allow)) and not any(begins(p, frame) for p in deny)
 
 
+def may_pass(spec: BridgeSpec, side: Side, start: Tokens, inward: bool) -> bool:
+    """Return whether a frame that begins with these tokens may cross `side`, whatever follows."""
+    allow, deny = one_way(side.allowed, inward), one_way(side.denied, inward)
+    lets = not allow or any(related(p, start) for p in allow)
+    return lets and related(tokens(spec.pattern), start) and not any(begins(p, start) for p in deny)
+
+
 def one_way(lists: Filter, inward: bool) -> list[Tokens]:
     """Return the patterns that apply to one direction: those for both, and those for it alone."""
     return [tokens(names) for names in (*lists.both, *(lists.inward if inward else lists.outward))]

@@ -176,7 +176,10 @@ class _Reader:
             return None
         if len(wanted) == 1:
             return self.read(node, wanted[0], path)
-        return self._read_scalar(node, wanted, path)
+        lists = [option for option in wanted if get_origin(option) is tuple]
+        if lists and isinstance(node, SequenceNode):
+            return self.read(node, lists[0], path)
+        return self._read_scalar(node, [option for option in wanted if option not in lists], path)
 
     def _read_list(self, node: Node, item: Any, path: str, markers: Sequence[Any]) -> Any:
         notation = next((marker for marker in markers if isinstance(marker, Notation)), None)

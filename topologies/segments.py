@@ -1,6 +1,6 @@
 """Search for the sides of bridges that share a wire, and for the links between buses, bridges and wires."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import NamedTuple
 
 from bus.schema import Where
@@ -143,6 +143,16 @@ def reachable(edges: Collection[Edge], start: str) -> set[str]:
     found, grown = {start}, True
     while grown:
         near = {end for edge in edges if edge.one in found or edge.other in found for end in edge[:2]}
+        grown = not near <= found
+        found |= near
+    return found
+
+
+def reached(start: str, steps: Iterable[tuple[str, str]]) -> set[str]:
+    """Return all that steps from one part to the next lead to from `start`, and `start` itself."""
+    known, found, grown = list(steps), {start}, True
+    while grown:
+        near = {there for here, there in known if here in found}
         grown = not near <= found
         found |= near
     return found

@@ -5,5 +5,6 @@ takes what any `client` says, asks the `book` who is told what, and delivers it.
 wire/syndication.md): `producers` remembers metadata; `standing` has the set of each query, and the producers
 in it; `selections` have the different values of a key in such a set; `bounds` has what clients may cost.
 `walk` finds where MessagePack objects end, `heads` what a client repeats; `wire` cuts its stream into
-messages, and packs the answers. `query` is the language (docs/query.md).
+messages, and packs the answers. On `buses`, `rules` say what frames mean: an `intake` makes publications of
+frames by `codecs`, an `outlet` frames of publications. `query` is the language (docs/query.md).
 """

@@ -226,6 +226,15 @@ class Book(Generic[C]):
         gone = [producer for producer in entry.producers if self._fell_silent(client, entry.host, producer)]
         return self._gone(gone, now_s)
 
+    def silence(self, client: C, ids: Iterable[str], now_s: float) -> tuple[Said[C], ...]:
+        """Note that a client no longer speaks for some producers. Say what that changes."""
+        entry = self._clients.get(client) or _Client("")
+        silent = [producer for id in ids if (producer := self.producers.find(id)) in entry.producers]
+        for producer in silent:
+            del entry.producers[producer]
+        gone = [producer for producer in silent if self._fell_silent(client, entry.host, producer)]
+        return self._gone(gone, now_s)
+
     def _fell_silent(self, client: C, host: str, producer: Producer[C]) -> bool:
         self._speakers.give_back(client, host)
         del producer.speakers[client]

@@ -6,9 +6,12 @@ from typing import Annotated, ClassVar
 
 from bus.needs import Library, Need
 from bus.schema import BrokerUrl, Length, Single
-from devices.device import DeviceSpec, Listener
+from bus.wire.pattern import Pattern
+from devices.device import DeviceSpec, Flow, Listener
+from devices.syndication.rules import ProducerRule, QueryRule
 
 EXTRA = "syndication"
+RULES_MAX = 256
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,12 +29,37 @@ class SyndicationSpec(DeviceSpec):
         "its addresses, `tcp://HOST:PORT`; HOST is an IPv4 address or a name",
     ]
 
+    producers: Annotated[
+        tuple[ProducerRule, ...], Length(0, RULES_MAX), "frames of buses that are publications, by pattern"
+    ] = ()
+    queries: Annotated[
+        tuple[QueryRule, ...], Length(0, RULES_MAX), "queries whose publications are said on buses"
+    ] = ()
+
+    def __post_init__(self) -> None:
+        taken = [(rule.bus, Pattern(*rule.pattern)) for rule in self.producers]
+        if len(set(taken)) < len(taken):
+            raise ValueError("two rules of producers have the same pattern on the same bus")
+
+    @property
+    def rules(self) -> tuple[ProducerRule | QueryRule, ...]:
+        return *self.producers, *self.queries
+
     @property
     def joins(self) -> tuple[str, ...]:
-        return ()
+        return tuple(dict.fromkeys(rule.bus for rule in self.rules))
 
     def label(self, joined: Sequence[str]) -> str:
-        return "syndication broker"
+        return f"syndication broker on {', '.join(joined)}" if joined else "syndication broker"
+
+    def patterns(self) -> Iterator[tuple[int | str, ...]]:
+        yield from (rule.pattern for rule in self.rules)
+
+    def hears(self) -> Iterator[Flow]:
+        yield from (Flow(rule.bus, rule.pattern, rule.where) for rule in self.producers)
+
+    def says(self) -> Iterator[Flow]:
+        yield from (Flow(rule.bus, rule.pattern, rule.where) for rule in self.queries)
 
     def listens(self) -> Iterator[Listener]:
         yield from (Listener(url, self.where) for url in self.syndication)

@@ -49,6 +49,11 @@ class Exchange:
         self._post(self.book.leave(client, self._clock()))
         self.deliver()
 
+    def silence(self, client: Client, ids: Iterable[str]) -> None:
+        """Note that a client no longer speaks for some producers, and tell the others."""
+        self._post(self.book.silence(client, ids, self._clock()))
+        self.deliver()
+
     def refuse(self, client: Client, reason: str, why: str = "") -> None:
         """Refuse a query, behind what its client is still to be told. `why` says more than the reason."""
         self._reject(reason, client.host, detail=why)

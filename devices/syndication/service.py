@@ -12,7 +12,7 @@ from bus.serving.limits import Limits
 from bus.tmq.address import endpoint
 from bus.urls import split_url
 from devices.device import DeviceSpec
-from devices.service import Service
+from devices.service import Seat, Service
 from devices.syndication.bounds import Bounds
 from devices.syndication.device import SyndicationSpec
 
@@ -30,9 +30,11 @@ class Syndication(Service):
         assert isinstance(spec, SyndicationSpec)
         super().__init__(name, spec)
         _check_libraries(spec)
-        from devices.syndication.server import Server  # late: it needs an extra
+        from devices.syndication.buses import Buses  # late: they need an extra
+        from devices.syndication.server import Server
 
         self.server = Server(name, bounds, limits)
+        self.buses = Buses(name, spec, self.server.exchange)
         self._addresses = [_address(url) for url in spec.syndication]
         self._bound: list[tuple[str, int]] = []
 
@@ -54,9 +56,15 @@ class Syndication(Service):
 
     def start(self, loop: AbstractEventLoop) -> None:
         self._bound = self.server.open(loop, self._addresses)
+        self.buses.start(loop, dict(zip(self.spec.joins, self.seats, strict=True)))
+        self.fault = self.buses.fault
         self.state = "up"
 
+    def heard(self, seat: Seat, messages: list[bytes]) -> None:
+        self.buses.heard(seat, messages)
+
     def stop(self) -> None:
+        self.buses.stop()
         self.server.close()
 
 

@@ -1,0 +1,137 @@
+"""Producers from patterns: which frames, which rule, which id and metadata, and how they go."""
+
+from typing import Any
+from uuid import UUID
+
+import msgpack
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bus.loops import TOKEN as CANARY
+from bus.wire.frame import CACHE, PUB, SUB, pack
+from bus.wire.pattern import Pattern, token
+from devices.syndication.bounds import Bounds
+from devices.syndication.intake import Heard, Intake, producer_id
+from devices.syndication.rules import ProducerRule
+
+TEMP = Pattern("fridge", "temp")
+
+
+def rule(*pattern: str, **settings: Any) -> ProducerRule:
+    return ProducerRule(bus="hall", pattern=pattern, **{"codec": "utf-8", **settings})
+
+
+def intake(*rules: ProducerRule, known: dict[str, Any] | None = None) -> Intake:
+    names = [name for one in rules for name in one.pattern]
+    return Intake(rules, names, lambda id: known or {})
+
+
+def frame(*names: str | int, data: bytes = b"21.5", kind: int = PUB) -> bytes:
+    return pack(kind, Pattern(*names), data)
+
+
+def said(heard: Heard) -> tuple[dict[str, Any], Any]:
+    """Return the metadata and the value of a publication."""
+    assert heard.publication is not None, heard.refused
+    return heard.publication.metadata, msgpack.unpackb(heard.publication.value)
+
+
+def test_each_full_pattern_is_a_producer_that_says_its_metadata_once() -> None:
+    rules = intake(rule("fridge", metadata={"Unit": "C", "Tags": ("a", 1)}))
+    first, second = rules.heard(frame("fridge", "temp"), 0), rules.heard(frame("fridge", 7), 0)
+    shown = f"fridge/0x{token('temp'):08x}"
+    assert said(first) == ({"Bus": "hall", "Pattern": shown, "Unit": "C", "Tags": ["a", 1]}, "21.5")
+    assert said(second)[0]["Pattern"] == "fridge/0x00000007"
+    assert said(rules.heard(frame("fridge", "temp", data=b"22"), 1)) == ({}, "22")
+    ids = {one.publication.id for one in (first, second) if one.publication}
+    assert ids == {producer_id("hall", TEMP), producer_id("hall", Pattern("fridge", 7))}
+
+
+def test_an_id_is_the_same_for_ever() -> None:
+    assert producer_id("hall", TEMP) == "43a05c08-f60e-5a79-8837-edb28969e453"
+    assert UUID(producer_id("hall", TEMP)).version == 5
+    assert len({producer_id(bus, one) for bus in ("hall", "yard") for one in (TEMP, TEMP[:1], ())}) == 6
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_the_longest_pattern_holds(order: int) -> None:
+    rules = intake(
+        *[rule(*names, metadata={"n": len(names)}) for names in ((), ("a",), ("a", "b", "c"))][::order]
+    )
+    found = {"z": 0, "a": 1, "ab": 1, "abc": 3, "abcd": 3}
+    assert {names: said(rules.heard(frame(*names), 0))[0]["n"] for names in found} == found
+    assert said(rules.heard(pack(PUB, (), b""), 0))[0]["Pattern"] == "/"
+
+
+@pytest.mark.parametrize(
+    ("message", "reason"),
+    [
+        (b"", "no frame"),
+        (frame("fridge") + b"x", "no frame"),
+        (frame("motor"), "pattern"),
+        (pack(PUB, (), b""), "pattern"),
+        (frame("fridge", kind=SUB), "type"),
+        (frame("fridge", kind=PUB | CACHE), "type"),
+        (frame("fridge", CANARY), "canary"),
+        (frame("fridge", data=b"\xff"), "no utf-8"),
+    ],
+)
+def test_what_is_no_reading_makes_no_producer(message: bytes, reason: str) -> None:
+    rules = intake(rule("fridge", producers=1))
+    assert rules.heard(message, 0).refused == reason
+    assert said(rules.heard(frame("fridge"), 0))
+
+
+def test_a_rule_has_room_for_so_many_producers_until_one_is_idle() -> None:
+    rules = intake(rule("a", producers=2, idle_s=10))
+    assert said(rules.heard(frame("a", 1), 0))
+    assert said(rules.heard(frame("a", 2), 1))
+    assert rules.heard(frame("a", 3), 2).refused == "producers of one rule"
+    assert said(rules.heard(frame("a", 1), 9))
+    assert [ids for _, ids in rules.expire(10.9)] == []
+    assert [ids for _, ids in rules.expire(11)] == [[producer_id("hall", Pattern("a", 2))]]
+    assert said(rules.heard(frame("a", 3), 12))[0] != {}
+    assert said(rules.heard(frame("a", 1), 12))[0] == {}
+
+
+def test_one_that_was_idle_says_its_metadata_again() -> None:
+    rules = intake(rule("a", idle_s=10), rule("b"))
+    assert said(rules.heard(frame("a"), 0))
+    assert said(rules.heard(frame("b"), 0))
+    (gone,) = rules.expire(100)
+    assert (gone[0].host, gone[1]) == ("bus hall a", [producer_id("hall", Pattern("a"))])
+    assert said(rules.heard(frame("a"), 100))[0] == {"Bus": "hall", "Pattern": "a"}
+
+
+def test_one_that_was_refused_says_its_metadata_again() -> None:
+    rules = intake(rule("a"))
+    heard = rules.heard(frame("a"), 0)
+    rules.forget(heard)
+    assert said(rules.heard(frame("a"), 0)) == said(heard)
+
+
+def test_what_the_file_no_longer_says_is_deleted() -> None:
+    rules = intake(rule("a", metadata={"Room": "410"}), known={"Room": "12", "Old": 1, "Bus": "hall"})
+    metadata, _ = said(rules.heard(frame("a"), 0))
+    assert metadata == {"Old": None, "Bus": "hall", "Pattern": "a", "Room": "410"}
+
+
+def test_the_file_may_say_another_bus_and_pattern() -> None:
+    metadata, _ = said(intake(rule("a", metadata={"Bus": "b1"})).heard(frame("a"), 0))
+    assert metadata == {"Bus": "b1", "Pattern": "a"}
+
+
+@pytest.mark.parametrize("metadata", [{"x" * 24: "y" * 980}, {"x": ("",) * 330}, {"x": (2**63,) * 110}])
+def test_metadata_of_the_longest_pattern_have_room(metadata: dict[str, Any]) -> None:
+    names = [f"{'n' * 300}{number}" for number in range(255)]
+    heard = intake(rule(*names, metadata=metadata)).heard(pack(PUB, Pattern(*names), b""), 0)
+    assert len(msgpack.packb(said(heard)[0])) <= Bounds().metadata_bytes
+
+
+@given(st.lists(st.binary(max_size=40), max_size=20))
+def test_any_message_is_a_publication_or_refused(messages: list[bytes]) -> None:
+    rules = intake(rule(codec="json", producers=3))
+    for message in messages:
+        heard = rules.heard(message, 0)
+        assert (heard.publication is None) == bool(heard.refused)
