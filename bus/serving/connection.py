@@ -83,6 +83,11 @@ class Connection:
         """The address of this machine on the connection; "" once it is closed."""
         return "" if self.closed else str(self._socket.getsockname()[0])
 
+    @property
+    def own_address(self) -> str:
+        """`HOST:PORT` of this machine on the connection; "" once it is closed."""
+        return "" if self.closed else "{}:{}".format(*self._socket.getsockname())
+
     def met(self, silence_s: float = 0.0) -> bool:
         """Note that the handshake is complete. Return whether this is the first time."""
         first, self.greeted, self.silence_s = not self.greeted, True, silence_s

@@ -12,9 +12,10 @@ from bus.serving.limits import Limits
 from bus.serving.listener import Address, Listener
 from bus.serving.rejections import Rejections
 from devices.syndication.bounds import Bounds
+from devices.syndication.cutter import Cutter
 from devices.syndication.exchange import Exchange
 from devices.syndication.tcp import TcpClient
-from devices.syndication.wire import Cutter, Message, Publication, Subscription
+from devices.syndication.wire import BrokerRequest, Message, Publication, Subscription
 
 log = logging.getLogger("buscoupler.syndication")
 
@@ -76,7 +77,10 @@ class Server:
         """Take a message. Return whether it was accepted."""
         if isinstance(message, Publication):
             return self.exchange.publish(client, message)
-        client.tagged = message.tagged
+        if isinstance(message, BrokerRequest):
+            client.assign()
+            return False
+        client.form = message.form
         if isinstance(message, Subscription):
             return self.exchange.subscribe(client, message.query)
         if message.answer:

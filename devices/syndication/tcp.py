@@ -5,25 +5,25 @@ from collections.abc import Sequence
 from bus.serving.connection import Connection
 from bus.serving.rejections import Rejections
 from devices.syndication.client import Told
-from devices.syndication.wire import Difference, error
+from devices.syndication.wire import Difference, Form, assignment, error
 
 SLOW = "too slow for a difference"
 
 
 class TcpClient:
-    """A connection as a `Client`. `tagged`: its generation, which its first query tells."""
+    """A connection as a `Client`. `form`: how it is told messages, which its last query says."""
 
-    __slots__ = ("_connection", "_reject", "host", "tagged")
+    __slots__ = ("_connection", "_reject", "form", "host")
 
     def __init__(self, connection: Connection, reject: Rejections) -> None:
         self.host = connection.host
-        self.tagged = False
+        self.form = Form.UNTAGGED
         self._connection, self._reject = connection, reject
 
     def take(self, messages: Sequence[Told]) -> None:
         """Send all as one, if there is room; else one by one, so that the newest publications are dropped."""
-        tagged = self.tagged
-        packed = [message.packed(tagged) for message in messages]
+        form = self.form
+        packed = [message.packed(form) for message in messages]
         data = b"".join(packed)
         if self._connection.has_room(len(data)):
             self._connection.send(data, len(packed))
@@ -41,7 +41,11 @@ class TcpClient:
 
     def refuse(self, why: str) -> None:
         """Answer a wrong query; a tagged client takes every answer to one for fatal, and is disconnected."""
-        if self.tagged:
-            self._connection.close("wrong query")
-        else:
+        if self.form is Form.UNTAGGED:
             self._connection.send(error(why))
+        else:
+            self._connection.close("wrong query")
+
+    def assign(self) -> None:
+        """Name it a broker: the one that it has reached."""
+        self._connection.say(assignment(self._connection.own_address))

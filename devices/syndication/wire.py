@@ -1,32 +1,37 @@
 """The messages of the syndication broker, in MessagePack, for both generations of clients. Pure.
 
-docs/wire/syndication.md is the description. The first byte of a connection tells the generations apart: below
-0x80 it is a tag, and no untagged message begins so. Text is UTF-8; a bin is read as the text in it.
+docs/wire/syndication.md is the description. Text is UTF-8; a bin is read as the text in it.
 """
 
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
+from enum import IntEnum
 from typing import Any, Final, NamedTuple
 
 import msgpack
 
 from devices.syndication.bounds import Bounds
-from devices.syndication.heads import Heads
-from devices.syndication.walk import ARRAY, FAMILY, LENGTH_BYTES, MAP, STRING, Walk
+from devices.syndication.walk import ARRAY, FAMILY, LENGTH_BYTES, MAP, STRING
 
 PUBLICATION: Final = 0  # tags
 QUERY: Final = 1
 DIFFERENCE: Final = 2
-UNTAGGED: Final = -1
+BROKER_REQUEST: Final = 3
+ASSIGNMENT: Final = 8
+NO_TAG: Final = -1
 
-_LEGAL: Final = {
-    UNTAGGED: frozenset((STRING, ARRAY, MAP)),
-    PUBLICATION: frozenset((ARRAY, MAP)),
-    QUERY: frozenset((MAP,)),
-    DIFFERENCE: frozenset((MAP,)),
-}
 _NO_METADATA: Final = (b"\x80", b"\xc0")
 _NIL: Final = b"\xc0"
+
+
+class Form(IntEnum):
+    """How a client is told messages. Its first byte says whether they have tags, its query whether `ARRAYS`.
+
+    `ARRAYS`: tags before the messages of the untagged, as clients of March and April 2016 have it.
+    """
+
+    UNTAGGED = 0
+    TAGGED = 1
+    ARRAYS = 2
 
 
 class Packed:
@@ -34,15 +39,19 @@ class Packed:
 
     __slots__ = ("_tagged_form", "_untagged_form")
 
+    tag: int
+
     def __init__(self, untagged: bytes = b"", tagged: bytes = b"") -> None:
         self._untagged_form, self._tagged_form = untagged, tagged
 
-    def packed(self, tagged: bool) -> bytes:
-        if tagged:
-            form = self._tagged_form = self._tagged_form or self._tagged()
+    def packed(self, form: Form) -> bytes:
+        if form is Form.TAGGED:
+            packed = self._tagged_form = self._tagged_form or self._tagged()
+        elif form is Form.UNTAGGED:
+            packed = self._untagged_form = self._untagged_form or self._untagged()
         else:
-            form = self._untagged_form = self._untagged_form or self._untagged()
-        return form
+            packed = bytes((self.tag,)) + self.packed(Form.UNTAGGED)
+        return packed
 
     def _untagged(self) -> bytes:
         raise NotImplementedError
@@ -58,6 +67,8 @@ class Publication(Packed):
     """
 
     __slots__ = ("id", "metadata", "value")
+
+    tag = PUBLICATION
 
     def __init__(
         self, id: str, metadata: dict[str, Any], value: bytes, untagged: bytes = b"", tagged: bytes = b""
@@ -78,6 +89,8 @@ class Difference(Packed):
 
     __slots__ = ("gone", "new")
 
+    tag = DIFFERENCE
+
     def __init__(self, new: Sequence[Any] = (), gone: Sequence[Any] = ()) -> None:
         super().__init__()
         self.new, self.gone = tuple(new), tuple(gone)
@@ -86,14 +99,20 @@ class Difference(Packed):
         return pack({"New": self.new, "Del": self.gone})
 
     def _tagged(self) -> bytes:
-        return b"\x02" + self.packed(False)
+        return self.packed(Form.ARRAYS)
 
 
 class Subscription(NamedTuple):
-    """A query, as a client wrote it, in place of its last one. `tagged`: the client's generation."""
+    """A query, as a client wrote it, in place of its last one. `form`: how it is told messages."""
 
     query: str
-    tagged: bool
+    form: Form
+
+
+class BrokerRequest:
+    """A client that lost its broker asks for one, as those of the original ask their coordinator."""
+
+    __slots__ = ()
 
 
 class Refused(NamedTuple):
@@ -103,7 +122,7 @@ class Refused(NamedTuple):
     """
 
     reason: str
-    tagged: bool
+    form: Form
     answer: str = ""
 
 
@@ -116,7 +135,7 @@ REFUSED: Final = {
 }
 """The reasons of `Refused`, with their meanings."""
 
-Message = Publication | Subscription | Refused
+Message = Publication | Subscription | BrokerRequest | Refused
 
 
 def pack(value: Any) -> bytes:
@@ -129,113 +148,32 @@ def error(text: str) -> bytes:
     return pack({"Error": text})
 
 
-class Cutter:
-    """Cuts the stream of one client into messages (`bus.serving.objects.Cutter`).
+def assignment(address: str) -> bytes:
+    """Return the answer to a request for a broker: where one is, as `HOST:PORT`."""
+    info = {"BrokerID": address, "ClientBrokerAddr": address, "CoordBrokerAddr": address}
+    return bytes((ASSIGNMENT,)) + pack({"BrokerInfo": info})
 
-    `tagged`: the generation of the client; None before its first byte.
+
+def read(kind: int | None, family: int, parts: list[bytes], bounds: Bounds) -> Message:
+    """Read a message from its kind, a tag or `NO_TAG`, and the elements of its array or map.
+
+    A message that is a string is its one element.
     """
-
-    def __init__(self, bounds: Bounds) -> None:
-        self.tagged: bool | None = None
-        self.fault = ""
-        self._bounds = bounds
-        self._rest = bytearray()
-        self._heads = Heads(bounds.object_bytes)
-        self._walk = Walk(bounds)
-        self._kind: int | None = None  # of the message that has begun
-
-    @property
-    def waiting(self) -> int:
-        return len(self._rest)
-
-    def cut(self, data: bytes) -> list[Message]:
-        """Return the messages that are whole now."""
-        messages: list[Message] = []
-        if self._rest:
-            self._rest += data
-            done = self._cut(self._rest, messages)
-            del self._rest[:done]
-        else:
-            done = self._cut(data, messages)
-            self._rest += data[done:]
-        if self.fault:
-            self._rest.clear()
-        else:
-            self._walk.shift(done)
-        return messages
-
-    def _cut(self, data: bytes | bytearray, messages: list[Message]) -> int:
-        """Cut what is whole, and return where the rest begins."""
-        start, walk = 0, self._walk
-        while not self.fault:
-            if self._kind is None:
-                start = self._repeated(data, start, messages)
-                if not self._begin(data, start):
-                    break
-            if not walk.go(data):
-                self.fault = walk.fault
-                break
-            messages.append(self._read(data, start))
-            start, self._kind = walk.at, None
-        return start
-
-    def _repeated(self, data: bytes | bytearray, start: int, messages: list[Message]) -> int:
-        """Read what follows of the publications that the client repeats, and return where they end."""
-        for (id, same), value, end in self._heads.repeated(data, start):
-            came = bytes(data[start:end]) if same else b""
-            untagged, tagged = (b"", came) if self.tagged else (came, b"")
-            messages.append(Publication(id, {}, bytes(data[value:end]), untagged, tagged))
-            start = end
-        return start
-
-    def _begin(self, data: bytes | bytearray, start: int) -> bool:
-        """Begin the message at `start`, if enough of it has come to tell what it is."""
-        if start >= len(data) or self.fault:
-            return False
-        if self.tagged is None:
-            self.tagged = data[start] < 0x80
-        kind = data[start] if self.tagged else UNTAGGED
-        legal = _LEGAL.get(kind)
-        if legal is None:
-            self.fault = f"0x{kind:02x} is no tag"
-            return False
-        return self._begin_body(data, start + self.tagged, kind, legal)
-
-    def _begin_body(self, data: bytes | bytearray, at: int, kind: int, legal: frozenset[int]) -> bool:
-        if at >= len(data):
-            return False
-        if FAMILY[data[at]] not in legal:
-            self.fault = f"no message begins with 0x{data[at]:02x}"
-            return False
-        self._kind = kind
-        self._walk.begin(at)
-        return True
-
-    def _read(self, data: bytes | bytearray, start: int) -> Message:
-        body, marks, end = start + (self._kind != UNTAGGED), self._walk.marks, self._walk.at
-        parts = [bytes(data[begin:end]) for begin, end in pairwise([*(marks or [body]), end])]
-        message = _message(self._kind, FAMILY[data[body]], parts, self._bounds)
-        if isinstance(message, Publication) and not message.metadata and _value_last(parts):
-            same = data[start:end] == message.packed(self._kind != UNTAGGED)
-            self._heads.learn(bytes(data[start : marks[-1]]), message.id, same)
-        return message
-
-
-def _message(kind: int | None, family: int, parts: list[bytes], bounds: Bounds) -> Message:
-    """Read a message from its kind, and the elements of its array or map, or the string that it is."""
-    tagged = kind != UNTAGGED
+    form = Form.UNTAGGED if kind == NO_TAG else Form.TAGGED
     if family == STRING:
-        return _subscription(parts[0], tagged)
+        return _subscription(parts[0], Form.ARRAYS if form else form)
     if kind == QUERY:
-        return _subscription(_fields(parts).get("Query", _NIL), tagged)
+        return _subscription(_fields(parts).get("Query", _NIL), form)
+    if kind == BROKER_REQUEST:
+        return BrokerRequest()
     if family == MAP and kind != PUBLICATION:
-        return Refused("difference", tagged)
+        return Refused("difference", form)
     three = parts if family == ARRAY else _three(_fields(parts))
-    read = _publication(three[0], three[1], three[2], bounds) if len(three) == 3 else "publication"
-    return Refused(read, tagged) if isinstance(read, str) else read
+    said = _publication(three[0], three[1], three[2], bounds) if len(three) == 3 else "publication"
+    return Refused(said, form) if isinstance(said, str) else said
 
 
-def _value_last(parts: list[bytes]) -> bool:
+def value_last(parts: list[bytes]) -> bool:
     """Return whether the value of a publication, an array or a map, is what comes last."""
     return len(parts) == 3 or _text(parts[-2]) == "Value"
 
@@ -252,11 +190,11 @@ def _fields(parts: list[bytes]) -> dict[str | None, bytes]:
     return dict(zip(map(_text, parts[::2]), parts[1::2], strict=False))
 
 
-def _subscription(raw: bytes, tagged: bool) -> Subscription | Refused:
+def _subscription(raw: bytes, form: Form) -> Subscription | Refused:
     text = _text(raw)
     if text is None:
-        return Refused("query", tagged, "a query is a string in UTF-8")
-    return Subscription(text, tagged)
+        return Refused("query", form, "a query is a string in UTF-8")
+    return Subscription(text, form)
 
 
 def _publication(raw_id: bytes, raw_metadata: bytes, value: bytes, bounds: Bounds) -> Publication | str:

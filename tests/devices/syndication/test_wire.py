@@ -11,14 +11,17 @@ from hypothesis import strategies as st
 
 from bus.serving.limits import Limits
 from devices.syndication.bounds import Bounds
+from devices.syndication.cutter import Cutter
 from devices.syndication.wire import (
     REFUSED,
-    Cutter,
+    BrokerRequest,
     Difference,
+    Form,
     Message,
     Publication,
     Refused,
     Subscription,
+    assignment,
     error,
 )
 from tests.devices.syndication.test_walk import objects, whole
@@ -47,18 +50,20 @@ def shown(message: Message) -> Any:
 
 
 def test_the_page_s_examples() -> None:
-    plain, tagged, query, tagged_query, difference, wrong = EXAMPLES
+    plain, tagged, query, tagged_query, difference, wrong, assigned = EXAMPLES
     value = bytes.fromhex("cb4035800000000000")
     for data in (plain, tagged):
         (message,) = Cutter(Bounds()).cut(data)
         assert shown(message) == ("a1", {"Room": "410"}, value)
         assert isinstance(message, Publication)
-        assert (message.packed(False), message.packed(True)) == (plain, tagged)
+        assert (message.packed(Form.UNTAGGED), message.packed(Form.TAGGED)) == (plain, tagged)
     assert (len(plain), len(tagged)) == (23, 44)
-    assert cut(query) + cut(tagged_query) == [Subscription("has Room", tagged) for tagged in (False, True)]
+    assert cut(query) == [Subscription("has Room", Form.UNTAGGED)]
+    assert cut(tagged_query) == [Subscription("has Room", Form.TAGGED)]
     first = Difference(["a1"])
-    assert (first.packed(False), first.packed(True)) == (difference, b"\x02" + difference)
+    assert (first.packed(Form.UNTAGGED), first.packed(Form.TAGGED)) == (difference, b"\x02" + difference)
     assert error("bad") == wrong
+    assert assignment("h:1") == assigned
 
 
 def generations() -> dict[int, str]:
@@ -124,7 +129,8 @@ def test_a_stream_is_cut_the_same_however_it_comes(
     ends = [0, *data.draw(places), len(stream)]
     messages = [message for begin, end in pairwise(ends) for message in cutter.cut(stream[begin:end])]
     assert not cutter.fault
-    expected = [Subscription(p, tagged) if isinstance(p, str) else (p[0], p[1], pack(p[2])) for p in parts]
+    form = Form(tagged)
+    expected = [Subscription(p, form) if isinstance(p, str) else (p[0], p[1], pack(p[2])) for p in parts]
     assert [shown(message) for message in messages] == expected == cut(stream)
     cutter = Cutter(Bounds())
     assert [shown(m) for i in range(len(stream)) for m in cutter.cut(stream[i : i + 1])] == expected
@@ -134,7 +140,7 @@ def test_a_message_that_comes_in_two_parts_behind_another() -> None:
     stream = pack("q") + pack(["i", {"k": "v"}, [1, 2]])
     for size in range(3, len(stream)):
         cutter = Cutter(Bounds())
-        assert [shown(m) for m in cutter.cut(stream[:size])] == [Subscription("q", False)]
+        assert [shown(m) for m in cutter.cut(stream[:size])] == [Subscription("q", Form.UNTAGGED)]
         assert [shown(m) for m in cutter.cut(stream[size:])] == [("i", {"k": "v"}, b"\x92\1\2")]
 
 
@@ -155,8 +161,8 @@ def test_a_value_passes_as_it_came(value: str) -> None:
     raw = bytes.fromhex(value)
     (message,) = Cutter(Bounds()).cut(b"\x93\xa1i\x80" + raw)
     assert isinstance(message, Publication)
-    assert message.packed(False) == b"\x93\xa1i\x80" + raw
-    assert message.packed(True) == b"\0\x83\xa4UUID\xa1i\xa8Metadata\x80\xa5Value" + raw
+    assert message.packed(Form.UNTAGGED) == b"\x93\xa1i\x80" + raw
+    assert message.packed(Form.TAGGED) == b"\0\x83\xa4UUID\xa1i\xa8Metadata\x80\xa5Value" + raw
 
 
 def test_what_clients_of_several_libraries_send() -> None:
@@ -171,6 +177,23 @@ def test_what_clients_of_several_libraries_send() -> None:
     assert cut(pack(["i", None, 1])) == [("i", {}, b"\1")]
 
 
+def test_a_client_that_puts_a_tag_before_a_string_is_told_arrays() -> None:
+    assert cut(b"\1" + pack("q") + b"\1" + pack({"Query": "q"})) == [
+        Subscription("q", Form.ARRAYS),
+        Subscription("q", Form.TAGGED),
+    ]
+    assert Publication("i", {"k": "v"}, b"\5").packed(Form.ARRAYS) == b"\0" + pack(["i", {"k": "v"}, 5])
+    difference = Difference(["i"])
+    assert difference.packed(Form.ARRAYS) == difference.packed(Form.TAGGED)
+
+
+def test_a_client_that_lost_its_broker_asks_for_one() -> None:
+    lost = {"LocalBrokerAddr": "127.0.0.1:4444", "IsPublisher": True, "UUID": "i"}
+    first, second = cut(b"\3" + pack(lost) + b"\3\x80")
+    assert isinstance(first, BrokerRequest)
+    assert isinstance(second, BrokerRequest)
+
+
 def test_of_equal_keys_the_last_holds() -> None:
     twice = b"\x82\xa1k\1\xa1k\2"
     assert cut(b"\x93\xa1i" + twice + b"\5") == [("i", {"k": 2}, b"\5")]
@@ -181,7 +204,7 @@ def test_of_equal_keys_the_last_holds() -> None:
 def test_metadata_are_said_again_as_text() -> None:
     (message,) = Cutter(Bounds()).cut(b"\x93\xa1i\x81\xc4\1k\xc4\1v\5")
     assert isinstance(message, Publication)
-    assert message.packed(False) == pack(["i", {"k": "v"}, 5])
+    assert message.packed(Form.UNTAGGED) == pack(["i", {"k": "v"}, 5])
 
 
 LONG_ID = "i" * 201
@@ -218,9 +241,9 @@ def test_a_whole_object_that_is_no_message_is_refused_and_the_rest_is_read(data:
     good = tagged_form("q") if data[0] < 0x80 else pack("q")
     first, second = cut(data + good)
     assert isinstance(first, Refused)
-    assert first[:2] == (reason, data[0] < 0x80)
+    assert first[:2] == (reason, Form(data[0] < 0x80))
     assert bool(first.answer) == (reason == "query")
-    assert second == Subscription("q", first.tagged)
+    assert second == Subscription("q", first.form)
 
 
 def test_the_page_has_every_reason() -> None:
@@ -235,10 +258,10 @@ def test_the_longest_id_is_legal() -> None:
     ("data", "said"),
     [
         (b"GET / HTTP/1.1", "0x47 is no tag"),
-        (b"\3" + pack({"LocalBrokerAddr": ""}), "0x03 is no tag"),
+        (b"\4" + pack({"BrokerInfo": {}}), "0x04 is no tag"),
+        (b"\3" + pack(""), "no message begins with 0xa0"),
         (tagged_form("q") + pack("q"), "0xa1 is no tag"),
         (tagged_form("q") + b"\0\5", "no message begins with 0x05"),
-        (tagged_form("q") + b"\1" + pack("q"), "no message begins with 0xa1"),
         (tagged_form("q") + b"\1" + pack([1]), "no message begins with 0x91"),
         (pack("q") + b"\0", "no message begins with 0x00"),
         (pack("q") + b"\xc0", "no message begins with 0xc0"),
@@ -248,7 +271,7 @@ def test_the_longest_id_is_legal() -> None:
 def test_a_stream_without_framing_has_a_fault_and_what_came_before_is_kept(data: bytes, said: str) -> None:
     cutter = Cutter(Bounds())
     messages = cutter.cut(data)
-    assert messages == [Subscription("q", data[0] == 1)] * (data[0] in b"\1\xa1")
+    assert messages == [Subscription("q", Form(data[0] == 1))] * (data[0] in b"\1\xa1")
     assert (cutter.fault, cutter.waiting) == (said, 0)
     assert cutter.cut(pack("q")) == []
 
@@ -262,18 +285,18 @@ def test_no_bytes_raise(noise: bytes, start: bytes) -> None:
     messages = cutter.cut(start) + cutter.cut(noise)
     for message in messages:
         if isinstance(message, Publication):
-            assert whole(message.packed(False)).at == len(message.packed(False))
-            assert whole(message.packed(True)[1:]).at == len(message.packed(True)) - 1
+            assert whole(message.packed(Form.UNTAGGED)).at == len(message.packed(Form.UNTAGGED))
+            assert whole(message.packed(Form.TAGGED)[1:]).at == len(message.packed(Form.TAGGED)) - 1
     assert cutter.waiting <= 50 + 1
 
 
 def test_a_message_is_packed_once_for_each_generation() -> None:
     publication = Publication("i", {}, b"\1")
-    for tagged in (False, True):
-        assert publication.packed(tagged) is publication.packed(tagged)
+    for form in (Form.UNTAGGED, Form.TAGGED):
+        assert publication.packed(form) is publication.packed(form)
 
 
 def test_the_longest_difference_fits_a_queue() -> None:
     bounds = Bounds()
     longest = Difference(["i" * bounds.id_bytes] * bounds.producers)
-    assert len(longest.packed(True)) < 0.8 * 2**20 < Limits().queue_bytes
+    assert len(longest.packed(Form.TAGGED)) < 0.8 * 2**20 < Limits().queue_bytes
