@@ -6,5 +6,6 @@ wire/syndication.md): `producers` remembers metadata; `standing` has the set of 
 in it; `selections` have the different values of a key in such a set; `bounds` has what clients may cost.
 `walk` finds where MessagePack objects end, `heads` what a client repeats; a `cutter` cuts its stream into the
 messages of `wire`, which also packs the answers. On `buses`, `rules` say what frames mean: an `intake` makes
-publications of frames by `codecs`, an `outlet` frames of publications. `query` is the language (docs/query.md).
+publications of frames by `codecs`, an `outlet` frames of publications. `query` is the language
+(docs/query.md).
 """
