@@ -42,7 +42,7 @@ class Connection:
         on_drained: Callable[[], None] = lambda: None,
     ) -> None:
         self.name, self.host = name, name.rpartition(":")[0]
-        self.greeted = False
+        self.greeted = self.paused = False
         self.objects = 0
         self.silence_s = 0.0
         self.heard_s = self.said_s = loop.time()
@@ -106,9 +106,21 @@ class Connection:
         self._pipe.revise(limits.queue_bytes, limits.object_bytes)
 
     def read(self) -> None:
-        """Read once what is there, and hand on whole objects."""
-        if not self.closed:
+        """Read once what is there, and hand on whole objects; nothing while it is paused."""
+        if not self.closed and not self.paused:
             self._pipe.read()
+
+    def pause(self) -> None:
+        """Read nothing until `resume`: what has come is not done yet. Silence does not count meanwhile."""
+        if not self.paused:
+            self.paused = True
+            self._pipe.pause()
+
+    def resume(self) -> None:
+        """Read again. Idempotent."""
+        if self.paused:
+            self.paused, self.heard_s = False, self._loop.time()
+            self._pipe.resume()
 
     def _on_batch(self, batch: Objects, _: StreamPipe) -> None:
         self.heard_s = self._loop.time()
@@ -147,7 +159,7 @@ class Connection:
         Call it once a heartbeat.
         """
         limits, now_s = self._limits, self._loop.time()
-        quiet_s = now_s - self.heard_s
+        quiet_s = 0.0 if self.paused else now_s - self.heard_s
         if not self.greeted:
             if quiet_s > limits.idle_s:
                 self.close("idle")

@@ -46,6 +46,13 @@ class Quota(Generic[K]):
         self.move("", host)
         return ""
 
+    def grow(self, weight: int) -> str:
+        """Let what is taken weigh so much more, or less. Returns "", or the bound that refuses it."""
+        if weight > 0 and self._weight + weight > self.weight:
+            return self._full
+        self._weight += weight
+        return ""
+
     def hand_over(self, host: str) -> str:
         """Count one that was taken for no host for `host`. Returns "", or the bound that refuses it."""
         if self._hosts[host] >= self.per_host:

@@ -149,6 +149,16 @@ class StreamPipe(Pipe):
         self._queue_bytes = queue_bytes
         self.decoder.revise(message_bytes)
 
+    def pause(self) -> None:
+        """Read nothing until `resume`."""
+        if not self.closed:
+            self._loop.remove_reader(self._socket)
+
+    def resume(self) -> None:
+        """Read again, if it is still open."""
+        if not self.closed:
+            self._loop.add_reader(self._socket, self.read)
+
     def read(self) -> None:
         """Read once what is there, and hand on whole messages."""
         self._gathering.wait()

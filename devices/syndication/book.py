@@ -13,6 +13,7 @@ from devices.syndication.bounds import Bounds
 from devices.syndication.producers import NOWHERE, Change, Keeper, Producers
 from devices.syndication.selections import StandingSelection, StandingSelections, Turn, unpacked, weight_of
 from devices.syndication.standing import Producer, Query, Standing, StandingQueries
+from devices.syndication.steps import Steps, finish
 from devices.syndication.wire import Difference, Publication, pack
 
 C = TypeVar("C")
@@ -34,14 +35,15 @@ class Outcome(NamedTuple, Generic[C]):
 
 
 class _Client(Generic[C]):
-    """`producers`: those that it speaks for."""
+    """`producers`: those that it speaks for. `steps` are those of its last subscribing."""
 
-    __slots__ = ("host", "producers", "subscribed")
+    __slots__ = ("host", "producers", "steps", "subscribed")
 
     def __init__(self, host: str) -> None:
         self.host = host
         self.producers: dict[Producer[C], None] = {}
         self.subscribed: Subscribed[C] | None = None
+        self.steps: Steps[Outcome[C]] | None = None
 
 
 class Book(Generic[C]):
@@ -145,56 +147,109 @@ class Book(Generic[C]):
 
         With a `key`, the set is not the producers that match, but the different values of this key of theirs.
         """
-        standing, members = self._standing(query)
-        now = standing if key is None else self._selected(key, standing, members)
-        refused = self._set_refusal(now, len(members)) or self._swap(client, self._host(client, host), now)
+        return finish(self.subscribing(client, host, query, key))
+
+    def subscribing(self, client: C, host: str, query: Query, key: str | None = None) -> Steps[Outcome[C]]:
+        """Do what `subscribe` does in steps, each of one evaluation. The last query stands meanwhile.
+
+        Another one of the same client, and its end, give it up.
+        """
+        self._give_up(client)
+        entry = self._client(client, host)
+        entry.steps = self._subscribing(client, entry, query, key)
+        return entry.steps
+
+    def _subscribing(self, client: C, entry: _Client[C], query: Query, key: str | None) -> Steps[Outcome[C]]:
+        weight = query.memory_bytes + len(key or "")
+        refused = self._take_place(client, entry, weight)
         if refused:
+            self._forget_unused(client, entry)
             return Outcome(refused=refused)
-        if not self._is_needed(standing):
-            self.queries.open(standing, members)
-        if isinstance(now, StandingSelection) and not now.subscribers:
-            self.selections.open(now)
-        return Outcome((self._turn(client, self._client(client, host), now),))
+        standing = self._wait_for(query)
+        excess = weight
+        try:
+            while not refused and standing.unseen:
+                refused = self._see(standing)
+                yield
+            now = standing if key is None else self._selected(key, standing)
+            refused = refused or self._set_refusal(now)
+            if refused:
+                return Outcome(refused=refused)
+            excess = entry.subscribed.memory_bytes if entry.subscribed else 0
+            return Outcome((self._turn(client, entry, now),))
+        finally:
+            standing.waiting -= 1
+            self._close_unneeded(standing)
+            self._give_place_back(client, entry, excess)
 
-    def _standing(self, query: Query) -> tuple[Standing[C], list[Producer[C]]]:
-        """Return the standing query, and if it is a new one the members that it will have."""
+    def _take_place(self, client: C, entry: _Client[C], weight: int) -> str:
+        """Take the place of a subscription, beside that of the last one. Return why not."""
+        if entry.subscribed is None:
+            return self._subscriptions.take(client, entry.host, weight)
+        return self._subscriptions.grow(weight)
+
+    def _give_place_back(self, client: C, entry: _Client[C], weight: int) -> None:
+        """Give back what the last subscription took; of a client that has none now, the whole place."""
+        if entry.subscribed is None:
+            self._subscriptions.give_back(client, entry.host, weight)
+        else:
+            self._subscriptions.grow(-weight)
+        self._forget_unused(client, entry)
+
+    def _forget_unused(self, client: C, entry: _Client[C]) -> None:
+        if entry.subscribed is None and not entry.producers:
+            self._clients.pop(client, None)
+
+    def _give_up(self, client: C) -> None:
+        entry = self._clients.get(client)
+        if entry is not None and entry.steps is not None:
+            entry.steps.close()
+
+    def _wait_for(self, query: Query) -> Standing[C]:
+        """Return the standing query. If it is new, it has seen no producer yet."""
         standing = self.queries.find(query.text)
-        if standing is not None:
-            return standing, []
-        standing = Standing(query)
-        return standing, [p for p in self.producers.present() if standing.has(p.metadata)]
+        if standing is None:
+            standing = Standing(query, self.producers.present())
+            self.queries.open(standing)
+        standing.waiting += 1
+        return standing
 
-    def _selected(self, key: str, standing: Standing[C], members: list[Producer[C]]) -> StandingSelection[C]:
+    def _see(self, standing: Standing[C]) -> str:
+        """Evaluate a new query for one producer. Return why there is no room for it in the set; "": there is.
+
+        Producers that came or changed since are in the set already, if they match.
+        """
+        producer = standing.unseen[0]
+        if producer.speakers and standing not in producer.sets and standing.has(producer.metadata):
+            if self._sets_full(1):
+                return "sets full"
+            self.queries.move(producer, (standing,), ())
+        standing.unseen.popleft()
+        return ""
+
+    def _selected(self, key: str, standing: Standing[C]) -> StandingSelection[C]:
         """Return the standing selection, which may be a new one."""
         found = self.selections.find(key, standing)
-        return found or StandingSelection(key, standing, members or standing.members)
+        return found or StandingSelection(key, standing, standing.members)
 
-    def _set_refusal(self, now: Subscribed[C], members: int) -> str:
-        """Return why there is no room for a set, with so many members of a new query; "": there is."""
-        if isinstance(now, StandingSelection):
-            if sum(map(len, now.counts)) > self._bounds.selection_bytes:
-                return "values of one selection"
-            members += 0 if now.subscribers else weight_of(now.counts)
-        return "sets full" if self._sets_full(members) else ""
+    def _set_refusal(self, now: Subscribed[C]) -> str:
+        """Return why there is no room for the set of a selection; "": there is."""
+        if isinstance(now, Standing):
+            return ""
+        if sum(map(len, now.counts)) > self._bounds.selection_bytes:
+            return "values of one selection"
+        full = not now.subscribers and self._sets_full(weight_of(now.counts))
+        return "sets full" if full else ""
 
     def _sets_full(self, more: int) -> bool:
         return self.queries.members + self.selections.members + more > self._bounds.members
-
-    def _swap(self, client: C, host: str, now: Subscribed[C]) -> str:
-        """Take the place of a subscription, and give back that of the last one. Return why not."""
-        before = self._subscribed(client)
-        weight = before.memory_bytes if before else 0
-        if before:
-            self._subscriptions.give_back(client, host, weight)
-        refused = self._subscriptions.take(client, host, now.memory_bytes)
-        if refused and before:
-            self._subscriptions.take(client, host, weight)
-        return refused
 
     def _turn(self, client: C, entry: _Client[C], now: Subscribed[C]) -> Said[C]:
         """Turn a client from what it was subscribed to to another, and say how the sets differ."""
         before = entry.subscribed
         old, new = before.items() if before else {}, now.items()
+        if isinstance(now, StandingSelection) and not now.subscribers:
+            self.selections.open(now)
         now.subscribers[client] = None
         entry.subscribed = now
         if before is not None and before is not now:
@@ -209,14 +264,15 @@ class Book(Generic[C]):
             standing = subscribed.standing
             if not subscribed.subscribers:
                 self.selections.close(subscribed)
-        if not self._is_needed(standing):
-            self.queries.close(standing)
+        self._close_unneeded(standing)
 
-    def _is_needed(self, standing: Standing[C]) -> bool:
-        return bool(standing.subscribers) or standing in self.selections
+    def _close_unneeded(self, standing: Standing[C]) -> None:
+        if not (standing.subscribers or standing.waiting or standing in self.selections):
+            self.queries.close(standing)
 
     def leave(self, client: C, now_s: float) -> tuple[Said[C], ...]:
         """Forget a client that is gone. Say which producers nobody speaks for any more. Idempotent."""
+        self._give_up(client)
         entry = self._clients.pop(client, None)
         if entry is None:
             return ()
@@ -272,9 +328,6 @@ class Book(Generic[C]):
     def _host(self, client: C, host: str) -> str:
         """Return the host that a client first came with."""
         return self._clients[client].host if client in self._clients else host
-
-    def _subscribed(self, client: C) -> Subscribed[C] | None:
-        return self._clients[client].subscribed if client in self._clients else None
 
     def _client(self, client: C, host: str) -> _Client[C]:
         found = self._clients.get(client)

@@ -7,6 +7,7 @@ from devices.syndication.book import Book, Said
 from devices.syndication.bounds import Bounds
 from devices.syndication.client import Client, Told
 from devices.syndication.query import QueryError, subscription
+from devices.syndication.steps import Steps, finish
 from devices.syndication.wire import Publication
 
 
@@ -32,12 +33,17 @@ class Exchange:
 
     def subscribe(self, client: Client, text: str) -> bool:
         """Take a query in place of the client's last one. Return whether it was accepted."""
+        return finish(self.subscribing(client, text))
+
+    def subscribing(self, client: Client, text: str) -> Steps[bool]:
+        """Do what `subscribe` does in steps."""
         try:
             query, key = subscription(text)
         except QueryError as error:
             self.refuse(client, "query", str(error))
             return False
-        outcome = self.book.subscribe(client, client.host, query, key)
+        yield
+        outcome = yield from self.book.subscribing(client, client.host, query, key)
         if outcome.refused:
             self.refuse(client, outcome.refused)
         self._post(outcome.said)

@@ -15,7 +15,8 @@ from devices.syndication.bounds import Bounds
 from devices.syndication.cutter import Cutter
 from devices.syndication.exchange import Exchange
 from devices.syndication.tcp import TcpClient
-from devices.syndication.wire import BrokerRequest, Message, Publication, Subscription
+from devices.syndication.turns import Turns
+from devices.syndication.wire import Message
 
 log = logging.getLogger("buscoupler.syndication")
 
@@ -30,6 +31,7 @@ class Server:
         self.stats = Stats()
         self.reject = Rejections(name, self.stats.rejected, log)
         self.exchange = Exchange(bounds, self.reject, time.time)
+        self._turns = Turns(self.exchange.deliver)
         self._clients: dict[Connection, TcpClient] = {}
         self._listener = Listener(
             limits,
@@ -51,8 +53,14 @@ class Server:
             "refused": self._listener.refused,
         }
 
+    @property
+    def waiting(self) -> int:
+        """The number of clients that wait for their next turn."""
+        return len(self._turns)
+
     def open(self, loop: AbstractEventLoop, addresses: Sequence[Address]) -> list[Address]:
         """Listen; return the addresses with the ports that were bound. Raises `LinkError`, with none open."""
+        self._turns.open(loop)
         try:
             return [self._listener.open(loop, address) for address in addresses]
         except LinkError:
@@ -61,35 +69,19 @@ class Server:
 
     def close(self) -> None:
         """Stop listening and disconnect all clients. Idempotent."""
+        self._turns.close()
         self._listener.close()
 
     def _on_messages(self, connection: Connection, messages: list[Message]) -> None:
         self.stats.received += len(messages)
         client = self._clients.get(connection)
         if client is None:
-            client = self._clients[connection] = TcpClient(connection, self.reject)
-        for message in messages:
-            if self._take(client, message) and not connection.greeted:
-                connection.met()
-        self.exchange.deliver()
-
-    def _take(self, client: TcpClient, message: Message) -> bool:
-        """Take a message. Return whether it was accepted."""
-        if isinstance(message, Publication):
-            return self.exchange.publish(client, message)
-        if isinstance(message, BrokerRequest):
-            client.assign()
-            return False
-        client.form = message.form
-        if isinstance(message, Subscription):
-            return self.exchange.subscribe(client, message.query)
-        if message.answer:
-            self.exchange.refuse(client, message.reason, message.answer)
-        else:
-            self.reject(message.reason, client.host)
-        return False
+            client = self._clients[connection] = TcpClient(connection, self.exchange, self.reject)
+        client.hear(messages)
+        self._turns.give(client)
 
     def _on_gone(self, connection: Connection) -> None:
         client = self._clients.pop(connection, None)
         if client is not None:
-            self.exchange.leave(client)
+            self._turns.drop(client)
+            client.leave()

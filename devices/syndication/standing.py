@@ -4,6 +4,7 @@ Equal queries are one standing query. A change of metadata evaluates those that 
 others. One that names none of a producer's keys sees a producer without metadata: that it knows beforehand.
 """
 
+from collections import deque
 from collections.abc import Iterable, Mapping
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -52,13 +53,16 @@ class Producer(Generic[C]):
 class Standing(Generic[C]):
     """A query that at least one client is subscribed to, or a selection looks at.
 
-    `bare`: it matches what has none of its keys.
+    `bare`: it matches what has none of its keys. `unseen` are producers that it has not been evaluated for
+    yet; `waiting` counts the clients that wait for that. Nobody is subscribed to it before.
     """
 
-    __slots__ = ("bare", "members", "query", "subscribers")
+    __slots__ = ("bare", "members", "query", "subscribers", "unseen", "waiting")
 
-    def __init__(self, query: Query) -> None:
+    def __init__(self, query: Query, unseen: Iterable[Producer[C]] = ()) -> None:
         self.query = query
+        self.unseen = deque(unseen)
+        self.waiting = 0
         self.bare = query.matches({})
         self.members: dict[Producer[C], None] = {}
         self.subscribers: dict[C, None] = {}
@@ -90,15 +94,13 @@ class StandingQueries(Generic[C]):
     def find(self, text: str) -> Standing[C] | None:
         return self._by_text.get(text)
 
-    def open(self, standing: Standing[C], members: Iterable[Producer[C]]) -> None:
-        """Add a standing query with its set."""
+    def open(self, standing: Standing[C]) -> None:
+        """Add a standing query. From now on it follows what changes, also of producers that are unseen."""
         self._by_text[standing.query.text] = standing
         for key in standing.query.keys:
             self._by_key.setdefault(key, {})[standing] = None
         if standing.bare:
             self._bare[standing] = None
-        for producer in members:
-            self._join(producer, standing)
 
     def close(self, standing: Standing[C]) -> None:
         """Remove a standing query that nobody needs any more."""

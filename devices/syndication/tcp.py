@@ -1,24 +1,93 @@
 """A client of a syndication broker on a TCP connection, of either generation."""
 
-from collections.abc import Sequence
+import time
+from collections import deque
+from collections.abc import Iterable, Sequence
 
 from bus.serving.connection import Connection
 from bus.serving.rejections import Rejections
 from devices.syndication.client import Told
-from devices.syndication.wire import Difference, Form, assignment, error
+from devices.syndication.exchange import Exchange
+from devices.syndication.steps import Steps
+from devices.syndication.wire import (
+    BrokerRequest,
+    Difference,
+    Form,
+    Message,
+    Publication,
+    Refused,
+    Subscription,
+    assignment,
+    error,
+)
 
 SLOW = "too slow for a difference"
+GONE = "gone before its turn"
 
 
 class TcpClient:
-    """A connection as a `Client`. `form`: how it is told messages, which its last query says."""
+    """A connection as a `Client`. What it says waits until it is its turn; nothing is read meanwhile.
 
-    __slots__ = ("_connection", "_reject", "form", "host")
+    `form`: how it is told messages, which its last query says.
+    """
 
-    def __init__(self, connection: Connection, reject: Rejections) -> None:
+    def __init__(self, connection: Connection, exchange: Exchange, reject: Rejections) -> None:
         self.host = connection.host
         self.form = Form.UNTAGGED
-        self._connection, self._reject = connection, reject
+        self._connection, self._exchange, self._reject = connection, exchange, reject
+        self._inbox: deque[Message] = deque()
+        self._steps: Steps[bool] | None = None
+
+    def hear(self, messages: Iterable[Message]) -> None:
+        """Keep what one read brought until `work`."""
+        self._inbox += messages
+
+    def work(self, until_s: float) -> bool:
+        """Do what was said, in order. Return whether all is done: only then more is read."""
+        inbox = self._inbox
+        while self._steps is not None or inbox:
+            if self._steps is None:
+                self._begin(inbox.popleft())
+            else:
+                self._go_on(self._steps)
+            if time.monotonic() >= until_s:
+                break
+        done = self._steps is None and not inbox
+        if done:
+            self._connection.resume()
+        else:
+            self._connection.pause()
+        return done
+
+    def _begin(self, message: Message) -> None:
+        if isinstance(message, Publication):
+            self._met(self._exchange.publish(self, message))
+        elif isinstance(message, BrokerRequest):
+            self._assign()
+        else:
+            self.form = message.form
+            self._ask(message)
+
+    def _ask(self, message: Subscription | Refused) -> None:
+        if isinstance(message, Subscription):
+            self._steps = self._exchange.subscribing(self, message.query)
+        elif message.answer:
+            self._exchange.refuse(self, message.reason, message.answer)
+        else:
+            self._reject(message.reason, self.host)
+
+    def _go_on(self, steps: Steps[bool]) -> None:
+        self._steps = None  # those that run now may end the connection, and then end by themselves
+        try:
+            next(steps)
+        except StopIteration as end:
+            self._met(end.value)
+        else:
+            self._steps = steps
+
+    def _met(self, accepted: bool) -> None:
+        if accepted and not self._connection.greeted:
+            self._connection.met()
 
     def take(self, messages: Sequence[Told]) -> None:
         """Send all as one, if there is room; else one by one, so that the newest publications are dropped."""
@@ -46,6 +115,18 @@ class TcpClient:
         else:
             self._connection.close("wrong query")
 
-    def assign(self) -> None:
+    def _assign(self) -> None:
         """Name it a broker: the one that it has reached."""
         self._connection.say(assignment(self._connection.own_address))
+
+    def leave(self) -> None:
+        """End, when the connection is gone. What was not done yet is dropped and counted."""
+        steps, waiting = self._steps, len(self._inbox)
+        self._inbox.clear()
+        if steps is not None:
+            self._steps = None
+            steps.close()
+            waiting += 1
+        if waiting:
+            self._reject(GONE, self.host, waiting)
+        self._exchange.leave(self)

@@ -1,0 +1,18 @@
+"""Long work in steps, so that whoever does it can stop between two of them. Pure."""
+
+from collections.abc import Generator
+from typing import TypeAlias, TypeVar
+
+R = TypeVar("R")
+Steps: TypeAlias = Generator[None, None, R]
+"""Work that yields after each step, and returns its result. `close()` gives it up."""
+
+
+def finish(steps: Steps[R]) -> R:
+    """Do all steps at once, and return the result."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            result: R = end.value
+            return result
