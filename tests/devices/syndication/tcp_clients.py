@@ -92,7 +92,7 @@ def published(id: str, metadata: Any, value: Any, tagged: bool) -> Any:
     return {"UUID": id, "Metadata": metadata, "Value": value} if tagged else [id, metadata, value]
 
 
-def difference(new: Sequence[str] = (), gone: Sequence[str] = ()) -> Any:
+def difference(new: Sequence[Any] = (), gone: Sequence[Any] = ()) -> Any:
     return {"New": list(new), "Del": list(gone)}
 
 
@@ -129,8 +129,12 @@ def _endpoint(url: str) -> Address:
 
 
 @asynccontextmanager
-async def home(bounds: Bounds = Bounds(), **limits: Any) -> AsyncIterator[Home]:  # noqa: B008 (frozen)
-    spec = SyndicationSpec(on="gw", syndication=("tcp://127.0.0.1:0",))
+async def home(
+    bounds: Bounds = Bounds(),  # noqa: B008 (frozen)
+    port: int = 0,
+    **limits: Any,
+) -> AsyncIterator[Home]:
+    spec = SyndicationSpec(on="gw", syndication=(f"tcp://127.0.0.1:{port}",))
     service = Syndication("s", spec, bounds, Limits(**limits))
     service.start(asyncio.get_running_loop())
     made = Home(service)

@@ -42,6 +42,23 @@ async def test_a_producer_is_gone_with_its_connection_and_what_it_said_holds_aga
         await subscriber.told(difference(["a"]), ["a", {}, 2])
 
 
+@pytest.mark.parametrize("tagged", [False, True])
+async def test_a_selection_is_told_values_and_no_publications(tagged: bool) -> None:
+    async with home() as here:
+        subscriber, producer = await here.guest(tagged), await here.guest()
+        await producer.publish("a", {"Room": "410", "Thermostat": True}, 1)
+        await producer.publish("b", {"Room": ["12", 13.0]}, 1)
+        await here.until(lambda: here.server.stats.received == 2)
+        await subscriber.subscribe("select distinct Room where has Thermostat")
+        await subscriber.told(difference(["410"]))
+        await producer.publish("b", {"Thermostat": True}, 2)
+        await producer.publish("b", {"Room": "410"}, 3)
+        await subscriber.told(difference(["12", 13]), difference(gone=["12", 13]))
+        await subscriber.subscribe("has Thermostat")
+        await producer.publish("b", None, 4)
+        await subscriber.told(difference(["a", "b"], ["410"]), published("b", {}, 4, tagged))
+
+
 async def test_what_one_read_brings_is_one_send_and_a_client_hears_itself() -> None:
     async with home() as here:
         both = await here.guest()

@@ -1,0 +1,213 @@
+"""A client of a syndication broker on asyncio, of the untagged generation."""
+
+import asyncio
+import random
+import re
+from collections import deque
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from contextlib import ExitStack, closing, suppress
+from typing import Any, Final, Self
+
+from bus.backoff import Backoff
+from bus.errors import BusError, LinkError, words_of
+from bus.transports.sockets import tune
+from bus.urls import check_dial, split_url
+from devices.syndication.heard import Answer, Heard, HeardCutter, Holding, Refusal
+from devices.syndication.wire import Difference, pack
+
+Said = Difference | Heard
+
+_READ_BYTES: Final = 1 << 18
+_RETRY_MIN_S, _RETRY_MAX_S = 0.1, 5.0
+_LEAST_S: Final = 0.1
+_DOUBT: Final = "is it a syndication broker?"
+_WRONG: Final = re.compile(r"character \d+: ")
+
+
+class RefusedQuery(BusError, ValueError):
+    """A query that the broker refused, in its words. `wrong`: it is no query; else there was no room."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.wrong = _WRONG.match(text) is not None
+
+
+def broker_at(url: str) -> str:
+    """Return the address of a broker as it is. Raises `LinkError` if nobody can dial it."""
+    try:
+        check_dial(url)
+    except ValueError as error:
+        raise LinkError(f"{url}: {error}") from error
+    if split_url(url).scheme != "tcp":
+        raise LinkError(f"{url}: a syndication broker is at tcp://HOST:PORT")
+    return url
+
+
+class UnreachedError(LinkError):
+    """Nobody took the connection."""
+
+
+class Caller:
+    """One connection to a broker. It publishes, and subscribes to one query or selection at a time.
+
+    ```
+    async with Caller("tcp://gw:4444") as caller:
+        await caller.publish("a1", {"Room": "410"}, 21.5)
+        await caller.subscribe("has Room")
+        async for said in caller: ...  # Difference, Heard
+    ```
+    Nothing is read from the broker but what `hear` waits for. All methods raise `LinkError`, which names the
+    URL: for one that cannot be, if the broker cannot be reached, or is gone, or is none.
+    """
+
+    def __init__(self, url: str) -> None:
+        self.url = broker_at(url)
+        self._cutter = HeardCutter()
+        self._answers = deque[Answer]()
+        self._spoke = False
+
+    async def __aenter__(self) -> Self:
+        await self.open()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.close()
+
+    async def open(self, connect_s: float = 10.0) -> None:
+        """Connect within `connect_s` seconds."""
+        parts = split_url(self.url)
+        try:
+            async with asyncio.timeout(connect_s):
+                opened = await asyncio.open_connection(parts.host, parts.port)
+        except TimeoutError:
+            raise UnreachedError(f"{self.url}: no connection within {connect_s:.3g} s") from None
+        except (OSError, UnicodeError) as error:
+            raise UnreachedError(f"{self.url}: {words_of(error)}") from error
+        self._reader, self._writer = opened
+        tune(self._writer.get_extra_info("socket"))
+
+    async def subscribe(self, query: str) -> None:
+        """Ask for a query, or a selection, in place of the last one. `hear` then returns the answer."""
+        await self._say(pack(query))
+
+    async def publish(self, id: str, metadata: Mapping[str, Any], value: Any) -> None:
+        """Publish a value, with the metadata that change: None deletes a key."""
+        await self._say(pack([id, metadata, value]))
+
+    async def _say(self, data: bytes) -> None:
+        if self._reader.at_eof():
+            raise self._ended()
+        try:
+            self._writer.write(data)
+            await self._writer.drain()
+        except OSError as error:
+            raise self._error(words_of(error)) from error
+
+    async def hear(self) -> Said:
+        """Wait for what the broker says next; cancelling loses nothing. Raises also `RefusedQuery`."""
+        while not self._answers:
+            if self._cutter.fault:
+                raise self._error(f"this is no syndication broker: {self._cutter.fault}")
+            self._answers.extend(self._cutter.cut(await self._read()))
+        answer = self._answers.popleft()
+        if isinstance(answer, Refusal):
+            raise RefusedQuery(answer.text)
+        return answer
+
+    async def _read(self) -> bytes:
+        try:
+            data = await self._reader.read(_READ_BYTES)
+        except OSError as error:
+            raise self._error(words_of(error)) from error
+        if not data:
+            raise self._ended()
+        self._spoke = True
+        return data
+
+    def _ended(self) -> LinkError:
+        hint = "" if self._spoke else f" without a word: {_DOUBT}"
+        return self._error(f"the broker closed the connection{hint}")
+
+    def _error(self, text: str) -> LinkError:
+        return LinkError(f"{self.url}: {text}")
+
+    def __aiter__(self) -> AsyncIterator[Said]:
+        return self
+
+    async def __anext__(self) -> Said:
+        return await self.hear()
+
+    def close(self) -> None:
+        """Disconnect. Idempotent."""
+        self._writer.close()
+
+
+async def follow(
+    url: str, query: str, answer_s: float = 10.0, on_lost: Callable[[LinkError], None] = lambda _: None
+) -> AsyncGenerator[Said, None]:
+    """Subscribe, and yield what the broker says: first the set, which may be empty. Use it within `aclosing`.
+
+    A broker that is gone is dialled again, for ever; `on_lost` is told why, once. Then a difference says how
+    the set has changed since, if it has. Raises `LinkError` if the first answer does not come within about
+    `answer_s` seconds, and `RefusedQuery`.
+    """
+    holding, first = Holding(), True
+    caller, whole = await _first_answer(url, query, answer_s)
+    while True:
+        with closing(caller):
+            change = holding.replaced(whole)
+            if first or change.new or change.gone:
+                yield change
+            first = False
+            try:
+                async for said in caller:
+                    holding.note(said)
+                    yield said
+            except LinkError as error:
+                on_lost(error)
+        caller, whole = await _next_answer(url, query, answer_s)
+
+
+async def _first_answer(url: str, query: str, answer_s: float) -> tuple[Caller, Difference]:
+    """Subscribe at a broker that may be about to start."""
+    pauses, clock = _pauses(), asyncio.get_running_loop().time
+    end_s = clock() + answer_s
+    while True:
+        try:
+            return await _answer(url, query, max(end_s - clock(), _LEAST_S))
+        except UnreachedError:
+            pause_s = pauses.next_s()
+            if clock() + pause_s > end_s:
+                raise
+        await asyncio.sleep(pause_s)
+
+
+async def _next_answer(url: str, query: str, answer_s: float) -> tuple[Caller, Difference]:
+    """Subscribe again, when it is possible."""
+    pauses = _pauses()
+    while True:
+        await asyncio.sleep(pauses.next_s())
+        with suppress(LinkError):
+            return await _answer(url, query, answer_s)
+
+
+def _pauses() -> Backoff:
+    return Backoff(_RETRY_MIN_S, _RETRY_MAX_S, random.uniform)
+
+
+async def _answer(url: str, query: str, answer_s: float) -> tuple[Caller, Difference]:
+    """Connect and subscribe. Return the connection, and the set of the query."""
+    with ExitStack() as stack:
+        caller = Caller(url)
+        await caller.open(answer_s)
+        stack.callback(caller.close)
+        await caller.subscribe(query)
+        try:
+            async with asyncio.timeout(answer_s):
+                said = await caller.hear()
+        except TimeoutError:
+            raise LinkError(f"{url}: no answer within {answer_s:.3g} s: {_DOUBT}") from None
+        if not isinstance(said, Difference):
+            raise LinkError(f"{url}: a publication came before the set of the query")
+        stack.pop_all()
+        return caller, said
