@@ -3,7 +3,8 @@
 The rest of the program reads only the record (`device.py` in the kind's folder; `device` is the base of all
 records). Another distribution can add a kind with an entry point of the group `buscoupler.devices`. `service`
 is the base of devices that take part in a bus. `tap` records a bus. `syndication` is a broker whose clients
-subscribe by queries. `raw` is the raw device, a process of its own and in no topology.
+subscribe by queries. `raw` is the raw device, a process of its own and in no topology. `places` says where
+devices keep files.
 """
 
 from typing import TYPE_CHECKING

@@ -71,6 +71,10 @@ class DeviceSpec(Node):
         """Yield the frames that it says because of others: if it hears them again, they go round."""
         yield from ()
 
+    def takes(self) -> Iterator[str]:
+        """Yield what only one device of a machine can have, in words, such as a file that it writes to."""
+        yield from ()
+
     def needs(self) -> Iterator[Need]:
         """Yield what else it needs of its machine, such as a package, a directory or the name of a host."""
         yield from ()

@@ -116,6 +116,9 @@ class Service:
         """Return False: with other settings, another service stands in."""
         return False
 
+    def follow(self, other: "Service") -> None:
+        """Take over what another one knows, which had other settings and is closed. `start` comes later."""
+
     def close(self) -> None:
         self.stop()
         for seat in self.seats:

@@ -34,6 +34,7 @@ def own_directories() -> Iterator[None]:
     directory = tempfile.mkdtemp(prefix="bc-tests-")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_RUNTIME_DIR", directory)
+        patch.setenv("XDG_STATE_HOME", f"{directory}/state")
         patch.setenv("TMPDIR", directory)
         yield
     shutil.rmtree(directory, ignore_errors=True)

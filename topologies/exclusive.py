@@ -77,7 +77,10 @@ def _address(topology: Topology, gateway: str, text: str, owner: str, where: Whe
 
 
 def _taken(topology: Topology) -> Iterator[Use]:
-    """Yield the resources that media use exclusively."""
+    """Yield the resources that devices and media use exclusively."""
+    for name, device in topology.devices.items():
+        for what in device.takes():
+            yield Use(machine(topology, device.on), device.on, what, f"device {name}", device.where)
     for joint in joints(topology):
         medium, bridge = joint.side.medium, f"bridge {joint.bridge}"
         if medium is None:

@@ -22,6 +22,11 @@ NAME = "syndication"
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("listen", nargs="+", metavar="URL", help="listen here: tcp://HOST:PORT")
+    parser.add_argument(
+        "--database", metavar="FILE",
+        help="the file in which metadata survive a restart, or none (default: one in the state directory, "
+        "named by the first URL)",
+    )  # fmt: skip
 
 
 class Alone:
@@ -44,7 +49,8 @@ class Alone:
 
 
 def run(options: argparse.Namespace) -> int:
-    service = Syndication(NAME, SyndicationSpec(on="", syndication=tuple(options.listen)))
+    spec = SyndicationSpec(on="", syndication=tuple(options.listen), database=options.database)
+    service = Syndication(NAME, spec)
     alone = Alone(service)
 
     def announce() -> None:

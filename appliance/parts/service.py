@@ -106,6 +106,7 @@ class ServicePart(DevicePart):
     ) -> None:
         if service is not self._service:
             self._service.close()
+            service.follow(self._service)
             self._service, self._serving = service, None
             self._keep()
         draft.close()

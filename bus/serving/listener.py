@@ -46,6 +46,19 @@ class Listener:
         self._sign, self._half = sign, half
         self._acceptors: dict[Address, Acceptor] = {}
         self._timer: TimerHandle | None = None
+        self._held = False
+
+    def hold(self) -> None:
+        """Accept nobody until `release`: whoever connects, also at addresses that are opened later, waits."""
+        self._held = True
+        for acceptor in self._acceptors.values():
+            acceptor.hold()
+
+    def release(self) -> None:
+        """Accept those who wait, and whoever comes."""
+        self._held = False
+        for acceptor in self._acceptors.values():
+            acceptor.release()
 
     def open(self, loop: AbstractEventLoop, address: Address) -> Address:
         """Listen at one more IPv4 address; return it with the port that was bound. Raises `LinkError`."""
@@ -56,6 +69,8 @@ class Listener:
         except OSError as error:
             raise LinkError(f"tcp://{address[0]}:{address[1]}: cannot listen: {words_of(error)}") from error
         self._acceptors[bound] = acceptor
+        if self._held:
+            acceptor.hold()
         if self._timer is None:
             self._tick()
         return bound

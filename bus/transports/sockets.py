@@ -84,6 +84,15 @@ class Acceptor:
         if self._socket is sock:
             self._loop.add_reader(sock, self._on_acceptable)
 
+    def hold(self) -> None:
+        """Accept nobody until `release`: whoever connects waits."""
+        if self._socket is not None:
+            self._loop.remove_reader(self._socket)
+
+    def release(self) -> None:
+        if self._socket is not None:
+            self._resume(self._socket)
+
     def close(self) -> None:
         """Stop listening. Idempotent."""
         sock, self._socket = self._socket, None

@@ -10,7 +10,7 @@ from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 from bus.serving.quota import Quota
 from devices.syndication.bounds import Bounds
-from devices.syndication.producers import NOWHERE, Change, Keeper, Producers
+from devices.syndication.producers import NOWHERE, Change, Entry, Keeper, Producers
 from devices.syndication.selections import StandingSelection, StandingSelections, Turn, unpacked, weight_of
 from devices.syndication.standing import Producer, Query, Standing, StandingQueries
 from devices.syndication.steps import Steps, finish
@@ -309,6 +309,10 @@ class Book(Generic[C]):
             self.producers.went(producer, now_s)
             self.producers.keep(producer)
         return tuple(chain.from_iterable(_told(one, gone=items) for one, items in lost.items()))
+
+    def entries(self) -> list[Entry]:
+        """Return all that is to be stored, the longest gone first."""
+        return self.producers.entries()
 
     def restore(self, id: str, metadata: Mapping[str, Any], gone_s: float) -> str:
         """Remember what a producer said before a restart. Call it for the longest gone first.

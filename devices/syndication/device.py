@@ -2,16 +2,22 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from os.path import normpath
+from pathlib import Path as FilePath
+from typing import Annotated, ClassVar, Final
 
-from bus.needs import Library, Need
-from bus.schema import BrokerUrl, Length, Single
+from bus.needs import Directory, Library, Need
+from bus.schema import BrokerUrl, Length, Path, Single
+from bus.urls import split_url
 from bus.wire.pattern import Pattern
 from devices.device import DeviceSpec, Flow, Listener
+from devices.places import state_directory
 from devices.syndication.rules import ProducerRule, QueryRule
 
 EXTRA = "syndication"
 RULES_MAX = 256
+NOWHERE: Final = "none"
+"""The database of a broker that stores nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +41,12 @@ class SyndicationSpec(DeviceSpec):
     queries: Annotated[
         tuple[QueryRule, ...], Length(0, RULES_MAX), "queries whose publications are said on buses"
     ] = ()
+
+    database: Annotated[
+        Path | None,
+        "file in which metadata survive a restart; `none`: they do not; by default one in the state "
+        "directory, named by the first address (docs/syndication.md)",
+    ] = None
 
     def __post_init__(self) -> None:
         taken = [(rule.bus, Pattern(*rule.pattern)) for rule in self.producers]
@@ -68,3 +80,21 @@ class SyndicationSpec(DeviceSpec):
         yield Library("msgpack", "msgpack", EXTRA)
         yield Library("lark", "lark", EXTRA)
         yield Library("re2", "google-re2", EXTRA)
+        database = database_of(self)
+        if database is not None:
+            yield Directory(str(database.parent))
+
+    def takes(self) -> Iterator[str]:
+        if self.database not in (None, NOWHERE):
+            yield f"file {normpath(str(self.database))}"
+
+
+def database_of(spec: SyndicationSpec) -> FilePath | None:
+    """Return the file in which a broker stores metadata; None: it stores none.
+
+    Without one in the settings it is named by the first address, which no other broker can have.
+    """
+    if spec.database is not None:
+        return None if spec.database == NOWHERE else FilePath(spec.database)
+    url = split_url(spec.syndication[0])
+    return state_directory() / f"syndication-{url.host}-{url.port}.db" if url.port else None

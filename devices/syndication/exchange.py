@@ -6,6 +6,7 @@ from bus.serving.rejections import Rejections
 from devices.syndication.book import Book, Said
 from devices.syndication.bounds import Bounds
 from devices.syndication.client import Client, Told
+from devices.syndication.producers import Keeper
 from devices.syndication.query import QueryError, subscription
 from devices.syndication.steps import Steps, finish
 from devices.syndication.wire import Publication
@@ -14,11 +15,14 @@ from devices.syndication.wire import Publication
 class Exchange:
     """The book, with its clients. What it returns to them waits until `deliver`.
 
-    `clock` says the time in seconds since 1970. Refusals are counted by `reject`.
+    `clock` says the time in seconds, from any beginning. Refusals are counted by `reject`. `keeper` stores
+    what producers said.
     """
 
-    def __init__(self, bounds: Bounds, reject: Rejections, clock: Callable[[], float]) -> None:
-        self.book: Book[Client] = Book(bounds)
+    def __init__(
+        self, bounds: Bounds, reject: Rejections, clock: Callable[[], float], keeper: Keeper
+    ) -> None:
+        self.book: Book[Client] = Book(bounds, keeper)
         self._reject, self._clock = reject, clock
         self._waiting: dict[Client, list[Told]] = {}
         self._delivering = False

@@ -20,6 +20,10 @@ class Entry(NamedTuple):
     packed: bytes
     gone_s: float | None
 
+    def by(self, clock_s: float) -> "Entry":
+        """Return the entry by a clock that says `clock_s` when the broker's says 0."""
+        return self if self.gone_s is None else self._replace(gone_s=self.gone_s + clock_s)
+
 
 class Keeper(Protocol):
     """Stores what producers said, for the time after a restart. It never blocks and never raises."""
@@ -140,11 +144,7 @@ class Producers(Generic[C]):
     def expire(self, now_s: float) -> list[str]:
         """Forget those that are gone for too long. Return their ids."""
         limit_s = now_s - self._bounds.kept_s
-        old = []
-        for producer in self._gone.values():
-            if producer.gone_s > limit_s:
-                break
-            old.append(producer.id)
+        old = [producer.id for producer in self._gone.values() if producer.gone_s <= limit_s]
         for id in old:
             self._forget(id, "age")
         return old

@@ -14,6 +14,7 @@ from bus.serving.rejections import Rejections
 from devices.syndication.bounds import Bounds
 from devices.syndication.cutter import Cutter
 from devices.syndication.exchange import Exchange
+from devices.syndication.producers import NOWHERE, Keeper
 from devices.syndication.tcp import TcpClient
 from devices.syndication.turns import Turns
 from devices.syndication.wire import Message
@@ -24,13 +25,14 @@ log = logging.getLogger("buscoupler.syndication")
 class Server:
     """Listens for clients of both generations. Other clients say what they have to `exchange`.
 
-    `stats` is the ledger of what clients said and were told; its `rejected` counts what was refused.
+    `keeper` stores what producers said. `stats` is the ledger of what clients said and were told; its
+    `rejected` counts what was refused.
     """
 
-    def __init__(self, name: str, bounds: Bounds, limits: Limits) -> None:
+    def __init__(self, name: str, bounds: Bounds, limits: Limits, keeper: Keeper = NOWHERE) -> None:
         self.stats = Stats()
         self.reject = Rejections(name, self.stats.rejected, log)
-        self.exchange = Exchange(bounds, self.reject, time.time)
+        self.exchange = Exchange(bounds, self.reject, time.monotonic, keeper)
         self._turns = Turns(self.exchange.deliver)
         self._clients: dict[Connection, TcpClient] = {}
         self._listener = Listener(
@@ -59,13 +61,21 @@ class Server:
         return len(self._turns)
 
     def open(self, loop: AbstractEventLoop, addresses: Sequence[Address]) -> list[Address]:
-        """Listen; return the addresses with the ports that were bound. Raises `LinkError`, with none open."""
+        """Listen; return the addresses with the ports that were bound. Raises `LinkError`, with none open.
+
+        Who connects waits until `accept`.
+        """
         self._turns.open(loop)
+        self._listener.hold()
         try:
             return [self._listener.open(loop, address) for address in addresses]
         except LinkError:
             self._listener.close()
             raise
+
+    def accept(self) -> None:
+        """Serve who has connected, and whoever will."""
+        self._listener.release()
 
     def close(self) -> None:
         """Stop listening and disconnect all clients. Idempotent."""

@@ -14,7 +14,7 @@ from bus.urls import split_url
 from devices.device import DeviceSpec
 from devices.service import Seat, Service
 from devices.syndication.bounds import Bounds
-from devices.syndication.device import SyndicationSpec
+from devices.syndication.device import SyndicationSpec, database_of
 
 
 class Syndication(Service):
@@ -29,13 +29,15 @@ class Syndication(Service):
     ) -> None:
         assert isinstance(spec, SyndicationSpec)
         super().__init__(name, spec)
+        self._addresses = [_address(url) for url in spec.syndication]
         _check_libraries(spec)
         from devices.syndication.buses import Buses  # late: they need an extra
+        from devices.syndication.memory import Memory
         from devices.syndication.server import Server
 
-        self.server = Server(name, bounds, limits)
+        self.memory = Memory(database_of(spec), bounds, name, self._on_fault)
+        self.server = Server(name, bounds, limits, self.memory.keeper)
         self.buses = Buses(name, spec, self.server.exchange)
-        self._addresses = [_address(url) for url in spec.syndication]
         self._bound: list[tuple[str, int]] = []
 
     @property
@@ -44,7 +46,7 @@ class Syndication(Service):
 
     @property
     def counts(self) -> Mapping[str, int]:
-        return self.server.counts
+        return {**self.server.counts, **self.memory.counts}
 
     @property
     def rejected(self) -> Mapping[str, int]:
@@ -55,7 +57,12 @@ class Syndication(Service):
         return {"clients": self.server.stats}
 
     def start(self, loop: AbstractEventLoop) -> None:
-        self._bound = self.server.open(loop, self._addresses)
+        try:
+            self._bound = self.server.open(loop, self._addresses)
+            self.memory.open(loop, self.server.exchange.book, self.server.accept)
+        except LinkError:
+            self.stop()
+            raise
         self.buses.start(loop, dict(zip(self.spec.joins, self.seats, strict=True)))
         self.fault = self.buses.fault
         self.state = "up"
@@ -63,9 +70,17 @@ class Syndication(Service):
     def heard(self, seat: Seat, messages: list[bytes]) -> None:
         self.buses.heard(seat, messages)
 
+    def follow(self, other: Service) -> None:
+        if isinstance(other, Syndication):
+            self.memory.inherit(self.server.exchange.book, other.server.exchange.book)
+
+    def _on_fault(self, fault: str) -> None:
+        self.condition = fault and f"metadata are not stored: {fault}"
+
     def stop(self) -> None:
         self.buses.stop()
         self.server.close()
+        self.memory.close()
 
 
 def _check_libraries(spec: SyndicationSpec) -> None:

@@ -1,0 +1,62 @@
+"""What a syndication broker remembers of producers that are gone: it ends with age, and survives restarts."""
+
+import time
+from asyncio import AbstractEventLoop, TimerHandle
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from devices.syndication.book import Book
+from devices.syndication.bounds import Bounds
+from devices.syndication.producers import NOWHERE, Keeper
+from devices.syndication.store import OnFault, Store
+from devices.syndication.wire import unpack
+
+_EXPIRE_S: Final = 60.0
+
+
+class Memory:
+    """The memory of one broker. Make its book with `keeper`. `path` None: nothing survives a restart.
+
+    `on_fault` is told why nothing can be stored, and "" when it can be again.
+    """
+
+    def __init__(self, path: Path | None, bounds: Bounds, name: str, on_fault: OnFault) -> None:
+        self._store = Store(path, bounds, name, on_fault) if path else None
+        self._timer: TimerHandle | None = None
+
+    @property
+    def keeper(self) -> Keeper:
+        return self._store or NOWHERE
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """Plain numbers for a status page."""
+        return self._store.counts if self._store else {}
+
+    def inherit(self, book: Book[Any], other: Book[Any]) -> None:
+        """Let a book remember what another one does, whose clients have left."""
+        for entry in other.entries():
+            gone_s = time.monotonic() if entry.gone_s is None else entry.gone_s
+            book.restore(entry.id, unpack(entry.packed), gone_s)
+        if self._store is not None:
+            self._store.renew()
+
+    def open(self, loop: AbstractEventLoop, book: Book[Any], ready: Callable[[], object]) -> None:
+        """Begin; call `ready` when what is stored is remembered, which may be at once. Raises `LinkError`."""
+        if self._store is not None:
+            self._store.open(loop, book, ready)
+        else:
+            ready()
+        self._expire(loop, book)
+
+    def _expire(self, loop: AbstractEventLoop, book: Book[Any]) -> None:
+        book.producers.expire(time.monotonic())
+        self._timer = loop.call_later(_EXPIRE_S, self._expire, loop, book)
+
+    def close(self) -> None:
+        """End. Takes as long as a disk does that is not stuck. Idempotent."""
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._store is not None:
+            self._store.close()
