@@ -3,6 +3,7 @@
 import logging
 import time
 from asyncio import AbstractEventLoop, TimerHandle
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -12,20 +13,65 @@ from devices.service import Seat
 from devices.syndication.client import Client
 from devices.syndication.device import SyndicationSpec
 from devices.syndication.exchange import Exchange
-from devices.syndication.intake import Heard, Intake
+from devices.syndication.intake import Intake
 from devices.syndication.outlet import Outlet
+from devices.syndication.turns import Turns
 
 log = logging.getLogger("buscoupler.syndication")
 
-_TICK_S = 1.0
+INBOX_BYTES = 1 << 20
+TICK_S = 1.0
 
 
 class _Place:
-    """What the rules do on one bus. Refusals are counted by its seat; those that are no policy are logged."""
+    """The rules of one bus. What the bus brings waits until it is its turn, in a bounded queue.
 
-    def __init__(self, name: str, seat: Seat, intake: Intake) -> None:
+    Refusals are counted by the seat; those that are no policy are logged.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        bus: str,
+        seat: Seat,
+        intake: Intake,
+        exchange: Exchange,
+        clock: Callable[[], float],
+    ) -> None:
         self.seat, self.intake = seat, intake
+        self._host, self._exchange, self._clock = f"bus {bus}", exchange, clock
         self._log = Rejections(name, seat.stats.rejected, log)
+        self._inbox: deque[bytes] = deque()
+        self._inbox_bytes = 0
+
+    def hear(self, messages: Sequence[bytes]) -> bool:
+        """Keep what the bus brings until `work`. Return whether anything waited before."""
+        waits = bool(self._inbox)
+        for message in messages:
+            if self._inbox_bytes + len(message) > INBOX_BYTES:
+                self.reject("queue full", self._host)
+            else:
+                self._inbox.append(message)
+                self._inbox_bytes += len(message)
+        return waits
+
+    def work(self, until_s: float) -> bool:
+        """Take what waits, in order. Return whether all is done."""
+        inbox = self._inbox
+        while inbox:
+            message = inbox.popleft()
+            self._inbox_bytes -= len(message)
+            self._take(message)
+            if time.monotonic() >= until_s:
+                break
+        return not inbox
+
+    def _take(self, message: bytes) -> None:
+        heard = self.intake.heard(message, self._clock())
+        if heard.speaker is None or heard.publication is None:
+            self.reject(heard.refused, heard.speaker.host if heard.speaker else self._host)
+        elif not self._exchange.publish(heard.speaker, heard.publication):
+            self.intake.forget(heard)
 
     def reject(self, reason: str, host: str) -> None:
         if kind_of(reason) == "policy":
@@ -33,9 +79,17 @@ class _Place:
         else:
             self._log(reason, host)
 
+    def close(self) -> None:
+        """Drop what waits, and count it."""
+        self.seat.stats.reject("closed", len(self._inbox))
+        self._inbox.clear()
+
 
 class Buses:
-    """The rules of a broker on all of its buses. `fault` is why a query is not served; "" if none is."""
+    """The rules of a broker on all of its buses. `fault` is why a query is not served; "" if none is.
+
+    `clock` says monotonic seconds. Each `tick_s` producers are looked for that were silent for too long.
+    """
 
     def __init__(
         self,
@@ -43,30 +97,35 @@ class Buses:
         spec: SyndicationSpec,
         exchange: Exchange,
         clock: Callable[[], float] = time.monotonic,
+        tick_s: float = TICK_S,
     ) -> None:
         self.fault = ""
-        self._name, self._spec, self._exchange, self._clock = name, spec, exchange, clock
+        self._name, self._spec, self._exchange = name, spec, exchange
+        self._clock, self._tick_s = clock, tick_s
+        self._turns = Turns(exchange.deliver)
         self._outlets: list[Outlet] = []
         self._places: dict[Seat, _Place] = {}
         self._timer: TimerHandle | None = None
 
     def start(self, loop: AbstractEventLoop, seats: Mapping[str, Seat]) -> None:
         """Begin on the buses, with the seat on each by its name."""
-        places = {bus: _Place(self._name, seat, self._intake(bus)) for bus, seat in seats.items()}
+        places = {bus: self._place(bus, seat) for bus, seat in seats.items()}
         self._places = {place.seat: place for place in places.values()}
         for rule in self._spec.queries:
-            place = places[rule.bus]
-            outlet = Outlet(rule, place.seat.say, place.reject)
+            outlet = Outlet(rule, seats[rule.bus].say, places[rule.bus].reject)
             self._outlets.append(outlet)
             self._exchange.subscribe(outlet, rule.query)
             self.fault = self.fault or outlet.fault
         self._exchange.deliver()
+        self._turns.open(loop)
         if self._spec.producers:
             self._tick(loop)
 
-    def _intake(self, bus: str) -> Intake:
+    def _place(self, bus: str, seat: Seat) -> _Place:
         names = [name for pattern in self._spec.patterns() for name in pattern]
-        return Intake([rule for rule in self._spec.producers if rule.bus == bus], names, self._known)
+        rules = [rule for rule in self._spec.producers if rule.bus == bus]
+        intake = Intake(rules, names, self._known)
+        return _Place(self._name, bus, seat, intake, self._exchange, self._clock)
 
     def _known(self, id: str) -> Mapping[str, Any]:
         producer = self._exchange.book.producers.find(id)
@@ -74,21 +133,12 @@ class Buses:
 
     def heard(self, seat: Seat, messages: Sequence[bytes]) -> None:
         """Take what a bus brings."""
-        place, now_s = self._places.get(seat), self._clock()
-        if place is not None and place.intake.speakers:
-            for message in messages:
-                self._take(place, place.intake.heard(message, now_s))
-            self._exchange.deliver()
-
-    def _take(self, place: _Place, heard: Heard) -> None:
-        speaker = heard.speaker
-        if speaker is None or heard.publication is None:
-            place.reject(heard.refused, speaker.host if speaker else "")
-        elif not self._exchange.publish(speaker, heard.publication):
-            place.intake.forget(heard)
+        place = self._places.get(seat)
+        if place is not None and place.intake.speakers and not place.hear(messages):
+            self._turns.give(place)
 
     def _tick(self, loop: AbstractEventLoop) -> None:
-        self._timer = loop.call_later(_TICK_S, self._tick, loop)
+        self._timer = loop.call_later(self._tick_s, self._tick, loop)
         for place in self._places.values():
             for speaker, ids in place.intake.expire(self._clock()):
                 self._exchange.silence(speaker, ids)
@@ -97,8 +147,10 @@ class Buses:
         """End on the buses. Idempotent."""
         if self._timer is not None:
             self._timer.cancel()
+        self._turns.close()
         clients: list[Client] = [*self._outlets]
         for place in self._places.values():
+            place.close()
             clients += place.intake.speakers
         self._timer, self._outlets, self._places = None, [], {}
         for client in clients:

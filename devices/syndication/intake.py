@@ -104,7 +104,7 @@ class Intake:
         """Return the rule with the longest pattern that a frame with these tokens begins with."""
         for length in self._lengths:
             speaker = self._by_prefix.get(key[:length])
-            if speaker is not None and length <= len(key):
+            if speaker is not None:
                 return speaker
         return None
 

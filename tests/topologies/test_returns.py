@@ -76,6 +76,13 @@ def test_filters_of_a_bridge_keep_it_apart(sides: tuple[str, str], settings: str
     assert bool(errors(text)) == comes
 
 
+def test_what_a_longer_rule_would_hear_is_kept_apart_by_a_longer_filter() -> None:
+    sides = ("{bus: hall}", "{bus: yard, deny: [found/heat]}")
+    text = plant(rules("found/heat/7", "found", ("hall", "yard")), more=bridge(*sides))
+    assert errors(text) == []
+    assert len(errors(text.replace("found/heat/7", "found/cold"))) == 1
+
+
 def test_it_goes_round_by_two_brokers_and_the_clients_of_tmq_brokers() -> None:
     chain = (rules("a", "b"), "producers: [{bus: hall, pattern: b}]")
     assert errors(plant(*chain)) == []

@@ -34,6 +34,9 @@ class Room:
     def leave(self, client: str) -> None:
         self._tell(Outcome(self.book.leave(client, self.now_s)))
 
+    def silence(self, client: str, *ids: str) -> None:
+        self._tell(Outcome(self.book.silence(client, ids, self.now_s)))
+
     def _tell(self, outcome: Outcome[str]) -> Outcome[str]:
         for said in outcome.said:
             assert said.to
@@ -161,6 +164,21 @@ def test_a_producer_is_gone_when_nobody_speaks_for_it(room: Room) -> None:
     room.leave("q")
     room.leave("q")
     assert room.of("s") == [([], ["a"])]
+
+
+def test_a_client_can_fall_silent_for_some_of_its_producers() -> None:
+    room = Room(speakers=4)
+    room.subscribe("s", "all")
+    for client, id in ("pa", "pb", "pc", "qb"):
+        room.publish(client, id)
+    room.of("s")
+    room.silence("p", "a", "b", "unknown")
+    room.silence("p", "a")
+    room.silence("x", "c")
+    assert room.of("s") == [([], ["a"])]
+    room.leave("p")
+    assert room.of("s") == [([], ["c"])]
+    assert [room.publish("p", id).refused for id in "abcd"] == ["", "", "", "speakers full"]
 
 
 def test_those_that_leave_together_are_one_difference_for_each_query(room: Room) -> None:

@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 import msgpack
@@ -19,7 +20,7 @@ from bus.wire.frame import PUB, SUB, Frame, pack, unpack
 from bus.wire.pattern import Pattern, token
 from devices.service import Seat
 from devices.syndication.bounds import Bounds
-from devices.syndication.buses import Buses
+from devices.syndication.buses import INBOX_BYTES, Buses
 from devices.syndication.device import SyndicationSpec
 from devices.syndication.intake import producer_id
 from devices.syndication.rules import ProducerRule, QueryRule
@@ -136,7 +137,7 @@ async def test_a_producer_that_is_idle_leaves_the_sets_and_comes_back() -> None:
         here.service.buses.stop()
         exchange, seats = here.server.exchange, {"hall": here.seat()}
         spec = SyndicationSpec(on="gw", syndication=("tcp://127.0.0.1:0",), producers=(SENSOR,))
-        buses = Buses("s", spec, exchange, lambda: now_s)
+        buses = Buses("s", spec, exchange, lambda: now_s, 0.01)
         buses.start(asyncio.get_running_loop(), seats)
         guest = await here.guest()
         await guest.subscribe("has Unit")
@@ -149,6 +150,52 @@ async def test_a_producer_that_is_idle_leaves_the_sets_and_comes_back() -> None:
         await guest.told(difference([ID]), [ID, METADATA, "2"])
         buses.stop()
         await guest.told(difference(gone=[ID]))
+
+
+async def test_what_the_file_no_longer_says_is_deleted() -> None:
+    async with plant(SENSOR) as here:
+        here.server.exchange.book.restore(ID, METADATA | {"Old": 1, "Room": "12"}, 0)
+        guest = await here.guest()
+        await guest.subscribe("has Unit and not has Old")
+        await guest.told(difference())
+        here.say(reading("1"))
+        await guest.told(difference([ID]), [ID, METADATA | {"Old": None}, "1"])
+
+
+async def test_a_rule_hears_its_own_bus_only() -> None:
+    yard = replace(SENSOR, bus="yard", codec="json")
+    async with plant(SENSOR, yard) as here:
+        guest = await here.guest()
+        await guest.subscribe("")
+        await guest.told(difference())
+        here.say(reading("1"), bus="yard")
+        here.say(reading("1"))
+        there = producer_id("yard", TEMP)
+        await guest.told(
+            difference([there]), [there, METADATA | {"Bus": "yard"}, 1], difference([ID]), [ID, METADATA, "1"]
+        )
+
+
+async def test_a_flood_of_producers_is_taken_in_turns_within_a_bound() -> None:
+    count, rule = 2048, replace(SENSOR, producers=2048)
+    async with plant(rule, bounds=Bounds(speakers_per_host=2048)) as here:
+        here.say(*(reading("1", Pattern(*TEMP, number)) for number in range(count)))
+        assert here.server.exchange.book.counts["producers"] < count
+        await until(lambda: here.server.exchange.book.counts["producers"] == count)
+        long = pack(PUB, TEMP, b"x" * 2048)
+        fit = INBOX_BYTES // len(long)
+        here.say(*([long] * (fit + 7)))
+        assert here.seat().stats.rejected["queue full"] == 7
+        here.say(reading("1", Pattern("motor")))
+        await until(lambda: here.seat().stats.rejected.get("producers of one rule") == fit)
+        assert here.seat().stats.balance() == 0
+
+
+async def test_what_waits_when_the_broker_stops_is_counted() -> None:
+    async with plant(SENSOR) as here:
+        here.say(*[reading("1")] * 20_000)
+        here.service.stop()
+        assert 0 < here.seat().stats.rejected["closed"] < 20_000
 
 
 async def test_one_that_is_refused_is_taken_when_there_is_room() -> None:
