@@ -1,5 +1,6 @@
 """The syndication broker of a running topology: sensors on CAN, clients of both generations, and failover."""
 
+import asyncio
 import struct
 from collections import Counter
 from contextlib import AsyncExitStack, closing
@@ -11,14 +12,18 @@ pytest.importorskip("msgpack")
 pytest.importorskip("lark")
 pytest.importorskip("re2")
 
+from appliance.compose import Appliance
 from bus.urls import split_url
+from bus.wire.batch import from_payloads
 from bus.wire.frame import PUB, Frame, pack, unpack
 from bus.wire.pattern import Pattern
 from devices.syndication.intake import producer_id
+from tests.appliance.commands.test_query import asked as run_query
 from tests.appliance.probe.support import free_port
 from tests.appliance.test_examples import relocated, rendezvous, running
 from tests.appliance.test_failover import TWO, forwarding
 from tests.devices.syndication.tcp_clients import TcpGuest, difference, published
+from tests.devices.tap.tap_support import member
 from tests.helpers import ROOT
 from tests.helpers.peers import until
 from topologies.loader import loads
@@ -32,10 +37,21 @@ def reading(value: float, pattern: Pattern = TEMP) -> bytes:
     return pack(PUB, pattern, struct.pack("<f", value))
 
 
+def address(topology: Topology) -> str:
+    """Return the address of the broker of a topology."""
+    return next(topology.devices["broker"].listens()).url
+
+
+async def asked(topology: Topology, query: str) -> list[str]:
+    """Return what `buscoupler query` prints."""
+    status, lines, errors = await run_query(address(topology), query)
+    assert (status, errors) == (0, "")
+    return lines
+
+
 async def guest(topology: Topology, stack: AsyncExitStack, tagged: bool) -> TcpGuest:
     """Connect a client to the broker of a topology."""
-    listener = next(topology.devices["broker"].listens())
-    url = split_url(listener.url)
+    url = split_url(address(topology))
     return stack.enter_context(closing(await TcpGuest(tagged).connect((url.host, url.port))))
 
 
@@ -53,6 +69,8 @@ async def test_a_sensor_on_can_is_found_by_its_room(tmp_path: Path) -> None:
         for one in guests:
             values = [published(id, said, value, one.tagged) for said, value in ((METADATA, 21.5), ({}, 22))]
             await one.told(difference([id]), *values)
+        assert await asked(topology, 'has Unit and Room = "410"') == [id]
+        assert await asked(topology, "select distinct Room where has Unit") == ["12", "410"]
 
 
 async def test_what_a_thermostat_publishes_comes_out_on_can(tmp_path: Path) -> None:
@@ -91,3 +109,52 @@ async def test_a_frame_comes_to_the_broker_once_whichever_gateway_forwards() -> 
         await until(lambda: len(subscriber.said) >= 41)
         assert subscriber.said[0] == difference([producer_id("right", Pattern("motor"))])
         assert Counter(value for _, _, value in subscriber.said[1:]) == Counter(map(str, range(40)))
+
+
+PLANT = """
+name: t
+gateways: {{gw: }}
+buses: {{hall: {{on: gw, listen: "tcp://127.0.0.1:{bus}"}}, yard: {{on: gw, listen: "tcp://127.0.0.1:{yard}"}}}}
+devices:
+  broker:
+    on: gw
+    syndication: tcp://127.0.0.1:{broker}
+    producers: [{{bus: hall, pattern: room-410/temp, codec: struct, format: "<f", metadata: {{Room: "410"}}}}]
+    queries: [{{query: has Room, bus: yard, pattern: found, codec: utf-8}}]
+"""
+
+
+async def test_a_reload_changes_what_patterns_are_and_forgets_what_the_file_said() -> None:
+    text = PLANT.format(bus=free_port(), yard=free_port(), broker=free_port())
+    topology = loads(text)
+    appliance, doors = (
+        Appliance(topology, "gw"),
+        [topology.buses[bus].listen[0].url for bus in ("hall", "yard")],
+    )
+    appliance.open(asyncio.get_running_loop())
+    with closing(appliance):
+        async with member(doors[0]) as (hall, mouth), member(doors[1]) as (_, ear):
+
+            async def publish(value: float) -> None:
+                before = len(ear.messages)
+                hall.publish(from_payloads([reading(value)]), mouth)
+                await until(lambda: len(ear.messages) > before)
+
+            await publish(21.5)
+            changed = loads(
+                text.replace("Room:", "Number: 4, Room:").replace("pattern: found", "pattern: seen")
+            )
+            assert [change.line() for change in appliance.change(changed)] == [
+                "changed device broker: producers, queries"
+            ]
+            await publish(22)
+            renamed = loads(text.replace("Room:", "Place: x, Room:"))
+            appliance.change(renamed)
+            await publish(23)
+            assert await asked(topology, 'has Room and not has Number and Place = "x"') != []
+            found, seen = (Pattern(name, producer_id("hall", TEMP)) for name in ("found", "seen"))
+            assert [unpack(one)[1:] for one in ear.messages] == [
+                (found, b"21.5"),
+                (seen, b"22.0"),
+                (found, b"23.0"),
+            ]

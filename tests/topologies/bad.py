@@ -214,6 +214,13 @@ BAD = {
         4,
         "frames would go round",
     ),
+    "a device hears itself": Bad(
+        bus("listen: []")
+        + "devices: {d: {on: a, syndication: 'tcp://127.0.0.1:5', producers: [{bus: p, pattern: x}],\n"
+        + "    queries: [{query: has y, bus: p, pattern: x/y}]}}\n",
+        5,
+        "comes back",
+    ),
     "too much for the line": Bad(
         side("uart: /dev/x", ", rates: [{frames_per_s: 100000}]"), 4, "lower the rate"
     ),

@@ -58,6 +58,30 @@ def test_it_comes_back_over_buses_that_are_joined() -> None:
     assert len(errors(plant(apart, more=bridge("bus: hall", "bus: yard")))) == 1
 
 
+def test_it_comes_back_over_trunks_gateways_and_wires() -> None:
+    text = """name: t
+gateways: {a: {address: 10.0.0.1, node: 1}, b: {address: 10.0.0.2, node: 2}}
+buses:
+  hall: {on: a, listen: {url: "tcp://0.0.0.0:5", trunk: true}}
+  yard: {on: b, listen: "tcp://0.0.0.0:6", trunks: hall}
+bridges:
+  x: {on: a, join: [{bus: hall}, {can: can0}]}
+  y: {on: b, join: [{bus: yard}, {can: can1}]}
+devices:
+  d:
+    {on: a, syndication: "tcp://0.0.0.0:7", producers: [{bus: hall, pattern: x}],
+    queries: [{query: "", bus: hall, pattern: y}]}
+  e:
+    {on: b, syndication: "tcp://0.0.0.0:7", producers: [{bus: yard, pattern: y}],
+    queries: [{query: "", bus: yard, pattern: x}]}
+"""
+    around = "goes round"
+    cut = text.replace(", trunks: hall", "")
+    one_wire = cut.replace("can: can0", "can: can0, segment: w").replace("can: can1", "can: can1, segment: w")
+    counts = [sum(around in one for one in errors(one)) for one in (text, cut, one_wire)]
+    assert counts == [2, 0, 2]
+
+
 @pytest.mark.parametrize(
     ("sides", "settings", "comes"),
     [
