@@ -50,7 +50,7 @@ class Connection:
         self._loop, self._socket, self._limits = loop, sock, limits
         self._on_objects, self._on_closed = on_objects, on_closed
         self._lost: list[OnClosed] = []
-        tune(sock)
+        tune(sock, limits.stalled_s)
         self._pipe = StreamPipe(
             sock,
             name,

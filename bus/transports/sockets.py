@@ -20,7 +20,8 @@ OnPeer = Callable[[socket.socket, str], None]
 def tune(sock: socket.socket, silence_s: float = 0.0) -> None:
     """Set a TCP socket up: no Nagle delay; a peer that vanished is noticed within half a minute.
 
-    `silence_s`: a peer that acknowledges nothing for so long is given up; 0 leaves that to the system.
+    `silence_s`: a peer that acknowledges nothing, or has room for nothing, for so long is given up; 0 leaves
+    that to the system.
     """
     with contextlib.suppress(OSError):
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

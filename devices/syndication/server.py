@@ -15,10 +15,12 @@ from devices.syndication.bounds import Bounds
 from devices.syndication.cutter import Cutter
 from devices.syndication.exchange import Exchange
 from devices.syndication.producers import NOWHERE, Keeper
+from devices.syndication.query import subscription
 from devices.syndication.tcp import TcpClient
 from devices.syndication.turns import Turns
 from devices.syndication.wire import Message
 
+_LEAVING = 64  # clients that are gone, and have published what is not done yet
 log = logging.getLogger("buscoupler.syndication")
 
 
@@ -35,6 +37,7 @@ class Server:
         self.exchange = Exchange(bounds, self.reject, time.monotonic, keeper)
         self._turns = Turns(self.exchange.deliver)
         self._clients: dict[Connection, TcpClient] = {}
+        self._leaving: dict[TcpClient, None] = {}
         self._listener = Listener(
             limits,
             lambda: Cutter(bounds),
@@ -65,6 +68,7 @@ class Server:
 
         Who connects waits until `accept`.
         """
+        subscription("")  # the first one takes 0.2 s: nobody shall wait for that
         self._turns.open(loop)
         self._listener.hold()
         try:
@@ -80,18 +84,30 @@ class Server:
     def close(self) -> None:
         """Stop listening and disconnect all clients. Idempotent."""
         self._turns.close()
+        for client in list(self._leaving):
+            client.leave()
         self._listener.close()
 
     def _on_messages(self, connection: Connection, messages: list[Message]) -> None:
         self.stats.received += len(messages)
         client = self._clients.get(connection)
         if client is None:
-            client = self._clients[connection] = TcpClient(connection, self.exchange, self.reject)
+            client = self._clients[connection] = TcpClient(
+                connection, self.exchange, self.reject, self._on_left
+            )
         client.hear(messages)
         self._turns.give(client)
 
     def _on_gone(self, connection: Connection) -> None:
         client = self._clients.pop(connection, None)
-        if client is not None:
+        if client is None:
+            return
+        if client.is_busy and self._turns.is_open and len(self._leaving) < _LEAVING:
+            self._leaving[client] = None
+            client.go()
+        else:
             self._turns.drop(client)
             client.leave()
+
+    def _on_left(self, client: TcpClient) -> None:
+        self._leaving.pop(client, None)

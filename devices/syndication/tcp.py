@@ -2,7 +2,7 @@
 
 import time
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from bus.serving.connection import Connection
 from bus.serving.rejections import Rejections
@@ -28,15 +28,28 @@ GONE = "gone before its turn"
 class TcpClient:
     """A connection as a `Client`. What it says waits until it is its turn; nothing is read meanwhile.
 
-    `form`: how it is told messages, which its last query says.
+    `form`: how it is told messages, which its last query says. `on_left(client)` is called at its end.
     """
 
-    def __init__(self, connection: Connection, exchange: Exchange, reject: Rejections) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        exchange: Exchange,
+        reject: Rejections,
+        on_left: Callable[["TcpClient"], None],
+    ) -> None:
         self.host = connection.host
         self.form = Form.UNTAGGED
-        self._connection, self._exchange, self._reject = connection, exchange, reject
+        self._connection, self._exchange = connection, exchange
+        self._reject, self._on_left = reject, on_left
         self._inbox: deque[Message] = deque()
         self._steps: Steps[bool] | None = None
+        self._gone = False
+
+    @property
+    def is_busy(self) -> bool:
+        """Return whether something that it said is not done yet."""
+        return self._steps is not None or bool(self._inbox)
 
     def hear(self, messages: Iterable[Message]) -> None:
         """Keep what one read brought until `work`."""
@@ -45,19 +58,20 @@ class TcpClient:
     def work(self, until_s: float) -> bool:
         """Do what was said, in order. Return whether all is done: only then more is read."""
         inbox = self._inbox
-        while self._steps is not None or inbox:
+        while self.is_busy:
             if self._steps is None:
                 self._begin(inbox.popleft())
             else:
                 self._go_on(self._steps)
             if time.monotonic() >= until_s:
                 break
-        done = self._steps is None and not inbox
-        if done:
-            self._connection.resume()
-        else:
+        if self.is_busy:
             self._connection.pause()
-        return done
+            return False
+        self._connection.resume()
+        if self._gone:
+            self.leave()
+        return True
 
     def _begin(self, message: Message) -> None:
         if isinstance(message, Publication):
@@ -70,7 +84,8 @@ class TcpClient:
 
     def _ask(self, message: Subscription | Refused) -> None:
         if isinstance(message, Subscription):
-            self._steps = self._exchange.subscribing(self, message.query)
+            if not self._gone:
+                self._steps = self._exchange.subscribing(self, message.query)
         elif message.answer:
             self._exchange.refuse(self, message.reason, message.answer)
         else:
@@ -119,14 +134,18 @@ class TcpClient:
         """Name it a broker: the one that it has reached."""
         self._connection.say(assignment(self._connection.own_address))
 
-    def leave(self) -> None:
-        """End, when the connection is gone. What was not done yet is dropped and counted."""
-        steps, waiting = self._steps, len(self._inbox)
-        self._inbox.clear()
+    def go(self) -> None:
+        """Note that the connection is gone. What it has published is still done in turns; then it leaves."""
+        self._gone = True
+        steps, self._steps = self._steps, None
         if steps is not None:
-            self._steps = None
             steps.close()
-            waiting += 1
-        if waiting:
-            self._reject(GONE, self.host, waiting)
+
+    def leave(self) -> None:
+        """Leave now. What was not done yet is dropped and counted. Idempotent."""
+        self.go()
+        if self._inbox:
+            self._reject(GONE, self.host, len(self._inbox))
+            self._inbox.clear()
         self._exchange.leave(self)
+        self._on_left(self)

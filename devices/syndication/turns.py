@@ -30,6 +30,10 @@ class Turns:
     def __len__(self) -> int:
         return len(self._line)
 
+    @property
+    def is_open(self) -> bool:
+        return self._loop is not None
+
     def open(self, loop: AbstractEventLoop) -> None:
         self._loop = loop
 

@@ -1,10 +1,11 @@
-"""Two services that stand on `bus.serving`, in one shape, so that tests can ask the same of both."""
+"""The services that stand on `bus.serving`, in one shape, so that tests can ask the same of all."""
 
 import asyncio
 from typing import Any, Protocol
 
 from bus.ledger import Stats
 from bus.serving.connection import Connection
+from bus.serving.limits import Limits
 from bus.serving.quota import Quota
 from bus.tmq.broker import Broker
 from bus.tmq.wire import (
@@ -42,6 +43,8 @@ class Served(Protocol):
     """What cannot be cut."""
     half: str
     """The reason of a connection that ends within an object."""
+    flooded: str
+    """The reason of what one host registers too much."""
     stats: Stats
 
     address: tuple[str, int]
@@ -80,7 +83,7 @@ class Served(Protocol):
 class Lines:
     """The service of lines."""
 
-    log, half = "lines", "half a line"
+    log, half, flooded = "lines", "half a line", "registrations of one host"
     idle, long = b"say nobody hello\n", b"say nobody %s\n" % (1000 * b"x")
     refused, illegal = (b"shout\n", "word"), b"say nobody \0\n"
 
@@ -124,7 +127,7 @@ class Lines:
 class Packets:
     """A TMQ broker. News are new subscribers: it tells all publishers, and a long pattern makes them long."""
 
-    log, half = "buscoupler.tmq", "half a packet"
+    log, half, flooded = "buscoupler.tmq", "half a packet", "registrations of one host"
     idle = pack(UNSUBSCRIBE, (9,), _HERE)
     long = pack(UNSUBSCRIBE, (9,), 125 * _HERE)
     refused = pack(MESSAGE, (1,)), "type 0x02"
@@ -167,3 +170,55 @@ class Packets:
 
     def close(self) -> None:
         self._broker.close()
+
+
+class Publications:
+    """A syndication broker, with tagged clients. They register producers. It has no sign of life of its own.
+
+    Its answer to a query stands for one: that query completes the handshake, and matches nothing.
+    """
+
+    log, half, flooded = "buscoupler.syndication", "half a message", "speakers of one host"
+    idle, refused, illegal = b"\3\x80", (b"\0\x91\1", "publication"), b"\x7f"
+    long = b"\0\x93\xa1p\x80\xc5\4\0" + bytes(1024)
+
+    def __init__(self, per_host: int = 1000, silence_s: float = 60.0, **limits: Any) -> None:
+        from devices.syndication.bounds import Bounds
+        from devices.syndication.server import Server  # late: it needs an extra
+
+        self._server = Server("syndication", Bounds(speakers_per_host=per_host), Limits(**limits))
+        (self.address,) = self._server.open(asyncio.get_running_loop(), [("127.0.0.1", 0)])
+        self._server.accept()
+        self.stats = self._server.stats
+
+    @property
+    def connections(self) -> int:
+        return self._server.counts["connections"]
+
+    @property
+    def accepted(self) -> int:
+        return self._server.counts["accepted"]
+
+    @property
+    def registered(self) -> int:
+        return self._server.counts["producers"]
+
+    def greet(self) -> bytes:
+        return b"\1\x81\xa5Query\xa9has never"
+
+    def signs(self, data: bytes) -> int:
+        return data.count(b"\2\x82\xa3New")
+
+    def register(self, number: int) -> bytes:
+        return b"\0\x93\xa4%4d\x80\xc0" % number
+
+    def follow(self, number: int) -> bytes:
+        return b"\1\x81\xa5Query\xa0"
+
+    def news(self, number: int) -> bytes:
+        head = b"\0\x83\xa4UUID\xa4news\xa8Metadata\x80\xa5Value"
+        size = NEWS_BYTES - len(head) - 3
+        return head + b"\xc5" + size.to_bytes(2, "big") + bytes(size)
+
+    def close(self) -> None:
+        self._server.close()

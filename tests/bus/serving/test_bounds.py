@@ -1,20 +1,29 @@
-"""What every service on `bus.serving` has: the same cases over a tiny one and over TMQ's broker."""
+"""What every service on `bus.serving` has: the same cases over a tiny one and over both brokers."""
 
 import asyncio
 import contextlib
 import logging
 from collections.abc import AsyncIterator
 from functools import partial
+from importlib.util import find_spec
 from itertools import count, islice
 
 import pytest
 
-from tests.bus.serving.services import NEWS_BYTES, Lines, Packets, Served
+from tests.bus.serving.services import NEWS_BYTES, Lines, Packets, Publications, Served
 from tests.bus.serving.serving_house import ONE, OTHER, House
 from tests.helpers.peers import until
 
 
-@pytest.fixture(params=[Lines, Packets])
+def is_lacking(module: str) -> bool:
+    return find_spec(module) is None
+
+
+SYNDICATION = pytest.mark.skipif(any(map(is_lacking, ("msgpack", "lark", "re2"))), reason="no syndication")
+ALIVE = [Lines, Packets]  # those with a sign of life
+
+
+@pytest.fixture(params=[*ALIVE, pytest.param(Publications, marks=SYNDICATION)])
 async def house(request: pytest.FixtureRequest) -> AsyncIterator[House[Served]]:
     house = House(request.param)
     yield house
@@ -77,6 +86,7 @@ async def test_single_bytes_do_not_extend_the_time_for_a_handshake(house: House[
     assert service.stats.rejected == {service.half: 1}
 
 
+@pytest.mark.parametrize("house", ALIVE, indirect=True)
 async def test_a_greeted_client_hears_signs_of_life_and_must_give_some(
     house: House[Served],
 ) -> None:
@@ -114,7 +124,7 @@ async def test_a_flood_of_registrations_from_one_host_leaves_room_for_others(hou
     service = house.serve(per_host=20)
     for first in range(0, 100, 10):
         await house.come(service.greet() + b"".join(map(service.register, range(first, first + 10))))
-    await until(lambda: service.stats.rejected == {"registrations of one host": 80})
+    await until(lambda: service.stats.rejected == {service.flooded: 80})
     await house.come(service.greet() + service.register(1000), OTHER)
     await until(lambda: service.registered == 21)
 
@@ -133,6 +143,18 @@ async def test_a_slow_reader_loses_only_its_own_and_is_counted(house: House[Serv
     assert service.stats.dropped.keys() == {"queue full"}
     assert service.stats.balance() == 0
     assert not slow.gone
+
+
+async def test_a_reader_that_takes_nothing_any_more_is_closed(house: House[Served]) -> None:
+    service = house.serve(queue_bytes=100_000, per_host=100_000, stalled_s=0.2)
+    stalled = await house.come(service.follow(1), receive_bytes=4096)
+    stalled.stop_reading()
+    source, numbers = await house.come(service.greet(), OTHER), count()
+    while service.connections == 2:
+        await source.say(service.news(next(numbers)))
+        await asyncio.sleep(0)
+    await until(lambda: service.stats.dropped.get("closed", 0) > 0)
+    assert not source.gone
 
 
 async def test_a_refusal_is_logged_once_for_each_reason_and_host(

@@ -12,6 +12,9 @@ pytest.importorskip("re2")
 from tests.devices.syndication.tcp_clients import difference, home, publication_of, published, query_of
 from tests.helpers.peers import until
 
+COSTLY = "".join(Random(1).choices("ab", k=4000))
+"""RE2 makes a new state at each letter of it."""
+
 
 @pytest.mark.parametrize("producing", [False, True])
 @pytest.mark.parametrize("subscribing", [False, True])
@@ -120,9 +123,8 @@ async def test_a_stream_without_framing_ends_its_client_only() -> None:
 async def test_a_costly_pattern_over_much_metadata_does_not_hold_others_up() -> None:
     async with home() as here:
         producer, subscriber, hostile = await here.guest(), await here.guest(), await here.guest()
-        costly = "".join(Random(1).choices("ab", k=4000))  # RE2 makes a new state at each letter
         for number in range(60):
-            await producer.publish(f"p{number}", {"Text": costly})
+            await producer.publish(f"p{number}", {"Text": COSTLY})
         await subscriber.subscribe("has Room")
         await subscriber.told(difference())
         await producer.publish("a", {"Room": "1"}, 0)
@@ -150,14 +152,29 @@ async def test_what_one_client_says_at_once_is_done_in_turns_and_in_order() -> N
         assert here.server.stats.received == 10_002
 
 
-async def test_what_a_client_is_cut_off_from_is_counted() -> None:
+async def test_what_a_client_published_before_it_lost_its_framing_is_done_and_its_queries_are_not() -> None:
     async with home() as here:
-        guest = await here.guest()
-        await guest.say(b"".join(publication_of(f"p{n % 1000}", {"n": n}, n) for n in range(8000)) + b"\x07")
+        subscriber, guest = await here.guest(), await here.guest()
+        await subscriber.subscribe("last = 1")
+        await subscriber.told(difference())
+        said = [publication_of(f"p{n % 1000}", {"n": n}, n) for n in range(8000)]
+        await guest.say(b"".join(said) + query_of("", False) + publication_of("a", {"last": 1}, 0) + b"\x07")
         await until(lambda: guest.gone)
-        book = here.server.exchange.book
-        await until(lambda: book.counts["producers"] == 0)
-        rejected = here.server.stats.rejected
-        done = here.server.stats.received - rejected["gone before its turn"]
-        assert rejected["framing"] == 1
-        assert 0 < done < 8000
+        assert here.server.waiting == 1
+        await subscriber.told(difference(["a"]), ["a", {"last": 1}, 0], difference(gone=["a"]))
+        assert here.server.stats.rejected == {"framing": 1}
+        assert here.server.stats.received == 8003
+
+
+async def test_a_query_that_is_not_done_yet_goes_with_its_client() -> None:
+    async with home(connections=2) as here:
+        producer, guest = await here.guest(), await here.guest()
+        await producer.say(b"".join(publication_of(f"p{n}", {"Text": COSTLY}) for n in range(100)))
+        await until(lambda: here.server.counts["producers"] == 100)
+        await guest.subscribe('Text like "a[ab]{100}c"')
+        await until(lambda: here.server.waiting == 1)
+        assert here.server.counts["queries"] == 1
+        await here.guest()  # it takes the place of that which has no set yet
+        await until(lambda: guest.gone)
+        await until(lambda: here.server.counts["queries"] == here.server.waiting == 0)
+        assert guest.said == []
