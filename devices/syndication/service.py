@@ -16,6 +16,9 @@ from devices.service import Seat, Service
 from devices.syndication.bounds import Bounds
 from devices.syndication.device import SyndicationSpec, database_of
 
+LIMITS = Limits(idle_s=3600.0, connections=2048)
+"""A producer may wait long before its first value; those that have said nothing make room for others."""
+
 
 class Syndication(Service):
     """A syndication broker. Raises `LinkError` for a library that is missing, and for a wrong address."""
@@ -25,7 +28,7 @@ class Syndication(Service):
         name: str,
         spec: DeviceSpec,
         bounds: Bounds = Bounds(),  # noqa: B008 (frozen)
-        limits: Limits = Limits(),  # noqa: B008
+        limits: Limits = LIMITS,
     ) -> None:
         assert isinstance(spec, SyndicationSpec)
         super().__init__(name, spec)
