@@ -4,20 +4,18 @@ A client is any key, such as its connection; it may publish and subscribe. What 
 its order: a difference comes before the publications that it explains.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain
-from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
+from collections.abc import Iterable, Mapping
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from bus.serving.quota import Quota
 from devices.syndication.bounds import Bounds
 from devices.syndication.producers import NOWHERE, Change, Entry, Keeper, Producers
-from devices.syndication.selections import StandingSelection, StandingSelections, Turn, unpacked, weight_of
-from devices.syndication.standing import Producer, Query, Standing, StandingQueries
+from devices.syndication.sets import Moved, Sets, Subscribed
+from devices.syndication.standing import Producer, Query
 from devices.syndication.steps import Steps, finish
 from devices.syndication.wire import Difference, Publication, pack
 
 C = TypeVar("C")
-Subscribed: TypeAlias = Standing[C] | StandingSelection[C]
 
 
 class Said(NamedTuple, Generic[C]):
@@ -47,15 +45,14 @@ class _Client(Generic[C]):
 
 
 class Book(Generic[C]):
-    """Producers, clients, standing queries and selections. Every refusal is returned by its reason.
+    """Producers, clients, and the sets that these subscribe to. Every refusal is returned by its reason.
 
     `keeper` stores what producers said, for the time after a restart.
     """
 
     def __init__(self, bounds: Bounds, keeper: Keeper = NOWHERE) -> None:
         self.producers: Producers[C] = Producers(bounds, keeper)
-        self.queries: StandingQueries[C] = StandingQueries()
-        self.selections: StandingSelections[C] = StandingSelections()
+        self.sets: Sets[C] = Sets(bounds)
         self._bounds = bounds
         self._clients: dict[C, _Client[C]] = {}
         b, whole = bounds, bounds.all_query_bytes
@@ -71,7 +68,7 @@ class Book(Generic[C]):
             "producers": self.producers.present_count,
             "remembered": len(self.producers) - self.producers.present_count,
             "subscriptions": len(self._subscriptions),
-            "queries": len(self.queries),
+            "queries": len(self.sets.queries),
         }
 
     def publish(self, client: C, host: str, publication: Publication) -> Outcome[C]:
@@ -83,48 +80,23 @@ class Book(Generic[C]):
         change = Change(producer.metadata, producer.packed, publication.metadata, self._bounds)
         if change.fault:
             return Outcome(refused=change.fault)
-        entered, left = self._moves(producer, change)
-        turns = self.selections.turns(producer, change.metadata, change.keys, entered, left)
-        members = len(entered) - len(left) + sum(turn.members for turn in turns)
-        refused = self._refusal(client, host, producer, change, members)
+        moves = self.sets.moves(producer, change.metadata, change.keys)
+        refused = self._refusal(client, host, producer, change, moves.members)
         if refused:
             return Outcome(refused=refused)
         self._accept(client, host, producer, change)
-        differences = tuple(self._moved(producer, entered, left, turns))
+        differences = tuple(_told(moved) for moved in self.sets.move(moves) if moved.subscribed.subscribers)
         return Outcome((*differences, *self._heard(producer, publication)))
-
-    def _moved(
-        self,
-        producer: Producer[C],
-        entered: list[Standing[C]],
-        left: list[Standing[C]],
-        turns: list[Turn[C]],
-    ) -> Iterator[Said[C]]:
-        """Change the sets of a producer, and say how."""
-        self.queries.move(producer, entered, left)
-        for standing in entered:
-            yield from _told(standing, new=(producer.id,))
-        for standing in left:
-            yield from _told(standing, gone=(producer.id,))
-        for turn in turns:
-            new, gone = self.selections.take(turn)
-            yield from _told(turn.selection, unpacked(new), unpacked(gone))
 
     def _heard(self, producer: Producer[C], publication: Publication) -> tuple[Said[C], ...]:
         """Return the publication for all subscribers that have its producer in their sets."""
         to = tuple(client for standing in producer.sets for client in standing.subscribers)
         return (Said(to, publication),) if to else ()
 
-    def _moves(self, producer: Producer[C], change: Change) -> tuple[list[Standing[C]], list[Standing[C]]]:
-        """Return the queries whose sets the producer enters and leaves."""
-        if producer.speakers:
-            return self.queries.changed(producer, change.metadata, change.keys)
-        return self.queries.matched(change.metadata), []
-
     def _refusal(self, client: C, host: str, producer: Producer[C], change: Change, members: int) -> str:
         """Return why a publication is refused; "": there is room, and the client is a speaker of it."""
-        if members > 0 and self._sets_full(members):
-            return "sets full"
+        if refused := self.sets.refusal(members):
+            return refused
         host, known = self._host(client, host), client in producer.speakers
         refused = "" if known else self._speakers.take(client, host)
         if refused:
@@ -165,21 +137,16 @@ class Book(Generic[C]):
         if refused:
             self._forget_unused(client, entry)
             return Outcome(refused=refused)
-        standing = self._wait_for(query)
+        waits: list[Subscribed[C]] = []
         excess = weight
         try:
-            while not refused and standing.unseen:
-                refused = self._see(standing)
-                yield
-            now = standing if key is None else self._selected(key, standing)
-            refused = refused or self._set_refusal(now)
+            now, refused = yield from self.sets.making(query, key, self.producers.present(), waits)
             if refused:
                 return Outcome(refused=refused)
             excess = entry.subscribed.memory_bytes if entry.subscribed else 0
             return Outcome((self._turn(client, entry, now),))
         finally:
-            standing.waiting -= 1
-            self._close_unneeded(standing)
+            self.sets.release(waits)
             self._give_place_back(client, entry, excess)
 
     def _take_place(self, client: C, entry: _Client[C], weight: int) -> str:
@@ -205,51 +172,10 @@ class Book(Generic[C]):
         if entry is not None and entry.steps is not None:
             entry.steps.close()
 
-    def _wait_for(self, query: Query) -> Standing[C]:
-        """Return the standing query. If it is new, it has seen no producer yet."""
-        standing = self.queries.find(query.text)
-        if standing is None:
-            standing = Standing(query, self.producers.present())
-            self.queries.open(standing)
-        standing.waiting += 1
-        return standing
-
-    def _see(self, standing: Standing[C]) -> str:
-        """Evaluate a new query for one producer. Return why there is no room for it in the set; "": there is.
-
-        Producers that came or changed since are in the set already, if they match.
-        """
-        producer = standing.unseen[0]
-        if producer.speakers and standing not in producer.sets and standing.has(producer.metadata):
-            if self._sets_full(1):
-                return "sets full"
-            self.queries.move(producer, (standing,), ())
-        standing.unseen.popleft()
-        return ""
-
-    def _selected(self, key: str, standing: Standing[C]) -> StandingSelection[C]:
-        """Return the standing selection, which may be a new one."""
-        found = self.selections.find(key, standing)
-        return found or StandingSelection(key, standing, standing.members)
-
-    def _set_refusal(self, now: Subscribed[C]) -> str:
-        """Return why there is no room for the set of a selection; "": there is."""
-        if isinstance(now, Standing):
-            return ""
-        if sum(map(len, now.counts)) > self._bounds.selection_bytes:
-            return "values of one selection"
-        full = not now.subscribers and self._sets_full(weight_of(now.counts))
-        return "sets full" if full else ""
-
-    def _sets_full(self, more: int) -> bool:
-        return self.queries.members + self.selections.members + more > self._bounds.members
-
     def _turn(self, client: C, entry: _Client[C], now: Subscribed[C]) -> Said[C]:
         """Turn a client from what it was subscribed to to another, and say how the sets differ."""
         before = entry.subscribed
         old, new = before.items() if before else {}, now.items()
-        if isinstance(now, StandingSelection) and not now.subscribers:
-            self.selections.open(now)
         now.subscribers[client] = None
         entry.subscribed = now
         if before is not None and before is not now:
@@ -258,17 +184,7 @@ class Book(Generic[C]):
 
     def _drop(self, client: C, subscribed: Subscribed[C]) -> None:
         del subscribed.subscribers[client]
-        if isinstance(subscribed, Standing):
-            standing = subscribed
-        else:
-            standing = subscribed.standing
-            if not subscribed.subscribers:
-                self.selections.close(subscribed)
-        self._close_unneeded(standing)
-
-    def _close_unneeded(self, standing: Standing[C]) -> None:
-        if not (standing.subscribers or standing.waiting or standing in self.selections):
-            self.queries.close(standing)
+        self.sets.close_unneeded(subscribed)
 
     def leave(self, client: C, now_s: float) -> tuple[Said[C], ...]:
         """Forget a client that is gone. Say which producers nobody speaks for any more. Idempotent."""
@@ -300,15 +216,11 @@ class Book(Generic[C]):
         """Take producers out of all sets: one difference for each set, however many they are."""
         lost: dict[Subscribed[C], list[Any]] = {}
         for producer in producers:
-            left = list(producer.sets)
-            for standing in left:
-                lost.setdefault(standing, []).append(producer.id)
-            for turn in self.selections.turns(producer, {}, (), (), left):
-                lost.setdefault(turn.selection, []).extend(unpacked(self.selections.take(turn)[1]))
-            self.queries.move(producer, (), left)
+            for moved in self.sets.move(self.sets.leaves(producer)):
+                lost.setdefault(moved.subscribed, []).extend(moved.gone)
             self.producers.went(producer, now_s)
             self.producers.keep(producer)
-        return tuple(chain.from_iterable(_told(one, gone=items) for one, items in lost.items()))
+        return tuple(_told(Moved(one, gone=items)) for one, items in lost.items() if one.subscribers)
 
     def entries(self) -> list[Entry]:
         """Return all that is to be stored, the longest gone first."""
@@ -340,10 +252,8 @@ class Book(Generic[C]):
         return found
 
 
-def _told(subscribed: Subscribed[C], new: Sequence[Any] = (), gone: Sequence[Any] = ()) -> Iterator[Said[C]]:
-    """Yield the difference, if there is any, and anybody to hear it."""
-    if subscribed.subscribers and (new or gone):
-        yield Said(tuple(subscribed.subscribers), Difference(new, gone))
+def _told(moved: Moved[C]) -> Said[C]:
+    return Said(tuple(moved.subscribed.subscribers), Difference(moved.new, moved.gone))
 
 
 def _without(items: dict[bytes, Any], others: dict[bytes, Any]) -> list[Any]:

@@ -53,16 +53,25 @@ def weight_of(values: Iterable[bytes]) -> int:
 
 
 class StandingSelection(Generic[C]):
-    """A selection that at least one client is subscribed to. `counts`: the producers of each value."""
+    """A selection that at least one client is subscribed to. `counts`: the producers of each value.
 
-    __slots__ = ("counts", "key", "standing", "subscribers")
+    `unseen` are members of the set of its query that it has not counted yet, the first one last; `waiting`
+    counts the clients that wait for that. Nobody is subscribed to it before.
+    """
 
-    def __init__(self, key: str, standing: Standing[C], members: Iterable[Producer[C]]) -> None:
+    __slots__ = ("counts", "key", "standing", "subscribers", "unseen", "waiting")
+
+    def __init__(self, key: str, standing: Standing[C]) -> None:
         self.key, self.standing = key, standing
         self.subscribers: dict[C, None] = {}
         self.counts: dict[bytes, int] = {}
-        for producer in members:
-            self.add(values_of(producer.metadata, key))
+        self.unseen = dict.fromkeys(reversed(standing.members))
+        self.waiting = 0
+
+    @property
+    def size(self) -> int:
+        """The bytes of all values."""
+        return sum(map(len, self.counts))
 
     @property
     def memory_bytes(self) -> int:
@@ -71,6 +80,11 @@ class StandingSelection(Generic[C]):
     def items(self) -> dict[bytes, Any]:
         """Return the set: each value by its packed form."""
         return dict(zip(self.counts, unpacked(self.counts), strict=True))
+
+    def next_turn(self) -> "Turn[C]":
+        """Return what the next producer that is unseen adds. There must be one."""
+        producer = next(reversed(self.unseen))
+        return Turn(producer, self, values_of(producer.metadata, self.key), ())
 
     def add(self, values: Iterable[bytes]) -> None:
         for value in values:
@@ -86,6 +100,7 @@ class StandingSelection(Generic[C]):
 class Turn(NamedTuple, Generic[C]):
     """How one producer changes a selection: the values that it has from now on, and those that it loses."""
 
+    producer: Producer[C]
     selection: StandingSelection[C]
     came: Iterable[bytes]
     went: Iterable[bytes]
@@ -125,13 +140,12 @@ class StandingSelections(Generic[C]):
         return self._by_key.get(key, {}).get(standing)
 
     def open(self, selection: StandingSelection[C]) -> None:
-        """Add a selection with its set."""
+        """Add a selection. From now on it follows what changes, also of producers that are unseen."""
         self._by_key.setdefault(selection.key, {})[selection.standing] = selection
         self._at.setdefault(selection.standing, {})[selection.key] = selection
-        self.members += weight_of(selection.counts)
 
     def close(self, selection: StandingSelection[C]) -> None:
-        """Remove a selection without subscribers."""
+        """Remove a selection that nobody needs any more."""
         _discard(self._by_key, selection.key, selection.standing)
         _discard(self._at, selection.standing, selection.key)
         self.members -= weight_of(selection.counts)
@@ -149,14 +163,15 @@ class StandingSelections(Generic[C]):
         Call it before that happens. `keys` are those that change.
         """
         before, after, out = _ByKey(producer.metadata), _ByKey(metadata), set(left)
-        turns = [Turn(each, after[each.key], ()) for each in self._looking(entered)]
-        turns += [Turn(each, (), before[each.key]) for each in self._looking(left)]
+        turns = [Turn(producer, each, after[each.key], ()) for each in self._looking(entered)]
+        for each in self._looking(left):
+            turns.append(Turn(producer, each, (), () if producer in each.unseen else before[each.key]))
         for key in filter(self._by_key.__contains__, keys):
             came = [value for value in after[key] if value not in before[key]]
             went = [value for value in before[key] if value not in after[key]]
             for standing, each in self._by_key[key].items():
-                if standing in producer.sets and standing not in out:
-                    turns.append(Turn(each, came, went))
+                if standing in producer.sets and standing not in out and producer not in each.unseen:
+                    turns.append(Turn(producer, each, came, went))
         return turns
 
     def _looking(self, queries: Iterable[Standing[C]]) -> Iterable[StandingSelection[C]]:
@@ -166,6 +181,7 @@ class StandingSelections(Generic[C]):
     def take(self, turn: Turn[C]) -> tuple[list[bytes], list[bytes]]:
         """Let a change happen. Return the values that are new in the set, and those gone from it."""
         new, gone = turn.new, turn.gone
+        turn.selection.unseen.pop(turn.producer, None)
         turn.selection.add(turn.came)
         turn.selection.remove(turn.went)
         self.members += weight_of(new) - weight_of(gone)

@@ -202,7 +202,7 @@ def test_a_second_query_takes_the_place_of_the_first(room: Room) -> None:
     assert room.of("s") == ["b"]
     room.subscribe("s", "has y")
     assert room.of("s") == [([], [])]
-    assert len(room.book.queries) == 1
+    assert len(room.book.sets.queries) == 1
 
 
 def test_a_client_hears_itself(room: Room) -> None:
@@ -225,11 +225,11 @@ def test_nothing_is_left_when_all_have_left(room: Room) -> None:
     room.publish("p", "a", Room="410")
     room.subscribe("s", "has Room| no Unit")
     room.subscribe("t", "has Room| no Unit")
-    assert (len(room.book.queries), room.book.queries.members) == (1, 1)
+    assert (len(room.book.sets.queries), room.book.sets.queries.members) == (1, 1)
     for client in "pst":
         room.leave(client)
-    assert (len(room.book.queries), room.book.queries.members) == (0, 0)
-    assert vars(room.book.queries) == {"members": 0, "_by_text": {}, "_by_key": {}, "_bare": {}}
+    assert (len(room.book.sets.queries), room.book.sets.queries.members) == (0, 0)
+    assert vars(room.book.sets.queries) == {"members": 0, "_by_text": {}, "_by_key": {}, "_bare": {}}
 
 
 # cost
@@ -396,14 +396,14 @@ def test_the_bound_of_all_sets_together() -> None:
     assert room.subscribe("s", "has x").refused == ""
     assert room.subscribe("t", "has x").refused == ""  # the same set
     assert room.subscribe("u", "all").refused == "sets full"
-    assert len(room.book.queries) == 1
+    assert len(room.book.sets.queries) == 1
     assert room.publish("p", "c", x=1).refused == ""
     assert room.publish("p", "d", x=1).refused == "sets full"
     assert room.publish("p", "d").refused == ""
     assert room.publish("p", "d", x=1).refused == "sets full"
     assert room.publish("p", "a", x=None).refused == ""
     assert room.publish("p", "d", x=1).refused == ""
-    assert room.book.queries.members == 3
+    assert room.book.sets.queries.members == 3
 
 
 def test_what_is_remembered_ends_with_age() -> None:
@@ -507,7 +507,7 @@ def test_sets_differences_and_order_are_those_of_a_model_that_evaluates_everythi
         heard = {client: list(map(in_order, messages)) for client, messages in room.heard.items()}
         room.heard.clear()
         assert heard == model.step(step)
-    assert room.book.queries.members == len(
+    assert room.book.sets.queries.members == len(
         {(q.text, id) for c, q in model.queries.items() for id in model.set_of(c)}
     )
 

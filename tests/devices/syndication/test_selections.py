@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from devices.syndication.book import Book, Outcome
 from devices.syndication.bounds import Bounds
 from devices.syndication.selections import values_of
+from devices.syndication.steps import Steps
 from devices.syndication.wire import Difference, Publication
 from tests.devices.syndication.fakes import FakeQuery
 
@@ -25,6 +26,7 @@ class Rooms:
         self.book: Book[str] = Book(Bounds(**bounds))
         self.told: dict[str, Changes] = {}
         self.heard: list[tuple[str, str]] = []
+        self.begun: dict[str, Steps[Outcome[str]]] = {}
 
     def publish(self, client: str, id: str, **metadata: Any) -> Outcome[str]:
         return self._tell(self.book.publish(client, "", Publication(id, metadata, b"\1")))
@@ -32,7 +34,21 @@ class Rooms:
     def select(self, client: str, key: str | None, query: str = "all") -> Outcome[str]:
         return self._tell(self.book.subscribe(client, "", FakeQuery(query), key))
 
+    def begin(self, client: str, key: str | None, query: str = "all") -> None:
+        self.begun[client] = self.book.subscribing(client, "", FakeQuery(query), key)
+
+    def go_on(self, client: str) -> bool:
+        """Take one step. Return whether it was the last."""
+        try:
+            next(self.begun[client])
+        except StopIteration as end:
+            del self.begun[client]
+            self._tell(end.value)
+            return True
+        return False
+
     def leave(self, client: str) -> None:
+        self.begun.pop(client, None)
         self._tell(Outcome(self.book.leave(client, 0.0)))
 
     def _tell(self, outcome: Outcome[str]) -> Outcome[str]:
@@ -206,7 +222,7 @@ def test_equal_selections_are_one_and_a_selection_shares_its_query(rooms: Rooms)
     rooms.select("r", None, "has Room")
     for client in "stu":
         rooms.select(client, "Room" if client != "u" else "Floor", "has Room")
-    assert (len(rooms.book.queries), len(rooms.book.selections)) == (1, 2)
+    assert (len(rooms.book.sets.queries), len(rooms.book.sets.selections)) == (1, 2)
     evaluations = FakeQuery.evaluations
     outcome = rooms.publish("p", "a", Room="410")
     assert FakeQuery.evaluations == evaluations + 1
@@ -220,8 +236,74 @@ def test_a_query_stays_while_a_selection_looks_at_it(rooms: Rooms) -> None:
     rooms.publish("p", "a", Room="410")
     assert rooms.of("s") == [([], []), (["410"], [])]
     rooms.leave("s")
-    assert vars(rooms.book.selections) == {"members": 0, "_by_key": {}, "_at": {}}
-    assert (len(rooms.book.queries), rooms.book.queries.members) == (0, 0)
+    assert vars(rooms.book.sets.selections) == {"members": 0, "_by_key": {}, "_at": {}}
+    assert (len(rooms.book.sets.queries), rooms.book.sets.queries.members) == (0, 0)
+
+
+# in steps
+
+
+def filled(**bounds: Any) -> Rooms:
+    rooms = Rooms(**bounds)
+    for id in IDS:
+        rooms.publish("p", id, x=f"of {id}", y="1")
+    return rooms
+
+
+def test_each_step_reads_the_values_of_one_producer(monkeypatch: pytest.MonkeyPatch) -> None:
+    rooms, reads = filled(), counting(monkeypatch)
+    rooms.select("r", None, "y = 1")
+    rooms.begin("s", "x", "y = 1")
+    assert [rooms.go_on("s") for _ in range(3)] == [False] * 3
+    assert reads == ["x"] * 3
+    assert "s" not in rooms.told
+    assert rooms.go_on("s")
+    assert rooms.of("s") == [(["of a", "of b", "of c"], [])]
+
+
+def test_what_changes_between_two_steps_is_counted_once() -> None:
+    rooms = filled()
+    rooms.select("r", None)
+    rooms.begin("s", "x")
+    rooms.go_on("s")  # a is counted, b and c are not
+    for id in IDS:
+        rooms.publish("p", id, x=f"now of {id}")
+    rooms.publish("q", "b")
+    rooms.publish("q", "d", x="of d")
+    rooms.leave("p")
+    rooms.publish("p", "c")
+    while not rooms.go_on("s"):
+        pass
+    assert rooms.of("s") == [(["of d", "now of c", "now of b"], [])]
+    rooms.leave("q")
+    rooms.leave("p")
+    assert rooms.of("s") == [([], ["now of b", "of d"]), ([], ["now of c"])]
+
+
+def test_clients_that_wait_for_one_selection_share_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    rooms, reads = filled(), counting(monkeypatch)
+    rooms.select("r", None)
+    for client in ("s", "t"):
+        rooms.begin(client, "x")
+        rooms.go_on(client)
+    rooms.leave("s")
+    while not rooms.go_on("t"):
+        pass
+    assert reads == ["x"] * 3
+    assert rooms.of("t") == [(["of a", "of b", "of c"], [])]
+    rooms.leave("t")
+    rooms.leave("r")
+    assert len(rooms.book.sets.queries) == len(rooms.book.sets.selections) == 0
+
+
+def test_one_that_finds_no_room_on_its_way_leaves_nothing() -> None:
+    rooms = filled(members=5)
+    rooms.begin("s", "x")
+    while not rooms.go_on("s"):
+        pass
+    assert len(rooms.book.sets.queries) == len(rooms.book.sets.selections) == rooms.book.sets.members == 0
+    assert rooms.select("s", "y").refused == ""
+    assert rooms.book.sets.members == 4
 
 
 # cost
@@ -239,6 +321,18 @@ def evaluations() -> Callable[[], int]:
     return since
 
 
+def counting(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The keys whose values are read from now on, for a producer each."""
+    reads = list[str]()
+
+    def counted(metadata: dict[str, Any], key: str) -> dict[bytes, None]:
+        reads.append(key)
+        return values_of(metadata, key)
+
+    monkeypatch.setattr("devices.syndication.selections.values_of", counted)
+    return reads
+
+
 def test_a_change_touches_only_the_selections_of_its_key(
     monkeypatch: pytest.MonkeyPatch, evaluations: Callable[[], int]
 ) -> None:
@@ -248,13 +342,7 @@ def test_a_change_touches_only_the_selections_of_its_key(
         rooms.select(f"s{number}", f"Key{number % 1000}", f"has Other{number}")
     rooms.select("t", "Room")
     evaluations()
-    reads = list[str]()
-
-    def counted(metadata: dict[str, Any], key: str) -> dict[bytes, None]:
-        reads.append(key)
-        return values_of(metadata, key)
-
-    monkeypatch.setattr("devices.syndication.selections.values_of", counted)
+    reads = counting(monkeypatch)
     rooms.publish("p", "a", Room="1", Unit="C")
     assert (evaluations(), reads) == (0, ["Room", "Room"])  # before and after
     rooms.publish("p", "a")
@@ -287,11 +375,11 @@ def test_values_count_for_the_bound_of_all_sets() -> None:
     assert rooms.publish("p", "a", Room=["410", "12", "13", "14", "15"]).refused == "sets full"
     assert rooms.publish("p", "b", Floor=1).refused == "sets full"
     assert rooms.publish("p", "a", Room="x" * 200).refused == ""
-    assert rooms.book.selections.members == 3
+    assert rooms.book.sets.selections.members == 3
     assert rooms.select("t", "Room", "has Room").refused == "sets full"
-    assert len(rooms.book.queries) == len(rooms.book.selections) == 1
+    assert len(rooms.book.sets.queries) == len(rooms.book.sets.selections) == 1
     assert rooms.publish("p", "a", Room=None).refused == ""
-    assert (rooms.book.selections.members, rooms.book.queries.members) == (0, 1)
+    assert (rooms.book.sets.selections.members, rooms.book.sets.queries.members) == (0, 1)
 
 
 def test_a_refused_publication_changes_no_selection() -> None:
@@ -310,14 +398,15 @@ CLIENTS, IDS, KEYS = "pqr", "abc", ("x", "y")
 QUERIES = ["all", "none", "has x", "no x", "x = 1", "x != 1", "has x| has y", "no x| y = 1", "y != 1| x = 2"]
 scalars = st.sampled_from(["1", "2", 1, 1.0, True, 2.5, "a"])
 values = scalars | st.none() | st.lists(scalars, max_size=3) | st.just({"a": 1})
+wanted = st.sampled_from((*KEYS, None)), st.sampled_from(QUERIES)
 steps = st.one_of(
     st.tuples(
         st.just("publish"), st.sampled_from(CLIENTS), st.sampled_from(IDS),
         st.dictionaries(st.sampled_from(KEYS), values),
     ),
-    st.tuples(
-        st.just("select"), st.sampled_from(CLIENTS), st.sampled_from((*KEYS, None)), st.sampled_from(QUERIES)
-    ),
+    st.tuples(st.just("select"), st.sampled_from(CLIENTS), *wanted),
+    st.tuples(st.just("begin"), st.sampled_from(CLIENTS), *wanted),
+    st.tuples(st.just("go on"), st.sampled_from(CLIENTS)),
     st.tuples(st.just("leave"), st.sampled_from(CLIENTS)),
 )  # fmt: skip
 
@@ -364,36 +453,50 @@ def without(some: list[Any], others: list[Any]) -> list[Any]:
     return [value for value in some if not any(same(value, other) for other in others)]
 
 
-@settings(max_examples=300)
-@given(st.lists(steps, max_size=30))
+@settings(max_examples=250)
+@given(st.lists(steps, max_size=40))
 def test_what_clients_are_told_adds_up_to_a_plain_recount(taken: list[tuple[Any, ...]]) -> None:
     rooms, recount = Rooms(), Recount()
-    held = dict[str, list[Any]]()
+    held, begun = dict[str, list[Any]](), dict[str, Any]()
     for step in taken:
         match step:
             case ("publish", client, id, metadata):
                 rooms.publish(client, id, **metadata)
                 recount.publish(client, id, metadata)
             case ("select", client, key, query):
+                rooms.begun.pop(client, None)
                 rooms.select(client, key, query)
                 recount.selections[client] = key, FakeQuery(query)
+            case ("begin", client, key, query):
+                rooms.begin(client, key, query)
+                begun[client] = key, FakeQuery(query)
+            case ("go on", client):
+                if client in rooms.begun and rooms.go_on(client):
+                    recount.selections[client] = begun[client]
             case (_, client):
                 rooms.leave(client)
                 recount.leave(client)
                 held.pop(client, None)
         for client, changes in rooms.told.items():
-            assert len(changes) == (1 if client in recount.selections else 0)
             ((new, gone),) = changes
             before = held.get(client, [])
             assert not without(gone, before)
             assert without(new, before) == new
             held[client] = without(before, gone) + new
+        assert rooms.told.keys() <= recount.selections.keys()
         rooms.told.clear()
         for client in recount.selections:
             truth = recount.set_of(client)
             assert not without(held[client], truth)
             assert len(held[client]) == len(truth)
-    assert rooms.book.selections.members == len(values_held(recount))
+    for client in list(rooms.begun):
+        while not rooms.go_on(client):
+            pass
+        recount.selections[client] = begun[client]
+    assert rooms.book.sets.selections.members == len(values_held(recount))
+    for client in CLIENTS:
+        rooms.leave(client)
+    assert len(rooms.book.sets.queries) == len(rooms.book.sets.selections) == rooms.book.sets.members == 0
 
 
 def values_held(recount: Recount) -> set[tuple[str, str, str]]:

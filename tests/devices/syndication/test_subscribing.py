@@ -70,7 +70,7 @@ def test_what_happens_between_two_steps_is_seen(taken: list[tuple[Any, ...]]) ->
     for client in CLIENTS:
         room.leave(client)
     counts = room.book.counts
-    assert (counts["subscriptions"], counts["queries"], room.book.queries.members) == (0, 0, 0)
+    assert (counts["subscriptions"], counts["queries"], room.book.sets.queries.members) == (0, 0, 0)
 
 
 def filled(**bounds: Any) -> SlowRoom:
@@ -124,7 +124,7 @@ def test_one_without_room_leaves_nothing_behind_and_the_last_stands() -> None:
     room.of("s")
     assert room.subscribe("s", "has x").refused == "sets full"
     assert room.subscribe("t", "has x").refused == "sets full"
-    assert (len(room.book.queries), room.book.queries.members) == (1, 3)
+    assert (len(room.book.sets.queries), room.book.sets.queries.members) == (1, 3)
     room.publish("p", "a")
     assert room.of("s") == ["a"]
     room.leave("s")
@@ -158,4 +158,4 @@ def test_producers_that_change_come_or_go_before_they_are_seen() -> None:
     while room.go_on("s") is None:
         pass
     assert [(sorted(new), gone) for new, gone in room.of("s")] == [(["a", "c", "e"], [])]
-    assert room.book.queries.members == 3
+    assert room.book.sets.queries.members == 3
