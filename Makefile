@@ -42,6 +42,8 @@ bench: .venv/bench
 	$(BIN)/python -m benchmarks.bridges
 	$(BIN)/python -m benchmarks.media
 	$(BIN)/python -m benchmarks.tap
+	$(BIN)/python -m benchmarks.queries
+	$(BIN)/python -m benchmarks.syndication
 
 .venv/bin/python:
 	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || { \
