@@ -1,5 +1,6 @@
 """Search for the sides of bridges that share a wire, and for the links between buses, bridges and wires."""
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator
 from typing import NamedTuple
 
@@ -150,11 +151,14 @@ def reachable(edges: Collection[Edge], start: str) -> set[str]:
 
 def reached(start: str, steps: Iterable[tuple[str, str]]) -> set[str]:
     """Return all that steps from one part to the next lead to from `start`, and `start` itself."""
-    known, found, grown = list(steps), {start}, True
-    while grown:
-        near = {there for here, there in known if here in found}
-        grown = not near <= found
-        found |= near
+    ways = defaultdict[str, list[str]](list)
+    for here, there in steps:
+        ways[here].append(there)
+    found, waiting = {start}, [start]
+    while waiting:
+        near = [there for there in ways[waiting.pop()] if there not in found]
+        found.update(near)
+        waiting += near
     return found
 
 
