@@ -7,7 +7,7 @@ remembers metadata; `standing` has the set of each query, and the producers in i
 different values of a key in such a set; `sets` makes and changes both; `bounds` has what clients may cost.
 `walk` finds where MessagePack objects end, `heads` what a client repeats; a `cutter` cuts its stream into the
 messages of `wire`, which also packs the answers. A `memory` ends with age, and survives restarts: a `store`
-writes to a `database` in the thread of a `worker`. On `buses`, `rules` say what frames mean: an `intake` makes
-publications of frames by `codecs`, an `outlet` frames of publications. `query` is the language
+writes to a `database` in the thread of a `worker`. On `buses`, `rules` say what frames mean: an `intake`
+makes publications of frames by `codecs`, an `outlet` frames of publications. `query` is the language
 (docs/query.md). On the other side, a `caller` is a client of ours, and reads what it has `heard`.
 """
