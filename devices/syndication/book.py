@@ -69,6 +69,7 @@ class Book(Generic[C]):
             "remembered": len(self.producers) - self.producers.present_count,
             "subscriptions": len(self._subscriptions),
             "queries": len(self.sets.queries),
+            "selections": len(self.sets.selections),
         }
 
     def publish(self, client: C, host: str, publication: Publication) -> Outcome[C]:

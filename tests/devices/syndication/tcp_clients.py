@@ -120,7 +120,7 @@ class Home:
         stats = self.server.stats
         assert stats.balance() == stats.queued == stats.queued_bytes == 0
         book = self.server.exchange.book.counts
-        assert (book["producers"], book["subscriptions"], book["queries"]) == (0, 0, 0)
+        assert (book["producers"], book["subscriptions"], book["queries"], book["selections"]) == (0, 0, 0, 0)
 
 
 def _endpoint(url: str) -> Address:
