@@ -79,8 +79,8 @@ class Book(Generic[C]):
             return Outcome(self._heard(producer, publication))
         producer = producer or Producer(publication.id)
         change = Change(producer.metadata, producer.packed, publication.metadata, self._bounds)
-        if change.fault:
-            return Outcome(refused=change.fault)
+        if change.fault or self.sets.is_costly(producer, change.metadata, change.keys):
+            return Outcome(refused=change.fault or "metadata too costly")
         moves = self.sets.moves(producer, change.metadata, change.keys)
         refused = self._refusal(client, host, producer, change, moves.members)
         if refused:
@@ -134,7 +134,7 @@ class Book(Generic[C]):
 
     def _subscribing(self, client: C, entry: _Client[C], query: Query, key: str | None) -> Steps[Outcome[C]]:
         weight = query.memory_bytes + len(key or "")
-        refused = self._take_place(client, entry, weight)
+        refused = self.sets.pattern_refusal(query) or self._take_place(client, entry, weight)
         if refused:
             self._forget_unused(client, entry)
             return Outcome(refused=refused)

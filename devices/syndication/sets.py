@@ -53,6 +53,20 @@ class Sets(Generic[C]):
         """Return why there is no room for so many more members; "": there is."""
         return "sets full" if more > 0 and self.members + more > self._bounds.members else ""
 
+    def pattern_refusal(self, query: Query) -> str:
+        """Return why the patterns of a query are too many for a key; "": they are not, or not new."""
+        known = self.queries.find(query.text) is not None
+        now, most = self.queries.instructions, self._bounds.instructions
+        full = not known and any(now[key] + count > most for key, count in query.instructions.items())
+        return "patterns on one key" if full else ""
+
+    def is_costly(self, producer: Producer[C], metadata: Mapping[str, Any], keys: Iterable[str]) -> bool:
+        """Return whether the patterns that look at changed metadata would hold all others up."""
+        if not self.queries.instructions:
+            return False
+        evaluated = keys if producer.speakers else metadata
+        return self.queries.cost(metadata, evaluated) > self._bounds.change_cost
+
     def moves(self, producer: Producer[C], metadata: Mapping[str, Any], keys: Iterable[str]) -> Moves[C]:
         """Return what changes when a producer has these metadata, in which these keys are new."""
         entered: Sequence[Standing[C]]

@@ -4,7 +4,7 @@ Equal queries are one standing query. A change of metadata evaluates those that 
 others. One that names none of a producer's keys sees a producer without metadata: that it knows beforehand.
 """
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable, Mapping
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -16,7 +16,7 @@ C = TypeVar("C")
 class Query(Protocol):
     """A query, as far as is needed here. `text` is equal for equal queries; `keys` are those that it names.
 
-    `memory_bytes` is about what it takes.
+    `memory_bytes` is about what it takes. `instructions` are those of its patterns, by key.
     """
 
     @property
@@ -27,6 +27,9 @@ class Query(Protocol):
 
     @property
     def memory_bytes(self) -> int: ...
+
+    @property
+    def instructions(self) -> Mapping[str, int]: ...
 
     def matches(self, metadata: Mapping[str, Any], /) -> bool:
         """Return whether a producer with these metadata is in the set. It never raises."""
@@ -80,10 +83,14 @@ class Standing(Generic[C]):
 
 
 class StandingQueries(Generic[C]):
-    """All standing queries. `members` counts those of all sets together."""
+    """All standing queries. `members` counts those of all sets together.
+
+    `instructions`: those of all patterns on each key.
+    """
 
     def __init__(self) -> None:
         self.members = 0
+        self.instructions = Counter[str]()
         self._by_text: dict[str, Standing[C]] = {}
         self._by_key: dict[str, dict[Standing[C], None]] = {}
         self._bare: dict[Standing[C], None] = {}
@@ -99,6 +106,7 @@ class StandingQueries(Generic[C]):
         self._by_text[standing.query.text] = standing
         for key in standing.query.keys:
             self._by_key.setdefault(key, {})[standing] = None
+        self.instructions.update(standing.query.instructions)
         if standing.bare:
             self._bare[standing] = None
 
@@ -107,11 +115,21 @@ class StandingQueries(Generic[C]):
         for producer in list(standing.members):
             self._leave(producer, standing)
         self._bare.pop(standing, None)
+        self.instructions.subtract(standing.query.instructions)
+        self.instructions = +self.instructions
         for key in standing.query.keys:
             del self._by_key[key][standing]
             if not self._by_key[key]:
                 del self._by_key[key]
         del self._by_text[standing.query.text]
+
+    def cost(self, metadata: Mapping[str, Any], keys: Iterable[str]) -> int:
+        """Return the most that patterns cost when these keys change: instructions times bytes of text."""
+        costs = Counter[str]()
+        for standing in self._naming(keys):
+            if standing.query.instructions:
+                costs.update(standing.query.instructions)
+        return sum(count * _text_bytes(metadata.get(key)) for key, count in costs.items())
 
     def matched(self, metadata: Mapping[str, Any]) -> list[Standing[C]]:
         """Return the queries that match a producer which has been in no set."""
@@ -149,3 +167,10 @@ class StandingQueries(Generic[C]):
     def _leave(self, producer: Producer[C], standing: Standing[C]) -> None:
         del producer.sets[standing], standing.members[producer]
         self.members -= 1
+
+
+def _text_bytes(value: Any) -> int:
+    """Return the bytes that patterns look at."""
+    if isinstance(value, list):
+        return sum(map(_text_bytes, value))
+    return len(value.encode(errors="surrogatepass")) if isinstance(value, str) else 0

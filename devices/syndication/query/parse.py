@@ -1,6 +1,8 @@
 """From a text to a query, within bounds. Pure."""
 
 import re
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -20,7 +22,7 @@ PATTERNS: Final = 8
 PATTERN_LETTERS: Final = 200
 """The length of a pattern."""
 INSTRUCTIONS: Final = 256
-"""Instructions of RE2 that all patterns of a query have together: each may look at each byte of a value."""
+"""Instructions of RE2 that the patterns of all `like` have: each may look at each byte of a value."""
 
 # a predicate on a key `select` has one of these relations behind it
 _SELECTS: Final = re.compile(rf"\s*select(?!{KEY_LETTER}|\s*(?:=|!=|like(?!{KEY_LETTER})))", re.IGNORECASE)
@@ -40,6 +42,8 @@ class Query:
     """Tell if metadata match. It never raises."""
     memory_bytes: int = field(compare=False)
     """About the most memory that it takes, with what its patterns may take while they run."""
+    instructions: Mapping[str, int] = field(compare=False)
+    """The instructions of RE2 by key: each may look at each byte of the key's value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,25 +106,34 @@ def _query(root: Node) -> Query:
     _bound("levels of and, or and not", max(depth for _, depth in found), DEPTH)
     leaves = [node for node, _ in found if isinstance(node, Has | Among | Like)]
     _bound("conditions", len(leaves), CONDITIONS)
-    likes = {node.pattern: node for node in reversed(leaves) if isinstance(node, Like)}
+    likes = [node for node in leaves if isinstance(node, Like)]
+    patterns = _compiled(likes)
     text, keys = text_of(root), frozenset(node.key for node in leaves)
-    memory_bytes = _BASE_BYTES + _LETTER_BYTES * len(text) + PATTERN_MEMORY * len(likes)
-    return Query(text, keys, test_of(root, _compiled(likes)), memory_bytes)
+    memory_bytes = _BASE_BYTES + _LETTER_BYTES * len(text) + PATTERN_MEMORY * len(patterns)
+    return Query(text, keys, test_of(root, patterns), memory_bytes, _instructions(likes, patterns))
 
 
-def _compiled(likes: dict[str, Like]) -> dict[str, Pattern]:
+def _compiled(likes: list[Like]) -> dict[str, Pattern]:
     """Compile the patterns, each once, if they are within bounds."""
-    _bound("different patterns", len(likes), PATTERNS)
-    patterns = {}
+    _bound("different patterns", len({node.pattern for node in likes}), PATTERNS)
+    patterns: dict[str, Pattern] = {}
     left = INSTRUCTIONS
-    for text, node in likes.items():
-        if len(text) > PATTERN_LETTERS:
+    for node in likes:
+        if len(node.pattern) > PATTERN_LETTERS:
             raise QueryError(node.position, f"the pattern is longer than {PATTERN_LETTERS} characters")
-        patterns[text] = compiled(node)
-        left -= patterns[text].programsize
+        if node.pattern not in patterns:
+            patterns[node.pattern] = compiled(node)
+        left -= patterns[node.pattern].programsize
         if left < 0:
             raise QueryError(node.position, f"the patterns have more than {INSTRUCTIONS} instructions of RE2")
     return patterns
+
+
+def _instructions(likes: list[Like], patterns: dict[str, Pattern]) -> dict[str, int]:
+    found = Counter[str]()
+    for node in likes:
+        found[node.key] += patterns[node.pattern].programsize
+    return dict(found)
 
 
 def _bound(what: str, number: int, most: int) -> None:

@@ -21,7 +21,10 @@ class Kept(dict[str, Entry]):
 
 
 class FakeQuery:
-    """Written `has KEY`, `no KEY`, `KEY = TEXT`, `KEY != TEXT`, `all` or `none`; `|` is an or."""
+    """Written `has KEY`, `no KEY`, `KEY = TEXT`, `KEY != TEXT`, `all` or `none`; `|` is an or.
+
+    `costs NUMBER KEY` is as `has KEY`, and has so many instructions of patterns.
+    """
 
     evaluations = 0
     """Of all queries together."""
@@ -29,6 +32,8 @@ class FakeQuery:
     def __init__(self, text: str) -> None:
         self.text, self.memory_bytes = text, len(text)
         self._parts = [part.split() for part in text.split("|")]
+        self.instructions = {part[2]: int(part[1]) for part in self._parts if part[0] == "costs"}
+        self._parts = [["has", part[2]] if part[0] == "costs" else part for part in self._parts]
         keys = {2: 1, 3: 0}  # where the key stands, by the number of words
         self.keys = frozenset(part[keys[len(part)]] for part in self._parts if len(part) in keys)
 

@@ -229,7 +229,13 @@ def test_nothing_is_left_when_all_have_left(room: Room) -> None:
     for client in "pst":
         room.leave(client)
     assert (len(room.book.sets.queries), room.book.sets.queries.members) == (0, 0)
-    assert vars(room.book.sets.queries) == {"members": 0, "_by_text": {}, "_by_key": {}, "_bare": {}}
+    assert vars(room.book.sets.queries) == {
+        "members": 0,
+        "instructions": {},
+        "_by_text": {},
+        "_by_key": {},
+        "_bare": {},
+    }
 
 
 # cost
@@ -404,6 +410,34 @@ def test_the_bound_of_all_sets_together() -> None:
     assert room.publish("p", "a", x=None).refused == ""
     assert room.publish("p", "d", x=1).refused == ""
     assert room.book.sets.queries.members == 3
+
+
+def test_a_change_that_would_cost_too_much_is_refused() -> None:
+    room = Room(change_cost=1000, instructions=200)
+    room.publish("p", "a", K="x" * 100, L="y" * 100)
+    assert room.subscribe("s", "costs 9 K| has L").refused == ""
+    assert room.publish("p", "a", K="z" * 100).refused == ""
+    assert room.subscribe("t", "costs 2 K").refused == ""
+    assert room.publish("p", "a", K="y" * 100).refused == "metadata too costly"
+    assert room.publish("p", "a", L="z" * 100).refused == ""  # one of the two is evaluated, and costs 900
+    assert room.publish("p", "a", K=["y" * 90, 5, {}]).refused == ""
+    assert room.publish("q", "b", K="ö" * 46).refused == "metadata too costly"
+    assert room.publish("q", "b", M="x" * 1000).refused == ""
+    room.leave("t")
+    assert room.publish("p", "a", K="y" * 100).refused == ""
+
+
+def test_the_patterns_on_one_key_have_a_bound() -> None:
+    room = Room(instructions=200)
+    assert room.subscribe("s", "costs 100 K").refused == ""
+    assert room.subscribe("t", "costs 100 K| costs 200 L").refused == ""
+    assert room.subscribe("u", "costs 1 K").refused == "patterns on one key"
+    assert room.subscribe("u", "costs 100 K").refused == ""  # an equal one is there
+    room.leave("t")
+    assert room.subscribe("t", "costs 100 K| has M").refused == ""
+    for client in "stu":
+        room.leave(client)
+    assert not room.book.sets.queries.instructions
 
 
 def test_what_is_remembered_ends_with_age() -> None:

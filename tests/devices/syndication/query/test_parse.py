@@ -167,7 +167,7 @@ def test_a_query_has_bounds() -> None:
     assert "longer than" in said("has " + "ö" * (TEXT_BYTES // 2))
     parse(" or ".join(["has a"] * CONDITIONS))
     assert said(" or ".join(["has a"] * (CONDITIONS + 1))).endswith("129 conditions, but may have 128")
-    parse(" or ".join(f"a like '{n % PATTERNS}'" for n in range(99)))
+    parse(" or ".join(f"a like '{n % PATTERNS}'" for n in range(40)))
     assert "9 different patterns" in said(" or ".join(f"a like '{n}'" for n in range(PATTERNS + 1)))
     parse(f"a like '{'b' * PATTERN_LETTERS}'")
     assert "pattern is longer" in said(f"a like '{'b' * (PATTERN_LETTERS + 1)}'")
@@ -201,6 +201,17 @@ def test_the_patterns_of_a_query_share_a_bound() -> None:
     parse(f"a like '{large}c' or a like '{large}d'")
     text = f"a like '{large}c' or a like '{large}d' or a like '{large}e' or a like '{large}f'"
     assert f"more than {INSTRUCTIONS} instructions" in said(text)
+    parse(" or ".join(f"k{n} like '{large}'" for n in range(3)))
+    assert f"more than {INSTRUCTIONS} instructions" in said(" or ".join(["k like 'b{70}'"] * 4))
+
+
+def test_a_query_says_how_many_instructions_look_at_a_key() -> None:
+    one = parse("a like 'b'").instructions["a"]
+    assert parse("a like 'b' or has c and b like 'b' or not a like 'b'").instructions == {
+        "a": 2 * one,
+        "b": one,
+    }
+    assert parse("a = 'b'").instructions == {}
 
 
 @given(TREES)
