@@ -43,35 +43,35 @@ class _Place:
         self._log = Rejections(name, seat.stats.rejected, log)
         self._inbox: deque[bytes] = deque()
         self._inbox_bytes = 0
+        self.waits = False
 
-    def hear(self, messages: Sequence[bytes]) -> bool:
-        """Keep what the bus brings until `work`. Return whether anything waited before."""
-        waits = bool(self._inbox)
+    def hear(self, messages: Sequence[bytes]) -> None:
+        """Keep what the bus brings until `work`."""
         for message in messages:
             if self._inbox_bytes + len(message) > INBOX_BYTES:
                 self.reject("queue full", self._host)
             else:
                 self._inbox.append(message)
                 self._inbox_bytes += len(message)
-        return waits
 
     def work(self, until_s: float) -> bool:
-        """Take what waits, in order. Return whether all is done."""
-        inbox = self._inbox
+        """Take what waits, in order. Return whether all is done; else `waits` is true until its next turn."""
+        inbox, self.waits = self._inbox, False
         while inbox:
             message = inbox.popleft()
             self._inbox_bytes -= len(message)
             self._take(message)
             if time.monotonic() >= until_s:
                 break
+        self.waits = bool(inbox)
         return not inbox
 
     def _take(self, message: bytes) -> None:
-        heard = self.intake.heard(message, self._clock())
+        heard = self.intake.heard(message)
         if heard.speaker is None or heard.publication is None:
             self.reject(heard.refused, heard.speaker.host if heard.speaker else self._host)
-        elif not self._exchange.publish(heard.speaker, heard.publication):
-            self.intake.forget(heard)
+        elif self._exchange.publish(heard.speaker, heard.publication):
+            self.intake.accept(heard, self._clock())
 
     def reject(self, reason: str, host: str) -> None:
         if kind_of(reason) == "policy":
@@ -134,7 +134,10 @@ class Buses:
     def heard(self, seat: Seat, messages: Sequence[bytes]) -> None:
         """Take what a bus brings."""
         place = self._places.get(seat)
-        if place is not None and place.intake.speakers and not place.hear(messages):
+        if place is None or not place.intake.speakers:
+            return
+        place.hear(messages)
+        if not place.waits:
             self._turns.give(place)
 
     def _tick(self, loop: AbstractEventLoop) -> None:

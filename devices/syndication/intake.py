@@ -57,10 +57,14 @@ class Speaker:
 
 
 class Heard(NamedTuple):
-    """What a message of a bus is: a publication and who speaks it, or nothing, for a reason."""
+    """What a message of a bus is: a publication and who speaks it, or nothing, for a reason.
+
+    `producer` is new, or one of the speaker's, by `key`.
+    """
 
     speaker: Speaker | None = None
     key: bytes = b""
+    producer: _Producer | None = None
     publication: Publication | None = None
     refused: str = ""
 
@@ -85,8 +89,8 @@ class Intake:
     def speakers(self) -> Collection[Speaker]:
         return self._by_prefix.values()
 
-    def heard(self, message: bytes, now_s: float) -> Heard:
-        """Take a message. If its publication is refused, call `forget`."""
+    def heard(self, message: bytes) -> Heard:
+        """Say what a message is. When its publication is accepted, call `accept`."""
         if not is_frame(message):
             return Heard(refused="no frame")
         end = FRAME_BYTES_MIN + 4 * message[1]
@@ -98,7 +102,7 @@ class Intake:
             return Heard(speaker, refused="type")
         if key.endswith(_CANARY):
             return Heard(speaker, refused="canary")
-        return self._publication(speaker, key, message[end:], now_s)
+        return self._publication(speaker, key, message[end:])
 
     def _speaker(self, key: bytes) -> Speaker | None:
         """Return the rule with the longest pattern that a frame with these tokens begins with."""
@@ -108,20 +112,18 @@ class Intake:
                 return speaker
         return None
 
-    def _publication(self, speaker: Speaker, key: bytes, data: bytes, now_s: float) -> Heard:
+    def _publication(self, speaker: Speaker, key: bytes, data: bytes) -> Heard:
         value = speaker.codec.decode(data)
         if value is None:
             return Heard(speaker, refused=speaker.codec.reason)
-        producer, metadata = speaker.producers.pop(key, None), dict[str, Any]()
+        producer, metadata = speaker.producers.get(key), dict[str, Any]()
         if producer is None:
             if len(speaker.producers) >= speaker.rule.producers:
                 return Heard(speaker, refused="producers of one rule")
             tokens = unpack(f">{len(key) // 4}I", key)
             producer = _Producer(producer_id(speaker.rule.bus, tokens))
             metadata = self._metadata(speaker.rule, producer.id, tokens)
-        speaker.producers[key] = producer
-        producer.heard_s = now_s
-        return Heard(speaker, key, Publication(producer.id, metadata, value))
+        return Heard(speaker, key, producer, Publication(producer.id, metadata, value))
 
     def _metadata(self, rule: ProducerRule, id: str, tokens: Sequence[int]) -> dict[str, Any]:
         shown = self._names.show(tokens)
@@ -130,10 +132,12 @@ class Intake:
         said = {"Bus": rule.bus, "Pattern": pattern, **rule.metadata, **lists}
         return {key: None for key in self._known(id) if key not in said} | said
 
-    def forget(self, heard: Heard) -> None:
-        """Take back a producer whose publication was refused: it says all of its metadata again."""
-        if heard.speaker is not None:
+    def accept(self, heard: Heard, now_s: float) -> None:
+        """Note that a producer is present: it does not say all of its metadata again until it is silent."""
+        if heard.speaker is not None and heard.producer is not None:
             heard.speaker.producers.pop(heard.key, None)
+            heard.speaker.producers[heard.key] = heard.producer
+            heard.producer.heard_s = now_s
 
     def expire(self, now_s: float) -> Iterator[tuple[Speaker, list[str]]]:
         """Yield the ids of the producers of each rule that were silent for too long: they are gone."""

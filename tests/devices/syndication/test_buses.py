@@ -22,9 +22,12 @@ from devices.service import Seat
 from devices.syndication.bounds import Bounds
 from devices.syndication.buses import INBOX_BYTES, Buses
 from devices.syndication.device import SyndicationSpec
+from devices.syndication.client import Client
+from devices.syndication.exchange import Exchange
 from devices.syndication.intake import producer_id
 from devices.syndication.rules import ProducerRule, QueryRule
 from devices.syndication.service import Syndication
+from devices.syndication.wire import Publication
 from tests.bridges.support import RecordingPipe, recorder
 from tests.devices.syndication.tcp_clients import Home, difference, published
 from tests.helpers.peers import until
@@ -189,6 +192,40 @@ async def test_a_flood_of_producers_is_taken_in_turns_within_a_bound() -> None:
         here.say(reading("1", Pattern("motor")))
         await until(lambda: here.seat().stats.rejected.get("producers of one rule") == fit)
         assert here.seat().stats.balance() == 0
+
+
+async def test_a_defect_costs_one_frame_and_the_next_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    def raises(*_: object) -> None:
+        raise RuntimeError("a defect")
+
+    async with plant(SENSOR) as here:
+        guest = await here.guest()
+        await guest.subscribe("")
+        await guest.told(difference())
+        with monkeypatch.context() as patch:
+            patch.setattr(Exchange, "publish", raises)
+            here.say(reading("1"))
+        assert here.seat().stats.dropped == {"failed": 1}
+        here.say(reading("2"))
+        await guest.told(difference([ID]), [ID, METADATA, "2"])
+
+
+async def test_a_defect_in_a_later_turn_does_not_end_the_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    taken, defects, publish = list[bool](), list[Any](), Exchange.publish
+
+    def raises(exchange: Exchange, client: Client, publication: Publication) -> bool:
+        taken.append(publish(exchange, client, publication))
+        if len(taken) == 4000:
+            raise RuntimeError("a defect")
+        return taken[-1]
+
+    monkeypatch.setattr(Exchange, "publish", raises)
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: defects.append(context))
+    async with plant(SENSOR) as here:
+        here.say(*[reading("1")] * 5000)
+        await until(lambda: bool(defects))
+        here.say(reading("2"))
+        await until(lambda: len(taken) == 5001)
 
 
 async def test_what_waits_when_the_broker_stops_is_counted() -> None:

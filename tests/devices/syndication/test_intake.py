@@ -31,6 +31,13 @@ def frame(*names: str | int, data: bytes = b"21.5", kind: int = PUB) -> bytes:
     return pack(kind, Pattern(*names), data)
 
 
+def take(rules: Intake, message: bytes, now_s: float = 0.0) -> Heard:
+    """Take a message whose publication is accepted."""
+    heard = rules.heard(message)
+    rules.accept(heard, now_s)
+    return heard
+
+
 def said(heard: Heard) -> tuple[dict[str, Any], Any]:
     """Return the metadata and the value of a publication."""
     assert heard.publication is not None, heard.refused
@@ -39,11 +46,11 @@ def said(heard: Heard) -> tuple[dict[str, Any], Any]:
 
 def test_each_full_pattern_is_a_producer_that_says_its_metadata_once() -> None:
     rules = intake(rule("fridge", metadata={"Unit": "C", "Tags": ("a", 1)}))
-    first, second = rules.heard(frame("fridge", "temp"), 0), rules.heard(frame("fridge", 7), 0)
+    first, second = take(rules, frame("fridge", "temp"), 0), take(rules, frame("fridge", 7), 0)
     shown = f"fridge/0x{token('temp'):08x}"
     assert said(first) == ({"Bus": "hall", "Pattern": shown, "Unit": "C", "Tags": ["a", 1]}, "21.5")
     assert said(second)[0]["Pattern"] == "fridge/0x00000007"
-    assert said(rules.heard(frame("fridge", "temp", data=b"22"), 1)) == ({}, "22")
+    assert said(take(rules, frame("fridge", "temp", data=b"22"), 1)) == ({}, "22")
     ids = {one.publication.id for one in (first, second) if one.publication}
     assert ids == {producer_id("hall", TEMP), producer_id("hall", Pattern("fridge", 7))}
 
@@ -60,8 +67,8 @@ def test_the_longest_pattern_holds(order: int) -> None:
         *[rule(*names, metadata={"n": len(names)}) for names in ((), ("a",), ("a", "b", "c"))][::order]
     )
     found = {"z": 0, "a": 1, "ab": 1, "abc": 3, "abcd": 3}
-    assert {names: said(rules.heard(frame(*names), 0))[0]["n"] for names in found} == found
-    assert said(rules.heard(pack(PUB, (), b""), 0))[0]["Pattern"] == "/"
+    assert {names: said(take(rules, frame(*names), 0))[0]["n"] for names in found} == found
+    assert said(take(rules, pack(PUB, (), b""), 0))[0]["Pattern"] == "/"
 
 
 @pytest.mark.parametrize(
@@ -79,53 +86,55 @@ def test_the_longest_pattern_holds(order: int) -> None:
 )
 def test_what_is_no_reading_makes_no_producer(message: bytes, reason: str) -> None:
     rules = intake(rule("fridge", producers=1))
-    assert rules.heard(message, 0).refused == reason
-    assert said(rules.heard(frame("fridge"), 0))
+    assert take(rules, message, 0).refused == reason
+    assert said(take(rules, frame("fridge"), 0))
 
 
 def test_a_rule_has_room_for_so_many_producers_until_one_is_idle() -> None:
     rules = intake(rule("a", producers=2, idle_s=10))
-    assert said(rules.heard(frame("a", 1), 0))
-    assert said(rules.heard(frame("a", 2), 1))
-    assert rules.heard(frame("a", 3), 2).refused == "producers of one rule"
-    assert said(rules.heard(frame("a", 1), 9))
+    assert said(take(rules, frame("a", 1), 0))
+    assert said(take(rules, frame("a", 2), 1))
+    assert take(rules, frame("a", 3), 2).refused == "producers of one rule"
+    assert said(take(rules, frame("a", 1), 9))
     assert [ids for _, ids in rules.expire(10.9)] == []
     assert [ids for _, ids in rules.expire(11)] == [[producer_id("hall", Pattern("a", 2))]]
-    assert said(rules.heard(frame("a", 3), 12))[0] != {}
-    assert said(rules.heard(frame("a", 1), 12))[0] == {}
+    assert said(take(rules, frame("a", 3), 12))[0] != {}
+    assert said(take(rules, frame("a", 1), 12))[0] == {}
 
 
 def test_one_that_was_idle_says_its_metadata_again() -> None:
     rules = intake(rule("a", idle_s=10), rule("b"))
-    assert said(rules.heard(frame("a"), 0))
-    assert said(rules.heard(frame("b"), 0))
+    assert said(take(rules, frame("a"), 0))
+    assert said(take(rules, frame("b"), 0))
     (gone,) = rules.expire(100)
     assert (gone[0].host, gone[1]) == ("bus hall a", [producer_id("hall", Pattern("a"))])
-    assert said(rules.heard(frame("a"), 100))[0] == {"Bus": "hall", "Pattern": "a"}
+    assert said(take(rules, frame("a"), 100))[0] == {"Bus": "hall", "Pattern": "a"}
 
 
 def test_one_that_was_refused_says_its_metadata_again() -> None:
     rules = intake(rule("a"))
-    heard = rules.heard(frame("a"), 0)
-    rules.forget(heard)
-    assert said(rules.heard(frame("a"), 0)) == said(heard)
+    heard = rules.heard(frame("a"))
+    assert said(rules.heard(frame("a"))) == said(heard)
+    rules.accept(heard, 0)
+    assert said(rules.heard(frame("a")))[0] == {}
+    assert [ids for _, ids in rules.expire(1e9)] == [[producer_id("hall", Pattern("a"))]]
 
 
 def test_what_the_file_no_longer_says_is_deleted() -> None:
     rules = intake(rule("a", metadata={"Room": "410"}), known={"Room": "12", "Old": 1, "Bus": "hall"})
-    metadata, _ = said(rules.heard(frame("a"), 0))
+    metadata, _ = said(take(rules, frame("a"), 0))
     assert metadata == {"Old": None, "Bus": "hall", "Pattern": "a", "Room": "410"}
 
 
 def test_the_file_may_say_another_bus_and_pattern() -> None:
-    metadata, _ = said(intake(rule("a", metadata={"Bus": "b1"})).heard(frame("a"), 0))
+    metadata, _ = said(take(intake(rule("a", metadata={"Bus": "b1"})), frame("a")))
     assert metadata == {"Bus": "b1", "Pattern": "a"}
 
 
 @pytest.mark.parametrize("metadata", [{"x" * 24: "y" * 980}, {"x": ("",) * 330}, {"x": (2**63,) * 110}])
 def test_metadata_of_the_longest_pattern_have_room(metadata: dict[str, Any]) -> None:
     names = [f"{'n' * 300}{number}" for number in range(255)]
-    heard = intake(rule(*names, metadata=metadata)).heard(pack(PUB, Pattern(*names), b""), 0)
+    heard = take(intake(rule(*names, metadata=metadata)), pack(PUB, Pattern(*names), b""))
     assert len(msgpack.packb(said(heard)[0])) <= Bounds().metadata_bytes
 
 
@@ -133,5 +142,5 @@ def test_metadata_of_the_longest_pattern_have_room(metadata: dict[str, Any]) -> 
 def test_any_message_is_a_publication_or_refused(messages: list[bytes]) -> None:
     rules = intake(rule(codec="json", producers=3))
     for message in messages:
-        heard = rules.heard(message, 0)
+        heard = take(rules, message, 0)
         assert (heard.publication is None) == bool(heard.refused)
