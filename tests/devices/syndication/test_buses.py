@@ -21,8 +21,8 @@ from bus.wire.pattern import Pattern, token
 from devices.service import Seat
 from devices.syndication.bounds import Bounds
 from devices.syndication.buses import INBOX_BYTES, Buses
-from devices.syndication.device import SyndicationSpec
 from devices.syndication.client import Client
+from devices.syndication.device import SyndicationSpec
 from devices.syndication.exchange import Exchange
 from devices.syndication.intake import producer_id
 from devices.syndication.rules import ProducerRule, QueryRule
