@@ -44,7 +44,7 @@ async def measured(path: Path | None, rate: int, seconds: float) -> Cost:
     loop, ready = asyncio.get_running_loop(), asyncio.Event()
     memory = Memory(path, Bounds(), "benchmark", print)
     book: Book[str] = Book(Bounds(), memory.keeper)
-    memory.open(loop, book, ready.set)
+    memory.open(loop, book, list, ready.set)
     await ready.wait()
     book.subscribe("s", "", parse("has Level and Room = '410'"))
     _change(book, range(PRODUCERS), 0)

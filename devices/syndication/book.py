@@ -9,11 +9,11 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from bus.serving.quota import Quota
 from devices.syndication.bounds import Bounds
-from devices.syndication.producers import NOWHERE, Change, Entry, Keeper, Producers
+from devices.syndication.producers import NOWHERE, Change, Keeper, Producers
 from devices.syndication.sets import Moved, Sets, Subscribed
 from devices.syndication.standing import Producer, Query
 from devices.syndication.steps import Steps, finish
-from devices.syndication.wire import Difference, Publication, pack
+from devices.syndication.wire import Difference, Publication
 
 C = TypeVar("C")
 
@@ -78,7 +78,14 @@ class Book(Generic[C]):
         if producer is not None and not publication.metadata and client in producer.speakers:
             return Outcome(self._heard(producer, publication))
         producer = producer or Producer(publication.id)
-        change = Change(producer.metadata, producer.packed, publication.metadata, self._bounds)
+        outcome = self._upsert(client, host, producer, publication.metadata)
+        if outcome.refused:
+            return outcome
+        return Outcome((*outcome.said, *self._heard(producer, publication)))
+
+    def _upsert(self, client: C, host: str, producer: Producer[C], metadata: Mapping[str, Any]) -> Outcome[C]:
+        """Take metadata that a client says of a producer, and say what that changes."""
+        change = Change(producer.metadata, producer.packed, metadata, self._bounds)
         if change.fault or self.sets.is_costly(producer, change.metadata, change.keys):
             return Outcome(refused=change.fault or "metadata too costly")
         moves = self.sets.moves(producer, change.metadata, change.keys)
@@ -86,8 +93,7 @@ class Book(Generic[C]):
         if refused:
             return Outcome(refused=refused)
         self._accept(client, host, producer, change)
-        differences = tuple(_told(moved) for moved in self.sets.move(moves) if moved.subscribed.subscribers)
-        return Outcome((*differences, *self._heard(producer, publication)))
+        return Outcome(tuple(_told(m) for m in self.sets.move(moves) if m.subscribed.subscribers))
 
     def _heard(self, producer: Producer[C], publication: Publication) -> tuple[Said[C], ...]:
         """Return the publication for all subscribers that have its producer in their sets."""
@@ -223,23 +229,36 @@ class Book(Generic[C]):
             self.producers.keep(producer)
         return tuple(_told(Moved(one, gone=items)) for one, items in lost.items() if one.subscribers)
 
-    def entries(self) -> list[Entry]:
-        """Return all that is to be stored, the longest gone first."""
-        return self.producers.entries()
-
-    def restore(self, id: str, metadata: Mapping[str, Any], gone_s: float) -> str:
+    def restore(self, id: str, metadata: Mapping[str, Any], gone_s: float) -> Outcome[C]:
         """Remember what a producer said before a restart. Call it for the longest gone first.
 
-        Returns "", or why it cannot be remembered. What a client has said since holds.
+        If it has spoken since, that holds; what it has not said since is added, and said.
         """
-        if self.producers.find(id) is not None:
-            return ""
-        producer: Producer[C] = Producer(id)
-        packed = pack(metadata)
-        refused = self.producers.make_room(producer, len(packed))
+        producer = self.producers.find(id)
+        if producer is not None:
+            return self._complete(producer, metadata)
+        producer = Producer(id)
+        refused = self._hold(producer, metadata)
         if not refused:
-            self.producers.hold(producer, metadata, packed)
             self.producers.went(producer, gone_s)
+        return Outcome(refused=refused)
+
+    def _complete(self, producer: Producer[C], metadata: Mapping[str, Any]) -> Outcome[C]:
+        said = {key: value for key, value in metadata.items() if key not in producer.metadata}
+        speaker = next(iter(producer.speakers), None)
+        if speaker is not None:
+            return self._upsert(speaker, "", producer, said)
+        refused = self._hold(producer, said)
+        if not refused:
+            self.producers.keep(producer)
+        return Outcome(refused=refused)
+
+    def _hold(self, producer: Producer[C], said: Mapping[str, Any]) -> str:
+        """Hold more metadata of a producer that is gone. Return why not."""
+        change = Change(producer.metadata, producer.packed, said, self._bounds)
+        refused = change.fault or self.producers.make_room(producer, len(change.packed))
+        if not refused:
+            self.producers.hold(producer, change.metadata, change.packed)
         return refused
 
     def _host(self, client: C, host: str) -> str:

@@ -56,12 +56,15 @@ class Exchange:
     def leave(self, client: Client) -> None:
         """Forget a client that is gone, and tell the others. Idempotent; it is told nothing more."""
         self._waiting.pop(client, None)
-        self._post(self.book.leave(client, self._clock()))
-        self.deliver()
+        self.tell(self.book.leave(client, self._clock()))
 
     def silence(self, client: Client, ids: Iterable[str]) -> None:
         """Note that a client no longer speaks for some producers, and tell the others."""
-        self._post(self.book.silence(client, ids, self._clock()))
+        self.tell(self.book.silence(client, ids, self._clock()))
+
+    def tell(self, said: Iterable[Said[Client]]) -> None:
+        """Say what the book has returned elsewhere."""
+        self._post(said)
         self.deliver()
 
     def refuse(self, client: Client, reason: str, why: str = "") -> None:

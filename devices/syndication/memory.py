@@ -2,16 +2,18 @@
 
 import time
 from asyncio import AbstractEventLoop, TimerHandle
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
-from devices.syndication.book import Book
+from devices.syndication.book import Book, Said
 from devices.syndication.bounds import Bounds
+from devices.syndication.database import Stored
 from devices.syndication.producers import NOWHERE, Keeper
 from devices.syndication.store import OnFault, Store
 from devices.syndication.wire import unpack
 
+C = TypeVar("C")
 _EXPIRE_S: Final = 60.0
 
 
@@ -34,18 +36,31 @@ class Memory:
         """Plain numbers for a status page."""
         return self._store.counts if self._store else {}
 
-    def inherit(self, book: Book[Any], other: Book[Any]) -> None:
-        """Let a book remember what another one does, whose clients have left."""
-        for entry in other.entries():
+    def inherit(self, book: Book[C], other: Book[C]) -> None:
+        """Let a book that nobody uses yet remember what another one does, whose clients have left."""
+        for entry in other.producers.entries():
             gone_s = time.monotonic() if entry.gone_s is None else entry.gone_s
             book.restore(entry.id, unpack(entry.packed), gone_s)
         if self._store is not None:
             self._store.renew()
 
-    def open(self, loop: AbstractEventLoop, book: Book[Any], ready: Callable[[], object]) -> None:
-        """Begin; call `ready` when what is stored is remembered, which may be at once. Raises `LinkError`."""
+    def open(
+        self,
+        loop: AbstractEventLoop,
+        book: Book[C],
+        tell: Callable[[Iterable[Said[C]]], object],
+        ready: Callable[[], object],
+    ) -> None:
+        """Begin; call `ready` when what is stored is remembered, which may be at once. Raises `LinkError`.
+
+        `tell` says what changes if something is read later.
+        """
         if self._store is not None:
-            self._store.open(loop, book, ready)
+
+            def restore(row: Stored, gone_s: float) -> None:
+                tell(book.restore(row.id, row.metadata, gone_s).said)
+
+            self._store.open(loop, restore, book.producers.entries, ready)
         else:
             ready()
         self._expire(loop, book)

@@ -62,7 +62,8 @@ class Syndication(Service):
     def start(self, loop: AbstractEventLoop) -> None:
         try:
             self._bound = self.server.open(loop, self._addresses)
-            self.memory.open(loop, self.server.exchange.book, self.server.accept)
+            exchange = self.server.exchange
+            self.memory.open(loop, exchange.book, exchange.tell, self.server.accept)
         except LinkError:
             self.stop()
             raise

@@ -13,7 +13,7 @@ from asyncio import AbstractEventLoop, TimerHandle
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from bus.backoff import Backoff
 from bus.errors import LinkError, words_of
@@ -35,14 +35,8 @@ _CLOSE_S: Final = 2.0
 OnFault = Callable[[str], object]
 
 
-class Owner(Protocol):
-    """Whoever remembers what is stored. Its times are those of `time.monotonic`."""
-
-    def restore(self, id: str, metadata: Mapping[str, Any], gone_s: float) -> object:
-        """Take what was stored, the longest gone first."""
-
-    def entries(self) -> list[Entry]:
-        """Return all that is to be stored."""
+Restore = Callable[[Stored, float], object]
+"""Takes what was stored of a producer, and since when it is gone, by `time.monotonic`."""
 
 
 class Store:
@@ -103,12 +97,19 @@ class Store:
         self._anew = True
         self._pending.clear()
 
-    def open(self, loop: AbstractEventLoop, owner: Owner, ready: Callable[[], object]) -> None:
-        """Begin to read the file; call `ready` once, when all is restored, at a failure, or if it takes long.
+    def open(
+        self,
+        loop: AbstractEventLoop,
+        restore: Restore,
+        entries: Callable[[], list[Entry]],
+        ready: Callable[[], object],
+    ) -> None:
+        """Begin to read, the longest gone first, and to write. `entries` returns all that is to be stored.
 
+        `ready` is called once: when all is restored, at the first failure, or when reading takes long.
         Raises `LinkError` if another broker stores its producers in this file.
         """
-        self._loop, self._owner, self._ready = loop, owner, ready
+        self._loop, self._restore, self._entries, self._ready = loop, restore, entries, ready
         self._take_lock()
         self._worker = Worker("syndication store", loop)
         self._late = loop.call_later(_LATE_S, self._be_late)
@@ -169,7 +170,7 @@ class Store:
         self.counts["unread"] += unread
         opened_s = ran_s - self._clock_s
         for row in rows:
-            self._owner.restore(row.id, row.metadata, opened_s - row.age_s)
+            self._restore(row, opened_s - row.age_s)
         if rows or unread:
             return self._read(ran_s)
         self._loaded = True
@@ -197,7 +198,7 @@ class Store:
         anew, clock_s = self._anew, self._clock_s
         changes: dict[str, Entry | None] = self._pending
         if anew:
-            changes = {entry.id: entry for entry in self._owner.entries()}
+            changes = {entry.id: entry for entry in self._entries()}
         self._pending, self._anew, self._idle = {}, False, False
         ran_s = time.monotonic() + clock_s
 

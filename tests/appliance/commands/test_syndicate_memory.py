@@ -48,8 +48,15 @@ async def comes_back(port: int) -> None:
 async def until_counted(program: asyncio.subprocess.Process, what: str, count: int) -> None:
     """Wait until a broker says of itself that it has at least so many of something."""
     door = runtime_directory() / "syndicate" / str(program.pid) / "status.sock"
-    await until(door.exists)
-    await until(lambda: ask(door)["brokers"][0]["counts"][what] >= count)
+
+    def counted() -> bool:
+        try:
+            (broker,) = ask(door)["brokers"]
+        except OSError:  # the door opens a bit later
+            return False
+        return int(broker["counts"][what]) >= count
+
+    await until(counted)
 
 
 @pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
@@ -119,6 +126,7 @@ async def test_a_file_that_is_no_database_is_one_line_and_the_broker_serves(tmp_
         why = "is no database: choose another path, or move it away"
         assert f"syndication: {database}: metadata are not stored: {why}; will go on trying" in line
         (await say(port, ("a", {"Room": "410"}, 1))).close()
+        await until_counted(program, "remembered", 1)
         await comes_back(port)
         await until_counted(program, "store faults", 1)
         program.send_signal(signal.SIGTERM)

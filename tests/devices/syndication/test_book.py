@@ -26,18 +26,18 @@ class Room:
         self.now_s = 0.0
 
     def publish(self, client: str, id: str, host: Any = "", **metadata: Any) -> Outcome[str]:
-        return self._tell(self.book.publish(client, host, Publication(id, metadata, b"\1")))
+        return self.tell(self.book.publish(client, host, Publication(id, metadata, b"\1")))
 
     def subscribe(self, client: str, query: str, host: str = "") -> Outcome[str]:
-        return self._tell(self.book.subscribe(client, host, FakeQuery(query)))
+        return self.tell(self.book.subscribe(client, host, FakeQuery(query)))
 
     def leave(self, client: str) -> None:
-        self._tell(Outcome(self.book.leave(client, self.now_s)))
+        self.tell(Outcome(self.book.leave(client, self.now_s)))
 
     def silence(self, client: str, *ids: str) -> None:
-        self._tell(Outcome(self.book.silence(client, ids, self.now_s)))
+        self.tell(Outcome(self.book.silence(client, ids, self.now_s)))
 
-    def _tell(self, outcome: Outcome[str]) -> Outcome[str]:
+    def tell(self, outcome: Outcome[str]) -> Outcome[str]:
         for said in outcome.said:
             assert said.to
             for client in said.to:
@@ -456,17 +456,34 @@ def test_what_is_remembered_ends_with_age() -> None:
 
 def test_metadata_survive_a_restart() -> None:
     room = Room(producers=2)
-    assert room.book.restore("a", {"Room": "410"}, 5.0) == ""
-    assert room.book.restore("b", {"Room": "411"}, 6.0) == ""
-    assert room.book.restore("c", {"Room": "412"}, 7.0) == ""
+    for gone_s, id in enumerate("abc"):
+        assert room.book.restore(id, {"Room": "410"}, gone_s) == Outcome()
     room.subscribe("s", "has Room")
     room.publish("p", "b")
     assert room.of("s") == [([], []), (["b"], []), "b"]
-    assert room.book.restore("b", {}, 8.0) == ""
     assert list(room.kept) == ["b"]
     room.publish("p", "b", Unit="C")
     assert room.of("s") == ["b"]
     assert room.book.producers.find("a") is None
+
+
+def test_what_was_stored_completes_what_was_said_since() -> None:
+    room = Room(metadata_keys=3)
+    room.subscribe("s", "Unit = C")
+    room.publish("p", "a", Room="12")
+    room.publish("q", "b", Room="12")
+    room.now_s = 5.0
+    room.leave("q")
+    assert room.of("s") == [([], [])]
+    for id in "ab":
+        room.tell(room.book.restore(id, {"Room": "410", "Unit": "C"}, 1.0))
+    assert room.of("s") == [(["a"], [])]
+    whole = pack({"Room": "12", "Unit": "C"})
+    assert room.kept == {"a": Entry("a", whole, None), "b": Entry("b", whole, 5.0)}
+    more = {str(n): n for n in range(4)}
+    assert room.book.restore("a", more, 1.0).refused == "metadata of one producer"
+    assert room.book.restore("b", more, 1.0).refused == "metadata of one producer"
+    assert room.kept == {"a": Entry("a", whole, None), "b": Entry("b", whole, 5.0)}
 
 
 # against a model

@@ -15,7 +15,7 @@ import pytest
 
 from bus.errors import LinkError
 from devices.syndication.bounds import Bounds
-from devices.syndication.database import FORMAT, OURS, Database
+from devices.syndication.database import FORMAT, OURS, Database, Stored
 from devices.syndication.producers import Entry
 from devices.syndication.store import Store
 from devices.syndication.wire import pack
@@ -37,16 +37,16 @@ class Memory:
         self.store = Store(path, bounds, "s", self.faults.append, (0.001, 0.01))
 
     def open(self) -> None:
-        self.store.open(asyncio.get_running_loop(), self, self._be_ready)
+        self.store.open(asyncio.get_running_loop(), self._restore, self._entries, self._be_ready)
 
     def _be_ready(self) -> None:
         self.ready += 1
 
-    def restore(self, id: str, metadata: Mapping[str, Any], gone_s: float) -> None:
-        self.restored.append((id, metadata, gone_s))
-        self.kept[id] = Entry(id, pack(metadata), gone_s)
+    def _restore(self, row: Stored, gone_s: float) -> None:
+        self.restored.append((row.id, row.metadata, gone_s))
+        self.kept[row.id] = Entry(row.id, pack(row.metadata), gone_s)
 
-    def entries(self) -> list[Entry]:
+    def _entries(self) -> list[Entry]:
         return list(self.kept.values())
 
     def say(self, id: str, metadata: Mapping[str, Any], gone_s: float | None = None) -> None:

@@ -36,7 +36,7 @@ class SlowRoom(Room):
                 next(taken)
         except StopIteration as end:
             if end.value is not None:  # it was given up
-                self._tell(end.value)
+                self.tell(end.value)
                 return query
         return None
 
