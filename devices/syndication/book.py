@@ -10,7 +10,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from bus.serving.quota import Quota
 from devices.syndication.bounds import Bounds
 from devices.syndication.producers import NOWHERE, Change, Keeper, Producers
-from devices.syndication.sets import Moved, Sets, Subscribed
+from devices.syndication.sets import Moved, Moves, Sets, Subscribed
 from devices.syndication.standing import Producer, Query
 from devices.syndication.steps import Steps, finish
 from devices.syndication.wire import Difference, Publication
@@ -89,7 +89,7 @@ class Book(Generic[C]):
         if change.fault or self.sets.is_costly(producer, change.metadata, change.keys):
             return Outcome(refused=change.fault or "metadata too costly")
         moves = self.sets.moves(producer, change.metadata, change.keys)
-        refused = self._refusal(client, host, producer, change, moves.members)
+        refused = self._refusal(client, host, producer, change, moves)
         if refused:
             return Outcome(refused=refused)
         self._accept(client, host, producer, change)
@@ -100,9 +100,9 @@ class Book(Generic[C]):
         to = tuple(client for standing in producer.sets for client in standing.subscribers)
         return (Said(to, publication),) if to else ()
 
-    def _refusal(self, client: C, host: str, producer: Producer[C], change: Change, members: int) -> str:
+    def _refusal(self, client: C, host: str, producer: Producer[C], change: Change, moves: Moves[C]) -> str:
         """Return why a publication is refused; "": there is room, and the client is a speaker of it."""
-        if refused := self.sets.refusal(members):
+        if refused := self.sets.refusal_of(moves):
             return refused
         host, known = self._host(client, host), client in producer.speakers
         refused = "" if known else self._speakers.take(client, host)

@@ -5,7 +5,7 @@ are evaluated once. A change of metadata costs by the selections of the keys tha
 look at a query which the producer enters or leaves.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from itertools import chain
 from typing import Any, Final, Generic, NamedTuple, TypeAlias, TypeVar
 
@@ -47,9 +47,9 @@ def unpacked(values: Iterable[bytes]) -> list[Any]:
     return list(map(msgpack.unpackb, values))
 
 
-def weight_of(values: Iterable[bytes]) -> int:
-    """Return as how many members of a set these values count: a value may be much longer than an id."""
-    return sum(1 + len(value) // _MEMBER_BYTES for value in values)
+def excess_of(values: Iterable[bytes]) -> int:
+    """Return how many members more these values count as: a value may be much longer than an id."""
+    return sum(len(value) // _MEMBER_BYTES for value in values)
 
 
 class StandingSelection(Generic[C]):
@@ -72,6 +72,11 @@ class StandingSelection(Generic[C]):
     def size(self) -> int:
         """The bytes of all values."""
         return sum(map(len, self.counts))
+
+    @property
+    def members(self) -> int:
+        """What its set counts as: each value once for each producer that has it, and more if it is long."""
+        return sum(self.counts.values()) + excess_of(self.counts)
 
     @property
     def memory_bytes(self) -> int:
@@ -102,8 +107,8 @@ class Turn(NamedTuple, Generic[C]):
 
     producer: Producer[C]
     selection: StandingSelection[C]
-    came: Iterable[bytes]
-    went: Iterable[bytes]
+    came: Collection[bytes]
+    went: Collection[bytes]
 
     @property
     def new(self) -> list[bytes]:
@@ -117,12 +122,12 @@ class Turn(NamedTuple, Generic[C]):
 
     @property
     def members(self) -> int:
-        """What it adds to the weight of the set."""
-        return weight_of(self.new) - weight_of(self.gone)
+        """What it adds to the members of the set."""
+        return len(self.came) - len(self.went) + excess_of(self.new) - excess_of(self.gone)
 
 
 class StandingSelections(Generic[C]):
-    """All standing selections. `members` is the weight of their sets together."""
+    """All standing selections. `members` are those of all sets together."""
 
     def __init__(self) -> None:
         self.members = 0
@@ -148,7 +153,7 @@ class StandingSelections(Generic[C]):
         """Remove a selection that nobody needs any more."""
         _discard(self._by_key, selection.key, selection.standing)
         _discard(self._at, selection.standing, selection.key)
-        self.members -= weight_of(selection.counts)
+        self.members -= selection.members
 
     def turns(
         self,
@@ -181,10 +186,10 @@ class StandingSelections(Generic[C]):
     def take(self, turn: Turn[C]) -> tuple[list[bytes], list[bytes]]:
         """Let a change happen. Return the values that are new in the set, and those gone from it."""
         new, gone = turn.new, turn.gone
+        self.members += turn.members
         turn.selection.unseen.pop(turn.producer, None)
         turn.selection.add(turn.came)
         turn.selection.remove(turn.went)
-        self.members += weight_of(new) - weight_of(gone)
         return new, gone
 
 

@@ -53,6 +53,11 @@ class Sets(Generic[C]):
         """Return why there is no room for so many more members; "": there is."""
         return "sets full" if more > 0 and self.members + more > self._bounds.members else ""
 
+    def refusal_of(self, moves: Moves[C]) -> str:
+        """Return why there is no room for what a producer changes, or why it takes too long; "": there is."""
+        costly = sum(len(turn.came) for turn in moves.turns) > self._bounds.change_values
+        return "metadata too costly" if costly else self.refusal(moves.members)
+
     def pattern_refusal(self, query: Query) -> str:
         """Return why the patterns of a query are too many for a key; "": they are not, or not new."""
         known = self.queries.find(query.text) is not None

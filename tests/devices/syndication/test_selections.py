@@ -302,8 +302,9 @@ def test_one_that_finds_no_room_on_its_way_leaves_nothing() -> None:
     while not rooms.go_on("s"):
         pass
     assert len(rooms.book.sets.queries) == len(rooms.book.sets.selections) == rooms.book.sets.members == 0
-    assert rooms.select("s", "y").refused == ""
-    assert rooms.book.sets.members == 4
+    assert rooms.select("s", "y").refused == "sets full"
+    assert rooms.select("s", None).refused == ""
+    assert rooms.book.sets.members == 3
 
 
 # cost
@@ -382,6 +383,31 @@ def test_values_count_for_the_bound_of_all_sets() -> None:
     assert (rooms.book.sets.selections.members, rooms.book.sets.queries.members) == (0, 1)
 
 
+def test_a_value_counts_once_for_each_producer_that_has_it_and_once_more_for_each_100_bytes() -> None:
+    rooms = Rooms()
+    rooms.select("s", "Room")
+    rooms.publish("p", "a", Room=["410", "y" * 300])
+    rooms.publish("p", "b", Room=["410", "410", "y" * 300])
+    assert rooms.book.sets.selections.members == 2 + 2 + 3
+    rooms.publish("p", "a", Room="410")
+    assert rooms.book.sets.selections.members == 1 + 2 + 3
+    rooms.publish("p", "b", Room="410")
+    assert rooms.book.sets.selections.members == 2
+    rooms.leave("s")
+    assert rooms.book.sets.members == 0
+
+
+def test_a_change_that_brings_values_to_too_many_selections_is_refused() -> None:
+    rooms = Rooms(change_values=6)
+    for number in range(3):
+        rooms.select(f"s{number}", "Room", "all" if number else "has Room")
+    rooms.select("s3", "Room", "all| has Unit")
+    assert rooms.publish("p", "a", Room=["1", "2"]).refused == ""
+    assert rooms.publish("p", "b", Room=["1", "2", "3"]).refused == "metadata too costly"
+    assert rooms.publish("p", "a", Room=["2", "3", "4"]).refused == ""
+    assert rooms.publish("p", "a", Room=None, Floor=["1", "2", "3"]).refused == ""
+
+
 def test_a_refused_publication_changes_no_selection() -> None:
     rooms = Rooms(metadata_keys=1)
     rooms.publish("p", "a", Room="410")
@@ -429,12 +455,15 @@ class Recount:
         for speakers in self.speakers.values():
             speakers.discard(client)
 
+    def present(self) -> list[tuple[str, dict[str, Any]]]:
+        return [(id, self.metadata[id]) for id, speakers in self.speakers.items() if speakers]
+
     def set_of(self, client: str) -> list[Any]:
         key, query = self.selections[client]
         found = list[Any]()
-        for id, speakers in self.speakers.items():
-            if speakers and query.matches(self.metadata[id]):
-                for value in [id] if key is None else listed(self.metadata[id].get(key, [])):
+        for id, metadata in self.present():
+            if query.matches(metadata):
+                for value in [id] if key is None else listed(metadata.get(key, [])):
                     if not any(same(value, other) for other in found):
                         found.append(value)
         return found
@@ -493,17 +522,18 @@ def test_what_clients_are_told_adds_up_to_a_plain_recount(taken: list[tuple[Any,
         while not rooms.go_on(client):
             pass
         recount.selections[client] = begun[client]
-    assert rooms.book.sets.selections.members == len(values_held(recount))
+    assert rooms.book.sets.selections.members == len(contributions(recount))
     for client in CLIENTS:
         rooms.leave(client)
     assert len(rooms.book.sets.queries) == len(rooms.book.sets.selections) == rooms.book.sets.members == 0
 
 
-def values_held(recount: Recount) -> set[tuple[str, str, str]]:
-    """Each value of each different selection once."""
+def contributions(recount: Recount) -> set[tuple[str, str, str, str]]:
+    """Each value of each producer, once for each different selection."""
     return {
-        (key, query.text, repr((type(value) is bool, value if value != 1 else 1)))
-        for client, (key, query) in recount.selections.items()
-        if key is not None
-        for value in recount.set_of(client)
+        (key, query.text, id, repr((type(value) is bool, value if value != 1 else 1)))
+        for key, query in recount.selections.values()
+        for id, metadata in recount.present()
+        if key in metadata and query.matches(metadata)
+        for value in listed(metadata[key])
     }
