@@ -13,7 +13,7 @@ from devices.service import Seat
 from devices.syndication.client import Client
 from devices.syndication.device import SyndicationSpec
 from devices.syndication.exchange import Exchange
-from devices.syndication.intake import Intake
+from devices.syndication.intake import Intake, Taken
 from devices.syndication.outlet import Outlet
 from devices.syndication.turns import Turns
 
@@ -21,6 +21,7 @@ log = logging.getLogger("buscoupler.syndication")
 
 INBOX_BYTES = 1 << 20
 TICK_S = 1.0
+_TAKEN_BYTES = 160
 
 
 class _Place:
@@ -41,37 +42,42 @@ class _Place:
         self.seat, self.intake = seat, intake
         self._host, self._exchange, self._clock = f"bus {bus}", exchange, clock
         self._log = Rejections(name, seat.stats.rejected, log)
-        self._inbox: deque[bytes] = deque()
+        self._inbox: deque[Taken] = deque()
         self._inbox_bytes = 0
         self.waits = False
 
     def hear(self, messages: Sequence[bytes]) -> None:
-        """Keep what the bus brings until `work`."""
+        """Keep what falls under a rule until `work`."""
         for message in messages:
-            if self._inbox_bytes + len(message) > INBOX_BYTES:
-                self.reject("queue full", self._host)
+            taken = self.intake.take(message)
+            if isinstance(taken, str):
+                self.reject(taken, self._host)
+            elif self._inbox_bytes + _size(taken) > INBOX_BYTES:
+                self.reject("queue full", taken.speaker.host)
             else:
-                self._inbox.append(message)
-                self._inbox_bytes += len(message)
+                self._inbox.append(taken)
+                self._inbox_bytes += _size(taken)
 
     def work(self, until_s: float) -> bool:
         """Take what waits, in order. Return whether all is done; else `waits` is true until its next turn."""
         inbox, self.waits = self._inbox, False
         while inbox:
-            message = inbox.popleft()
-            self._inbox_bytes -= len(message)
-            self._take(message)
+            taken = inbox.popleft()
+            self._inbox_bytes -= _size(taken)
+            self._say(taken)
             if time.monotonic() >= until_s:
                 break
         self.waits = bool(inbox)
         return not inbox
 
-    def _take(self, message: bytes) -> None:
-        heard = self.intake.heard(message)
-        if heard.speaker is None or heard.publication is None:
-            self.reject(heard.refused, heard.speaker.host if heard.speaker else self._host)
-        elif self._exchange.publish(heard.speaker, heard.publication):
-            self.intake.accept(heard, self._clock())
+    def _say(self, taken: Taken) -> None:
+        said = self.intake.read(taken)
+        if isinstance(said, str):
+            return self.reject(said, taken.speaker.host)
+        source, publication = said
+        if self._exchange.publish(taken.speaker, publication):
+            self.intake.accept(taken, source, self._clock())
+        return None
 
     def reject(self, reason: str, host: str) -> None:
         if kind_of(reason) == "policy":
@@ -83,6 +89,11 @@ class _Place:
         """Drop what waits, and count it."""
         self.seat.stats.reject("closed", len(self._inbox))
         self._inbox.clear()
+
+
+def _size(taken: Taken) -> int:
+    """Return about the memory that a frame takes while it waits."""
+    return len(taken.key) + len(taken.data) + _TAKEN_BYTES
 
 
 class Buses:

@@ -29,7 +29,9 @@ def producer_id(bus: str, tokens: Sequence[int]) -> str:
     return str(uuid5(NAMESPACE, "/".join((bus, *map(hexadecimal, tokens)))))
 
 
-class _Producer:
+class Source:
+    """A producer, and when it was heard last."""
+
     __slots__ = ("heard_s", "id")
 
     def __init__(self, id: str) -> None:
@@ -47,7 +49,7 @@ class Speaker:
         self.rule = rule
         self.host = f"bus {rule.bus} {text_of(rule.pattern)}"
         self.codec = codec(rule)
-        self.producers: dict[bytes, _Producer] = {}
+        self.producers: dict[bytes, Source] = {}
 
     def take(self, messages: Sequence[Told]) -> None:
         """Take nothing: a rule is not subscribed."""
@@ -56,17 +58,12 @@ class Speaker:
         """Take nothing: a rule is not subscribed."""
 
 
-class Heard(NamedTuple):
-    """What a message of a bus is: a publication and who speaks it, or nothing, for a reason.
+class Taken(NamedTuple):
+    """A frame that falls under a rule: its tokens in bytes, and its data."""
 
-    `producer` is new, or one of the speaker's, by `key`.
-    """
-
-    speaker: Speaker | None = None
-    key: bytes = b""
-    producer: _Producer | None = None
-    publication: Publication | None = None
-    refused: str = ""
+    speaker: Speaker
+    key: bytes
+    data: bytes
 
 
 class Intake:
@@ -89,20 +86,18 @@ class Intake:
     def speakers(self) -> Collection[Speaker]:
         return self._by_prefix.values()
 
-    def heard(self, message: bytes) -> Heard:
-        """Say what a message is. When its publication is accepted, call `accept`."""
+    def take(self, message: bytes) -> Taken | str:
+        """Return a message as a frame that falls under a rule, or why it does not."""
         if not is_frame(message):
-            return Heard(refused="no frame")
+            return "no frame"
         end = FRAME_BYTES_MIN + 4 * message[1]
         key = message[FRAME_BYTES_MIN:end]
         speaker = self._speaker(key)
         if speaker is None:
-            return Heard(refused="pattern")
+            return "pattern"
         if message[0] != PUB:
-            return Heard(speaker, refused="type")
-        if key.endswith(_CANARY):
-            return Heard(speaker, refused="canary")
-        return self._publication(speaker, key, message[end:])
+            return "type"
+        return "canary" if key.endswith(_CANARY) else Taken(speaker, key, message[end:])
 
     def _speaker(self, key: bytes) -> Speaker | None:
         """Return the rule with the longest pattern that a frame with these tokens begins with."""
@@ -112,18 +107,20 @@ class Intake:
                 return speaker
         return None
 
-    def _publication(self, speaker: Speaker, key: bytes, data: bytes) -> Heard:
+    def read(self, taken: Taken) -> tuple[Source, Publication] | str:
+        """Return what a frame says, or why it says nothing. If the publication is accepted, call `accept`."""
+        speaker, key, data = taken
         value = speaker.codec.decode(data)
         if value is None:
-            return Heard(speaker, refused=speaker.codec.reason)
-        producer, metadata = speaker.producers.get(key), dict[str, Any]()
-        if producer is None:
+            return speaker.codec.reason
+        source, metadata = speaker.producers.get(key), dict[str, Any]()
+        if source is None:
             if len(speaker.producers) >= speaker.rule.producers:
-                return Heard(speaker, refused="producers of one rule")
+                return "producers of one rule"
             tokens = unpack(f">{len(key) // 4}I", key)
-            producer = _Producer(producer_id(speaker.rule.bus, tokens))
-            metadata = self._metadata(speaker.rule, producer.id, tokens)
-        return Heard(speaker, key, producer, Publication(producer.id, metadata, value))
+            source = Source(producer_id(speaker.rule.bus, tokens))
+            metadata = self._metadata(speaker.rule, source.id, tokens)
+        return source, Publication(source.id, metadata, value)
 
     def _metadata(self, rule: ProducerRule, id: str, tokens: Sequence[int]) -> dict[str, Any]:
         shown = self._names.show(tokens)
@@ -132,19 +129,19 @@ class Intake:
         said = {"Bus": rule.bus, "Pattern": pattern, **rule.metadata, **lists}
         return {key: None for key in self._known(id) if key not in said} | said
 
-    def accept(self, heard: Heard, now_s: float) -> None:
+    def accept(self, taken: Taken, source: Source, now_s: float) -> None:
         """Note that a producer is present: it does not say all of its metadata again until it is silent."""
-        if heard.speaker is not None and heard.producer is not None:
-            heard.speaker.producers.pop(heard.key, None)
-            heard.speaker.producers[heard.key] = heard.producer
-            heard.producer.heard_s = now_s
+        producers = taken.speaker.producers
+        producers.pop(taken.key, None)
+        producers[taken.key] = source
+        source.heard_s = now_s
 
     def expire(self, now_s: float) -> Iterator[tuple[Speaker, list[str]]]:
         """Yield the ids of the producers of each rule that were silent for too long: they are gone."""
         for speaker in self.speakers:
             limit_s, gone = now_s - speaker.rule.idle_s, list[bytes]()
-            for key, producer in speaker.producers.items():
-                if producer.heard_s > limit_s:
+            for key, source in speaker.producers.items():
+                if source.heard_s > limit_s:
                     break
                 gone.append(key)
             if gone:
