@@ -50,6 +50,7 @@ class Connection:
         self._loop, self._socket, self._limits = loop, sock, limits
         self._on_objects, self._on_closed = on_objects, on_closed
         self._lost: list[OnClosed] = []
+        self._ending = False
         tune(sock, limits.stalled_s)
         self._pipe = StreamPipe(
             sock,
@@ -171,6 +172,12 @@ class Connection:
     def close(self, why: str = "") -> None:
         """Disconnect; what was queued becomes counted drops. Idempotent."""
         self._pipe.close(why)
+
+    def close_later(self, why: str) -> None:
+        """Disconnect after a heartbeat: some clients come again at once and make the same mistake, for ever."""
+        if not self._ending:
+            self._ending = True
+            self._loop.call_later(self._limits.heartbeat_s, self.close, why)
 
     def _on_gone(self, _: StreamPipe) -> None:
         self._on_closed(self)

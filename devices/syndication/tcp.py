@@ -128,7 +128,7 @@ class TcpClient:
         if self.form is Form.UNTAGGED:
             self._connection.send(error(why))
         else:
-            self._connection.close("wrong query")
+            self._connection.close_later("wrong query")
 
     def _assign(self) -> None:
         """Name it a broker: the one that it has reached."""

@@ -85,7 +85,7 @@ async def test_an_untagged_client_is_told_what_is_wrong_and_goes_on() -> None:
 async def test_a_tagged_client_with_a_wrong_query_is_logged_counted_and_disconnected(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    async with home() as here:
+    async with home(heartbeat_s=0.05) as here:
         with caplog.at_level(logging.WARNING):
             for _ in range(3):
                 guest = await here.guest(tagged=True)
@@ -97,6 +97,16 @@ async def test_a_tagged_client_with_a_wrong_query_is_logged_counted_and_disconne
             "s: refused from 127.0.0.1: query: character 7: expected a value (text in quotes, a number, true "
             "or false), but found the end"
         ]
+
+
+async def test_a_tagged_client_that_asks_the_same_wrong_query_for_ever_gets_a_second_for_each() -> None:
+    async with home() as here:
+        guest, other = await here.guest(tagged=True), await here.guest(tagged=True)
+        await guest.subscribe("Room =")
+        await other.subscribe("")
+        await other.told(difference())
+        assert here.server.stats.rejected == {"query": 1}
+        assert not guest.gone
 
 
 async def test_what_is_no_message_is_counted_by_reason_and_its_client_goes_on() -> None:
