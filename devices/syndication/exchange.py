@@ -25,7 +25,7 @@ class Exchange:
         self.book: Book[Client] = Book(bounds, keeper)
         self._reject, self._clock = reject, clock
         self._waiting: dict[Client, list[Told]] = {}
-        self._delivering = False
+        self._delivering = self._closed = False
 
     def publish(self, client: Client, publication: Publication) -> bool:
         """Take a publication. Return whether it was accepted."""
@@ -82,9 +82,13 @@ class Exchange:
                 else:
                     waiting[client] = [message]
 
+    def close(self) -> None:
+        """Tell nobody anything more: clients that are disconnected because the broker ends are no news."""
+        self._closed = True
+
     def deliver(self) -> None:
         """Give each client all that waits for it, at once; also what ending clients cause meanwhile."""
-        if self._delivering:
+        if self._delivering or self._closed:
             return
         self._delivering = True
         try:

@@ -84,6 +84,7 @@ class Server:
     def close(self) -> None:
         """Stop listening and disconnect all clients. Idempotent."""
         self._turns.close()
+        self.exchange.close()
         for client in list(self._leaving):
             client.leave()
         self._listener.close()

@@ -62,6 +62,17 @@ async def test_a_selection_is_told_values_and_no_publications(tagged: bool) -> N
         await subscriber.told(difference(["a", "b"], ["410"]), published("b", {}, 4, tagged))
 
 
+async def test_a_broker_that_ends_does_not_say_that_its_clients_are_gone() -> None:
+    async with home() as here:
+        producer, subscriber = await here.guest(), await here.guest()
+        await producer.publish("a", {}, 1)
+        await subscriber.subscribe("")
+        await subscriber.told(difference(["a"]))
+        here.service.close()
+        await here.until(lambda: subscriber.gone)
+        assert subscriber.said == []
+
+
 async def test_what_one_read_brings_is_one_send_and_a_client_hears_itself() -> None:
     async with home() as here:
         both = await here.guest()
