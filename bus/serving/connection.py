@@ -174,7 +174,7 @@ class Connection:
         self._pipe.close(why)
 
     def close_later(self, why: str) -> None:
-        """Disconnect after a heartbeat: some clients come again at once and make the same mistake, for ever."""
+        """Disconnect after a heartbeat: some clients come again at once, with the same mistake."""
         if not self._ending:
             self._ending = True
             self._loop.call_later(self._limits.heartbeat_s, self.close, why)
