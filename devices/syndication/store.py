@@ -25,7 +25,7 @@ from devices.syndication.worker import Done, Worker
 log = logging.getLogger("buscoupler.syndication")
 
 PAUSE_S: Final = 0.25
-"""At least so long between two transactions."""
+"""So long between two transactions."""
 
 _CLOCK_S: Final = 60.0  # so often the clock of the file is written when nothing changes
 _LATE_S: Final = 5.0  # so long the owner waits for what is stored
@@ -44,7 +44,8 @@ class Store:
 
     `fault`: why nothing is stored now; "" if it is. `on_fault` is told when it changes. `counts` are plain
     numbers: entries written, rows that were left out when the file was read, and how often the file failed.
-    It then tries again after `again_s`, the first and the longest pause.
+    It then tries again after `again_s`, the first and the longest pause. `pause_s` is the pause after a
+    transaction.
     """
 
     def __init__(
@@ -54,6 +55,7 @@ class Store:
         name: str,
         on_fault: OnFault,
         again_s: tuple[float, float] = (1.0, 60.0),
+        pause_s: float = PAUSE_S,
     ) -> None:
         self.path, self.fault, self._on_fault = path, "", on_fault
         self.counts = {"stored": 0, "unread": 0, "store faults": 0}
@@ -63,10 +65,15 @@ class Store:
         self._anew = False  # what is pending is not all: write every entry
         self._idle = self._loaded = False
         self._clock_s = 0.0  # of the file, when the monotonic one was 0
-        self._backoff = Backoff(*again_s, random.uniform)
+        self._backoff, self._pause_s = Backoff(*again_s, random.uniform), pause_s
         self._worker: Worker | None = None
         self._timer: TimerHandle | None = None
         self._lock = -1
+
+    @property
+    def idle(self) -> bool:
+        """Whether all changes are in the file, and there was a pause since."""
+        return self._idle
 
     @property
     def waiting(self) -> int:
@@ -214,7 +221,7 @@ class Store:
             log.warning("%s: %s: metadata are stored again", *self._who)
             self._be("")
         self._backoff.reset()
-        self._after(PAUSE_S, self._go_on)
+        self._after(self._pause_s, self._go_on)
 
     def _go_on(self) -> None:
         if self._pending or self._anew:
