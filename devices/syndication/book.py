@@ -5,6 +5,7 @@ its order: a difference comes before the publications that it explains.
 """
 
 from collections.abc import Iterable, Mapping
+from itertools import chain
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from bus.serving.quota import Quota
@@ -97,7 +98,8 @@ class Book(Generic[C]):
 
     def _heard(self, producer: Producer[C], publication: Publication) -> tuple[Said[C], ...]:
         """Return the publication for all subscribers that have its producer in their sets."""
-        to = tuple(client for standing in producer.sets for client in standing.subscribers)
+        found = [standing.subscribers.all for standing in producer.sets]
+        to = found[0] if len(found) == 1 else tuple(chain.from_iterable(found))
         return (Said(to, publication),) if to else ()
 
     def _refusal(self, client: C, host: str, producer: Producer[C], change: Change, moves: Moves[C]) -> str:
@@ -183,14 +185,14 @@ class Book(Generic[C]):
         """Turn a client from what it was subscribed to to another, and say how the sets differ."""
         before = entry.subscribed
         old, new = before.items() if before else {}, now.items()
-        now.subscribers[client] = None
+        now.subscribers.add(client)
         entry.subscribed = now
         if before is not None and before is not now:
             self._drop(client, before)
         return Said((client,), Difference(_without(new, old), _without(old, new)))
 
     def _drop(self, client: C, subscribed: Subscribed[C]) -> None:
-        del subscribed.subscribers[client]
+        subscribed.subscribers.remove(client)
         self.sets.close_unneeded(subscribed)
 
     def leave(self, client: C, now_s: float) -> tuple[Said[C], ...]:
@@ -273,7 +275,7 @@ class Book(Generic[C]):
 
 
 def _told(moved: Moved[C]) -> Said[C]:
-    return Said(tuple(moved.subscribed.subscribers), Difference(moved.new, moved.gone))
+    return Said(moved.subscribed.subscribers.all, Difference(moved.new, moved.gone))
 
 
 def _without(items: dict[bytes, Any], others: dict[bytes, Any]) -> list[Any]:

@@ -1,12 +1,29 @@
 """What a client of a syndication broker is, whether it comes by TCP or is a rule of a bus. Pure."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Protocol
 
-from devices.syndication.wire import Difference, Publication
+from devices.syndication.wire import Difference, Form, Publication
 
 Told = Publication | Difference
 """A message to a client."""
+
+
+class Messages(list[Told]):
+    """Messages in their order, for one client or many. Once they have been packed, none is added."""
+
+    __slots__ = ("_packed",)
+
+    def __init__(self, messages: Iterable[Told] = ()) -> None:
+        super().__init__(messages)
+        self._packed: dict[Form, bytes] = {}
+
+    def packed(self, form: Form) -> bytes:
+        """Return all together, packed at most once for each form."""
+        found = self._packed.get(form)
+        if found is None:
+            found = self._packed[form] = b"".join([message.packed(form) for message in self])
+        return found
 
 
 class Client(Protocol):
@@ -15,7 +32,7 @@ class Client(Protocol):
     @property
     def host(self) -> str: ...
 
-    def take(self, messages: Sequence[Told]) -> None:
+    def take(self, messages: Messages) -> None:
         """Take what is said to it, in this order. Never blocks, never raises because of a peer.
 
         It may end the client: its `leave` is then delivered after what is being delivered now.

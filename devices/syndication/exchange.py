@@ -5,10 +5,11 @@ from collections.abc import Callable, Iterable
 from bus.serving.rejections import Rejections
 from devices.syndication.book import Book, Said
 from devices.syndication.bounds import Bounds
-from devices.syndication.client import Client, Told
+from devices.syndication.client import Client
 from devices.syndication.producers import Keeper
 from devices.syndication.query import QueryError, subscription
 from devices.syndication.steps import Steps, finish
+from devices.syndication.waiting import Waiting
 from devices.syndication.wire import Publication
 
 
@@ -24,7 +25,7 @@ class Exchange:
     ) -> None:
         self.book: Book[Client] = Book(bounds, keeper)
         self._reject, self._clock = reject, clock
-        self._waiting: dict[Client, list[Told]] = {}
+        self._waiting = Waiting()
         self._delivering = self._closed = False
 
     def publish(self, client: Client, publication: Publication) -> bool:
@@ -55,7 +56,7 @@ class Exchange:
 
     def leave(self, client: Client) -> None:
         """Forget a client that is gone, and tell the others. Idempotent; it is told nothing more."""
-        self._waiting.pop(client, None)
+        self._waiting.pop(client)
         self.tell(self.book.leave(client, self._clock()))
 
     def silence(self, client: Client, ids: Iterable[str]) -> None:
@@ -70,17 +71,12 @@ class Exchange:
     def refuse(self, client: Client, reason: str, why: str = "") -> None:
         """Refuse a query, behind what its client is still to be told. `why` says more than the reason."""
         self._reject(reason, client.host, detail=why)
-        client.take(self._waiting.pop(client, ()))
+        client.take(self._waiting.pop(client))
         client.refuse(why or reason)
 
     def _post(self, said: Iterable[Said[Client]]) -> None:
-        waiting = self._waiting
         for to, message in said:
-            for client in to:
-                if client in waiting:
-                    waiting[client].append(message)
-                else:
-                    waiting[client] = [message]
+            self._waiting.post(to, message)
 
     def close(self) -> None:
         """Tell nobody anything more: clients that are disconnected because the broker ends are no news."""
@@ -93,7 +89,7 @@ class Exchange:
         self._delivering = True
         try:
             while self._waiting:
-                client = next(iter(self._waiting))
+                client = self._waiting.first()
                 client.take(self._waiting.pop(client))
         finally:
             self._delivering = False

@@ -12,7 +12,7 @@ from typing import Any, Final, Generic, NamedTuple, TypeAlias, TypeVar
 import msgpack
 
 from devices.syndication.query.tree import plain
-from devices.syndication.standing import Producer, Standing
+from devices.syndication.standing import Producer, Standing, Subscribers
 from devices.syndication.wire import pack
 
 C = TypeVar("C")
@@ -63,7 +63,7 @@ class StandingSelection(Generic[C]):
 
     def __init__(self, key: str, standing: Standing[C]) -> None:
         self.key, self.standing = key, standing
-        self.subscribers: dict[C, None] = {}
+        self.subscribers: Subscribers[C] = Subscribers()
         self.counts: dict[bytes, int] = {}
         self.unseen = dict.fromkeys(reversed(standing.members))
         self.waiting = 0

@@ -53,6 +53,33 @@ class Producer(Generic[C]):
         self.gone_s = 0.0
 
 
+class Subscribers(Generic[C]):
+    """The clients of a set, in the order in which they came."""
+
+    __slots__ = ("_all", "_clients")
+
+    def __init__(self) -> None:
+        self._clients: dict[C, None] = {}
+        self._all: tuple[C, ...] | None = ()
+
+    def __bool__(self) -> bool:
+        return bool(self._clients)
+
+    @property
+    def all(self) -> tuple[C, ...]:
+        """All of them, the same object until there are others: publications ask for it."""
+        if self._all is None:
+            self._all = tuple(self._clients)
+        return self._all
+
+    def add(self, client: C) -> None:
+        self._clients[client] = self._all = None
+
+    def remove(self, client: C) -> None:
+        del self._clients[client]
+        self._all = None
+
+
 class Standing(Generic[C]):
     """A query that at least one client is subscribed to, or a selection looks at.
 
@@ -68,7 +95,7 @@ class Standing(Generic[C]):
         self.waiting = 0
         self.bare = query.matches({})
         self.members: dict[Producer[C], None] = {}
-        self.subscribers: dict[C, None] = {}
+        self.subscribers: Subscribers[C] = Subscribers()
 
     @property
     def memory_bytes(self) -> int:

@@ -2,11 +2,11 @@
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 
 from bus.serving.connection import Connection
 from bus.serving.rejections import Rejections
-from devices.syndication.client import Told
+from devices.syndication.client import Messages
 from devices.syndication.exchange import Exchange
 from devices.syndication.steps import Steps
 from devices.syndication.wire import (
@@ -104,15 +104,14 @@ class TcpClient:
         if accepted and not self._connection.greeted:
             self._connection.met()
 
-    def take(self, messages: Sequence[Told]) -> None:
+    def take(self, messages: Messages) -> None:
         """Send all as one, if there is room; else one by one, so that the newest publications are dropped."""
-        form = self.form
-        packed = [message.packed(form) for message in messages]
-        data = b"".join(packed)
+        data = messages.packed(self.form)
         if self._connection.has_room(len(data)):
-            self._connection.send(data, len(packed))
+            self._connection.send(data, len(messages))
             return
-        for message, one in zip(messages, packed, strict=True):
+        for message in messages:
+            one = message.packed(self.form)
             if isinstance(message, Difference) and not self._connection.has_room(len(one)):
                 self._end()
             self._connection.send(one)
