@@ -151,6 +151,11 @@ class Buses:
         if not place.waits:
             self._turns.give(place)
 
+    def renew(self) -> None:
+        """Note that metadata may have been remembered that no rule says: its next frame deletes them."""
+        for place in self._places.values():
+            place.intake.renew()
+
     def _tick(self, loop: AbstractEventLoop) -> None:
         self._timer = loop.call_later(self._tick_s, self._tick, loop)
         for place in self._places.values():

@@ -30,13 +30,14 @@ def producer_id(bus: str, tokens: Sequence[int]) -> str:
 
 
 class Source:
-    """A producer, and when it was heard last."""
+    """A producer, when it was heard last, and for which time it has said all of its metadata."""
 
-    __slots__ = ("heard_s", "id")
+    __slots__ = ("heard_s", "id", "renewal")
 
     def __init__(self, id: str) -> None:
         self.id = id
         self.heard_s = 0.0
+        self.renewal = -1
 
 
 class Speaker:
@@ -80,6 +81,7 @@ class Intake:
     ) -> None:
         self._known, self._names = known, Names(names)
         self._by_prefix = {_bytes(Pattern(*rule.pattern)): Speaker(rule) for rule in rules}
+        self._renewal = 0
         self._lengths = sorted({len(prefix) for prefix in self._by_prefix}, reverse=True)
 
     @property
@@ -113,14 +115,14 @@ class Intake:
         value = speaker.codec.decode(data)
         if value is None:
             return speaker.codec.reason
-        source, metadata = speaker.producers.get(key), dict[str, Any]()
-        if source is None:
-            if len(speaker.producers) >= speaker.rule.producers:
-                return "producers of one rule"
-            tokens = unpack(f">{len(key) // 4}I", key)
-            source = Source(producer_id(speaker.rule.bus, tokens))
-            metadata = self._metadata(speaker.rule, source.id, tokens)
-        return source, Publication(source.id, metadata, value)
+        source = speaker.producers.get(key)
+        if source is not None and source.renewal == self._renewal:
+            return source, Publication(source.id, {}, value)
+        if source is None and len(speaker.producers) >= speaker.rule.producers:
+            return "producers of one rule"
+        tokens = unpack(f">{len(key) // 4}I", key)
+        source = source or Source(producer_id(speaker.rule.bus, tokens))
+        return source, Publication(source.id, self._metadata(speaker.rule, source.id, tokens), value)
 
     def _metadata(self, rule: ProducerRule, id: str, tokens: Sequence[int]) -> dict[str, Any]:
         shown = self._names.show(tokens)
@@ -134,7 +136,11 @@ class Intake:
         producers = taken.speaker.producers
         producers.pop(taken.key, None)
         producers[taken.key] = source
-        source.heard_s = now_s
+        source.heard_s, source.renewal = now_s, self._renewal
+
+    def renew(self) -> None:
+        """Let each producer say all of its metadata again: others may have been remembered since."""
+        self._renewal += 1
 
     def expire(self, now_s: float) -> Iterator[tuple[Speaker, list[str]]]:
         """Yield the ids of the producers of each rule that were silent for too long: they are gone."""

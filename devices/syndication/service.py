@@ -1,8 +1,9 @@
 """The syndication broker as a service: it listens for TCP clients, and serves them from the book."""
 
 from asyncio import AbstractEventLoop
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.util import find_spec
+from typing import TYPE_CHECKING
 
 from bus.errors import LinkError
 from bus.extras import lacking
@@ -15,6 +16,10 @@ from devices.device import DeviceSpec
 from devices.service import Seat, Service
 from devices.syndication.bounds import Bounds
 from devices.syndication.device import SyndicationSpec, database_of
+
+if TYPE_CHECKING:
+    from devices.syndication.book import Said
+    from devices.syndication.client import Client
 
 LIMITS = Limits(idle_s=3600.0, connections=2048)
 """A producer may wait long before its first value; those that have said nothing make room for others."""
@@ -62,8 +67,7 @@ class Syndication(Service):
     def start(self, loop: AbstractEventLoop) -> None:
         try:
             self._bound = self.server.open(loop, self._addresses)
-            exchange = self.server.exchange
-            self.memory.open(loop, exchange.book, exchange.tell, self.server.accept)
+            self.memory.open(loop, self.server.exchange.book, self._on_restored, self.server.accept)
         except LinkError:
             self.stop()
             raise
@@ -77,6 +81,10 @@ class Syndication(Service):
     def follow(self, other: Service) -> None:
         if isinstance(other, Syndication):
             self.memory.inherit(self.server.exchange.book, other.server.exchange.book)
+
+    def _on_restored(self, said: "Iterable[Said[Client]]") -> None:
+        self.server.exchange.tell(said)
+        self.buses.renew()
 
     def _on_fault(self, fault: str) -> None:
         self.condition = fault and f"metadata are not stored: {fault}"

@@ -5,6 +5,7 @@ import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import msgpack
@@ -67,12 +68,14 @@ class Plant(Home):
 async def plant(
     *rules: ProducerRule | QueryRule,
     bounds: Bounds = Bounds(),  # noqa: B008 (frozen)
+    database: Path | None = None,
 ) -> AsyncIterator[Plant]:
     spec = SyndicationSpec(
         on="gw",
         syndication=("tcp://127.0.0.1:0",),
         producers=tuple(rule for rule in rules if isinstance(rule, ProducerRule)),
         queries=tuple(rule for rule in rules if isinstance(rule, QueryRule)),
+        database=str(database) if database else None,
     )
     service = Syndication("s", spec, bounds, Limits())
     hubs = {bus: Hub(bus) for bus in spec.joins}
@@ -164,6 +167,22 @@ async def test_what_the_file_no_longer_says_is_deleted() -> None:
         await guest.told(difference())
         here.say(reading("1"))
         await guest.told(difference([ID]), [ID, METADATA | {"Old": None}, "1"])
+
+
+async def test_nor_does_it_come_back_from_the_database(tmp_path: Path) -> None:
+    old = replace(SENSOR, metadata={"Unit": "C", "Room": "410", "Old": 1})
+    async with plant(old, database=tmp_path / "db") as here:
+        here.say(reading("1"))
+        guest = await here.guest()
+        await guest.subscribe("has Old")
+        await guest.told(difference([ID]))
+    async with plant(SENSOR, database=tmp_path / "db") as here:
+        here.say(reading("2"))
+        guest = await here.guest()
+        await guest.subscribe("has Old")  # served when the file has been read
+        await guest.told(difference([ID]))
+        here.say(reading("3"))
+        await guest.told(difference(gone=[ID]))
 
 
 async def test_a_rule_hears_its_own_bus_only() -> None:

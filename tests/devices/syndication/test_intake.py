@@ -24,7 +24,7 @@ def rule(*pattern: str, **settings: Any) -> ProducerRule:
 
 def intake(*rules: ProducerRule, known: dict[str, Any] | None = None) -> Intake:
     names = [name for one in rules for name in one.pattern]
-    return Intake(rules, names, lambda id: known or {})
+    return Intake(rules, names, lambda id: {} if known is None else known)
 
 
 def frame(*names: str | int, data: bytes = b"21.5", kind: int = PUB) -> bytes:
@@ -122,6 +122,17 @@ def test_one_that_is_not_accepted_says_its_metadata_again() -> None:
 def test_what_the_file_no_longer_says_is_deleted() -> None:
     rules = intake(rule("a", metadata={"Room": "410"}), known={"Room": "12", "Old": 1, "Bus": "hall"})
     assert heard(rules, frame("a"))[0] == {"Old": None, "Bus": "hall", "Pattern": "a", "Room": "410"}
+
+
+def test_what_is_remembered_later_is_deleted_too() -> None:
+    known = dict[str, Any]()
+    rules = intake(rule("a"), known=known)
+    assert heard(rules, frame("a"))[0] == {"Bus": "hall", "Pattern": "a"}
+    known["Old"] = 1
+    rules.renew()
+    assert heard(rules, frame("a"))[0] == {"Bus": "hall", "Pattern": "a", "Old": None}
+    assert heard(rules, frame("a"))[0] == {}
+    assert [ids for _, ids in rules.expire(1e9)] == [[id_of("a")]]
 
 
 def test_the_file_may_say_another_bus_and_pattern() -> None:
