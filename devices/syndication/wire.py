@@ -95,6 +95,9 @@ class Difference(Packed):
         super().__init__()
         self.new, self.gone = tuple(new), tuple(gone)
 
+    def __repr__(self) -> str:
+        return f"Difference(new={self.new!r}, gone={self.gone!r})"
+
     def _untagged(self) -> bytes:
         return pack({"New": self.new, "Del": self.gone})
 
