@@ -50,9 +50,10 @@ The media and the kinds of devices of other distributions are not on this page
 `check` also finds: loops with a link that is not a trunk; a port, serial device, I2C target or CAN node id
 that two things want; addresses of other gateways; gateways on which nothing runs; names used twice; bridges
 that cannot reach their bus or broker; several gateways for a bridge without a broker; keys without effect;
-CAN without a node id; names with equal tokens; media that cannot carry the promised `rates`. `run` refuses
-what `check` finds, in the same words. `check` warns of segments that several gateways share without `trunk`:
-exactly-once delivery cannot be promised there. For a TMQ network, which cannot be a trunk, that is a note.
+CAN without a node id; names with equal tokens; media that cannot carry the promised `rates`; devices that
+would hear what they say. `run` refuses what `check` finds, in the same words. `check` warns of segments that
+several gateways share without `trunk`: exactly-once delivery cannot be promised there. For a TMQ network,
+which cannot be a trunk, that is a note.
 
 `check --here` also looks at the machine on which it runs: packages, device files, interfaces, free ports,
 names, certificates and directories that its gateway needs. `--gateway NAME` says which gateway that is; by
