@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 from bus.wire.frame import DATA_BYTES_MAX, PUB, pack
+from bus.wire.notation import text_of
 from bus.wire.pattern import Pattern, token
 from devices.syndication.client import Told
 from devices.syndication.codecs import codec
@@ -27,7 +28,7 @@ class Outlet:
     def __init__(
         self, rule: QueryRule, say: Callable[[list[bytes]], None], reject: Callable[[str, str], None]
     ) -> None:
-        self.rule, self.host = rule, f"bus {rule.bus}"
+        self.rule, self.host = rule, f"bus {rule.bus} {text_of(rule.pattern)}"
         self.fault = ""
         self._pattern = Pattern(*rule.pattern)
         self._codec = codec(rule)

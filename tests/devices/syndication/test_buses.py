@@ -133,7 +133,7 @@ async def test_data_without_a_meaning_is_counted_and_logged_once(caplog: pytest.
             await until(lambda: here.seat().stats.rejected == counts)
         assert [record.getMessage() for record in caplog.records] == [
             "s: refused from bus hall sensor/temp: no utf-8",
-            "s: refused from bus hall: no struct",
+            "s: refused from bus hall found: no struct",
         ]
         assert here.seat().stats.balance() == 0
 

@@ -55,7 +55,7 @@ def test_a_value_without_a_form_is_counted() -> None:
     outlet = bus.outlet()
     outlet.take([publication("a1", None), publication("a1", "x" * DATA_BYTES_MAX), publication("a1", 1)])
     outlet.take([publication("a1", "x" * (DATA_BYTES_MAX + 1))])
-    assert bus.refused == [("no utf-8", "bus hall"), ("oversize", "bus hall")]
+    assert bus.refused == [("no utf-8", "bus hall found/heat"), ("oversize", "bus hall found/heat")]
     assert [len(frame.data) for frame in bus.frames] == [DATA_BYTES_MAX, 1]
 
 
