@@ -11,7 +11,6 @@ from devices.syndication.bounds import Bounds
 from devices.syndication.database import Stored
 from devices.syndication.producers import NOWHERE, Keeper
 from devices.syndication.store import OnFault, Store
-from devices.syndication.wire import unpack
 
 C = TypeVar("C")
 _EXPIRE_S: Final = 60.0
@@ -38,9 +37,7 @@ class Memory:
 
     def inherit(self, book: Book[C], other: Book[C]) -> None:
         """Let a book that nobody uses yet remember what another one does, whose clients have left."""
-        for entry in other.producers.entries():
-            gone_s = time.monotonic() if entry.gone_s is None else entry.gone_s
-            book.restore(entry.id, unpack(entry.packed), gone_s)
+        book.producers.inherit(other.producers, time.monotonic())
         if self._store is not None:
             self._store.renew()
 

@@ -136,10 +136,21 @@ class Producers(Generic[C]):
         elif producer.packed:
             self._keeper.forget(producer.id)
 
+    def in_order(self) -> Iterable[Producer[C]]:
+        """Return all, the longest gone first, those that are present last."""
+        return (*self._gone.values(), *self.present())
+
     def entries(self) -> list[Entry]:
-        """Return all that is to be stored, the longest gone first."""
-        present = (producer for producer in self._all.values() if producer.speakers)
-        return [_entry(producer) for producer in (*self._gone.values(), *present) if producer.metadata]
+        """Return all that is to be stored, in that order."""
+        return [_entry(producer) for producer in self.in_order() if producer.metadata]
+
+    def inherit(self, other: "Producers[C]", now_s: float) -> None:
+        """Remember what another one does. Those that are present there are gone."""
+        for one in other.in_order():
+            producer: Producer[C] = Producer(one.id)
+            if not self.make_room(producer, len(one.packed)):
+                self.hold(producer, one.metadata, one.packed)
+                self.went(producer, now_s if one.speakers else one.gone_s)
 
     def expire(self, now_s: float) -> list[str]:
         """Forget those that are gone for too long. Return their ids."""

@@ -146,10 +146,6 @@ def pack(value: Any) -> bytes:
     return packed
 
 
-def unpack(packed: bytes) -> Any:
-    return msgpack.unpackb(packed)
-
-
 def error(text: str) -> bytes:
     """Return the answer to a wrong query of an untagged client. The tagged take an unknown tag for fatal."""
     return pack({"Error": text})

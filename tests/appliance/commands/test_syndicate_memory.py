@@ -16,6 +16,7 @@ pytest.importorskip("re2")
 from appliance.compose import Appliance
 from appliance.local.places import runtime_directory
 from appliance.status.client import ask
+from appliance.status.snapshot import snapshot
 from tests.appliance.commands.test_run import COMMAND, process
 from tests.appliance.probe.support import free_port
 from tests.devices.syndication.tcp_clients import TcpGuest, difference
@@ -165,6 +166,18 @@ async def test_a_reload_that_changes_settings_loses_no_metadata(stores: str, tmp
         connection = sqlite3.connect(after)
         assert connection.execute("SELECT id FROM producer").fetchall() == [("a",)]
         connection.close()
+
+
+async def test_top_shows_why_nothing_is_stored(tmp_path: Path) -> None:
+    appliance = Appliance(loads(plant(str(tmp_path), free_port())), "gw")
+    appliance.open(asyncio.get_running_loop())
+    try:
+        why = f"metadata are not stored: Is a directory: '{tmp_path}'"
+        (link,) = snapshot(appliance.view())["links"]
+        assert link["state"] == "up"
+        await until(lambda: snapshot(appliance.view())["links"][0].get("condition") == why)
+    finally:
+        appliance.close()
 
 
 def test_check_refuses_two_devices_with_one_database() -> None:

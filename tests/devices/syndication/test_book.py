@@ -467,6 +467,21 @@ def test_metadata_survive_a_restart() -> None:
     assert room.book.producers.find("a") is None
 
 
+def test_a_book_inherits_what_another_one_remembers_within_its_bounds() -> None:
+    old, room = Room(), Room(producers=2)
+    old.now_s = 5.0
+    for id in "cba":
+        old.publish(id, id, Room="410")
+    for id in "bc":
+        old.leave(id)
+    room.book.producers.inherit(old.book.producers, 6.0)
+    assert [entry[::2] for entry in room.book.producers.entries()] == [("c", 5.0), ("a", 6.0)]
+    room.subscribe("s", "Room = 410")
+    room.publish("p", "c", Unit="C")
+    assert room.of("s") == [([], []), (["c"], []), "c"]
+    assert old.book.producers.find("c").metadata == {"Room": "410"}  # type: ignore[union-attr]
+
+
 def test_what_was_stored_completes_what_was_said_since() -> None:
     room = Room(metadata_keys=3)
     room.subscribe("s", "Unit = C")

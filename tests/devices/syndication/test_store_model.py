@@ -7,6 +7,7 @@ from copy import deepcopy
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgpack
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -14,7 +15,7 @@ from devices.syndication.book import Book
 from devices.syndication.bounds import Bounds
 from devices.syndication.database import Stored
 from devices.syndication.store import Store
-from devices.syndication.wire import Publication, unpack
+from devices.syndication.wire import Publication
 from tests.helpers.peers import until
 
 CLIENTS, IDS = "pq", "abc"
@@ -83,7 +84,7 @@ class Broker:
     async def begun(self) -> State:
         await self._ready.wait()
         assert not self.store.fault
-        return State([(entry.id, unpack(entry.packed)) for entry in self.book.producers.entries()])
+        return State([(entry.id, msgpack.unpackb(entry.packed)) for entry in self.book.producers.entries()])
 
     def killed(self, directory: Path) -> "Broker":
         """Return the broker that comes after a kill at this moment: it has the files as they are now."""
