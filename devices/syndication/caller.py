@@ -19,7 +19,7 @@ Said = Difference | Heard
 
 _READ_BYTES: Final = 1 << 18
 _RETRY_MIN_S, _RETRY_MAX_S = 0.1, 5.0
-_LEAST_S: Final = 0.1
+_LEAST_S: Final = 0.5  # that one attempt may take: a busy machine is late
 _DOUBT: Final = "is it a syndication broker?"
 _WRONG: Final = re.compile(r"character \d+: ")
 

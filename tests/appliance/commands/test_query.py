@@ -15,7 +15,8 @@ pytest.importorskip("re2")
 from appliance.cli import main
 from devices.syndication.caller import Caller
 from tests.appliance.commands.test_run import COMMAND, process
-from tests.appliance.probe.support import free_port
+from tests.appliance.probe.support import command, free_port
+from tests.devices.syndication.tcp_clients import home
 
 PIPE = asyncio.subprocess.PIPE
 THERMOSTATS = "select distinct Room where has Thermostat"
@@ -51,8 +52,8 @@ async def asking(*words: str) -> AsyncIterator[Asking]:
 
 
 async def asked(*words: str) -> tuple[int | None, list[str], str]:
-    async with asking(*words) as command:
-        return await command.end()
+    async with asking(*words) as asker:
+        return await asker.end()
 
 
 @asynccontextmanager
@@ -71,16 +72,30 @@ async def describe(caller: Caller) -> None:
     assert await caller.hear()
 
 
-async def test_it_prints_values_or_ids_one_a_line_and_ends() -> None:
+async def test_it_prints_the_rooms_with_thermostats_one_a_line_and_ends() -> None:
     async with broker() as url, Caller(url) as producer:
         await describe(producer)
         assert await asked(url, THERMOSTATS) == (0, ["12", "13", "410"], "")
-        assert await asked(url, "select distinct Floor") == (0, ["2", "10"], "")
-        assert await asked(url, "Room = '13'") == (0, ["b"], "")
-        assert await asked(url, "") == (0, ['"c\\u001b[2J"', "a", "b"], "")
-        assert await asked(url, "has Nothing") == (0, [], "")
-        assert await asked(url, "--json", "select distinct Odd") == (0, ['{"x": {"float": "nan"}}'], "")
-        assert await asked("--json", url, "") == (0, ['"c\\u001b[2J"', '"a"', '"b"'], "")
+
+
+@pytest.mark.parametrize(
+    ("words", "lines"),
+    [
+        (["select distinct Floor"], ["2", "10"]),
+        (["Room = '13'"], ["b"]),
+        ([""], ['"c\\u001b[2J"', "a", "b"]),
+        (["has Nothing"], []),
+        (["--json", "select distinct Odd"], ['{"x": {"float": "nan"}}']),
+        (["--json", ""], ['"c\\u001b[2J"', '"a"', '"b"']),
+    ],
+)
+async def test_values_and_ids_as_text_and_as_json(
+    words: list[str], lines: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    async with home() as here, Caller(here.service.urls[0]) as producer:
+        await describe(producer)
+        assert await command("query", here.service.urls[0], *words) == 0
+    assert capsys.readouterr().out.splitlines() == lines
 
 
 async def test_a_wrong_query_is_wrong_use_and_its_place_is_shown() -> None:
@@ -93,13 +108,13 @@ async def test_a_wrong_query_is_wrong_use_and_its_place_is_shown() -> None:
 async def test_a_selection_is_followed_until_a_signal() -> None:
     async with broker() as url, Caller(url) as producer:
         await describe(producer)
-        async with asking(url, THERMOSTATS, "--follow") as command:
-            assert await command.lines(3) == ["+ 12", "+ 13", "+ 410"]
+        async with asking(url, THERMOSTATS, "--follow") as asker:
+            assert await asker.lines(3) == ["+ 12", "+ 13", "+ 410"]
             await producer.publish("b", {"Room": "14"}, 1)
             await producer.publish("a", {"Thermostat": None}, 1)
-            assert await command.lines(4) == ["+ 14", "- 12", "- 13", "- 410"]
-            command.process.send_signal(signal.SIGINT)
-            assert await command.end() == (0, [], "")
+            assert await asker.lines(4) == ["+ 14", "- 12", "- 13", "- 410"]
+            asker.process.send_signal(signal.SIGINT)
+            assert await asker.end() == (0, [], "")
 
 
 async def test_a_query_is_followed_with_publications() -> None:
@@ -120,24 +135,24 @@ async def test_a_query_is_followed_with_publications() -> None:
                 {"id": "b", "metadata": {"Unit": "C"}, "value": "a\nb"},
                 {"gone": "a"},
             ]
-            for command in (words, records):
-                command.process.send_signal(signal.SIGTERM)
-                assert await command.end() == (0, [], "")
+            for asker in (words, records):
+                asker.process.send_signal(signal.SIGTERM)
+                assert await asker.end() == (0, [], "")
 
 
 async def test_a_broker_that_is_killed_is_dialled_until_it_is_back() -> None:
     port = free_port()
     url, held = f"tcp://127.0.0.1:{port}", set[str]()
-    async with asking(url, "", "--follow") as command:
+    async with asking(url, "", "--follow") as asker:
         for ids in ("ab", "bc"):
             async with broker(port), Caller(url) as producer:
                 for id in ids:
                     await producer.publish(id, {}, 1)
                 while held != set(ids):
-                    ((sign, id, *_),) = map(str.split, await command.lines(1))
+                    ((sign, id, *_),) = map(str.split, await asker.lines(1))
                     held = held | {id} if sign == "+" else held - {id} if sign == "-" else held
-        command.process.send_signal(signal.SIGINT)
-        status, _, errors = await command.end()
+        asker.process.send_signal(signal.SIGINT)
+        status, _, errors = await asker.end()
     assert status == 0
     assert f"{url}: the broker closed the connection; dialling again" in errors
 
@@ -171,10 +186,10 @@ async def test_a_signal_before_the_answer_cuts_it_short() -> None:
     port = server.sockets[0].getsockname()[1]
     for number, status in {signal.SIGINT: 130, signal.SIGTERM: 143}.items():
         met.clear()
-        async with asking(f"tcp://127.0.0.1:{port}", "", "--follow") as command:
+        async with asking(f"tcp://127.0.0.1:{port}", "", "--follow") as asker:
             await met.wait()
-            command.process.send_signal(number)
-            assert await command.end() == (status, [], "")
+            asker.process.send_signal(number)
+            assert await asker.end() == (status, [], "")
     server.close()
     await server.wait_closed()
 

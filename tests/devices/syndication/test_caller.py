@@ -188,12 +188,17 @@ async def stranger(*lives: bytes) -> AsyncIterator[str]:
     [
         (b"SSH-2.0-x\r\n", False, "this is no syndication broker: it says 53 53 48 2d 32 2e 30 2d"),
         (b"", True, "the broker closed the connection without a word: is it a syndication broker?"),
-        (b"", False, "no answer within 0.1 s: is it a syndication broker?"),
         (b"\x93\xa1a\x80\x01", False, "a publication came before the set of the query"),
     ],
 )
 async def test_a_server_of_another_kind_is_called_so(greeting: bytes, ends: bool, why: str) -> None:
-    async with stranger(greeting, *[b""] * ends) as url, aclosing(follow(url, "", 0.1)) as answers:
+    async with stranger(greeting, *[b""] * ends) as url, aclosing(follow(url, "", 20.0)) as answers:
         with pytest.raises(LinkError) as caught:
             await nexts(answers, 1)
         assert str(caught.value) == f"{url}: {why}"
+
+
+async def test_a_server_that_is_silent_is_given_up() -> None:
+    async with stranger(b"") as url, aclosing(follow(url, "", 0.05)) as answers:
+        with pytest.raises(LinkError, match=r"no answer within 0.5 s: is it a syndication broker\?"):
+            await nexts(answers, 1)
