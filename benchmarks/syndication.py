@@ -71,7 +71,7 @@ def measured(repeats: int, seconds: float, tell: Callable[[object], None]) -> Re
         for writes, system in _pairs():
             values = _told(tell, f"{writes} {system.name}", fanout(system, writes, seconds))
             found.fanout.setdefault((writes, system.name), []).append(values)
-        found.memory.append(_told(tell, "memory", memory()))
+    found.memory.append(_told(tell, "memory", memory()))
     for us in changes_us(repeats * ROUNDS, seconds / ROUNDS):
         _told(tell, "change, us", {f"of {queries}:": value for queries, value in us.items()})
         found.changes.append(us)
@@ -227,7 +227,7 @@ differences. All other queries name other keys; each is that of a client of its 
 ## Memory
 Each producer and each subscriber has a connection of its own. A producer has 8 keys, as in the original's
 load generator; each query is different, and matches one room of {rooms}. The kernel's memory for the
-sockets is not in it.
+sockets is not in it. It is measured once.
 
 {memory}"""
 

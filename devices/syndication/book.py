@@ -149,7 +149,7 @@ class Book(Generic[C]):
         waits: list[Subscribed[C]] = []
         excess = weight
         try:
-            now, refused = yield from self.sets.making(query, key, self.producers.present(), waits)
+            now, refused = yield from self.sets.making(query, key, self.producers.present, waits)
             if refused:
                 return Outcome(refused=refused)
             excess = entry.subscribed.memory_bytes if entry.subscribed else 0

@@ -1,6 +1,6 @@
 """Keeps the metadata of each producer, also of those that are gone, for a time. Pure."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from devices.syndication.bounds import Bounds
@@ -80,6 +80,7 @@ class Producers(Generic[C]):
         self._bounds, self._keeper = bounds, keeper
         self._all: dict[str, Producer[C]] = {}
         self._gone: dict[str, Producer[C]] = {}  # the longest gone first
+        self._present: tuple[Producer[C], ...] | None = None
         self._bytes = 0
 
     def __len__(self) -> int:
@@ -92,8 +93,12 @@ class Producers(Generic[C]):
     def find(self, id: str) -> Producer[C] | None:
         return self._all.get(id)
 
-    def present(self) -> Iterable[Producer[C]]:
-        return (producer for producer in self._all.values() if producer.speakers)
+    @property
+    def present(self) -> tuple[Producer[C], ...]:
+        """Those that are present, the same object until there are others: many new queries share it."""
+        if self._present is None:
+            self._present = tuple(producer for producer in self._all.values() if producer.speakers)
+        return self._present
 
     def make_room(self, producer: Producer[C], size: int) -> str:
         """Forget others that are gone, if `producer` then has room for so much metadata; else say why not."""
@@ -117,16 +122,21 @@ class Producers(Generic[C]):
 
     def hold(self, producer: Producer[C], metadata: Mapping[str, Any], packed: bytes) -> None:
         """Keep a producer, which is new or known, with the metadata that it has now."""
+        if producer.id not in self._all:
+            self._present = None
         self._all[producer.id] = producer
         self._bytes += len(packed) - len(producer.packed)
         producer.metadata, producer.packed = dict(metadata), packed
 
     def came(self, producer: Producer[C]) -> bool:
         """Note that a producer is present. Return whether it was gone."""
-        return self._gone.pop(producer.id, None) is not None
+        back = self._gone.pop(producer.id, None) is not None
+        if back:
+            self._present = None
+        return back
 
     def went(self, producer: Producer[C], now_s: float) -> None:
-        producer.gone_s = now_s
+        producer.gone_s, self._present = now_s, None
         self._gone[producer.id] = producer
 
     def keep(self, producer: Producer[C]) -> None:
@@ -136,9 +146,9 @@ class Producers(Generic[C]):
         elif producer.packed:
             self._keeper.forget(producer.id)
 
-    def in_order(self) -> Iterable[Producer[C]]:
+    def in_order(self) -> tuple[Producer[C], ...]:
         """Return all, the longest gone first, those that are present last."""
-        return (*self._gone.values(), *self.present())
+        return (*self._gone.values(), *self.present)
 
     def entries(self) -> list[Entry]:
         """Return all that is to be stored, in that order."""

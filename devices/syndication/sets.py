@@ -100,7 +100,7 @@ class Sets(Generic[C]):
                 yield Moved(turn.selection, unpacked(new), unpacked(gone))
 
     def making(
-        self, query: Query, key: str | None, present: Iterable[Producer[C]], waits: list[Subscribed[C]]
+        self, query: Query, key: str | None, present: tuple[Producer[C], ...], waits: list[Subscribed[C]]
     ) -> Steps[tuple[Subscribed[C], str]]:
         """Make a set, or find it. Return it, or a part of it and why there is no room for it.
 
@@ -117,7 +117,7 @@ class Sets(Generic[C]):
         return selection, refused
 
     def _standing(
-        self, query: Query, present: Iterable[Producer[C]], waits: list[Subscribed[C]]
+        self, query: Query, present: tuple[Producer[C], ...], waits: list[Subscribed[C]]
     ) -> Standing[C]:
         """Return the standing query. If it is new, it has seen no producer yet."""
         standing = self.queries.find(query.text)
@@ -151,12 +151,12 @@ class Sets(Generic[C]):
 
     def _evaluate(self, standing: Standing[C]) -> str:
         """Evaluate a query for one producer. One that came or changed since is in the set, if it matches."""
-        producer = standing.unseen[0]
+        producer = standing.next_unseen
         if producer.speakers and standing not in producer.sets and standing.has(producer.metadata):
             if refused := self.refusal(1):
                 return refused
             self.queries.move(producer, (standing,), ())
-        standing.unseen.popleft()
+        standing.see()
         return ""
 
     def _count(self, selection: StandingSelection[C]) -> str:

@@ -4,7 +4,7 @@ Equal queries are one standing query. A change of metadata evaluates those that 
 others. One that names none of a producer's keys sees a producer without metadata: that it knows beforehand.
 """
 
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -83,15 +83,15 @@ class Subscribers(Generic[C]):
 class Standing(Generic[C]):
     """A query that at least one client is subscribed to, or a selection looks at.
 
-    `bare`: it matches what has none of its keys. `unseen` are producers that it has not been evaluated for
-    yet; `waiting` counts the clients that wait for that. Nobody is subscribed to it before.
+    `bare`: it matches what has none of its keys. `unseen` counts the producers that it has not been evaluated
+    for yet; `waiting`, the clients that wait for that. Nobody is subscribed to it before.
     """
 
-    __slots__ = ("bare", "members", "query", "subscribers", "unseen", "waiting")
+    __slots__ = ("_present", "bare", "members", "query", "subscribers", "unseen", "waiting")
 
-    def __init__(self, query: Query, unseen: Iterable[Producer[C]] = ()) -> None:
+    def __init__(self, query: Query, present: tuple[Producer[C], ...] = ()) -> None:
         self.query = query
-        self.unseen = deque(unseen)
+        self._present, self.unseen = present, len(present)
         self.waiting = 0
         self.bare = query.matches({})
         self.members: dict[Producer[C], None] = {}
@@ -100,6 +100,17 @@ class Standing(Generic[C]):
     @property
     def memory_bytes(self) -> int:
         return self.query.memory_bytes
+
+    @property
+    def next_unseen(self) -> Producer[C]:
+        """The first producer that is unseen. There must be one."""
+        return self._present[-self.unseen]
+
+    def see(self) -> None:
+        """Count `next_unseen` as seen."""
+        self.unseen -= 1
+        if not self.unseen:
+            self._present = ()
 
     def items(self) -> dict[bytes, Any]:
         """Return the set: each id by its packed form."""

@@ -91,6 +91,20 @@ def test_each_step_is_one_evaluation() -> None:
     assert room.of("s") == [(["a", "b", "c"], [])]
 
 
+def test_queries_that_begin_together_share_the_list_of_producers() -> None:
+    room = filled()
+    before = room.book.producers.present
+    room.publish("p", "a", x="2")
+    room.publish("p", "b")
+    assert room.book.producers.present is before
+    room.leave("p")
+    assert room.book.producers.present == ()
+    room.publish("q", "a")
+    assert len(room.book.producers.present) == 1
+    room.publish("q", "new")
+    assert len(room.book.producers.present) == 2
+
+
 def test_the_last_query_stands_until_the_next_has_its_set() -> None:
     room = filled()
     room.subscribe("s", "x = 1")
