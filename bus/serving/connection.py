@@ -46,7 +46,7 @@ class Connection:
         self.objects = 0
         self.silence_s = 0.0
         self.heard_s = self.said_s = loop.time()
-        self.decoder = ObjectDecoder(cutter, limits.object_bytes)
+        self.decoder = ObjectDecoder(cutter, limits.object_bytes, limits.read_bytes)
         self._loop, self._socket, self._limits = loop, sock, limits
         self._on_objects, self._on_closed = on_objects, on_closed
         self._lost: list[OnClosed] = []

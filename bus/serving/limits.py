@@ -1,6 +1,9 @@
 """The bounds of a listening service, and of each of its connections. Pure."""
 
 from dataclasses import astuple, dataclass
+from typing import Final
+
+READ_BYTES: Final = 256 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,7 +16,8 @@ class Limits:
     queue_bytes: int = 1 << 20  # waiting for one peer; more is dropped and counted
     object_bytes: int = 1 << 16  # of an object that has begun; a format with a closer bound has its own
     connections: int = 1024  # accepted at a time
+    read_bytes: int = READ_BYTES  # read at once, and so cut into objects at once
 
     def __post_init__(self) -> None:
-        if min(astuple(self)) <= 0:
-            raise ValueError("every limit must be above 0")
+        if min(astuple(self)) <= 0 or self.read_bytes > READ_BYTES:
+            raise ValueError(f"every limit must be above 0, and read_bytes at most {READ_BYTES}")

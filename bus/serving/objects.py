@@ -3,7 +3,7 @@
 import threading
 from typing import Any, Protocol
 
-READ_BYTES = 256 * 1024
+from bus.serving.limits import READ_BYTES
 
 
 class Cutter(Protocol):
@@ -41,12 +41,15 @@ _scratch = _Scratch()
 
 
 class ObjectDecoder:
-    """Lets a stream pipe read for a cutter. An object that has begun may wait with `object_bytes` bytes."""
+    """Lets a stream pipe read `read_bytes` at once for a cutter.
 
-    __slots__ = ("_cutter", "_object_bytes", "fault")
+    An object that has begun may wait with `object_bytes` bytes.
+    """
 
-    def __init__(self, cutter: Cutter, object_bytes: int) -> None:
-        self._cutter, self._object_bytes = cutter, object_bytes
+    __slots__ = ("_cutter", "_object_bytes", "_read_bytes", "fault")
+
+    def __init__(self, cutter: Cutter, object_bytes: int, read_bytes: int = READ_BYTES) -> None:
+        self._cutter, self._object_bytes, self._read_bytes = cutter, object_bytes, read_bytes
         self.fault = ""
 
     @property
@@ -54,7 +57,7 @@ class ObjectDecoder:
         return self._cutter.waiting
 
     def buffer(self) -> memoryview:
-        return _scratch.data
+        return _scratch.data[: self._read_bytes]
 
     def feed(self, read_bytes: int) -> Objects | None:
         cutter = self._cutter

@@ -28,10 +28,8 @@ class Bounds:
     queries: int = 4096  # subscriptions, equal ones counted too
     queries_per_host: int = 2048
     all_query_bytes: int = 1 << 26  # of memory, as queries tell it
-    instructions: int = (
-        1 << 15
-    )  # of the patterns of all queries on one key; each looks at each byte of a value
-    change_cost: int = 1 << 23  # of one change of metadata: instructions times bytes, some 3 to 8 ns each
+    instructions: int = 1 << 14  # of the patterns of all queries on one key: each sees each byte of a value
+    change_cost: int = 1 << 21  # of one change of metadata: instructions times bytes, some 3 to 8 ns each
     members: int = 1 << 19  # of the sets of all queries together: some 100 bytes each
     change_values: int = 1 << 16  # that one change of metadata brings to all selections: some 1 us each
     selection_bytes: int = 1 << 17  # of the values of one selection, when a client subscribes to it

@@ -55,3 +55,13 @@ async def test_at_the_end_all_are_let_go_and_nobody_is_accepted(
     await until(lambda: guest.gone)
     with pytest.raises(ConnectionRefusedError):
         await house.come()
+
+
+async def test_only_so_much_is_read_at_once(house: House[Lines]) -> None:
+    service = house.serve(read_bytes=64)
+    guest, lines = await house.come(service.greet()), 20 * b"join all\nhello\n"
+    await guest.say(lines + b"say all " + 100 * b"x" + b"\n")
+    await until(lambda: 100 * b"x" in guest.heard)
+    for wrong in (0, 1 << 20):
+        with pytest.raises(ValueError, match="read_bytes"):
+            Limits(read_bytes=wrong)
