@@ -105,10 +105,15 @@ class TcpClient:
             self._connection.met()
 
     def take(self, messages: Messages) -> None:
-        """Send all as one, if there is room; else one by one, so that the newest publications are dropped."""
+        """Send all as one, if there is room; else one by one, so that the newest publications are dropped.
+
+        The tagged get as much at once as fits a segment: a client in Python fails at half a message.
+        """
         data = messages.packed(self.form)
         if self._connection.has_room(len(data)):
-            self._connection.send(data, len(messages))
+            pieces = messages.pieces() if self.form is Form.TAGGED else ((data, len(messages)),)
+            for piece, count in pieces:
+                self._connection.send(piece, count)
             return
         for message in messages:
             one = message.packed(self.form)
