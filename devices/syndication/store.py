@@ -18,7 +18,7 @@ from typing import Any, Final
 from bus.backoff import Backoff
 from bus.errors import LinkError, words_of
 from devices.syndication.bounds import Bounds
-from devices.syndication.database import TROUBLE, Database, Stored, words
+from devices.syndication.database import TROUBLE, Database, DatabaseError, Stored, words
 from devices.syndication.producers import Entry
 from devices.syndication.worker import Done, Worker
 
@@ -28,6 +28,7 @@ PAUSE_S: Final = 0.25
 """So long between two transactions."""
 
 _CLOCK_S: Final = 60.0  # so often the clock of the file is written when nothing changes
+_LOCK_S: Final = 1.0  # so long the loop waits for a disk that is stuck when it begins
 _LATE_S: Final = 5.0  # so long the owner waits for what is stored
 _CLOSE_S: Final = 2.0
 
@@ -117,13 +118,17 @@ class Store:
         Raises `LinkError` if another broker stores its producers in this file.
         """
         self._loop, self._restore, self._entries, self._ready = loop, restore, entries, ready
-        self._take_lock()
-        self._worker = Worker("syndication store", loop)
+        worker = Worker("syndication store", loop)
+        lock = worker.wait_for(self._take_lock, _LOCK_S)
+        if lock is not None and lock.error is not None:
+            worker.end(0.0)
+            raise LinkError(f"{self.path}: {words_of(lock.error)}") from lock.error
+        self._worker = worker
         self._late = loop.call_later(_LATE_S, self._be_late)
         self._reopen()
 
     def _take_lock(self) -> None:
-        """Take a lock that only brokers take. Whatever else is wrong with its place, the thread will say."""
+        """Take a lock that only brokers take. What else is wrong there, opening the file will say."""
         with suppress(OSError):
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self._lock = os.open(f"{self.path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640)
@@ -132,7 +137,7 @@ class Store:
                 fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             self._unlock()
-            raise LinkError(f"{self.path}: another syndication broker stores its producers there") from error
+            raise DatabaseError("another syndication broker stores its producers there") from error
         except OSError:  # a file system without locks
             self._unlock()
 

@@ -4,7 +4,7 @@ import threading
 from asyncio import AbstractEventLoop
 from collections.abc import Callable
 from contextlib import suppress
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
@@ -50,6 +50,15 @@ class Worker:
     def _run(self) -> None:
         while (job := self._jobs.get()) is not None:
             job()
+
+    def wait_for(self, job: Callable[[], T], within_s: float) -> Done[T] | None:
+        """Do a job, and wait for it, but not longer. Returns None if it goes on."""
+        ended: SimpleQueue[Done[T]] = SimpleQueue()
+        self._jobs.put(lambda: ended.put(Done(job)))
+        try:
+            return ended.get(timeout=within_s)
+        except Empty:
+            return None
 
     def end(self, within_s: float) -> bool:
         """Wait until all jobs are done, but not longer. Return whether they are; the rest goes on."""

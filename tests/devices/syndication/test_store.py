@@ -481,6 +481,7 @@ async def test_a_thread_that_is_stuck_holds_up_nobody() -> None:
     stuck = threading.Event()
     worker = Worker("w", asyncio.get_running_loop())
     worker.submit(stuck.wait, lambda _: None)
+    assert worker.wait_for(stuck.is_set, 0.01) is None
     assert not worker.end(0.01)
     stuck.set()
     assert worker.end(20.0)
