@@ -15,7 +15,7 @@ from devices.syndication.bounds import Bounds
 from devices.syndication.cutter import Cutter
 from devices.syndication.exchange import Exchange
 from devices.syndication.producers import NOWHERE, Keeper
-from devices.syndication.query import subscription
+from devices.syndication.query import prepare
 from devices.syndication.tcp import TcpClient
 from devices.syndication.turns import Turns
 from devices.syndication.wire import Message
@@ -68,7 +68,7 @@ class Server:
 
         Who connects waits until `accept`.
         """
-        subscription("")  # the first one takes 0.2 s: nobody shall wait for that
+        prepare()
         self._turns.open(loop)
         self._listener.hold()
         try:

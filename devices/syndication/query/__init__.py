@@ -6,7 +6,7 @@ function of it; `errors` says what is wrong with a text, and where.
 """
 
 from devices.syndication.query.errors import QueryError
-from devices.syndication.query.parse import Query, Selection, parse, selection, subscription
+from devices.syndication.query.parse import Query, Selection, parse, prepare, selection, subscription
 from devices.syndication.query.tree import Value
 
-__all__ = ["Query", "QueryError", "Selection", "Value", "parse", "selection", "subscription"]
+__all__ = ["Query", "QueryError", "Selection", "Value", "parse", "prepare", "selection", "subscription"]

@@ -26,6 +26,7 @@ INSTRUCTIONS: Final = 256
 
 # a predicate on a key `select` has one of these relations behind it
 _SELECTS: Final = re.compile(rf"\s*select(?!{KEY_LETTER}|\s*(?:=|!=|like(?!{KEY_LETTER})))", re.IGNORECASE)
+_EVERYTHING: Final = "select distinct a where not (has b or ['c', 1, true] in d) and e != 'f' and g like 'h'"
 _BASE_BYTES: Final = 1024
 _LETTER_BYTES: Final = 100  # measured: 24 to 99 for each character of the normal form
 
@@ -80,6 +81,11 @@ def subscription(text: str) -> tuple[Query, str | None]:
         return parse(text), None
     found = selection(text)
     return found.query, found.key
+
+
+def prepare() -> None:
+    """Make what the first query needs: the grammar with its tables, and libraries. It takes 0.2 s."""
+    subscription(_EVERYTHING)
 
 
 def _parsed(text: str, start: str) -> Any:

@@ -9,6 +9,7 @@ pytest.importorskip("msgpack")
 pytest.importorskip("lark")
 pytest.importorskip("re2")
 
+from devices.syndication.query.grammar import parser
 from tests.devices.syndication.tcp_clients import difference, home, publication_of, published, query_of
 from tests.helpers.peers import until
 
@@ -61,6 +62,16 @@ async def test_a_selection_is_told_values_and_no_publications(tagged: bool) -> N
         await subscriber.told(difference(["a", "b"], ["410"]))
         await producer.publish("b", None, 4)
         await subscriber.told(published("b", {}, 4, tagged))
+
+
+async def test_the_grammar_is_made_before_the_first_query_comes() -> None:
+    parser.cache_clear()
+    async with home() as here:
+        assert parser.cache_info().misses == 1
+        subscriber = await here.guest()
+        await subscriber.subscribe('Room = "410"')
+        await subscriber.told(difference())
+        assert parser.cache_info().misses == 1
 
 
 async def test_a_broker_that_ends_does_not_say_that_its_clients_are_gone() -> None:
