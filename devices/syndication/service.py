@@ -75,7 +75,7 @@ class Syndication(Service):
             self.stop()
             raise
         self.buses.start(loop, dict(zip(self.spec.joins, self.seats, strict=True)))
-        self.fault = self.buses.fault
+        self.url, self.fault = ", ".join(self.urls), self.buses.fault
         self.state = "up"
 
     def heard(self, seat: Seat, messages: list[bytes]) -> None:
@@ -105,10 +105,12 @@ def _check_libraries(spec: SyndicationSpec) -> None:
 
 
 def _address(url: str) -> tuple[str, int]:
+    if not url.startswith("tcp://"):
+        raise LinkError(f"{url}: a syndication broker listens on tcp://HOST:PORT")
     try:
         parts = split_url(url)
     except ValueError as error:
         raise LinkError(f"{url}: {error}") from None
-    if parts.scheme != "tcp" or ":" in parts.host:
-        raise LinkError(f"{url}: a syndication broker listens on tcp://HOST:PORT, on IPv4")
-    return endpoint((parts.host, parts.port))
+    if ":" in parts.host:
+        raise LinkError(f"{url}: a syndication broker listens on IPv4 only")
+    return endpoint(f"tcp://{parts.host}:{parts.port}")

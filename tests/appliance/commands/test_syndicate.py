@@ -107,11 +107,12 @@ def test_check_and_show_know_it() -> None:
 @pytest.mark.parametrize(
     ("url", "fault"),
     [
-        ("udp://127.0.0.1:1", "an address must start with"),
+        ("udp://127.0.0.1:1", "udp://127.0.0.1:1: a syndication broker listens on tcp://HOST:PORT"),
         ("tcp://127.0.0.1", "has no port"),
         ("ws://127.0.0.1:1", "a syndication broker listens on tcp://HOST:PORT"),
         ("tcp://[::1]:4444", "IPv4"),
-        ("127.0.0.1:4444", "an address must start with"),
+        ("127.0.0.1:4444", "a syndication broker listens on tcp://HOST:PORT"),
+        ("tcp://nohost.invalid:4444", "tcp://nohost.invalid:4444': no IPv4 address"),
     ],
 )
 def test_an_address_that_cannot_be_is_a_problem(url: str, fault: str, capsys: Out) -> None:
