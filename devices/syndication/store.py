@@ -25,17 +25,16 @@ from devices.syndication.worker import Done, Worker
 log = logging.getLogger("buscoupler.syndication")
 
 PAUSE_S: Final = 0.25
-"""So long between two transactions."""
+"""At least so long between two transactions."""
 
+_BYTES_S: Final = 4 << 20  # no more is written, so that a flood of changes does not wear out a memory card
+_ENTRY_BYTES: Final = 100  # of an entry, beside its metadata
 _CLOCK_S: Final = 60.0  # so often the clock of the file is written when nothing changes
 _LOCK_S: Final = 1.0  # so long the loop waits for a disk that is stuck when it begins
 _LATE_S: Final = 5.0  # so long the owner waits for what is stored
 _CLOSE_S: Final = 2.0
 
-
 OnFault = Callable[[str], object]
-
-
 Restore = Callable[[Stored, float], object]
 """Takes what was stored of a producer, and since when it is gone, by `time.monotonic`."""
 
@@ -45,8 +44,8 @@ class Store:
 
     `fault`: why nothing is stored now; "" if it is. `on_fault` is told when it changes. `counts` are plain
     numbers: entries written, rows that were left out when the file was read, and how often the file failed.
-    It then tries again after `again_s`, the first and the longest pause. `pause_s` is the pause after a
-    transaction.
+    It then tries again after `again_s`, the first and the longest pause. `pause_s` is the shortest pause
+    after a transaction.
     """
 
     def __init__(
@@ -203,10 +202,10 @@ class Store:
 
     def _write(self) -> None:
         """Write what is pending, and the clock of the file."""
-        self._submit(self._writing(), self._written)
+        self._submit(self._writing(), lambda sizes: self._written(*sizes))
 
-    def _writing(self) -> Callable[[], int]:
-        """Return a job that writes what is pending; it returns how many entries that are."""
+    def _writing(self) -> Callable[[], tuple[int, int]]:
+        """Return a job that writes what is pending; it returns how many entries that are, and their bytes."""
         anew, clock_s = self._anew, self._clock_s
         changes: dict[str, Entry | None] = self._pending
         if anew:
@@ -214,19 +213,19 @@ class Store:
         self._pending, self._anew, self._idle = {}, False, False
         ran_s = time.monotonic() + clock_s
 
-        def job() -> int:
+        def job() -> tuple[int, int]:
             self._database.write(ran_s, _by_clock(changes, clock_s), anew)
-            return len(changes)
+            return len(changes), sum(_ENTRY_BYTES + len(entry.packed) for entry in changes.values() if entry)
 
         return job
 
-    def _written(self, count: int) -> None:
+    def _written(self, count: int, size_bytes: int) -> None:
         self.counts["stored"] += count
         if self.fault:
             log.warning("%s: %s: metadata are stored again", *self._who)
             self._be("")
         self._backoff.reset()
-        self._after(self._pause_s, self._go_on)
+        self._after(max(self._pause_s, size_bytes / _BYTES_S), self._go_on)
 
     def _go_on(self) -> None:
         if self._pending or self._anew:

@@ -6,6 +6,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -34,7 +35,7 @@ class Memory:
         self.restored: list[tuple[str, Any, float]] = []
         self.ready = 0
         self.faults: list[str] = []
-        self.store = Store(path, bounds, "s", self.faults.append, (0.001, 0.01))
+        self.store = Store(path, bounds, "s", self.faults.append, (0.001, 0.01), pause_s=0.0)
 
     def open(self) -> None:
         self.store.open(asyncio.get_running_loop(), self._restore, self._entries, self._be_ready)
@@ -129,6 +130,18 @@ async def test_many_changes_of_one_producer_are_one_write(open_store: Open) -> N
     assert await again(open_store, memory) == {"a": {"n": 999}, "last": {"n": 0}}
 
 
+async def test_a_flood_of_changes_is_written_at_a_bounded_rate(open_store: Open) -> None:
+    memory = open_store()
+    await until(lambda: memory.ready)
+    for n in range(100):
+        memory.say(f"{n}", {"n": "x" * 4000})
+    begin_s = time.monotonic()
+    await until(lambda: memory.store.counts["stored"] == 100)
+    memory.say("a", {"n": 1})
+    await until(lambda: memory.store.counts["stored"] == 101)
+    assert time.monotonic() - begin_s > 100 * 4000 / (4 << 20)  # never faster, however fast the machine is
+
+
 async def test_rows_come_the_longest_gone_first_and_ages_go_on(open_store: Open) -> None:
     loop = asyncio.get_running_loop()
     memory = open_store()
@@ -168,8 +181,6 @@ async def test_a_wall_clock_that_jumps_changes_no_age(
     gone_s = asyncio.get_running_loop().time() - 99.0
     memory.say("a", {"n": 1}, gone_s)
     memory.store.close()
-    import time
-
     wall = time.time
     monkeypatch.setattr(time, "time", lambda: wall() + jump_s)
     other = open_store(memory.store.path)
