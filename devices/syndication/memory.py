@@ -13,17 +13,21 @@ from devices.syndication.producers import NOWHERE, Keeper
 from devices.syndication.store import OnFault, Store
 
 C = TypeVar("C")
-_EXPIRE_S: Final = 60.0
+TICK_S: Final = 60.0
 
 
 class Memory:
     """The memory of one broker. Make its book with `keeper`. `path` None: nothing survives a restart.
 
-    `on_fault` is told why nothing can be stored, and "" when it can be again.
+    `on_fault` is told why nothing can be stored, and "" when it can be again. Each `tick_s` those that are
+    gone for too long are forgotten.
     """
 
-    def __init__(self, path: Path | None, bounds: Bounds, name: str, on_fault: OnFault) -> None:
+    def __init__(
+        self, path: Path | None, bounds: Bounds, name: str, on_fault: OnFault, tick_s: float = TICK_S
+    ) -> None:
         self._store = Store(path, bounds, name, on_fault) if path else None
+        self._tick_s = tick_s
         self._timer: TimerHandle | None = None
 
     @property
@@ -35,11 +39,19 @@ class Memory:
         """Plain numbers for a status page."""
         return self._store.counts if self._store else {}
 
-    def inherit(self, book: Book[C], other: Book[C]) -> None:
-        """Let a book that nobody uses yet remember what another one does, whose clients have left."""
+    @property
+    def known(self) -> Path | None:
+        """The file, if the book has all that was in it."""
+        return self._store.known if self._store else None
+
+    def inherit(self, book: Book[C], other: Book[C], known: Path | None) -> None:
+        """Let a book that nobody uses yet remember what another one does, whose clients have left.
+
+        `known`: the file of which the other one has all.
+        """
         book.producers.inherit(other.producers, time.monotonic())
         if self._store is not None:
-            self._store.renew()
+            self._store.inherit(known)
 
     def open(
         self,
@@ -64,7 +76,7 @@ class Memory:
 
     def _expire(self, loop: AbstractEventLoop, book: Book[Any]) -> None:
         book.producers.expire(time.monotonic())
-        self._timer = loop.call_later(_EXPIRE_S, self._expire, loop, book)
+        self._timer = loop.call_later(self._tick_s, self._expire, loop, book)
 
     def close(self) -> None:
         """End. Takes as long as a disk does that is not stuck. Idempotent."""

@@ -83,7 +83,8 @@ class Syndication(Service):
 
     def follow(self, other: Service) -> None:
         if isinstance(other, Syndication):
-            self.memory.inherit(self.server.exchange.book, other.server.exchange.book)
+            book, others = self.server.exchange.book, other.server.exchange.book
+            self.memory.inherit(book, others, other.memory.known)
 
     def _on_restored(self, said: "Iterable[Said[Client]]") -> None:
         self.server.exchange.tell(said)

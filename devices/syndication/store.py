@@ -76,6 +76,11 @@ class Store:
         return self._idle
 
     @property
+    def known(self) -> Path | None:
+        """The file, if the owner has all that was in it."""
+        return self.path if self._loaded else None
+
+    @property
     def waiting(self) -> int:
         """The changes that wait for the next transaction. There may be more: then all is written anew."""
         return len(self._pending)
@@ -103,6 +108,11 @@ class Store:
         """Write every entry with the next transaction, and remember no changes until then."""
         self._anew = True
         self._pending.clear()
+
+    def inherit(self, known: Path | None) -> None:
+        """Write every entry, as `renew`. Do not read `known`: what is deleted now would come back."""
+        self._loaded = known == self.path
+        self.renew()
 
     def open(
         self,
@@ -169,6 +179,7 @@ class Store:
     def _opened(self, ran_s: float) -> None:
         self._clock_s = ran_s - time.monotonic()
         if self._loaded:
+            self._be_ready()
             self._write()
         else:
             self._read(ran_s)
@@ -187,13 +198,15 @@ class Store:
         self._loaded = True
         unread = self.counts["unread"]
         if unread:
-            log.warning("%s: %s: %d rows are left out: no client can have said them", *self._who, unread)
+            log.warning(
+                "%s: %s: %d rows are left out: no client can have said them", self._name, self.path, unread
+            )
         self._write()
         return self._be_ready()
 
     def _be_late(self) -> None:
         if not self._loaded:
-            log.warning("%s: %s: what is stored is still being read", *self._who)
+            log.warning("%s: %s: what is stored is still being read", self._name, self.path)
             self._be_ready()
 
     def _be_ready(self) -> None:
@@ -222,7 +235,7 @@ class Store:
     def _written(self, count: int, size_bytes: int) -> None:
         self.counts["stored"] += count
         if self.fault:
-            log.warning("%s: %s: metadata are stored again", *self._who)
+            log.warning("%s: %s: metadata are stored again", self._name, self.path)
             self._be("")
         self._backoff.reset()
         self._after(max(self._pause_s, size_bytes / _BYTES_S), self._go_on)
@@ -237,7 +250,9 @@ class Store:
         """Say it, if it is new, and try again later. Until then only the owner knows what is to be stored."""
         fault = words(error) if isinstance(error, TROUBLE) else f"{type(error).__name__}: {words_of(error)}"
         if fault != self.fault:
-            log.warning("%s: %s: metadata are not stored: %s; will go on trying", *self._who, fault)
+            log.warning(
+                "%s: %s: metadata are not stored: %s; will go on trying", self._name, self.path, fault
+            )
             self._be(fault)
         self.counts["store faults"] += 1
         self.renew()
@@ -247,10 +262,6 @@ class Store:
     def _be(self, fault: str) -> None:
         self.fault = fault
         self._on_fault(fault)
-
-    @property
-    def _who(self) -> tuple[str, Path]:
-        return self._name, self.path
 
     def close(self) -> None:
         """Write what is pending, and wait for that, but not long: perhaps the disk is stuck. Idempotent."""
@@ -264,9 +275,9 @@ class Store:
         last = self._last()
         worker.submit(lambda: ended.append(Done(last)), _nothing)
         if not worker.end(_CLOSE_S):
-            log.warning("%s: %s: the last changes may be lost: the disk is too slow", *self._who)
+            log.warning("%s: %s: the last changes may be lost: the disk is too slow", self._name, self.path)
         elif ended[0].error is not None and not self.fault:
-            log.warning("%s: %s: the last changes are lost: %s", *self._who, words(ended[0].error))
+            log.warning("%s: %s: the last changes are lost: %s", self._name, self.path, words(ended[0].error))
         self._unlock()
 
     def _last(self) -> Callable[[], None]:
