@@ -97,6 +97,19 @@ class Service:
         """Return nothing: only brokers of bridges lease (`appliance.status.snapshot.Broker`)."""
         return ()
 
+    def adapts(self, spec: DeviceSpec) -> bool:
+        """Return whether it can go over to other settings while it runs: then `leave` and `adapt` follow.
+
+        With settings that it does not adapt to, another service stands in. Raises `LinkError` for wrong ones.
+        """
+        return False
+
+    def leave(self, spec: DeviceSpec) -> None:
+        """End what settings that it adapts to do not have any more."""
+
+    def adapt(self, spec: DeviceSpec, loop: AbstractEventLoop) -> None:
+        """Begin what these settings have more. Raises `LinkError` if that cannot be; the rest goes on."""
+
     def heard(self, seat: Seat, messages: list[bytes]) -> None:
         """Take what a bus brings. Return at once, and never raise because of a message."""
 

@@ -87,18 +87,21 @@ class ServicePart(DevicePart):
         return []
 
     def revise(self, site: Site, joined: Sequence[Joined]) -> Revision:
-        """Return the change to the service as `site` describes it. Other settings take another service."""
+        """Return the change to the service as `site` describes it. One that does not adapt makes way."""
         spec = site.topology.devices[self.name]
         names = self.differing(spec)
         draft = Draft(self._ends, list(self._plans(spec, site, joined)))
-        service = _service(self.name, spec) if names or self._serving is None else self._service
+        adapts = self._serving is not None and bool(names) and self._service.adapts(spec)
+        before = self.spec if adapts else None
+        stays = self._serving is not None and (adapts or not names)
+        service = self._service if stays else _service(self.name, spec)
         return Revision(
             [
                 *([Change("changed", self.title, detail=", ".join(names))] if names else []),
                 *draft.changes(self.title),
             ],
             lambda: self._settle(site, spec, joined, draft, service),
-            lambda loop: self._go_on(draft, loop),
+            lambda loop: self._go_on(draft, loop, before),
         )
 
     def _settle(
@@ -109,16 +112,28 @@ class ServicePart(DevicePart):
             service.follow(self._service)
             self._service, self._serving = service, None
             self._keep()
+        else:
+            service.leave(spec)
         draft.close()
         self.site, self.spec, self.joined, self._ends = site, spec, joined, draft.ends
         self._hubs = {bus: self._hubs.get(bus) or self._hub(bus) for bus in spec.joins}
 
-    def _go_on(self, draft: Draft[Link], loop: AbstractEventLoop) -> list[Change]:
+    def _go_on(self, draft: Draft[Link], loop: AbstractEventLoop, before: DeviceSpec | None) -> list[Change]:
         for end in draft.staying():
             if isinstance(end.link, Patch):
                 end.link.follow()
         failed = self._open(draft.fresh(), loop)
+        if before is not None:
+            return [*failed, *self._adapt(before, loop)]
         return failed if self._serving else [*failed, *self._serve(loop)]
+
+    def _adapt(self, before: DeviceSpec, loop: AbstractEventLoop) -> list[Change]:
+        try:
+            self._service.adapt(self.spec, loop)
+        except LinkError as error:
+            self.spec = before  # so that the next change tries again
+            return [Change("failed", self.title, detail=str(error))]
+        return []
 
     def close(self) -> None:
         super().close()

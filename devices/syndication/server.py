@@ -3,7 +3,7 @@
 import logging
 import time
 from asyncio import AbstractEventLoop
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from bus.errors import LinkError
 from bus.ledger import Stats
@@ -36,6 +36,7 @@ class Server:
         self.reject = Rejections(name, self.stats.rejected, log)
         self.exchange = Exchange(bounds, self.reject, time.monotonic, keeper)
         self._turns = Turns(self.exchange.deliver)
+        self._bound: dict[Address, Address] = {}
         self._clients: dict[Connection, TcpClient] = {}
         self._leaving: dict[TcpClient, None] = {}
         self._listener = Listener(
@@ -63,8 +64,13 @@ class Server:
         """The number of clients that wait for their next turn."""
         return len(self._turns)
 
-    def open(self, loop: AbstractEventLoop, addresses: Sequence[Address]) -> list[Address]:
-        """Listen; return the addresses with the ports that were bound. Raises `LinkError`, with none open.
+    @property
+    def addresses(self) -> list[Address]:
+        """Where it listens, with the ports that were bound."""
+        return list(self._bound.values())
+
+    def open(self, loop: AbstractEventLoop, addresses: Sequence[Address]) -> None:
+        """Listen. Raises `LinkError`, with none open.
 
         Who connects waits until `accept`.
         """
@@ -72,10 +78,21 @@ class Server:
         self._turns.open(loop)
         self._listener.hold()
         try:
-            return [self._listener.open(loop, address) for address in addresses]
+            self.listen(loop, addresses)
         except LinkError:
-            self._listener.close()
+            self.close()
             raise
+
+    def listen(self, loop: AbstractEventLoop, addresses: Sequence[Address]) -> None:
+        """Listen at those of the addresses where it does not yet. Raises `LinkError`."""
+        for address in addresses:
+            if address not in self._bound:
+                self._bound[address] = self._listener.open(loop, address)
+
+    def leave(self, addresses: Collection[Address]) -> None:
+        """Listen at no others than these. Clients stay, whatever they came by."""
+        for address in [address for address in self._bound if address not in addresses]:
+            self._listener.shut(self._bound.pop(address))
 
     def accept(self) -> None:
         """Serve who has connected, and whoever will."""
@@ -88,6 +105,7 @@ class Server:
         for client in list(self._leaving):
             client.leave()
         self._listener.close()
+        self._bound.clear()
 
     def _on_messages(self, connection: Connection, messages: list[Message]) -> None:
         self.stats.received += len(messages)

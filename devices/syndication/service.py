@@ -40,6 +40,7 @@ class Syndication(Service):
     ) -> None:
         assert isinstance(spec, SyndicationSpec)
         super().__init__(name, spec)
+        self._spec = spec
         self._addresses = [_address(url) for url in spec.syndication]
         _check_libraries(spec)
         from devices.syndication.buses import Buses  # late: they need an extra
@@ -49,11 +50,10 @@ class Syndication(Service):
         self.memory = Memory(database_of(spec), bounds, name, self._on_fault)
         self.server = Server(name, bounds, limits, self.memory.keeper)
         self.buses = Buses(name, spec, self.server.exchange)
-        self._bound: list[tuple[str, int]] = []
 
     @property
     def urls(self) -> Sequence[str]:
-        return [f"tcp://{host}:{port}" for host, port in self._bound or self._addresses]
+        return [f"tcp://{host}:{port}" for host, port in self.server.addresses or self._addresses]
 
     @property
     def counts(self) -> Mapping[str, int]:
@@ -69,7 +69,7 @@ class Syndication(Service):
 
     def start(self, loop: AbstractEventLoop) -> None:
         try:
-            self._bound = self.server.open(loop, self._addresses)
+            self.server.open(loop, self._addresses)
             self.memory.open(loop, self.server.exchange.book, self._on_restored, self.server.accept)
         except LinkError:
             self.stop()
@@ -77,6 +77,25 @@ class Syndication(Service):
         self.buses.start(loop, dict(zip(self.spec.joins, self.seats, strict=True)))
         self.url, self.fault = ", ".join(self.urls), self.buses.fault
         self.state = "up"
+
+    def adapts(self, spec: DeviceSpec) -> bool:
+        if not isinstance(spec, SyndicationSpec):
+            return False
+        addresses = [_address(url) for url in spec.syndication]
+        same = database_of(spec) == database_of(self._spec) and spec.rules == self._spec.rules
+        return bool(addresses) and same
+
+    def leave(self, spec: DeviceSpec) -> None:
+        assert isinstance(spec, SyndicationSpec)
+        self.spec = self._spec = spec
+        self._addresses = [_address(url) for url in spec.syndication]
+        self.server.leave(self._addresses)
+
+    def adapt(self, spec: DeviceSpec, loop: AbstractEventLoop) -> None:
+        try:
+            self.server.listen(loop, self._addresses)
+        finally:
+            self.url = ", ".join(self.urls)
 
     def heard(self, seat: Seat, messages: list[bytes]) -> None:
         self.buses.heard(seat, messages)

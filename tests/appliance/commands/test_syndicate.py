@@ -1,7 +1,9 @@
 """The syndication broker as a command, and as a device of a topology that changes while it runs."""
 
 import asyncio
+import errno
 import signal
+import socket
 
 import pytest
 
@@ -26,7 +28,7 @@ Out = pytest.CaptureFixture[str]
 
 def plant(*ports: int) -> str:
     urls = ", ".join(f"'tcp://127.0.0.1:{port}'" for port in ports)
-    return f"name: t\ngateways: {{gw: }}\ndevices: {{q: {{on: gw, syndication: [{urls}]}}}}\n"
+    return f"name: t\ngateways: {{gw: }}\ndevices: {{q: {{on: gw, syndication: [{urls}], database: none}}}}\n"
 
 
 async def meet(port: int, tagged: bool = False) -> None:
@@ -77,6 +79,35 @@ async def test_a_gateway_runs_it_and_changes_it() -> None:
         appliance.close()
 
 
+async def test_clients_stay_when_its_addresses_change() -> None:
+    one, other = free_port(), free_port()
+    appliance = Appliance(loads(plant(one)), "gw")
+    appliance.open(asyncio.get_running_loop())
+    subscriber, producer = [await TcpGuest(False).connect(("127.0.0.1", one)) for _ in range(2)]
+    try:
+        await subscriber.subscribe("has Room")
+        await subscriber.told(difference())
+        assert lines(appliance, other) == ["changed device q: syndication"]
+        await producer.publish("a", {"Room": "410"}, 1)
+        await subscriber.told(difference(["a"]), ["a", {"Room": "410"}, 1])
+        with socket.socket() as late:
+            assert late.connect_ex(("127.0.0.1", one)) == errno.ECONNREFUSED
+        producer.close()
+        await subscriber.told(difference(gone=["a"]))
+        await meet(other)
+        (broker,) = snapshot(appliance.view())["brokers"]
+        assert broker["urls"] == [f"tcp://127.0.0.1:{other}"]
+        assert not subscriber.gone
+    finally:
+        appliance.close()
+        subscriber.close()
+        producer.close()
+
+
+def lines(appliance: Appliance, *ports: int) -> list[str]:
+    return [change.line() for change in appliance.change(loads(plant(*ports)))]
+
+
 async def test_a_port_that_is_taken_fails_and_is_tried_again() -> None:
     one, other = free_port(), free_port()
     appliance = Appliance(loads(plant(one)), "gw")
@@ -88,7 +119,9 @@ async def test_a_port_that_is_taken_fails_and_is_tried_again() -> None:
         assert changes == [f"failed device q: {words}"]
         taken.close()
         await taken.wait_closed()
-        assert appliance.change(loads(plant(one, other))) == []
+        await meet(one)
+        assert lines(appliance, one, other) == ["changed device q: syndication"]
+        assert lines(appliance, one, other) == []
         await meet(other)
     finally:
         appliance.close()

@@ -187,7 +187,8 @@ class Publications:
         from devices.syndication.server import Server  # late: it needs an extra
 
         self._server = Server("syndication", Bounds(speakers_per_host=per_host), Limits(**limits))
-        (self.address,) = self._server.open(asyncio.get_running_loop(), [("127.0.0.1", 0)])
+        self._server.open(asyncio.get_running_loop(), [("127.0.0.1", 0)])
+        (self.address,) = self._server.addresses
         self._server.accept()
         self.stats = self._server.stats
 
