@@ -108,7 +108,7 @@ async def test_an_untagged_client_is_told_what_is_wrong_and_goes_on() -> None:
 async def test_a_tagged_client_with_a_wrong_query_is_logged_counted_and_disconnected(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    async with home(heartbeat_s=0.05) as here:
+    async with home(heartbeat_s=0.05, idle_s=3600.0) as here:
         with caplog.at_level(logging.WARNING):
             for _ in range(3):
                 guest = await here.guest(tagged=True)
