@@ -196,8 +196,7 @@ class Store:
         if rows or unread:
             return self._read(ran_s)
         self._loaded = True
-        unread = self.counts["unread"]
-        if unread:
+        if unread := self.counts["unread"]:
             log.warning(
                 "%s: %s: %d rows are left out: no client can have said them", self._name, self.path, unread
             )
