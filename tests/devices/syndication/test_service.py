@@ -199,6 +199,40 @@ async def test_what_a_client_published_before_it_lost_its_framing_is_done_and_it
         assert here.server.stats.received == 8003
 
 
+async def test_nothing_more_is_read_from_a_client_before_what_it_said_is_done() -> None:
+    async with home() as here:
+        producer, guest = await here.guest(), await here.guest()
+        await producer.say(b"".join(publication_of(f"p{n}", {"Text": COSTLY}) for n in range(30)))
+        await until(lambda: here.server.counts["producers"] == 30)
+        await guest.subscribe('Text like "a[ab]{100}c"')
+        await until(lambda: here.server.waiting == 1)
+        await guest.publish("a")
+        read = set[int]()
+
+        def is_done() -> bool:
+            if here.server.waiting:
+                read.add(here.server.stats.received)
+            return not here.server.waiting
+
+        await until(is_done)
+        assert read == {31}
+        await until(lambda: here.server.stats.received == 32)
+
+
+async def test_a_client_whose_queries_are_all_wrong_has_not_greeted() -> None:
+    async with home(connections=2) as here:
+        good, wrong = await here.guest(), await here.guest()
+        await wrong.subscribe("Room =")
+        await until(lambda: len(wrong.said) == 1)
+        await good.subscribe("has Room")
+        await good.told(difference())
+        other = await here.guest()  # it takes the place of that which said nothing that holds
+        await other.subscribe("")
+        await other.told(difference())
+        await until(lambda: wrong.gone)
+        assert not good.gone
+
+
 async def test_a_query_that_is_not_done_yet_goes_with_its_client() -> None:
     async with home(connections=2) as here:
         producer, guest = await here.guest(), await here.guest()

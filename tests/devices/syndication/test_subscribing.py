@@ -105,6 +105,16 @@ def test_queries_that_begin_together_share_the_list_of_producers() -> None:
     assert len(room.book.producers.present) == 2
 
 
+def test_a_query_gives_up_the_one_that_has_no_set_yet_whoever_holds_its_steps() -> None:
+    room = filled()
+    first = room.book.subscribing("s", "", FakeQuery("x = 1"))
+    next(first)
+    assert room.book.counts["queries"] == 1
+    room.begin("s", "x = 2")
+    assert room.book.counts["queries"] == 0
+    assert next(first, None) is None
+
+
 def test_the_last_query_stands_until_the_next_has_its_set() -> None:
     room = filled()
     room.subscribe("s", "x = 1")
