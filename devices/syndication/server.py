@@ -20,7 +20,7 @@ from devices.syndication.tcp import TcpClient
 from devices.syndication.turns import Turns
 from devices.syndication.wire import Message
 
-_LEAVING = 64  # clients that are gone, and have published what is not done yet
+LEAVING = 64  # clients that are gone, and have published what is not done yet
 log = logging.getLogger("buscoupler.syndication")
 
 
@@ -121,7 +121,7 @@ class Server:
         client = self._clients.pop(connection, None)
         if client is None:
             return
-        if client.is_busy and self._turns.is_open and len(self._leaving) < _LEAVING:
+        if client.is_busy and self._turns.is_open and len(self._leaving) < LEAVING:
             self._leaving[client] = None
             client.go()
         else:

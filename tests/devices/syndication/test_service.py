@@ -9,7 +9,9 @@ pytest.importorskip("msgpack")
 pytest.importorskip("lark")
 pytest.importorskip("re2")
 
+from devices.syndication import server
 from devices.syndication.query.grammar import parser
+from devices.syndication.tcp import GONE
 from tests.devices.syndication.tcp_clients import difference, home, publication_of, published, query_of
 from tests.helpers.peers import until
 
@@ -197,6 +199,21 @@ async def test_what_a_client_published_before_it_lost_its_framing_is_done_and_it
         await subscriber.told(difference(["a"]), ["a", {"last": 1}, 0], difference(gone=["a"]))
         assert here.server.stats.rejected == {"framing": 1}
         assert here.server.stats.received == 8003
+
+
+async def test_only_so_many_that_are_gone_are_still_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "LEAVING", 1)
+    async with home() as here:
+        guests = [await here.guest() for _ in range(2)]
+        for guest in guests:
+            said = (publication_of("a", {"n": n}) for n in range(3000))
+            await guest.say(b"".join(said) + b"\x07")
+        await until(lambda: all(guest.gone for guest in guests))
+        await until(lambda: not here.server.waiting)
+        rejected = here.server.stats.rejected
+        assert rejected.keys() == {"framing", GONE}
+        assert rejected["framing"] == 2
+        assert 0 < rejected[GONE] < 3000
 
 
 async def test_nothing_more_is_read_from_a_client_before_what_it_said_is_done() -> None:
