@@ -18,11 +18,11 @@ from statistics import median, quantiles
 from typing import Final, NamedTuple
 
 from benchmarks.command import Command
-from devices.syndication.book import Book
 from devices.syndication.bounds import Bounds
-from devices.syndication.memory import Memory
 from devices.syndication.query import parse
-from devices.syndication.wire import Publication
+from devices.syndication.state.book import Book
+from devices.syndication.storage.memory import Memory
+from devices.syndication.wire.messages import Publication
 
 PRODUCERS: Final = 1000
 BURST: Final = 100

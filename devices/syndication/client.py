@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from typing import Final, Protocol
 
-from devices.syndication.wire import Difference, Form, Publication
+from devices.syndication.wire.messages import Difference, Form, Publication
 
 Told = Publication | Difference
 """A message to a client."""

@@ -12,7 +12,7 @@ from bus.urls import split_url
 from bus.wire.pattern import Pattern
 from devices.device import DeviceSpec, Flow, Listener
 from devices.places import state_directory
-from devices.syndication.rules import ProducerRule, QueryRule
+from devices.syndication.buses.rules import ProducerRule, QueryRule
 
 EXTRA = "syndication"
 RULES_MAX = 256

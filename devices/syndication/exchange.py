@@ -3,14 +3,14 @@
 from collections.abc import Callable, Iterable
 
 from bus.serving.rejections import Rejections
-from devices.syndication.book import Book, Said
 from devices.syndication.bounds import Bounds
 from devices.syndication.client import Client
-from devices.syndication.producers import Keeper
 from devices.syndication.query import QueryError, subscription
-from devices.syndication.steps import Steps, finish
+from devices.syndication.state.book import Book, Said
+from devices.syndication.state.producers import Keeper
+from devices.syndication.state.steps import Steps, finish
 from devices.syndication.waiting import Waiting
-from devices.syndication.wire import Publication
+from devices.syndication.wire.messages import Publication
 
 
 class Exchange:

@@ -10,8 +10,8 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import msgpack
 
 from devices.syndication.bounds import Bounds
-from devices.syndication.walk import ARRAY, FAMILY, MAP, Walk
-from devices.syndication.wire import Difference
+from devices.syndication.wire.messages import Difference
+from devices.syndication.wire.walk import ARRAY, FAMILY, MAP, Walk
 
 BOUNDS: Final = Bounds(object_bytes=1 << 24, depth=256, items=1 << 22)
 """Of one message from a broker, whose differences are longer than what it takes from clients."""

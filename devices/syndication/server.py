@@ -12,13 +12,13 @@ from bus.serving.limits import Limits
 from bus.serving.listener import Address, Listener
 from bus.serving.rejections import Rejections
 from devices.syndication.bounds import Bounds
-from devices.syndication.cutter import Cutter
 from devices.syndication.exchange import Exchange
-from devices.syndication.producers import NOWHERE, Keeper
 from devices.syndication.query import prepare
+from devices.syndication.state.producers import NOWHERE, Keeper
 from devices.syndication.tcp import TcpClient
 from devices.syndication.turns import Turns
-from devices.syndication.wire import Message
+from devices.syndication.wire.cutter import Cutter
+from devices.syndication.wire.messages import Message
 
 LEAVING = 64  # clients that are gone, and have published what is not done yet
 log = logging.getLogger("buscoupler.syndication")

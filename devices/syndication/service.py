@@ -18,8 +18,8 @@ from devices.syndication.bounds import Bounds
 from devices.syndication.device import SyndicationSpec, database_of
 
 if TYPE_CHECKING:
-    from devices.syndication.book import Said
     from devices.syndication.client import Client
+    from devices.syndication.state.book import Said
 
 LIMITS = Limits(idle_s=3600.0, connections=2048, read_bytes=1 << 13)
 """A producer may wait long before its first value; those that have said nothing make room for others.
@@ -43,9 +43,9 @@ class Syndication(Service):
         self._spec = spec
         self._addresses = [_address(url) for url in spec.syndication]
         _check_libraries(spec)
-        from devices.syndication.buses import Buses  # late: they need an extra
-        from devices.syndication.memory import Memory
+        from devices.syndication.buses.seats import Buses  # late: they need an extra
         from devices.syndication.server import Server
+        from devices.syndication.storage.memory import Memory
 
         self.memory = Memory(database_of(spec), bounds, name, self._on_fault)
         self.server = Server(name, bounds, limits, self.memory.keeper)

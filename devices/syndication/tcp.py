@@ -8,8 +8,8 @@ from bus.serving.connection import Connection
 from bus.serving.rejections import Rejections
 from devices.syndication.client import Messages
 from devices.syndication.exchange import Exchange
-from devices.syndication.steps import Steps
-from devices.syndication.wire import (
+from devices.syndication.state.steps import Steps
+from devices.syndication.wire.messages import (
     BrokerRequest,
     Difference,
     Form,

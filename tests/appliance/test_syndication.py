@@ -17,7 +17,7 @@ from bus.urls import split_url
 from bus.wire.batch import from_payloads
 from bus.wire.frame import PUB, Frame, pack, unpack
 from bus.wire.pattern import Pattern
-from devices.syndication.intake import producer_id
+from devices.syndication.buses.intake import producer_id
 from tests.appliance.commands.test_query import asked as run_query
 from tests.appliance.probe.support import free_port
 from tests.appliance.test_examples import relocated, rendezvous, running

@@ -10,8 +10,8 @@ pytest.importorskip("msgpack", reason="the extra syndication is not installed")
 
 from bus.schema import settings, unwrap
 from bus.wire.pattern import Pattern
-from devices.syndication.intake import NAMESPACE, producer_id
-from devices.syndication.rules import METADATA_BYTES_MAX, ProducerRule
+from devices.syndication.buses.intake import NAMESPACE, producer_id
+from devices.syndication.buses.rules import METADATA_BYTES_MAX, ProducerRule
 from tests.helpers import ROOT
 from topologies.checker import check
 from topologies.loader import loads

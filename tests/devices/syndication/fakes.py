@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from devices.syndication.producers import Entry
+from devices.syndication.state.producers import Entry
 
 
 class Kept(dict[str, Entry]):

@@ -14,7 +14,7 @@ from bus.errors import LinkError
 from devices.syndication.bounds import Bounds
 from devices.syndication.caller import Caller, RefusedQuery, Said, UnreachedError, follow
 from devices.syndication.heard import Heard
-from devices.syndication.wire import Difference, Form, Publication
+from devices.syndication.wire.messages import Difference, Form, Publication
 from tests.appliance.probe.support import free_port
 from tests.devices.syndication.tcp_clients import Home, home
 

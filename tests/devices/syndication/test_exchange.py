@@ -15,8 +15,8 @@ from bus.serving.rejections import Rejections
 from devices.syndication.bounds import Bounds
 from devices.syndication.client import Told
 from devices.syndication.exchange import Exchange
-from devices.syndication.producers import NOWHERE
-from devices.syndication.wire import Difference, Publication
+from devices.syndication.state.producers import NOWHERE
+from devices.syndication.wire.messages import Difference, Publication
 
 
 class Fake:

@@ -13,7 +13,7 @@ pytest.importorskip("re2")
 import msgpack
 
 from devices.syndication.bounds import Bounds
-from devices.syndication.wire import REFUSED
+from devices.syndication.wire.messages import REFUSED
 from tests.devices.syndication.tcp_clients import (
     Home,
     TcpGuest,

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from devices.syndication.bounds import Bounds
 from devices.syndication.heard import Answer, Heard, HeardCutter, Holding, Refusal, read
-from devices.syndication.wire import Difference, Form, Publication, error
-from tests.devices.syndication.test_walk import objects
+from devices.syndication.wire.messages import Difference, Form, Publication, error
+from tests.devices.syndication.wire.test_walk import objects
 
 pack = msgpack.packb
 

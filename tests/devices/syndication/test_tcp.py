@@ -18,11 +18,11 @@ from bus.serving.connection import Connection
 from bus.serving.rejections import Rejections
 from devices.syndication.bounds import Bounds
 from devices.syndication.client import SEGMENT_BYTES, Messages
-from devices.syndication.cutter import Cutter
 from devices.syndication.exchange import Exchange
-from devices.syndication.producers import NOWHERE
+from devices.syndication.state.producers import NOWHERE
 from devices.syndication.tcp import TcpClient
-from devices.syndication.wire import Form, Publication, Subscription
+from devices.syndication.wire.cutter import Cutter
+from devices.syndication.wire.messages import Form, Publication, Subscription
 
 
 def publications(*sizes: int) -> Messages:

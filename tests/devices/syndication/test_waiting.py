@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from devices.syndication.client import Client, Messages
 from devices.syndication.waiting import Waiting
-from devices.syndication.wire import Form, Publication
+from devices.syndication.wire.messages import Form, Publication
 
 
 class Somebody:

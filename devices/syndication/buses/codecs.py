@@ -1,0 +1,145 @@
+"""Codecs between the data of frames and values, which are MessagePack. Pure.
+
+Data is at most what a frame carries, and nothing here raises because of data or a value.
+"""
+
+import json
+from collections.abc import Callable
+from math import isfinite
+from struct import Struct
+from struct import error as StructError
+from typing import Any, Final, NamedTuple, NoReturn
+
+import msgpack
+
+from devices.syndication.bounds import Bounds
+from devices.syndication.buses.rules import Coded, layout
+from devices.syndication.wire.messages import pack
+from devices.syndication.wire.walk import Walk
+
+_BOUNDS: Final = Bounds()
+_WRONG: Final = (ValueError, TypeError, OverflowError, RecursionError, StructError)
+"""Errors of the libraries for data and values that they do not take; also those of UTF-8 and of msgpack."""
+
+
+class Codec(NamedTuple):
+    """Both return None for what they do not take, which is then counted as `reason`."""
+
+    decode: Callable[[bytes], bytes | None]
+    """From the data of a frame to a value as MessagePack."""
+    encode: Callable[[bytes], bytes | None]
+    """From a value as MessagePack to the data of a frame, of any length."""
+    reason: str
+
+
+def codec(coded: Coded) -> Codec:
+    """Return the codec that a rule names."""
+    decode, encode = _CODECS[coded.codec] if coded.format is None else _struct(layout(coded.format))
+    return Codec(_tried(decode), _tried(encode), f"no {coded.codec}")
+
+
+def _tried(convert: Callable[[bytes], bytes]) -> Callable[[bytes], bytes | None]:
+    def tried(data: bytes) -> bytes | None:
+        try:
+            return convert(data)
+        except _WRONG:
+            return None
+
+    return tried
+
+
+def _unpack(value: bytes) -> Any:
+    return msgpack.unpackb(value, strict_map_key=False)
+
+
+def _raw_of(value: bytes) -> bytes:
+    """Return the bytes of a bin or a text."""
+    read = _unpack(value)
+    if isinstance(read, bytes):
+        return read
+    return _text(read).encode()
+
+
+def _from_utf8(data: bytes) -> bytes:
+    return pack(data.decode())
+
+
+def _utf8_of(value: bytes) -> bytes:
+    """Return text as it is, numbers and booleans as in JSON, and a bin if it is UTF-8."""
+    read = _unpack(value)
+    if isinstance(read, bytes):
+        return _text(read.decode()).encode()
+    if isinstance(read, int | float):
+        return _json(read)
+    return _text(read).encode()
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError("no text")
+    return value
+
+
+def _from_json(data: bytes) -> bytes:
+    return _whole(pack(json.loads(data.decode(), parse_constant=_no_constant, parse_float=_finite)))
+
+
+def _no_constant(word: str) -> NoReturn:
+    raise ValueError(word)
+
+
+def _finite(word: str) -> float:
+    number = float(word)
+    if not isfinite(number):
+        raise ValueError(word)
+    return number
+
+
+def _json_of(value: bytes) -> bytes:
+    return _json(_unpack(value))
+
+
+def _json(value: Any) -> bytes:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
+
+
+def _whole(data: bytes) -> bytes:
+    """Return exactly one MessagePack object within the bounds of the wire, as it came."""
+    walk = Walk(_BOUNDS)
+    if not walk.go(data) or walk.at != len(data):
+        raise ValueError("not one object")
+    return data
+
+
+def _same(value: bytes) -> bytes:
+    return value
+
+
+def _struct(fields: Struct) -> tuple[Callable[[bytes], bytes], Callable[[bytes], bytes]]:
+    one = len(fields.unpack(bytes(fields.size))) == 1
+
+    def decode(data: bytes) -> bytes:
+        values = fields.unpack(data)
+        return pack(values[0] if one else values)
+
+    def encode(value: bytes) -> bytes:
+        read = _unpack(value)
+        return fields.pack(*map(_field, read if isinstance(read, list) and not one else [read]))
+
+    return decode, encode
+
+
+def _field(value: Any) -> int | float | bytes:
+    if isinstance(value, str):
+        return value.encode()
+    if isinstance(value, int | float | bytes):
+        return value
+    raise TypeError("no field")
+
+
+_CODECS: Final = {
+    "raw": (pack, _raw_of),
+    "utf-8": (_from_utf8, _utf8_of),
+    "json": (_from_json, _json_of),
+    "msgpack": (_whole, _same),
+}

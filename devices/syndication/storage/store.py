@@ -1,0 +1,300 @@
+"""Stores what producers said, so that it holds after a restart of a syndication broker (docs/syndication.md).
+
+The event loop only notes what changed. A thread writes it, many changes in one transaction, and of several
+changes of one producer the last. What fails is said once, and tried again; then all is written anew.
+"""
+
+import fcntl
+import logging
+import os
+import random
+import time
+from asyncio import AbstractEventLoop, TimerHandle
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+
+from bus.backoff import Backoff
+from bus.errors import LinkError, words_of
+from devices.syndication.bounds import Bounds
+from devices.syndication.state.producers import Entry
+from devices.syndication.storage.database import TROUBLE, Database, DatabaseError, Stored, words
+from devices.syndication.storage.worker import Done, Worker
+
+log = logging.getLogger("buscoupler.syndication")
+
+PAUSE_S: Final = 0.25
+"""At least so long between two transactions."""
+
+_BYTES_S: Final = 4 << 20  # no more is written, so that a flood of changes does not wear out a memory card
+_ENTRY_BYTES: Final = 100  # of an entry, beside its metadata
+_CLOCK_S: Final = 60.0  # so often the clock of the file is written when nothing changes
+_LOCK_S: Final = 1.0  # so long the loop waits for a disk that is stuck when it begins
+_LATE_S: Final = 5.0  # so long the owner waits for what is stored
+_CLOSE_S: Final = 2.0
+
+OnFault = Callable[[str], object]
+Restore = Callable[[Stored, float], object]
+"""Takes what was stored of a producer, and since when it is gone, by `time.monotonic`."""
+
+
+class Store:
+    """A `Keeper`. It can be told of changes from the beginning; it writes from `open` on.
+
+    `fault`: why nothing is stored now; "" if it is. `on_fault` is told when it changes. `counts` are plain
+    numbers: entries written, rows that were left out when the file was read, and how often the file failed.
+    It then tries again after `again_s`, the first and the longest pause. `pause_s` is the shortest pause
+    after a transaction.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        bounds: Bounds,
+        name: str,
+        on_fault: OnFault,
+        again_s: tuple[float, float] = (1.0, 60.0),
+        pause_s: float = PAUSE_S,
+    ) -> None:
+        self.path, self.fault, self._on_fault = path, "", on_fault
+        self.counts = {"stored": 0, "unread": 0, "store faults": 0}
+        self._database, self._name = Database(path, bounds), name
+        self._pending: dict[str, Entry | None] = {}
+        self._most = 2 * bounds.producers
+        self._anew = False  # what is pending is not all: write every entry
+        self._idle = self._loaded = False
+        self._clock_s = 0.0  # of the file, when the monotonic one was 0
+        self._backoff, self._pause_s = Backoff(*again_s, random.uniform), pause_s
+        self._worker: Worker | None = None
+        self._timer: TimerHandle | None = None
+        self._lock = -1
+
+    @property
+    def idle(self) -> bool:
+        """Whether all changes are in the file, and there was a pause since."""
+        return self._idle
+
+    @property
+    def known(self) -> Path | None:
+        """The file, if the owner has all that was in it."""
+        return self.path if self._loaded else None
+
+    @property
+    def waiting(self) -> int:
+        """The changes that wait for the next transaction. There may be more: then all is written anew."""
+        return len(self._pending)
+
+    def keep(self, entry: Entry) -> None:
+        """Have an entry stored in place of the last one of its producer."""
+        self._note(entry.id, entry)
+
+    def forget(self, id: str) -> None:
+        """Have no entry of a producer stored any more."""
+        self._note(id, None)
+
+    def _note(self, id: str, entry: Entry | None) -> None:
+        if self._anew:
+            return
+        if len(self._pending) >= self._most and id not in self._pending:
+            self.renew()
+        else:
+            self._pending[id] = entry
+        if self._idle:
+            self._idle = False
+            self._after(0.0, self._write)
+
+    def renew(self) -> None:
+        """Write every entry with the next transaction, and remember no changes until then."""
+        self._anew = True
+        self._pending.clear()
+
+    def inherit(self, known: Path | None) -> None:
+        """Write every entry, as `renew`. Do not read `known`: what is deleted now would come back."""
+        self._loaded = known == self.path
+        self.renew()
+
+    def open(
+        self,
+        loop: AbstractEventLoop,
+        restore: Restore,
+        entries: Callable[[], list[Entry]],
+        ready: Callable[[], object],
+    ) -> None:
+        """Begin to read, the longest gone first, and to write. `entries` returns all that is to be stored.
+
+        `ready` is called once: when all is restored, at the first failure, or when reading takes long.
+        Raises `LinkError` if another broker stores its producers in this file.
+        """
+        self._loop, self._restore, self._entries, self._ready = loop, restore, entries, ready
+        worker = Worker("syndication store", loop)
+        lock = worker.wait_for(self._take_lock, _LOCK_S)
+        if lock is not None and lock.error is not None:
+            worker.end(0.0)
+            raise LinkError(f"{self.path}: {words_of(lock.error)}") from lock.error
+        self._worker = worker
+        self._late = loop.call_later(_LATE_S, self._be_late)
+        self._reopen()
+
+    def _take_lock(self) -> None:
+        """Take a lock that only brokers take. What else is wrong there, opening the file will say."""
+        with suppress(OSError):
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._lock = os.open(f"{self.path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640)
+        try:
+            if self._lock >= 0:
+                fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            self._unlock()
+            raise DatabaseError("another syndication broker stores its producers there") from error
+        except OSError:  # a file system without locks
+            self._unlock()
+
+    def _unlock(self) -> None:
+        if self._lock >= 0:
+            os.close(self._lock)
+        self._lock = -1
+
+    def _submit(self, job: Callable[[], Any], then: Callable[[Any], None]) -> None:
+        """Have the thread do a job; then go on with its result, if it has one."""
+        if self._worker is not None:
+            self._worker.submit(job, lambda done: self._done(done, then))
+
+    def _done(self, done: Done[Any], then: Callable[[Any], None]) -> None:
+        if self._worker is None:
+            return
+        if done.error is None:
+            then(done.result)
+        else:
+            self._failed(done.error)
+
+    def _after(self, seconds: float, call: Callable[[], None]) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self._loop.call_later(seconds, call)
+
+    def _reopen(self) -> None:
+        self._submit(self._database.open, self._opened)
+
+    def _opened(self, ran_s: float) -> None:
+        self._clock_s = ran_s - time.monotonic()
+        if self._loaded:
+            self._be_ready()
+            self._write()
+        else:
+            self._read(ran_s)
+
+    def _read(self, ran_s: float) -> None:
+        self._submit(lambda: self._database.rows(ran_s), lambda rows: self._took(ran_s, *rows))
+
+    def _took(self, ran_s: float, rows: list[Stored], unread: int) -> None:
+        """Restore some rows and go on reading: the loop has other things to do in between."""
+        self.counts["unread"] += unread
+        opened_s = ran_s - self._clock_s
+        for row in rows:
+            self._restore(row, opened_s - row.age_s)
+        if rows or unread:
+            return self._read(ran_s)
+        self._loaded = True
+        if unread := self.counts["unread"]:
+            log.warning(
+                "%s: %s: %d rows are left out: no client can have said them", self._name, self.path, unread
+            )
+        self._write()
+        return self._be_ready()
+
+    def _be_late(self) -> None:
+        if not self._loaded:
+            log.warning("%s: %s: what is stored is still being read", self._name, self.path)
+            self._be_ready()
+
+    def _be_ready(self) -> None:
+        ready, self._ready = self._ready, _nothing
+        ready()
+
+    def _write(self) -> None:
+        """Write what is pending, and the clock of the file."""
+        self._submit(self._writing(), lambda sizes: self._written(*sizes))
+
+    def _writing(self) -> Callable[[], tuple[int, int]]:
+        """Return a job that writes what is pending; it returns how many entries that are, and their bytes."""
+        anew, clock_s = self._anew, self._clock_s
+        changes: dict[str, Entry | None] = self._pending
+        if anew:
+            changes = {entry.id: entry for entry in self._entries()}
+        self._pending, self._anew, self._idle = {}, False, False
+        ran_s = time.monotonic() + clock_s
+
+        def job() -> tuple[int, int]:
+            self._database.write(ran_s, _by_clock(changes, clock_s), anew)
+            return len(changes), sum(_ENTRY_BYTES + len(entry.packed) for entry in changes.values() if entry)
+
+        return job
+
+    def _written(self, count: int, size_bytes: int) -> None:
+        self.counts["stored"] += count
+        if self.fault:
+            log.warning("%s: %s: metadata are stored again", self._name, self.path)
+            self._be("")
+        self._backoff.reset()
+        self._after(max(self._pause_s, size_bytes / _BYTES_S), self._go_on)
+
+    def _go_on(self) -> None:
+        if self._pending or self._anew:
+            return self._write()
+        self._idle = True
+        return self._after(_CLOCK_S, self._write)
+
+    def _failed(self, error: Exception) -> None:
+        """Say it, if it is new, and try again later. Until then only the owner knows what is to be stored."""
+        fault = words(error) if isinstance(error, TROUBLE) else f"{type(error).__name__}: {words_of(error)}"
+        if fault != self.fault:
+            log.warning(
+                "%s: %s: metadata are not stored: %s; will go on trying", self._name, self.path, fault
+            )
+            self._be(fault)
+        self.counts["store faults"] += 1
+        self.renew()
+        self._after(self._backoff.next_s(), self._reopen)
+        self._be_ready()
+
+    def _be(self, fault: str) -> None:
+        self.fault = fault
+        self._on_fault(fault)
+
+    def close(self) -> None:
+        """Write what is pending, and wait for that, but not long: perhaps the disk is stuck. Idempotent."""
+        worker, self._worker = self._worker, None
+        if worker is None:
+            return
+        self._late.cancel()
+        if self._timer is not None:
+            self._timer.cancel()
+        ended: list[Done[None]] = []
+        last = self._last()
+        worker.submit(lambda: ended.append(Done(last)), _nothing)
+        if not worker.end(_CLOSE_S):
+            log.warning("%s: %s: the last changes may be lost: the disk is too slow", self._name, self.path)
+        elif ended[0].error is not None and not self.fault:
+            log.warning("%s: %s: the last changes are lost: %s", self._name, self.path, words(ended[0].error))
+        self._unlock()
+
+    def _last(self) -> Callable[[], None]:
+        """Return the last job of the thread."""
+        write = self._writing() if self._loaded and not self.fault else _nothing
+
+        def job() -> None:
+            try:
+                write()
+            finally:
+                self._database.close()
+
+        return job
+
+
+def _by_clock(changes: Mapping[str, Entry | None], clock_s: float) -> dict[str, Entry | None]:
+    """Return entries with the times of another clock."""
+    return {id: entry and entry.by(clock_s) for id, entry in changes.items()}
+
+
+def _nothing(*_: object) -> None: ...

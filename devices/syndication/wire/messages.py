@@ -1,0 +1,240 @@
+"""The messages of the syndication broker, in MessagePack, for both generations of clients. Pure.
+
+docs/wire/syndication.md is the description. Text is UTF-8; a bin is read as the text in it.
+"""
+
+from collections.abc import Mapping, Sequence
+from enum import IntEnum
+from typing import Any, Final, NamedTuple
+
+import msgpack
+
+from devices.syndication.bounds import Bounds
+from devices.syndication.wire.walk import ARRAY, FAMILY, LENGTH_BYTES, MAP, STRING
+
+PUBLICATION: Final = 0  # tags
+QUERY: Final = 1
+DIFFERENCE: Final = 2
+BROKER_REQUEST: Final = 3
+ASSIGNMENT: Final = 8
+NO_TAG: Final = -1
+
+_NO_METADATA: Final = (b"\x80", b"\xc0")
+_NIL: Final = b"\xc0"
+
+
+class Form(IntEnum):
+    """How a client is told messages. Its first byte says whether they have tags, its query whether `ARRAYS`.
+
+    `ARRAYS`: tags before the messages of the untagged, as clients of March and April 2016 have it.
+    """
+
+    UNTAGGED = 0
+    TAGGED = 1
+    ARRAYS = 2
+
+
+class Packed:
+    """A message to subscribers: packed at most once for each generation, however many they are."""
+
+    __slots__ = ("_tagged_form", "_untagged_form")
+
+    tag: int
+
+    def __init__(self, untagged: bytes = b"", tagged: bytes = b"") -> None:
+        self._untagged_form, self._tagged_form = untagged, tagged
+
+    def packed(self, form: Form) -> bytes:
+        if form is Form.TAGGED:
+            packed = self._tagged_form = self._tagged_form or self._tagged()
+        elif form is Form.UNTAGGED:
+            packed = self._untagged_form = self._untagged_form or self._untagged()
+        else:
+            packed = bytes((self.tag,)) + self.packed(Form.UNTAGGED)
+        return packed
+
+    def _untagged(self) -> bytes:
+        raise NotImplementedError
+
+    def _tagged(self) -> bytes:
+        raise NotImplementedError
+
+
+class Publication(Packed):
+    """`value` is MessagePack, as it came. `metadata` is what the producer changes: None deletes a key.
+
+    `untagged`, `tagged`: the message in that form, if it came as it would be packed.
+    """
+
+    __slots__ = ("id", "metadata", "value")
+
+    tag = PUBLICATION
+
+    def __init__(
+        self, id: str, metadata: dict[str, Any], value: bytes, untagged: bytes = b"", tagged: bytes = b""
+    ) -> None:
+        super().__init__(untagged, tagged)
+        self.id, self.metadata, self.value = id, metadata, value
+
+    def _untagged(self) -> bytes:
+        return b"\x93" + pack(self.id) + pack(self.metadata) + self.value
+
+    def _tagged(self) -> bytes:
+        metadata = pack(self.metadata) if self.metadata else b"\x80"
+        return b"\x00\x83\xa4UUID" + pack(self.id) + b"\xa8Metadata" + metadata + b"\xa5Value" + self.value
+
+
+class Difference(Packed):
+    """What enters the set of a subscriber, and what leaves it: ids of producers, or values of a selection."""
+
+    __slots__ = ("gone", "new")
+
+    tag = DIFFERENCE
+
+    def __init__(self, new: Sequence[Any] = (), gone: Sequence[Any] = ()) -> None:
+        super().__init__()
+        self.new, self.gone = tuple(new), tuple(gone)
+
+    def __repr__(self) -> str:
+        return f"Difference(new={self.new!r}, gone={self.gone!r})"
+
+    def _untagged(self) -> bytes:
+        return pack({"New": self.new, "Del": self.gone})
+
+    def _tagged(self) -> bytes:
+        return self.packed(Form.ARRAYS)
+
+
+class Subscription(NamedTuple):
+    """A query, as a client wrote it, in place of its last one. `form`: how it is told messages."""
+
+    query: str
+    form: Form
+
+
+class BrokerRequest:
+    """A client that lost its broker asks for one, as those of the original ask their coordinator."""
+
+    __slots__ = ()
+
+
+class Refused(NamedTuple):
+    """A whole object that is no message, with a reason of `REFUSED`, and the generation of its client.
+
+    `answer` says why, if it is a wrong query.
+    """
+
+    reason: str
+    form: Form
+    answer: str = ""
+
+
+REFUSED: Final = {
+    "publication": "no array of three, or a map without UUID",
+    "id": "no string, not UTF-8, or too long",
+    "metadata": "no map of strings to values, or not UTF-8",
+    "query": "no string, or not UTF-8",
+    "difference": "only a broker sends differences",
+}
+"""The reasons of `Refused`, with their meanings."""
+
+Message = Publication | Subscription | BrokerRequest | Refused
+
+
+def pack(value: Any) -> bytes:
+    packed: bytes = msgpack.packb(value)
+    return packed
+
+
+def error(text: str) -> bytes:
+    """Return the answer to a wrong query of an untagged client. The tagged take an unknown tag for fatal."""
+    return pack({"Error": text})
+
+
+def assignment(address: str) -> bytes:
+    """Return the answer to a request for a broker: where one is, as `HOST:PORT`."""
+    info = {"BrokerID": address, "ClientBrokerAddr": address, "CoordBrokerAddr": address}
+    return bytes((ASSIGNMENT,)) + pack({"BrokerInfo": info})
+
+
+def read(kind: int | None, family: int, parts: list[bytes], bounds: Bounds) -> Message:
+    """Read a message from its kind, a tag or `NO_TAG`, and the elements of its array or map.
+
+    A message that is a string is its one element.
+    """
+    form = Form.UNTAGGED if kind == NO_TAG else Form.TAGGED
+    if family == STRING:
+        return _subscription(parts[0], Form.ARRAYS if form else form)
+    if kind == QUERY:
+        return _subscription(_fields(parts).get("Query", _NIL), form)
+    if kind == BROKER_REQUEST:
+        return BrokerRequest()
+    if family == MAP and kind != PUBLICATION:
+        return Refused("difference", form)
+    three = parts if family == ARRAY else _three(_fields(parts))
+    said = _publication(three[0], three[1], three[2], bounds) if len(three) == 3 else "publication"
+    return Refused(said, form) if isinstance(said, str) else said
+
+
+def value_last(parts: list[bytes]) -> bool:
+    """Return whether the value of a publication, an array or a map, is what comes last."""
+    return len(parts) == 3 or _text(parts[-2]) == "Value"
+
+
+def _three(fields: Mapping[str | None, bytes]) -> list[bytes]:
+    """Return id, metadata and value of a tagged publication; nothing if it has no id."""
+    if "UUID" not in fields:
+        return []
+    return [fields["UUID"], fields.get("Metadata", _NIL), fields.get("Value", _NIL)]
+
+
+def _fields(parts: list[bytes]) -> dict[str | None, bytes]:
+    """Return the values of a map by their keys, each as it came; of equal keys the last."""
+    return dict(zip(map(_text, parts[::2]), parts[1::2], strict=False))
+
+
+def _subscription(raw: bytes, form: Form) -> Subscription | Refused:
+    text = _text(raw)
+    if text is None:
+        return Refused("query", form, "a query is a string in UTF-8")
+    return Subscription(text, form)
+
+
+def _publication(raw_id: bytes, raw_metadata: bytes, value: bytes, bounds: Bounds) -> Publication | str:
+    """Return a publication, or the reason why it is none."""
+    id = _text(raw_id)
+    if id is None or len(id.encode()) > bounds.id_bytes:
+        return "id"
+    metadata = {} if raw_metadata in _NO_METADATA else _metadata(raw_metadata)
+    return "metadata" if metadata is None else Publication(id, metadata, value)
+
+
+def _text(raw: bytes) -> str | None:
+    """Return the text of a str or a bin; None for all else, and for what is not UTF-8."""
+    if FAMILY[raw[0]] != STRING:
+        return None
+    try:
+        return raw[1 + LENGTH_BYTES.get(raw[0], 0) :].decode()
+    except UnicodeDecodeError:
+        return None
+
+
+def _metadata(raw: bytes) -> dict[str, Any] | None:
+    """Return the map that `raw` is, with text for each bin. None: no map, a key is no string, not UTF-8."""
+    if FAMILY[raw[0]] != MAP:
+        return None
+    try:
+        read: dict[str, Any] = _as_text(msgpack.unpackb(raw))
+        return read
+    except ValueError:  # also UnicodeDecodeError, and a timestamp that is none
+        return None
+
+
+def _as_text(value: Any) -> Any:
+    if isinstance(value, bytes):
+        return value.decode()
+    if isinstance(value, list):
+        return [_as_text(part) for part in value]
+    if isinstance(value, dict):
+        return {_as_text(key): _as_text(part) for key, part in value.items()}
+    return value

@@ -1,0 +1,133 @@
+"""The codecs: what each makes of data and of values, and that nothing from outside makes them raise."""
+
+import json
+import math
+from typing import Any
+
+import msgpack
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from devices.syndication.bounds import Bounds
+from devices.syndication.buses.codecs import Codec, codec
+from devices.syndication.buses.rules import Coded
+from devices.syndication.wire.walk import Walk
+from tests.devices.syndication.wire.test_walk import objects
+
+
+def made(name: str) -> Codec:
+    """Return a codec by its name, or by the format of a struct."""
+    return codec(Coded(codec="struct", format=name) if name[0] in "<>!" else Coded(codec=name))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "value"),
+    [
+        ("raw", b"", b""),
+        ("raw", b"\xff\x00", b"\xff\x00"),
+        ("utf-8", b"", ""),
+        ("utf-8", "21.5 °C".encode(), "21.5 °C"),
+        ("json", b'{"t":21.5,"on":[true,null]}', {"t": 21.5, "on": [True, None]}),
+        ("json", b"18446744073709551615", 2**64 - 1),
+        ("json", b'"\xc3\xa9"', "é"),
+        ("msgpack", b"\x93\x01\xa1a\xc0", [1, "a", None]),
+        ("<f", b"\x00\x00\xac\x41", 21.5),
+        (">HhB", b"\x01\x02\xff\xff\x07", [258, -1, 7]),
+        ("!3s?", b"abc\x01", [b"abc", True]),
+        ("<2xB", b"\x00\x00\x05", 5),
+    ],
+)
+def test_data_is_a_value_and_the_value_is_that_data(name: str, data: bytes, value: Any) -> None:
+    decoded = made(name).decode(data)
+    assert decoded is not None
+    assert msgpack.unpackb(decoded) == value
+    assert made(name).encode(decoded) == data
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("utf-8", b"\xff"),
+        ("utf-8", b"\xed\xa0\x80"),
+        ("json", b""),
+        ("json", b"21.5 C"),
+        ("json", b"NaN"),
+        ("json", b"[1e999]"),
+        ("json", b"18446744073709551616"),
+        ("json", b'"\\ud800"'),
+        ("json", b"[" * 33 + b"]" * 33),
+        ("json", b"[" * 2048),
+        ("json", b"\xef\xbb\xbf1"),
+        ("msgpack", b""),
+        ("msgpack", b"\xc1"),
+        ("msgpack", b"\x01\x01"),
+        ("msgpack", b"\xc6\x40\x00\x00\x00"),
+        ("msgpack", b"\x91" * 40 + b"\x01"),
+        ("<f", b"\x00\x00\xac"),
+        ("<f", b"\x00\x00\xac\x41\x00"),
+    ],
+)
+def test_what_is_not_of_the_codec_is_none(name: str, data: bytes) -> None:
+    assert made(name).decode(data) is None
+    assert made(name).reason == ("no struct" if name == "<f" else f"no {name}")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "data"),
+    [
+        ("raw", "é", "é".encode()),
+        ("raw", 21.5, None),
+        ("utf-8", b"ok", b"ok"),
+        ("utf-8", b"\xff", None),
+        ("utf-8", 21.5, b"21.5"),
+        ("utf-8", -4, b"-4"),
+        ("utf-8", True, b"true"),
+        ("utf-8", None, None),
+        ("utf-8", [1], None),
+        ("utf-8", math.nan, None),
+        ("json", b"bytes", None),
+        ("json", math.inf, None),
+        ("json", {1: "a"}, b'{"1":"a"}'),
+        ("json", {b"a": 1}, None),
+        ("json", msgpack.ExtType(4, b"x"), None),
+        ("json", msgpack.Timestamp(1), None),
+        ("<f", 3, b"\x00\x00\x40\x40"),
+        ("<f", 1e300, None),
+        ("<f", "3", None),
+        ("<f", [3], None),
+        ("<?", {}, None),
+        ("<B", 256, None),
+        ("<B", 1.0, None),
+        ("<BB", [1, 2], b"\x01\x02"),
+        ("<BB", [1], None),
+        ("<BB", 1, None),
+        ("<2s", "ab", b"ab"),
+    ],
+)
+def test_a_value_has_a_form_or_none(name: str, value: Any, data: bytes | None) -> None:
+    assert made(name).encode(msgpack.packb(value)) == data
+
+
+CODECS = st.sampled_from(["raw", "utf-8", "json", "msgpack", "<f", ">HhB", "<4s", "!e?c"])
+
+
+@given(CODECS, st.binary(max_size=64) | st.text(max_size=20).map(str.encode))
+def test_any_data_is_one_object_within_the_bounds_or_none(name: str, data: bytes) -> None:
+    decoded = made(name).decode(data)
+    if decoded is not None:
+        walk = Walk(Bounds())
+        assert walk.go(decoded)
+        assert walk.at == len(decoded)
+
+
+@given(CODECS, objects.map(msgpack.packb) | st.binary(max_size=64))
+def test_any_value_has_a_form_or_none(name: str, value: bytes) -> None:
+    data = made(name).encode(value)
+    assert data is None or isinstance(data, bytes)
+
+
+@given(st.recursive(st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.text(), st.lists))
+def test_json_is_that_of_the_standard_library(value: Any) -> None:
+    decoded = made("json").decode(json.dumps(value).encode())
+    assert decoded is None or msgpack.unpackb(decoded) == value

@@ -1,0 +1,582 @@
+"""Who is told what: the rules one by one, the cost by counting, and all against a naive model."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from devices.syndication.bounds import Bounds
+from devices.syndication.state.book import Book, Outcome
+from devices.syndication.state.producers import Entry
+from devices.syndication.wire.messages import Difference, Publication, pack
+from tests.devices.syndication.fakes import FakeQuery, Kept
+
+Heard = list[Any]
+
+
+class Room:
+    """A book, and what each client has heard: pairs of new and gone ids, and ids of publications."""
+
+    def __init__(self, **bounds: Any) -> None:
+        self.kept = Kept()
+        self.book: Book[str] = Book(Bounds(**bounds), self.kept)
+        self.heard: dict[str, Heard] = {}
+        self.now_s = 0.0
+
+    def publish(self, client: str, id: str, host: Any = "", **metadata: Any) -> Outcome[str]:
+        return self.tell(self.book.publish(client, host, Publication(id, metadata, b"\1")))
+
+    def subscribe(self, client: str, query: str, host: str = "") -> Outcome[str]:
+        return self.tell(self.book.subscribe(client, host, FakeQuery(query)))
+
+    def leave(self, client: str) -> None:
+        self.tell(Outcome(self.book.leave(client, self.now_s)))
+
+    def silence(self, client: str, *ids: str) -> None:
+        self.tell(Outcome(self.book.silence(client, ids, self.now_s)))
+
+    def tell(self, outcome: Outcome[str]) -> Outcome[str]:
+        for said in outcome.said:
+            assert said.to
+            for client in said.to:
+                self.heard.setdefault(client, []).append(shown(said.message))
+        return outcome
+
+    def of(self, client: str) -> Heard:
+        """What a client has heard since the last time."""
+        return self.heard.pop(client, [])
+
+
+def shown(message: Difference | Publication) -> Any:
+    return (list(message.new), list(message.gone)) if isinstance(message, Difference) else message.id
+
+
+@pytest.fixture
+def room() -> Room:
+    return Room()
+
+
+@pytest.fixture
+def evaluations() -> Callable[[], int]:
+    """How many evaluations there were since the last time."""
+    last = FakeQuery.evaluations
+
+    def since() -> int:
+        nonlocal last
+        last, before = FakeQuery.evaluations, last
+        return last - before
+
+    return since
+
+
+def test_a_subscriber_gets_its_set_first_then_differences_then_publications(room: Room) -> None:
+    room.publish("p", "a", Room="410")
+    assert not room.heard
+    room.subscribe("s", "Room = 410")
+    assert room.of("s") == [(["a"], [])]
+    room.publish("p", "a")
+    room.publish("p", "b", Room="410")
+    assert room.of("s") == ["a", (["b"], []), "b"]
+    room.publish("p", "b", Room="411")
+    room.publish("p", "b")
+    assert room.of("s") == [([], ["b"])]
+    room.leave("p")
+    assert room.of("s") == [([], ["a"])]
+
+
+def test_an_empty_set_is_said(room: Room) -> None:
+    room.subscribe("s", "has Room")
+    assert room.of("s") == [([], [])]
+
+
+def test_metadata_are_upserted_and_nil_deletes(room: Room) -> None:
+    room.publish("p", "a", Room="410", Unit="C")
+    room.publish("p", "a", Unit="F")
+    room.publish("p", "a", Room=None, Nothing=None)
+    producer = room.book.producers.find("a")
+    assert producer is not None
+    assert producer.metadata == {"Unit": "F"}
+
+
+def test_only_a_change_is_to_be_stored(room: Room) -> None:
+    def stored(**metadata: Any) -> bool:
+        changes = room.kept.changes
+        room.publish("p", "a", **metadata)
+        return room.kept.changes > changes
+
+    assert not stored()
+    assert stored(Room="410")
+    assert not stored()
+    assert not stored(Room="410", Nothing=None)
+    assert stored(Room=None)
+    assert stored(Level=1)
+    assert stored(Level=1.0)
+    assert stored(Level=float("nan"))
+    assert not stored(Level=float("nan"))
+
+
+def test_stored_is_who_has_metadata_and_since_when_it_is_gone() -> None:
+    room = Room(producers=2)
+    room.publish("p", "a", Room="410")
+    room.publish("p", "b")
+    assert room.kept == {"a": Entry("a", pack({"Room": "410"}), None)}
+    room.now_s = 5
+    room.leave("p")
+    assert room.kept == {"a": Entry("a", pack({"Room": "410"}), 5)}
+    room.publish("q", "a")
+    assert room.kept["a"].gone_s is None
+    room.publish("q", "a", Room=None)
+    assert not room.kept
+
+
+def test_what_is_forgotten_is_stored_no_more() -> None:
+    room = Room(producers=2, kept_s=10)
+    for id in "abc":
+        room.publish(id, id, Room="410")
+        room.leave(id)
+    assert list(room.kept) == ["b", "c"]
+    assert room.book.producers.entries() == list(room.kept.values())
+    room.book.producers.expire(11)
+    assert not room.kept
+
+
+def test_what_a_gone_producer_said_holds_again_with_its_next_publication(room: Room) -> None:
+    room.publish("p", "a", Room="410")
+    room.leave("p")
+    room.subscribe("s", "has Room")
+    assert room.of("s") == [([], [])]
+    room.publish("q", "a", Unit="C")
+    assert room.of("s") == [(["a"], []), "a"]
+    room.leave("q")
+    room.publish("q", "a", Room=None)
+    assert room.of("s") == [([], ["a"])]
+
+
+def test_a_producer_is_gone_when_nobody_speaks_for_it(room: Room) -> None:
+    room.subscribe("s", "all")
+    room.publish("p", "a")
+    room.publish("q", "a")
+    assert room.of("s") == [([], []), (["a"], []), "a", "a"]
+    room.leave("p")
+    assert room.of("s") == []
+    room.leave("q")
+    room.leave("q")
+    assert room.of("s") == [([], ["a"])]
+
+
+def test_a_client_can_fall_silent_for_some_of_its_producers() -> None:
+    room = Room(speakers=4)
+    room.subscribe("s", "all")
+    for client, id in ("pa", "pb", "pc", "qb"):
+        room.publish(client, id)
+    room.of("s")
+    room.silence("p", "a", "b", "unknown")
+    room.silence("p", "a")
+    room.silence("x", "c")
+    assert room.of("s") == [([], ["a"])]
+    room.leave("p")
+    assert room.of("s") == [([], ["c"])]
+    assert [room.publish("p", id).refused for id in "abcd"] == ["", "", "", "speakers full"]
+
+
+def test_those_that_leave_together_are_one_difference_for_each_query(room: Room) -> None:
+    for id in "abc":
+        room.publish("p", id, **{id: 1})
+    room.subscribe("s", "all")
+    room.subscribe("t", "has a| has b")
+    room.heard.clear()
+    room.leave("p")
+    assert room.heard == {"s": [([], ["a", "b", "c"])], "t": [([], ["a", "b"])]}
+
+
+def test_a_second_query_takes_the_place_of_the_first(room: Room) -> None:
+    for id, metadata in {"a": ("x",), "b": ("x", "y"), "c": ("y",)}.items():
+        room.publish("p", id, **dict.fromkeys(metadata, 1))
+    room.subscribe("s", "has x")
+    room.subscribe("s", "has y")
+    assert room.of("s") == [(["a", "b"], []), (["c"], ["a"])]
+    room.publish("p", "a")
+    room.publish("p", "b")
+    assert room.of("s") == ["b"]
+    room.subscribe("s", "has y")
+    assert room.of("s") == [([], [])]
+    assert len(room.book.sets.queries) == 1
+
+
+def test_a_client_hears_itself(room: Room) -> None:
+    room.subscribe("p", "all")
+    room.publish("p", "a")
+    assert room.of("p") == [([], []), (["a"], []), "a"]
+    room.subscribe("s", "all")
+    room.leave("p")
+    assert room.heard == {"s": [(["a"], []), ([], ["a"])]}
+
+
+def test_one_message_object_is_for_all_subscribers(room: Room) -> None:
+    for number in range(10):
+        room.subscribe(f"s{number}", "all")
+    difference, publication = room.publish("p", "a").said
+    assert len(difference.to) == len(publication.to) == 10
+
+
+def test_nothing_is_left_when_all_have_left(room: Room) -> None:
+    room.publish("p", "a", Room="410")
+    room.subscribe("s", "has Room| no Unit")
+    room.subscribe("t", "has Room| no Unit")
+    assert (len(room.book.sets.queries), room.book.sets.queries.members) == (1, 1)
+    for client in "pst":
+        room.leave(client)
+    assert (len(room.book.sets.queries), room.book.sets.queries.members) == (0, 0)
+    assert vars(room.book.sets.queries) == {
+        "members": 0,
+        "instructions": {},
+        "_by_text": {},
+        "_by_key": {},
+        "_bare": {},
+    }
+
+
+# cost
+
+
+@pytest.mark.parametrize("others", [10, 10_000])
+def test_a_change_evaluates_only_the_queries_that_name_its_key(
+    others: int, evaluations: Callable[[], int]
+) -> None:
+    room = Room(queries=20_000, queries_per_host=20_000)
+    for number in range(others):
+        room.subscribe(f"s{number}", f"Key{number} = x| has Other")
+    for number in range(3):
+        room.subscribe(f"t{number}", f"Room = {number}")
+    evaluations()
+    room.publish("p", "a", Room="0")
+    assert evaluations() == 3
+    room.publish("p", "a", Room="1", Unknown="z")
+    assert evaluations() == 3
+    assert room.of("t1") == [([], []), (["a"], []), "a"]
+
+
+def test_a_new_producer_evaluates_no_query_that_names_none_of_its_keys(
+    evaluations: Callable[[], int],
+) -> None:
+    room = Room()
+    for number in range(100):
+        room.subscribe(f"s{number}", f"Key{number} != x")
+    evaluations()
+    outcome = room.publish("p", "a", Room="0")
+    assert evaluations() == 0
+    assert len(outcome.said) == 101
+
+
+def test_a_publication_evaluates_nothing(room: Room, evaluations: Callable[[], int]) -> None:
+    room.subscribe("s", "has Room")
+    room.publish("p", "a", Room="410")
+    evaluations()
+    room.publish("p", "a")
+    room.publish("p", "a", Room="410")
+    room.leave("p")
+    assert evaluations() == 0
+
+
+def test_a_new_query_is_evaluated_only_for_producers_with_a_key_that_it_names(
+    room: Room, evaluations: Callable[[], int]
+) -> None:
+    for number in range(100):
+        room.publish("p", f"a{number}", **{f"Key{number % 50}": "x"})
+    evaluations()
+    room.subscribe("s", "Key7 != x")
+    assert evaluations() == 1 + 2  # for a producer without metadata, and for two with the key
+    assert len(room.of("s")[0][0]) == 98
+
+
+def test_equal_queries_are_evaluated_once(room: Room, evaluations: Callable[[], int]) -> None:
+    room.publish("p", "a", Room="410")
+    evaluations()
+    for number in range(100):
+        room.subscribe(f"s{number}", "has Room")
+    assert evaluations() == 2  # for a producer without metadata, and for `a`
+    room.publish("p", "a", Room="411")
+    assert evaluations() == 1
+
+
+# bounds
+
+
+def test_the_bounds_of_one_producer() -> None:
+    room = Room(metadata_keys=2, metadata_bytes=20)
+    room.subscribe("s", "all")
+    assert room.publish("p", "a", x=1, y=2).refused == ""
+    assert room.publish("p", "a", z=3).refused == "metadata of one producer"
+    assert room.publish("p", "a", x=None, z=3).refused == ""
+    assert room.publish("p", "a", z="long" * 5).refused == "metadata of one producer"
+    assert room.of("s") == [([], []), (["a"], []), "a", "a"]
+
+
+def test_a_refused_publication_leaves_nothing_behind() -> None:
+    room = Room(metadata_keys=1)
+    room.subscribe("s", "all")
+    assert room.publish("p", "a", x=1, y=2).refused
+    assert len(room.book.producers) == 0
+    room.leave("p")
+    assert room.of("s") == [([], [])]
+
+
+def test_a_producer_that_is_gone_makes_room_and_one_that_is_present_does_not() -> None:
+    room = Room(producers=3)
+    for client in "pqr":
+        room.publish(client, f"of {client}", Room="410")
+    assert room.publish("x", "new").refused == "producers full"
+    room.leave("q")
+    room.leave("p")
+    assert room.publish("p", "of p").refused == ""
+    assert room.publish("x", "new").refused == ""
+    assert room.book.producers.find("of q") is None
+    assert room.book.producers.forgotten == {"age": 0, "room": 1}
+    assert room.publish("x", "newer").refused == "producers full"
+
+
+def test_room_that_would_not_do_is_not_made() -> None:
+    room = Room(all_metadata_bytes=30)
+    room.publish("p", "a", k="0123456789")
+    room.publish("q", "b", k="0123456789")
+    room.leave("q")
+    assert room.publish("p", "c", k="0123456789" * 2).refused == "metadata full"
+    assert room.book.producers.find("b") is not None
+    assert room.publish("p", "c", k="0123456789").refused == ""
+    assert room.book.producers.find("b") is None
+
+
+def test_a_gone_producer_that_comes_back_does_not_make_room_of_itself() -> None:
+    room = Room(all_metadata_bytes=20)
+    room.publish("p", "a", k="0123456789")
+    room.leave("p")
+    assert room.publish("p", "a", l="0123456789").refused == "metadata full"
+    room.subscribe("s", "has k")
+    assert room.publish("p", "a").refused == ""
+    assert room.of("s") == [([], []), (["a"], []), "a"]
+
+
+def test_the_bounds_of_speakers() -> None:
+    room = Room(speakers=4, speakers_per_client=2, speakers_per_host=3)
+    assert room.publish("p", "a", "h").refused == room.publish("p", "b", "h").refused == ""
+    assert room.publish("p", "c", "h").refused == "speakers of one client"
+    assert room.publish("q", "c", "h").refused == ""
+    assert room.publish("q", "d", "h").refused == "speakers of one host"
+    assert room.publish("r", "d", "g").refused == ""
+    assert room.publish("r", "e", "g").refused == "speakers full"
+    room.leave("p")
+    assert room.publish("r", "e", "g").refused == ""
+    assert room.publish("q", "d", "h").refused == ""
+
+
+def test_room_that_is_refused_gives_the_speaker_back() -> None:
+    room = Room(producers=1, speakers=2)
+    room.publish("p", "a")
+    for _ in range(5):
+        assert room.publish("q", "b").refused == "producers full"
+    assert room.publish("q", "a").refused == ""
+
+
+def test_the_bounds_of_queries_and_a_refused_one_keeps_the_last() -> None:
+    room = Room(queries=3, queries_per_host=2, all_query_bytes=20)
+    assert room.subscribe("s", "has a", "h").refused == ""
+    assert room.subscribe("t", "has a", "h").refused == ""
+    assert room.subscribe("u", "has a", "h").refused == "queries of one host"
+    assert room.subscribe("u", "has a", "g").refused == ""
+    assert room.subscribe("v", "all").refused == "queries full"
+    assert room.subscribe("s", "has a_long_name", "h").refused == "queries full"
+    room.heard.clear()
+    room.publish("p", "1", a=1)
+    assert room.of("s") == [(["1"], []), "1"]
+    room.leave("t")
+    assert room.subscribe("s", "has b", "h").refused == ""
+    assert room.subscribe("v", "all").refused == ""
+
+
+def test_the_bound_of_all_sets_together() -> None:
+    room = Room(members=3)
+    room.publish("p", "a", x=1)
+    room.publish("p", "b", x=1)
+    assert room.subscribe("s", "has x").refused == ""
+    assert room.subscribe("t", "has x").refused == ""  # the same set
+    assert room.subscribe("u", "all").refused == "sets full"
+    assert len(room.book.sets.queries) == 1
+    assert room.publish("p", "c", x=1).refused == ""
+    assert room.publish("p", "d", x=1).refused == "sets full"
+    assert room.publish("p", "d").refused == ""
+    assert room.publish("p", "d", x=1).refused == "sets full"
+    assert room.publish("p", "a", x=None).refused == ""
+    assert room.publish("p", "d", x=1).refused == ""
+    assert room.book.sets.queries.members == 3
+
+
+def test_a_change_that_would_cost_too_much_is_refused() -> None:
+    room = Room(change_cost=1000, instructions=200)
+    room.publish("p", "a", K="x" * 100, L="y" * 100)
+    assert room.subscribe("s", "costs 9 K| has L").refused == ""
+    assert room.publish("p", "a", K="z" * 100).refused == ""
+    assert room.subscribe("t", "costs 2 K").refused == ""
+    assert room.publish("p", "a", K="y" * 100).refused == "metadata too costly"
+    assert room.publish("p", "a", L="z" * 100).refused == ""  # one of the two is evaluated, and costs 900
+    assert room.publish("p", "a", K=["y" * 90, 5, {}]).refused == ""
+    assert room.publish("q", "b", K="ö" * 46).refused == "metadata too costly"
+    assert room.publish("q", "b", M="x" * 1000).refused == ""
+    room.leave("t")
+    assert room.publish("p", "a", K="y" * 100).refused == ""
+
+
+def test_the_patterns_on_one_key_have_a_bound() -> None:
+    room = Room(instructions=200)
+    assert room.subscribe("s", "costs 100 K").refused == ""
+    assert room.subscribe("t", "costs 100 K| costs 200 L").refused == ""
+    assert room.subscribe("u", "costs 1 K").refused == "patterns on one key"
+    assert room.subscribe("u", "costs 100 K").refused == ""  # an equal one is there
+    room.leave("t")
+    assert room.subscribe("t", "costs 100 K| has M").refused == ""
+    for client in "stu":
+        room.leave(client)
+    assert not room.book.sets.queries.instructions
+
+
+def test_what_is_remembered_ends_with_age() -> None:
+    room = Room(kept_s=10)
+    for now_s, id in enumerate("ab"):
+        room.now_s = now_s
+        room.publish(id, id, Room="410")
+        room.leave(id)
+    room.publish("c", "c", Room="410")
+    assert room.book.producers.expire(9.5) == []
+    assert room.book.producers.expire(10.5) == ["a"]
+    assert room.book.producers.expire(1e9) == ["b"]
+    assert len(room.book.producers) == 1
+    assert room.book.producers.forgotten == {"age": 2, "room": 0}
+
+
+def test_metadata_survive_a_restart() -> None:
+    room = Room(producers=2)
+    for gone_s, id in enumerate("abc"):
+        assert room.book.restore(id, {"Room": "410"}, gone_s) == Outcome()
+    room.subscribe("s", "has Room")
+    room.publish("p", "b")
+    assert room.of("s") == [([], []), (["b"], []), "b"]
+    assert list(room.kept) == ["b"]
+    room.publish("p", "b", Unit="C")
+    assert room.of("s") == ["b"]
+    assert room.book.producers.find("a") is None
+
+
+def test_a_book_inherits_what_another_one_remembers_within_its_bounds() -> None:
+    old, room = Room(), Room(producers=2)
+    old.now_s = 5.0
+    for id in "cba":
+        old.publish(id, id, Room="410")
+    for id in "bc":
+        old.leave(id)
+    room.book.producers.inherit(old.book.producers, 6.0)
+    assert [entry[::2] for entry in room.book.producers.entries()] == [("c", 5.0), ("a", 6.0)]
+    room.subscribe("s", "Room = 410")
+    room.publish("p", "c", Unit="C")
+    assert room.of("s") == [([], []), (["c"], []), "c"]
+    assert old.book.producers.find("c").metadata == {"Room": "410"}  # type: ignore[union-attr]
+
+
+def test_what_was_stored_completes_what_was_said_since() -> None:
+    room = Room(metadata_keys=3)
+    room.subscribe("s", "Unit = C")
+    room.publish("p", "a", Room="12")
+    room.publish("q", "b", Room="12")
+    room.now_s = 5.0
+    room.leave("q")
+    assert room.of("s") == [([], [])]
+    for id in "ab":
+        room.tell(room.book.restore(id, {"Room": "410", "Unit": "C"}, 1.0))
+    assert room.of("s") == [(["a"], [])]
+    whole = pack({"Room": "12", "Unit": "C"})
+    assert room.kept == {"a": Entry("a", whole, None), "b": Entry("b", whole, 5.0)}
+    more = {str(n): n for n in range(4)}
+    assert room.book.restore("a", more, 1.0).refused == "metadata of one producer"
+    assert room.book.restore("b", more, 1.0).refused == "metadata of one producer"
+    assert room.kept == {"a": Entry("a", whole, None), "b": Entry("b", whole, 5.0)}
+
+
+# against a model
+
+CLIENTS, IDS, KEYS = "pqr", "abc", ("x", "y")
+QUERIES = ["all", "none", "has x", "no x", "x = 1", "x != 1", "has x| has y", "no x| y = 1", "y != 1| x = 2"]
+said = st.dictionaries(st.sampled_from(KEYS), st.sampled_from(["1", "2", None]))
+steps = st.one_of(
+    st.tuples(st.just("publish"), st.sampled_from(CLIENTS), st.sampled_from(IDS), said),
+    st.tuples(st.just("subscribe"), st.sampled_from(CLIENTS), st.sampled_from(QUERIES)),
+    st.tuples(st.just("leave"), st.sampled_from(CLIENTS)),
+)
+
+
+class Model:
+    """Evaluates every query for every producer after each step."""
+
+    def __init__(self) -> None:
+        self.metadata: dict[str, dict[str, Any]] = {}
+        self.speakers: dict[str, set[str]] = {}
+        self.queries: dict[str, FakeQuery] = {}
+
+    def set_of(self, client: str) -> set[str]:
+        query = self.queries.get(client)
+        present = [id for id, speakers in self.speakers.items() if speakers]
+        return {id for id in present if query and query.matches(self.metadata[id])}
+
+    def step(self, step: tuple[Any, ...]) -> dict[str, Heard]:
+        """Return what each client hears."""
+        before = {client: self.set_of(client) for client in CLIENTS}
+        self._take(*step)
+        heard = {client: self._heard(client, before[client], step) for client in CLIENTS}
+        return {client: messages for client, messages in heard.items() if messages}
+
+    def _take(self, kind: str, client: str, what: str = "", said: dict[str, Any] | None = None) -> None:
+        if kind == "publish":
+            merged = {**self.metadata.get(what, {}), **(said or {})}
+            self.metadata[what] = {key: value for key, value in merged.items() if value is not None}
+            self.speakers.setdefault(what, set()).add(client)
+        elif kind == "subscribe":
+            self.queries[client] = FakeQuery(what)
+        else:
+            self.queries.pop(client, None)
+            for speakers in self.speakers.values():
+                speakers.discard(client)
+
+    def _heard(self, client: str, before: set[str], step: tuple[Any, ...]) -> Heard:
+        if client not in self.queries:
+            return []
+        now, heard = self.set_of(client), Heard()
+        if now != before or step[:2] == ("subscribe", client):
+            heard.append((sorted(now - before), sorted(before - now)))
+        if step[0] == "publish" and step[2] in now:
+            heard.append(step[2])
+        return heard
+
+
+@settings(max_examples=300)
+@given(st.lists(steps, max_size=25))
+def test_sets_differences_and_order_are_those_of_a_model_that_evaluates_everything(
+    taken: list[tuple[Any, ...]],
+) -> None:
+    room, model = Room(), Model()
+    for step in taken:
+        match step:
+            case ("publish", client, id, metadata):
+                room.publish(client, id, **metadata)
+            case ("subscribe", client, query):
+                room.subscribe(client, query)
+            case (_, client):
+                room.leave(client)
+        heard = {client: list(map(in_order, messages)) for client, messages in room.heard.items()}
+        room.heard.clear()
+        assert heard == model.step(step)
+    assert room.book.sets.queries.members == len(
+        {(q.text, id) for c, q in model.queries.items() for id in model.set_of(c)}
+    )
+
+
+def in_order(message: Any) -> Any:
+    return message if isinstance(message, str) else (sorted(message[0]), sorted(message[1]))
