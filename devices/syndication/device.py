@@ -16,7 +16,7 @@ from devices.syndication.buses.rules import ProducerRule, QueryRule
 
 EXTRA = "syndication"
 RULES_MAX = 256
-NOWHERE: Final = "none"
+NO_DATABASE: Final = "none"
 """The database of a broker that stores nothing."""
 
 
@@ -85,7 +85,7 @@ class SyndicationSpec(DeviceSpec):
             yield Directory(str(database.parent))
 
     def takes(self) -> Iterator[str]:
-        if self.database not in (None, NOWHERE):
+        if self.database not in (None, NO_DATABASE):
             yield f"file {normpath(str(self.database))}"
 
 
@@ -95,6 +95,6 @@ def database_of(spec: SyndicationSpec) -> FilePath | None:
     Without one in the settings it is named by the first address, which no other broker can have.
     """
     if spec.database is not None:
-        return None if spec.database == NOWHERE else FilePath(spec.database)
+        return None if spec.database == NO_DATABASE else FilePath(spec.database)
     url = split_url(spec.syndication[0])
     return state_directory() / f"syndication-{url.host}-{url.port}.db" if url.port else None

@@ -20,7 +20,7 @@ from bus.errors import LinkError, words_of
 from devices.syndication.bounds import Bounds
 from devices.syndication.state.producers import Entry
 from devices.syndication.storage.database import TROUBLE, Database, DatabaseError, Stored, words
-from devices.syndication.storage.worker import Done, Worker
+from devices.syndication.storage.thread import DiskThread, Done
 
 log = logging.getLogger("buscoupler.syndication")
 
@@ -66,7 +66,7 @@ class Store:
         self._idle = self._loaded = False
         self._clock_s = 0.0  # of the file, when the monotonic one was 0
         self._backoff, self._pause_s = Backoff(*again_s, random.uniform), pause_s
-        self._worker: Worker | None = None
+        self._thread: DiskThread | None = None
         self._timer: TimerHandle | None = None
         self._lock = -1
 
@@ -127,12 +127,12 @@ class Store:
         Raises `LinkError` if another broker stores its producers in this file.
         """
         self._loop, self._restore, self._entries, self._ready = loop, restore, entries, ready
-        worker = Worker("syndication store", loop)
-        lock = worker.wait_for(self._take_lock, _LOCK_S)
+        thread = DiskThread("syndication store", loop)
+        lock = thread.wait_for(self._take_lock, _LOCK_S)
         if lock is not None and lock.error is not None:
-            worker.end(0.0)
+            thread.end(0.0)
             raise LinkError(f"{self.path}: {words_of(lock.error)}") from lock.error
-        self._worker = worker
+        self._thread = thread
         self._late = loop.call_later(_LATE_S, self._be_late)
         self._reopen()
 
@@ -157,11 +157,11 @@ class Store:
 
     def _submit(self, job: Callable[[], Any], then: Callable[[Any], None]) -> None:
         """Have the thread do a job; then go on with its result, if it has one."""
-        if self._worker is not None:
-            self._worker.submit(job, lambda done: self._done(done, then))
+        if self._thread is not None:
+            self._thread.submit(job, lambda done: self._done(done, then))
 
     def _done(self, done: Done[Any], then: Callable[[Any], None]) -> None:
-        if self._worker is None:
+        if self._thread is None:
             return
         if done.error is None:
             then(done.result)
@@ -264,16 +264,16 @@ class Store:
 
     def close(self) -> None:
         """Write what is pending, and wait for that, but not long: perhaps the disk is stuck. Idempotent."""
-        worker, self._worker = self._worker, None
-        if worker is None:
+        thread, self._thread = self._thread, None
+        if thread is None:
             return
         self._late.cancel()
         if self._timer is not None:
             self._timer.cancel()
         ended: list[Done[None]] = []
         last = self._last()
-        worker.submit(lambda: ended.append(Done(last)), _nothing)
-        if not worker.end(_CLOSE_S):
+        thread.submit(lambda: ended.append(Done(last)), _nothing)
+        if not thread.end(_CLOSE_S):
             log.warning("%s: %s: the last changes may be lost: the disk is too slow", self._name, self.path)
         elif ended[0].error is not None and not self.fault:
             log.warning("%s: %s: the last changes are lost: %s", self._name, self.path, words(ended[0].error))

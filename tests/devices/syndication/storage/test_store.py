@@ -19,7 +19,7 @@ from devices.syndication.bounds import Bounds
 from devices.syndication.state.producers import Entry
 from devices.syndication.storage.database import FORMAT, OURS, Database, Stored
 from devices.syndication.storage.store import Store
-from devices.syndication.storage.worker import Worker
+from devices.syndication.storage.thread import DiskThread
 from devices.syndication.wire.messages import pack
 from tests.devices.syndication.fakes import Kept
 from tests.helpers.peers import until
@@ -490,9 +490,9 @@ async def test_a_disk_that_turns_read_only_is_said_once(
 
 async def test_a_thread_that_is_stuck_holds_up_nobody() -> None:
     stuck = threading.Event()
-    worker = Worker("w", asyncio.get_running_loop())
-    worker.submit(stuck.wait, lambda _: None)
-    assert worker.wait_for(stuck.is_set, 0.01) is None
-    assert not worker.end(0.01)
+    thread = DiskThread("w", asyncio.get_running_loop())
+    thread.submit(stuck.wait, lambda _: None)
+    assert thread.wait_for(stuck.is_set, 0.01) is None
+    assert not thread.end(0.01)
     stuck.set()
-    assert worker.end(20.0)
+    assert thread.end(20.0)

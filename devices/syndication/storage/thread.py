@@ -28,8 +28,8 @@ class Done(Generic[T]):
         return self._result[0]
 
 
-class Worker:
-    """The thread begins with the worker. It is no reason for the process to go on."""
+class DiskThread:
+    """It begins when it is made. It is no reason for the process to go on."""
 
     def __init__(self, name: str, loop: AbstractEventLoop) -> None:
         self._loop = loop
