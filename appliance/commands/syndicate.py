@@ -23,10 +23,16 @@ NAME = "syndication"
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("listen", nargs="+", metavar="URL", help="listen here: tcp://HOST:PORT")
     parser.add_argument(
-        "--database", metavar="FILE",
+        "--database", metavar="FILE", type=_file,
         help="the file in which metadata survive a restart, or none (default: one in the state directory, "
         "named by the first URL)",
     )  # fmt: skip
+
+
+def _file(text: str) -> str:
+    if not text:
+        raise argparse.ArgumentTypeError("name a file, or write none")
+    return text
 
 
 class Alone:

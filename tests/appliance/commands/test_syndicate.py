@@ -137,6 +137,12 @@ def test_check_and_show_know_it() -> None:
     assert ["TCP port 25110 is taken" in finding.text for finding in check(double)] == [True]
 
 
+def test_a_database_has_a_name(capsys: Out) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main(["syndicate", "--database", "", "tcp://127.0.0.1:1"])
+    assert "argument --database: name a file, or write none" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("url", "fault"),
     [
