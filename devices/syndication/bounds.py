@@ -18,6 +18,7 @@ class Bounds:
 
     metadata_keys: int = 128  # of one producer
     metadata_bytes: int = 4096  # of one producer
+    metadata_elements: int = 512  # of the lists of one producer together: a condition looks at each
     all_metadata_bytes: int = 1 << 24
     producers: int = 4096  # with those that are gone and remembered
     kept_s: float = 7 * 86400.0  # how long what a gone producer said is remembered

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -28,6 +28,8 @@ INSTRUCTIONS: Final = 256
 _SELECTS: Final = re.compile(rf"\s*select(?!{KEY_LETTER}|\s*(?:=|!=|like(?!{KEY_LETTER})))", re.IGNORECASE)
 _EVERYTHING: Final = "select distinct a where not (has b or ['c', 1, true] in d) and e != 'f' and g like 'h'"
 _BASE_BYTES: Final = 1024
+_TEXT_COST: Final = 4  # Python looks for one text in a list; for other values, we look
+_VALUE_COST: Final = 40
 _LETTER_BYTES: Final = 100  # measured: 24 to 99 for each character of the normal form
 
 
@@ -45,6 +47,8 @@ class Query:
     """About the most memory that it takes, with what its patterns may take while they run."""
     instructions: Mapping[str, int] = field(compare=False)
     """The instructions of RE2 by key: each may look at each byte of the key's value."""
+    comparisons: Mapping[str, int] = field(compare=False)
+    """What comparing one element of the key's list costs, by key: 1 is an instruction at a byte."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +120,8 @@ def _query(root: Node) -> Query:
     patterns = _compiled(likes)
     text, keys = text_of(root), frozenset(node.key for node in leaves)
     memory_bytes = _BASE_BYTES + _LETTER_BYTES * len(text) + PATTERN_MEMORY * len(patterns)
-    return Query(text, keys, test_of(root, patterns), memory_bytes, _instructions(likes, patterns))
+    test, instructions = test_of(root, patterns), _instructions(likes, patterns)
+    return Query(text, keys, test, memory_bytes, instructions, _comparisons(leaves))
 
 
 def _compiled(likes: list[Like]) -> dict[str, Pattern]:
@@ -140,6 +145,18 @@ def _instructions(likes: list[Like], patterns: dict[str, Pattern]) -> dict[str, 
     for node in likes:
         found[node.key] += patterns[node.pattern].programsize
     return dict(found)
+
+
+def _comparisons(leaves: Iterable[Node]) -> dict[str, int]:
+    found = Counter[str]()
+    for node in leaves:
+        if isinstance(node, Among):
+            found[node.key] += _TEXT_COST if _is_text(node) else _VALUE_COST
+    return dict(found)
+
+
+def _is_text(node: Among) -> bool:
+    return len(node.values) == 1 and isinstance(node.values[0], str)
 
 
 def _bound(what: str, number: int, most: int) -> None:

@@ -60,8 +60,15 @@ class Change:
             self.metadata = {**before, **said}
             self.metadata = {key: value for key, value in self.metadata.items() if value is not None}
             self.packed = pack(self.metadata)
-            if len(self.metadata) > bounds.metadata_keys or len(self.packed) > bounds.metadata_bytes:
-                self.fault = "metadata of one producer"
+            self.fault = "" if self._fits(bounds) else "metadata of one producer"
+
+    def _fits(self, bounds: Bounds) -> bool:
+        elements = sum(len(value) for value in self.metadata.values() if isinstance(value, list))
+        return (
+            len(self.metadata) <= bounds.metadata_keys
+            and len(self.packed) <= bounds.metadata_bytes
+            and elements <= bounds.metadata_elements
+        )
 
 
 def _differs(before: Any, after: Any) -> bool:

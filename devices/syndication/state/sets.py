@@ -9,7 +9,7 @@ from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 from devices.syndication.bounds import Bounds
 from devices.syndication.state.selections import StandingSelection, StandingSelections, Turn, unpacked
-from devices.syndication.state.standing import Producer, Query, Standing, StandingQueries
+from devices.syndication.state.standing import Producer, Query, Standing, StandingQueries, has_list
 from devices.syndication.state.steps import Steps
 
 C = TypeVar("C")
@@ -66,8 +66,8 @@ class Sets(Generic[C]):
         return "patterns on one key" if full else ""
 
     def is_costly(self, producer: Producer[C], metadata: Mapping[str, Any], keys: Iterable[str]) -> bool:
-        """Return whether the patterns that look at changed metadata would hold all others up."""
-        if not self.queries.instructions:
+        """Return whether the queries that look at changed metadata would hold all others up."""
+        if not self.queries.instructions and not has_list(metadata):
             return False
         evaluated = keys if producer.speakers else metadata
         return self.queries.cost(metadata, evaluated) > self._bounds.change_cost

@@ -6,17 +6,20 @@ others. One that names none of a producer's keys sees a producer without metadat
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 from devices.syndication.wire.messages import pack
 
 C = TypeVar("C")
 
+_FEW: Final = 8  # elements of a list, as of tags
+
 
 class Query(Protocol):
     """A query, as far as is needed here. `text` is equal for equal queries; `keys` are those that it names.
 
-    `memory_bytes` is about what it takes. `instructions` are those of its patterns, by key.
+    `memory_bytes` is about what it takes. `instructions` are those of its patterns, by key;
+    `comparisons` the cost of comparing one element of a list, by key.
     """
 
     @property
@@ -30,6 +33,9 @@ class Query(Protocol):
 
     @property
     def instructions(self) -> Mapping[str, int]: ...
+
+    @property
+    def comparisons(self) -> Mapping[str, int]: ...
 
     def matches(self, metadata: Mapping[str, Any], /) -> bool:
         """Return whether a producer with these metadata is in the set. It never raises."""
@@ -162,12 +168,19 @@ class StandingQueries(Generic[C]):
         del self._by_text[standing.query.text]
 
     def cost(self, metadata: Mapping[str, Any], keys: Iterable[str]) -> int:
-        """Return the most that patterns cost when these keys change: instructions times bytes of text."""
-        costs = Counter[str]()
+        """Return the most that evaluations cost when these keys change.
+
+        Patterns look at bytes of text, and other conditions at elements of lists.
+        """
+        patterns, others = Counter[str](), Counter[str]()
+        compares = has_list(metadata)
         for standing in self._naming(keys):
             if standing.query.instructions:
-                costs.update(standing.query.instructions)
-        return sum(count * _text_bytes(metadata.get(key)) for key, count in costs.items())
+                patterns.update(standing.query.instructions)
+            if compares:
+                others.update(standing.query.comparisons)
+        looks = sum(count * _text_bytes(metadata.get(key)) for key, count in patterns.items())
+        return looks + sum(count * _elements(metadata.get(key)) for key, count in others.items())
 
     def matched(self, metadata: Mapping[str, Any]) -> list[Standing[C]]:
         """Return the queries that match a producer which has been in no set."""
@@ -205,6 +218,15 @@ class StandingQueries(Generic[C]):
     def _leave(self, producer: Producer[C], standing: Standing[C]) -> None:
         del producer.sets[standing], standing.members[producer]
         self.members -= 1
+
+
+def has_list(metadata: Mapping[str, Any]) -> bool:
+    """Return whether a value is a list of some length. Others cost too little to be counted."""
+    return any(_elements(value) for value in metadata.values())
+
+
+def _elements(value: Any) -> int:
+    return len(value) if isinstance(value, list) and len(value) > _FEW else 0
 
 
 def _text_bytes(value: Any) -> int:

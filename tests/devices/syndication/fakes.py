@@ -34,6 +34,7 @@ class FakeQuery:
         self._parts = [part.split() for part in text.split("|")]
         self.instructions = {part[2]: int(part[1]) for part in self._parts if part[0] == "costs"}
         self._parts = [["has", part[2]] if part[0] == "costs" else part for part in self._parts]
+        self.comparisons = {part[0]: 40 for part in self._parts if len(part) == 3}
         keys = {2: 1, 3: 0}  # where the key stands, by the number of words
         self.keys = frozenset(part[keys[len(part)]] for part in self._parts if len(part) in keys)
 

@@ -205,6 +205,14 @@ def test_the_patterns_of_a_query_share_a_bound() -> None:
     assert f"more than {INSTRUCTIONS} instructions" in said(" or ".join(["k like 'b{70}'"] * 4))
 
 
+def test_a_query_says_what_it_costs_to_compare_an_element() -> None:
+    assert parse("a = 'b' and not a = 'c' and b = 7 or ['x', 'y'] in c and has d").comparisons == {
+        "a": 8,
+        "b": 40,
+        "c": 40,
+    }
+
+
 def test_a_query_says_how_many_instructions_look_at_a_key() -> None:
     one = parse("a like 'b'").instructions["a"]
     assert parse("a like 'b' or has c and b like 'b' or not a like 'b'").instructions == {

@@ -427,6 +427,24 @@ def test_a_change_that_would_cost_too_much_is_refused() -> None:
     assert room.publish("p", "a", K="y" * 100).refused == ""
 
 
+def test_a_change_that_would_be_compared_for_too_long_is_refused() -> None:
+    room = Room(change_cost=1000)  # a comparison costs 40 for each element of a list, not of a short one
+    assert room.subscribe("s", "K != a").refused == ""
+    assert room.publish("p", "a", K=["x"] * 25).refused == ""
+    assert room.publish("p", "a", K=["x"] * 26).refused == "metadata too costly"
+    assert room.subscribe("t", "K != b").refused == ""
+    assert room.publish("p", "a", K=["x"] * 13).refused == "metadata too costly"
+    assert room.publish("p", "a", K=["x"] * 8).refused == ""
+    assert room.publish("p", "a", L=["x"] * 500).refused == ""
+
+
+def test_the_lists_of_a_producer_have_a_bound_together() -> None:
+    room = Room(metadata_elements=10)
+    assert room.publish("p", "a", K=["x"] * 6, L=["x"] * 4, M="x" * 100).refused == ""
+    assert room.publish("p", "a", N=["x"]).refused == "metadata of one producer"
+    assert room.publish("p", "a", K=None, N=["x"]).refused == ""
+
+
 def test_the_patterns_on_one_key_have_a_bound() -> None:
     room = Room(instructions=200)
     assert room.subscribe("s", "costs 100 K").refused == ""
