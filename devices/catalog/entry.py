@@ -1,4 +1,4 @@
-"""What a registration says of a service, judged and made true. Pure."""
+"""Judges what a registration says of a service, and makes it true. Pure."""
 
 import ipaddress
 from collections.abc import Iterator, Mapping

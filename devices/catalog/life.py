@@ -12,7 +12,7 @@ ASKS: Final = 3
 
 
 class State(Enum):
-    """What silence says about a peer."""
+    """Silence says one of these about a peer."""
 
     ALIVE = "alive"
     SUSPECT = "suspect"

@@ -56,7 +56,7 @@ class Ask(NamedTuple):
 
 
 class Round(NamedTuple):
-    """What time has brought: whom to ask, who is suspect since the last round, and who is gone."""
+    """A round of `tick` says whom to ask, who is suspect since the last round, and who is gone."""
 
     asks: tuple[Ask, ...]
     suspect: tuple[str, ...]
@@ -67,7 +67,10 @@ _UNEXPECTED: Final = Outcome(Command(wire.DISCONNECT), "unexpected")
 
 
 class Registry:
-    """Who is listed. `now_s` comes from a clock that never goes back. `strict`: as for `entry.read`."""
+    """The registry says who is listed. `now_s` comes from a clock that never goes back.
+
+    `strict`: as for `entry.read`.
+    """
 
     def __init__(self, bounds: Bounds, strict: bool = False) -> None:
         self.services = Services(bounds)

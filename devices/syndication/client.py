@@ -1,4 +1,4 @@
-"""What a client of a syndication broker is, whether it comes by TCP or is a rule of a bus. Pure."""
+"""The protocol of the clients of a syndication broker: some come by TCP, others are rules of a bus. Pure."""
 
 from collections.abc import Iterable, Iterator
 from typing import Final, Protocol
@@ -9,7 +9,7 @@ Told = Publication | Difference
 """A message to a client."""
 
 SEGMENT_BYTES: Final = 1400
-"""What a segment of TCP holds on Ethernet, over tunnels too."""
+"""A segment of TCP holds so many bytes on Ethernet, over tunnels too."""
 
 
 class Messages(list[Told]):

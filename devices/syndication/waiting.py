@@ -1,4 +1,4 @@
-"""What clients are still to be told. Messages in a row for the same clients are packed once. Pure."""
+"""Holds what clients are still to be told. Messages in a row for the same clients are packed once. Pure."""
 
 from itertools import chain
 

@@ -22,7 +22,7 @@ Value = Scalar | tuple[Scalar, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Coded(Node):
-    """What has a codec. Raises ValueError if `format` does not fit it."""
+    """A rule that has a codec. It raises ValueError if `format` does not fit it."""
 
     codec: Annotated[
         Literal["raw", "utf-8", "json", "msgpack", "struct"],

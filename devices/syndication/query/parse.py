@@ -48,7 +48,7 @@ class Query:
     instructions: Mapping[str, int] = field(compare=False)
     """The instructions of RE2 by key: each may look at each byte of the key's value."""
     comparisons: Mapping[str, int] = field(compare=False)
-    """What comparing one element of the key's list costs, by key: 1 is an instruction at a byte."""
+    """To compare one element of a key's list costs so much, by key: 1 is an instruction at a byte."""
 
 
 @dataclass(frozen=True, slots=True)

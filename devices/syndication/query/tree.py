@@ -11,10 +11,10 @@ from re import fullmatch
 from typing import Final, TypeAlias, TypeVar
 
 Scalar: TypeAlias = str | int | float | bool
-"""What a query can compare with."""
+"""A query can compare with these."""
 T = TypeVar("T", bound=Scalar)
 Value: TypeAlias = object
-"""What MessagePack can hold: scalars, nil, bytes, extensions, lists and maps of them."""
+"""MessagePack can hold these: scalars, nil, bytes, extensions, lists and maps of them."""
 
 KEYWORDS: Final = frozenset(("and", "or", "not", "like", "has", "in", "select", "distinct", "where"))
 KEY_START: Final = r"(?:[^\W\d]|[~$])"

@@ -11,7 +11,7 @@ C = TypeVar("C")
 
 
 class Entry(NamedTuple):
-    """What is stored of a producer: `packed` are its metadata in MessagePack.
+    """An entry is what is stored of a producer: `packed` are its metadata in MessagePack.
 
     `gone_s`: since when it is gone, on the clock of the broker; None: it is present.
     """

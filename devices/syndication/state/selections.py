@@ -75,7 +75,7 @@ class StandingSelection(Generic[C]):
 
     @property
     def members(self) -> int:
-        """What its set counts as: each value once for each producer that has it, and more if it is long."""
+        """Return what its set counts: each value once for each producer with it, and more if it is long."""
         return sum(self.counts.values()) + excess_of(self.counts)
 
     @property
@@ -103,7 +103,7 @@ class StandingSelection(Generic[C]):
 
 
 class Turn(NamedTuple, Generic[C]):
-    """How one producer changes a selection: the values that it has from now on, and those that it loses."""
+    """One producer changes a selection: it has values from now on, and it loses others."""
 
     producer: Producer[C]
     selection: StandingSelection[C]
@@ -122,7 +122,7 @@ class Turn(NamedTuple, Generic[C]):
 
     @property
     def members(self) -> int:
-        """What it adds to the members of the set."""
+        """Return what it adds to the members of the set."""
         return len(self.came) - len(self.went) + excess_of(self.new) - excess_of(self.gone)
 
 

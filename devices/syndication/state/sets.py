@@ -17,7 +17,7 @@ Subscribed: TypeAlias = Standing[C] | StandingSelection[C]
 
 
 class Moves(NamedTuple, Generic[C]):
-    """How one producer is to change the sets. `members` is what it adds to their bound."""
+    """One producer is to change the sets so. `members` is what it adds to their bound."""
 
     producer: Producer[C]
     entered: Sequence[Standing[C]]
@@ -30,7 +30,7 @@ class Moves(NamedTuple, Generic[C]):
 
 
 class Moved(NamedTuple, Generic[C]):
-    """How a set has changed."""
+    """A set has changed so."""
 
     subscribed: Subscribed[C]
     new: Sequence[Any] = ()

@@ -1,4 +1,4 @@
-"""What a syndication broker remembers of producers that are gone: it ends with age, and survives restarts."""
+"""Remembers producers that are gone: a memory ends with age, and survives restarts of the broker."""
 
 import time
 from asyncio import AbstractEventLoop, TimerHandle

@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 class Done(Generic[T]):
-    """How a job ended: with what it returned, or the error that it raised."""
+    """A job has ended: with what it returned, or the error that it raised."""
 
     __slots__ = ("_result", "error")
 

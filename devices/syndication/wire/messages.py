@@ -24,7 +24,7 @@ _NIL: Final = b"\xc0"
 
 
 class Form(IntEnum):
-    """How a client is told messages. Its first byte says whether they have tags, its query whether `ARRAYS`.
+    """A client is told messages in a form. Its first byte says if they have tags, its query if `ARRAYS`.
 
     `ARRAYS`: tags before the messages of the untagged, as clients of March and April 2016 have it.
     """
@@ -85,7 +85,7 @@ class Publication(Packed):
 
 
 class Difference(Packed):
-    """What enters the set of a subscriber, and what leaves it: ids of producers, or values of a selection."""
+    """Names what enters and leaves the set of a subscriber: ids of producers, or values of a selection."""
 
     __slots__ = ("gone", "new")
 

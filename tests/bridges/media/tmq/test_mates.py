@@ -6,10 +6,11 @@ from collections.abc import Iterator
 import pytest
 
 from bridges.media.tmq import mates
+from bus.tmq.broker import Broker
 from bus.tmq.unread import LIMIT
 from tests.bridges.media.tmq.tmq_network import ALERT, Bus, Network, frame, network
 from tests.bridges.support import until
-from tests.helpers.tmq import processed
+from tests.helpers.tmq import ReferenceClient, processed
 
 ONE, OTHER = 0xB0B00, 0xB0B01
 PATIENT = {"verdict_s": 60.0, "connect_s": 60.0, "heartbeat_s": 60.0}  # nothing but the test moves copies
@@ -20,6 +21,16 @@ def net(monkeypatch: pytest.MonkeyPatch) -> Iterator[Network]:
     monkeypatch.setattr(mates, "LATE_S", 60.0)
     with network() as made:
         yield made
+
+
+async def told_first(net: Network, broker: Broker, active: Bus, standby: Bus) -> ReferenceClient:
+    """Return a client of 2015 that has got a first alert, as the side that stands by has."""
+    panel = net.reference(broker)
+    panel.subscribe(*ALERT)
+    await until(lambda: len(broker.registry) == 3)
+    active.say(frame(ALERT, b"first"))
+    await processed(lambda: panel.received[ALERT] and standby.heard.messages, panel)
+    return panel
 
 
 async def test_a_mate_hears_what_the_other_subscribers_have_got(net: Network) -> None:
@@ -53,11 +64,7 @@ async def test_a_mate_hears_what_the_other_subscribers_have_got(net: Network) ->
 async def test_a_reload_that_adds_a_mate_lets_it_wait_for_the_others(net: Network) -> None:
     broker = net.broker()
     active, standby = await net.bus(broker, verdict_s=20.0), await net.bus(broker, mates=OTHER)
-    panel = net.reference(broker)
-    panel.subscribe(*ALERT)
-    await until(lambda: len(broker.registry) == 3)
-    active.say(frame(ALERT, b"first"))
-    await processed(lambda: panel.received[ALERT] and standby.heard.messages, panel)
+    panel = await told_first(net, broker, active, standby)
     assert active.link.revise(Bus.made(broker.urls, None, ONE))
     active.say(*[frame(ALERT, b"%d" % number) for number in range(2 * LIMIT)])
     await until(lambda: active.pipe.stats.sent == 1 + LIMIT)
@@ -72,11 +79,7 @@ async def test_a_mate_does_not_wait_for_ever(net: Network, monkeypatch: pytest.M
     monkeypatch.setattr(mates, "LATE_S", 0.3)
     broker = net.broker()
     active, standby = await net.bus(broker, mates=ONE, **PATIENT), await net.bus(broker, mates=OTHER)
-    panel = net.reference(broker)
-    panel.subscribe(*ALERT)
-    await until(lambda: len(broker.registry) == 3)
-    active.say(frame(ALERT, b"first"))
-    await processed(lambda: panel.received[ALERT] and standby.heard.messages, panel)
+    panel = await told_first(net, broker, active, standby)
     said = [frame(ALERT, b"%d" % number) for number in range(2 * LIMIT)]
     active.say(*said)
     await until(lambda: standby.heard.messages[1:] == said)
@@ -88,11 +91,7 @@ async def test_a_mate_does_not_wait_for_ever(net: Network, monkeypatch: pytest.M
 async def test_what_waits_for_a_mate_is_counted_when_one_of_the_two_ends(net: Network, who: str) -> None:
     broker = net.broker()
     active, standby = await net.bus(broker, mates=ONE, **PATIENT), await net.bus(broker, mates=OTHER)
-    panel = net.reference(broker)
-    panel.subscribe(*ALERT)
-    await until(lambda: len(broker.registry) == 3)
-    active.say(frame(ALERT, b"first"))
-    await processed(lambda: panel.received[ALERT] and standby.heard.messages, panel)
+    panel = await told_first(net, broker, active, standby)
     active.say(*[frame(ALERT, b"%d" % number) for number in range(2 * LIMIT)])
     (standby if who == "mate" else active).link.close()
     await until(lambda: active.copies.dropped.get("closed", 0) >= 2 * LIMIT)

@@ -3,7 +3,7 @@
 import asyncio
 import socket
 from collections.abc import AsyncIterator, Iterator
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, asynccontextmanager, closing
 from functools import partial
 
 import pytest
@@ -196,8 +196,9 @@ async def test_exact_patterns_for_clients_that_fail_on_longer_ones(stack: ExitSt
         careful.close()
 
 
-async def test_a_burst_waits_where_the_reference_has_no_room_for_it(broker: Broker, stack: ExitStack) -> None:
-    """Its backlog is 5: beyond, the kernel drops the attempt to connect, and tries again after a second."""
+@asynccontextmanager
+async def told_first(broker: Broker, stack: ExitStack) -> AsyncIterator[tuple[ReferenceClient, Client]]:
+    """Give a subscriber of 2015, and a client of ours that has sent it one message."""
     sub = ReferenceClient(broker.addresses[0])
     opened(stack, sub)
     sub.subscribe(1, 2)
@@ -206,6 +207,12 @@ async def test_a_burst_waits_where_the_reference_has_no_room_for_it(broker: Brok
         await until(lambda: ours.subscribers((1, 2)))
         ours.send((1, 2), b"first")
         await processed(lambda: sub.received[1, 2], sub)
+        yield sub, ours
+
+
+async def test_a_burst_waits_where_the_reference_has_no_room_for_it(broker: Broker, stack: ExitStack) -> None:
+    """Its backlog is 5: beyond, the kernel drops the attempt to connect, and tries again after a second."""
+    async with told_first(broker, stack) as (sub, ours):
         for number in range(50):
             ours.send((1, 2), b"%d" % number)
         await until(lambda: ours.stats.sent == 1 + LIMIT)
@@ -220,14 +227,7 @@ async def test_a_burst_waits_where_the_reference_has_no_room_for_it(broker: Brok
 async def test_a_loop_that_is_busy_passes_as_many_as_there_is_room_for_each_time(
     broker: Broker, stack: ExitStack
 ) -> None:
-    sub = ReferenceClient(broker.addresses[0])
-    opened(stack, sub)
-    sub.subscribe(1, 2)
-    async with Client(brokers=broker.urls, listen=HERE, connect_s=20.0) as ours:
-        await ours.publish((1, 2))
-        await until(lambda: ours.subscribers((1, 2)))
-        ours.send((1, 2), b"first")
-        await processed(lambda: sub.received[1, 2], sub)
+    async with told_first(broker, stack) as (sub, ours):
         await until(lambda: not ours.node.peers[sub.address].busy)
         for number in range(3 * LIMIT):
             ours.send((1, 2), b"%d" % number)

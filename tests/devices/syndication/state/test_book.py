@@ -58,19 +58,6 @@ def room() -> Room:
     return Room()
 
 
-@pytest.fixture
-def evaluations() -> Callable[[], int]:
-    """How many evaluations there were since the last time."""
-    last = FakeQuery.evaluations
-
-    def since() -> int:
-        nonlocal last
-        last, before = FakeQuery.evaluations, last
-        return last - before
-
-    return since
-
-
 def test_a_subscriber_gets_its_set_first_then_differences_then_publications(room: Room) -> None:
     room.publish("p", "a", Room="410")
     assert not room.heard

@@ -310,18 +310,6 @@ def test_one_that_finds_no_room_on_its_way_leaves_nothing() -> None:
 # cost
 
 
-@pytest.fixture
-def evaluations() -> Callable[[], int]:
-    last = FakeQuery.evaluations
-
-    def since() -> int:
-        nonlocal last
-        last, before = FakeQuery.evaluations, last
-        return last - before
-
-    return since
-
-
 def counting(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The keys whose values are read from now on, for a producer each."""
     reads = list[str]()
