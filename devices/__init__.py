@@ -4,7 +4,8 @@ The rest of the program reads only the record (`device.py` in the kind's folder;
 records). Another distribution can add a kind with an entry point of the group `buscoupler.devices`. `service`
 is the base of devices that take part in a bus. `tap` records a bus. `syndication` is a broker whose clients
 subscribe by queries. `raw` is the raw device, a process of its own and in no topology. `places` says where
-devices keep files. `catalog` has the parts of a catalog of services that is no kind of device yet.
+devices keep files, `ports` which ports they take. `zeromq` has sockets of ZeroMQ. `catalog` has the parts of
+a catalog of services that is no kind of device yet.
 """
 
 from typing import TYPE_CHECKING
