@@ -78,7 +78,6 @@ ONLY_IN = {
     "re2": "devices/syndication/query/*.py",
     "pynng": "bus/*.py",
     "pyspark": "pipeline/*.py",
-    "zmq": "devices/zeromq/*.py",
 }
 MADE = re.compile(r"bridges\.media\.\w+\.link|appliance\.parts\.\w+|devices\.\w+\.service")
 CIRCLES = 0

@@ -2,20 +2,25 @@
 
 from dataclasses import astuple, dataclass
 
+from bus.serving.limits import READ_BYTES
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """All above 0. A peer's queues take `queue` whole messages each way, so at most `queue * message_bytes`.
+    """Sizes in bytes, times in seconds, all above 0."""
 
-    libzmq bounds a frame by `message_bytes`, not a message: one of many frames grows in its memory until the
-    last frame is there.
-    """
-
-    message_bytes: int = 1 << 16  # of one frame; a peer that sends a larger one is disconnected
-    queue: int = 1000  # whole messages that wait for one peer, and as many that wait to be read from it
-    read: int = 256  # messages taken in one turn of the loop
+    message_bytes: int = 1 << 16  # of all frames of a message together; who sends more is disconnected
+    frames: int = 256  # of a message; who sends more is disconnected
+    queue_bytes: int = 4 << 20  # waiting for one peer; of a `dealer` also for its first
+    connections: int = 8192  # accepted at a time
+    topics: int = 1024  # of one subscriber
+    topic_bytes: int = 1 << 20  # of all topics of all subscribers together
     handshake_s: float = 5.0  # a connection that has not greeted by then is closed
+    stalled_s: float = 30.0  # a peer that takes nothing, or acknowledges nothing, for so long is closed
+    retry_min_s: float = 0.1  # the first pause before connecting again; the last is `retry_max_s`
+    retry_max_s: float = 2.0
+    read_bytes: int = READ_BYTES // 4  # read from one peer at once
 
     def __post_init__(self) -> None:
-        if min(astuple(self)) <= 0:
-            raise ValueError("every limit must be above 0")
+        if min(astuple(self)) <= 0 or self.read_bytes > READ_BYTES:
+            raise ValueError(f"every limit must be above 0, and read_bytes at most {READ_BYTES}")
