@@ -2,7 +2,8 @@
 
 `cli` is the command line with the `parsing` of its words, `commands` has a module for each command, `probe`
 what those for test traffic share, `demo` the demo. `log` is what they log, `streams` their standard streams,
-and `interrupts` the signals that end them. `compose` builds and changes the `parts`; `serve` runs them.
+and `interrupts` the signals that end them. `compose` builds and changes the `parts`; `serve` runs them,
+and `alone` a service without a topology.
 `reload` applies a changed file and `status` tells what runs, both at `local` sockets. `monitor` makes events,
 `ledger` prints counts, `names` finds those of tokens. `here` finds what this `machine` lacks to run them.
 `layers` is for Scapy.

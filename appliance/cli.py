@@ -22,6 +22,7 @@ COMMANDS = {
     "device": ("appliance.commands.device", "run a raw device: a bus for all who connect, in one line"),
     "broker": ("appliance.commands.broker", "run a TMQ broker: clients publish and subscribe by pattern"),
     "syndicate": ("appliance.commands.syndicate", "run a broker whose clients subscribe by queries"),
+    "catalog": ("appliance.commands.catalog", "run a catalog: services register, clients find them by name"),
     "query": ("appliance.commands.query", "ask a syndication broker for producers, or the values of a key"),
     "send": ("appliance.commands.send", "send messages to a bus or any medium"),
     "recv": ("appliance.commands.recv", "show the messages of a bus or any medium"),

@@ -4,8 +4,8 @@ The rest of the program reads only the record (`device.py` in the kind's folder;
 records). Another distribution can add a kind with an entry point of the group `buscoupler.devices`. `service`
 is the base of devices that take part in a bus. `tap` records a bus. `syndication` is a broker whose clients
 subscribe by queries. `raw` is the raw device, a process of its own and in no topology. `places` says where
-devices keep files, `ports` which ports they take. `zeromq` has sockets of ZeroMQ. `catalog` has the parts of
-a catalog of services that is no kind of device yet.
+devices keep files, `disk` has the thread that writes them, `ports` says which ports they take. `zeromq` has
+sockets of ZeroMQ. `catalog` lists services, which find each other by it.
 """
 
 from typing import TYPE_CHECKING
@@ -19,6 +19,7 @@ DEVICES: "Kinds[DeviceSpec]" = Kinds(
     "buscoupler.devices",
     {
         "tap": "devices.tap.device:TapSpec",
+        "catalog": "devices.catalog.device:CatalogSpec",
         "syndication": "devices.syndication.device:SyndicationSpec",
     },
 )

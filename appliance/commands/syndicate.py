@@ -1,19 +1,8 @@
 """`buscoupler syndicate URL...`: a syndication broker, whose subscribers name producers by a query."""
 
 import argparse
-import time
-from asyncio import AbstractEventLoop
-from collections.abc import Iterable
 
-from appliance.ledger import say_ledger
-from appliance.local.door import Attended
-from appliance.local.places import process_directory
-from appliance.serve import serve
-from appliance.status.client import status_socket
-from appliance.status.door import status_door
-from appliance.status.snapshot import View
-from bus.hub import Hub
-from devices.service import Service
+from appliance.alone import serve_alone
 from devices.syndication.device import SyndicationSpec
 from devices.syndication.service import Syndication
 
@@ -35,40 +24,6 @@ def _file(text: str) -> str:
     return text
 
 
-class Alone:
-    """A service that joins no bus, in a process of its own."""
-
-    def __init__(self, service: Service) -> None:
-        self.service = service
-        self._hub = Hub(service.name)
-        for link, stats in service.ledgers.items():
-            self._hub.keep(link, stats)
-
-    def open(self, loop: AbstractEventLoop) -> None:
-        self.service.start(loop)
-
-    def hubs(self) -> Iterable[Hub]:
-        return (self._hub,)
-
-    def close(self) -> None:
-        self.service.close()
-
-
 def run(options: argparse.Namespace) -> int:
     spec = SyndicationSpec(on="", syndication=tuple(options.listen), database=options.database)
-    service = Syndication(NAME, spec)
-    alone = Alone(service)
-
-    def announce() -> None:
-        for url in service.urls:
-            print(f"syndication broker on {url}", flush=True)
-
-    view = View(
-        program="syndicate",
-        name=service.urls[0],
-        hubs=alone.hubs,
-        brokers=lambda: [service],
-        started_ns=time.time_ns(),
-    )
-    door = status_door(process_directory("syndicate") / status_socket(()), view)
-    return serve(Attended(alone, door), announce, lambda: say_ledger(alone.hubs()))
+    return serve_alone(Syndication(NAME, spec), "syndicate", "syndication broker")

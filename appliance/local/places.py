@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator
 from contextlib import suppress
 from pathlib import Path
 
-PROGRAMS = "device", "broker", "syndicate"
+PROGRAMS = "device", "broker", "syndicate", "catalog"
 
 
 def socket_name(word: str, only: Collection[str] = ()) -> str:

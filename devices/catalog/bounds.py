@@ -28,6 +28,11 @@ class Bounds:
     silenced: int = 1024  # peers to which nothing more is said; beyond, the one quiet longest is forgotten
     silence_s: float = 60.0  # a silenced peer that is quiet for so long is forgotten
 
+    @property
+    def file_bytes(self) -> int:
+        """The most that the records of all services take."""
+        return self.all_entry_bytes + self.services * (200 + 6 * self.text_bytes)
+
     def __post_init__(self) -> None:
         if min(astuple(self)) <= 0:
             raise ValueError("every bound must be above 0")

@@ -69,10 +69,11 @@ _UNEXPECTED: Final = Outcome(Command(wire.DISCONNECT), "unexpected")
 class Registry:
     """The registry says who is listed. `now_s` comes from a clock that never goes back.
 
-    `strict`: as for `entry.read`.
+    `strict`: as for `entry.read`. `shortest_s` is the shortest agreed interval when `tick` came last.
     """
 
     def __init__(self, bounds: Bounds, strict: bool = False) -> None:
+        self.shortest_s = bounds.interval_s
         self.services = Services(bounds)
         self.silenced = Silenced(bounds)
         self._bounds, self._strict = bounds, strict
@@ -238,14 +239,14 @@ class Registry:
                 suspect.append(service.entry.name)
         for service in gone:
             self._remove(service)
+        self.shortest_s = min((s.watch.interval_s for s in self.services), default=self._bounds.interval_s)
         return Round(tuple(asks), tuple(suspect), tuple(service.entry.name for service in gone))
 
     def snapshot(self) -> Iterator[bytes]:
         """Return a record of each service, to be stored."""
         for s in self.services:
-            yield pack_object(
-                {"name": s.entry.name, "host": s.host, "binary_time": s.binary_time, "fields": s.entry.fields}
-            )
+            head = pack_object({"name": s.entry.name, "host": s.host, "binary_time": s.binary_time})
+            yield head[:-1] + b', "fields": ' + s.entry.packed + b"}"
 
     def restore(self, record: bytes, now_s: float) -> str:
         """List a service of a snapshot again: it has as long to be heard as one that has just registered.

@@ -112,7 +112,7 @@ def test_options_of_the_log_stand_anywhere(words: list[str], place: dict[str, st
 PRINTING = [
     ["--help"], ["check", "{file}"], ["show", "{file}"], ["tokens", "fridge"], ["run", "{file}"],
     ["device", "{bus}"], ["broker", "tcp://127.0.0.1:0"], ["recv", "--help"],
-    ["syndicate", "tcp://127.0.0.1:0"],
+    ["syndicate", "tcp://127.0.0.1:0"], ["catalog", "--records", "none"],
 ]  # fmt: skip
 
 
@@ -171,7 +171,7 @@ def test_for_programs_the_reason_of_the_end_is_a_line_of_the_log_too(place: dict
 
 STOPPED = [
     (["run", "{file}"], 0), (["device", "{bus}"], 0), (["broker", "tcp://127.0.0.1:0"], 0),
-    (["syndicate", "tcp://127.0.0.1:0"], 0),
+    (["syndicate", "tcp://127.0.0.1:0"], 0), (["catalog", "--records", "none"], 0),
     (["demo", "--no-capture"], 130), (["check", "-"], 130), (["tokens", "--names", "-"], 130),
     (["capture", "{bus}", "--directory", "{directory}/c", "--seconds", "60"], 130),
 ]  # fmt: skip

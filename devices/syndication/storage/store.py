@@ -17,10 +17,10 @@ from typing import Any, Final
 
 from bus.backoff import Backoff
 from bus.errors import LinkError, words_of
+from devices.disk import DiskThread, Done
 from devices.syndication.bounds import Bounds
 from devices.syndication.state.producers import Entry
 from devices.syndication.storage.database import TROUBLE, Database, DatabaseError, Stored, words
-from devices.syndication.storage.thread import DiskThread, Done
 
 log = logging.getLogger("buscoupler.syndication")
 

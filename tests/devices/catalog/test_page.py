@@ -7,10 +7,9 @@ from tests.helpers import ROOT
 
 def test_the_page_names_tests_that_exist() -> None:
     page = (ROOT / "docs/dbp.md").read_text()
-    files = (ROOT / "tests/devices/catalog").glob("test_*.py")
-    tests = {
-        name for file in files for name in re.findall(r"^def (test_\w+)", file.read_text(), re.MULTILINE)
-    }
+    files = (ROOT / "tests").rglob("test_*.py")
+    pattern = re.compile(r"^(?:async )?def (test_\w+)", re.MULTILINE)
+    tests = {name for file in files for name in pattern.findall(file.read_text())}
     named = set(re.findall(r"`(test_\w+)`", page))
     assert len(named) > 20
     assert named - tests == set()

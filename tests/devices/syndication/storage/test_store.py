@@ -15,11 +15,11 @@ from typing import Any
 import pytest
 
 from bus.errors import LinkError
+from devices.disk import DiskThread
 from devices.syndication.bounds import Bounds
 from devices.syndication.state.producers import Entry
 from devices.syndication.storage.database import FORMAT, OURS, Database, Stored
 from devices.syndication.storage.store import Store
-from devices.syndication.storage.thread import DiskThread
 from devices.syndication.wire.messages import pack
 from tests.devices.syndication.fakes import Kept
 from tests.helpers.peers import until

@@ -1,0 +1,53 @@
+"""Runs a service that joins no bus, in a process of its own."""
+
+import time
+from asyncio import AbstractEventLoop
+from collections.abc import Iterable
+
+from appliance.ledger import say_ledger
+from appliance.local.door import Attended
+from appliance.local.places import process_directory
+from appliance.serve import serve
+from appliance.status.client import status_socket
+from appliance.status.door import status_door
+from appliance.status.snapshot import View
+from bus.hub import Hub
+from devices.service import Service
+
+
+class Alone:
+    """The service as a thing that a process runs."""
+
+    def __init__(self, service: Service) -> None:
+        self.service = service
+        self._hub = Hub(service.name)
+        for link, stats in service.ledgers.items():
+            self._hub.keep(link, stats)
+
+    def open(self, loop: AbstractEventLoop) -> None:
+        self.service.start(loop)
+
+    def hubs(self) -> Iterable[Hub]:
+        return (self._hub,)
+
+    def close(self) -> None:
+        self.service.close()
+
+
+def serve_alone(service: Service, program: str, title: str) -> int:
+    """Run it until a signal. `program` is one of `PROGRAMS`; `title` says what it is. Returns the status."""
+    alone = Alone(service)
+
+    def announce() -> None:
+        for url in service.urls:
+            print(f"{title} on {url}", flush=True)
+
+    view = View(
+        program=program,
+        name=service.urls[0],
+        hubs=alone.hubs,
+        brokers=lambda: [service],
+        started_ns=time.time_ns(),
+    )
+    door = status_door(process_directory(program) / status_socket(()), view)
+    return serve(Attended(alone, door), announce, lambda: say_ledger(alone.hubs()))

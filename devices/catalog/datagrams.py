@@ -1,0 +1,66 @@
+"""The datagrams of a catalog: heartbeats of services, on the UDP port that has the number of the TCP port."""
+
+import socket
+from asyncio import AbstractEventLoop
+from collections.abc import Callable
+
+from bus.errors import LinkError, words_of
+
+_READS = 256  # datagrams taken in one wake-up
+_DATAGRAM_BYTES = 512  # the longest that is one has less
+
+Answer = Callable[[bytes, str], bytes]
+"""Takes a datagram and its sender's address; returns what to answer, b"" for nothing."""
+
+
+class Datagrams:
+    """One UDP socket, which answers each datagram by at most one, of about its size.
+
+    A sender can forge its address, so an answer must not be worth that.
+    """
+
+    def __init__(self, answer: Answer) -> None:
+        self._answer = answer
+        self._socket: socket.socket | None = None
+
+    def open(self, loop: AbstractEventLoop, host: str, port: int) -> None:
+        """Bind. Raises `LinkError`."""
+        self._loop = loop
+        try:
+            found = socket.getaddrinfo(host or None, port, type=socket.SOCK_DGRAM, flags=socket.AI_PASSIVE)
+            self._socket = sock = socket.socket(found[0][0], socket.SOCK_DGRAM)
+            sock.setblocking(False)
+            sock.bind(found[0][4])
+        except OSError as error:
+            self.close()
+            raise LinkError(f"udp://{host}:{port}: cannot listen: {words_of(error)}") from error
+        loop.add_reader(sock, self._on_readable)
+
+    def _on_readable(self) -> None:
+        for _ in range(_READS):
+            if self._socket is None:
+                return
+            try:
+                data, address = self._socket.recvfrom(_DATAGRAM_BYTES)
+            except (BlockingIOError, InterruptedError):
+                return
+            except OSError:  # of an earlier answer: nobody listens there any more
+                continue
+            answer = self._answer(data, str(address[0]).removeprefix("::ffff:"))
+            if answer and self._socket is not None:
+                self._say(answer, address)
+
+    def _say(self, answer: bytes, address: tuple[str, int]) -> None:
+        assert self._socket is not None
+        try:
+            self._socket.sendto(answer, address)
+        except OSError:
+            return  # the next heartbeat is answered again
+
+    def close(self) -> None:
+        """Stop. Idempotent."""
+        sock, self._socket = self._socket, None
+        if sock is not None:
+            if sock.fileno() >= 0:
+                self._loop.remove_reader(sock)
+            sock.close()

@@ -1,0 +1,156 @@
+"""Keeps who is listed in a file, so that it holds after a restart of the catalog.
+
+The event loop only notes that something changed. A thread writes all records to a new file, and gives it the
+name of the old one: so the file is always whole.
+"""
+
+import fcntl
+import logging
+import os
+from asyncio import AbstractEventLoop, TimerHandle
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Final
+
+from bus.errors import LinkError, words_of
+from devices.disk import DiskThread, Done
+
+log = logging.getLogger("buscoupler.catalog")
+
+PAUSE_S: Final = 0.25
+"""At least so long between two writes, so that a crash of the machine loses no more."""
+
+HEAD: Final = b"buscoupler catalog 1\n"
+_BYTES_S: Final = 2 << 20  # no more is written, so that a flood of changes does not wear out a memory card
+_AGAIN_S: Final = 2.0
+_CLOSE_S: Final = 2.0
+
+
+class Records:
+    """The file of one catalog: a line for each record. `on_fault` is told why nothing can be stored, or "".
+
+    `file_bytes`: a longer file is none of ours. `snapshot()` returns all records as they are now.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        name: str,
+        file_bytes: int,
+        snapshot: Callable[[], Iterable[bytes]],
+        on_fault: Callable[[str], object],
+    ) -> None:
+        self._stored = self._faults = 0
+        self._path, self._name, self._file_bytes = path, name, file_bytes
+        self._snapshot, self._on_fault = snapshot, on_fault
+        self._changed = self._writing = False
+        self._fault = ""
+        self._timer: TimerHandle | None = None
+        self._thread: DiskThread | None = None
+        self._lock = -1
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """Plain numbers for a status page."""
+        return {"stored": self._stored, "record faults": self._faults}
+
+    def open(self, loop: AbstractEventLoop) -> list[bytes]:
+        """Return what was stored. Raises `LinkError` for a file that is no catalog's, or another's now."""
+        self._loop = loop
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            self._take_lock()
+            records = self._read()
+        except OSError as error:
+            self._unlock()
+            raise LinkError(f"{self._path}: {words_of(error)}") from error
+        self._thread = DiskThread("catalog records", loop)
+        return records
+
+    def _take_lock(self) -> None:
+        self._lock = os.open(f"{self._path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640)
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise LinkError("another catalog stores its services there") from None
+
+    def _unlock(self) -> None:
+        lock, self._lock = self._lock, -1
+        if lock >= 0:
+            os.close(lock)
+
+    def _read(self) -> list[bytes]:
+        if not self._path.exists():
+            return []
+        with self._path.open("rb") as file:
+            data = file.read(self._file_bytes + 1)
+        if not data.startswith(HEAD) or len(data) > self._file_bytes:
+            raise LinkError("is not the file of a catalog: choose another path, or move it away")
+        return data.splitlines()[1:]
+
+    def keep(self) -> None:
+        """Store, soon, what has changed."""
+        self._changed = True
+        if self._timer is None and not self._writing:
+            self._after(PAUSE_S)
+
+    def _after(self, seconds: float) -> None:
+        self._timer = self._loop.call_later(seconds, self._write)
+
+    def _write(self) -> None:
+        self._timer = None
+        if self._thread is None or not self._changed:
+            return
+        data = self._data()
+        self._writing = True
+        self._thread.submit(lambda: self._put(data), self._written)
+
+    def _data(self) -> bytes:
+        self._changed = False
+        return HEAD + b"".join(record + b"\n" for record in self._snapshot())
+
+    def _put(self, data: bytes) -> int:
+        made = self._path.with_name(f".{self._path.name}.new")
+        file = os.open(made, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o640)
+        with open(file, "wb") as out:
+            out.write(data)
+            out.flush()
+            os.fsync(file)
+        os.replace(made, self._path)
+        return len(data)
+
+    def _written(self, done: Done[int]) -> None:
+        self._writing = False
+        if done.error is None:
+            self._stored += 1
+            self._be("")
+            self._go_on(max(PAUSE_S, done.result / _BYTES_S))
+        else:
+            self._faults += 1
+            self._be(words_of(done.error))
+            self._changed = True
+            self._go_on(_AGAIN_S)
+
+    def _go_on(self, seconds: float) -> None:
+        if self._thread is not None:
+            self._after(seconds)
+
+    def _be(self, fault: str) -> None:
+        if fault != self._fault:
+            log.warning("%s: %s: %s", self._name, self._path, fault or "services are stored again")
+            self._fault = fault
+            self._on_fault(fault)
+
+    def close(self) -> None:
+        """Write what is not written yet, and wait for that, but not long. Idempotent."""
+        thread, self._thread = self._thread, None
+        if thread is None:
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._changed:
+            data = self._data()
+            thread.submit(lambda: self._put(data), lambda _: None)
+        if not thread.end(_CLOSE_S):
+            log.warning("%s: %s: the last changes may be lost: the disk is too slow", self._name, self._path)
+        self._unlock()

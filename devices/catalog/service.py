@@ -1,0 +1,98 @@
+"""The catalog as a service of a gateway, or of a process of its own."""
+
+from asyncio import AbstractEventLoop
+from collections.abc import Mapping, Sequence
+
+from bus.errors import LinkError
+from bus.ledger import Stats
+from bus.urls import split_url
+from devices.catalog.bounds import Bounds
+from devices.catalog.device import CatalogSpec, records_of
+from devices.catalog.records import Records
+from devices.catalog.server import Address, Server
+from devices.device import DeviceSpec
+from devices.service import Service
+
+
+class Catalog(Service):
+    """A catalog. Raises `LinkError` for a wrong address. `tries`: ports that it tries at each address."""
+
+    def __init__(
+        self,
+        name: str,
+        spec: DeviceSpec,
+        bounds: Bounds = Bounds(),  # noqa: B008 (frozen)
+        tries: int = 1,
+    ) -> None:
+        assert isinstance(spec, CatalogSpec)
+        super().__init__(name, spec)
+        self._spec, self._tries = spec, tries
+        self._addresses = [_address(url) for url in spec.catalog]
+        self.server = Server(name, bounds, spec.strict, self._on_change)
+        path = records_of(spec)
+        snapshot = self.server.registry.snapshot
+        self.records = Records(path, name, bounds.file_bytes, snapshot, self._on_fault) if path else None
+        self._inherited: Sequence[bytes] = ()
+
+    @property
+    def urls(self) -> Sequence[str]:
+        return [f"tcp://{_bracketed(host)}:{port}" for host, port in self.server.addresses or self._addresses]
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        return {**self.server.counts, **(self.records.counts if self.records else {})}
+
+    @property
+    def rejected(self) -> Mapping[str, int]:
+        return self.server.stats.rejected
+
+    @property
+    def ledgers(self) -> Mapping[str, Stats]:
+        return {"peers": self.server.stats}
+
+    def start(self, loop: AbstractEventLoop) -> None:
+        try:
+            stored = self.records.open(loop) if self.records is not None else ()
+            self._restore([*self._inherited, *stored], loop.time())
+            self.server.open(loop, self._addresses, self._tries)
+        except LinkError:
+            self.stop()
+            raise
+        self.url, self.state = ", ".join(self.urls), "up"
+
+    def _restore(self, records: Sequence[bytes], now_s: float) -> None:
+        """List who was listed. What another catalog of this process knew is newer than what was stored."""
+        for record in records:
+            refused = self.server.registry.restore(record, now_s)
+            if refused:
+                self.server.stats.reject(refused)
+
+    def _on_change(self) -> None:
+        if self.records is not None:
+            self.records.keep()
+
+    def _on_fault(self, fault: str) -> None:
+        self.condition = fault and f"the list is not stored: {fault}"
+
+    def follow(self, other: Service) -> None:
+        if isinstance(other, Catalog):
+            self._inherited = list(other.server.registry.snapshot())
+
+    def stop(self) -> None:
+        self.server.close()
+        if self.records is not None:
+            self.records.close()
+
+
+def _address(url: str) -> Address:
+    try:
+        parts = split_url(url)
+    except ValueError as error:
+        raise LinkError(f"{url}: {error}") from None
+    if parts.scheme != "tcp":
+        raise LinkError(f"{url}: a catalog listens on tcp://HOST:PORT")
+    return ("" if parts.host == "*" else parts.host), parts.port
+
+
+def _bracketed(host: str) -> str:
+    return f"[{host}]" if ":" in host else host or "0.0.0.0"
