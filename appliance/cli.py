@@ -23,6 +23,7 @@ COMMANDS = {
     "broker": ("appliance.commands.broker", "run a TMQ broker: clients publish and subscribe by pattern"),
     "syndicate": ("appliance.commands.syndicate", "run a broker whose clients subscribe by queries"),
     "catalog": ("appliance.commands.catalog", "run a catalog: services register, clients find them by name"),
+    "find": ("appliance.commands.find", "list what announces itself on the LAN: catalogs, buses, brokers"),
     "query": ("appliance.commands.query", "ask a syndication broker for producers, or the values of a key"),
     "send": ("appliance.commands.send", "send messages to a bus or any medium"),
     "recv": ("appliance.commands.recv", "show the messages of a bus or any medium"),

@@ -8,6 +8,7 @@ from urllib.parse import SplitResult, urlsplit
 
 HOSTED = ("tcp", "tls+tcp", "ws", "wss")
 SCHEMES = (*HOSTED, "ipc", "inproc")
+BEACON = "beacon"  # no place, but the name of a bus that says itself where it is
 TLS_SCHEMES = ("tls+tcp", "wss")
 URL_CHARACTERS_MAX = 1024
 IPC_PATH_BYTES_MAX = 107  # sun_path of Linux, without its closing zero
@@ -33,7 +34,7 @@ def split_url(text: str) -> Url:
         raise ValueError("an address is at most 1024 printable characters without spaces")
     if scheme.startswith("dial+"):
         raise ValueError(f"write {scheme.removeprefix('dial+')}://... under dial:, without dial+")
-    if not colon or scheme not in SCHEMES:
+    if not colon or scheme not in (*SCHEMES, BEACON):
         raise ValueError(f"an address must start with {', '.join(s + '://' for s in SCHEMES)}")
     return _hosted(text, scheme) if scheme in HOSTED else _local(scheme, rest)
 
@@ -119,7 +120,8 @@ def plain_host(host: str) -> str:
 
 def check_listen(text: str) -> None:
     """Raise ValueError if nothing can listen on an address. Port 0 lets the system choose the port."""
-    split_url(text)
+    if split_url(text).scheme == BEACON:
+        raise ValueError("this can be dialled only: to announce an address, write beacon: true beside it")
 
 
 def check_dial(text: str) -> None:

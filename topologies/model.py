@@ -36,6 +36,7 @@ from bus.schema import (
 )
 from bus.schema import Gateway as GatewayName
 from bus.transports.options import MESSAGE_BYTES, QUEUE_BYTES, Tls, check_fit, check_limits, check_tls
+from bus.urls import BEACON, split_url
 from devices import DEVICES
 from devices.device import DeviceSpec
 
@@ -73,6 +74,7 @@ class Listen(Address):
     """An address at which a bus accepts peers."""
 
     url: Annotated[ListenUrl, "`tcp://`, `ipc://`, `ws://`, `wss://`, `tls+tcp://` or `inproc://`"]
+    beacon: Annotated[bool, "announce it once a second on the LAN (docs/beacon.md)"] = False
 
     def __post_init__(self) -> None:
         Address.__post_init__(self)  # `slots` makes the class anew, and `super()` would refer to the old one
@@ -83,10 +85,16 @@ class Listen(Address):
 class Dial(Address):
     """The address of another bus, to which this bus keeps a connection."""
 
-    url: Annotated[DialUrl, "an address of a bus, in this file or not"]
+    url: Annotated[
+        DialUrl,
+        "an address of a bus, in this file or not; or `beacon://SYSTEM/BUS`, a trunk that announces itself "
+        "on the LAN by these names",
+    ]
 
     def __post_init__(self) -> None:
         Address.__post_init__(self)
+        if split_url(self.url).scheme == BEACON and not self.trunk:
+            raise ValueError(f"{self.url} may be any machine, so rings can form: write trunk: true beside it")
         check_tls(self.url, self.tls, listens=False)
 
 
@@ -96,6 +104,7 @@ class BrokerAddress(Node):
 
     SHORT = "url"
     url: Annotated[BrokerUrl, "`tcp://HOST:PORT`; HOST is an IPv4 address or a name"]
+    beacon: Annotated[bool, "announce it once a second on the LAN (docs/beacon.md)"] = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,6 +25,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="the file in which the listed services survive a restart, or none (default: one in the state "
         "directory, named by the first URL)",
     )  # fmt: skip
+    parser.add_argument(
+        "--no-beacon", action="store_true",
+        help="do not announce it once a second on the LAN, where `find` hears it",
+    )  # fmt: skip
 
 
 def _file(text: str) -> str:
@@ -35,6 +39,12 @@ def _file(text: str) -> str:
 
 def run(options: argparse.Namespace) -> int:
     listen = tuple(options.listen) or (DEFAULT,)
-    spec = CatalogSpec(on="", catalog=listen, strict=options.strict, records=options.records)
+    spec = CatalogSpec(
+        on="",
+        catalog=listen,
+        strict=options.strict,
+        records=options.records,
+        beacon=not options.no_beacon,
+    )
     catalog = Catalog(NAME, spec, tries=1 if options.listen else ports.TRIES)
     return serve_alone(catalog, "catalog", "catalog")

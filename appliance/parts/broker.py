@@ -5,6 +5,7 @@ import zlib
 from asyncio import AbstractEventLoop
 from typing import TYPE_CHECKING, NamedTuple
 
+from appliance.parts.announcing import Announcer, beacon_changes
 from appliance.parts.changes import Change, differing, settings_of
 from appliance.parts.site import BasePart, Revision, Site
 from appliance.status.snapshot import Broker
@@ -13,6 +14,7 @@ from bus.leases.candidate import Candidate
 from bus.schema import Names
 from bus.urls import split_url
 from bus.wire.pattern import Pattern
+from devices.beacon.sending import announcement
 from topologies.model import BrokerSpec, candidates_of
 from topologies.reach import broker_urls, peer_urls
 
@@ -29,6 +31,7 @@ class BrokerPart(BasePart):
     def __init__(self, name: str, site: Site) -> None:
         self.service = _service(name, site)
         super().__init__(name, site, self.service.hub)
+        self._announcer = Announcer()
 
     @property
     def brokers(self) -> list[Broker]:
@@ -43,12 +46,13 @@ class BrokerPart(BasePart):
         come = [url for url in _urls(new) if not self.service.broker.listens(url)]
         lines = [Change("removed", self.title, f"listen {url}") for url in left]
         lines += [Change("added", self.title, f"listen {url}") for url in come]
+        lines += beacon_changes(self.title, old.listen, new.listen)
         words = ", ".join(name for name in names if name not in ("on", "listen"))
         lines += [Change("changed", self.title, detail=words)] if words else []
         if not self.service.is_open:
             service = _service(self.name, site)
             return Revision(lines, lambda: self._replace(site, service), self.start)
-        return Revision(lines, lambda: self._settle(site, left), lambda _: self._listen(come))
+        return Revision(lines, lambda: self._settle(site, left), lambda loop: self._go_on(come, loop))
 
     def _replace(self, site: Site, service: "LeasingBroker") -> None:
         self.close()
@@ -60,8 +64,15 @@ class BrokerPart(BasePart):
             self.service.broker.leave(url)
         self.service.revise(self._peers(site), self._spec)
 
-    def _listen(self, urls: list[str]) -> list[Change]:
-        return [change for url in urls for change in self._attempt(url)]
+    def _go_on(self, come: list[str], loop: AbstractEventLoop) -> list[Change]:
+        failed = [change for url in come for change in self._attempt(url)]
+        self._announce(loop)
+        return failed
+
+    def _announce(self, loop: AbstractEventLoop) -> None:
+        name = f"{self.site.topology.name}/{self.name}"
+        said = [one.url for one in self._spec.listen if one.beacon and self.service.broker.listens(one.url)]
+        self._announcer.say(loop, (announcement("broker", url, name) for url in said))
 
     def _attempt(self, url: str) -> list[Change]:
         try:
@@ -82,9 +93,11 @@ class BrokerPart(BasePart):
             self.service.open(loop)
         except LinkError as error:
             return [Change("failed", self.title, detail=str(error))]
+        self._announce(loop)
         return []
 
     def close(self) -> None:
+        self._announcer.close()
         self.service.close()
 
 

@@ -2,16 +2,19 @@
 
 import os
 from asyncio import AbstractEventLoop
-from collections.abc import Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import suppress
 
+from appliance.parts.announcing import Announcer, beacon_changes
 from appliance.parts.changes import Change, Draft, End, Plan
 from appliance.parts.site import BasePart, Revision, Site
 from bridges.bridge import Bridge
 from bus.hub import Hub, Link
 from bus.transports.links import BusLink, Mode, bus_link
 from bus.transports.options import Tls
+from bus.urls import BEACON, split_url
 from bus.watched import WatchedHub
+from devices.beacon.sending import Announcement, announcement
 from topologies.model import Address, BusSpec
 from topologies.reach import dials_of, has_trunk
 
@@ -28,6 +31,7 @@ class BusPart(BasePart):
         self.spec = site.topology.buses[name]
         self.hub = self._make_hub(self.spec, site)
         self._ends = Draft[BusLink]([], list(self._plans(site))).ends
+        self._announcer = Announcer()
 
     def _make_hub(self, spec: BusSpec, site: Site) -> Hub:
         if not has_trunk(spec):
@@ -69,14 +73,23 @@ class BusPart(BasePart):
             if trouble:
                 self._ends = [other for other in self._ends if other is not end]
             failed += trouble
+        self._announcer.say(loop, self._announcements())
         return failed
+
+    def _announcements(self) -> Iterator[Announcement | None]:
+        name = f"{self.site.topology.name}/{self.name}"
+        links = {end.plan.place: end.link for end in self._ends}
+        for address in self.spec.listen:
+            link = links.get(_place("listen", address))
+            if address.beacon and link is not None:
+                yield announcement("trunk" if address.trunk else "bus", link.url, name)
 
     def revise(self, site: Site) -> Revision:
         """Return the change to the bus as `site` describes it. Raises `LinkError` if it can never work."""
         spec = site.topology.buses[self.name]
         draft = Draft(self._ends, list(self._plans(site)))
         return Revision(
-            draft.changes(self.title),
+            draft.changes(self.title) + beacon_changes(self.title, self.spec.listen, spec.listen),
             lambda: self._settle(spec, site, draft),
             lambda loop: self._open(draft.fresh(), loop),
         )
@@ -92,6 +105,10 @@ class BusPart(BasePart):
         elif isinstance(self.hub, Bridge) and self.hub.origin != self.origin(site):
             self.hub.revise(self.origin(site), ())
 
+    def close(self) -> None:
+        self._announcer.close()
+        super().close()
+
 
 def _inside(link: str) -> str:
     """Return the name that a link of a plain bus has in the accounts of a bus with trunks."""
@@ -103,8 +120,13 @@ def _outside(link: str) -> str:
 
 
 def _address_plan(spec: BusSpec, address: Address, mode: Mode) -> Plan[BusLink]:
-    place = f"{mode} {address.url}"
-    return bus_plan(place, address.url, mode, address.trunk, spec.limits(address), address.tls)
+    return bus_plan(
+        _place(mode, address), address.url, mode, address.trunk, spec.limits(address), address.tls
+    )
+
+
+def _place(mode: Mode, address: Address) -> str:
+    return f"{mode} {address.url}"
 
 
 def bus_plan(
@@ -129,10 +151,19 @@ def bus_plan(
     return Plan(
         place,
         settings,
-        lambda: bus_link(url, mode, queue_bytes, message_bytes, tls, trunk=trunk),
+        lambda: bus_link(url, mode, queue_bytes, message_bytes, tls, trunk=trunk, make=_maker(url)),
         choice,
         soft=LIMITS,
     )
+
+
+def _maker(url: str) -> Callable[..., BusLink] | None:
+    """Return the function that makes a link that finds its bus by beacon; None for others."""
+    if split_url(url).scheme != BEACON:
+        return None
+    from devices.beacon.link import beacon_link  # late: few buses look for others
+
+    return beacon_link
 
 
 def certificates(tls: Tls | None) -> tuple[object, ...]:

@@ -1,5 +1,6 @@
 """Makes the link for a URL; transports are imported late."""
 
+from collections.abc import Callable
 from typing import Any, Literal, Protocol
 
 from bus.errors import LinkError
@@ -40,15 +41,19 @@ def bus_link(
     message_bytes: int | None = None,
     tls: Tls | None = None,
     trunk: bool = False,
+    make: Callable[..., BusLink] | None = None,
     **retry: Any,
 ) -> BusLink:
     """Make a link with a file's settings. Our streams bound a queue in bytes, NNG's in messages.
 
-    A `trunk` has room for an envelope beside the longest message.
+    A `trunk` has room for an envelope beside the longest message. `make(url, ...)` makes a link of streams
+    that connects in another way.
     """
     if trunk:
         queue_bytes = (queue_bytes or QUEUE_BYTES) + ENVELOPE_BYTES
         message_bytes = (message_bytes or MESSAGE_BYTES) + ENVELOPE_BYTES
-    retry |= {"queue_bytes": queue_bytes} if url.partition("://")[0] in STREAMS else {"tls": tls}
-    options = {"message_bytes": message_bytes, **retry}
-    return make_link(url, mode, **{key: value for key, value in options.items() if value is not None})
+    ours = make is not None or url.partition("://")[0] in STREAMS
+    retry |= {"queue_bytes": queue_bytes} if ours else {"tls": tls}
+    given = {"message_bytes": message_bytes, **retry}
+    options = {key: value for key, value in given.items() if value is not None}
+    return make(url, **options) if make is not None else make_link(url, mode, **options)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from bus.schema import Host, Node, Path
-from bus.urls import TLS_SCHEMES, split_url
+from bus.urls import BEACON, TLS_SCHEMES, split_url
 
 MESSAGE_BYTES = 1 << 20
 """Longest message, by default."""
@@ -39,7 +39,7 @@ def check_tls(url: str, tls: Tls | None, listens: bool) -> None:
 def check_limits(url: str, queue_bytes: int | None, message_bytes: int | None) -> None:
     """Raise ValueError for a limit that the transport of an address does not have."""
     scheme = split_url(url).scheme
-    if queue_bytes is not None and scheme not in STREAMS:
+    if queue_bytes is not None and scheme not in (*STREAMS, BEACON):
         raise ValueError(f"queue_bytes has no effect here: {scheme}:// bounds its queues in messages")
     if message_bytes is not None and scheme == "inproc":
         raise ValueError("message_bytes has no effect here: inproc:// takes messages of any length")

@@ -16,7 +16,7 @@ from bus.hub import Hub, Link, State
 from bus.transports.framing import Framing, sp_framing
 from bus.transports.sockets import Acceptor, OnPeer, connect_to, tune
 from bus.transports.stream import CLOSED_BY_PEER, StreamOptions, StreamPipe
-from bus.urls import Url, split_url, with_host
+from bus.urls import BEACON, Url, split_url, with_host
 
 log = logging.getLogger("buscoupler.bus")
 
@@ -175,8 +175,7 @@ class DialLink(_StreamLink):
     """Keeps one connection to an address; connects again with growing, jittered pauses.
 
     `framing` is SP unless given; `connect` makes the connections, by sockets unless given; `name` is the URL
-    unless given. `options` are the
-    fields of `StreamOptions`.
+    unless given. `options` are the fields of `StreamOptions`.
     """
 
     peers_leave = False
@@ -270,6 +269,8 @@ def parse(url: str) -> tuple[int, Any]:
         raise LinkError(f"{url}: {error}") from error
     if parts.scheme == "ipc":
         return socket.AF_UNIX, parts.path
+    if parts.scheme == BEACON:  # such a link is told how to connect
+        return 0, (parts.path, 0)
     if parts.scheme != "tcp":
         raise LinkError(f"{url}: not an address: write tcp://HOST:PORT or ipc:///PATH")
     return 0, ("" if parts.host == "*" else parts.host, parts.port)

@@ -39,6 +39,7 @@ class CatalogSpec(DeviceSpec):
         "file in which the listed services survive a restart; `none`: they do not; by default one in the "
         "state directory, named by the first address",
     ] = None
+    beacon: Annotated[bool, "announce it once a second on the LAN (docs/beacon.md)"] = True
 
     @property
     def joins(self) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from bus.errors import LinkError
 from bus.ledger import Stats
 from bus.urls import split_url
+from devices.beacon.sending import Sender, announcement
 from devices.catalog.bounds import Bounds
 from devices.catalog.device import CatalogSpec, records_of
 from devices.catalog.records import Records
@@ -33,6 +34,7 @@ class Catalog(Service):
         snapshot = self.server.registry.snapshot
         self.records = Records(path, name, bounds.file_bytes, snapshot, self._on_fault) if path else None
         self._inherited: Sequence[bytes] = ()
+        self.beacon = Sender(())
 
     @property
     def urls(self) -> Sequence[str]:
@@ -59,6 +61,13 @@ class Catalog(Service):
             self.stop()
             raise
         self.url, self.state = ", ".join(self.urls), "up"
+        if self._spec.beacon:
+            self._announce(loop)
+
+    def _announce(self, loop: AbstractEventLoop) -> None:
+        said = (announcement("catalog", url, self.name) for url in self.urls)
+        self.beacon = Sender([one for one in said if one is not None])
+        self.beacon.open(loop)
 
     def _restore(self, records: Sequence[bytes], now_s: float) -> None:
         """List who was listed. What another catalog of this process knew is newer than what was stored."""
@@ -79,6 +88,7 @@ class Catalog(Service):
             self._inherited = list(other.server.registry.snapshot())
 
     def stop(self) -> None:
+        self.beacon.close()
         self.server.close()
         if self.records is not None:
             self.records.close()

@@ -165,3 +165,54 @@ async def member(
             process.kill()
         await process.wait()
         await listening
+
+
+class Program:
+    """A program on a host. `lines` are those that it has printed, `faults` those of its log."""
+
+    def __init__(self, process: Process) -> None:
+        self.process = process
+        self.lines: list[str] = []
+        self.faults: list[str] = []
+
+    async def listen(self) -> None:
+        """Read what it says until it ends."""
+        assert self.process.stdout is not None
+        assert self.process.stderr is not None
+        await asyncio.gather(
+            self._read(self.process.stdout, self.lines), self._read(self.process.stderr, self.faults)
+        )
+
+    @staticmethod
+    async def _read(stream: asyncio.StreamReader, lines: list[str]) -> None:
+        while line := await stream.readline():
+            lines.append(line.decode().rstrip("\n"))
+
+    async def says(self, text: str) -> str:
+        """Wait for a line with a text, and return it."""
+        await until(lambda: any(text in line for line in [*self.lines, *self.faults]))
+        return next(line for line in [*self.lines, *self.faults] if text in line)
+
+
+@asynccontextmanager
+async def program(
+    net: Network, host: str, *command: str, environment: dict[str, str] | None = None
+) -> AsyncIterator[Program]:
+    """Run a command on `host`; it is killed at the end, if it has not ended by then."""
+    process = await asyncio.create_subprocess_exec(
+        *("ip", "netns", "exec", net.hosts[host], *command),
+        stdin=PIPE,
+        stdout=PIPE,
+        stderr=PIPE,
+        cwd=ROOT,
+        env={**os.environ, **(environment or {})},
+    )
+    seen = Program(process)
+    listening = asyncio.create_task(seen.listen())
+    try:
+        yield seen
+    finally:
+        with suppress(ProcessLookupError):
+            process.kill()
+        await process.wait()
+        await listening

@@ -273,3 +273,16 @@ def test_a_wrong_value_anywhere_gives_findings_and_no_other_exception(
     n = data.draw(st.integers(0, len(lines) - 1))
     lines[n] = f"{lines[n].split(': ')[0]}: {scalar}"
     only_findings("\n".join(lines))
+
+
+def test_a_bus_is_named_by_its_beacon_only_as_a_trunk() -> None:
+    text = GATEWAY + 'buses:\n  plant: {on: gw, dial: [{url: "beacon://hall3/plant"%s}]}\n'
+    (dial,) = loads(text % ", trunk: true").buses["plant"].dial
+    assert dial == Dial(url="beacon://hall3/plant", trunk=True)
+    assert "rings can form: write trunk: true" in said(text % "")
+
+
+def test_nothing_listens_on_a_beacon() -> None:
+    assert "this can be dialled only" in said(
+        GATEWAY + 'buses:\n  plant: {on: gw, listen: "beacon://hall3/plant"}\n'
+    )

@@ -1,0 +1,41 @@
+"""`buscoupler find`: list the catalogs, buses and brokers that announce themselves on the LAN."""
+
+import argparse
+import asyncio
+import json
+import sys
+from collections.abc import Iterable, Iterator
+
+from appliance.probe.words import above_zero
+from devices.beacon.finding import WITHIN_S, Found, find
+
+STATUS_NOTHING = 1
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--seconds", type=above_zero, default=WITHIN_S, metavar="N",
+        help=f"listen for so long; each announces itself once a second (default: {WITHIN_S:g})",
+    )  # fmt: skip
+    parser.add_argument("--json", action="store_true", help="write one JSON object a line")
+
+
+def run(options: argparse.Namespace) -> int:
+    found = asyncio.run(find(options.seconds))
+    for line in map(_told, found) if options.json else _table(found):
+        print(line)
+    if not found:
+        print(f"nothing announced itself within {options.seconds:g} s", file=sys.stderr)
+    return 0 if found else STATUS_NOTHING
+
+
+def _told(one: Found) -> str:
+    return json.dumps({"kind": one.beacon.kind, "name": one.beacon.name, "url": one.url})
+
+
+def _table(found: Iterable[Found]) -> Iterator[str]:
+    """Yield a line for each, in columns."""
+    rows = [(one.beacon.kind, one.url, one.beacon.name) for one in found]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        yield "  ".join(word.ljust(width) for word, width in zip(row, widths, strict=True)).rstrip()
