@@ -19,7 +19,7 @@ endef
 demo: .venv/demo
 	$(BIN)/buscoupler demo
 
-test: .venv/dev
+test: .venv/dev .venv/hermes/bin/python
 	$(call install,$(TEST_PACKAGES))
 	$(BIN)/python -m pytest
 
@@ -50,6 +50,12 @@ bench: .venv/bench
 	echo "installing Debian package: python3-venv"; $(SUDO) apt-get update -qq && \
 	$(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends python3-venv >/dev/null; }
 	$(PYTHON) -m venv .venv
+
+# The published package of Hermes, for tests, in an environment of its own: its client ends at newer pyzmq.
+.venv/hermes/bin/python: tests/system/hermes.txt | .venv/bin/python
+	$(PYTHON) -m venv .venv/hermes
+	.venv/hermes/bin/pip install --quiet --disable-pip-version-check --no-deps -r tests/system/hermes.txt
+	@touch $@
 
 .venv/%: pyproject.toml | .venv/bin/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[$*]'

@@ -85,7 +85,8 @@ def _listen(port: int, addresses: list[str]) -> socket.socket:
     sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     try:
         sock.setblocking(False)
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        for option in (socket.SO_REUSEADDR, socket.SO_REUSEPORT):  # others share a port by one of the two
+            sock.setsockopt(socket.SOL_SOCKET, option, 1)
         sock.bind(("", port))
     except OSError:
         sock.close()

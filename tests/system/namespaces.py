@@ -193,6 +193,18 @@ class Program:
         await until(lambda: any(text in line for line in [*self.lines, *self.faults]))
         return next(line for line in [*self.lines, *self.faults] if text in line)
 
+    async def prints(self, count: int) -> None:
+        """Wait until it has printed so many lines."""
+        await until(lambda: len(self.lines) >= count)
+
+    def shown(self, text: str) -> int:
+        """Return the number of lines with a text that it has printed."""
+        return sum(text in line for line in self.lines)
+
+    async def shows(self, text: str, count: int) -> None:
+        """Wait until it has printed so many lines with a text."""
+        await until(lambda: self.shown(text) >= count)
+
 
 @asynccontextmanager
 async def program(
