@@ -44,6 +44,7 @@ bench: .venv/bench
 	$(BIN)/python -m benchmarks.tap
 	$(BIN)/python -m benchmarks.queries
 	$(BIN)/python -m benchmarks.syndication
+	$(BIN)/python -m benchmarks.catalog
 
 .venv/bin/python:
 	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || { \

@@ -20,6 +20,8 @@ from devices.zeromq.sockets import Message, Socket
 TICK_S = 0.25
 """So often at least services are judged; four times in the shortest interval, if that is below a second."""
 
+NAMED = 8  # services in one line of the log
+
 Address = tuple[str, int]
 log = logging.getLogger("buscoupler.catalog")
 
@@ -133,12 +135,12 @@ class Server:
         self._timer = self._loop.call_later(min(TICK_S, self.registry.shortest_s / 4), self._tick)
 
     def _tell(self, found: Round) -> None:
-        for name in found.suspect:
-            log.info("%s: %s is suspect: nothing was heard of it", self.name, name)
+        if found.suspect:
+            log.info("%s: suspect, for nothing was heard: %s", self.name, _some(found.suspect))
         for name in found.gone:
-            log.warning("%s: %s is gone: it gave no sign of life", self.name, name)
             self._asks.drop(name)
         if found.gone:
+            log.warning("%s: gone, for they gave no sign of life: %s", self.name, _some(found.gone))
             self._changed()
 
     def close(self) -> None:
@@ -152,6 +154,12 @@ class Server:
         self._asks.close()
         self._datagrams.clear()
         self._bound.clear()
+
+
+def _some(names: Sequence[str]) -> str:
+    """Return the first names, and how many more there are: a network that fails ends a thousand at once."""
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return ", ".join(names[:NAMED]) + more
 
 
 def _limits(bounds: Bounds) -> Limits:

@@ -85,12 +85,13 @@ def parse(frames: Sequence[bytes], bounds: Bounds) -> Heard | Refused:
         return Refused("delimiter")
     if word not in _WORDS:
         return Refused("exit" if word == EXIT else "command")
-    if not _is_time(time):
+    if not is_time(time):
         return Refused("time")
     return _with_body(Heard(word, len(time) == 4), body, bounds)
 
 
-def _is_time(time: bytes) -> bool:
+def is_time(time: bytes) -> bool:
+    """Return whether a frame has a time in one of the two forms."""
     if len(time) == 4:
         return isfinite(_FLOAT.unpack(time)[0])
     return _DECIMAL.fullmatch(time) is not None

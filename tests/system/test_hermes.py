@@ -90,7 +90,7 @@ async def test_a_silent_service_stays_listed_while_it_answers(net: Network, tmp_
             await service.shows("b'ping'", 7)  # silence alone would have ended it after 5
             async with original(net, "a", CLIENT) as client:
                 assert list(await ask(client, "list")) == ["Rohan"]  # type: ignore[call-overload]
-        await serving.says("Rohan is gone")
+        await serving.says("gone, for they gave no sign of life: Rohan")
 
 
 async def test_a_name_that_lives_is_denied_to_another_host(net: Network, tmp_path: Path) -> None:
