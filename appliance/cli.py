@@ -23,6 +23,11 @@ COMMANDS = {
     "broker": ("appliance.commands.broker", "run a TMQ broker: clients publish and subscribe by pattern"),
     "syndicate": ("appliance.commands.syndicate", "run a broker whose clients subscribe by queries"),
     "catalog": ("appliance.commands.catalog", "run a catalog: services register, clients find them by name"),
+    "service": ("appliance.commands.service", "run a service that registers with a catalog, to try things"),
+    "client": (
+        "appliance.commands.client",
+        "list the services of a catalog, ask one, or hear what it publishes",
+    ),
     "find": ("appliance.commands.find", "list what announces itself on the LAN: catalogs, buses, brokers"),
     "query": ("appliance.commands.query", "ask a syndication broker for producers, or the values of a key"),
     "send": ("appliance.commands.send", "send messages to a bus or any medium"),

@@ -1,6 +1,7 @@
 """The face of buscoupler: the names that a program imports.
 
 `Bus` and `RawBus` are the sockets of a program on a bus; `Frame`, `Pattern` and `token` are what they carry;
+`Service` and `Client` are nodes that find each other by a catalog, and `Request` is what they say;
 `Names` shows tokens by name; `Tls` holds certificates; `BusError` is the root of all errors. Names are loaded
 when they are first used, so that the command starts fast. The packages beside this one are the rooms behind
 the face (README, "Where things are").
@@ -17,20 +18,30 @@ if TYPE_CHECKING:
     from bus.names import Names
     from bus.wire.frame import Frame
     from bus.wire.pattern import Pattern, token
+    from devices.nodes.client import Client, Publication
+    from devices.nodes.listing import Listed
+    from devices.nodes.requests import Request
+    from devices.nodes.service import NodeError, Service
 
     __version__: str
 
 __all__ = [
     "Bus",
     "BusError",
+    "Client",
     "ClosedError",
     "Frame",
     "FrameError",
     "LinkError",
+    "Listed",
     "Names",
+    "NodeError",
     "Pattern",
     "Peer",
+    "Publication",
     "RawBus",
+    "Request",
+    "Service",
     "Tls",
     "TokenError",
     "TopologyError",
@@ -44,6 +55,10 @@ _ROOMS = {
     "bus.names": ("Names",),
     "bus.wire.frame": ("Frame",),
     "bus.wire.pattern": ("Pattern", "token"),
+    "devices.nodes.client": ("Client", "Publication"),
+    "devices.nodes.listing": ("Listed",),
+    "devices.nodes.requests": ("Request",),
+    "devices.nodes.service": ("NodeError", "Service"),
 }
 _ROOM = {name: room for room, names in _ROOMS.items() for name in names}
 

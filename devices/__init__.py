@@ -6,7 +6,7 @@ is the base of devices that take part in a bus. `tap` records a bus. `syndicatio
 subscribe by queries. `raw` is the raw device, a process of its own and in no topology. `places` says where
 devices keep files, `disk` has the thread that writes them, `ports` says which ports they take. `zeromq` has
 sockets of ZeroMQ. `catalog` lists services, which find each other by it. `beacon`
-says on the LAN where catalogs, buses and brokers are.
+says on the LAN where catalogs, buses and brokers are. `nodes` has services and clients for programs.
 """
 
 from typing import TYPE_CHECKING

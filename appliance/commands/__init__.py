@@ -1,6 +1,6 @@
 """The commands. Each module has `arguments(parser)` and `run(options)`, which returns the exit status.
 
 Topologies: `run`, `reload`, `check`, `show`. Services: `device`, `broker`, `syndicate`, `catalog`, `demo`.
-Test traffic: `send`, `recv`, `traffic`. To look into what is there: `find`, `top`, `query`, `tokens`,
-`capture`, and `pipeline` with all jobs.
+Nodes of a catalog: `service`, `client`. Test traffic: `send`, `recv`, `traffic`. To look into what is there:
+`find`, `top`, `query`, `tokens`, `capture`, and `pipeline` with all jobs.
 """

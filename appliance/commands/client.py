@@ -1,0 +1,77 @@
+"""`buscoupler client`: list the services of a catalog, or ask one of them."""
+
+import argparse
+import asyncio
+import json
+from collections.abc import Iterable, Iterator
+
+from appliance.commands.service import catalog_argument
+from appliance.probe.words import above_zero
+from devices.nodes.client import TIMEOUT_S, Client
+from devices.nodes.listing import Listed
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("name", nargs="?", metavar="NAME", help="show this service only, or ask it")
+    parser.add_argument(
+        "word", nargs="?", metavar="WORD", help="send it this request, like echo, time or ping"
+    )
+    parser.add_argument("data", nargs="*", metavar="TEXT", help="the frames of the request")
+    catalog_argument(parser)
+    parser.add_argument("--subscribe", metavar="TOPIC", help="show what NAME publishes and begins with TOPIC")
+    parser.add_argument("--count", type=int, metavar="N", help="stop after N messages of --subscribe")
+    parser.add_argument(
+        "--timeout", type=above_zero, default=TIMEOUT_S, metavar="S",
+        help=f"wait so long for an answer ({TIMEOUT_S:g})",
+    )  # fmt: skip
+    parser.add_argument("--json", action="store_true", help="write one JSON object a line")
+
+
+def run(options: argparse.Namespace) -> int:
+    return asyncio.run(_run(options))
+
+
+async def _run(options: argparse.Namespace) -> int:
+    async with Client(options.catalog, timeout_s=options.timeout) as client:
+        if options.subscribe is not None and options.name:
+            await _hear(client, options)
+        elif options.word:
+            body = [text.encode() for text in options.data]
+            for frame in await client.ask(options.name, options.word, *body):
+                print(frame.decode(errors="backslashreplace"))
+        else:
+            found = [await client.find(options.name)] if options.name else (await client.services()).values()
+            for line in map(_told, found) if options.json else _table(found):
+                print(line)
+    return 0
+
+
+async def _hear(client: Client, options: argparse.Namespace) -> None:
+    count = 0
+    async for topic, data in client.subscribe(options.name, options.subscribe):
+        text = data.decode(errors="backslashreplace")
+        print(json.dumps({"topic": topic, "data": text}) if options.json else f"{topic}  {text}", flush=True)
+        count += 1
+        if count == options.count:
+            return
+
+
+def _told(one: Listed) -> str:
+    return json.dumps({"name": one.name, **one.fields})
+
+
+def _table(found: Iterable[Listed]) -> Iterator[str]:
+    """Yield a line for each service: its name, its addresses, what it does."""
+    rows = [(one.name, _addresses(one), _plain(one.function)) for one in found]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        yield "  ".join(word.ljust(width) for word, width in zip(row, widths, strict=True)).rstrip()
+
+
+def _addresses(one: Listed) -> str:
+    return " ".join(f"{_plain(name)}={host}:{port}" for name, (host, port) in one.interfaces.items())
+
+
+def _plain(text: str) -> str:
+    """Return a text of somebody else without what would move the cursor."""
+    return "".join(letter if letter.isprintable() else "?" for letter in text)

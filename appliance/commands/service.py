@@ -1,0 +1,85 @@
+"""`buscoupler service NAME`: a service of DBP to try things with: it answers, and publishes if told to."""
+
+import argparse
+import asyncio
+import sys
+from datetime import UTC, datetime
+
+from appliance.probe.words import above_zero
+from appliance.serve import Stop
+from devices import ports
+from devices.nodes.requests import Request
+from devices.nodes.service import NodeError, Service
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("name", metavar="NAME", help="register by this name")
+    catalog_argument(parser)
+    parser.add_argument("--host", default="127.0.0.1", help="listen on this address (127.0.0.1)")
+    parser.add_argument(
+        "--port", type=int, default=ports.BUS, help=f"listen on this port or the next free one ({ports.BUS})"
+    )
+    parser.add_argument("--function", default="echo, time", metavar="TEXT", help="say that it does this")
+    parser.add_argument(
+        "--interval", type=above_zero, default=1.0, metavar="S", help="seconds between heartbeats (1)"
+    )
+    parser.add_argument(
+        "--publish", type=above_zero, metavar="S", help="publish a counter on the topic tick every S seconds"
+    )
+
+
+def catalog_argument(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--catalog", metavar="URL", help="the catalog, tcp://HOST:PORT (default: one that announces itself)"
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    return asyncio.run(_serve(options))
+
+
+async def _serve(options: argparse.Namespace) -> int:
+    service = Service(
+        options.name,
+        {"echo": lambda request: request.body, "time": _time},
+        catalog=options.catalog,
+        host=options.host,
+        port=options.port,
+        function=options.function,
+        topics=("tick",) if options.publish else (),
+        publishes=bool(options.publish),
+        interval_s=options.interval,
+    )
+    stop = Stop(asyncio.get_running_loop())
+    async with service:
+        print(f"service {service.name} on {', '.join(service.urls)}", flush=True)
+        telling = asyncio.ensure_future(_tell(service))
+        publishing = asyncio.ensure_future(_publish(service, options.publish))
+        await stop.wait()
+        telling.cancel()
+        publishing.cancel()
+    return 0
+
+
+def _time(_: Request) -> str:
+    return datetime.now(UTC).isoformat()
+
+
+async def _tell(service: Service) -> None:
+    """Say whether it is listed. A denial is said too; it goes on trying."""
+    while True:
+        try:
+            await service.listed()
+        except NodeError as error:
+            print(f"buscoupler service: {error}", file=sys.stderr, flush=True)
+            await service.changed()
+        else:
+            return print(f"{service.name} is listed", flush=True)
+
+
+async def _publish(service: Service, pause_s: float | None) -> None:
+    count = 0
+    while pause_s:
+        service.publish("tick", str(count).encode())
+        count += 1
+        await asyncio.sleep(pause_s)

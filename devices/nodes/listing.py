@@ -1,0 +1,49 @@
+"""Reads what a catalog lists. Pure: a catalog can be false, so what is malformed is left out."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+Address = tuple[str, int]
+
+
+class Listed(NamedTuple):
+    """One service as the catalog lists it. `interfaces` are host and port by name; `fields` is all of it."""
+
+    name: str
+    interfaces: Mapping[str, Address]
+    function: str
+    topics: tuple[str, ...]
+    fields: Mapping[str, Any]
+
+    @property
+    def router(self) -> Address | None:
+        """Where requests go; None for a service without that interface."""
+        return self.interfaces.get("router")
+
+
+def read_listing(fields: Mapping[str, Any]) -> dict[str, Listed]:
+    """Return the services of an info reply by name, without what is no service."""
+    return {name: _listed(name, value) for name, value in fields.items() if _is_service(name, value)}
+
+
+def _is_service(name: str, value: Any) -> bool:
+    return name != "Error" and isinstance(value, dict) and isinstance(value.get("interfaces"), dict)
+
+
+def _listed(name: str, fields: dict[str, Any]) -> Listed:
+    interfaces = {key: _address(value) for key, value in fields["interfaces"].items()}
+    function, topics = fields.get("function"), fields.get("topics")
+    return Listed(
+        name,
+        {key: address for key, address in interfaces.items() if address is not None},
+        function if isinstance(function, str) else "",
+        tuple(topic for topic in topics if isinstance(topic, str)) if isinstance(topics, list) else (),
+        fields,
+    )
+
+
+def _address(value: Any) -> Address | None:
+    match value:
+        case {"ip": str(ip), "port": int(port)} if 0 < port < 1 << 16:
+            return ip, port
+    return None
