@@ -54,7 +54,7 @@ def test_the_page_s_examples() -> None:
     assert beat == pack(Command(wire.HEARTBEAT, ROHAN), False, WALL_S)
     assert heard(*beat) == Heard(wire.HEARTBEAT, False, ("Rohan",))
     assert acknowledged == pack(Command(wire.ACKNOWLEDGED), False, WALL_S)
-    ((datagram,),) = EXAMPLES[4:]
+    ((datagram,),) = EXAMPLES[4:5]
     assert datagram == pack_datagram(wire.HEARTBEAT, "Rohan", WALL_S)
 
 
