@@ -30,6 +30,7 @@ COMMANDS = {
     ),
     "find": ("appliance.commands.find", "list what announces itself on the LAN: catalogs, buses, brokers"),
     "query": ("appliance.commands.query", "ask a syndication broker for producers, or the values of a key"),
+    "values": ("appliance.commands.values", "show the newest frame of each pattern that a bus remembers"),
     "send": ("appliance.commands.send", "send messages to a bus or any medium"),
     "recv": ("appliance.commands.recv", "show the messages of a bus or any medium"),
     "capture": ("appliance.commands.capture", "record a bus or medium; export captures, or send them again"),

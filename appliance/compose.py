@@ -7,17 +7,19 @@ from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
+from appliance.log.telling import Telling
 from appliance.monitor import SCAN_S, Monitor
 from appliance.parts.bridge import BridgePart
 from appliance.parts.broker import BrokerPart
 from appliance.parts.bus import BusPart
-from appliance.parts.changes import Change, of_events, of_names
+from appliance.parts.changes import Change, of_names, of_told
 from appliance.parts.device import DevicePart, part_class
+from appliance.parts.outlets import Outlets
 from appliance.parts.site import Revision, Site
 from appliance.status.snapshot import View
 from bus.errors import TopologyError
 from bus.hub import Hub, Link
-from topologies.events import publishing_buses
+from topologies.events import EVENTS, LOGS, publishing_buses
 from topologies.model import S, Topology, running
 from topologies.names import known, listed
 from topologies.seats import seats_at
@@ -123,6 +125,20 @@ class Builder:
         return isinstance(old, DevicePart) and old.spec.key != self._site.topology.devices[old.name].key
 
 
+class Publishing(NamedTuple):
+    """The buses on which a gateway publishes what it says itself."""
+
+    events: list[str]
+    logs: list[str]
+
+    @classmethod
+    def of(cls, topology: Topology, gateway: str) -> "Publishing":
+        return cls(*(publishing_buses(topology, gateway, told) for told in (EVENTS, LOGS)))
+
+    def changes(self, new: "Publishing") -> list[Change]:
+        return [*of_told("events", self.events, new.events), *of_told("logs", self.logs, new.logs)]
+
+
 class Appliance:
     """The part of `topology` that `gateway` runs; only the parts named in `only`, if it is not empty.
 
@@ -140,19 +156,30 @@ class Appliance:
         self.parts = self._build(topology, {}).parts
         self._loop: AbstractEventLoop | None = None
         self._timer: TimerHandle | None = None
-        self._publishing = publishing_buses(topology, gateway)
+        self._outlets, self._telling = Outlets(), Telling(gateway)
+        self._publish(topology)
         self._started_ns = time.time_ns()
 
     def _build(self, topology: Topology, kept: Mapping[str, Part]) -> Built:
         if self.gateway not in topology.gateways:
             known = ", ".join(topology.gateways)
             raise TopologyError(f'no gateway "{self.gateway}" in {topology.name}; it has {known}')
-        site = Site(topology, self.gateway, self._sockets, self.monitor.record)
-        return Builder(site, self._only, kept).build()
+        return Builder(self._site(topology), self._only, kept).build()
+
+    def _site(self, topology: Topology) -> Site:
+        return Site(topology, self.gateway, self._sockets, self.monitor.record)
+
+    def _publish(self, topology: Topology) -> None:
+        """Publish from now on what this process says itself where the topology wants it."""
+        self._publishing = Publishing.of(topology, self.gateway)
+        buses = [*self._publishing.events, *self._publishing.logs]
+        self._outlets.follow(self._site(topology), self.parts, buses, time.monotonic)
+        self._telling.without_events = bool(self._publishing.events)
 
     def open(self, loop: AbstractEventLoop) -> None:
         """Open everything, buses before bridges. Raises `LinkError` with nothing left open."""
         self._loop = loop
+        self._telling.listen(bool(self._publishing.logs))
         try:
             for part in self.parts.values():
                 part.open(loop)
@@ -170,16 +197,22 @@ class Appliance:
         """Close everything, bridges before buses, so that nothing new enters. Idempotent."""
         if self._timer is not None:
             self._timer.cancel()
+        self._telling.listen(False)
+        self._outlets.close()
         for part in reversed(self.parts.values()):
             part.close()
 
     def hubs(self) -> Iterable[Hub]:
-        return [hub for part in self.parts.values() for hub in part.hubs]
+        return [*(hub for part in self.parts.values() for hub in part.hubs), *self._outlets.hubs]
 
-    def event_hubs(self) -> Iterable[Hub]:
-        """Return the hubs on which events are published: the plain sides of buses that the topology names."""
-        parts = self.parts.values()
-        return [part.plain for part in parts if isinstance(part, BusPart) and part.name in self._publishing]
+    def say(self, events: list[bytes]) -> bool:
+        """Publish these events, and the lines of the log that wait. Return whether there was anything."""
+        assert self._loop is not None
+        lines = self._telling.drain()
+        self._outlets.say(self._publishing.events, events)
+        self._outlets.say(self._publishing.logs, lines)
+        self._outlets.tick(self._loop)
+        return bool(events or lines)
 
     def links(self) -> list[Link]:
         return [link for part in self.parts.values() for link in part.links]
@@ -215,14 +248,15 @@ class Appliance:
         """
         assert self._loop is not None
         names, in_list = known(topology), listed(topology.names)
-        publishing = publishing_buses(topology, self.gateway)
+        publishing = Publishing.of(topology, self.gateway)
         built = self._build(topology, self.parts)
-        more = of_names(self._listed, in_list) + of_events(self._publishing, publishing)
+        more = of_names(self._listed, in_list) + self._publishing.changes(publishing)
         differing = [*built.changes(self.parts), *more]
         built.close(self.parts)
         self.parts, self.topology, self.names, self._listed = built.parts, topology, names, in_list
-        self._publishing = publishing
         failed = built.open(self._loop)
+        self._publish(topology)
+        self._telling.listen(bool(publishing.logs))
         broken = {(change.part, change.end) for change in failed}
         whole = [one for one in differing if not broken & {(one.part, ""), (one.part, one.end)}]
         return whole + failed

@@ -6,11 +6,10 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable
 from typing import Protocol, TypeVar
 
-from bus.events import Event, Kind
+from bus.events import Event
 from bus.hub import Hub, Link
 from bus.reasons import troubles
 from bus.watched import WatchedHub
-from bus.wire.batch import from_payloads
 
 log = logging.getLogger("buscoupler.events")
 
@@ -20,7 +19,7 @@ T = TypeVar("T")
 SCAN_S = 0.25
 KEPT = 256  # events, for whoever asks later
 _DROPS_S = 5.0  # between two events about one pipe's drops
-_PUBLISHED = 20  # events on the bus in one scan; the log has all
+_PUBLISHED = 20  # events on the buses after one scan; the log has all
 
 
 class Watched(Protocol):
@@ -28,13 +27,15 @@ class Watched(Protocol):
 
     def watched_links(self) -> Iterable[Link]: ...
     def hubs(self) -> Iterable[Hub]: ...
-    def event_hubs(self) -> Iterable[Hub]: ...
+    def say(self, events: list[bytes]) -> bool:
+        """Publish these events, and what else is to be published now. Return whether there was anything."""
 
 
 class Monitor:
     """`scan(now)` finds what changed; parts that know of an event by themselves call `record(...)`.
 
-    Each event is kept, logged, and published on the hubs that `watched.event_hubs()` names.
+    Each event is kept and logged at once, and published by `watched.say` at the end of a scan. What is
+    dropped of that itself makes no further event.
     """
 
     def __init__(self, gateway: str, watched: Watched, clock_ns: Callable[[], int] = time.time_ns) -> None:
@@ -43,25 +44,22 @@ class Monitor:
         self._links: dict[Link, tuple[str, str, int]] = {}  # two may have one name
         self._loops: dict[str, int] = {}
         self._drops: dict[str, tuple[float, dict[str, int]]] = {}
-        self._published = 0
+        self._waiting: list[bytes] = []
 
     def record(
-        self, kind: Kind, source: str, cause: str, level: int = logging.WARNING, **counts: int
+        self, kind: str, source: str, cause: str, level: int = logging.WARNING, **counts: int
     ) -> Event:
         """Record an event that happened now. `level` is that of the log: links log their own troubles."""
         event = Event(self._clock_ns(), kind, f"{self._gateway}/{source}", cause, counts)
         self.events.append(event)
         cause_of = f"{kind}: {event.source}: {cause}"  # the same one, whatever its counts
         log.log(level, "%s", event.line(), extra={"cause": cause_of, "told": {"event": event.told()}})
-        if self._published < _PUBLISHED:
-            self._published += 1
-            for hub in self._watched.event_hubs():
-                hub.publish(from_payloads([event.frame()]))
+        if len(self._waiting) < _PUBLISHED:
+            self._waiting.append(event.frame())
         return event
 
     def scan(self, now: float) -> None:
-        """Look at everything once; `now` in seconds, monotonic."""
-        self._published = 0
+        """Look at everything once, and then publish; `now` in seconds, monotonic."""
         links, hubs = list(self._watched.watched_links()), list(self._watched.hubs())
         _keep(self._links, links)
         _keep(self._loops, {hub.name for hub in hubs})
@@ -69,8 +67,20 @@ class Monitor:
             self._scan_link(link)
         for hub in hubs:
             self._scan_loops(hub)
-            for name, account in hub.accounts().items():
-                self._scan_drops(f"{hub.name}/{name}", account.stats.dropped, now)
+        counts = _dropped(hubs)
+        for name, dropped in counts.items():
+            self._scan_drops(name, dropped, now)
+        self._say(hubs, counts)
+
+    def _say(self, hubs: list[Hub], before: dict[str, dict[str, int]]) -> None:
+        """Publish, and take what is dropped of that as known: else a drop would be told for ever."""
+        waiting, self._waiting = self._waiting, []
+        if self._watched.say(waiting):
+            for name, dropped in _dropped(hubs).items():
+                own = Counter(dropped) - Counter(before.get(name, {}))
+                if own:
+                    last_s, seen = self._drops.get(name, (float("-inf"), {}))
+                    self._drops[name] = last_s, Counter(seen) + own
 
     def _scan_link(self, link: Link) -> None:
         now = link.condition, link.state, link.losses
@@ -102,6 +112,12 @@ class Monitor:
             self._drops[name] = now, dropped
             words = {reason.replace(" ", "_"): count for reason, count in new.items()}
             self.record("drop", name, "messages were dropped", **words)
+
+
+def _dropped(hubs: Iterable[Hub]) -> dict[str, dict[str, int]]:
+    """Return what all links of the hubs have dropped so far, by their names and by reason."""
+    accounts = ((hub.name, *one) for hub in hubs for one in hub.accounts().items())
+    return {f"{hub}/{link}": account.stats.dropped for hub, link, account in accounts}
 
 
 def _keep(known: dict[K, T], here: Iterable[K]) -> None:

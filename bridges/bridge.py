@@ -296,6 +296,11 @@ class Side(Hub):
             log.log(level, text, self.bridge.name, self.name, why)
         self._told = True
 
+    def give(self, pipe: Pipe, batch: Batch) -> None:
+        """Send a batch of bare frames to one pipe only, as far as this side lets them out."""
+        port = self._ports[id(pipe)]
+        self.bridge.give(port, batch)
+
     def admits(self, content: bytes) -> bool:
         """Tell whether a frame or an opaque message may enter here."""
         return self.inward.admit(content) if is_frame(content) else self.opaque and self.inward.opaque

@@ -2,15 +2,22 @@
 
 import json
 from collections.abc import Callable, Mapping
-from typing import Literal, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from bus.wire.frame import DATA_BYTES_MAX, PUB, pack
+from bus.wire.frame import DATA_BYTES_MAX, PUB, is_frame, pack, unpack
 from bus.wire.notation import pattern_of
 from bus.wire.pattern import Pattern
 
-Kind = Literal["link", "loop", "lease", "takeover", "drop"]
-WORD = "buscoupler/event"
-PATTERN = pattern_of(WORD)
+KINDS: Final[Mapping[str, str]] = {
+    "link": "the state of a link to a medium, or of a recorder, changed",
+    "loop": "what was sent came back, and a pipe was cut",
+    "lease": "a candidate got, lost or gave back its lease, or cannot be chosen",
+    "takeover": "a candidate began to forward",
+    "drop": "messages were dropped that nobody intended, by reason",
+}
+"""The kinds that gateways tell. Programs may tell events of other kinds: any text."""
+WORD: Final = "buscoupler/event"
+PATTERN: Final = pattern_of(WORD)
 
 Record = Callable[..., object]
 """Records an event: `record(kind, source, cause, level, **counts)`, as `appliance.monitor.Monitor.record`."""
@@ -20,7 +27,7 @@ class Event(NamedTuple):
     """`time_ns` since 1970; `source` is the gateway and part; `counts` are integers by name."""
 
     time_ns: int
-    kind: Kind
+    kind: str
     source: str
     cause: str
     counts: Mapping[str, int] = {}
@@ -36,10 +43,37 @@ class Event(NamedTuple):
 
     def frame(self) -> bytes:
         """Return a PUB frame on (buscoupler, event, kind); the data is JSON, cut to what a frame carries."""
-        data = b""
+        pattern, data = (*PATTERN, *Pattern(self.kind)), b""
         for cause in (self.cause, self.cause[:256]):
-            record = {"time_ns": self.time_ns, "source": self.source[:256], "cause": cause}
+            record = {
+                "time_ns": self.time_ns,
+                "kind": self.kind[:256],
+                "source": self.source[:256],
+                "cause": cause,
+            }
             data = json.dumps(record | {"counts": dict(self.counts)}, separators=(",", ":")).encode()
             if len(data) <= DATA_BYTES_MAX:
-                return pack(PUB, (*PATTERN, *Pattern(self.kind)), data)
-        return pack(PUB, (*PATTERN, *Pattern(self.kind)), json.dumps(record).encode()[:DATA_BYTES_MAX])
+                return pack(PUB, pattern, data)
+        return pack(PUB, pattern, json.dumps(record).encode()[:DATA_BYTES_MAX])
+
+
+def read_event(message: bytes) -> Event | None:
+    """Return the event in a message; None if it has none."""
+    if not is_frame(message):
+        return None
+    kind, tokens, data = unpack(message)
+    if kind != PUB or tokens[: len(PATTERN)] != PATTERN:
+        return None
+    try:
+        return _event(json.loads(data))
+    except (ValueError, RecursionError):
+        return None
+
+
+def _event(fields: Any) -> Event | None:
+    match fields:
+        case {"time_ns": int(time_ns), "kind": str(kind), "source": str(source), "cause": str(cause)}:
+            counts = fields.get("counts")
+            numbers = counts.items() if isinstance(counts, dict) else ()
+            return Event(time_ns, kind, source, cause, {k: v for k, v in numbers if isinstance(v, int)})
+    return None

@@ -4,7 +4,7 @@ This module also defines the two main interfaces of docs/design.md: pipe and lin
 """
 
 from asyncio import AbstractEventLoop
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Literal, Protocol
 
 from bus.ledger import Account, Accounts, Stats
@@ -54,6 +54,9 @@ def chain(pipe: Pipe) -> Iterator[Pipe]:
 Tap = Callable[[Batch, Pipe | None], None]
 """A function called with a batch and the pipe it is from or for. Copies what it keeps; never raises."""
 
+Greeting = Callable[[], Iterable[Batch]]
+"""Returns what a newcomer is sent before all else."""
+
 
 class Hub:
     """A bus: the set of its pipes. Not thread-safe: use it on one event loop.
@@ -62,7 +65,7 @@ class Hub:
     published so far.
     """
 
-    __slots__ = ("_accounts", "name", "passed", "pipes", "taps")
+    __slots__ = ("_accounts", "_greetings", "name", "passed", "pipes", "taps")
 
     def __init__(self, name: str = "") -> None:
         self.name = name
@@ -70,6 +73,7 @@ class Hub:
         self.taps: tuple[Tap, ...] = ()
         self.passed = 0
         self._accounts = Accounts()
+        self._greetings: dict[str, Greeting] = {}
 
     def attach(self, pipe: Pipe) -> None:
         self.pipes += (pipe,)
@@ -91,6 +95,25 @@ class Hub:
         """
         self.passed = old.passed
         self._accounts.inherit(old.accounts(), rename)
+
+    def greet(self, link: str, greeting: Greeting) -> None:
+        """From now on, send every newcomer of a link what `greeting()` returns, through its own pipe."""
+        self._greetings[link] = greeting
+
+    def ungreet(self, link: str) -> None:
+        """Greet no more who comes by a link. It is no error if nobody is."""
+        self._greetings.pop(link, None)
+
+    def welcome(self, pipe: Pipe) -> None:
+        """Greet the peer of a pipe that has just been attached, if those of its link are greeted."""
+        greeting = self._greetings.get(pipe.link)
+        for batch in greeting() if greeting is not None else ():
+            self.give(pipe, batch)
+
+    def give(self, pipe: Pipe, batch: Batch) -> None:
+        """Send a batch to one pipe only."""
+        self.lend(pipe, batch.count)
+        pipe.send(batch)
 
     def lend(self, pipe: Pipe, count: int) -> None:
         """Note that a pipe is about to be offered so many messages that are not published."""

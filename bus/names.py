@@ -5,14 +5,24 @@ A token is shown by its name, or without one as `0x` and eight hex digits.
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import Final, get_args
+from typing import Final
 
-from bus import events, loops
+from bus import asking, events, logs, loops
 from bus.wire.notation import names_in, names_in_or_none, written
 from bus.wire.pattern import hexadecimal, token
 
-RESERVED: Final = (*events.WORD.split("/"), *get_args(events.Kind), loops.NAME, "traffic", "alert")
-"""Names that the product itself sends on: its events, its canaries, test traffic, and alerts of `watch`."""
+RESERVED: Final = (
+    *events.WORD.split("/"),
+    *events.KINDS,
+    *logs.WORD.split("/"),
+    *logs.LEVELS,
+    *asking.WORD.split("/"),
+    *asking.WORDS,
+    loops.NAME,
+    "traffic",
+    "alert",
+)
+"""Names that the product itself sends on: events, logs, last values, canaries, test traffic, alerts."""
 
 _COMMENT: Final = re.compile(r"(^|\s)#.*$")
 

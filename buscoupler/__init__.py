@@ -2,9 +2,9 @@
 
 `Bus` and `RawBus` are the sockets of a program on a bus; `Frame`, `Pattern` and `token` are what they carry;
 `Service` and `Client` are nodes that find each other by a catalog, and `Request` is what they say;
-`Names` shows tokens by name; `Tls` holds certificates; `BusError` is the root of all errors. Names are loaded
-when they are first used, so that the command starts fast. The packages beside this one are the rooms behind
-the face (README, "Where things are").
+`Event` is what gateways and programs tell about themselves; `Names` shows tokens by name; `Tls` holds
+certificates; `BusError` is the root of all errors. Names are loaded when they are first used, so that the
+command starts fast. The packages beside this one are the rooms behind the face (README, "Where things are").
 """
 
 from importlib import import_module
@@ -15,6 +15,7 @@ from buscoupler.packages import check_packages
 if TYPE_CHECKING:
     from bus.client.socket import Bus, ClosedError, Peer, RawBus, Tls
     from bus.errors import BusError, FrameError, LinkError, TokenError, TopologyError
+    from bus.events import Event, read_event
     from bus.names import Names
     from bus.wire.frame import Frame
     from bus.wire.pattern import Pattern, token
@@ -30,6 +31,7 @@ __all__ = [
     "BusError",
     "Client",
     "ClosedError",
+    "Event",
     "Frame",
     "FrameError",
     "LinkError",
@@ -46,12 +48,14 @@ __all__ = [
     "TokenError",
     "TopologyError",
     "__version__",
+    "read_event",
     "token",
 ]
 
 _ROOMS = {
     "bus.client.socket": ("Bus", "ClosedError", "Peer", "RawBus", "Tls"),
     "bus.errors": ("BusError", "FrameError", "LinkError", "TokenError", "TopologyError"),
+    "bus.events": ("Event", "read_event"),
     "bus.names": ("Names",),
     "bus.wire.frame": ("Frame",),
     "bus.wire.pattern": ("Pattern", "token"),

@@ -71,6 +71,10 @@ class DeviceSpec(Node):
         """Yield the frames that it says because of others: if it hears them again, they go round."""
         yield from ()
 
+    def local(self) -> Iterator[tuple[int, ...]]:
+        """Yield patterns of frames that stay on its buses: bridges carry them only if a list names them."""
+        yield from ()
+
     def takes(self) -> Iterator[str]:
         """Yield what only one device of a machine can have, in words, such as a file that it writes to."""
         yield from ()

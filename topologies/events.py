@@ -1,33 +1,58 @@
-"""Events of gateways: the buses on which they are published, and the sides of bridges that let them out."""
+"""What gateways say themselves on buses: where they say it, and the sides of bridges that keep it in."""
 
 from collections.abc import Iterator
+from typing import Final, NamedTuple
 
-from bus.events import PATTERN
-from topologies.filters import begins, one_way, passes
+from bus import events, logs
+from topologies.filters import Tokens, begins, one_way, passes
 from topologies.model import BridgeSpec, Side, Topology
 from topologies.segments import edges_of, reached
 
-_EVENT = tuple(PATTERN)
+
+class Told(NamedTuple):
+    """Something that gateways say: its key in the file, and the pattern of its frames."""
+
+    key: str
+    pattern: Tokens
 
 
-def keeps_events(topology: Topology, spec: BridgeSpec, side: Side) -> bool:
-    """Return whether a side must be told to keep events in: events are published, and would leave unnamed."""
-    would = bool(topology.events) and passes(spec, side, _EVENT, inward=False)
-    return would and not names_events(side, inward=False)
+EVENTS: Final = Told("events", tuple(events.PATTERN))
+LOGS: Final = Told("logs", tuple(logs.PATTERN))
 
 
-def names_events(side: Side, inward: bool) -> bool:
-    """Return whether a list of the side names the pattern of events, or of one kind of them."""
-    return any(begins(_EVENT, pattern) for pattern in one_way(side.allowed, inward))
+def named_buses(topology: Topology, told: Told) -> tuple[str, ...]:
+    """Return the buses on which the file wants it said."""
+    return topology.events if told is EVENTS else topology.logs
 
 
-def publishing_buses(topology: Topology, gateway: str) -> list[str]:
-    """Return the buses on which a gateway publishes its events: of those that `events` names, its own.
+def kept_in(topology: Topology, spec: BridgeSpec, side: Side) -> tuple[Tokens, ...]:
+    """Return the patterns that a side must keep in: such frames would leave, and no list names them."""
+    return tuple(pattern for pattern in _said(topology) if _would_leave(spec, side, pattern))
 
-    Of buses that hear each other's events, only the first is used, so that nobody hears an event twice.
+
+def _said(topology: Topology) -> Iterator[Tokens]:
+    """Yield the patterns of all that gateways and devices say about themselves, or answer, in this system."""
+    yield from (told.pattern for told in (EVENTS, LOGS) if named_buses(topology, told))
+    devices = topology.devices.values()
+    yield from dict.fromkeys(tuple(pattern) for device in devices for pattern in device.local())
+
+
+def _would_leave(spec: BridgeSpec, side: Side, pattern: Tokens) -> bool:
+    return passes(spec, side, pattern, inward=False) and not _names(side, pattern, inward=False)
+
+
+def _names(side: Side, told: Tokens, inward: bool) -> bool:
+    """Return whether a list of the side names the pattern, or a longer one."""
+    return any(begins(told, pattern) for pattern in one_way(side.allowed, inward))
+
+
+def publishing_buses(topology: Topology, gateway: str, told: Told) -> list[str]:
+    """Return the buses on which a gateway says it: of those that the file names, its own.
+
+    Of buses that hear what is said on the other, only the first is used, so that nobody hears it twice.
     """
-    mine = [name for name in dict.fromkeys(topology.events) if topology.buses[name].on == gateway]
-    steps = list(_steps(topology))
+    mine = [name for name in dict.fromkeys(named_buses(topology, told)) if topology.buses[name].on == gateway]
+    steps = list(_steps(topology, told.pattern))
     heard = {name: reached(f"bus {name}", steps) for name in mine}
     chosen, covered = list[str](), set[str]()
     for name in sorted(mine, key=lambda name: -len(heard[name])):
@@ -37,15 +62,15 @@ def publishing_buses(topology: Topology, gateway: str) -> list[str]:
     return chosen
 
 
-def _steps(topology: Topology) -> Iterator[tuple[str, str]]:
-    """Yield each way that events go, from one part to the next."""
+def _steps(topology: Topology, told: Tokens) -> Iterator[tuple[str, str]]:
+    """Yield each way that such frames go, from one part to the next."""
     for edge in edges_of(topology):
         joint = edge.joint
-        if joint is None or _enters(joint.spec, joint.side):
+        if joint is None or _enters(joint.spec, joint.side, told):
             yield edge.other, edge.one
-        if joint is None or names_events(joint.side, inward=False):
+        if joint is None or _names(joint.side, told, inward=False):
             yield edge.one, edge.other
 
 
-def _enters(spec: BridgeSpec, side: Side) -> bool:
-    return names_events(side, inward=True) or passes(spec, side, _EVENT, inward=True)
+def _enters(spec: BridgeSpec, side: Side, told: Tokens) -> bool:
+    return _names(side, told, inward=True) or passes(spec, side, told, inward=True)

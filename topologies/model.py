@@ -35,7 +35,15 @@ from bus.schema import (
     Single,
 )
 from bus.schema import Gateway as GatewayName
-from bus.transports.options import MESSAGE_BYTES, QUEUE_BYTES, Tls, check_fit, check_limits, check_tls
+from bus.transports.options import (
+    MESSAGE_BYTES,
+    QUEUE_BYTES,
+    Tls,
+    check_fit,
+    check_last_values,
+    check_limits,
+    check_tls,
+)
 from bus.urls import BEACON, split_url
 from devices import DEVICES
 from devices.device import DeviceSpec
@@ -75,9 +83,13 @@ class Listen(Address):
 
     url: Annotated[ListenUrl, "`tcp://`, `ipc://`, `ws://`, `wss://`, `tls+tcp://` or `inproc://`"]
     beacon: Annotated[bool, "announce it once a second on the LAN (docs/beacon.md)"] = False
+    last_values: Annotated[
+        bool, "give the newest frame of each pattern to every peer that connects (docs/values.md)"
+    ] = False
 
     def __post_init__(self) -> None:
         Address.__post_init__(self)  # `slots` makes the class anew, and `super()` would refer to the old one
+        check_last_values(self.url, self.trunk, self.last_values)
         check_tls(self.url, self.tls, listens=True)
 
 
@@ -338,6 +350,12 @@ class Topology(Node):
         Length(0, 64),
         Single(),
         "where gateways publish their events: each on those of these buses that it runs; by default on none",
+    ] = ()
+    logs: Annotated[
+        tuple[BusName, ...],
+        Length(0, 64),
+        Single(),
+        "where gateways publish warnings and worse of their log, in the same way (docs/log.md)",
     ] = ()
 
     @property

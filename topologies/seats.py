@@ -3,7 +3,8 @@
 from dataclasses import replace
 from typing import NamedTuple
 
-from topologies.events import keeps_events
+from topologies.events import kept_in
+from topologies.filters import Tokens
 from topologies.model import Listen, Side, Topology, candidates_of
 from topologies.reach import address_of, with_addresses
 from topologies.segments import Joint, edges_of, joints, reachable
@@ -21,8 +22,8 @@ class Seat(NamedTuple):
 
     `trunk`: whether envelopes are kept there. `rank`: the order of senders on the wire. `segment`: the name
     of the wire, the same on all gateways that share it. `dial`: the address of the side's bus for this
-    gateway with its options; None if it has none. `keeps_events`: whether events of gateways must not leave
-    the bridge here. Names of brokers in `side` are resolved to addresses.
+    gateway with its options; None if it has none. `keeps`: the patterns of what gateways say
+    themselves, which must not leave the bridge here. Names of brokers in `side` are resolved to addresses.
     """
 
     side: Side
@@ -30,7 +31,7 @@ class Seat(NamedTuple):
     rank: Rank
     segment: str
     dial: tuple[str, Listen] | None
-    keeps_events: bool
+    keeps: tuple[Tokens, ...]
 
 
 def seats_at(topology: Topology, gateway: str) -> dict[str, list[Seat]]:
@@ -47,7 +48,7 @@ def _seat(topology: Topology, joint: Joint) -> Seat:
     dial = None if side.bus is None else address_of(topology, side.bus, joint.gateway, trunk)
     shared = trunk and side.medium is not None and side.medium.shared
     rank = _rank(topology, joint) if shared else Rank(0, 0)
-    return Seat(side, trunk, rank, joint.wire, dial, keeps_events(topology, joint.spec, side))
+    return Seat(side, trunk, rank, joint.wire, dial, kept_in(topology, joint.spec, side))
 
 
 def _addressed(topology: Topology, side: Side) -> Side:

@@ -13,7 +13,7 @@ from math import ceil
 from typing import Final
 
 from appliance.log.formats import FORMATS, Format, default
-from appliance.log.repeats import Repeats
+from appliance.log.repeats import Repeats, message_of
 
 LINES: Final = 1024
 """Lines that wait for a reader. More are dropped and counted."""
@@ -40,7 +40,7 @@ class Output(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Queue a record. Its message is made now: the arguments may change."""
-        record.msg, record.args = _message(record), None
+        record.msg, record.args = message_of(record), None
         with self._changed:
             if len(self._queue) >= LINES:
                 self.lost += 1
@@ -119,13 +119,6 @@ class Output(logging.Handler):
         if self._thread is not None:
             self._thread.join(_END_S)
         super().close()
-
-
-def _message(record: logging.LogRecord) -> str:
-    try:
-        return record.getMessage()
-    except (TypeError, ValueError) as error:
-        return f"{record.msg} {record.args} ({error})"
 
 
 def start(form: str | None, verbose: bool) -> None:

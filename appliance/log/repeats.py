@@ -7,6 +7,14 @@ REPEAT_S: Final = 10.0
 _CAUSES: Final = 1024
 
 
+def message_of(record: logging.LogRecord) -> str:
+    """Return the message with its arguments, also if they do not fit."""
+    try:
+        return record.getMessage()
+    except (TypeError, ValueError) as error:
+        return f"{record.msg} {record.args} ({error})"
+
+
 def cause_of(record: logging.LogRecord) -> tuple[str, int, str]:
     """Return what makes two lines alike: the `cause` that the caller gave, else the whole message."""
     cause = record.__dict__.get("cause")

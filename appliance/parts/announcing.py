@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from appliance.parts.changes import Change
 from devices.beacon.sending import Announcement, Sender
-from topologies.model import BrokerAddress, Listen
+from topologies.model import BrokerAddress
 
 
 class Announcer:
@@ -30,9 +30,7 @@ class Announcer:
         self._said = []
 
 
-def beacon_changes(
-    part: str, old: Iterable[Listen | BrokerAddress], new: Iterable[Listen | BrokerAddress]
-) -> list[Change]:
+def beacon_changes(part: str, old: Iterable[BrokerAddress], new: Iterable[BrokerAddress]) -> list[Change]:
     """Return the changes of addresses that stay, and are announced in one of two versions only."""
     before = {address.url: address.beacon for address in old}
     return [

@@ -17,7 +17,6 @@ from bridges.holdoff import STEP_S
 from bridges.media import shedding
 from bridges.media.medium import Medium
 from bus.errors import LinkError
-from bus.events import PATTERN
 from bus.hub import Link
 from bus.transports.options import Tls
 from topologies.model import BridgeSpec, Gateway, Shed
@@ -207,7 +206,7 @@ class BridgePart(BasePart):
         old = new if place is None else self.legs[place].seat
         names = differing(settings_of(old.side), settings_of(new.side))
         names += ["rank"] if old.rank != new.rank else []
-        names += ["events"] if old.keeps_events != new.keeps_events else []
+        names += ["what stays in"] if old.keeps != new.keeps else []
         return [name for name in names if name not in ("bus", "medium")]
 
     def start(self, loop: AbstractEventLoop) -> list[Change]:
@@ -287,7 +286,7 @@ def _policy(seat: Seat) -> Policy:
         allow_in=allowed.inward,
         deny_in=denied.inward,
         allow_out=allowed.outward,
-        deny_out=(*denied.outward, *([PATTERN] if seat.keeps_events else ())),
+        deny_out=(*denied.outward, *seat.keeps),
         opaque=spec.medium is None or spec.medium.opaque,
         hold_s=STEP_S * sum(seat.rank),
         hold_always=bool(seat.rank.others),

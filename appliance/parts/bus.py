@@ -5,9 +5,11 @@ from asyncio import AbstractEventLoop
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import suppress
 
-from appliance.parts.announcing import Announcer, beacon_changes
-from appliance.parts.changes import Change, Draft, End, Plan
+from appliance.parts.announcing import Announcer
+from appliance.parts.changes import Change, Draft, End, Plan, differing
+from appliance.parts.greeting import Greeter
 from appliance.parts.site import BasePart, Revision, Site
+from appliance.status.snapshot import Broker
 from bridges.bridge import Bridge
 from bus.hub import Hub, Link
 from bus.transports.links import BusLink, Mode, bus_link
@@ -15,7 +17,7 @@ from bus.transports.options import Tls
 from bus.urls import BEACON, split_url
 from bus.watched import WatchedHub
 from devices.beacon.sending import Announcement, announcement
-from topologies.model import Address, BusSpec
+from topologies.model import Address, BusSpec, Listen
 from topologies.reach import dials_of, has_trunk
 
 LIMITS = frozenset({"queue_bytes", "message_bytes"})
@@ -32,6 +34,7 @@ class BusPart(BasePart):
         self.hub = self._make_hub(self.spec, site)
         self._ends = Draft[BusLink]([], list(self._plans(site))).ends
         self._announcer = Announcer()
+        self._greeter = Greeter(self.title)
 
     def _make_hub(self, spec: BusSpec, site: Site) -> Hub:
         if not has_trunk(spec):
@@ -63,6 +66,10 @@ class BusPart(BasePart):
         """Return where a pipe joins: on the trunk side if it is a `trunk` and there is one."""
         return self.hub.sides[1] if trunk and isinstance(self.hub, Bridge) else self.plain
 
+    @property
+    def brokers(self) -> list[Broker]:
+        return [self._greeter] if self._greeter.urls else []
+
     def start(self, loop: AbstractEventLoop) -> list[Change]:
         return self._open(self._ends, loop)
 
@@ -74,22 +81,34 @@ class BusPart(BasePart):
                 self._ends = [other for other in self._ends if other is not end]
             failed += trouble
         self._announcer.say(loop, self._announcements())
+        self._greet()
         return failed
 
     def _announcements(self) -> Iterator[Announcement | None]:
         name = f"{self.site.topology.name}/{self.name}"
+        for address, link in self._listening():
+            if address.beacon:
+                yield announcement("trunk" if address.trunk else "bus", link.url, name)
+
+    def _listening(self) -> Iterator[tuple[Listen, BusLink]]:
+        """Yield the addresses of the topology whose links are there."""
         links = {end.plan.place: end.link for end in self._ends}
         for address in self.spec.listen:
             link = links.get(_place("listen", address))
-            if address.beacon and link is not None:
-                yield announcement("trunk" if address.trunk else "bus", link.url, name)
+            if link is not None:
+                yield address, link
+
+    def _greet(self) -> None:
+        """Have newcomers greeted where the topology says so."""
+        greeting = {link.name: link.url for address, link in self._listening() if address.last_values}
+        self._greeter.serve(self.plain, greeting)
 
     def revise(self, site: Site) -> Revision:
         """Return the change to the bus as `site` describes it. Raises `LinkError` if it can never work."""
         spec = site.topology.buses[self.name]
         draft = Draft(self._ends, list(self._plans(site)))
         return Revision(
-            draft.changes(self.title) + beacon_changes(self.title, self.spec.listen, spec.listen),
+            [*draft.changes(self.title), *_said_changes(self.title, self.spec, spec)],
             lambda: self._settle(spec, site, draft),
             lambda loop: self._open(draft.fresh(), loop),
         )
@@ -107,6 +126,7 @@ class BusPart(BasePart):
 
     def close(self) -> None:
         self._announcer.close()
+        self._greeter.close()
         super().close()
 
 
@@ -117,6 +137,19 @@ def _inside(link: str) -> str:
 
 def _outside(link: str) -> str:
     return link.removeprefix("plain/")
+
+
+def _said_changes(part: str, old: BusSpec, new: BusSpec) -> Iterator[Change]:
+    """Yield the changes of addresses that stay, in what their links know nothing of."""
+    before = {address.url: address for address in old.listen}
+    for address in new.listen:
+        names = differing(_said(before.get(address.url, address)), _said(address))
+        if names:
+            yield Change("changed", part, _place("listen", address), ", ".join(names))
+
+
+def _said(address: Listen) -> dict[str, bool]:
+    return {"beacon": address.beacon, "last_values": address.last_values}
 
 
 def _address_plan(spec: BusSpec, address: Address, mode: Mode) -> Plan[BusLink]:

@@ -42,10 +42,10 @@ def of_names(old: Sequence[str], new: Sequence[str]) -> list[Change]:
     return [Change(verb, "names", detail=_some(names)) for verb, names in found if names]
 
 
-def of_events(old: Sequence[str], new: Sequence[str]) -> list[Change]:
-    """Return the change from some buses on which events are published to others."""
+def of_told(what: str, old: Sequence[str], new: Sequence[str]) -> list[Change]:
+    """Return the change from some buses on which events or logs are published to others."""
     where = ", ".join(f"bus {name}" for name in new) or "no bus"
-    return [] if old == new else [Change("changed", "events", detail=f"published on {where}")]
+    return [] if old == new else [Change("changed", what, detail=f"published on {where}")]
 
 
 def _some(names: Sequence[str]) -> str:

@@ -41,7 +41,7 @@ class ServicePart(DevicePart):
 
     @property
     def brokers(self) -> list[Broker]:
-        return [self._service] if self._service.urls else []
+        return [self._service] if self._service.urls or self._service.counts else []
 
     @property
     def links(self) -> list[Link]:

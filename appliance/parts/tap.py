@@ -1,4 +1,4 @@
-"""The tap of a topology: a recorder, and where it listens in buses and bridges of its process."""
+"""A tap or log of a topology: a recorder, and where it listens in buses and bridges of its process."""
 
 from asyncio import AbstractEventLoop
 from collections.abc import Iterable, Sequence
@@ -12,7 +12,7 @@ from bridges.bridge import Bridge, Port
 from bus.hub import Hub, Link, Pipe, State, Tap
 from bus.patch import is_patch
 from capture.schema import Direction
-from devices.tap.device import TapSpec
+from devices.tap.device import RecorderSpec
 from devices.tap.recorder import Locate, LocateLink, Options, Recorder
 from topologies.names import known
 
@@ -22,7 +22,7 @@ Seen = tuple[Hub, dict[str, str]]
 
 
 class TapPart(DevicePart):
-    """A tap that records the parts `joined`. Open it before them and close it after them, to miss nothing."""
+    """A recorder of the parts `joined`. Open it before them and close it after them, to miss nothing."""
 
     def __init__(self, name: str, site: Site, joined: Sequence[Joined]) -> None:
         super().__init__(name, site, joined)  # nothing passes through its hub
@@ -31,7 +31,7 @@ class TapPart(DevicePart):
         self._seen: dict[str, Seen] = {}
         self._sent: dict[str, tuple[Bridge, Tap]] = {}
 
-    def _make(self, spec: TapSpec, site: Site) -> "_RecorderLink":
+    def _make(self, spec: RecorderSpec, site: Site) -> "_RecorderLink":
         directory, names = Path(spec.directory), known(site.topology)
         recorder = Recorder(self.name, site.gateway, directory, options_of(spec), names)
         return _RecorderLink(recorder, spec.queue_bytes)
@@ -59,7 +59,7 @@ class TapPart(DevicePart):
         spec = spec_of(site, self.name)
         names = self.differing(spec)
         if [part.title for part in self.joined] != [part.title for part in joined]:
-            names = list(dict.fromkeys(["tap", *names]))
+            names = list(dict.fromkeys([spec.key, *names]))
         anew = options_of(spec) != options_of(self._spec) or spec.directory != self._spec.directory
         link = self._make(spec, site) if anew else self._link
         words = known(site.topology)
@@ -69,7 +69,7 @@ class TapPart(DevicePart):
             lambda loop: self._go_on(link, words, loop),
         )
 
-    def _settle(self, site: Site, spec: TapSpec, joined: Sequence[Joined]) -> None:
+    def _settle(self, site: Site, spec: RecorderSpec, joined: Sequence[Joined]) -> None:
         self.site, self.spec, self._spec, self.joined = site, spec, spec, joined
 
     def _go_on(self, link: "_RecorderLink", names: Iterable[str], loop: AbstractEventLoop) -> list[Change]:
@@ -117,9 +117,9 @@ class TapPart(DevicePart):
         self._sent, self._seen = {}, {}
 
 
-def spec_of(site: Site, name: str) -> TapSpec:
+def spec_of(site: Site, name: str) -> RecorderSpec:
     spec = site.topology.devices[name]
-    assert isinstance(spec, TapSpec)
+    assert isinstance(spec, RecorderSpec)
     return spec
 
 
@@ -161,14 +161,14 @@ class _RecorderLink:
         self.recorder.close()
 
 
-def options_of(spec: TapSpec) -> Options:
+def options_of(spec: RecorderSpec) -> Options:
     return Options(
         ring_bytes=spec.queue_bytes,
         file_bytes=spec.file_bytes,
         file_s=spec.file_s,
         keep_bytes=spec.keep_bytes,
         keep_s=(spec.keep_days or 0) * _DAY_S,
-        pattern=spec.pattern,
+        pattern=spec.recorded,
         idle=spec.yields,
     )
 

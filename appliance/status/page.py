@@ -160,7 +160,8 @@ def brokers(status: Status) -> Iterator[str]:
     for broker in status["brokers"]:
         counts = ", ".join(f"{name} {count}" for name, count in broker["counts"].items())
         refused = f"; refused: {reasons(broker['rejected'])}" if broker["rejected"] else ""
-        yield f"  {broker['name']} at {', '.join(broker['urls'])}: {counts}{refused}"
+        where = f" at {', '.join(broker['urls'])}" if broker["urls"] else ""
+        yield f"  {broker['name']}{where}: {counts}{refused}"
         for lease in broker["leases"]:
             holder = lease["holder"] or "nobody"
             yield f"    lease of {lease['bridge']}: holder {holder}, epoch {lease['epoch']}"

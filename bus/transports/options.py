@@ -45,6 +45,14 @@ def check_limits(url: str, queue_bytes: int | None, message_bytes: int | None) -
         raise ValueError("message_bytes has no effect here: inproc:// takes messages of any length")
 
 
+def check_last_values(url: str, trunk: bool, last_values: bool) -> None:
+    """Raise ValueError where last values cannot be given to one peer only, or would be new messages."""
+    if last_values and trunk:
+        raise ValueError("last_values on a trunk: another bus would say all of them again as new")
+    if last_values and split_url(url).scheme not in STREAMS:
+        raise ValueError("last_values is for tcp:// and ipc://: NNG cannot give it to the new peer alone")
+
+
 def check_fit(queue_bytes: int, message_bytes: int) -> None:
     """Raise ValueError for a queue that is shorter than the longest message."""
     if queue_bytes < message_bytes:

@@ -90,6 +90,7 @@ class _StreamLink:
 
     def _enter(self, pipe: StreamPipe) -> None:
         self._hub.attach(pipe)
+        self._hub.welcome(pipe)
         log.info("%s: connected", pipe.name, extra={"cause": f"{self.name}: connected"})
 
     def rehome(self, hub: Hub) -> None:

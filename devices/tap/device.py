@@ -10,19 +10,13 @@ from devices.device import DeviceSpec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TapSpec(DeviceSpec):
-    """A tap, which records the traffic of buses and bridges (docs/capture.md)."""
+class RecorderSpec(DeviceSpec):
+    """A device that records what passes in the parts that it `joins`."""
 
-    key: ClassVar = "tap"
-    help: ClassVar = "records traffic"
     PART: ClassVar = "appliance.parts.tap:TapPart"
     inside: ClassVar = True
 
-    tap: Annotated[
-        tuple[TapName, ...], Length(1, 64), Single(), "the buses and bridges of that gateway to record"
-    ]
     directory: Annotated[Path, "where captures are written"]
-    pattern: Annotated[Names, "only frames that start with this are recorded"] = ()
     file_bytes: Annotated[Bytes, "size at which a new file begins"] = 64 << 20
     file_s: Annotated[Seconds, "age at which a new file begins"] = 60
     keep_bytes: Annotated[Bytes, "size at which the oldest file is deleted"] = 1 << 30
@@ -35,6 +29,29 @@ class TapSpec(DeviceSpec):
     ] = 32 << 20
     yields: Annotated[bool, "write only in spare processor time, and pause if there is too little"] = True
 
+    @property
+    def recorded(self) -> tuple[int | str, ...]:
+        """The pattern of the frames that it records."""
+        return ()
+
+    def needs(self) -> Iterator[Need]:
+        yield Library("pyarrow", "pyarrow", "capture")
+        yield Library("numpy", "numpy", "capture")
+        yield Directory(self.directory)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TapSpec(RecorderSpec):
+    """A tap, which records the traffic of buses and bridges (docs/capture.md)."""
+
+    key: ClassVar = "tap"
+    help: ClassVar = "records traffic"
+
+    tap: Annotated[
+        tuple[TapName, ...], Length(1, 64), Single(), "the buses and bridges of that gateway to record"
+    ]
+    pattern: Annotated[Names, "only frames that start with this are recorded"] = ()
+
     def __post_init__(self) -> None:
         if len(set(self.tap)) != len(self.tap):
             raise ValueError("the same part is listed twice in tap: its messages would be recorded twice")
@@ -46,10 +63,9 @@ class TapSpec(DeviceSpec):
     def label(self, joined: Sequence[str]) -> str:
         return f"tap of {', '.join(joined)}, to {self.directory}"
 
+    @property
+    def recorded(self) -> tuple[int | str, ...]:
+        return self.pattern
+
     def patterns(self) -> Iterator[tuple[int | str, ...]]:
         yield self.pattern
-
-    def needs(self) -> Iterator[Need]:
-        yield Library("pyarrow", "pyarrow", "capture")
-        yield Library("numpy", "numpy", "capture")
-        yield Directory(self.directory)

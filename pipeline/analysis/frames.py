@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import functions as F
 
-from bus.events import PATTERN as EVENT
+from bus import events, logs
 from capture.schema import BRIDGE, Direction, Kind
 
 if TYPE_CHECKING:
@@ -59,10 +59,15 @@ def first_token() -> "Column":
     return F.when(F.col("type").isNull(), F.lit(-2).cast("bigint")).otherwise(first)
 
 
-def is_event() -> "Column":
-    """Return whether a frame is an event of a gateway."""
-    tokens = (F.try_element_at("tokens", F.lit(n)) == F.lit(token) for n, token in enumerate(EVENT, 1))
+def begins(pattern: "Sequence[int]") -> "Column":
+    """Return whether the tokens of a frame start with a pattern of at least one token."""
+    tokens = (F.try_element_at("tokens", F.lit(n)) == F.lit(token) for n, token in enumerate(pattern, 1))
     return F.coalesce(reduce(and_, tokens), F.lit(False))
+
+
+def is_told() -> "Column":
+    """Return whether a frame is what a gateway says about itself: an event, or a line of its log."""
+    return begins(events.PATTERN) | begins(logs.PATTERN)
 
 
 def local_table(

@@ -15,7 +15,7 @@ from pipeline.analysis.frames import (
     envelope,
     first_token,
     frames,
-    is_event,
+    is_told,
     local_table,
     on_bridge,
     received,
@@ -49,7 +49,7 @@ def _number(segments: Sequence[str]) -> "Column":
 def with_key(rows: "DataFrame", at: Places) -> "DataFrame":
     """Do as `keyed` does, without the segment's number."""
     key = envelope() if at.by_envelope else content()
-    return frames(rows).where((received() | on_bridge()) & ~is_event()).withColumn("key", key)
+    return frames(rows).where((received() | on_bridge()) & ~is_told()).withColumn("key", key)
 
 
 def sums(keyed_rows: "DataFrame", at: Places) -> "DataFrame":

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pipeline.jobs.record import Job
 
 NAMES: Final = (
-    "audit", "latency", "rates", "last", "failovers", "report", "tokens", "watch", "warm", "serve",
+    "audit", "latency", "rates", "last", "failovers", "logs", "report", "tokens", "watch", "warm", "serve",
 )  # fmt: skip
 
 

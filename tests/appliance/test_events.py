@@ -51,6 +51,7 @@ async def heard(**words: str) -> dict[str, int]:
     """Count the events that each ear heard when one was recorded. Frames of applications pass everywhere."""
     async with running(**words) as (appliance, ears):
         appliance.monitor.record("takeover", "fridge", "gw-a is silent")
+        appliance.monitor.scan(0)
         ears["hall"].say(LAST)
         await until(lambda: all(LAST in ear.heard for name, ear in ears.items() if name != "hall"))
         found = {name: [unpack(frame) for frame in ear.heard] for name, ear in ears.items()}
@@ -85,6 +86,7 @@ async def test_an_event_that_is_kept_back_is_counted() -> None:
         assert isinstance(joint, BridgePart)
         before = joint.sides[2][1].ports[0].stats.dropped.get("pattern", 0)
         appliance.monitor.record("takeover", "fridge", "gw-a is silent")
+        appliance.monitor.scan(0)
         assert joint.sides[2][1].ports[0].stats.dropped["pattern"] == before + 1
 
 
@@ -96,6 +98,7 @@ async def test_naming_a_bus_later_makes_its_bridge_keep_events_back() -> None:
         assert isinstance(joint, BridgePart)
         ears = [Ear(side) for _, side in joint.sides]
         appliance.monitor.record("takeover", "fridge", "gw-a is silent")
+        appliance.monitor.scan(0)
         assert [len(ear.heard) for ear in ears] == [0, 0, 0]
         ears[0].say(LAST)
         assert [len(ear.heard) for ear in ears] == [0, 1, 1]

@@ -1,7 +1,6 @@
 """Events: a change is noticed once, logged, kept, and published on the bus; `top` shows it."""
 
 import asyncio
-import json
 import logging
 import os
 from collections.abc import Iterable
@@ -15,10 +14,11 @@ from appliance.monitor import Monitor
 from appliance.status.client import ask, status_socket
 from appliance.status.door import status_door
 from bridges.bridge import Bridge
-from bus.events import PATTERN, Event, Kind
+from bus.events import PATTERN, Event, read_event
 from bus.hub import Hub, Link, State
 from bus.watched import WatchedHub
-from bus.wire.frame import DATA_BYTES_MAX, Frame, pack, unpack
+from bus.wire.batch import Batch, from_payloads
+from bus.wire.frame import DATA_BYTES_MAX, pack, unpack
 from bus.wire.pattern import Pattern
 from tests.bridges.support import RecordingPipe
 from tests.helpers.peers import Ear
@@ -50,7 +50,10 @@ class Parts:
     def hubs(self) -> Iterable[Hub]:
         return [self.hub]
 
-    event_hubs = hubs
+    def say(self, events: list[bytes]) -> bool:
+        if events:
+            self.hub.publish(from_payloads(events))
+        return bool(events)
 
 
 @pytest.fixture
@@ -65,11 +68,6 @@ def monitor(parts: Parts) -> Monitor:
 
 def causes(monitor: Monitor) -> list[tuple[str, str]]:
     return [(event.kind, event.cause) for event in monitor.events]
-
-
-def told(frame: Frame, kind: Kind) -> Event:
-    """Return the event in a frame, as a program on the bus would read it."""
-    return Event(kind=kind, **json.loads(frame.data))
 
 
 def test_a_link_is_an_event_when_its_state_changes(parts: Parts, monitor: Monitor) -> None:
@@ -182,9 +180,9 @@ def test_a_loop_is_an_event_that_names_what_was_cut(parts: Parts, monitor: Monit
 def test_events_are_said_on_the_bus_and_can_be_read(parts: Parts, monitor: Monitor) -> None:
     ear = Ear(parts.hub)
     made = monitor.record("takeover", "fridge", "gw-a is silent", replayed=3)
-    frame = unpack(ear.heard[0])
-    assert frame.tokens == (*PATTERN, *Pattern("takeover"))
-    assert told(frame, "takeover") == made
+    monitor.scan(0)
+    assert unpack(ear.heard[0]).tokens == (*PATTERN, *Pattern("takeover"))
+    assert read_event(ear.heard[0]) == made
     assert made == Event(NOW_NS, "takeover", "gw/fridge", "gw-a is silent", {"replayed": 3})
 
 
@@ -192,17 +190,44 @@ def test_a_flood_of_events_does_not_flood_the_bus(parts: Parts, monitor: Monitor
     ear = Ear(parts.hub)
     for number in range(100):
         monitor.record("lease", "fridge", str(number))
-    assert len(ear.heard) == 20
     monitor.scan(0)
+    assert len(ear.heard) == 20
     monitor.record("lease", "fridge", "next")
+    monitor.scan(1)
     assert len(ear.heard) == 21
+
+
+def test_what_is_dropped_of_events_makes_no_more_of_them(parts: Parts, monitor: Monitor) -> None:
+    """The queue of a peer is full: an event about that is dropped there too."""
+    full = RecordingPipe("full", "full")
+    parts.hub.attach(full)
+
+    def send(batch: Batch) -> None:
+        full.stats.offered += batch.count
+        full.stats.drop("queue full", batch.count)
+
+    full.send = send  # type: ignore[method-assign]
+    parts.hub.publish(from_payloads([b"x"]))
+    for second in range(0, 100, 10):
+        monitor.scan(second)
+    assert [event.counts for event in monitor.events] == [{"queue_full": 1}]
+    parts.hub.publish(from_payloads([b"x"]))
+    monitor.scan(100)
+    assert [event.counts for event in monitor.events][1:] == [{"queue_full": 1}]
 
 
 def test_a_long_cause_is_cut() -> None:
     event = Event(1, "link", "s", "é" * 3000, {"n": 1})
-    frame = unpack(event.frame())
-    assert len(frame.data) <= DATA_BYTES_MAX
-    assert told(frame, "link") == event._replace(cause="é" * 256)
+    assert len(unpack(event.frame()).data) <= DATA_BYTES_MAX
+    assert read_event(event.frame()) == event._replace(cause="é" * 256)
+
+
+def test_a_kind_of_a_program_is_read_as_well_and_what_is_no_event_is_none() -> None:
+    event = Event(5, "door", "cell 4", "left open", {"seconds": 90})
+    assert read_event(event.frame()) == event
+    odd = [b"", b"{}", b"[]", b'{"time_ns": "1"}', b"[" * 2000, b"\xff"]
+    assert [read_event(pack(1, (*PATTERN, 7), data)) for data in odd] == [None] * len(odd)
+    assert read_event(pack(1, (7,), b"")) is None
 
 
 TEXT = "name: t\ngateways: {gw: {address: 127.0.0.1}}\nbuses: {b: {on: gw, listen: tcp://127.0.0.1:0}}\n"

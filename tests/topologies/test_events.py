@@ -2,7 +2,7 @@
 
 import pytest
 
-from topologies.events import publishing_buses
+from topologies.events import EVENTS, LOGS, Told, publishing_buses
 from topologies.loader import loads
 
 TEXT = """\
@@ -17,9 +17,9 @@ buses:
 TRUNK = ", dial: [{{url: 'tcp://10.0.0.{0}:{1}', trunk: true}}]"
 
 
-def publishing(gateway: str, **words: str) -> list[str]:
+def publishing(gateway: str, told: Told = EVENTS, **words: str) -> list[str]:
     settings = {"a": "", "b": "", "c": "", "more": "events: [a, b, c]"} | words
-    return publishing_buses(loads(TEXT.format(**settings)), gateway)
+    return publishing_buses(loads(TEXT.format(**settings)), gateway, told)
 
 
 def test_each_gateway_publishes_on_its_own_buses_and_one_without_any_on_none() -> None:
@@ -48,3 +48,8 @@ def test_of_buses_joined_by_a_bridge_both_get_it_unless_the_bridge_carries_it(
 ) -> None:
     more = f"events: [c, a]\nbridges: {{j: {{on: gw-b, join: [{{bus: a}}, {{bus: c{side}}}]}}}}"
     assert sorted(publishing("gw-a", more=more)) == buses
+
+
+def test_events_and_logs_have_buses_of_their_own() -> None:
+    assert publishing("gw-a", LOGS) == []
+    assert publishing("gw-a", LOGS, more="events: a\nlogs: [c, b]") == ["c"]

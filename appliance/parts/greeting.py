@@ -1,0 +1,80 @@
+"""Gives the last values of a bus to newcomers at the addresses that say so."""
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+
+from bus.hub import Hub, Pipe
+from bus.ledger import Stats
+from bus.values import LastValues
+from bus.wire.batch import Batch, from_payloads, payloads
+
+_AT_ONCE = 64  # values in one batch, so that a small queue takes the first of them
+
+
+class Greeter(Pipe):
+    """A peer of a bus that hears what the others hear. It greets the newcomers of some links with it.
+
+    It is on the bus only while there are such links.
+    """
+
+    __slots__ = ("_hub", "_links", "link", "name", "stats", "values")
+
+    def __init__(self, bus: str) -> None:
+        self.name = f"last values of {bus}"
+        self.link = "last values"
+        self.stats = Stats()
+        self.values = LastValues()
+        self._hub: Hub | None = None
+        self._links: dict[str, str] = {}
+
+    def send(self, batch: Batch) -> None:
+        self.stats.offered += batch.count
+        self.values.take(payloads(batch), time.monotonic())
+        self.stats.sent += batch.count
+        self.stats.sent_bytes += len(batch.data)
+
+    def serve(self, hub: Hub, links: Mapping[str, str]) -> None:
+        """Greet on `hub` the newcomers of these links from now on, and no others. URLs by their names."""
+        if self._hub is hub and self._links == links:
+            return
+        self._leave()
+        self._links = dict(links)
+        if self._links:
+            self._hub = hub
+            hub.attach(self)
+            for link in self._links:
+                hub.greet(link, self._greeting)
+
+    def _greeting(self) -> Iterator[Batch]:
+        frames = [value.frame for value in self.values.read()]
+        for start in range(0, len(frames), _AT_ONCE):
+            yield from_payloads(frames[start : start + _AT_ONCE])
+
+    def _leave(self) -> None:
+        if self._hub is not None:
+            for link in self._links:
+                self._hub.ungreet(link)
+            self._hub.detach(self)
+            self._hub = None
+
+    @property
+    def urls(self) -> Sequence[str]:
+        """The addresses whose newcomers are greeted."""
+        return list(self._links.values())
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        values = self.values
+        return {"values": len(values), "values_bytes": values.bytes, "forgotten": values.forgotten}
+
+    @property
+    def rejected(self) -> Mapping[str, int]:
+        return {}
+
+    def leases(self) -> tuple[()]:
+        """Return nothing: only brokers of bridges lease."""
+        return ()
+
+    def close(self) -> None:
+        self._leave()
+        self._links = {}

@@ -1,0 +1,99 @@
+"""Questions for last values, and answers, as frames on a reserved pattern (docs/wire/values.md). Pure."""
+
+from collections.abc import Iterable
+from struct import Struct
+from struct import error as StructError
+from typing import Final, NamedTuple
+
+from bus.wire.frame import PUB, TOKENS_MAX, Frame, frame_bytes, pack, unpack
+from bus.wire.notation import pattern_of
+from bus.wire.pattern import Pattern
+
+WORD: Final = "buscoupler/values"
+PATTERN: Final = pattern_of(WORD)
+WORDS: Final = ("ask", "value", "end")
+_ASK, _VALUE, _END = (Pattern(*PATTERN, word) for word in WORDS)
+_HEAD: Final = len(_ASK) + 1  # the word and the nonce
+PATTERN_MAX: Final = TOKENS_MAX - _HEAD - 1
+"""The most tokens of a pattern that an answer has room for."""
+_AGE_MAX_MS: Final = 0xFFFFFFFF
+_COUNTS: Final = Struct(">II")
+
+
+class Question(NamedTuple):
+    """Who asks marks it by `nonce` (u32), which all answers have."""
+
+    nonce: int
+    pattern: Pattern
+
+
+class Answer(NamedTuple):
+    """One value: a frame of a pattern, heard `age_ms` ago (u32)."""
+
+    nonce: int
+    age_ms: int
+    pattern: Pattern
+    data: bytes
+
+
+class End(NamedTuple):
+    """The end of an answer: so many values were said; so many more have patterns that are too long."""
+
+    nonce: int
+    said: int
+    left_out: int
+
+
+def ask(question: Question) -> bytes:
+    """Return the frame of a question: the data is the pattern, four bytes a token."""
+    data = b"".join(number.to_bytes(4, "big") for number in question.pattern)
+    return pack(PUB, (*_ASK, question.nonce), data)
+
+
+def say(nonce: int, age_ms: int, frame: Frame) -> bytes:
+    """Return the frame that tells one value. Its pattern has at most `PATTERN_MAX` tokens."""
+    return pack(PUB, (*_VALUE, nonce, min(age_ms, _AGE_MAX_MS), *frame.tokens), frame.data)
+
+
+def end(told: End) -> bytes:
+    """Return the frame that ends an answer."""
+    return pack(PUB, (*_END, told.nonce), _COUNTS.pack(told.said, told.left_out))
+
+
+def is_about_values(message: bytes) -> bool:
+    """Return whether a message is a frame on the reserved pattern."""
+    return message[4:].startswith(_START) and frame_bytes(message) == len(message)
+
+
+_START: Final = b"".join(number.to_bytes(4, "big") for number in PATTERN)
+
+
+def read(message: bytes) -> Question | Answer | End | None:
+    """Return what a message asks or answers; None if it is none of these."""
+    if not is_about_values(message):
+        return None
+    kind, tokens, data = unpack(message)
+    if kind != PUB or len(tokens) < _HEAD:
+        return None
+    word, nonce, rest = tokens[: len(_ASK)], tokens[len(_ASK)], tokens[_HEAD:]
+    if word == _ASK and not rest:
+        return _question(nonce, data)
+    if word == _VALUE and rest:
+        return Answer(nonce, rest[0], Pattern(*rest[1:]), data)
+    if word == _END and not rest:
+        return _end(nonce, data)
+    return None
+
+
+def _question(nonce: int, data: bytes) -> Question | None:
+    if len(data) % 4 or len(data) > 4 * TOKENS_MAX:
+        return None
+    numbers: Iterable[int] = (int.from_bytes(data[at : at + 4], "big") for at in range(0, len(data), 4))
+    return Question(nonce, Pattern(*numbers))
+
+
+def _end(nonce: int, data: bytes) -> End | None:
+    try:
+        return End(nonce, *_COUNTS.unpack(data))
+    except StructError:
+        return None

@@ -1,0 +1,66 @@
+"""Lines of the log of gateways on a reserved pattern (docs/wire/log.md). Pure."""
+
+import json
+from typing import Any, Final, NamedTuple
+
+from bus.wire.frame import DATA_BYTES_MAX, PUB, is_frame, pack, unpack
+from bus.wire.notation import pattern_of
+from bus.wire.pattern import Pattern
+
+WORD: Final = "buscoupler/log"
+PATTERN: Final = pattern_of(WORD)
+LEVELS: Final = ("warning", "error", "critical")
+_WORDS: Final = {Pattern(level): level for level in LEVELS}
+_TEXT_BYTES_MAX: Final = 1024
+_NAME_BYTES_MAX: Final = 200
+
+
+class Line(NamedTuple):
+    """`time_ns` since 1970; `level` is one of `LEVELS`; `source` is the gateway; `logger` is a part of it."""
+
+    time_ns: int
+    level: str
+    source: str
+    logger: str
+    text: str
+
+    def frame(self) -> bytes:
+        """Return a PUB frame on (buscoupler, log, level). The data is JSON; a long text is cut."""
+        record = {
+            "time_ns": self.time_ns,
+            "source": _cut(self.source, _NAME_BYTES_MAX),
+            "logger": _cut(self.logger, _NAME_BYTES_MAX),
+            "text": _cut(self.text, _TEXT_BYTES_MAX),
+        }
+        data = json.dumps(record, ensure_ascii=False, separators=(",", ":")).encode()
+        if len(data) > DATA_BYTES_MAX:  # JSON writes control characters in six bytes
+            record["text"] = _cut(self.text, _NAME_BYTES_MAX)
+            data = json.dumps(record, ensure_ascii=False, separators=(",", ":")).encode()[:DATA_BYTES_MAX]
+        return pack(PUB, (*PATTERN, *Pattern(self.level)), data)
+
+
+def _cut(text: str, size: int) -> str:
+    """Return the beginning of a text, in at most `size` bytes of UTF-8; surrogates are replaced."""
+    return text.encode(errors="replace")[:size].decode(errors="ignore")
+
+
+def read_line(message: bytes) -> Line | None:
+    """Return the line in a message; None if it has none."""
+    if not is_frame(message):
+        return None
+    kind, tokens, data = unpack(message)
+    level = _WORDS.get(Pattern(*tokens[len(PATTERN) :]))
+    if kind != PUB or tokens[: len(PATTERN)] != PATTERN or level is None:
+        return None
+    try:
+        fields = json.loads(data)
+    except (ValueError, RecursionError):
+        return None
+    return _line(level, fields)
+
+
+def _line(level: str, fields: Any) -> Line | None:
+    match fields:
+        case {"time_ns": int(time_ns), "source": str(source), "logger": str(logger), "text": str(text)}:
+            return Line(time_ns, level, source, logger, text)
+    return None

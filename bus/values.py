@@ -1,0 +1,75 @@
+"""The newest frame of each pattern, within bounds. Pure: time is an argument."""
+
+from collections.abc import Iterable, Iterator
+from struct import Struct
+from typing import Final, NamedTuple
+
+from bus import events, loops
+from bus.wire.frame import DATA_BYTES_MAX, FRAME_BYTES_MIN, HEADER, PUB
+from bus.wire.pattern import Pattern
+
+VALUES: Final = 4096
+"""The patterns that are remembered, by default."""
+VALUES_BYTES: Final = 1 << 20
+"""The bytes of their frames, by default."""
+
+_TOKEN: Final = Struct(">I")
+_OWN: Final = _TOKEN.pack(events.PATTERN[0])
+_CANARY: Final = _TOKEN.pack(loops.TOKEN)
+_read = HEADER.unpack_from
+
+
+class Value(NamedTuple):
+    """A frame, and when it was heard, in seconds on the clock of who keeps it."""
+
+    frame: bytes
+    at_s: float
+
+
+class LastValues:
+    """The newest PUB frame of each pattern. What the product itself says is left out: events, logs, canaries.
+
+    At most `values` patterns whose frames have `values_bytes` together: beyond that, the pattern that was
+    silent for longest is forgotten, and counted in `forgotten`.
+    """
+
+    __slots__ = ("_all", "bytes", "forgotten", "values", "values_bytes")
+
+    def __init__(self, values: int = VALUES, values_bytes: int = VALUES_BYTES) -> None:
+        self.values, self.values_bytes = values, values_bytes
+        self.bytes = self.forgotten = 0
+        self._all: dict[bytes, Value] = {}  # by the tokens as bytes; the one heard last stands last
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    def take(self, messages: Iterable[bytes], now_s: float) -> None:
+        """Remember those messages that are values."""
+        known = self._all
+        for message in messages:
+            size = len(message)
+            if size <= FRAME_BYTES_MIN:
+                continue
+            kind, count, data_bytes = _read(message)
+            end = FRAME_BYTES_MIN + 4 * count
+            if kind != PUB or not count or size != end + data_bytes or data_bytes > DATA_BYTES_MAX:
+                continue
+            key = message[FRAME_BYTES_MIN:end]
+            if key.startswith(_OWN) or key.endswith(_CANARY):
+                continue
+            old = known.pop(key, None)
+            known[key] = Value(message, now_s)
+            self.bytes += size - (len(old.frame) if old is not None else 0)
+            if self.bytes > self.values_bytes or len(known) > self.values:
+                self._forget()
+
+    def _forget(self) -> None:
+        known = self._all
+        while known and (self.bytes > self.values_bytes or len(known) > self.values):
+            self.bytes -= len(known.pop(next(iter(known))).frame)
+            self.forgotten += 1
+
+    def read(self, pattern: Pattern = Pattern()) -> Iterator[Value]:  # noqa: B008 (a tuple)
+        """Yield the values whose tokens start with `pattern`, the one heard longest ago first."""
+        start = b"".join(map(_TOKEN.pack, pattern))
+        return (value for key, value in list(self._all.items()) if key.startswith(start))

@@ -1,0 +1,69 @@
+"""Answers to questions for last values, in small parts, so that a flood of questions harms nobody. Pure."""
+
+from collections import deque
+from collections.abc import Iterator
+from typing import Final
+
+from bus.asking import PATTERN_MAX, End, Question, end, say
+from bus.values import LastValues, Value
+from bus.wire.frame import unpack
+
+QUESTIONS: Final = 16
+"""Questions that wait; more are refused."""
+PART_BYTES: Final = 64 << 10
+
+
+class Answering:
+    """The questions of one bus, answered one after the other from `values`. `refused` counts the others."""
+
+    def __init__(self, values: LastValues) -> None:
+        self.refused = 0
+        self._values = values
+        self._waiting: deque[Question] = deque()
+        self._now: Iterator[bytes] | None = None
+
+    @property
+    def waits(self) -> bool:
+        """Whether anything is left to say."""
+        return self._now is not None or bool(self._waiting)
+
+    def take(self, question: Question) -> bool:
+        """Take a question, or refuse it: too many wait. One that waits already is not taken twice."""
+        if question in self._waiting:
+            return True
+        if len(self._waiting) >= QUESTIONS:
+            self.refused += 1
+            return False
+        self._waiting.append(question)
+        return True
+
+    def part(self, now_s: float) -> list[bytes]:
+        """Return the next frames to say, about `PART_BYTES` of them."""
+        frames, left = list[bytes](), PART_BYTES
+        while left > 0 and self.waits:
+            if self._now is None:
+                self._now = _answer(self._waiting.popleft(), self._values, now_s)
+            frame = next(self._now, None)
+            if frame is None:
+                self._now = None
+                continue
+            frames.append(frame)
+            left -= len(frame)
+        return frames
+
+
+def _answer(question: Question, values: LastValues, now_s: float) -> Iterator[bytes]:
+    """Yield the values as they are now, then the end. Ages are those of the question's moment."""
+    said = left_out = 0
+    for value in values.read(question.pattern):
+        frame = unpack(value.frame)
+        if len(frame.tokens) > PATTERN_MAX:
+            left_out += 1
+            continue
+        said += 1
+        yield say(question.nonce, _age_ms(value, now_s), frame)
+    yield end(End(question.nonce, said, left_out))
+
+
+def _age_ms(value: Value, now_s: float) -> int:
+    return max(0, int((now_s - value.at_s) * 1000))

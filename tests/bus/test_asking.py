@@ -1,0 +1,54 @@
+"""Questions for last values and answers, byte for byte as the page has them; and what is none."""
+
+import re
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bus.asking import PATTERN, PATTERN_MAX, Answer, End, Question, ask, end, read, say
+from bus.wire.frame import PUB, SUB, Frame, pack, unpack
+from bus.wire.pattern import Pattern
+from tests.helpers import ROOT
+
+PAGE = (ROOT / "docs/wire/values.md").read_text()
+HEX = re.compile(r"^((?:[0-9a-f]{2} )+) ", re.MULTILINE)
+EXAMPLES = [
+    bytes.fromhex("".join(HEX.findall(block))) for block in re.findall(r"```\n(.*?)```", PAGE, re.DOTALL)
+]
+tokens = st.lists(st.integers(0, 0xFFFFFFFF), max_size=PATTERN_MAX).map(lambda found: Pattern(*found))
+u32 = st.integers(0, 0xFFFFFFFF)
+
+
+def test_the_page_s_examples() -> None:
+    fridge = Pattern("fridge")
+    question, answer, last = EXAMPLES
+    assert question == ask(Question(7, fridge))
+    assert answer == say(7, 1500, Frame(PUB, Pattern("fridge", "temp"), b"21.5"))
+    assert last == end(End(7, 1, 0))
+
+
+@given(u32, tokens, st.binary(max_size=40), u32)
+def test_each_passes_unchanged(nonce: int, pattern: Pattern, data: bytes, age_ms: int) -> None:
+    assert read(ask(Question(nonce, pattern))) == Question(nonce, pattern)
+    assert read(say(nonce, age_ms, Frame(PUB, pattern, data))) == Answer(nonce, age_ms, pattern, data)
+    assert read(end(End(nonce, age_ms, 3))) == End(nonce, age_ms, 3)
+
+
+def test_what_is_none_of_them() -> None:
+    question = unpack(ask(Question(7, Pattern("a"))))
+    odd = [
+        b"", b"text", pack(PUB, (1,)), pack(PUB, PATTERN), pack(PUB, (*PATTERN, 1, 2, 3)),
+        pack(SUB, question.tokens, question.data), pack(PUB, question.tokens, b"abc"),
+        pack(PUB, question.tokens[:-1]), pack(PUB, (*question.tokens, 1)),
+        pack(PUB, question.tokens, bytes(2044)),
+        pack(PUB, (*PATTERN, *Pattern("end"), 7), b"1234567"), pack(PUB, (*PATTERN, *Pattern("value"), 7)),
+    ]  # fmt: skip
+    assert [read(message) for message in odd] == [None] * len(odd)
+
+
+@given(st.binary(max_size=80), st.integers(0, 40))
+def test_no_bytes_make_it_raise(noise: bytes, at: int) -> None:
+    read(noise)
+    whole = bytearray(ask(Question(7, Pattern("a", "b"))))
+    whole[at % len(whole)] ^= 1 + (noise[0] if noise else 0) % 255
+    read(bytes(whole))

@@ -1,0 +1,60 @@
+"""What the services of a catalog publish is kept too, under their names."""
+
+import asyncio
+
+import pytest
+
+from bus.asking import Answer, Question, ask, read
+from bus.errors import FrameError
+from bus.hub import Hub
+from bus.wire.frame import PUB, pack
+from bus.wire.pattern import Pattern
+from devices.cache.device import CacheSpec
+from devices.cache.service import Cache
+from devices.cache.subscribed import frame_of
+from devices.catalog.device import CatalogSpec
+from devices.catalog.service import Catalog
+from devices.nodes.service import Service
+from tests.helpers.peers import Ear, until
+
+
+def test_a_publication_as_a_frame() -> None:
+    assert frame_of("fridge", [b"door/left", b"op", b"en"]) == pack(
+        PUB, Pattern("fridge", "door", "left"), b"open"
+    )
+    assert frame_of("fridge", [b""]) == pack(PUB, Pattern("fridge"))
+    for message in ([b"\xff", b"x"], [b"t", bytes(2049)], [b"a/" * 300, b"x"]):
+        with pytest.raises(FrameError):
+            frame_of("fridge", message)
+
+
+async def test_services_are_found_heard_and_left() -> None:
+    loop, hub = asyncio.get_running_loop(), Hub("p")
+    catalog = Catalog(
+        "catalog", CatalogSpec(on="", catalog=("tcp://127.0.0.1:0",), records="none", beacon=False)
+    )
+    catalog.start(loop)
+    (url,) = catalog.urls
+    cache = Cache("c", CacheSpec(on="gw", cache=("p",), services=url))
+    cache.open(hub, loop)
+    cache.start(loop)
+    ear = Ear(hub)
+    async with Service("fridge", catalog=url, port=0, publishes=True) as fridge:
+        await fridge.listed()
+
+        def kept() -> bool:
+            fridge.publish("temp", b"4.5")
+            fridge.publish("temp", bytes(3000))
+            return cache.counts["values"] == 1
+
+        await until(kept)
+        ear.say(ask(Question(1, Pattern("fridge"))))
+        await until(lambda: len(ear.heard) == 2)
+        answer = read(ear.heard[0])
+        assert isinstance(answer, Answer)
+        assert (answer.pattern, answer.data) == (Pattern("fridge", "temp"), b"4.5")
+        assert cache.counts["publishers"] == 1
+        assert cache.rejected["no frame"] >= 1
+    await until(lambda: cache.counts["publishers"] == 0)
+    cache.close()
+    catalog.close()
