@@ -28,6 +28,10 @@ COMMANDS = {
         "appliance.commands.client",
         "list the services of a catalog, ask one, or hear what it publishes",
     ),
+    "monitor": (
+        "appliance.commands.monitor",
+        "show how the services of a catalog live, or what passes at a socket of one of them",
+    ),
     "find": ("appliance.commands.find", "list what announces itself on the LAN: catalogs, buses, brokers"),
     "query": ("appliance.commands.query", "ask a syndication broker for producers, or the values of a key"),
     "values": ("appliance.commands.values", "show the newest frame of each pattern that a bus remembers"),

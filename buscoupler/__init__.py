@@ -21,8 +21,9 @@ if TYPE_CHECKING:
     from bus.wire.pattern import Pattern, token
     from devices.nodes.client import Client, Publication
     from devices.nodes.listing import Listed
+    from devices.nodes.presence import NodeError
     from devices.nodes.requests import Request
-    from devices.nodes.service import NodeError, Service
+    from devices.nodes.service import Service
 
     __version__: str
 
@@ -62,7 +63,8 @@ _ROOMS = {
     "devices.nodes.client": ("Client", "Publication"),
     "devices.nodes.listing": ("Listed",),
     "devices.nodes.requests": ("Request",),
-    "devices.nodes.service": ("NodeError", "Service"),
+    "devices.nodes.presence": ("NodeError",),
+    "devices.nodes.service": ("Service",),
 }
 _ROOM = {name: room for room, names in _ROOMS.items() for name in names}
 

@@ -8,8 +8,9 @@ from datetime import UTC, datetime
 from appliance.probe.words import above_zero
 from appliance.serve import Stop
 from devices import ports
+from devices.nodes.presence import NodeError
 from devices.nodes.requests import Request
-from devices.nodes.service import NodeError, Service
+from devices.nodes.service import Service
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

@@ -14,7 +14,7 @@ from bus.wire.frame import PUB, pack
 from bus.wire.pattern import Pattern
 from devices.nodes.client import Client
 from devices.nodes.listing import Address, Listed
-from devices.nodes.service import NodeError
+from devices.nodes.presence import NodeError
 from devices.zeromq.limits import Limits
 from devices.zeromq.sockets import Message, Socket
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from os.path import normpath
 from pathlib import Path as FilePath
-from typing import Annotated, ClassVar, Final
+from typing import Annotated, ClassVar, Final, Literal
 
 from bus.needs import Directory, Need
 from bus.schema import BrokerUrl, Length, Path, Single
@@ -40,6 +40,11 @@ class CatalogSpec(DeviceSpec):
         "state directory, named by the first address",
     ] = None
     beacon: Annotated[bool, "announce it once a second on the LAN (docs/beacon.md)"] = True
+    mirrors: Annotated[
+        Literal["nobody", "host", "all"],
+        "who may have copies of what passes at its socket: programs on its machine (`host`), or all that "
+        "reach it (docs/nodes.md)",
+    ] = "host"
 
     @property
     def joins(self) -> tuple[str, ...]:

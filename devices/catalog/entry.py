@@ -15,8 +15,12 @@ ROUTER: Final = "router"
 LIVELINESS: Final = "liveliness"
 """The field with the interval of beats, in ms."""
 
+LIVENESS: Final = "catalog/liveness"
+"""No service, but the question how all of them live."""
+_RESERVED: Final = frozenset(("Error", LIVENESS))
+
 FAULTS: Final = {
-    "name": 'a printable text that is not too long, and not "Error"',
+    "name": f'a printable text that is not too long, and not "Error" or "{LIVENESS}"',
     "interfaces": "a map of at least one name to a map with an ip and a port",
     "reg_time": "a text, a number or null",
     "topics": "a list of texts, or null",
@@ -70,7 +74,7 @@ def read(fields: Mapping[str, Any], host: str, strict: bool, bounds: Bounds) -> 
 
 def _faults(fields: Mapping[str, Any], strict: bool, bounds: Bounds) -> Iterator[str]:
     name, topics, function = fields.get("name"), fields.get("topics"), fields.get("function")
-    if not isinstance(name, str) or not is_text(name, bounds) or name == "Error":
+    if not isinstance(name, str) or not is_text(name, bounds) or name in _RESERVED:
         yield "name"
     if not _are_interfaces(fields.get("interfaces")):
         yield "interfaces"

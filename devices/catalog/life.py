@@ -38,6 +38,10 @@ class Watch:
         """Note a sign of life: any command."""
         self._heard_s, self._asked = now_s, 0
 
+    def silence_ms(self, now_s: float) -> int:
+        """Return how long nothing was heard."""
+        return max(0, int((now_s - self._heard_s) * 1000))
+
     def agree(self, interval_s: float, beats: bool) -> None:
         """Watch by another interval from now on."""
         self.interval_s, self.beats = interval_s, beats

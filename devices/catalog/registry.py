@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 from devices.catalog import wire
 from devices.catalog.body import pack_object, read_objects
 from devices.catalog.bounds import Bounds
-from devices.catalog.entry import FAULTS, LIVELINESS, Address, Entry, read
+from devices.catalog.entry import FAULTS, LIVELINESS, LIVENESS, Address, Entry, read
 from devices.catalog.life import State, Watch
 from devices.catalog.services import Service, Services
 from devices.catalog.silenced import Silenced
@@ -87,6 +87,7 @@ class Registry:
             wire.ACKNOWLEDGED: self._sign,
             wire.PONG: self._sign,
             wire.PING: self._ping,
+            wire.MONITOR: self._monitor,
         }
 
     def take(self, peer: bytes, host: str, heard: Heard | Refused, now_s: float) -> Outcome:
@@ -113,7 +114,10 @@ class Registry:
             service.peer = b""
 
     def _info(self, peer: bytes, host: str, heard: Heard, now_s: float) -> Outcome:
-        body = self.services.some(heard.texts) if heard.texts else self.services.every()
+        if heard.texts == (LIVENESS,):
+            body = pack_object({service.entry.name: _life(service, now_s) for service in self.services})
+        else:
+            body = self.services.some(heard.texts) if heard.texts else self.services.every()
         return Outcome(Command(wire.INFO_REPLY, (body,)))
 
     def _register(self, peer: bytes, host: str, heard: Heard, now_s: float) -> Outcome:
@@ -208,6 +212,10 @@ class Registry:
     def _ping(self, peer: bytes, host: str, heard: Heard, now_s: float) -> Outcome:
         return Outcome(Command(wire.PONG))
 
+    def _monitor(self, peer: bytes, host: str, heard: Heard, now_s: float) -> Outcome:
+        """Take a question that the server answers: it has the sockets."""
+        return Outcome()
+
     def answered(self, name: str, heard: Heard | Refused, now_s: float) -> str:
         """Take the answer to a ping, on the connection to the service's own ROUTER.
 
@@ -269,6 +277,18 @@ class Registry:
         service = Service(entry, host, self._watch(entry, now_s))
         service.binary_time = binary_time
         return self.services.add(service)
+
+
+def _life(service: Service, now_s: float) -> dict[str, Any]:
+    """Return what is known of the life of a service (docs/wire/dbp.md, "The monitor")."""
+    watch = service.watch
+    return {
+        "state": watch.state(now_s).value,
+        "silence_ms": watch.silence_ms(now_s),
+        "interval_ms": round(1000 * watch.interval_s),
+        "host": service.host,
+        "beats": watch.beats,
+    }
 
 
 def _denied(*reasons: str) -> Outcome:

@@ -12,8 +12,11 @@ from devices.catalog import wire
 from devices.catalog.asks import Asks
 from devices.catalog.bounds import Bounds
 from devices.catalog.datagrams import Datagrams
+from devices.catalog.entry import ROUTER
 from devices.catalog.registry import Registry, Round
 from devices.catalog.wire import Command, Heard, Refused
+from devices.monitor.mirror import Mirror, Who
+from devices.monitor.wire import Grant
 from devices.zeromq.limits import Limits
 from devices.zeromq.sockets import Message, Socket
 
@@ -30,15 +33,19 @@ class Server:
     """Serves one registry. `changed()` is called when what is to be stored has changed.
 
     `stats` is the ledger of all that is said over TCP; its `rejected` counts what was refused, over UDP too.
+    `mirrors`: who may have copies of what passes at the ROUTER.
     """
 
-    def __init__(self, name: str, bounds: Bounds, strict: bool, changed: Callable[[], object]) -> None:
+    def __init__(
+        self, name: str, bounds: Bounds, strict: bool, changed: Callable[[], object], mirrors: Who = "host"
+    ) -> None:
         self.name = name
         self.registry = Registry(bounds, strict)
         self._bounds, self._changed = bounds, changed
         self._router = Socket("router", self._on_messages, _limits(bounds), name)
         self.stats: Stats = self._router.stats
         self._reject = Rejections(name, self.stats.rejected, log)
+        self._mirrors, self._mirror = mirrors, Mirror(name, {}, "", "nobody")
         self._asks = Asks(bounds, self._on_answer)
         self._datagrams: list[Datagrams] = []
         self._bound: list[Address] = []
@@ -80,6 +87,7 @@ class Server:
         except LinkError:
             self.close()
             raise
+        self._mirror = Mirror(self.name, {ROUTER: self._router}, self._bound[0][0], self._mirrors)
         self._tick()
 
     def _bind(self, host: str, port: int, tries: int) -> None:
@@ -101,6 +109,16 @@ class Server:
             self._say(peer, outcome.reply, heard.binary_time)
         if outcome.kept:
             self._changed()
+        if isinstance(heard, Heard) and heard.word == wire.MONITOR and not outcome.refused:
+            self._say(peer, self._mirrored(heard, host), heard.binary_time)
+
+    def _mirrored(self, heard: Heard, host: str) -> Command:
+        """Return the answer to who asks for a mirror of the ROUTER."""
+        granted = self._mirror.ask("".join(heard.texts), host, self._loop)
+        if isinstance(granted, Grant):
+            return Command(wire.MONITOR, (granted.pack(),))
+        self._reject(granted, host)
+        return Command(wire.DENIED, (granted.encode(),))
 
     def _say(self, peer: bytes, command: Command, binary_time: bool) -> None:
         self._router.send([peer, *wire.pack(command, binary_time, time.time())])
@@ -150,6 +168,7 @@ class Server:
             self._timer = None
         for datagrams in self._datagrams:
             datagrams.close()
+        self._mirror.close()
         self._router.close()
         self._asks.close()
         self._datagrams.clear()

@@ -25,9 +25,10 @@ HEARTBEAT: Final = b"<3"
 DISCONNECT: Final = b"</3"
 PING: Final = b"ping"
 PONG: Final = b"pong"
+MONITOR: Final = b"monitor"
 EXIT: Final = b"<\\3"
 
-_TEXTS: Final = frozenset((INFO_REQUEST, DENIED, HEARTBEAT, DISCONNECT, PONG))
+_TEXTS: Final = frozenset((INFO_REQUEST, DENIED, HEARTBEAT, DISCONNECT, PONG, MONITOR))
 _FIELDS: Final = frozenset((INFO_REPLY, REGISTRATION, UPDATE))
 _OPTIONAL_FIELDS: Final = frozenset((APPROVED, ACKNOWLEDGED))
 _WORDS: Final = _TEXTS | _FIELDS | _OPTIONAL_FIELDS | {PING}

@@ -4,6 +4,7 @@ import asyncio
 import time
 from asyncio import Lock
 from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
 from typing import Final, NamedTuple, Self
 
 from devices.beacon.finding import WITHIN_S, find_catalog
@@ -13,8 +14,8 @@ from devices.catalog.wire import Command, Heard
 from devices.nodes import requests
 from devices.nodes.line import check_catalog
 from devices.nodes.listing import Address, Listed, read_listing
+from devices.nodes.presence import NodeError
 from devices.nodes.requests import ERROR, Request, check_word
-from devices.nodes.service import NodeError
 from devices.zeromq.limits import Limits
 from devices.zeromq.sockets import Message, Socket
 
@@ -108,15 +109,28 @@ class Client:
         return found
 
     async def _info(self, name: bytes) -> Heard:
+        heard = await self.tell(Command(wire.INFO_REQUEST, (name,)))
+        if heard.word != wire.INFO_REPLY:
+            raise NodeError("the catalog gave an answer that is none")
+        return heard
+
+    async def tell(self, command: Command) -> Heard:
+        """Say a command to the catalog, and return its answer. Raises `NodeError` if there is none."""
         assert self._catalog is not None, "use the client with `async with`"
-        frames = wire.pack(Command(wire.INFO_REQUEST, (name,)), False, time.time())
+        frames = wire.pack(command, False, time.time())
         try:
             heard = wire.parse(await self._catalog.ask(frames, self._timeout_s), LISTING)
         except TimeoutError:
             raise NodeError(f"the catalog gave no answer within {self._timeout_s:g} s") from None
-        if not isinstance(heard, Heard) or heard.word != wire.INFO_REPLY:
+        if not isinstance(heard, Heard):
             raise NodeError("the catalog gave an answer that is none")
         return heard
+
+    @property
+    def host(self) -> str:
+        """The host of the catalog."""
+        assert self._catalog is not None, "use the client with `async with`"
+        return self._catalog.address[0]
 
     async def ask(self, name: str, word: str, *body: bytes) -> tuple[bytes, ...]:
         """Send a request to a service, and return the body of its reply.
@@ -163,19 +177,24 @@ class Client:
         address = (await self.find(name)).interfaces.get(interface)
         if address is None:
             raise NodeError(f"{name} has no interface {interface}")
-        waiting: asyncio.Queue[Publication] = asyncio.Queue()
+        async with aclosing(self.hear(address, topic.encode())) as heard:
+            async for first, *rest in heard:
+                yield Publication(first.decode(errors="replace"), b"".join(rest))
+
+    async def hear(self, address: Address, topic: bytes) -> AsyncGenerator[list[bytes], None]:
+        """Yield the frames of what a PUB socket sends and begins with `topic`."""
+        waiting: asyncio.Queue[list[bytes]] = asyncio.Queue()
 
         def hears(messages: list[Message]) -> None:
             for message in messages:
                 if waiting.qsize() >= WAITING_MAX:
                     waiting.get_nowait()
                     self.dropped += 1
-                first, *rest = message.frames
-                waiting.put_nowait(Publication(first.decode(errors="replace"), b"".join(rest)))
+                waiting.put_nowait(message.frames)
 
         sub = Socket("sub", hears, self._limits)
         sub.open(asyncio.get_running_loop())
-        sub.subscribe(topic.encode())
+        sub.subscribe(topic)
         sub.connect(*address)
         try:
             while True:

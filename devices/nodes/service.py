@@ -2,29 +2,20 @@
 
 import asyncio
 import time
-from asyncio import TimerHandle
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from dataclasses import replace
-from typing import Any, Final, Self
+from typing import Any, Self
 
-from bus.errors import BusError
 from devices import ports
-from devices.catalog.wire import Heard
+from devices.monitor.mirror import Mirror, Who
+from devices.monitor.wire import WORD as MONITOR
+from devices.monitor.wire import Grant
 from devices.nodes import requests
 from devices.nodes.calls import Calls, Handler, Reply
-from devices.nodes.line import Line
-from devices.nodes.registering import Registration, Standing, Step
-from devices.nodes.requests import Request
+from devices.nodes.presence import INTERVAL_S, NodeError, Presence
+from devices.nodes.registering import Standing
+from devices.nodes.requests import Request, refusal
 from devices.zeromq.limits import Limits
 from devices.zeromq.sockets import Message, Socket
-
-INTERVAL_S: Final = 1.0
-_DRAIN_S: Final = 1.0  # for the last command
-
-
-class NodeError(BusError):
-    """A node could not do what was asked; the text says why."""
 
 
 class Service:
@@ -33,7 +24,8 @@ class Service:
     `handlers` answer requests, by word; with `publishes` it has a PUB socket. `catalog` is `tcp://HOST:PORT`;
     without it the service searches for a beacon. It listens on `host`, from `port` on the first that is free;
     "0.0.0.0" is every interface, and the catalog then lists the address that the service speaks from.
-    `interval_s` is that of its heartbeats. `fields` are registered beside all this.
+    `interval_s` is that of its heartbeats. `fields` are registered beside all this. `mirrors`: who may have
+    copies of what passes at its sockets (docs/nodes.md).
     """
 
     def __init__(
@@ -50,29 +42,30 @@ class Service:
         interval_s: float = INTERVAL_S,
         limits: Limits | None = None,
         fields: Mapping[str, Any] | None = None,
+        mirrors: Who = "host",
     ) -> None:
         self.name = name
         self.calls = Calls(name, handlers or {})
-        self._host, self._port, self._interval_s = host, port, interval_s
+        self._host, self._port = host, port
         self._fields = {"function": function, "topics": list(topics), **(fields or {})}
         limits = limits or Limits()
         self._router = Socket("router", self._on_requests, limits, name)
         self._pub = Socket("pub", lambda _: None, limits, name) if publishes else None
-        self._line = Line(catalog, self._on_heard, self._on_datagram, _quick(limits, interval_s))
-        self._registration = Registration(name, self._fields, interval_s)
-        self._timer: TimerHandle | None = None
-        self._changed = asyncio.Event()
-        self._updates: list[asyncio.Future[tuple[str, ...]]] = []
+        self._presence = Presence(name, catalog, interval_s, limits)
+        self._mirror = Mirror(name, self._sockets(), host, mirrors)
+
+    def _sockets(self) -> dict[str, Socket]:
+        return {"router": self._router} | ({"pub": self._pub} if self._pub is not None else {})
 
     @property
     def standing(self) -> Standing:
         """How it stands with its catalog."""
-        return self._registration.standing
+        return self._presence.standing
 
     @property
     def reasons(self) -> tuple[str, ...]:
         """The reasons of the last denial."""
-        return self._registration.reasons
+        return self._presence.reasons
 
     async def __aenter__(self) -> Self:
         await self.open()
@@ -84,13 +77,9 @@ class Service:
     async def open(self) -> None:
         """Listen, and begin to register. Raises `LinkError` if no port is free."""
         self._loop = asyncio.get_running_loop()
-        interfaces = {"router": self._bind(self._router)}
-        if self._pub is not None:
-            interfaces["pub"] = self._bind(self._pub)
+        interfaces = {name: self._bind(one) for name, one in self._sockets().items()}
         fields = {**self._fields, "interfaces": interfaces, "reg_time": time.asctime()}
-        self._registration = Registration(self.name, fields, self._interval_s)
-        self._do(self._registration.open(self._loop.time()))
-        self._tick()
+        self._presence.open(fields, self._loop)
 
     def _bind(self, sock: Socket) -> dict[str, Any]:
         sock.open(self._loop)
@@ -100,29 +89,20 @@ class Service:
     @property
     def urls(self) -> Sequence[str]:
         """Where it listens: its ROUTER, and its PUB socket if it has one."""
-        interfaces = self._registration.fields.get("interfaces", {})
+        interfaces = self._presence.fields.get("interfaces", {})
         return [f"tcp://{one['ip']}:{one['port']}" for one in interfaces.values()]
 
     async def changed(self) -> None:
         """Wait until something has happened between it and its catalog."""
-        self._changed.clear()
-        await self._changed.wait()
+        await self._presence.changed()
 
     async def listed(self) -> None:
         """Wait until the catalog lists it. Raises `NodeError` with the reasons if it is denied."""
-        while self.standing is not Standing.LISTED:
-            if self.standing is Standing.DENIED:
-                raise NodeError(f"{self.name} was denied: {'; '.join(self.reasons)}")
-            await self.changed()
+        await self._presence.listed()
 
     async def update(self, **fields: Any) -> None:
         """Change registered fields. Raises `NodeError` with the reasons if that is denied."""
-        answer: asyncio.Future[tuple[str, ...]] = self._loop.create_future()
-        self._updates.append(answer)
-        self._do(self._registration.update(fields, self._loop.time()))
-        reasons = await answer
-        if reasons:
-            raise NodeError(f"{self.name}: the update was denied: {'; '.join(reasons)}")
+        await self._presence.update(**fields)
 
     def publish(self, topic: str, data: bytes) -> bool:
         """Publish to who has subscribed to the topic. Return False, and count it, if a queue was full.
@@ -133,64 +113,32 @@ class Service:
             raise NodeError(f"{self.name} has no PUB socket: make it with publishes=True")
         return self._pub.send([topic.encode(), data])
 
-    def _tick(self) -> None:
-        self._timer = self._loop.call_later(self._registration.interval_s / 8, self._tick)
-        self._do(self._registration.tick(self._loop.time()))
-
-    def _on_heard(self, heard: Heard) -> None:
-        self._do(self._registration.heard(heard, self._loop.time()))
-
-    def _on_datagram(self, heard: Heard) -> None:
-        self._do(self._registration.datagram(heard, self._loop.time()))
-
-    def _do(self, step: Step) -> None:
-        if step.renew:
-            self._line.renew(self._loop)
-            self._fail_updates()
-        for command in step.say:
-            self._line.say(command)
-        if step.beat:
-            self._line.beat(self.name)
-        if step.answer is not None and self._updates:
-            answer = self._updates.pop(0)
-            if not answer.done():
-                answer.set_result(step.answer)
-        self._changed.set()
-
-    def _fail_updates(self) -> None:
-        """Answer the updates that were under way when a connection ended: the next registration has them."""
-        for answer in self._updates:
-            if not answer.done():
-                answer.set_result(())
-        self._updates.clear()
-
     def _on_requests(self, messages: list[Message]) -> None:
-        for (peer, *frames), _ in messages:
+        for (peer, *frames), host in messages:
             request = requests.parse(frames)
-            if isinstance(request, Request):
-                self.calls.take(request, self._reply(peer))
-            else:
+            if not isinstance(request, Request):
                 self.calls.reject(request)
+            elif request.word == MONITOR:
+                self._reply(peer)(self._mirrored(request, host))
+            else:
+                self.calls.take(request, self._reply(peer))
+
+    def _mirrored(self, request: Request, host: str) -> Request:
+        """Return the answer to who asks for a mirror."""
+        granted = self._mirror.ask(request.data.decode(errors="replace"), host, self._loop)
+        if isinstance(granted, Grant):
+            return request._replace(body=(granted.pack(),))
+        self.calls.reject(granted)
+        return refusal(granted, request.binary_time)
 
     def _reply(self, peer: bytes) -> Reply:
         return lambda said: self._router.send([peer, *requests.pack(said, time.time())])
 
     async def close(self) -> None:
         """Leave the catalog, and end. Idempotent."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-            self._do(self._registration.close())
-            with suppress(asyncio.CancelledError):
-                await self._line.drain(_DRAIN_S)
+        await self._presence.leave()
         self.calls.close()
-        self._line.close()
+        self._mirror.close()
         self._router.close()
         if self._pub is not None:
             self._pub.close()
-
-
-def _quick(limits: Limits, interval_s: float) -> Limits:
-    """Return limits with which a catalog that comes back is met within an interval."""
-    pause_s = max(0.01, min(limits.retry_max_s, interval_s / 2))
-    return replace(limits, retry_min_s=min(limits.retry_min_s, pause_s), retry_max_s=pause_s)

@@ -20,6 +20,8 @@ from devices.zeromq.patterns import PATTERNS, Publisher, Subscriber
 from devices.zeromq.zmtp import Cutter, Hello, Ping, Ready, Said
 
 Kind = Literal["router", "dealer", "pub", "xpub", "sub"]
+Watcher = Callable[[Literal["in", "out"], Sequence[bytes], str], object]
+"""Is called with each message that passes: its frames, and the host of the peer; "" for what goes out."""
 log = logging.getLogger("buscoupler.zeromq")
 
 
@@ -65,6 +67,7 @@ class Socket:
             half="half a message",
         )
         self._is_open = False
+        self._watcher: Watcher | None = None
 
     @property
     def received(self) -> int:
@@ -142,7 +145,17 @@ class Socket:
 
         The first frame of a router's message is the identity of the peer.
         """
+        if self._watcher is not None:
+            self._watcher("out", frames, "")
         return self._pattern.send(frames) if self._is_open else self._pattern.lose("closed")
+
+    def watch(self, watcher: Watcher) -> None:
+        """Let `watcher` see every message from now on: one that came before it is heard, or is to be sent."""
+        self._watcher = watcher
+
+    def unwatch(self) -> None:
+        """Let nobody see the messages any more. Idempotent."""
+        self._watcher = None
 
     def _on_said(self, connection: Connection, said: list[Said]) -> None:
         messages: list[Message] = []
@@ -183,6 +196,9 @@ class Socket:
         is_deaf = type(self._pattern) is Publisher
         if messages and self._is_open and not is_deaf:
             self.stats.received += len(messages)
+            if self._watcher is not None:
+                for message in messages:
+                    self._watcher("in", message.frames, message.host)
             self._hears(messages)
 
     def close(self) -> None:

@@ -1,5 +1,6 @@
 """The commands `service` and `client`, with a catalog that is a command too."""
 
+import json
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -26,10 +27,18 @@ def said(process: Popen[str]) -> str:
     return process.stdout.readline().strip()
 
 
+def done(*words: str) -> "CompletedProcess[str]":
+    process = subprocess.run([*COMMAND, *words], capture_output=True, text=True, cwd=ROOT, check=False)
+    assert "Traceback" not in process.stderr
+    return process
+
+
 def client(*words: str) -> "CompletedProcess[str]":
-    done = subprocess.run([*COMMAND, "client", *words], capture_output=True, text=True, cwd=ROOT, check=False)
-    assert "Traceback" not in done.stderr
-    return done
+    return done("client", *words)
+
+
+def monitor(*words: str) -> "CompletedProcess[str]":
+    return done("monitor", *words)
 
 
 def test_a_service_is_listed_asked_heard_and_gone(tmp_path: Path) -> None:
@@ -60,6 +69,25 @@ def test_a_service_is_listed_asked_heard_and_gone(tmp_path: Path) -> None:
 
 
 def test_a_catalog_that_is_not_there_is_one_line() -> None:
-    done = client("--catalog", "tcp://127.0.0.1:1", "--timeout", "0.2")
-    assert done.returncode == 1
-    assert done.stderr == "buscoupler: the catalog gave no answer within 0.2 s\n"
+    found = client("--catalog", "tcp://127.0.0.1:1", "--timeout", "0.2")
+    assert found.returncode == 1
+    assert found.stderr == "buscoupler: the catalog gave no answer within 0.2 s\n"
+
+
+def test_the_life_of_a_service_and_what_passes_at_its_sockets_are_shown() -> None:
+    with running("catalog", "tcp://127.0.0.1:0", "--records", "none", "--no-beacon") as catalog:
+        at = ("--catalog", said(catalog).split()[-1])
+        with running("service", "Rohan", *at, "--publish", "0.02", "--port", "0") as service:
+            said(service)
+            assert said(service) == "Rohan is listed"
+            lines = monitor(*at).stdout.splitlines()
+            assert lines[0].split() == ["service", "state", "silent", "for", "host"]
+            assert lines[1].split()[:2] == ["Rohan", "alive"]
+            assert lines[1].endswith("127.0.0.1  beats every 1 s")
+            assert '"name": "Rohan", "state": "alive"' in monitor(*at, "--json", "--count", "1").stdout
+            passed = monitor(*at, "Rohan", "--interface", "pub", "--count", "2").stdout.splitlines()
+            assert [line.split()[1:5] for line in passed] == [["out", "-", "tick", "|"]] * 2
+            one = json.loads(monitor(*at, "Rohan", "--interface", "pub", "--count", "1", "--json").stdout)
+            assert (one["direction"], bytes.fromhex(one["frames"][0])) == ("out", b"tick")
+        gone = monitor(*at, "Rohan")
+        assert (gone.returncode, gone.stderr) == (1, "buscoupler: Rohan is not listed\n")

@@ -63,7 +63,7 @@ def test_the_page_has_the_bytes_of_every_command() -> None:
     assert rows == {word: word for word in rows}
     assert rows.keys() == {
         wire.INFO_REQUEST, wire.INFO_REPLY, wire.REGISTRATION, wire.UPDATE, wire.APPROVED, wire.DENIED,
-        wire.ACKNOWLEDGED, wire.HEARTBEAT, wire.DISCONNECT, wire.PING, wire.PONG,
+        wire.ACKNOWLEDGED, wire.HEARTBEAT, wire.DISCONNECT, wire.PING, wire.PONG, wire.MONITOR,
     }  # fmt: skip
 
 

@@ -13,9 +13,10 @@ from devices.catalog.bounds import Bounds
 from devices.catalog.device import CatalogSpec
 from devices.catalog.service import Catalog
 from devices.nodes.client import Client
+from devices.nodes.presence import NodeError
 from devices.nodes.registering import Standing
 from devices.nodes.requests import Request
-from devices.nodes.service import NodeError, Service
+from devices.nodes.service import Service
 from devices.zeromq.sockets import Message, Socket
 from tests.helpers.peers import until
 

@@ -1,0 +1,105 @@
+"""`buscoupler monitor`: how the services of a catalog live, or what passes at a socket of one of them."""
+
+import argparse
+import asyncio
+import json
+from collections.abc import Iterator
+from contextlib import aclosing
+from datetime import datetime
+
+from appliance.commands.service import catalog_argument
+from appliance.probe.words import above_zero, shown, whole_above_zero
+from devices.catalog.entry import ROUTER
+from devices.monitor.watching import lives, mirrored
+from devices.monitor.wire import Life, Passed
+from devices.nodes.client import TIMEOUT_S, Client
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "name", nargs="?", metavar="NAME", help="show what passes at a socket of this service, a line each"
+    )
+    catalog_argument(parser)
+    parser.add_argument(
+        "--of-catalog", action="store_true", help="show what passes at the socket of the catalog itself"
+    )
+    parser.add_argument(
+        "--interface", default=ROUTER, metavar="NAME", help=f"the socket: {ROUTER}, pub ... ({ROUTER})"
+    )
+    parser.add_argument(
+        "--count", type=whole_above_zero, metavar="N", help="stop after N messages, or N looks"
+    )
+    parser.add_argument(
+        "--seconds", type=above_zero, default=1.0, metavar="S", help="without NAME, look every S seconds (1)"
+    )
+    parser.add_argument(
+        "--timeout", type=above_zero, default=TIMEOUT_S, metavar="S",
+        help=f"wait so long for an answer ({TIMEOUT_S:g})",
+    )  # fmt: skip
+    parser.add_argument("--json", action="store_true", help="write one JSON object a line")
+
+
+def run(options: argparse.Namespace) -> int:
+    return asyncio.run(_run(options))
+
+
+async def _run(options: argparse.Namespace) -> int:
+    async with Client(options.catalog, timeout_s=options.timeout) as client:
+        if options.name is None and not options.of_catalog:
+            await _watch(client, options)
+        else:
+            await _show(client, None if options.of_catalog else options.name, options)
+    return 0
+
+
+async def _watch(client: Client, options: argparse.Namespace) -> None:
+    """Print the life of all services: once, or `--count` times."""
+    for look in range(options.count or 1):
+        if look:
+            await asyncio.sleep(options.seconds)
+        found = await lives(client)
+        for line in (_told(*one) for one in found.items()) if options.json else _table(found):
+            print(line, flush=True)
+
+
+def _told(name: str, life: Life) -> str:
+    return json.dumps({"name": name, **life._asdict()})
+
+
+def _table(found: dict[str, Life]) -> Iterator[str]:
+    rows = [("service", "state", "silent for", "host", "")]
+    rows += [(_plain(name), *_words(life)) for name, life in sorted(found.items())]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows if found else []:
+        yield "  ".join(word.ljust(width) for word, width in zip(row, widths, strict=True)).rstrip()
+
+
+def _words(life: Life) -> tuple[str, str, str, str]:
+    how = "beats every" if life.beats else "is asked every"
+    silence = f"{life.silence_ms / 1000:.3f} s"
+    return _plain(life.state), silence, _plain(life.host), f"{how} {life.interval_ms / 1000:g} s"
+
+
+async def _show(client: Client, name: str | None, options: argparse.Namespace) -> None:
+    count = 0
+    async with aclosing(mirrored(client, name, options.interface)) as passing:
+        async for passed in passing:
+            print(_record(passed) if options.json else _line(passed), flush=True)
+            count += 1
+            if count == options.count:
+                return
+
+
+def _line(passed: Passed) -> str:
+    at = datetime.fromtimestamp(passed.time_s).strftime("%H:%M:%S.%f")
+    frames = " | ".join(map(shown, passed.frames))
+    return f"{at} {passed.direction:3} {_plain(passed.host) or '-'} {frames}"
+
+
+def _record(passed: Passed) -> str:
+    return json.dumps(passed._asdict() | {"frames": [frame.hex() for frame in passed.frames]})
+
+
+def _plain(text: str) -> str:
+    """Return a text of somebody else without what would move the cursor."""
+    return "".join(letter if letter.isprintable() else "?" for letter in text)
