@@ -7,7 +7,7 @@ is the base of devices that take part in a bus. `tap` records a bus, and `log` w
 and in no topology. `places` says where devices keep files, `disk` has the thread that writes them, `ports`
 says which ports they take. `zeromq` has sockets of ZeroMQ. `catalog` lists services, which find each other by
 it. `beacon` says on the LAN where catalogs, buses and brokers are. `nodes` has services and clients for
-programs. `monitor` looks into what nodes say. `cache` keeps last values.
+programs. `monitor` looks into what nodes say. `cache` keeps last values. `proxy` joins two catalogs.
 """
 
 from typing import TYPE_CHECKING
@@ -24,6 +24,7 @@ DEVICES: "Kinds[DeviceSpec]" = Kinds(
         "log": "devices.log.device:LogSpec",
         "catalog": "devices.catalog.device:CatalogSpec",
         "cache": "devices.cache.device:CacheSpec",
+        "proxy": "devices.proxy.device:ProxySpec",
         "syndication": "devices.syndication.device:SyndicationSpec",
     },
 )

@@ -1,0 +1,115 @@
+"""The TLS connection between two proxies: one side dials and dials again, the other one listens."""
+
+import asyncio
+import logging
+import random
+import ssl
+from asyncio import Server, StreamReader, StreamWriter
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from bus.backoff import Backoff
+from bus.errors import LinkError, words_of
+from bus.transports.options import Tls
+from bus.urls import is_wildcard, split_url
+
+log = logging.getLogger("buscoupler.proxy")
+
+HANDSHAKE_S: Final = 5.0
+_RETRY_MIN_S: Final = 0.1
+_RETRY_MAX_S: Final = 5.0
+CONNECTIONS_MAX: Final = 8
+
+Serve = Callable[[StreamReader, StreamWriter], Awaitable[str]]
+"""Serves a connection to its end, and returns why it ended."""
+
+
+def context(tls: Tls, listens: bool) -> ssl.SSLContext:
+    """Return what both sides prove themselves with: each has a certificate that the other's authority signed.
+
+    Raises `LinkError` for files that cannot be used.
+    """
+    made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER if listens else ssl.PROTOCOL_TLS_CLIENT)
+    made.minimum_version = ssl.TLSVersion.TLSv1_3
+    made.verify_mode = ssl.CERT_REQUIRED
+    try:
+        made.load_verify_locations(tls.ca_file)
+        made.load_cert_chain(str(tls.cert_file), tls.key_file)
+    except (OSError, ValueError) as error:
+        raise LinkError(f"certificates of the proxy: {words_of(error)}") from error
+    return made
+
+
+class Listening:
+    """The side that listens. `url` names the port that was bound."""
+
+    def __init__(self, url: str, tls: Tls, serve: Serve) -> None:
+        self.url, self.fault = url, ""
+        self._tls, self._serve = context(tls, listens=True), serve
+        self._server: Server | None = None
+        self._connections: set[StreamWriter] = set()
+
+    async def run(self) -> None:
+        """Listen until it is cancelled. Raises `LinkError`."""
+        url = split_url(self.url)
+        host = None if is_wildcard(url.host) else url.host
+        try:
+            self._server = await asyncio.start_server(
+                self._accepted, host, url.port, ssl=self._tls, ssl_handshake_timeout=HANDSHAKE_S
+            )
+        except OSError as error:
+            raise LinkError(f"{self.url}: cannot listen: {words_of(error)}") from error
+        port = self._server.sockets[0].getsockname()[1]
+        self.url = f"{url.scheme}://{f'[{url.host}]' if ':' in url.host else url.host}:{port}"
+        await self._server.serve_forever()
+
+    async def _accepted(self, reader: StreamReader, writer: StreamWriter) -> None:
+        if len(self._connections) >= CONNECTIONS_MAX:
+            return writer.close()
+        self._connections.add(writer)
+        try:
+            self.fault = await self._serve(reader, writer)
+        finally:
+            self._connections.discard(writer)
+        return None
+
+    def close(self) -> None:
+        if self._server is not None:
+            self._server.close()
+
+
+class Dialling:
+    """The side that dials, again and again, with growing pauses."""
+
+    def __init__(self, url: str, tls: Tls, serve: Serve) -> None:
+        self.url, self.fault = url, ""
+        self._tls, self._serve, self._name = context(tls, listens=False), serve, tls.server_name
+        self._pauses = Backoff(_RETRY_MIN_S, _RETRY_MAX_S, random.uniform)
+
+    async def run(self) -> None:
+        """Keep a connection up until it is cancelled."""
+        url = split_url(self.url)
+        while True:
+            try:
+                reader, writer = await asyncio.open_connection(
+                    url.host, url.port, ssl=self._tls, server_hostname=self._name or url.host,
+                    ssl_handshake_timeout=HANDSHAKE_S,
+                )  # fmt: skip
+            except (OSError, UnicodeError) as error:
+                self._complain(f"cannot connect: {words_of(error)}")
+            else:
+                self._complain(await self._serve(reader, writer))
+            await asyncio.sleep(self._pauses.next_s())
+
+    def _complain(self, fault: str) -> None:
+        if fault != self.fault:
+            log.warning("%s: %s; will go on trying", self.url, fault)
+        self.fault = fault
+
+    def met(self) -> None:
+        """Begin again with short pauses: the other side answered."""
+        self._pauses.reset()
+        self.fault = ""
+
+    def close(self) -> None:
+        """Nothing is left open by a dialler whose `run` is cancelled."""
