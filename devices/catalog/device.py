@@ -7,10 +7,11 @@ from pathlib import Path as FilePath
 from typing import Annotated, ClassVar, Final, Literal
 
 from bus.needs import Directory, Need
-from bus.schema import BrokerUrl, Length, Path, Single
+from bus.schema import BrokerUrl, Length, Path, Port, Single
 from bus.urls import split_url
 from devices.device import DeviceSpec, Listener
 from devices.places import state_directory
+from devices.ports import MONITOR
 
 NO_RECORDS: Final = "none"
 """The records of a catalog that stores nothing."""
@@ -45,6 +46,7 @@ class CatalogSpec(DeviceSpec):
         "who may have copies of what passes at its socket: programs on its machine (`host`), or all that "
         "reach it (docs/nodes.md)",
     ] = "host"
+    monitor_port: Annotated[Port, "the port of these copies, or the next one that is free"] = MONITOR
 
     @property
     def joins(self) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from bus.errors import LinkError
 from bus.ledger import Stats
 from bus.serving.rejections import Rejections
+from devices import ports
 from devices.catalog import wire
 from devices.catalog.asks import Asks
 from devices.catalog.bounds import Bounds
@@ -33,11 +34,17 @@ class Server:
     """Serves one registry. `changed()` is called when what is to be stored has changed.
 
     `stats` is the ledger of all that is said over TCP; its `rejected` counts what was refused, over UDP too.
-    `mirrors`: who may have copies of what passes at the ROUTER.
+    `mirrors`: who may have copies of what passes at the ROUTER, from `monitor_port` on.
     """
 
     def __init__(
-        self, name: str, bounds: Bounds, strict: bool, changed: Callable[[], object], mirrors: Who = "host"
+        self,
+        name: str,
+        bounds: Bounds,
+        strict: bool,
+        changed: Callable[[], object],
+        mirrors: Who = "host",
+        monitor_port: int = ports.MONITOR,
     ) -> None:
         self.name = name
         self.registry = Registry(bounds, strict)
@@ -45,7 +52,8 @@ class Server:
         self._router = Socket("router", self._on_messages, _limits(bounds), name)
         self.stats: Stats = self._router.stats
         self._reject = Rejections(name, self.stats.rejected, log)
-        self._mirrors, self._mirror = mirrors, Mirror(name, {}, "", "nobody")
+        self._mirrors, self._monitor_port = mirrors, monitor_port
+        self._mirror = Mirror(name, {}, "", "nobody")
         self._asks = Asks(bounds, self._on_answer)
         self._datagrams: list[Datagrams] = []
         self._bound: list[Address] = []
@@ -87,7 +95,8 @@ class Server:
         except LinkError:
             self.close()
             raise
-        self._mirror = Mirror(self.name, {ROUTER: self._router}, self._bound[0][0], self._mirrors)
+        watched = {ROUTER: self._router}
+        self._mirror = Mirror(self.name, watched, self._bound[0][0], self._mirrors, self._monitor_port)
         self._tick()
 
     def _bind(self, host: str, port: int, tries: int) -> None:

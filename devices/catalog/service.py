@@ -29,7 +29,7 @@ class Catalog(Service):
         super().__init__(name, spec)
         self._spec, self._tries = spec, tries
         self._addresses = [_address(url) for url in spec.catalog]
-        self.server = Server(name, bounds, spec.strict, self._on_change, spec.mirrors)
+        self.server = Server(name, bounds, spec.strict, self._on_change, spec.mirrors, spec.monitor_port)
         path = records_of(spec)
         snapshot = self.server.registry.snapshot
         self.records = Records(path, name, bounds.file_bytes, snapshot, self._on_fault) if path else None

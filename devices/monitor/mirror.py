@@ -30,11 +30,19 @@ REFUSED: Final = ("not allowed", "no such interface", "no port is free")
 class Mirror:
     """The mirror of one node. `interfaces` are its sockets by name.
 
-    It listens on `host`; if only programs of this machine may have it, on 127.0.0.1.
+    It listens on `host`; if only programs of this machine may have it, on 127.0.0.1; from `port` on, on the
+    first that is free.
     """
 
-    def __init__(self, name: str, interfaces: Mapping[str, Socket], host: str, who: Who) -> None:
-        self._name, self._interfaces, self._who = name, interfaces, who
+    def __init__(
+        self,
+        name: str,
+        interfaces: Mapping[str, Socket],
+        host: str,
+        who: Who,
+        port: int = ports.MONITOR,
+    ) -> None:
+        self._name, self._interfaces, self._who, self._first = name, interfaces, who, port
         self._host = _OWN if who == "host" else host
         self._until: dict[str, float] = {}
         self._pub: Socket | None = None
@@ -67,7 +75,7 @@ class Mirror:
         pub = Socket("pub", lambda _: None, Limits(), f"{self._name}: mirror")
         pub.open(loop)
         try:
-            self._port = pub.bind(self._host, ports.MONITOR, ports.TRIES)
+            self._port = pub.bind(self._host, self._first, ports.TRIES)
         except LinkError as error:
             log.warning("%s: no mirror: %s", self._name, error)
             pub.close()

@@ -25,7 +25,7 @@ class Service:
     without it the service searches for a beacon. It listens on `host`, from `port` on the first that is free;
     "0.0.0.0" is every interface, and the catalog then lists the address that the service speaks from.
     `interval_s` is that of its heartbeats. `fields` are registered beside all this. `mirrors`: who may have
-    copies of what passes at its sockets (docs/nodes.md).
+    copies of what passes at its sockets, from `monitor_port` on (docs/nodes.md).
     """
 
     def __init__(
@@ -43,6 +43,7 @@ class Service:
         limits: Limits | None = None,
         fields: Mapping[str, Any] | None = None,
         mirrors: Who = "host",
+        monitor_port: int = ports.MONITOR,
     ) -> None:
         self.name = name
         self.calls = Calls(name, handlers or {})
@@ -52,7 +53,7 @@ class Service:
         self._router = Socket("router", self._on_requests, limits, name)
         self._pub = Socket("pub", lambda _: None, limits, name) if publishes else None
         self._presence = Presence(name, catalog, interval_s, limits)
-        self._mirror = Mirror(name, self._sockets(), host, mirrors)
+        self._mirror = Mirror(name, self._sockets(), host, mirrors, monitor_port)
 
     def _sockets(self) -> dict[str, Socket]:
         return {"router": self._router} | ({"pub": self._pub} if self._pub is not None else {})
