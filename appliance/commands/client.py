@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Iterator
 
 from appliance.commands.service import catalog_argument
-from appliance.probe.words import above_zero
+from appliance.probe.words import above_zero, columns, plain
 from devices.nodes.client import TIMEOUT_S, Client
 from devices.nodes.listing import Listed
 
@@ -17,9 +17,14 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "word", nargs="?", metavar="WORD", help="send it this request, like echo, time or ping"
     )
     parser.add_argument("data", nargs="*", metavar="TEXT", help="the frames of the request")
-    catalog_argument(parser)
+    client_arguments(parser)
     parser.add_argument("--subscribe", metavar="TOPIC", help="show what NAME publishes and begins with TOPIC")
     parser.add_argument("--count", type=int, metavar="N", help="stop after N messages of --subscribe")
+
+
+def client_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what every client of a catalog can be told."""
+    catalog_argument(parser)
     parser.add_argument(
         "--timeout", type=above_zero, default=TIMEOUT_S, metavar="S",
         help=f"wait so long for an answer ({TIMEOUT_S:g})",
@@ -62,16 +67,8 @@ def _told(one: Listed) -> str:
 
 def _table(found: Iterable[Listed]) -> Iterator[str]:
     """Yield a line for each service: its name, its addresses, what it does."""
-    rows = [(one.name, _addresses(one), _plain(one.function)) for one in found]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        yield "  ".join(word.ljust(width) for word, width in zip(row, widths, strict=True)).rstrip()
+    return columns([(plain(one.name), _addresses(one), plain(one.function)) for one in found])
 
 
 def _addresses(one: Listed) -> str:
-    return " ".join(f"{_plain(name)}={host}:{port}" for name, (host, port) in one.interfaces.items())
-
-
-def _plain(text: str) -> str:
-    """Return a text of somebody else without what would move the cursor."""
-    return "".join(letter if letter.isprintable() else "?" for letter in text)
+    return " ".join(f"{plain(name)}={plain(host)}:{port}" for name, (host, port) in one.interfaces.items())

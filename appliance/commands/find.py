@@ -6,7 +6,7 @@ import json
 import sys
 from collections.abc import Iterable, Iterator
 
-from appliance.probe.words import above_zero
+from appliance.probe.words import above_zero, columns
 from devices.beacon.finding import WITHIN_S, Found, find
 
 STATUS_NOTHING = 1
@@ -35,7 +35,4 @@ def _told(one: Found) -> str:
 
 def _table(found: Iterable[Found]) -> Iterator[str]:
     """Yield a line for each, in columns."""
-    rows = [(one.beacon.kind, one.url, one.beacon.name) for one in found]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        yield "  ".join(word.ljust(width) for word, width in zip(row, widths, strict=True)).rstrip()
+    return columns([(one.beacon.kind, one.url, one.beacon.name) for one in found])

@@ -7,19 +7,19 @@ from collections.abc import Iterator
 from contextlib import aclosing
 from datetime import datetime
 
-from appliance.commands.service import catalog_argument
-from appliance.probe.words import above_zero, shown, whole_above_zero
+from appliance.commands.client import client_arguments
+from appliance.probe.words import above_zero, columns, plain, shown, whole_above_zero
 from devices.catalog.entry import ROUTER
-from devices.monitor.watching import lives, mirrored
 from devices.monitor.wire import Life, Passed
-from devices.nodes.client import TIMEOUT_S, Client
+from devices.nodes.client import Client
+from devices.nodes.watching import lives, mirrored
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "name", nargs="?", metavar="NAME", help="show what passes at a socket of this service, a line each"
     )
-    catalog_argument(parser)
+    client_arguments(parser)
     parser.add_argument(
         "--of-catalog", action="store_true", help="show what passes at the socket of the catalog itself"
     )
@@ -32,11 +32,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--seconds", type=above_zero, default=1.0, metavar="S", help="without NAME, look every S seconds (1)"
     )
-    parser.add_argument(
-        "--timeout", type=above_zero, default=TIMEOUT_S, metavar="S",
-        help=f"wait so long for an answer ({TIMEOUT_S:g})",
-    )  # fmt: skip
-    parser.add_argument("--json", action="store_true", help="write one JSON object a line")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -68,16 +63,14 @@ def _told(name: str, life: Life) -> str:
 
 def _table(found: dict[str, Life]) -> Iterator[str]:
     rows = [("service", "state", "silent for", "host", "")]
-    rows += [(_plain(name), *_words(life)) for name, life in sorted(found.items())]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows if found else []:
-        yield "  ".join(word.ljust(width) for word, width in zip(row, widths, strict=True)).rstrip()
+    rows += [(plain(name), *_words(life)) for name, life in sorted(found.items())]
+    return columns(rows if found else [])
 
 
 def _words(life: Life) -> tuple[str, str, str, str]:
     how = "beats every" if life.beats else "is asked every"
     silence = f"{life.silence_ms / 1000:.3f} s"
-    return _plain(life.state), silence, _plain(life.host), f"{how} {life.interval_ms / 1000:g} s"
+    return plain(life.state), silence, plain(life.host), f"{how} {life.interval_ms / 1000:g} s"
 
 
 async def _show(client: Client, name: str | None, options: argparse.Namespace) -> None:
@@ -93,13 +86,8 @@ async def _show(client: Client, name: str | None, options: argparse.Namespace) -
 def _line(passed: Passed) -> str:
     at = datetime.fromtimestamp(passed.time_s).strftime("%H:%M:%S.%f")
     frames = " | ".join(map(shown, passed.frames))
-    return f"{at} {passed.direction:3} {_plain(passed.host) or '-'} {frames}"
+    return f"{at} {passed.direction:3} {plain(passed.host) or '-'} {frames}"
 
 
 def _record(passed: Passed) -> str:
     return json.dumps(passed._asdict() | {"frames": [frame.hex() for frame in passed.frames]})
-
-
-def _plain(text: str) -> str:
-    """Return a text of somebody else without what would move the cursor."""
-    return "".join(letter if letter.isprintable() else "?" for letter in text)

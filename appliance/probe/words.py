@@ -1,7 +1,7 @@
 """The notation of types and messages on the command line. `bus.wire.notation` has that of patterns."""
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from math import inf
 from typing import Any, TypeVar
@@ -128,6 +128,18 @@ def record(message: bytes, names: Names, time_s: float) -> dict[str, Any]:
 
 def _stamp(envelope: Envelope | None) -> dict[str, int]:
     return {k: v for k, v in envelope._asdict().items() if k != "flags"} if envelope else {}
+
+
+def columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Yield a line for each row, with equal columns."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        yield "  ".join(word.ljust(width) for word, width in zip(row, widths, strict=True)).rstrip()
+
+
+def plain(text: str) -> str:
+    """Return a text of somebody else without what would move the cursor."""
+    return "".join(letter if letter.isprintable() else "?" for letter in text)
 
 
 def frame_in(message: bytes) -> Frame | None:

@@ -16,6 +16,7 @@ from devices.catalog.life import State, Watch
 from devices.catalog.services import Service, Services
 from devices.catalog.silenced import Silenced
 from devices.catalog.wire import Command, Heard, Refused
+from devices.monitor.wire import Life
 
 REFUSED: Final = {
     "silenced": "the peer was invalid or got a disconnect, so it gets no answer any more",
@@ -282,13 +283,8 @@ class Registry:
 def _life(service: Service, now_s: float) -> dict[str, Any]:
     """Return what is known of the life of a service (docs/wire/dbp.md, "The monitor")."""
     watch = service.watch
-    return {
-        "state": watch.state(now_s).value,
-        "silence_ms": watch.silence_ms(now_s),
-        "interval_ms": round(1000 * watch.interval_s),
-        "host": service.host,
-        "beats": watch.beats,
-    }
+    state, silence_ms = watch.state(now_s).value, watch.silence_ms(now_s)
+    return Life(state, silence_ms, round(1000 * watch.interval_s), service.host, watch.beats)._asdict()
 
 
 def _denied(*reasons: str) -> Outcome:

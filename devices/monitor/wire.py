@@ -1,12 +1,12 @@
 """The frames of the monitor (docs/wire/dbp.md, "The monitor"). Pure."""
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal, NamedTuple
 
-from devices.catalog.wire import is_time
-
 WORD: Final = "monitor"
+_DECIMAL: Final = re.compile(rb"[0-9]{1,12}(\.[0-9]{1,9})?")
 Direction = Literal["in", "out"]
 _DIRECTIONS: Final[dict[bytes, Direction]] = {b"in": "in", b"out": "out"}
 
@@ -40,7 +40,7 @@ def pack(passed: Passed) -> list[bytes]:
 
 def parse(frames: Sequence[bytes]) -> Passed | None:
     """Return the message that a mirror published; None if it is none."""
-    if len(frames) < 4 or frames[1] not in _DIRECTIONS or not is_time(frames[2]) or len(frames[2]) == 4:
+    if len(frames) < 4 or frames[1] not in _DIRECTIONS or not _DECIMAL.fullmatch(frames[2]):
         return None
     interface, direction, time, host = frames[:4]
     name, peer = interface.decode(errors="replace"), host.decode(errors="replace")

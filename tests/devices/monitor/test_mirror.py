@@ -12,11 +12,11 @@ from devices.catalog.device import CatalogSpec
 from devices.catalog.service import Catalog
 from devices.monitor import mirror
 from devices.monitor.mirror import Mirror, is_own
-from devices.monitor.watching import lives, mirrored
 from devices.monitor.wire import Grant, Life, Passed
 from devices.nodes.client import Client
 from devices.nodes.presence import NodeError
 from devices.nodes.service import Service
+from devices.nodes.watching import lives, mirrored
 from devices.zeromq.sockets import Socket
 from tests.helpers.peers import until
 
