@@ -2,7 +2,8 @@
 
 import pytest
 
-from topologies.events import EVENTS, LOGS, Told, publishing_buses
+from bus.wire.pattern import Pattern
+from topologies.events import EVENTS, LOGS, Told, kept_in, publishing_buses
 from topologies.loader import loads
 
 TEXT = """\
@@ -53,3 +54,24 @@ def test_of_buses_joined_by_a_bridge_both_get_it_unless_the_bridge_carries_it(
 def test_events_and_logs_have_buses_of_their_own() -> None:
     assert publishing("gw-a", LOGS) == []
     assert publishing("gw-a", LOGS, more="events: a\nlogs: [c, b]") == ["c"]
+
+
+@pytest.mark.parametrize(
+    ("more", "kept"),
+    [
+        ("", []),
+        ("events: a", ["event"]),
+        ("events: a\nlogs: a", ["event", "log"]),
+        ("devices: {m: {on: gw-a, cache: [a, c]}, n: {on: gw-b, cache: b}}", ["values"]),
+    ],
+    ids=["nothing said", "events", "events and logs", "caches"],
+)
+def test_a_bridge_keeps_in_what_is_said_about_the_system_itself(more: str, kept: list[str]) -> None:
+    join = "[{bus: a}, {bus: c}, {bus: b, allow: [[], buscoupler]}, {bus: b, pattern: x}]"
+    bridge = f"bridges: {{j: {{on: gw-b, join: {join}}}}}\n"
+    topology = loads(TEXT.format(a="", b="", c="", more=bridge + more))
+    spec = topology.bridges["j"]
+    patterns = [tuple(Pattern("buscoupler", word)) for word in kept]
+    sides = spec.at("gw-b")
+    assert [list(kept_in(topology, spec, side)) for side in sides[:2]] == [patterns, patterns]
+    assert [kept_in(topology, spec, side) for side in sides[3:]] == [()]
