@@ -17,6 +17,7 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F
 
 from pipeline.analysis import inventory
+from pipeline.analysis.clocks import at_one_clock, clocks_of
 from pipeline.analysis.expected import ENVELOPED_UNIT, Expected, learn
 from pipeline.analysis.explain import AT_SENDER, IN_BRIDGE, LOST, NO_BRIDGE, ON_THE_WAY, Fault, Seen, explain
 from pipeline.analysis.frames import first_token, local_table, received, sent
@@ -72,13 +73,30 @@ class FaultPattern(NamedTuple):
 
 def episodes(keyed_rows: "DataFrame", suspect: "DataFrame", window_ns: int) -> "DataFrame":
     """Select the suspects' rows and number their episodes: a new `episode` begins after silence for the
-    window."""
-    picked = keyed_rows.join(suspect, "key", "left_semi")
-    in_time = Window.partitionBy("key").orderBy("ts_ns")
-    fresh = F.col("ts_ns") - F.lag("ts_ns").over(in_time) > window_ns
+    window. Rows of one envelope are in one episode, however late some of them are."""
+    picked = joined_in_time(keyed_rows.join(suspect, "key", "left_semi"), window_ns)
+    in_time = Window.partitionBy("key").orderBy("at_ns")
+    fresh = F.col("at_ns") - F.lag("at_ns").over(in_time) > window_ns
     return picked.withColumn("fresh", F.coalesce(fresh.cast("int"), F.lit(0))).withColumn(
         "episode", F.sum("fresh").over(in_time)
     )
+
+
+def joined_in_time(rows: "DataFrame", window_ns: int) -> "DataFrame":
+    """Move `at_ns` of late rows to when their frame was seen first.
+
+    A row with an envelope is as late as it is behind the first row of that envelope. What its gateway does
+    with the frame without an envelope, within the window, is as late as that.
+    """
+    of_envelope = Window.partitionBy("key", "origin", "seq")
+    of_gateway = Window.partitionBy("key", "gateway").orderBy("at_ns")
+    late_ns = F.col("at_ns") - F.min("at_ns").over(of_envelope)
+    known = F.when(F.col("origin").isNotNull(), F.struct(F.col("at_ns").alias("at"), late_ns.alias("late")))
+    found = rows.withColumn("known", known)
+    last = found.withColumn("known", F.last("known", ignorenulls=True).over(of_gateway))
+    is_near = F.col("at_ns") - F.col("known.at") <= window_ns
+    late = F.coalesce(F.when(is_near, F.col("known.late")), F.lit(0))
+    return last.withColumn("at_ns", F.col("at_ns") - late).drop("known")
 
 
 def counted(rows: "DataFrame") -> "DataFrame":
@@ -93,6 +111,7 @@ def counted(rows: "DataFrame") -> "DataFrame":
     by_peer = tokens.groupBy(*place, "peer").agg(
         F.count(F.lit(1)).alias("n"),
         F.min("ts_ns").alias("first_ns"),
+        F.min("at_ns").alias("first_at"),
         F.count("origin").alias("enveloped"),
         *most,
     )
@@ -100,6 +119,7 @@ def counted(rows: "DataFrame") -> "DataFrame":
         F.when(sent(), F.max("n")).otherwise(F.sum("n")).alias("n"),
         F.sum("n").alias("all"),
         F.min("first_ns").alias("first_ns"),
+        F.min("first_at").alias("first_at"),
         F.sum("enveloped").alias("enveloped"),
         *most,
     )
@@ -110,8 +130,8 @@ def summarised(counts: "DataFrame", known: "Iterable[str]") -> "DataFrame":
     heard it first, of the `known` homes if one did), times, envelope; `lead` marks one row of each."""
     whole = Window.partitionBy("key", "episode")
     one = F.xxhash64("gateway", "hub", "bus", "dir", "n")
-    heard_ns = F.when(received(), F.col("first_ns"))
-    order = heard_ns + F.when(F.col("bus").isin(sorted(known)), F.lit(0)).otherwise(F.lit(_LATE))
+    heard_ns, heard_at = (F.when(received(), F.col(name)) for name in ("first_ns", "first_at"))
+    order = heard_at + F.when(F.col("bus").isin(sorted(known)), F.lit(0)).otherwise(F.lit(_LATE))
     return counts.withColumn("one", one).select(
         "key", "episode", "gateway", "hub", "bus", "dir", "n",
         F.bit_xor("one").over(whole).alias("fault_pattern"),
@@ -167,11 +187,12 @@ def in_gaps(findings: "DataFrame", dead: list[Pause], slack_ns: int = 10_000_000
     when = local_table(findings.sparkSession, {"dead": str, "from_ns": int, "to_ns": int}, table)
     inside = F.expr("segment = dead AND ts_ns <= to_ns AND last_ns >= from_ns")
     is_lost = (F.col("kind") == LOST) & F.col("stage").isin(ON_THE_WAY, AT_SENDER)
-    joined = findings.join(F.broadcast(when), inside & is_lost, "left")
-    is_served = F.col("dead").isNull()
-    blamed = {name: F.when(is_served, F.col(name)) for name in ("gateway", "hub")}
-    blamed["stage"] = F.when(is_served, F.col("stage")).otherwise(F.lit(NO_BRIDGE))
-    return joined.withColumns(blamed).select(*_FINDING)
+    within = inside & is_lost
+    nobody = F.lit(None).cast("string")
+    blamed = findings.join(F.broadcast(when), within, "left_semi")  # once, in however many gaps it is
+    renamed = blamed.withColumns({"gateway": nobody, "hub": nobody, "stage": F.lit(NO_BRIDGE)})
+    rest = findings.join(F.broadcast(when), within, "left_anti")
+    return rest.select(*_FINDING).unionByName(renamed.select(*_FINDING))
 
 
 def summary(findings: "DataFrame") -> "DataFrame":
@@ -209,7 +230,8 @@ def audit(rows: "DataFrame", window_ms: int = WINDOW_MS) -> Audit:
     spark = rows.sparkSession
     taken = inventory.take(rows)
     at = inventory.as_places(taken)
-    frame_sums = cached(sums(keyed(rows, at), at))
+    frame_rows = keyed(rows, at)
+    frame_sums = cached(sums(frame_rows, at))
     known = signatures(frame_sums, at).collect()
     expected = learn(known, at.words)
     wrong = sum(row["count"] for row in known) - sum(one.frames for one in expected.typical)
@@ -217,7 +239,8 @@ def audit(rows: "DataFrame", window_ms: int = WINDOW_MS) -> Audit:
     if wrong < BROADCAST_MOST:
         suspect = F.broadcast(suspect)
     homes = {at.segments[home] for home, _ in expected.routes}
-    counts = counted(episodes(with_key(rows, at), suspect, window_ms * 1_000_000))
+    timed = at_one_clock(with_key(rows, at), clocks_of(frame_rows, frame_sums, expected, at) if wrong else {})
+    counts = counted(episodes(timed, suspect, window_ms * 1_000_000))
     episode_rows = cached(summarised(counts, homes))
     with ThreadPoolExecutor(1) as beside:
         dead = beside.submit(gaps, rows, taken if wrong else [])

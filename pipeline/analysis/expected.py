@@ -11,6 +11,8 @@ from typing import Final, NamedTuple
 SEGMENTS_A_WORD: Final = 31  # each has two bits: received from, put onto
 SENT_UNIT: Final = 1 << 20  # in a sum of rows: received + sent << 20 + enveloped << 40
 ENVELOPED_UNIT: Final = 1 << 40
+PROOF: Final = 100
+"""Frames with one sum, which prove that it is usual although each was put somewhere several times."""
 
 
 class Signature(NamedTuple):
@@ -41,9 +43,20 @@ class Signature(NamedTuple):
     def is_single(self) -> bool:
         """Whether it is one frame. Equal frames without envelopes are put equally often onto each segment;
         without any put, nobody can say."""
-        reached = len(self.sent())
-        times, more = divmod(self._puts(), reached) if reached else (0, 0)
+        times, more = self._times()
         return self.is_enveloped() or times == 1 or more > 0
+
+    def is_proven(self) -> bool:
+        """Whether so many frames have this sum that it is surely that of one frame without a fault.
+
+        A heartbeat that is always equal is one sum of all its beats, in which a loss does not show.
+        """
+        return self.is_enveloped() or self._times()[0] <= 1 or self.frames >= PROOF
+
+    def _times(self) -> tuple[int, int]:
+        """Return how often it was put onto each segment, and how often more."""
+        reached = len(self.sent())
+        return divmod(self._puts(), reached) if reached else (0, 0)
 
     def _puts(self) -> int:
         return self.rows % ENVELOPED_UNIT // SENT_UNIT
@@ -81,7 +94,7 @@ def _usual(whole: list[Signature]) -> dict[tuple[int, int], int]:
     """
     counts: dict[tuple[int, int], Counter[int]] = defaultdict(Counter)
     for one in whole:
-        if one.is_single():
+        if one.is_single() and one.is_proven():
             counts[one.home(), one.token][one.rows] += one.frames
     return {key: counter.most_common(1)[0][0] for key, counter in counts.items()}
 

@@ -52,7 +52,10 @@ class Fault(NamedTuple):
 
 
 class Segment:
-    """Counts of one segment: `delivered` by bridges, `heard` by the hub that heard most."""
+    """Counts of one segment: `delivered` by bridges, `heard` by the hub that heard most.
+
+    Hubs of one name on several gateways are candidates for one bridge, and hear one after the other.
+    """
 
     def __init__(self) -> None:
         self.delivered = self.heard = 0
@@ -65,12 +68,14 @@ class Segment:
 
 def by_segment(seen: Iterable[Seen]) -> dict[str, Segment]:
     found: dict[str, Segment] = defaultdict(Segment)
+    heard = Counter[tuple[str, str]]()
     for one in seen:
-        at = found[one.segment]
         if one.dir == Direction.TX:
-            at.delivered += one.n
+            found[one.segment].delivered += one.n
         else:
-            at.heard = max(at.heard, one.n)
+            heard[one.segment, one.hub[1]] += one.n
+    for (segment, _), count in heard.items():
+        found[segment].heard = max(found[segment].heard, count)
     return dict(found)
 
 

@@ -35,7 +35,7 @@ def service(active: "DataFrame") -> "DataFrame":
     put = active.where(on_bridge() & sent())
     keys = ["bus", "token"]
     given = put.groupBy(*keys).agg(F.sum("n").alias("given"))
-    of_hub = active.where(received()).groupBy(*keys, "gateway", "hub").agg(F.sum("n").alias("n"))
+    of_hub = active.where(received()).groupBy(*keys, "hub").agg(F.sum("n").alias("n"))
     brought = of_hub.groupBy(*keys).agg(F.max("n").alias("brought"))
     both = given.join(brought, keys, "left")
     echoes = both.where(~is_served(F.col("given"), F.coalesce("brought", F.lit(0)))).select(*keys)
@@ -44,7 +44,8 @@ def service(active: "DataFrame") -> "DataFrame":
 
 def heard(active: "DataFrame") -> "DataFrame":
     """Count the frames received by segment and bin: those of the hub that heard most."""
-    return active.where(received()).groupBy("bus", "token", "bin").agg(F.max("n").alias("n"))
+    of_hub = active.where(received()).groupBy("bus", "token", "bin", "hub").agg(F.sum("n").alias("n"))
+    return of_hub.groupBy("bus", "token", "bin").agg(F.max("n").alias("n"))
 
 
 def runs(served: "DataFrame", gap_ms: int) -> "DataFrame":

@@ -33,10 +33,10 @@ def served(found: "Iterable[Row]") -> dict[str, int]:
     `found`: the rows of frames of `pipeline.analysis.inventory.take`.
     """
     put: dict[str, list[Row]] = defaultdict(list)
-    heard_by: dict[str, Counter[tuple[str, str]]] = defaultdict(Counter)
+    heard_by: dict[str, Counter[str]] = defaultdict(Counter)
     for row in found:
         if row.dir == Direction.RX:
-            heard_by[row.bus][row.gateway, row.hub] += row.rows
+            heard_by[row.bus][row.hub] += row.rows
         elif row.hub.startswith(BRIDGE):
             put[row.bus].append(row)
     brought = {name: max(counts.values()) for name, counts in heard_by.items()}
@@ -63,7 +63,7 @@ def missed(rows: "DataFrame", found: list[Pause]) -> list[Pause]:
     numbered = [(number, one.start_ns, one.end_ns) for number, one in enumerate(found)]
     table = local_table(rows.sparkSession, {"number": int, "start_ns": int, "end_ns": int}, numbered)
     time = F.col("ts_ns").between(min(p.start_ns for p in found), max(p.end_ns for p in found))
-    of_hub = frames(rows).where(received() & time).groupBy("bus", "gateway", "hub", bins(BIN_NS).alias("bin"))
+    of_hub = frames(rows).where(received() & time).groupBy("bus", "hub", bins(BIN_NS).alias("bin"))
     came = of_hub.count().groupBy("bus", "bin").agg(F.max("count").alias("n"))
     inside = is_whole_bin(*map(F.col, ("bin", "start_ns", "end_ns")))
     counts: dict[int, Counter[str]] = defaultdict(Counter)

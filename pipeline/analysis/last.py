@@ -36,12 +36,19 @@ def _received(rows: "DataFrame") -> "DataFrame":
 
 
 def nearest(found: "DataFrame") -> "DataFrame":
-    """Choose, of the rows that `newest` found for a pattern, the one nearest to where its frame entered.
+    """Choose, of the rows that `newest` found for a pattern, the latest value; of the rows that have it, the
+    one nearest to where its frame entered.
 
-    A frame crosses several gateways, each with its own clock. A hub of the segment itself hears it first.
+    A frame crosses several gateways, each with its own clock. A hub of the segment itself hears it first. The
+    clocks of two gateways that heard different values may be further apart than these: then the wrong one of
+    them is taken.
     """
-    best = found.groupBy("pattern").agg(F.max("near").alias("near"))
-    return found.join(best, list(_KEYS)).select("tokens", "ts_ns", "gateway", "bus", "payload", "rows")
+    value = F.max_by("payload", "ts_ns").alias("value")
+    same = found.join(found.groupBy("pattern").agg(value), "pattern").where(
+        F.col("payload") == F.col("value")
+    )
+    best = same.groupBy("pattern").agg(F.max("near").alias("near"))
+    return same.join(best, list(_KEYS)).select("tokens", "ts_ns", "gateway", "bus", "payload", "rows")
 
 
 def last(rows: "DataFrame") -> "DataFrame":

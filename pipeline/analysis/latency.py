@@ -5,19 +5,19 @@ Only frames without a fault are timed (`pipeline.analysis.expected`), so that ro
 Times are kept as KLL sketches, one a minute and hop: they merge, so a month is summed up from its minutes.
 """
 
-from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pyspark.sql import functions as F
 
 from pipeline.analysis import inventory, sums
+from pipeline.analysis.clocks import faultless, least, offsets
 from pipeline.analysis.expected import learn
 from pipeline.analysis.frames import local_table, on_bridge, received, sent
 from pipeline.cache import cached
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, Row
+    from pyspark.sql import DataFrame
 
     from pipeline.analysis.inventory import Places
 
@@ -48,9 +48,7 @@ def timed(rows: "DataFrame", sample: int = 1) -> "tuple[DataFrame, Places]":
         of_frames = of_frames.where(F.pmod(F.xxhash64("key"), F.lit(sample)) == 0)
     frame_sums = sums.sums(of_frames, at)
     expected = learn(sums.signatures(frame_sums, at).collect(), at.words)
-    good = frame_sums.join(sums.typical(frame_sums, expected, at), sums.columns(at)).select("key", "home")
-    columns = ["key", "gateway", "hub", "bus", "segment", "dir", "ts_ns"]
-    return of_frames.select(*columns).join(good, "key"), at
+    return faultless(of_frames, frame_sums, expected, at), at
 
 
 def _end(rows: "DataFrame", name: str, keys: Sequence[str]) -> "DataFrame":
@@ -87,36 +85,6 @@ def whole_ways(good: "DataFrame") -> "DataFrame":
     heard = good.where(received() & home)
     entered = heard.groupBy("key", "gateway", "bus").agg(F.min("ts_ns").alias("ts_ns"))
     return _hops(WHOLE, entered, good.where(on_bridge() & sent() & ~home), ("key",))
-
-
-def least(wires: "DataFrame") -> "DataFrame":
-    """Find the shortest time seen between each two gateways, as their clocks have it, and how often it was
-    measured."""
-    return wires.groupBy("from_gateway", "to_gateway").agg(
-        F.min(F.col("to_ns") - F.col("from_ns")).alias("least_ns"), F.count(F.lit(1)).alias("n")
-    )
-
-
-def offsets(pairs: "Iterable[Row]", gateways: Sequence[str]) -> dict[str, int | None]:
-    """Compute how far each clock is ahead of the first gateway's, in ns; None if no frames went both ways.
-
-    For two gateways that hear each other, the shortest times there and back are taken as equal: half of their
-    difference is that of the clocks. Others are reached over those in between.
-    """
-    shortest = {(a, b): ns for a, b, ns, _ in pairs}
-    queue = deque((name, 0) for name in gateways[:1])
-    found: dict[str, int | None] = dict.fromkeys(gateways)
-    while queue:
-        here, ahead = queue.popleft()
-        if found[here] is None:
-            found[here] = ahead
-            both = [
-                (b, there - shortest[b, a])
-                for (a, b), there in shortest.items()
-                if a == here and (b, a) in shortest
-            ]
-            queue += [(name, ahead + twice // 2) for name, twice in both]
-    return found
 
 
 def corrected(hops: "DataFrame", clocks: "DataFrame") -> "DataFrame":

@@ -40,13 +40,11 @@ def best(parts: "DataFrame", seconds: float, depth: int) -> "DataFrame":
     """Count, by window, segment and prefix, frames and bytes that the segment `brought` and that were `put`
     onto it.
 
-    Several hubs may hear the same frames of a segment: the one that heard most counts. Frames that bridges
-    put add up.
+    Several hubs may hear the same frames of a segment: the one that heard most counts. Candidates of one
+    bridge, which have its name, hear one after the other and add up, as do frames that bridges put.
     """
     keys = ["w", "bus", *_tokens(depth)]
-    of_hub = parts.groupBy(*keys, "gateway", "hub", "dir").agg(
-        F.sum("n").alias("n"), F.sum("bytes").alias("bytes")
-    )
+    of_hub = parts.groupBy(*keys, "hub", "dir").agg(F.sum("n").alias("n"), F.sum("bytes").alias("bytes"))
     put = sent() & on_bridge()
     counted = of_hub.groupBy(*keys).agg(
         F.max(F.when(received(), F.col("n")).otherwise(0)).alias("brought"),

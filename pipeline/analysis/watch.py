@@ -15,9 +15,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import functions as F
 
+from bus.wire.frame import DATA_BYTES_MAX
+from bus.wire.notation import pattern_of
+from bus.wire.pattern import Pattern
 from capture import schema
 from pipeline.analysis import rates
-from pipeline.analysis.frames import content, frames, received
+from pipeline.analysis.frames import begins, content, frames, is_told, received
 from pipeline.analysis.last import newest
 from pipeline.errors import PipelineError
 
@@ -31,6 +34,8 @@ _LOOK_S: Final = 0.2
 _TRIGGER_S: Final = 5
 _PARTITIONS: Final = "2"  # fixed by the first checkpoint
 _KEEP: Final = 2  # earlier states of the last values
+_TEXT_MOST: Final = 200  # letters of a text that is cut; JSON writes some of them in six bytes
+CUT: Final = "cut"
 
 
 def start(spark: "SparkSession", where: str, options: argparse.Namespace) -> "list[StreamingQuery]":
@@ -48,7 +53,9 @@ def start(spark: "SparkSession", where: str, options: argparse.Namespace) -> "li
         .start()
     ]
     if options.alert:
-        queries.append(_alerting(alerts(rows, options.alert, options.late_s), output, options, trigger))
+        own = pattern_of(options.pattern)
+        found = alerts(rows, options.alert, options.late_s, own)
+        queries.append(_alerting(found, output, options, trigger))
     return queries
 
 
@@ -85,16 +92,19 @@ def _numbers(directory: Path) -> list[int]:
     return sorted(int(name.partition("=")[2]) for name in done)
 
 
-def alerts(rows: "DataFrame", rule: str, late_s: float) -> "DataFrame":
+def alerts(rows: "DataFrame", rule: str, late_s: float, own: Pattern) -> "DataFrame":
     """Find the frames that came from a segment and fulfil `rule`, once each, however many gateways saw them.
 
-    The rule sees the capture's columns, `text` (the payload) and `value` (the first number in it). An equal
-    frame raises no second alert within `late_s`. Raises `PipelineError` for a rule that is no SQL condition.
+    Frames on the pattern `own` are alerts themselves, which a recorder may hear: they raise none, nor does
+    what gateways say about themselves. The rule sees the capture's columns, `text` (the payload) and `value`
+    (the first number in it). An equal frame raises no second alert within `late_s`. Raises `PipelineError`
+    for a rule that is no SQL condition.
     """
     text = F.col("payload").cast("string")
     number = F.expr(r"try_cast(regexp_extract(text, '[-+]?[0-9]+([.][0-9]+)?', 0) as double)")
-    came = frames(rows).where(received() & F.col("tokens").isNotNull())
-    valued = came.withColumn("text", text).withColumn("value", number)
+    came = frames(rows).where(received() & F.col("tokens").isNotNull() & ~is_told())
+    foreign = came.where(~begins(own)) if own else came
+    valued = foreign.withColumn("text", text).withColumn("value", number)
     try:
         chosen = valued.where(F.expr(rule))
         chosen.schema  # noqa: B018 - Connect analyses no earlier
@@ -115,11 +125,25 @@ def _alerting(
 
         found.sparkSession.dataSource.register(Buscoupler)
         checkpoint.mkdir(parents=True, exist_ok=True)
-        lines = found.select(F.to_json(F.struct(*found.columns)).alias("payload"))
+        lines = fitted(found).observe(CUT, F.count_if("cut").alias(CUT)).select("payload")
         target = {"to": options.to, "pattern": options.pattern, "checkpoint": str(checkpoint)}
         writer = lines.writeStream.format("buscoupler").options(**target)
     named = writer.queryName("alerts").option("checkpointLocation", str(checkpoint))
     return named.trigger(**trigger).start()
+
+
+def fitted(found: "DataFrame") -> "DataFrame":
+    """Add each alert as JSON that a frame has room for (`payload`), and whether it was `cut` for that."""
+    texts = {"text": F.substring("text", 1, _TEXT_MOST)}
+    short = [texts.get(name, F.col(name)).alias(name) for name in found.columns]
+    bare = [F.col(name) for name in ("ts_ns", "value")]
+    is_cut = F.lit(True).alias("cut")
+    whole, *rest = (
+        F.to_json(F.struct(*parts)) for parts in (found.columns, [*short, is_cut], [*bare, is_cut])
+    )
+    fits = F.octet_length(whole) <= DATA_BYTES_MAX
+    cut = F.when(F.octet_length(rest[0]) <= DATA_BYTES_MAX, rest[0]).otherwise(rest[1])
+    return found.withColumns({"payload": F.when(fits, whole).otherwise(cut), "cut": ~fits})
 
 
 def follow(queries: "list[StreamingQuery]", tell: Callable[[str], None], warn: Callable[[str], None]) -> None:
@@ -148,13 +172,19 @@ def _news(query: "StreamingQuery", seen: dict[str, int]) -> Iterator[tuple[str, 
         if number <= seen.get(query.name, -1) or not progress["numInputRows"]:
             continue
         seen[query.name] = number
-        yield f"{query.name}: batch {number}, {progress['numInputRows']} rows", late(progress)
+        yield f"{query.name}: batch {number}, {progress['numInputRows']} rows", late(progress) + cut(progress)
 
 
 def late(progress: Any) -> str:
     """Say how many rows the watermark left out; only rows that fulfil the rule get that far."""
     dropped = sum(one["numRowsDroppedByWatermark"] for one in progress["stateOperators"])
     return f", {dropped} TOO LATE for alerts (see --late-s)" if dropped else ""
+
+
+def cut(progress: Any) -> str:
+    """Say how many alerts were cut to what a frame has room for."""
+    count = (progress["observedMetrics"] or {}).get(CUT)
+    return f", {count[0]} alerts CUT to fit into a frame" if count and count[0] else ""
 
 
 def _last_line(text: str) -> str:

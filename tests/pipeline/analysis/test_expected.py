@@ -62,3 +62,10 @@ def test_equal_frames_on_a_bus_that_nobody_joined_are_looked_at() -> None:
 def test_two_ways_round_are_usual_where_envelopes_tell_frames_apart() -> None:
     round_both = [FINE[0], rows(6, 4, enveloped=10), 7, 100]
     assert [one.frames for one in learn([round_both], 1).typical] == [100]
+
+
+def test_a_heartbeat_that_is_always_equal_is_looked_at() -> None:
+    """31 equal frames, of which one was lost: no other frame of the kind says what is usual."""
+    beats = [FINE[0], rows(61, 61), 7, 1]
+    assert not learn([beats], 1).typical
+    assert len(learn([[*beats[:3], 100]], 1).typical) == 1  # a hundred kinds of frames alike, each put often

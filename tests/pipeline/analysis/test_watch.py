@@ -1,6 +1,7 @@
 """Rates, last values and alerts as files arrive: nothing is lost or doubled, also over restarts."""
 
 import argparse
+import json
 import os
 import shutil
 import signal
@@ -22,6 +23,7 @@ import pyarrow.parquet as pq
 
 from benchmarks import planted
 from bus.client.socket import Bus
+from bus.wire.pattern import Pattern
 from capture import schema
 from capture.files import capture_file, name_of
 from pipeline.analysis import last, rates, watch
@@ -124,7 +126,7 @@ def test_alerts_go_onto_the_bus_once_each(spark: "SparkSession", whole: Path, tm
 def test_a_rule_that_is_no_condition_is_one_clear_line(spark: "SparkSession", whole: Path) -> None:
     stream = watch.stream(spark, capture.root(str(whole)))
     with pytest.raises(PipelineError, match=r"--alert 'valve > 3': .*valve.*"):
-        watch.alerts(stream, "valve > 3", 60.0)
+        watch.alerts(stream, "valve > 3", 60.0, Pattern("alert"))
 
 
 def file(directory: Path, number: int, *values: tuple[float, float]) -> Path:
@@ -177,6 +179,40 @@ def test_a_file_that_was_written_long_ago_is_taken_when_it_lands(
     run(options(tmp_path / "out"), spark, where)
     found = read_rates(spark, tmp_path / "out", SECONDS).collect()
     assert sum(row.brought for row in found) == 2
+
+
+def test_alerts_raise_no_alerts_and_long_ones_are_cut(
+    spark: "SparkSession", tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A recorder hears the alerts of a first watch; and one frame is nearly as long as a frame can be."""
+    alert = json.dumps(
+        {"ts_ns": 1, "gateway": "gw", "bus": "plant", "tokens": [1], "text": "59", "value": 59}
+    )
+    path = file(tmp_path, 0, (100, 59), (101, 60), (102, 61))
+    rows = pq.ParquetFile(path).read().to_pylist()
+    rows[1] |= {"payload": alert.encode(), "tokens": list(Pattern("alert"))}
+    rows[2] |= {"payload": b"61 " + b'"' * 1990}
+    pq.write_table(pa.Table.from_pylist(rows, schema=pq.read_schema(path)), path)
+    with Bus(listen="tcp://127.0.0.1:0") as bus:
+        asked = options(tmp_path / "out", alert="value > 58", to=bus.urls[0])
+        run(asked, spark, capture.root(str(tmp_path)))
+        found = sorted(
+            (json.loads(bus.recv(timeout=10.0).data) for _ in range(2)), key=lambda one: one["value"]
+        )
+        with pytest.raises(TimeoutError):
+            bus.recv(timeout=0.2)
+    assert [(one["value"], one.get("cut")) for one in found] == [(59.0, None), (61.0, True)]
+    assert found[1]["text"] == "61 " + '"' * 197
+    assert "1 alerts CUT to fit into a frame" in capsys.readouterr().err
+
+
+def test_an_alert_of_many_tokens_fits(spark: "SparkSession") -> None:
+    many = spark.createDataFrame(
+        [(5, "gw", "plant", [4_000_000_000] * 255, "x", 1.0)],
+        "ts_ns bigint, gateway string, bus string, tokens array<bigint>, text string, value double",
+    )
+    (row,) = watch.fitted(many).collect()
+    assert (json.loads(row.payload), row.cut) == ({"ts_ns": 5, "value": 1.0, "cut": True}, True)
 
 
 def until(condition: Callable[[], bool], limit_s: float) -> None:

@@ -1,0 +1,99 @@
+"""The clocks of gateways: how far each is ahead, from frames without a fault that crossed between them."""
+
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import functions as F
+
+from pipeline.analysis import sums
+from pipeline.analysis.frames import local_table, on_bridge, received, sent
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, Row
+
+    from pipeline.analysis.expected import Expected
+    from pipeline.analysis.inventory import Places
+
+_SAMPLE: Final = 20_000
+"""Frames by which clocks are compared, about, of a capture that has more."""
+
+
+def faultless(
+    of_frames: "DataFrame", frame_sums: "DataFrame", expected: "Expected", at: "Places"
+) -> "DataFrame":
+    """Select the rows of frames without a fault: `key`, gateway, hub, bus, `segment`, dir, ts_ns, `home`."""
+    good = frame_sums.join(sums.typical(frame_sums, expected, at), sums.columns(at)).select("key", "home")
+    columns = ["key", "gateway", "hub", "bus", "segment", "dir", "ts_ns"]
+    return of_frames.select(*columns).join(good, "key")
+
+
+def wire_pairs(good: "DataFrame") -> "DataFrame":
+    """Pair what one gateway's bridge put onto a wire with what others received there: two clocks a row."""
+    of_bridges = good.where(on_bridge())
+    put = of_bridges.where(sent()).select(
+        "key", "segment", F.col("gateway").alias("from_gateway"), F.col("ts_ns").alias("from_ns")
+    )
+    came = of_bridges.where(received()).select(
+        "key", "segment", F.col("gateway").alias("to_gateway"), F.col("ts_ns").alias("to_ns")
+    )
+    return put.join(came, ["key", "segment"]).where("from_gateway <> to_gateway")
+
+
+def least(wires: "DataFrame") -> "DataFrame":
+    """Find the shortest time seen between each two gateways, as their clocks have it, and how often it was
+    measured."""
+    return wires.groupBy("from_gateway", "to_gateway").agg(
+        F.min(F.col("to_ns") - F.col("from_ns")).alias("least_ns"), F.count(F.lit(1)).alias("n")
+    )
+
+
+def offsets(pairs: "Iterable[Row]", gateways: Sequence[str]) -> dict[str, int | None]:
+    """Compute how far each clock is ahead of the first gateway's, in ns; None if no frames went both ways.
+
+    For two gateways that hear each other, the shortest times there and back are taken as equal: half of their
+    difference is that of the clocks. Others are reached over those in between.
+    """
+    shortest = {(a, b): ns for a, b, ns, _ in pairs}
+    queue = deque((name, 0) for name in gateways[:1])
+    found: dict[str, int | None] = dict.fromkeys(gateways)
+    while queue:
+        here, ahead = queue.popleft()
+        if found[here] is None:
+            found[here] = ahead
+            both = [
+                (b, there - shortest[b, a])
+                for (a, b), there in shortest.items()
+                if a == here and (b, a) in shortest
+            ]
+            queue += [(name, ahead + twice // 2) for name, twice in both]
+    return found
+
+
+def clocks_of(
+    of_frames: "DataFrame", frame_sums: "DataFrame", expected: "Expected", at: "Places"
+) -> dict[str, int]:
+    """Measure how far clocks are ahead, in ns, by a sample of the frames without a fault.
+
+    Clocks that cannot be compared are left out, and so are all where frames are known by their envelopes, or
+    come from one gateway: then no time decides what belongs together.
+    """
+    gateways = sorted({gateway for gateway, _ in at.hubs})
+    frames = sum(one.frames for one in expected.typical)
+    if at.by_envelope or len(gateways) < 2 or not frames:
+        return {}
+    one_in = max(1, frames // _SAMPLE)
+    few = F.pmod(F.xxhash64("key"), F.lit(one_in)) == 0
+    good = faultless(of_frames.where(few), frame_sums.where(few), expected, at)
+    found = offsets(least(wire_pairs(good)).collect(), gateways)
+    return {gateway: ahead for gateway, ahead in found.items() if ahead}
+
+
+def at_one_clock(rows: "DataFrame", ahead: Mapping[str, int]) -> "DataFrame":
+    """Add `at_ns`: the time of each row by the clock of the first gateway, as far as that is known."""
+    if not ahead:
+        return rows.withColumn("at_ns", F.col("ts_ns"))
+    table = local_table(rows.sparkSession, {"gateway": str, "ahead_ns": int}, list(ahead.items()))
+    joined = rows.join(F.broadcast(table), "gateway", "left")
+    at_ns = F.col("ts_ns") - F.coalesce("ahead_ns", F.lit(0))
+    return joined.withColumn("at_ns", at_ns).drop("ahead_ns")

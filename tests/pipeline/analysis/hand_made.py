@@ -1,0 +1,47 @@
+"""Captures written by hand, row by row: who saw which message where and when."""
+
+from typing import TYPE_CHECKING
+
+from bus.wire.envelope import Envelope, wrap
+from bus.wire.frame import PUB, pack
+from bus.wire.pattern import Pattern
+from capture.pcapng import Packet
+from capture.schema import DDL_PARTITIONED, Direction
+from pipeline.input.source import row
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+RX, TX = Direction.RX, Direction.TX
+START_NS = 10**18
+MS = 1_000_000
+
+
+def frame(name: str, data: str) -> bytes:
+    return pack(PUB, Pattern(*name.split("/")), data.encode())
+
+
+class Capture:
+    """The rows so far. Times are in ms since the start."""
+
+    def __init__(self) -> None:
+        self.packets: list[Packet] = []
+
+    def seen(
+        self,
+        ms: float,
+        gateway: str,
+        hub: str,
+        bus: str,
+        way: Direction,
+        content: bytes,
+        number: int | None = None,
+    ) -> None:
+        """Note that a hub saw a message; enveloped, if it has a `number`."""
+        message = content if number is None else wrap(content, Envelope(9, number))
+        at = START_NS + int(ms * MS)
+        count = len(self.packets)
+        self.packets.append(Packet(at, gateway, hub, bus, "peer", int(way), 0, 0, 5, count, 1, message))
+
+    def rows(self, spark: "SparkSession") -> "DataFrame":
+        return spark.createDataFrame([row(packet) for packet in self.packets], DDL_PARTITIONED)

@@ -1,0 +1,148 @@
+"""Answers that were wrong once, each in the smallest capture that shows it."""
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+pytest.importorskip("pyarrow")
+pytest.importorskip("pyspark")
+
+from pipeline.analysis import rates
+from pipeline.analysis.audit import audit, in_gaps
+from pipeline.analysis.gaps import Pause
+from pipeline.analysis.last import last
+from tests.pipeline.analysis.hand_made import MS, RX, START_NS, TX, Capture, frame
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def faults(rows: "DataFrame") -> list[tuple[str, str, str, int]]:
+    return [(one.kind, one.stage, one.segment, one["count"]) for one in audit(rows).summary.collect()]
+
+
+def handed_over(equal: int) -> Capture:
+    """Two candidates of one bridge carry frames from CAN onto a bus: gw-a first, then gw-b.
+
+    Ten different frames go by each of them. Then there are equal ones, with the takeover in their middle.
+    """
+    made = Capture()
+    for number in range(20):
+        gateway = "gw-a" if number < 10 else "gw-b"
+        carry(made, 100 * number, gateway, frame("motor/speed", str(number)))
+    for number in range(equal):
+        gateway = "gw-a" if number < equal // 2 else "gw-b"
+        carry(made, 10_000 + 100 * number, gateway, frame("motor/speed", "same"))
+    return made
+
+
+def carry(made: Capture, ms: float, gateway: str, content: bytes) -> None:
+    made.seen(ms, gateway, "bridge field", "can", RX, content)
+    made.seen(ms + 1, gateway, "bridge field", "bus hall", TX, content)
+    made.seen(ms + 2, "gw-c", "bus hall", "bus hall", RX, content)
+
+
+def test_equal_readings_around_a_takeover_are_no_duplicates(spark: "SparkSession") -> None:
+    rows = handed_over(10).rows(spark)
+    assert faults(rows) == []
+    assert [row.frames for row in audit(rows).totals.collect()] == [30]
+
+
+def test_of_equal_readings_around_a_takeover_a_loss_is_found(spark: "SparkSession") -> None:
+    made = handed_over(10)
+    made.seen(10_950, "gw-b", "bridge field", "can", RX, frame("motor/speed", "same"))
+    assert faults(made.rows(spark)) == [("lost", "in bridge", "bus hall", 1)]
+
+
+def test_what_a_segment_brought_is_counted_over_a_takeover(spark: "SparkSession") -> None:
+    found = rates.rates(handed_over(10).rows(spark), seconds=1000.0).where("bus = 'can'").collect()
+    assert [(row.brought, row.put) for row in found] == [(30, 0)]
+
+
+def test_a_finding_in_two_pauses_is_told_once(spark: "SparkSession") -> None:
+    made = handed_over(10)
+    made.seen(10_950, "gw-b", "bridge field", "can", RX, frame("motor/speed", "same"))
+    findings = audit(made.rows(spark)).findings.selectExpr("* EXCEPT (stage)", "'on the way' AS stage")
+    assert findings.count() == 1
+    at = START_NS + 10_000 * MS
+    pauses = [Pause("bus hall", at + n * 100 * MS, at + n * 100 * MS + 10 * MS) for n in range(3)]
+    assert [row.stage for row in in_gaps(findings, pauses).collect()] == ["no bridge"]
+
+
+def enveloped(made: Capture, number: int, late_ms: float = 0, onto: tuple[str, ...] = ("one", "two")) -> None:
+    """Carry an enveloped frame from bus zero onto two others; onto bus one perhaps late."""
+    content, ms = frame("door", "open"), 100.0 * number
+    made.seen(ms, "gw", "bus zero", "bus zero", RX, content, number)
+    made.seen(ms + 1, "gw", "bridge b", "bus zero", RX, content, number)
+    for name in onto:
+        made.seen(
+            ms + 2 + (late_ms if name == "one" else 0), "gw", "bridge b", f"bus {name}", TX, content, number
+        )
+
+
+def test_an_enveloped_frame_is_never_split_by_time(spark: "SparkSession") -> None:
+    made = Capture()
+    for number in range(30):
+        enveloped(made, number)
+    enveloped(made, 30, late_ms=6000, onto=("one",))
+    assert faults(made.rows(spark)) == [("lost", "in bridge", "bus two", 1)]
+
+
+def mixed(made: Capture, number: int, late_ms: float = 0, is_lost: bool = False) -> None:
+    """Carry a plain frame from a bus by a trunk, on which it may be late, onto another bus."""
+    content, ms = frame("door", "open"), 10_000.0 * number
+    made.seen(ms, "gw-a", "bus left", "bus left", RX, content)
+    made.seen(ms + 1, "gw-a", "bridge a", "bus left", RX, content)
+    made.seen(ms + 2, "gw-a", "bridge a", "trunk", TX, content, number)
+    made.seen(ms + 3 + late_ms, "gw-b", "bridge b", "trunk", RX, content, number)
+    if not is_lost:
+        made.seen(ms + 4 + late_ms, "gw-b", "bridge b", "bus right", TX, content)
+
+
+def test_a_frame_that_has_an_envelope_on_a_trunk_is_not_split_there(spark: "SparkSession") -> None:
+    made = Capture()
+    for number in range(30):
+        mixed(made, number)
+    mixed(made, 30, late_ms=3000, is_lost=True)
+    assert faults(made.rows(spark)) == [("lost", "in bridge", "bus right", 1)]
+
+
+def test_the_last_value_is_the_newest_wherever_it_was_heard(spark: "SparkSession") -> None:
+    """Nearer counts only for the rows of one frame, which two clocks may put into the wrong order."""
+    made = Capture()
+    made.seen(0, "gw-a", "bus hall", "bus hall", RX, frame("oven", "180"))
+    made.seen(-3, "gw-b", "bridge b", "can", RX, frame("oven", "180"))
+    made.seen(5000, "gw-b", "bridge b", "can", RX, frame("oven", "200"))
+    made.seen(9000, "gw-b", "bridge b", "can", RX, frame("oven", "210"))
+    (row,) = last(made.rows(spark)).collect()
+    assert (bytes(row.payload), row.bus, row.rows) == (b"210", "can", 3)
+    earlier = Capture()
+    earlier.packets = made.packets[:2]
+    (row,) = last(earlier.rows(spark)).collect()
+    assert (bytes(row.payload), row.bus) == (b"180", "bus hall")
+
+
+def crossing(
+    made: Capture, ms: float, data: str, ahead_ms: float, way: str = "ab", is_lost: bool = False
+) -> None:
+    """Carry a plain frame over CAN from one gateway's bus to the other's; gw-b's clock is ahead."""
+    (one, its), (other, theirs) = (("a", 0.0), ("b", ahead_ms))[:: 1 if way == "ab" else -1]
+    content = frame(f"door/{way}", data)
+    made.seen(ms + its, f"gw-{one}", f"bus {one}", f"bus {one}", RX, content)
+    made.seen(ms + its + 1, f"gw-{one}", f"bridge {one}", f"bus {one}", RX, content)
+    made.seen(ms + its + 2, f"gw-{one}", f"bridge {one}", "can", TX, content)
+    made.seen(ms + theirs + 3, f"gw-{other}", f"bridge {other}", "can", RX, content)
+    if not is_lost:
+        made.seen(ms + theirs + 4, f"gw-{other}", f"bridge {other}", f"bus {other}", TX, content)
+
+
+@pytest.mark.parametrize("ahead_ms", [0, 3000, -3000, 60_000, -60_000])
+def test_clocks_far_apart_make_no_fault_and_hide_none(spark: "SparkSession", ahead_ms: float) -> None:
+    made = Capture()
+    for number in range(40):
+        crossing(made, 500 * number, str(number), ahead_ms, "ab" if number % 2 else "ba")
+    for number in range(6):  # equal, and half a minute apart
+        crossing(made, 100_000 + 30_000 * number, "same", ahead_ms)
+    crossing(made, 300_000, "lost", ahead_ms, is_lost=True)
+    crossing(made, 350_000, "same", ahead_ms, is_lost=True)
+    assert faults(made.rows(spark)) == [("lost", "in bridge", "bus b", 2)]
