@@ -192,12 +192,18 @@ class Maker:
                 echoed = here[f.echoed[here]]
                 rows[gateway].add(f.into[echoed] + 900_000 + self.offset[gateway], ONTO, echoed)
                 self.truth.echoes[segment] += len(echoed)
-            none = int(np.count_nonzero(f.carrier[mine] == -1))
-            self._miss("no bridge", "", [TRUNK, *others], none)
+            self._miss_all(f.time[mine[f.carrier[mine] == -1]], [TRUNK, *others])
         f.sent = (f.carrier >= 0) & ~f.lost_at_source
 
     def _candidates(self, segment: int) -> list[int]:
         return [0, self.standby] if segment == 0 else [segment]
+
+    def _miss_all(self, when: Ints, segments: list[str]) -> None:
+        """Note the frames that came at these times, at which the gateway that served last was dead."""
+        for n, death in enumerate(self.deaths):
+            inside = (when >= death) & (when < death + int(self.plan.gap_s * 1e9))
+            dead = self.names[self.standby if n % 2 else 0]
+            self._miss("no bridge", dead, segments, int(np.count_nonzero(inside)))
 
     def _miss(self, stage: str, gateway: str, segments: list[str], count: int) -> None:
         for segment in segments if count else []:
@@ -214,7 +220,7 @@ class Maker:
         to = np.flatnonzero(f.sent & (f.home != g))
         arrived = f.trunk[to] + self.delay(len(to), 300_000)
         carrier = self.serving(f.time[to]) if g == 0 else np.full(len(to), g)
-        self._miss("no bridge", "", [self.segments[g]], int(np.count_nonzero(carrier == -1)))
+        self._miss_all(f.time[to[carrier == -1]], [self.segments[g]])
         fault = f.fault[to] * (f.victim[to] == g)
         for gateway in self._candidates(g):
             here = carrier == gateway

@@ -23,6 +23,7 @@ from pipeline.analysis.explain import AT_SENDER, IN_BRIDGE, LOST, NO_BRIDGE, ON_
 from pipeline.analysis.frames import first_token, local_table, received, sent
 from pipeline.analysis.gaps import Pause, gaps
 from pipeline.analysis.inventory import Places
+from pipeline.analysis.silent import blamed, entered, needed, ways_of
 from pipeline.analysis.sums import keyed, signatures, sums, suspects, with_key
 from pipeline.cache import cached
 
@@ -82,6 +83,13 @@ def episodes(keyed_rows: "DataFrame", suspect: "DataFrame", window_ns: int) -> "
     )
 
 
+def narrow(rows: "DataFrame") -> "DataFrame":
+    """Keep what is counted of the suspects' rows."""
+    numbers = first_token().alias("token"), F.xxhash64("peer").alias("peer")
+    names = ("key", "episode", "gateway", "hub", "bus", "dir", "ts_ns", "at_ns", "origin", "seq")
+    return rows.select(*names, *numbers)
+
+
 def joined_in_time(rows: "DataFrame", window_ns: int) -> "DataFrame":
     """Move `at_ns` of late rows to when their frame was seen first.
 
@@ -107,13 +115,16 @@ def counted(rows: "DataFrame") -> "DataFrame":
     """
     place = ("key", "episode", "gateway", "hub", "bus", "dir")
     most = [F.max(name).alias(name) for name in ("last_ns", "origin", "seq", "token")]
-    tokens = rows.withColumns({"token": first_token(), "peer": F.xxhash64("peer"), "last_ns": F.col("ts_ns")})
-    by_peer = tokens.groupBy(*place, "peer").agg(
-        F.count(F.lit(1)).alias("n"),
-        F.min("ts_ns").alias("first_ns"),
-        F.min("at_ns").alias("first_at"),
-        F.count("origin").alias("enveloped"),
-        *most,
+    by_peer = (
+        rows.withColumn("last_ns", F.col("ts_ns"))
+        .groupBy(*place, "peer")
+        .agg(
+            F.count(F.lit(1)).alias("n"),
+            F.min("ts_ns").alias("first_ns"),
+            F.min("at_ns").alias("first_at"),
+            F.count("origin").alias("enveloped"),
+            *most,
+        )
     )
     return by_peer.groupBy(*place).agg(
         F.when(sent(), F.max("n")).otherwise(F.sum("n")).alias("n"),
@@ -177,7 +188,7 @@ def named(episode_rows: "DataFrame", explanations: list[FaultPattern]) -> "DataF
     ]
     faults = local_table(episode_rows.sparkSession, _FAULT, table)
     episode = episode_rows.where("lead").drop("gateway", "hub", "bus", "dir", "n")
-    return episode.join(F.broadcast(faults), list(_FAULT_PATTERN)).select(*_FINDING)
+    return episode.join(F.broadcast(faults), list(_FAULT_PATTERN)).select(*_FINDING, "first")
 
 
 def in_gaps(findings: "DataFrame", dead: list[Pause], slack_ns: int = 10_000_000) -> "DataFrame":
@@ -240,12 +251,15 @@ def audit(rows: "DataFrame", window_ms: int = WINDOW_MS) -> Audit:
         suspect = F.broadcast(suspect)
     homes = {at.segments[home] for home, _ in expected.routes}
     timed = at_one_clock(with_key(rows, at), clocks_of(frame_rows, frame_sums, expected, at) if wrong else {})
-    counts = counted(episodes(timed, suspect, window_ms * 1_000_000))
+    suspect_rows = cached(narrow(episodes(timed, suspect, window_ms * 1_000_000)))
+    counts = counted(suspect_rows)
     episode_rows = cached(summarised(counts, homes))
     with ThreadPoolExecutor(1) as beside:
         dead = beside.submit(gaps, rows, taken if wrong else [])
         explanations = explained(fault_patterns(episode_rows).collect() if wrong else [], expected, at)
-        findings = cached(in_gaps(named(episode_rows, explanations), dead.result()))
+        need, end_ns = _needed(explanations, taken), _end_ns(taken)
+        found = blamed(named(episode_rows, explanations), entered(suspect_rows), timed, need, end_ns)
+        findings = cached(in_gaps(found, dead.result()))
     return Audit(
         totals(rows, expected, explanations),
         summary(findings),
@@ -253,6 +267,16 @@ def audit(rows: "DataFrame", window_ms: int = WINDOW_MS) -> Audit:
         local_table(spark, inventory.LEDGER, inventory.ledger(taken)),
         local_table(spark, inventory.CAPTURE, inventory.uncaptured(taken)),
     )
+
+
+def _needed(explanations: list[FaultPattern], taken: "list[Row]") -> list[tuple[str, str, str]]:
+    """Find the bridges that lost frames had to pass."""
+    pairs = [(one.first, fault.segment) for one in explanations for fault in one.faults if fault.kind == LOST]
+    return needed(pairs, ways_of(taken))
+
+
+def _end_ns(taken: "list[Row]") -> int:
+    return max((row.last_ns for row in taken), default=0)
 
 
 def totals(rows: "DataFrame", expected: Expected, explanations: list[FaultPattern]) -> "DataFrame":

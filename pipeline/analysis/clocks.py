@@ -75,12 +75,11 @@ def clocks_of(
 ) -> dict[str, int]:
     """Measure how far clocks are ahead, in ns, by a sample of the frames without a fault.
 
-    Clocks that cannot be compared are left out, and so are all where frames are known by their envelopes, or
-    come from one gateway: then no time decides what belongs together.
+    Clocks that cannot be compared are left out, and so are all if there is one gateway only.
     """
     gateways = sorted({gateway for gateway, _ in at.hubs})
     frames = sum(one.frames for one in expected.typical)
-    if at.by_envelope or len(gateways) < 2 or not frames:
+    if len(gateways) < 2 or not frames:
         return {}
     one_in = max(1, frames // _SAMPLE)
     few = F.pmod(F.xxhash64("key"), F.lit(one_in)) == 0

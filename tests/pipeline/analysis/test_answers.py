@@ -146,3 +146,50 @@ def test_clocks_far_apart_make_no_fault_and_hide_none(spark: "SparkSession", ahe
     crossing(made, 300_000, "lost", ahead_ms, is_lost=True)
     crossing(made, 350_000, "same", ahead_ms, is_lost=True)
     assert faults(made.rows(spark)) == [("lost", "in bridge", "bus b", 2)]
+
+
+def star(made: Capture, ms: float, home: str, data: str, dead: str = "", ahead_ms: float = 0) -> None:
+    """Carry a frame from one of three buses by CAN onto the other two, each by a bridge of its own."""
+    content = frame(f"motor/{home}", data)
+
+    def at(name: str) -> float:
+        return ms + (ahead_ms if name == "b" else 0)
+
+    made.seen(at(home), f"gw-{home}", f"bus {home}", f"bus {home}", RX, content)
+    if dead == home:
+        return
+    made.seen(at(home) + 1, f"gw-{home}", f"bridge {home}", f"bus {home}", RX, content)
+    made.seen(at(home) + 2, f"gw-{home}", f"bridge {home}", "can", TX, content)
+    for other in {"a", "b", "c"} - {home, dead}:
+        made.seen(at(other) + 3, f"gw-{other}", f"bridge {other}", "can", RX, content)
+        made.seen(at(other) + 4, f"gw-{other}", f"bridge {other}", f"bus {other}", TX, content)
+
+
+@pytest.mark.parametrize("dead", ["a", "b", "c"])
+@pytest.mark.parametrize("ahead_ms", [0, 20_000])
+@pytest.mark.parametrize("comes_back", [True, False])
+def test_of_three_bridges_the_one_that_was_dead_is_blamed(
+    spark: "SparkSession", dead: str, ahead_ms: float, comes_back: bool
+) -> None:
+    made = Capture()
+    for number in range(90):
+        is_dead = 30 <= number < 60 or (number >= 60 and not comes_back)
+        star(made, 20 * number, "abc"[number % 3], str(number), dead if is_dead else "", ahead_ms)
+    rows = audit(made.rows(spark)).summary.collect()
+    assert {(row.kind, row.stage, row.gateway, row.hub) for row in rows} == {
+        ("lost", "no bridge", f"gw-{dead}", f"bridge {dead}")
+    }
+    lost = 30 if comes_back else 60
+    # a third entered at the dead bridge's bus, and is missing on three segments; the others on that bus
+    assert sum(row["count"] for row in rows) == lost // 3 * 3 + lost * 2 // 3
+
+
+def test_a_quiet_bridge_is_not_blamed_for_what_another_one_lost(spark: "SparkSession") -> None:
+    made = Capture()
+    for number in range(60):
+        star(made, 1000 * number, "abc"[number % 3], str(number))
+    content = frame("motor/a", "lost")
+    made.seen(30_500, "gw-a", "bus a", "bus a", RX, content)
+    made.seen(30_501, "gw-a", "bridge a", "bus a", RX, content)
+    rows = audit(made.rows(spark)).summary.collect()
+    assert {(row.stage, row.gateway) for row in rows if row.stage != "upstream"} == {("in bridge", "gw-a")}
