@@ -23,7 +23,7 @@ from pipeline.analysis.explain import AT_SENDER, IN_BRIDGE, LOST, NO_BRIDGE, ON_
 from pipeline.analysis.frames import first_token, local_table, received, sent
 from pipeline.analysis.gaps import Pause, gaps
 from pipeline.analysis.inventory import Places
-from pipeline.analysis.silent import blamed, entered, needed, ways_of
+from pipeline.analysis.silent import Ways, are_parallel, blamed, needed, silences, ways_of
 from pipeline.analysis.sums import keyed, signatures, sums, suspects, with_key
 from pipeline.cache import cached
 
@@ -194,6 +194,8 @@ def named(episode_rows: "DataFrame", explanations: list[FaultPattern]) -> "DataF
 def in_gaps(findings: "DataFrame", dead: list[Pause], slack_ns: int = 10_000_000) -> "DataFrame":
     """Blame losses on a gap in the service of the segment where there is one: their stage becomes
     NO_BRIDGE."""
+    if not dead:
+        return findings.select(*_FINDING)
     table = [(one.segment, one.start_ns - slack_ns, one.end_ns + slack_ns) for one in dead]
     when = local_table(findings.sparkSession, {"dead": str, "from_ns": int, "to_ns": int}, table)
     inside = F.expr("segment = dead AND ts_ns <= to_ns AND last_ns >= from_ns")
@@ -250,15 +252,19 @@ def audit(rows: "DataFrame", window_ms: int = WINDOW_MS) -> Audit:
     if wrong < BROADCAST_MOST:
         suspect = F.broadcast(suspect)
     homes = {at.segments[home] for home, _ in expected.routes}
-    timed = at_one_clock(with_key(rows, at), clocks_of(frame_rows, frame_sums, expected, at) if wrong else {})
+    ahead = clocks_of(frame_rows, frame_sums, expected, at) if wrong else {}
+    timed = at_one_clock(with_key(rows, at), ahead)
     suspect_rows = cached(narrow(episodes(timed, suspect, window_ms * 1_000_000)))
     counts = counted(suspect_rows)
     episode_rows = cached(summarised(counts, homes))
     with ThreadPoolExecutor(1) as beside:
-        dead = beside.submit(gaps, rows, taken if wrong else [])
+        ways = ways_of(taken)
+        dead = beside.submit(gaps, rows, taken if wrong and are_parallel(ways) else [])
         explanations = explained(fault_patterns(episode_rows).collect() if wrong else [], expected, at)
-        need, end_ns = _needed(explanations, taken), _end_ns(taken)
-        found = blamed(named(episode_rows, explanations), entered(suspect_rows), timed, need, end_ns)
+        found = named(episode_rows, explanations)
+        need = _needed(explanations, ways)
+        if need:
+            found = blamed(found, suspect_rows, silences(rows, ahead, _end_ns(taken)), need)
         findings = cached(in_gaps(found, dead.result()))
     return Audit(
         totals(rows, expected, explanations),
@@ -269,10 +275,10 @@ def audit(rows: "DataFrame", window_ms: int = WINDOW_MS) -> Audit:
     )
 
 
-def _needed(explanations: list[FaultPattern], taken: "list[Row]") -> list[tuple[str, str, str]]:
+def _needed(explanations: list[FaultPattern], ways: Ways) -> list[tuple[str, str, str]]:
     """Find the bridges that lost frames had to pass."""
     pairs = [(one.first, fault.segment) for one in explanations for fault in one.faults if fault.kind == LOST]
-    return needed(pairs, ways_of(taken))
+    return needed(pairs, ways)
 
 
 def _end_ns(taken: "list[Row]") -> int:

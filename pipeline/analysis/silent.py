@@ -5,18 +5,22 @@ nothing for longer than a pause, and without which a lost frame cannot have reac
 """
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
 from capture.schema import BRIDGE, Direction, Kind
+from pipeline.analysis.clocks import at_one_clock
 from pipeline.analysis.explain import LOST, NO_BRIDGE
 from pipeline.analysis.frames import frames, local_table, on_bridge, received
 from pipeline.analysis.service import BIN_NS, GAP_MS, MISSED_LEAST, is_pause
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row
+
+SLACK_NS: Final = 10_000_000
+"""A frame that entered so shortly before a silence was still on its way when that began."""
 
 Ways = Mapping[str, tuple[frozenset[str], frozenset[str]]]
 """The segments that a bridge takes from, and those that it puts onto, by the name of its hubs."""
@@ -56,80 +60,65 @@ def needed(pairs: Iterable[tuple[str, str]], ways: Ways) -> list[tuple[str, str,
     ]
 
 
-def entered(rows: "DataFrame") -> "DataFrame":
-    """Find when frames of a `key` and `episode` entered: the times of the hub that heard them first."""
+def entered(rows: "DataFrame", lost: "DataFrame") -> "DataFrame":
+    """Find when the frames of `lost` (`key`, `episode`) entered, by the hub that heard them first."""
+    heard = rows.where(received()).join(F.broadcast(lost), ["key", "episode"], "left_semi")
     first = F.min_by(F.struct("hub", "bus"), "at_ns").over(Window.partitionBy("key", "episode"))
-    heard = rows.where(received()).withColumn("its", first)
-    return heard.where("its.hub = hub AND its.bus = bus").select("key", "episode", "at_ns")
+    found = heard.select("key", "episode", "hub", "bus", "at_ns", first.alias("its"))
+    return found.where("its.hub = hub AND its.bus = bus").select("key", "episode", "at_ns")
 
 
-def activity(timed: "DataFrame") -> "DataFrame":
-    """Find when bridges passed something, in bins: `hub`, `gateway`, `at_ns` and `until_ns`."""
-    of_bridges = frames(timed).where(on_bridge())
-    in_bins = of_bridges.groupBy("hub", "gateway", F.expr(f"at_ns div {BIN_NS}").alias("bin"))
-    times = F.min("at_ns").alias("at_ns"), F.max("at_ns").alias("until_ns")
-    return in_bins.agg(*times).drop("bin")
+def silences(rows: "DataFrame", ahead: Mapping[str, int], end_ns: int, gap_ms: int = GAP_MS) -> "DataFrame":
+    """Find when bridges passed nothing for longer than `gap_ms`: `silent`, `from_ns`, `to_ns`, and `last`.
+
+    `last` is the gateway that passed something last. The silence of one that passes nothing any more lasts
+    until `end_ns`. Times are those of one clock.
+    """
+    of_bridges = at_one_clock(frames(rows).where(on_bridge()).select("hub", "gateway", "ts_ns"), ahead)
+    bin_of = F.expr(f"at_ns div {BIN_NS}").alias("bin")
+    times = F.min("at_ns").alias("at_ns"), F.max("at_ns").alias("from_ns")
+    of_gateways = of_bridges.groupBy("hub", "gateway", bin_of).agg(*times)
+    in_bins = of_gateways.groupBy("hub", "bin").agg(
+        F.min("at_ns").alias("at_ns"),
+        F.max("from_ns").alias("from_ns"),
+        F.max_by("gateway", "from_ns").alias("last"),
+    )
+    after_ns = F.lead("at_ns").over(Window.partitionBy("hub").orderBy("bin"))
+    found = in_bins.select(
+        F.col("hub").alias("silent"), "from_ns", F.coalesce(after_ns, F.lit(end_ns)).alias("to_ns"), "last"
+    )
+    return found.where(is_pause(F.col("to_ns") - F.col("from_ns"), gap_ms))
 
 
 def blamed(
-    findings: "DataFrame",
-    heard: "DataFrame",
-    timed: "DataFrame",
-    need: list[tuple[str, str, str]],
-    end_ns: int,
-    gap_ms: int = GAP_MS,
+    findings: "DataFrame", rows: "DataFrame", silent: "DataFrame", need: list[tuple[str, str, str]]
 ) -> "DataFrame":
     """Blame losses on a bridge that was silent at the time, and without which they cannot have arrived.
 
-    `heard` is from `entered`; `timed` are all rows; `need` is from `needed`. A bridge that passes nothing
-    because there was nothing to pass is silent too: so at least `MISSED_LEAST` frames must have been lost in
-    one silence. Its gateway is the one that passed something last.
+    `rows` are those of the suspects, `silent` is from `silences` and `need` from `needed`. A bridge that
+    passes nothing because there was nothing to pass is silent too: so at least `MISSED_LEAST` frames must
+    have been lost in one silence.
     """
-    spark = findings.sparkSession
-    table = local_table(spark, {"first": str, "segment": str, "needed": str}, need)
-    keys = ["key", "episode", "segment"]
+    table = local_table(findings.sparkSession, {"first": str, "segment": str, "silent": str}, need)
+    keys, one = ["key", "episode", "segment"], ["silent", "from_ns"]
     lost = findings.where(F.col("kind") == LOST).join(F.broadcast(table), ["first", "segment"])
-    told = lost.join(heard, ["key", "episode"]).select(
-        F.col("needed").alias("hub"), F.lit(None).cast("string").alias("gateway"), "at_ns", *keys
+    points = lost.select(*keys, "silent").join(entered(rows, lost.select(*keys[:2])), keys[:2])
+    near = F.col("at_ns").between(F.col("from_ns") - SLACK_NS, F.col("to_ns") + SLACK_NS)
+    inside = points.join(silent, "silent").where(near)
+    many = (
+        inside.groupBy(*one).agg(F.count_distinct("at_ns").alias("frames")).where(f"frames >= {MISSED_LEAST}")
     )
-    nothing = [F.lit(None).cast("bigint").alias(name) for name in ("key", "episode")]
-    nowhere = F.lit(None).cast("string").alias("segment")
-    hubs = local_table(spark, {"hub": str}, [(hub,) for hub in sorted({hub for _, _, hub in need})])
-    acts = activity(timed).join(F.broadcast(hubs), "hub")
-    line = acts.select("hub", "gateway", "at_ns", *nothing, nowhere, "until_ns").unionByName(
-        told.withColumn("until_ns", F.lit(None).cast("bigint"))
-    )
-    silences = _silences(line, end_ns, gap_ms)
-    guilty = silences.groupBy(*keys).agg(
-        F.min_by("hub", "from_ns").alias("its_hub"), F.min_by("gateway", "from_ns").alias("its_gateway")
+    guilty = (
+        inside.join(many, one).groupBy(*keys).agg(F.min(F.struct("from_ns", "silent", "last")).alias("by"))
     )
     joined = findings.join(guilty, keys, "left")
-    is_blamed = F.col("its_hub").isNotNull() & (F.col("kind") == LOST)
-    return joined.withColumns({
-        "stage": F.when(is_blamed, F.lit(NO_BRIDGE)).otherwise(F.col("stage")),
-        "gateway": F.when(is_blamed, F.col("its_gateway")).otherwise(F.col("gateway")),
-        "hub": F.when(is_blamed, F.col("its_hub")).otherwise(F.col("hub")),
-    }).drop("its_hub", "its_gateway")  # fmt: skip
+    is_blamed = F.col("by").isNotNull() & (F.col("kind") == LOST)
+    told = {"stage": F.lit(NO_BRIDGE), "gateway": F.col("by.last"), "hub": F.col("by.silent")}
+    changed = {name: F.when(is_blamed, new).otherwise(F.col(name)) for name, new in told.items()}
+    return joined.withColumns(changed).drop("by")
 
 
-def _silences(line: "DataFrame", end_ns: int, gap_ms: int) -> "DataFrame":
-    """Select the losses in a silence of their bridge, with its start and the `gateway` before it."""
-    in_time = Window.partitionBy("hub").orderBy("at_ns")
-    acts = F.col("until_ns").isNotNull()
-    act = F.when(acts, F.struct("until_ns", "gateway"))
-    begin = F.when(acts, F.col("at_ns"))
-    placed = line.withColumns({
-        "before": F.last(act, ignorenulls=True).over(in_time.rowsBetween(Window.unboundedPreceding, 0)),
-        "after_ns": F.first(begin, ignorenulls=True).over(in_time.rowsBetween(0, Window.unboundedFollowing)),
-    })  # fmt: skip
-    found = placed.where(~acts).select(
-        "key", "episode", "segment", "hub", "at_ns",
-        F.col("before.gateway").alias("gateway"),
-        F.coalesce("before.until_ns", F.lit(0)).alias("from_ns"),
-        F.coalesce("after_ns", F.lit(end_ns)).alias("to_ns"),
-    )  # fmt: skip
-    paused = found.where(is_pause(F.col("to_ns") - F.col("from_ns"), gap_ms))
-    one = Window.partitionBy("hub", "from_ns")
-    return paused.withColumn("frames", F.size(F.collect_set("at_ns").over(one))).where(
-        f"frames >= {MISSED_LEAST}"
-    )
+def are_parallel(ways: Ways) -> bool:
+    """Return whether two bridges join the same two segments: then neither is needed, as one may stand in."""
+    joined = [takes | puts for takes, puts in ways.values()]
+    return any(len(one & other) > 1 for n, one in enumerate(joined) for other in joined[n + 1 :])

@@ -36,14 +36,34 @@ devices:
 """
 
 
-class Plant:
-    """A gateway in two processes, so that only its bridge can be killed, and a listener on the far bus."""
+THREE = """
+name: three
+gateways: {{gw: {{address: 127.0.0.1}}}}
+buses:
+  hall: {{on: gw, listen: "tcp://127.0.0.1:{hall}"}}
+  one: {{on: gw, listen: "tcp://127.0.0.1:{one}"}}
+  two: {{on: gw, listen: "tcp://127.0.0.1:{two}"}}
+  three: {{on: gw, listen: "tcp://127.0.0.1:{three}"}}
+bridges:
+  door-one: {{on: gw, join: [{{bus: hall}}, {{bus: one}}]}}
+  door-two: {{on: gw, join: [{{bus: hall}}, {{bus: two}}]}}
+  door-three: {{on: gw, join: [{{bus: hall}}, {{bus: three}}]}}
+devices:
+  buses: {{on: gw, tap: [hall, one, two, three], directory: "{directory}/capture"}}
+  tap-one: {{on: gw, tap: door-one, directory: "{directory}/capture"}}
+  tap-two: {{on: gw, tap: door-two, directory: "{directory}/capture"}}
+  tap-three: {{on: gw, tap: door-three, directory: "{directory}/capture"}}
+"""
 
-    def __init__(self, directory: Path, stack: ExitStack) -> None:
-        self.ports = {"plant": free_port(), "office": free_port()}
+
+class Plant:
+    """A gateway in several processes, so that only a bridge can be killed, and listeners on its buses."""
+
+    def __init__(self, directory: Path, stack: ExitStack, text: str = TEXT) -> None:
+        self.ports = {name: free_port() for name in ("plant", "office", "hall", "one", "two", "three")}
         self.directory, self._stack = directory, stack
         self.file = directory / "killed.yaml"
-        self.file.write_text(TEXT.format(directory=directory, **self.ports))
+        self.file.write_text(text.format(directory=directory, **self.ports))
 
     def start(self, *words: str) -> subprocess.Popen[str]:
         process = subprocess.Popen([*COMMAND, *words], stdout=subprocess.PIPE, text=True)
@@ -67,10 +87,10 @@ def stop(process: subprocess.Popen[str]) -> None:
     process.communicate(timeout=30)
 
 
-def meet(plant: Plant, lines: Iterator[str]) -> None:
-    """Send until the first frame has crossed: then all are connected."""
+def meet(plant: Plant, lines: Iterator[str], bus: str = "plant") -> None:
+    """Send until the first frame has crossed: then both are connected."""
     ready = ["--rate", "20", "--count", "100", "--pattern", "ready"]
-    speaker = plant.start("traffic", plant.url("plant"), *ready)
+    speaker = plant.start("traffic", plant.url(bus), *ready)
     next(lines)
     stop(speaker)
 
@@ -121,5 +141,41 @@ def test_the_audit_finds_what_a_killed_bridge_did_not_carry(
     assert found["status"] == 1
     [fault] = found["summary"]
     assert (fault["kind"], fault["stage"], fault["segment"]) == ("lost", "no bridge", "bus office")
+    assert (fault["gateway"], fault["hub"]) == ("gw", "bridge coupler")
     assert fault["count"] == SENT - heard
     assert all(row["missed"] == row["holes"] == 0 for row in found["capture"])
+
+
+ROOMS = ("one", "two", "three")
+
+
+@pytest.mark.parametrize("dead", ROOMS)
+def test_of_three_bridges_the_killed_one_is_named(dead: str, tmp_path: Path) -> None:
+    """Each room has a bridge to the hall. Frames of each room go to all others, until a bridge is killed."""
+    with ExitStack() as stack:
+        plant = Plant(tmp_path, stack, THREE)
+        recorder = plant.gateway("hall", *ROOMS, "buses")
+        bridges = {room: plant.gateway(f"door-{room}", f"tap-{room}") for room in ROOMS}
+        listener = plant.start("recv", plant.url("hall"), "--json")
+        assert listener.stdout
+        lines = iter(listener.stdout)
+        for room in ROOMS:
+            meet(plant, lines, room)
+        speakers = [plant.start("traffic", plant.url(room), *TRAFFIC) for room in ROOMS]
+        heard = 0
+        while heard < 3 * KILL_AFTER:
+            heard += numbered([next(lines)])
+        os.kill(bridges[dead].pid, signal.SIGKILL)
+        for speaker in speakers:
+            speaker.communicate(timeout=60)
+        listener.send_signal(signal.SIGINT)
+        numbered(lines)
+        for room in ROOMS:
+            stop(bridges[room])
+        stop(recorder)
+    rows = audited(tmp_path / "capture")["summary"]
+    lost = [row for row in rows if row["kind"] == "lost"]
+    named = sum(row["count"] for row in lost if row["hub"] == f"bridge door-{dead}")
+    assert sum(row["count"] for row in lost) > SENT
+    assert named >= 0.99 * sum(row["count"] for row in lost)
+    assert {row["hub"] for row in rows} <= {f"bridge door-{dead}", None}
