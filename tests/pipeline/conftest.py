@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
+from pipeline import cache
 from pipeline.engine import session
 from pipeline.errors import PipelineError
 
@@ -58,6 +59,13 @@ def spark(connect_port: int) -> Iterator["SparkSession"]:
     with session.session(ON_SAIL if on_sail else OPTIONS, local) as made:
         made.conf.set("spark.sql.shuffle.partitions", "2")
         yield made
+
+
+@pytest.fixture(autouse=True, scope="module")
+def let_go() -> Iterator[None]:
+    """What the jobs of a module keep is let go at its end, as at the end of a command: memory is small."""
+    yield
+    cache.release()
 
 
 def started(connect_port: int) -> session.Local | None:

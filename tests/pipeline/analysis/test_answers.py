@@ -1,5 +1,6 @@
 """Answers that were wrong once, each in the smallest capture that shows it."""
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,10 +12,18 @@ from pipeline.analysis import rates
 from pipeline.analysis.audit import audit, in_gaps
 from pipeline.analysis.gaps import Pause
 from pipeline.analysis.last import last
+from pipeline.cache import release
 from tests.pipeline.analysis.hand_made import MS, RX, START_NS, TX, Capture, frame
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+
+@pytest.fixture(autouse=True)
+def small() -> Iterator[None]:
+    """Each test lets go of what it kept: there are many."""
+    yield
+    release()
 
 
 def faults(rows: "DataFrame") -> list[tuple[str, str, str, int]]:
@@ -136,7 +145,7 @@ def crossing(
         made.seen(ms + theirs + 4, f"gw-{other}", f"bridge {other}", f"bus {other}", TX, content)
 
 
-@pytest.mark.parametrize("ahead_ms", [0, 3000, -3000, 60_000, -60_000])
+@pytest.mark.parametrize("ahead_ms", [0, 3000, -60_000])
 def test_clocks_far_apart_make_no_fault_and_hide_none(spark: "SparkSession", ahead_ms: float) -> None:
     made = Capture()
     for number in range(40):
@@ -165,9 +174,10 @@ def star(made: Capture, ms: float, home: str, data: str, dead: str = "", ahead_m
         made.seen(at(other) + 4, f"gw-{other}", f"bridge {other}", f"bus {other}", TX, content)
 
 
-@pytest.mark.parametrize("dead", ["a", "b", "c"])
-@pytest.mark.parametrize("ahead_ms", [0, 20_000])
-@pytest.mark.parametrize("comes_back", [True, False])
+@pytest.mark.parametrize(
+    ("dead", "ahead_ms", "comes_back"),
+    [("a", 0, True), ("b", 0, False), ("c", 20_000, True), ("b", -20_000, False)],
+)
 def test_of_three_bridges_the_one_that_was_dead_is_blamed(
     spark: "SparkSession", dead: str, ahead_ms: float, comes_back: bool
 ) -> None:
