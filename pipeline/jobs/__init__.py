@@ -1,8 +1,8 @@
 """The jobs on captures: a module and a record (`JOB`) each. To add one, write its module and name it
 here.
 
-`record` says what a record holds; `runner` runs a job by its record; `rehearsal` runs small jobs ahead of
-time, so that Java knows their classes.
+`record` says what a record holds, and `ranges` which numbers an option takes; `runner` runs a job by its
+record; `rehearsal` runs small jobs ahead of time, so that Java knows their classes.
 """
 
 from collections.abc import Iterator

@@ -4,6 +4,7 @@ import argparse
 from typing import Final
 
 from pipeline.analysis.verdict import judge
+from pipeline.jobs.ranges import whole
 from pipeline.jobs.record import Job, OpenCapture, Table, option
 
 
@@ -37,12 +38,12 @@ JOB: Final = Job(
     options=(
         option(
             "--window-ms",
-            type=int,
+            type=whole(1),
             default=2000,
             metavar="MS",
             help="within which equal frames are matched by count and order (2000)",
         ),
-        option("--limit", type=int, default=20, metavar="N", help="findings shown one by one (20)"),
+        option("--limit", type=whole(0), default=20, metavar="N", help="findings shown one by one (20)"),
     ),
     tables=tables,
     has_names=True,

@@ -3,6 +3,7 @@
 import argparse
 from typing import Final
 
+from pipeline.jobs.ranges import whole
 from pipeline.jobs.record import Job, OpenCapture, Table, option
 
 
@@ -16,7 +17,7 @@ def tables(options: argparse.Namespace, capture: OpenCapture) -> list[Table]:
 JOB: Final = Job(
     name="failovers",
     help="find service gaps and takeovers in captured traffic alone",
-    options=(option("--gap-ms", type=int, default=100, metavar="MS", help="silence that counts (100)"),),
+    options=(option("--gap-ms", type=whole(1), default=100, metavar="MS", help="silence that counts (100)"),),
     tables=tables,
     has_names=True,
     is_command=True,

@@ -3,6 +3,7 @@
 import argparse
 from typing import Final
 
+from pipeline.jobs.ranges import whole
 from pipeline.jobs.record import Job, OpenCapture, Table, option
 
 
@@ -15,7 +16,7 @@ def tables(options: argparse.Namespace, capture: OpenCapture) -> list[Table]:
 JOB: Final = Job(
     name="last",
     help="show the last captured value of each pattern",
-    options=(option("--limit", type=int, default=100, metavar="N", help="patterns shown (100)"),),
+    options=(option("--limit", type=whole(0), default=100, metavar="N", help="patterns shown (100)"),),
     tables=tables,
     has_names=True,
     is_command=True,

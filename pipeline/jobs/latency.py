@@ -3,6 +3,7 @@
 import argparse
 from typing import Final
 
+from pipeline.jobs.ranges import whole
 from pipeline.jobs.record import Job, OpenCapture, Table, option
 
 
@@ -19,7 +20,7 @@ def tables(options: argparse.Namespace, capture: OpenCapture) -> list[Table]:
 JOB: Final = Job(
     name="latency",
     help="measure the time of captured frames per hop and end to end, clocks corrected",
-    options=(option("--sample", type=int, default=1, metavar="N", help="look at one frame in N (all)"),),
+    options=(option("--sample", type=whole(1), default=1, metavar="N", help="look at one frame in N (all)"),),
     tables=tables,
     engines=("spark",),  # Sail has no KLL sketches
     is_command=True,

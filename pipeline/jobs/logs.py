@@ -4,6 +4,7 @@ import argparse
 from typing import Final
 
 from bus.logs import LEVELS
+from pipeline.jobs.ranges import whole
 from pipeline.jobs.record import Job, OpenCapture, Table, option
 
 
@@ -19,7 +20,7 @@ JOB: Final = Job(
     help="show the captured log of all gateways, the newest line first",
     options=(
         option("--level", choices=LEVELS, default=LEVELS[0], help="show lines of this level and worse"),
-        option("--limit", type=int, default=1000, metavar="N", help="lines shown (1000)"),
+        option("--limit", type=whole(0), default=1000, metavar="N", help="lines shown (1000)"),
     ),
     tables=tables,
     is_command=True,

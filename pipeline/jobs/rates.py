@@ -4,6 +4,7 @@ import argparse
 from typing import Final
 
 from pipeline.errors import PipelineError
+from pipeline.jobs.ranges import above, whole
 from pipeline.jobs.record import Job, OpenCapture, Table, option
 
 
@@ -33,8 +34,8 @@ JOB: Final = Job(
     name="rates",
     help="count captured frames and bytes by pattern and time; top talkers; how full the media are",
     options=(
-        option("--seconds", type=float, default=10.0, metavar="S", help="length of a window (10)"),
-        option("--depth", type=int, default=1, metavar="N", help="tokens of a prefix (1)"),
+        option("--seconds", type=above(0), default=10.0, metavar="S", help="length of a window (10)"),
+        option("--depth", type=whole(1, 255), default=1, metavar="N", help="tokens of a prefix (1)"),
         option(
             "--capacity",
             action="append",

@@ -3,6 +3,7 @@
 import argparse
 from typing import Final
 
+from pipeline.jobs.ranges import whole
 from pipeline.jobs.record import Job, option
 
 
@@ -15,6 +16,6 @@ def process(options: argparse.Namespace) -> int:
 JOB: Final = Job(
     name="serve",
     help="run a resident Spark Connect server for jobs with --remote",
-    options=(option("--port", type=int, default=15002, help="on loopback (15002)"),),
+    options=(option("--port", type=whole(0, 65535), default=15002, help="on loopback (15002)"),),
     process=process,
 )

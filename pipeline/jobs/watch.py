@@ -3,6 +3,7 @@
 import argparse
 from typing import Final
 
+from pipeline.jobs.ranges import above
 from pipeline.jobs.record import Job, OpenCapture, option
 from pipeline.output.tables import Progress
 
@@ -30,8 +31,10 @@ JOB: Final = Job(
         option("--alert", metavar="SQL", help="a condition over value, text and the capture's columns"),
         option("--to", metavar="URL", help="a bus that alerts go to as frames: tcp://HOST:PORT"),
         option("--pattern", default="alert", metavar="PATTERN", help="of alerts on the bus (alert)"),
-        option("--seconds", type=float, default=10.0, metavar="S", help="length of a window of rates (10)"),
-        option("--late-s", type=float, default=600.0, metavar="S", help="how late a file may land (600)"),
+        option(
+            "--seconds", type=above(0), default=10.0, metavar="S", help="length of a window of rates (10)"
+        ),
+        option("--late-s", type=above(0), default=600.0, metavar="S", help="how late a file may land (600)"),
         option("--once", action="store_true", help="take what is there, and end"),
     ),
     run=run,

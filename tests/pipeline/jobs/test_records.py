@@ -20,6 +20,7 @@ def test_each_module_has_a_record_and_each_record_a_line() -> None:
         "record",
         "runner",
         "rehearsal",
+        "ranges",
     }
     assert found == set(jobs.NAMES)
     assert [job.name for job in RECORDS] == list(jobs.NAMES)
@@ -54,6 +55,39 @@ def test_options_follow_from_the_record() -> None:
         assert ("--json" in options) == ("--parquet" in options) == (job.tables is not None)
         assert ("--master" in options) == (job.process is None)
         assert ("--names" in options) == job.has_names
+
+
+NUMBERS = [
+    (job.name, names[0], settings["default"])
+    for job in RECORDS
+    for names, settings in job.options
+    if isinstance(settings.get("default"), int | float)
+]
+
+
+@pytest.mark.parametrize(("job", "option", "usual"), NUMBERS)
+def test_a_number_out_of_range_is_wrong_use(
+    job: str, option: str, usual: float, capsys: pytest.CaptureFixture[str]
+) -> None:
+    record, before = jobs.find(job), ["/somewhere"] if jobs.find(job).process is None else []
+    more = ["--output", "x"] if job == "watch" else ["-o", "x"] if job == "report" else []
+    record.parsed(*before, *more, option, str(usual))
+    for word in ("-1", "x", "nan", "inf", "1e999", ""):
+        with pytest.raises(SystemExit) as stop:
+            record.parsed(*before, *more, option, word)
+        assert stop.value.code == 2
+        assert f"argument {option}: {word!r} is no " in capsys.readouterr().err
+
+
+def test_the_numbers_of_all_jobs_are_looked_at() -> None:
+    assert {("audit", "--window-ms"), ("rates", "--seconds"), ("serve", "--port")} <= {
+        one[:2] for one in NUMBERS
+    }
+    for word, fits in (("0", False), ("1", True), ("255", True), ("256", False), ("2.5", False)):
+        try:
+            assert jobs.find("rates").parsed("/x", "--depth", word).depth == int(word)
+        except SystemExit:
+            assert not fits
 
 
 def test_help_needs_no_spark() -> None:
