@@ -73,6 +73,13 @@ def listed(directory: Path) -> list[Path]:
     return sorted(found, key=lambda path: (gateway_of(path), path.name))
 
 
+def foreign(directory: Path) -> list[Path]:
+    """List the files below a directory of days that are none of a capture, and that readers pass by."""
+    ours = set(listed(directory))
+    found = (path for path in sorted(directory.rglob("*")) if path not in ours and path.is_file())
+    return [path for path in found if not any(part[0] in "._" for part in path.relative_to(directory).parts)]
+
+
 def _is_in_place(path: Path) -> bool:
     *_, date, gateway, name = path.absolute().parts
     return date.startswith(f"{DATE}=") and gateway.startswith(f"{GATEWAY}=") and name[0] not in "._"

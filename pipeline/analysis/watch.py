@@ -19,6 +19,7 @@ from bus.wire.frame import DATA_BYTES_MAX
 from bus.wire.notation import pattern_of
 from bus.wire.pattern import Pattern
 from capture import schema
+from capture.files import FILE_SUFFIX
 from pipeline.analysis import rates
 from pipeline.analysis.frames import begins, content, frames, is_told, received
 from pipeline.analysis.last import newest
@@ -62,7 +63,7 @@ def start(spark: "SparkSession", where: str, options: argparse.Namespace) -> "li
 def stream(spark: "SparkSession", where: str) -> "DataFrame":
     """Read files as they land: only finished ones have a name that Spark looks at."""
     reader = spark.readStream.schema(schema.DDL_PARTITIONED).option("maxFilesPerTrigger", _FILES)
-    return reader.option("maxFileAge", _AGE).parquet(where)
+    return reader.option("maxFileAge", _AGE).option("pathGlobFilter", f"*{FILE_SUFFIX}").parquet(where)
 
 
 def tables(output: Path, seconds: float) -> "Callable[[DataFrame, int], None]":

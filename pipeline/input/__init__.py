@@ -1,3 +1,3 @@
-"""The rows that jobs work on: `read` from a capture, from pcapng by the Spark data source (`source`), or
-made up as a `sample`; and the `names` of their tokens.
+"""The rows that jobs work on: `read` from a capture, whose files are `sound` or left out, from pcapng by the
+Spark data source (`source`), or made up as a `sample`; and the `names` of their tokens.
 """

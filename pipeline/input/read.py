@@ -39,13 +39,6 @@ def _some(paths: set[Path]) -> str:
     return ", ".join([first, *rest[: _SHOWN - 1]]) + more
 
 
-def check(directory: str) -> None:
-    """Open every file of a local capture. Raises `CaptureError` that names the first one that is unfit."""
-    for path in files.finished(Path(directory)):
-        with files.opened(path):
-            pass
-
-
 def size_bytes(directory: str) -> int:
     """Return the size of all files of a local capture."""
     return sum(path.stat().st_size for path in files.listed(Path(directory)))
@@ -58,4 +51,4 @@ def read(spark: "SparkSession", directory: str) -> "DataFrame":
     cached, and would give the rows of a time when the directory had fewer files.
     """
     reader = spark.read.schema(schema.DDL_PARTITIONED).option("buscoupler.read", uuid4().hex)
-    return reader.parquet(directory)
+    return reader.option("pathGlobFilter", f"*{files.FILE_SUFFIX}").parquet(directory)

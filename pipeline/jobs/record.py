@@ -37,13 +37,14 @@ class Table(NamedTuple):
 
 
 class OpenCapture(NamedTuple):
-    """A capture that a job works on: its session, the directory of its days, where progress goes, and the
-    names of its tokens."""
+    """A capture that a job works on: its session, the directory of its days, where progress goes, the names
+    of its tokens, and how many files were left out."""
 
     spark: "SparkSession"
     directory: str
     tell: Progress
     names: Names = Names()
+    left_out: int = 0
 
     def rows(self) -> "DataFrame":
         """Return all rows of the capture."""
@@ -89,6 +90,10 @@ class Job(NamedTuple):
         if self.tables is not None:
             parser.add_argument("--json", action="store_true", help="one object, for programs")
             parser.add_argument("--parquet", metavar="DIR", help="also write each table to DIR/JOB/TABLE")
+            parser.add_argument(
+                "--skip-bad", action="store_true",
+                help="leave out files that cannot be read, and exit with 3; reads local ones through first",
+            )  # fmt: skip
         if self.has_names:
             parser.add_argument(
                 "--names", type=reader(read), action="append", default=[], metavar="FILE|A,B,C",

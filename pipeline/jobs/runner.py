@@ -11,12 +11,12 @@ from textwrap import fill
 from typing import TYPE_CHECKING, Any, Final
 
 from bus.names import Names
-from capture.files import listed
+from capture.files import CaptureError, listed
 from pipeline.engine import sail, session
 from pipeline.engine.jvm import Jvm
 from pipeline.engine.sail import Sail
 from pipeline.errors import PipelineError
-from pipeline.input import read
+from pipeline.input import read, sound
 from pipeline.input.names import known
 from pipeline.jobs.record import Job, OpenCapture, Table
 from pipeline.output import place
@@ -46,13 +46,17 @@ def run(job: Job, options: argparse.Namespace) -> int:
         capture.tell(f"{job.name}: {_size(capture.directory)}")
         if job.run is not None:
             return job.run(options, capture)
-        return show(job, options, capture)
+        status = show(job, options, capture)
+        return sound.SKIPPED_STATUS if capture.left_out else status
 
 
 @contextmanager
 def opened(job: Job, options: argparse.Namespace) -> Iterator[OpenCapture]:
-    """Open a session and the capture, whose files are looked at while the engine starts."""
-    tell = Progress(options.quiet)
+    """Open a session and the capture, whose files are looked at while the engine starts.
+
+    Raises `CaptureError` for a file that cannot be read, or that has rows of another one; or leaves it out.
+    """
+    tell, warn = Progress(options.quiet), Progress(quiet=False)
     where = read.root(options.directory)
     is_here = not read.is_remote(where)
     is_small = is_here and read.size_bytes(where) < QUICK_BYTES
@@ -63,29 +67,68 @@ def opened(job: Job, options: argparse.Namespace) -> Iterator[OpenCapture]:
     if isinstance(local, Jvm):
         tell("starting Spark on this machine")
     try:
-        if is_here:
-            read.check(where)
+        bad = _looked_at(job, options, where, warn) if is_here else []
     except BaseException:
         if local is not None:
             local.close()
         raise
     at_ctrl_c = sail.ended_at_once() if on_sail else nullcontext()
-    with at_ctrl_c, session.session(options, local) as spark, _one_line(local):
+    with (
+        _left(where, bad) as rest,
+        at_ctrl_c,
+        session.session(options, local) as spark,
+        _one_line(local, rest),
+    ):
         for key, value in session.SMALL.items() if is_small else ():
             spark.conf.set(key, value)
-        yield OpenCapture(spark, where, tell, known(spark, where, options.names if job.has_names else ()))
+        names = known(spark, rest, options.names if job.has_names else ())
+        yield OpenCapture(spark, rest, tell, names, len(bad))
     tell("done")
 
 
+def _looked_at(job: Job, options: argparse.Namespace, where: str, warn: Progress) -> list[sound.Bad]:
+    """Look at the files of a local capture. Return those to be left out, and say what is passed by."""
+    skips = job.tables is not None and options.skip_bad
+    bad = sound.look(Path(where), thorough=skips)
+    if bad and not skips:
+        more = f" (and {len(bad) - 1} more files)" if len(bad) > 1 else ""
+        hint = "; --skip-bad analyses the rest" if job.tables is not None else ""
+        raise CaptureError(f"{bad[0].text}{more}{hint}")
+    if bad and len(bad) == len(listed(Path(where))):
+        raise CaptureError(f"{bad[0].text}: no file is left")
+    for line in [*sound.told(bad), sound.passed_by(Path(where))]:
+        if line:
+            warn(line)
+    if bad:
+        warn(f"left out {len(bad)} of {len(listed(Path(where)))} files (--skip-bad)")
+    return bad
+
+
 @contextmanager
-def _one_line(local: session.Local | None) -> Iterator[None]:
-    """Turn what the engine raises, whose stack fills pages, into one line. Our own errors stay."""
+def _left(where: str, bad: list[sound.Bad]) -> Iterator[str]:
+    """Yield where the capture without the bad files is."""
+    if not bad:
+        yield where
+        return
+    with sound.without(Path(where), bad) as rest:
+        yield str(rest)
+
+
+@contextmanager
+def _one_line(local: session.Local | None, where: str) -> Iterator[None]:
+    """Turn what the engine raises, whose stack fills pages, into one line. Our own errors stay.
+
+    Of a file that is damaged within, an engine says no name: so all are then read through.
+    """
     try:
         yield
     except Exception as error:
         if type(error).__module__.partition(".")[0] not in ("pyspark", "py4j", "grpc"):
             raise
         logging.getLogger("buscoupler").info("Spark's words in full", exc_info=error)
+        bad = [] if read.is_remote(where) else sound.look(Path(where), thorough=True)
+        if bad:
+            raise PipelineError(f"{bad[0].text}; --skip-bad analyses the rest") from None
         words = _of_sail(local, error) if isinstance(local, Sail) else f"Spark: {_cause(str(error))}"
         raise PipelineError(words) from None
 

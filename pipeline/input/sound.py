@@ -1,0 +1,102 @@
+"""Looks which files of a local capture can be read, before an engine does: its errors name no file."""
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from capture import files
+from capture.files import CaptureError
+
+if TYPE_CHECKING:
+    from pyarrow.parquet import ParquetFile
+
+SKIPPED_STATUS: Final = 3
+"""The exit status of a job that left files out."""
+_SHOWN: Final = 5
+
+
+class Bad(NamedTuple):
+    """A file that is left out, and why; the text names it."""
+
+    path: Path
+    text: str
+
+
+class _Span(NamedTuple):
+    """The numbers of the rows in a file: those of one run of one recorder are unique."""
+
+    run: tuple[str, str]
+    first: int
+    last: int
+    path: Path
+
+
+def look(directory: Path, thorough: bool) -> list[Bad]:
+    """Open every file of a capture. Return those that are unfit, or that have rows which another one has too.
+
+    `thorough`: read all of it, which takes about as long as a job; else only what files say of themselves.
+    """
+    bad, spans = list[Bad](), list[_Span]()
+    for path in files.finished(directory):
+        try:
+            with files.opened(path) as file:
+                spans += _spans(path, file)
+                for group in range(file.metadata.num_row_groups if thorough else 0):
+                    file.read_row_group(group)
+        except CaptureError as error:
+            bad.append(Bad(path, str(error)))
+    unfit = {one.path for one in bad}
+    return bad + list(_doubled(sorted(span for span in spans if span.path not in unfit)))
+
+
+def _spans(path: Path, file: "ParquetFile") -> Iterator[_Span]:
+    """Yield the numbers of the rows in a file, if it says them."""
+    column = file.schema_arrow.get_field_index("cap_seq")
+    groups = (file.metadata.row_group(n).column(column) for n in range(file.metadata.num_row_groups))
+    found = [one.statistics for one in groups if one.is_stats_set and one.statistics.has_min_max]
+    if found:
+        run = files.gateway_of(path), files.boot_of(path)
+        yield _Span(run, min(one.min for one in found), max(one.max for one in found), path)
+
+
+def _doubled(spans: list[_Span]) -> Iterator[Bad]:
+    """Yield the files that have rows of an earlier one."""
+    last: _Span | None = None
+    for span in spans:
+        if last is not None and span.run == last.run and span.first <= last.last:
+            yield Bad(span.path, f"{span.path}: has rows that are in {last.path} too: one of them is a copy")
+        else:
+            last = span
+
+
+@contextmanager
+def without(directory: Path, bad: list[Bad]) -> Iterator[Path]:
+    """Yield a directory with links to all files of a capture but those."""
+    left_out = {one.path for one in bad}
+    with tempfile.TemporaryDirectory(prefix="buscoupler-") as made:
+        for path in (path for path in files.listed(directory) if path not in left_out):
+            link = Path(made, *path.absolute().parts[-3:])
+            link.parent.mkdir(parents=True, exist_ok=True)
+            link.symlink_to(path.absolute())
+        names = files.names_directory(directory)
+        if names.is_dir():
+            Path(made, files.NAMES).symlink_to(names.absolute())
+        yield Path(made)
+
+
+def told(bad: list[Bad]) -> Iterator[str]:
+    """Yield a line for each of the first files that are left out, and one for the others."""
+    yield from (one.text for one in bad[:_SHOWN])
+    if len(bad) > _SHOWN:
+        yield f"... and {len(bad) - _SHOWN} more"
+
+
+def passed_by(directory: Path) -> str:
+    """Say in one line which files are none of a capture; "" if all are."""
+    found = files.foreign(directory)
+    if not found:
+        return ""
+    more = f" and {len(found) - 1} more" if len(found) > 1 else ""
+    return f"passed by what is no file of a capture: {found[0]}{more}"

@@ -1,0 +1,138 @@
+"""Files that cannot be read are named, and left out if that is asked for; foreign files are passed by."""
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("pyarrow")
+
+import pyarrow.parquet as pq
+
+from benchmarks.planted import Plan, generate
+from capture import files, schema
+from pipeline.input.sound import look, passed_by
+from tests.helpers import alone
+
+COMMAND = [sys.executable, "-m", "buscoupler", "rates", "--json", "--quiet", "--seconds", "1000"]
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("whole")
+    generate(directory, Plan(rows=9_000, takeovers=0))
+    return directory
+
+
+@pytest.fixture
+def here(whole: Path, tmp_path: Path) -> Path:
+    shutil.copytree(whole, tmp_path / "capture")
+    return tmp_path / "capture"
+
+
+def segment(here: Path, gateway: str = "gw-1") -> Path:
+    (found,) = here.glob(f"capture/date=*/gateway={gateway}/*.parquet")
+    return found
+
+
+def truncated(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-100])
+
+
+def empty(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def damaged_page(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    for at in range(200, 2200):
+        data[at] ^= 0x5A
+    path.write_bytes(bytes(data))
+
+
+def later(path: Path) -> None:
+    table = pq.ParquetFile(path).read()
+    metadata = {**table.schema.metadata, schema.META_VERSION.encode(): b"99"}
+    pq.write_table(table.replace_schema_metadata(metadata), path)
+
+
+def no_capture(path: Path) -> None:
+    pq.write_table(pq.ParquetFile(path).read().replace_schema_metadata({}), path)
+
+
+WAYS = (truncated, empty, damaged_page, later, no_capture)
+
+
+@pytest.mark.parametrize("damage", WAYS, ids=lambda damage: damage.__name__)
+def test_each_sort_of_damage_is_found_and_named(here: Path, damage: Callable[[Path], None]) -> None:
+    assert look(here, thorough=True) == []
+    damage(segment(here))
+    (bad,) = look(here, thorough=True)
+    assert bad.path == segment(here)
+    assert bad.text.startswith(f"{bad.path}: ")
+    quick = look(here, thorough=False)
+    assert quick == ([] if damage is damaged_page else [bad])
+
+
+def test_a_copy_is_told_with_both_files(here: Path) -> None:
+    path = segment(here)
+    copy = path.parent.parent.parent / "date=2031-01-01" / path.parent.name / path.name
+    copy.parent.mkdir(parents=True)
+    shutil.copy(path, copy)
+    (bad,) = look(here, thorough=False)
+    assert {str(path), str(copy)} <= set(bad.text.replace(":", " ").split())
+
+
+def test_what_is_no_file_of_a_capture_is_passed_by(here: Path) -> None:
+    assert passed_by(here / "capture") == ""
+    (segment(here).parent / "note.txt").write_text("mine")
+    (here / "capture" / "_names").mkdir(exist_ok=True)
+    (here / "capture" / "_names" / "gw.txt").write_text("fridge\n")
+    assert (
+        passed_by(here / "capture")
+        == f"passed by what is no file of a capture: {segment(here).parent}/note.txt"
+    )
+    (here / "capture" / "note.txt").write_text("mine")
+    assert passed_by(here / "capture").endswith("and 1 more")
+
+
+def run(here: Path, *words: str) -> tuple[int, dict[str, Any], str]:
+    done = subprocess.run(
+        [*COMMAND, str(here), *words], capture_output=True, text=True, timeout=120, env=alone()
+    )
+    assert "Traceback" not in done.stderr
+    return done.returncode, json.loads(done.stdout or "{}"), done.stderr
+
+
+ENGINES = [(), ("--master", "local[2]")]
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("engine", ENGINES, ids=["sail, if there is one", "spark"])
+def test_the_rest_is_analysed_and_what_was_left_out_is_counted(here: Path, engine: tuple[str, ...]) -> None:
+    (segment(here).parent / "note.txt").write_text("mine")
+    status, whole, said = run(here, *engine)
+    assert (status, "passed by" in said) == (0, True)
+    damaged_page(segment(here))
+    status, _, said = run(here, *engine)
+    assert status == 1
+    assert f"{segment(here)}: unreadable" in said
+    status, found, said = run(here, "--skip-bad", *engine)
+    assert (status, "left out 1 of 4 files (--skip-bad)" in said) == (3, True)
+    segment(here).unlink()
+    assert found == run(here, *engine)[1]
+    assert found != whole
+
+
+def test_without_a_sound_file_nothing_is_analysed(here: Path) -> None:
+    for path in files.listed(here):
+        truncated(path)
+    status, _, said = run(here, "--skip-bad")
+    assert status == 1
+    assert "no file is left" in said
