@@ -136,7 +136,7 @@ class Publishing(NamedTuple):
         return cls(*(publishing_buses(topology, gateway, told) for told in (EVENTS, LOGS)))
 
     def changes(self, new: "Publishing") -> list[Change]:
-        return [*of_told("events", self.events, new.events), *of_told("logs", self.logs, new.logs)]
+        return [*of_told(EVENTS.key, self.events, new.events), *of_told(LOGS.key, self.logs, new.logs)]
 
 
 class Appliance:
@@ -156,7 +156,7 @@ class Appliance:
         self.parts = self._build(topology, {}).parts
         self._loop: AbstractEventLoop | None = None
         self._timer: TimerHandle | None = None
-        self._outlets, self._telling = Outlets(), Telling(gateway)
+        self._outlets, self._telling = Outlets(time.monotonic), Telling(gateway)
         self._publish(topology)
         self._started_ns = time.time_ns()
 
@@ -173,13 +173,16 @@ class Appliance:
         """Publish from now on what this process says itself where the topology wants it."""
         self._publishing = Publishing.of(topology, self.gateway)
         buses = [*self._publishing.events, *self._publishing.logs]
-        self._outlets.follow(self._site(topology), self.parts, buses, time.monotonic)
-        self._telling.without_events = bool(self._publishing.events)
+        self._outlets.follow(self._site(topology), self.parts, buses)
+
+    def _listen(self) -> None:
+        """Keep what is logged from now on, if it is to be published."""
+        self._telling.listen(bool(self._publishing.logs), without_events=bool(self._publishing.events))
 
     def open(self, loop: AbstractEventLoop) -> None:
         """Open everything, buses before bridges. Raises `LinkError` with nothing left open."""
         self._loop = loop
-        self._telling.listen(bool(self._publishing.logs))
+        self._listen()
         try:
             for part in self.parts.values():
                 part.open(loop)
@@ -256,7 +259,7 @@ class Appliance:
         self.parts, self.topology, self.names, self._listed = built.parts, topology, names, in_list
         failed = built.open(self._loop)
         self._publish(topology)
-        self._telling.listen(bool(publishing.logs))
+        self._listen()
         broken = {(change.part, change.end) for change in failed}
         whole = [one for one in differing if not broken & {(one.part, ""), (one.part, one.end)}]
         return whole + failed

@@ -21,7 +21,7 @@ _COUNTS: Final = Struct(">II")
 
 
 class Question(NamedTuple):
-    """Who asks marks it by `nonce` (u32), which all answers have."""
+    """A question for the values of a pattern. All answers have its `nonce` (u32)."""
 
     nonce: int
     pattern: Pattern

@@ -5,9 +5,10 @@ records). Another distribution can add a kind with an entry point of the group `
 is the base of devices that take part in a bus. `tap` records a bus, and `log` what gateways log there.
 `syndication` is a broker whose clients subscribe by queries. `raw` is the raw device, a process of its own
 and in no topology. `places` says where devices keep files, `disk` has the thread that writes them, `ports`
-says which ports they take. `zeromq` has sockets of ZeroMQ. `catalog` lists services, which find each other by
-it. `beacon` says on the LAN where catalogs, buses and brokers are. `nodes` has services and clients for
-programs. `monitor` looks into what nodes say. `cache` keeps last values. `proxy` joins two catalogs.
+says which ports they take. `times` writes the time, `zeromq` has sockets of ZeroMQ. `catalog` lists services,
+which find each other by it. `beacon` says on the LAN where catalogs, buses and brokers are. `nodes` has
+services and clients for programs. `monitor` looks into what nodes say. `cache` keeps last values. `proxy`
+joins two catalogs.
 """
 
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""What gateways say themselves on buses: where they say it, and the sides of bridges that keep it in."""
+"""Frames that gateways say themselves: on which buses, and which sides of bridges keep them in."""
 
 from collections.abc import Iterator
 from typing import Final, NamedTuple

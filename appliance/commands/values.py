@@ -40,7 +40,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 class Answers:
-    """What has been said for one question. `end` is that of the first cache that has said all."""
+    """The answers to one question so far. `end` is that of the first cache that has said all."""
 
     def __init__(self, nonce: int) -> None:
         self.end: End | None = None

@@ -19,20 +19,23 @@ _EVENTS: Final = "buscoupler.events"
 class Telling(logging.Handler):
     """A handler of the root logger. `drain` returns what is to be published.
 
-    Lines of one cause are held back as in the log. `without_events`: lines of events are left out, because
-    they are published as events.
+    Lines of one cause are held back as in the log.
     """
 
     def __init__(self, source: str, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__(logging.WARNING)
-        self.source, self.without_events = source, False
+        self.source, self._without_events = source, False
         self.lost = 0
         self._clock = clock
         self._lines: deque[Line] = deque()
         self._repeats = Repeats()
 
-    def listen(self, wanted: bool) -> None:
-        """Begin or end to keep what is logged. Idempotent."""
+    def listen(self, wanted: bool, without_events: bool = False) -> None:
+        """Begin or end to keep what is logged. Idempotent.
+
+        `without_events`: lines of events are left out, because they are published as events.
+        """
+        self._without_events = without_events
         root = logging.getLogger()
         if wanted:
             root.addHandler(self)
@@ -41,7 +44,7 @@ class Telling(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Keep a record, from any thread."""
-        if self.without_events and record.name == _EVENTS:
+        if self._without_events and record.name == _EVENTS:
             return
         record.msg, record.args = message_of(record), None
         if self._repeats.passes(record, self._clock()):

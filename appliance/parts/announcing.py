@@ -1,11 +1,13 @@
 """Announces the addresses of a part on the LAN, where the topology says so."""
 
 from asyncio import AbstractEventLoop
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 
-from appliance.parts.changes import Change
+from appliance.parts.changes import Change, differing
 from devices.beacon.sending import Announcement, Sender
-from topologies.model import BrokerAddress
+from topologies.model import BrokerAddress, Listen
+
+Said = BrokerAddress | Listen
 
 
 class Announcer:
@@ -30,11 +32,15 @@ class Announcer:
         self._said = []
 
 
-def beacon_changes(part: str, old: Iterable[BrokerAddress], new: Iterable[BrokerAddress]) -> list[Change]:
-    """Return the changes of addresses that stay, and are announced in one of two versions only."""
-    before = {address.url: address.beacon for address in old}
-    return [
-        Change("changed", part, f"listen {address.url}", "beacon")
-        for address in new
-        if before.get(address.url, address.beacon) != address.beacon
-    ]
+def said_changes(part: str, old: Sequence[Said], new: Sequence[Said]) -> Iterator[Change]:
+    """Yield the changes of addresses that stay, in what their links know nothing of."""
+    before = {address.url: address for address in old}
+    for address in new:
+        names = differing(_said(before.get(address.url, address)), _said(address))
+        if names:
+            yield Change("changed", part, f"listen {address.url}", ", ".join(names))
+
+
+def _said(address: Said) -> dict[str, bool]:
+    last_values = isinstance(address, Listen) and address.last_values
+    return {"beacon": address.beacon, "last_values": last_values}

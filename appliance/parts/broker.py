@@ -5,7 +5,7 @@ import zlib
 from asyncio import AbstractEventLoop
 from typing import TYPE_CHECKING, NamedTuple
 
-from appliance.parts.announcing import Announcer, beacon_changes
+from appliance.parts.announcing import Announcer, said_changes
 from appliance.parts.changes import Change, differing, settings_of
 from appliance.parts.site import BasePart, Revision, Site
 from appliance.status.snapshot import Broker
@@ -46,7 +46,7 @@ class BrokerPart(BasePart):
         come = [url for url in _urls(new) if not self.service.broker.listens(url)]
         lines = [Change("removed", self.title, f"listen {url}") for url in left]
         lines += [Change("added", self.title, f"listen {url}") for url in come]
-        lines += beacon_changes(self.title, old.listen, new.listen)
+        lines += said_changes(self.title, old.listen, new.listen)
         words = ", ".join(name for name in names if name not in ("on", "listen"))
         lines += [Change("changed", self.title, detail=words)] if words else []
         if not self.service.is_open:

@@ -5,8 +5,8 @@ from asyncio import AbstractEventLoop
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import suppress
 
-from appliance.parts.announcing import Announcer
-from appliance.parts.changes import Change, Draft, End, Plan, differing
+from appliance.parts.announcing import Announcer, said_changes
+from appliance.parts.changes import Change, Draft, End, Plan
 from appliance.parts.greeting import Greeter
 from appliance.parts.site import BasePart, Revision, Site
 from appliance.status.snapshot import Broker
@@ -108,7 +108,7 @@ class BusPart(BasePart):
         spec = site.topology.buses[self.name]
         draft = Draft(self._ends, list(self._plans(site)))
         return Revision(
-            [*draft.changes(self.title), *_said_changes(self.title, self.spec, spec)],
+            [*draft.changes(self.title), *said_changes(self.title, self.spec.listen, spec.listen)],
             lambda: self._settle(spec, site, draft),
             lambda loop: self._open(draft.fresh(), loop),
         )
@@ -137,19 +137,6 @@ def _inside(link: str) -> str:
 
 def _outside(link: str) -> str:
     return link.removeprefix("plain/")
-
-
-def _said_changes(part: str, old: BusSpec, new: BusSpec) -> Iterator[Change]:
-    """Yield the changes of addresses that stay, in what their links know nothing of."""
-    before = {address.url: address for address in old.listen}
-    for address in new.listen:
-        names = differing(_said(before.get(address.url, address)), _said(address))
-        if names:
-            yield Change("changed", part, _place("listen", address), ", ".join(names))
-
-
-def _said(address: Listen) -> dict[str, bool]:
-    return {"beacon": address.beacon, "last_values": address.last_values}
 
 
 def _address_plan(spec: BusSpec, address: Address, mode: Mode) -> Plan[BusLink]:

@@ -54,7 +54,8 @@ class _Far:
 class Outlets:
     """The outlets of one process, by bus. `follow` says which buses there are now."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
         self._near: dict[str, BusPart] = {}
         self._far: dict[str, _Far] = {}
 
@@ -63,9 +64,7 @@ class Outlets:
         """The hubs of its own: those of buses that run in other processes."""
         return [far.hub for far in self._far.values()]
 
-    def follow(
-        self, site: Site, parts: Mapping[str, object], buses: Iterable[str], clock: Callable[[], float]
-    ) -> None:
+    def follow(self, site: Site, parts: Mapping[str, object], buses: Iterable[str]) -> None:
         """Publish on `buses` from now on, where `parts` are those of this process by title."""
         wanted = dict.fromkeys(buses)
         found = {name: parts.get(f"{BusPart.kind} {name}") for name in wanted}
@@ -75,7 +74,7 @@ class Outlets:
             self._far.pop(name).close()
         for name, url in urls.items():
             if url is not None and name not in self._far:
-                self._far[name] = _Far(name, url, clock)
+                self._far[name] = _Far(name, url, self._clock)
 
     def say(self, buses: Sequence[str], frames: Sequence[bytes]) -> None:
         """Publish frames on some of the buses, at once or as soon as their process answers."""

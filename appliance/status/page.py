@@ -10,6 +10,7 @@ from textwrap import wrap
 from typing import Any
 
 from appliance.ledger import reasons
+from appliance.probe.words import plain
 
 Status = dict[str, Any]
 EVENTS = 8
@@ -39,7 +40,7 @@ def key_of(status: Status) -> str:
 
 def printable(text: str) -> str:
     """Return `text` without control characters: names come from peers, and must not reach a terminal so."""
-    return "".join(c if c.isprintable() or c == "\n" else "?" for c in text)
+    return "\n".join(map(plain, text.split("\n")))
 
 
 def page(status: Status, before: Status | None, width: int | None) -> str:

@@ -14,10 +14,9 @@ PART_BYTES: Final = 64 << 10
 
 
 class Answering:
-    """The questions of one bus, answered one after the other from `values`. `refused` counts the others."""
+    """The questions of one bus, answered one after the other from `values`."""
 
     def __init__(self, values: LastValues) -> None:
-        self.refused = 0
         self._values = values
         self._waiting: deque[Question] = deque()
         self._now: Iterator[bytes] | None = None
@@ -32,7 +31,6 @@ class Answering:
         if question in self._waiting:
             return True
         if len(self._waiting) >= QUESTIONS:
-            self.refused += 1
             return False
         self._waiting.append(question)
         return True

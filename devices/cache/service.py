@@ -13,6 +13,7 @@ from devices.cache.subscribed import Subscribed
 from devices.device import DeviceSpec
 from devices.service import Seat, Service
 
+_FULL = "questions full"
 _PAUSE_S = 0.01
 """Between two parts of an answer: 6 MiB/s at most on each bus."""
 
@@ -37,7 +38,7 @@ class _Place:
 
     def _ask(self, question: Question) -> None:
         if not self.answering.take(question):
-            self._seat.stats.reject("questions full")
+            self._seat.stats.reject(_FULL)
         elif self._timer is None:
             self._timer = self._loop.call_later(0, self._say)
 
@@ -73,8 +74,8 @@ class Cache(Service):
 
     @property
     def rejected(self) -> Mapping[str, int]:
-        refused = sum(place.answering.refused for place in self._places.values())
-        told = {"questions full": refused} if refused else {}
+        refused = sum(seat.stats.rejected.get(_FULL, 0) for seat in self._places)
+        told = {_FULL: refused} if refused else {}
         return told | (dict(self._subscribed.rejected) if self._subscribed else {})
 
     def heard(self, seat: Seat, messages: list[bytes]) -> None:

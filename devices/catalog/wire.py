@@ -4,7 +4,6 @@ docs/wire/dbp.md is the description. A message is a list of frames that begins w
 ROUTER has, without the identity in front of it.
 """
 
-import re
 import struct
 from collections.abc import Mapping, Sequence
 from math import isfinite
@@ -13,6 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from devices.catalog.body import read_objects
 from devices.catalog.bounds import Bounds
+from devices.times import decimal, is_decimal
 
 INFO_REQUEST: Final = b"u_U"
 INFO_REPLY: Final = b"o_O"
@@ -34,7 +34,6 @@ _OPTIONAL_FIELDS: Final = frozenset((APPROVED, ACKNOWLEDGED))
 _WORDS: Final = _TEXTS | _FIELDS | _OPTIONAL_FIELDS | {PING}
 
 _FLOAT: Final = struct.Struct("<f")
-_DECIMAL: Final = re.compile(rb"[0-9]{1,12}(\.[0-9]{1,9})?")
 
 
 class Command(NamedTuple):
@@ -95,7 +94,7 @@ def is_time(time: bytes) -> bool:
     """Return whether a frame has a time in one of the two forms."""
     if len(time) == 4:
         return isfinite(_FLOAT.unpack(time)[0])
-    return _DECIMAL.fullmatch(time) is not None
+    return is_decimal(time)
 
 
 def _with_body(heard: Heard, body: list[bytes], bounds: Bounds) -> Heard | Refused:
@@ -136,7 +135,7 @@ def pack(command: Command, binary_time: bool, wall_s: float) -> list[bytes]:
 
     A command without a body gets one empty frame, because the original takes less for no message.
     """
-    time = _FLOAT.pack(wall_s) if binary_time else b"%.6f" % wall_s
+    time = _FLOAT.pack(wall_s) if binary_time else decimal(wall_s)
     return [b"", command.word, time, *(command.body or (b"",))]
 
 

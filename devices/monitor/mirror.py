@@ -20,7 +20,7 @@ log = logging.getLogger("buscoupler.monitor")
 LEASE_S: Final = 10.0
 """A mirror ends so long after it was asked for last."""
 Who = Literal["nobody", "host", "all"]
-"""Who may have a mirror: programs of the same machine (`host`), or everybody who reaches the node."""
+"""A mirror is for nobody, for programs of the same machine (`host`), or for all that reach the node."""
 
 _OWN: Final = "127.0.0.1"
 _LOOK_S: Final = 1.0

@@ -1,12 +1,12 @@
 """The frames of the monitor (docs/wire/dbp.md, "The monitor"). Pure."""
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal, NamedTuple
 
+from devices.times import decimal, is_decimal
+
 WORD: Final = "monitor"
-_DECIMAL: Final = re.compile(rb"[0-9]{1,12}(\.[0-9]{1,9})?")
 Direction = Literal["in", "out"]
 _DIRECTIONS: Final[dict[bytes, Direction]] = {b"in": "in", b"out": "out"}
 
@@ -32,7 +32,7 @@ def pack(passed: Passed) -> list[bytes]:
     head = (
         passed.interface.encode(),
         passed.direction.encode(),
-        b"%.6f" % passed.time_s,
+        decimal(passed.time_s),
         passed.host.encode(),
     )
     return [*head, *passed.frames]
@@ -40,7 +40,7 @@ def pack(passed: Passed) -> list[bytes]:
 
 def parse(frames: Sequence[bytes]) -> Passed | None:
     """Return the message that a mirror published; None if it is none."""
-    if len(frames) < 4 or frames[1] not in _DIRECTIONS or not _DECIMAL.fullmatch(frames[2]):
+    if len(frames) < 4 or frames[1] not in _DIRECTIONS or not is_decimal(frames[2]):
         return None
     interface, direction, time, host = frames[:4]
     name, peer = interface.decode(errors="replace"), host.decode(errors="replace")
@@ -71,7 +71,7 @@ def read_grant(data: bytes) -> Grant | None:
 
 
 class Life(NamedTuple):
-    """What a catalog knows of the life of a service. `beats`: it announced heartbeats."""
+    """A service as its catalog knows of its life. `beats`: it announced heartbeats."""
 
     state: str
     silence_ms: int

@@ -38,7 +38,7 @@ class Presence:
 
     @property
     def standing(self) -> Standing:
-        """How it stands with its catalog."""
+        """Its standing with its catalog."""
         return self._registration.standing
 
     @property
@@ -48,7 +48,7 @@ class Presence:
 
     @property
     def fields(self) -> Mapping[str, Any]:
-        """What it registers."""
+        """The fields that it registers."""
         return self._registration.fields
 
     def open(self, fields: Mapping[str, Any], loop: AbstractEventLoop) -> None:

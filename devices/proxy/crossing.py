@@ -73,6 +73,10 @@ class Listening:
             self._connections.discard(writer)
         return None
 
+    def met(self) -> None:
+        """Forget the last fault: the other side answered."""
+        self.fault = ""
+
     def close(self) -> None:
         if self._server is not None:
             self._server.close()

@@ -22,7 +22,7 @@ class Taken(NamedTuple):
 
 
 class Offers(NamedTuple):
-    """What is offered: `services` as they are said, and the addresses to which streams may lead."""
+    """The services that are offered, as they are said, and the addresses to which streams may lead."""
 
     services: dict[str, dict[str, Any]]
     addresses: dict[tuple[str, str], Address]

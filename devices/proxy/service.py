@@ -115,8 +115,7 @@ class Proxy(Service):
             old = self._tunnel
             self._left(old)
             old.close()
-        if isinstance(self.crossing, Dialling):
-            self.crossing.met()
+        self.crossing.met()
         self._tunnel, self.state, self.fault = tunnel, "up", ""
         log.info("%s: joined with %s", self.name, hello.name)
         self._tell(anew=True)

@@ -24,7 +24,7 @@ _REASONS: Final = ("not offered", "streams full", "cannot connect")
 
 
 class Near(Protocol):
-    """What a tunnel asks of its side."""
+    """The side of a tunnel, as the tunnel asks it."""
 
     def met(self, tunnel: "Tunnel", hello: Hello) -> str:
         """Take the other proxy, or return why not."""

@@ -11,7 +11,7 @@ HEAD: Final = Struct(">BII")
 VERSION: Final = 1
 HELLO, OFFER, OPEN, DATA, CREDIT, CLOSE, PING, PONG = range(1, 9)
 WINDOW_BYTES: Final = 256 << 10
-"""What one end of a stream may send before the other end gives credit."""
+"""One end of a stream may send so much before the other end gives credit."""
 DATA_BYTES: Final = 32 << 10
 _BYTES_MAX: Final = {
     HELLO: 4096, OFFER: 1 << 20, OPEN: 4096, DATA: DATA_BYTES, CREDIT: 4, CLOSE: 256, PING: 0, PONG: 0,
@@ -37,7 +37,7 @@ class Hello(NamedTuple):
 
 
 class Target(NamedTuple):
-    """What a stream leads to: an interface of a service."""
+    """An interface of a service, to which a stream leads."""
 
     service: str
     interface: str

@@ -202,8 +202,8 @@ def in_gaps(findings: "DataFrame", dead: list[Pause], slack_ns: int = 10_000_000
     is_lost = (F.col("kind") == LOST) & F.col("stage").isin(ON_THE_WAY, AT_SENDER)
     within = inside & is_lost
     nobody = F.lit(None).cast("string")
-    blamed = findings.join(F.broadcast(when), within, "left_semi")  # once, in however many gaps it is
-    renamed = blamed.withColumns({"gateway": nobody, "hub": nobody, "stage": F.lit(NO_BRIDGE)})
+    paused = findings.join(F.broadcast(when), within, "left_semi")  # once, in however many gaps it is
+    renamed = paused.withColumns({"gateway": nobody, "hub": nobody, "stage": F.lit(NO_BRIDGE)})
     rest = findings.join(F.broadcast(when), within, "left_anti")
     return rest.select(*_FINDING).unionByName(renamed.select(*_FINDING))
 

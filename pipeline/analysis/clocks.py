@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import functions as F
 
 from pipeline.analysis import sums
-from pipeline.analysis.frames import local_table, on_bridge, received, sent
+from pipeline.analysis.frames import local_table
+from pipeline.analysis.hops import wire_hops
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row
@@ -26,18 +27,6 @@ def faultless(
     good = frame_sums.join(sums.typical(frame_sums, expected, at), sums.columns(at)).select("key", "home")
     columns = ["key", "gateway", "hub", "bus", "segment", "dir", "ts_ns"]
     return of_frames.select(*columns).join(good, "key")
-
-
-def wire_pairs(good: "DataFrame") -> "DataFrame":
-    """Pair what one gateway's bridge put onto a wire with what others received there: two clocks a row."""
-    of_bridges = good.where(on_bridge())
-    put = of_bridges.where(sent()).select(
-        "key", "segment", F.col("gateway").alias("from_gateway"), F.col("ts_ns").alias("from_ns")
-    )
-    came = of_bridges.where(received()).select(
-        "key", "segment", F.col("gateway").alias("to_gateway"), F.col("ts_ns").alias("to_ns")
-    )
-    return put.join(came, ["key", "segment"]).where("from_gateway <> to_gateway")
 
 
 def least(wires: "DataFrame") -> "DataFrame":
@@ -84,7 +73,7 @@ def clocks_of(
     one_in = max(1, frames // _SAMPLE)
     few = F.pmod(F.xxhash64("key"), F.lit(one_in)) == 0
     good = faultless(of_frames.where(few), frame_sums.where(few), expected, at)
-    found = offsets(least(wire_pairs(good)).collect(), gateways)
+    found = offsets(least(wire_hops(good)).collect(), gateways)
     return {gateway: ahead for gateway, ahead in found.items() if ahead}
 
 

@@ -5,7 +5,6 @@ Only frames without a fault are timed (`pipeline.analysis.expected`), so that ro
 Times are kept as KLL sketches, one a minute and hop: they merge, so a month is summed up from its minutes.
 """
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pyspark.sql import functions as F
@@ -13,7 +12,8 @@ from pyspark.sql import functions as F
 from pipeline.analysis import inventory, sums
 from pipeline.analysis.clocks import faultless, least, offsets
 from pipeline.analysis.expected import learn
-from pipeline.analysis.frames import local_table, on_bridge, received, sent
+from pipeline.analysis.frames import local_table
+from pipeline.analysis.hops import HOP, bridge_hops, whole_ways, wire_hops
 from pipeline.cache import cached
 
 if TYPE_CHECKING:
@@ -23,11 +23,6 @@ if TYPE_CHECKING:
 
 SKETCH_K: Final = 800  # within half a percent of the rank; 13 kB each
 _MINUTE_NS: Final = 60_000_000_000
-
-BRIDGE: Final = "bridge"  # received and put by the same bridge
-WIRE: Final = "wire"  # put by one bridge and received by another
-WHOLE: Final = "end to end"  # entered its segment, and put onto another
-_HOP: Final = ("from_gateway", "from", "to_gateway", "to")
 
 
 class Latency(NamedTuple):
@@ -51,42 +46,6 @@ def timed(rows: "DataFrame", sample: int = 1) -> "tuple[DataFrame, Places]":
     return faultless(of_frames, frame_sums, expected, at), at
 
 
-def _end(rows: "DataFrame", name: str, keys: Sequence[str]) -> "DataFrame":
-    """Name the columns of one end of hops, "from" or "to": gateway, segment and time, beside the keys of a
-    join."""
-    columns = {"gateway": f"{name}_gateway", "bus": name, "ts_ns": f"{name}_ns"}
-    return rows.select(*keys, *(F.col(column).alias(new) for column, new in columns.items()))
-
-
-def _hops(kind: str, begin: "DataFrame", end: "DataFrame", keys: Sequence[str]) -> "DataFrame":
-    joined = _end(begin, "from", keys).join(_end(end, "to", keys), list(keys))
-    return joined.select(F.lit(kind).alias("kind"), *_HOP, "from_ns", "to_ns")
-
-
-def bridge_hops(good: "DataFrame") -> "DataFrame":
-    """Time bridges from receiving to putting, by one clock."""
-    of_bridges = good.where(on_bridge())
-    keys = ("key", "gateway", "hub")
-    hops = _hops(BRIDGE, of_bridges.where(received()), of_bridges.where(sent()), keys)
-    return hops.where(F.col("from") != F.col("to"))
-
-
-def wire_hops(good: "DataFrame") -> "DataFrame":
-    """Time wires from one bridge's putting to another's receiving, by two clocks."""
-    of_bridges = good.where(on_bridge())
-    hops = _hops(WIRE, of_bridges.where(sent()), of_bridges.where(received()), ("key", "segment"))
-    return hops.where(F.col("from_gateway") != F.col("to_gateway"))
-
-
-def whole_ways(good: "DataFrame") -> "DataFrame":
-    """Time frames from the first hub that received them at home to each bridge that put them onto another
-    segment."""
-    home = F.col("segment") == F.col("home")
-    heard = good.where(received() & home)
-    entered = heard.groupBy("key", "gateway", "bus").agg(F.min("ts_ns").alias("ts_ns"))
-    return _hops(WHOLE, entered, good.where(on_bridge() & sent() & ~home), ("key",))
-
-
 def corrected(hops: "DataFrame", clocks: "DataFrame") -> "DataFrame":
     """Add the `delay_ns` of each hop by one clock. Hops between clocks that cannot be compared are left
     out."""
@@ -103,7 +62,7 @@ def sketches(delays: "DataFrame") -> "DataFrame":
     """Sketch the delays of each minute and hop: n, least and most, and the KLL sketch."""
     return (
         delays.withColumn("start_ns", F.expr(f"from_ns div {_MINUTE_NS} * {_MINUTE_NS}"))
-        .groupBy("start_ns", "kind", *_HOP)
+        .groupBy("start_ns", "kind", *HOP)
         .agg(
             F.count(F.lit(1)).alias("n"),
             F.min("delay_ns").alias("least_ns"), F.max("delay_ns").alias("most_ns"),
@@ -114,7 +73,7 @@ def sketches(delays: "DataFrame") -> "DataFrame":
 
 def percentiles(hops: "DataFrame") -> "DataFrame":
     """Merge the sketches of each hop, in microseconds."""
-    merged = hops.groupBy("kind", *_HOP).agg(
+    merged = hops.groupBy("kind", *HOP).agg(
         F.sum("n").alias("n"), F.min("least_ns").alias("least"), F.max("most_ns").alias("most"),
         F.kll_merge_agg_bigint("sketch").alias("sketch"),
     )  # fmt: skip
@@ -122,7 +81,7 @@ def percentiles(hops: "DataFrame") -> "DataFrame":
     marks = {name: F.kll_sketch_get_quantile_bigint("sketch", F.lit(rank)) for name, rank in ranks.items()}
     times_ns = {"least": F.col("least"), **marks, "most": F.col("most")}
     times_us = [(column / 1000).alias(name) for name, column in times_ns.items()]
-    return merged.select("kind", *_HOP, "n", *times_us).orderBy("kind", *_HOP)
+    return merged.select("kind", *HOP, "n", *times_us).orderBy("kind", *HOP)
 
 
 def latency(rows: "DataFrame", sample: int = 1) -> Latency:

@@ -94,13 +94,14 @@ def _looked_at(job: Job, options: argparse.Namespace, where: str, warn: Progress
         more = f" (and {len(bad) - 1} more files)" if len(bad) > 1 else ""
         hint = "; --skip-bad analyses the rest" if job.tables is not None else ""
         raise CaptureError(f"{bad[0].text}{more}{hint}")
-    if bad and len(bad) == len(listed(Path(where))):
+    count = len(listed(Path(where))) if bad else 0
+    if bad and len(bad) == count:
         raise CaptureError(f"{bad[0].text}: no file is left")
     for line in [*sound.told(bad), sound.passed_by(Path(where))]:
         if line:
             warn(line)
     if bad:
-        warn(f"left out {len(bad)} of {len(listed(Path(where)))} files (--skip-bad)")
+        warn(f"left out {len(bad)} of {count} files (--skip-bad)")
     return bad
 
 

@@ -58,7 +58,7 @@ def test_lines_of_one_cause_are_held_back() -> None:
 
 def test_lines_of_events_are_left_out_where_events_are_published(kept: Telling) -> None:
     events.warning("drop: here")
-    kept.without_events = True
+    kept.listen(True, without_events=True)
     events.warning("drop: there")
     assert [line.text for line in told(kept)] == ["drop: here"]
 

@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from pipeline.analysis import clocks, failovers, inventory, last, latency, rates, sums
+from pipeline.analysis import clocks, failovers, hops, inventory, last, latency, rates, sums
 from pipeline.analysis.frames import first_token
 from pipeline.cache import cached, release
 from pipeline.input import read as capture
@@ -64,7 +64,7 @@ def test_all_rows_are_summed_up_by_hash(rows: "DataFrame") -> None:
         "rates": rates.rates(rows),
         "talkers": rates.talkers(rows),
         "last": last.newest(rows).drop("payload"),
-        "pairs": clocks.least(latency.wire_hops(latency.timed(rows)[0])),
+        "pairs": clocks.least(hops.wire_hops(latency.timed(rows)[0])),
     }
     found = {name: plan(frame) for name, frame in frames.items()}
     assert all("HashAggregate" in text for text in found.values())

@@ -19,7 +19,7 @@ from bus.events import PATTERN as EVENT
 from bus.names import Names
 from bus.wire.pattern import Pattern, token
 from capture.names import read
-from pipeline.analysis import audit, failovers, last, latency, rates, tokens
+from pipeline.analysis import audit, failovers, hops, last, latency, rates, tokens
 from pipeline.analysis.expected import SEGMENTS_A_WORD
 from pipeline.input import read as capture
 from tests.pipeline.conftest import ENGINE
@@ -168,12 +168,12 @@ def test_clocks_are_put_right(planted: Planted) -> None:
     found = latency.latency(planted.rows)
     clocks = {row.gateway: row.ahead_ns for row in found.clocks.collect()}
     assert all(abs(clocks[name] - ns) < 20_000 for name, ns in planted.truth.offsets_ns.items())
-    hops = found.summary.collect()
-    assert all(row.least > 0 for row in hops)
-    wires = [row for row in hops if row.kind == latency.WIRE]
+    rows = found.summary.collect()
+    assert all(row.least > 0 for row in rows)
+    wires = [row for row in rows if row.kind == hops.WIRE]
     assert wires
     assert all(330 < row.p50 < 420 for row in wires)
-    inside = [row for row in hops if row.kind == latency.BRIDGE and row["from"] == "trunk"]
+    inside = [row for row in rows if row.kind == hops.BRIDGE and row["from"] == "trunk"]
     assert {row.p99 for row in inside} == {40.0}
 
 
