@@ -32,6 +32,7 @@ ENVELOPES: Final = ("all", "trunk", "none")
 TRUNK: Final = "trunk"
 _CHUNK: Final = 200_000  # frames held at once
 _GROUP: Final = 250_000  # rows of a row group
+_NEAR_HOLE_NS: Final = 1_000_000_000
 _PAYLOAD: Final = 14  # bytes: "021.57 0001234"
 Ints = NDArray[np.int64]
 Drops = Counter[tuple[int, str]]  # (place, reason)
@@ -52,6 +53,8 @@ class Plan:
     aged: float = 0.0005
     takeovers: int = 2
     gap_s: float = 0.25
+    holes: int = 0  # times in which a recorder missed rows; no fault is planted near them
+    hole_s: float = 0.3
     repeated: float = 0.02
     envelope: str = "trunk"
     offsets_ns: tuple[int, ...] = (0, 1_500_000, -700_000, 300_000)
@@ -77,6 +80,7 @@ class Truth:
     by_kind: Counter[str] = field(default_factory=Counter)
     last: dict[int, tuple[int, str]] = field(default_factory=dict)  # sensor token: (ts_ns, text)
     ledger: Counter[str] = field(default_factory=Counter)  # "GATEWAY SEGMENT REASON"
+    missed: Counter[str] = field(default_factory=Counter)  # "GATEWAY": rows of its recorder
     offsets_ns: dict[str, int] = field(default_factory=dict)
     collisions: dict[int, list[str]] = field(default_factory=dict)  # token -> the names that share it
     unknown: Counter[int] = field(default_factory=Counter)  # token without a name -> its rows
@@ -132,6 +136,7 @@ class Maker:
         self.kind_tokens = np.array([token(name) for name in KINDS], np.uint32)
         self._plan_names()
         self._plan_takeovers()
+        self._plan_holes()
 
     def _plan_names(self) -> None:
         """Plant the file of names. The last sensors have no name there."""
@@ -148,6 +153,23 @@ class Maker:
         pair = (self.gateways[0], "gw-0b")
         for n in range(count):
             self.truth.takeovers.append((self.segments[0], pair[n % 2], pair[1 - n % 2], gap))
+
+    def _plan_holes(self) -> None:
+        """Plan evenly spaced holes in what the recorders wrote: (gateway, begin, end)."""
+        length, count = self.plan.frames * self.step_ns, self.plan.holes
+        begins = [START_NS + (2 * n + 1) * length // (2 * count) for n in range(count)]
+        self.holes = [
+            (1 + n % (self.plan.gateways - 1), at, at + int(self.plan.hole_s * 1e9))
+            for n, at in enumerate(begins)
+        ]
+
+    def in_hole(self, when: Ints, gateway: int | None = None, margin_ns: int = 0) -> NDArray[np.bool_]:
+        """Return which times are in a hole of this gateway's recorder, or of any."""
+        inside = np.zeros(len(when), bool)
+        for number, begin, end in self.holes:
+            if gateway in (None, number):
+                inside |= (when >= begin - margin_ns) & (when < end + margin_ns)
+        return inside
 
     def serving(self, when: Ints) -> Ints:
         """Return the number of the gateway that serves the first segment at each time; -1 in a gap."""
@@ -249,14 +271,19 @@ class Maker:
     def _write(self, number: int, part: Rows, f: "Frames", drops: Drops) -> None:
         time_ns, place, frame = (np.concatenate(x) for x in (part.time, part.place, part.frame))
         order = np.argsort(time_ns, kind="stable")
-        table = self._table(number, time_ns[order], place[order], frame[order], f)
-        self._count_unknown(f.tokens[frame, 1])
+        time_ns, place, frame = time_ns[order], place[order], frame[order]
+        missed = self.in_hole(time_ns, number)
+        seq = self.cap_seq[number] + np.flatnonzero(~missed)
+        first, self.cap_seq[number] = self.cap_seq[number], self.cap_seq[number] + len(time_ns)
+        table = self._table(number, time_ns[~missed], place[~missed], frame[~missed], f)
+        self._count_unknown(f.tokens[frame[~missed], 1])
+        self.truth.missed[self.names[number]] += int(np.count_nonzero(missed))
         if drops:
-            table = pa.concat_tables([table, self._ledger(number, int(time_ns.max()), drops)])
-        first = self.cap_seq[number]
-        seq = pa.array(np.arange(first, first + len(table)))
-        table = table.set_column(2, table.schema.field("cap_seq"), seq)
-        self.cap_seq[number] += len(table)
+            ledger = self._ledger(number, int(time_ns.max()), drops)
+            seq = np.concatenate([seq, self.cap_seq[number] + np.arange(len(ledger))])
+            self.cap_seq[number] += len(ledger)
+            table = pa.concat_tables([table, ledger])
+        table = table.set_column(2, table.schema.field("cap_seq"), pa.array(seq))
         self.truth.rows += len(table)
         date = datetime.fromtimestamp(int(time_ns.min()) / 1e9, UTC).strftime("%Y-%m-%d")
         path = capture_file(self.directory, date, self.names[number], name_of(START_NS, first))
@@ -383,7 +410,7 @@ class Frames:
         """Plan at most one fault a frame, and none for equal frames: a loss and a double would cancel out."""
         plan, random = maker.plan, maker.random
         dice = random.random(self.count)
-        dice[spared | (self.carrier == -1)] = 1.0
+        dice[spared | (self.carrier == -1) | maker.in_hole(self.time, margin_ns=_NEAR_HOLE_NS)] = 1.0
         edges = np.cumsum([plan.lost / 3, plan.lost / 3, plan.lost / 3, plan.doubled, plan.echoed, plan.aged])
         which = np.searchsorted(edges, dice, side="right")
         nobody = maker.serving(self.time) == -1

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
-from pipeline.analysis import inventory
+from pipeline.analysis import holes, inventory
 from pipeline.analysis.clocks import at_one_clock, clocks_of
 from pipeline.analysis.expected import ENVELOPED_UNIT, Expected, learn
 from pipeline.analysis.explain import AT_SENDER, IN_BRIDGE, LOST, NO_BRIDGE, ON_THE_WAY, Fault, Seen, explain
@@ -122,6 +122,7 @@ def counted(rows: "DataFrame") -> "DataFrame":
             F.count(F.lit(1)).alias("n"),
             F.min("ts_ns").alias("first_ns"),
             F.min("at_ns").alias("first_at"),
+            F.max("at_ns").alias("last_at"),
             F.count("origin").alias("enveloped"),
             *most,
         )
@@ -131,6 +132,7 @@ def counted(rows: "DataFrame") -> "DataFrame":
         F.sum("n").alias("all"),
         F.min("first_ns").alias("first_ns"),
         F.min("first_at").alias("first_at"),
+        F.max("last_at").alias("last_at"),
         F.sum("enveloped").alias("enveloped"),
         *most,
     )
@@ -148,6 +150,7 @@ def summarised(counts: "DataFrame", known: "Iterable[str]") -> "DataFrame":
         F.bit_xor("one").over(whole).alias("fault_pattern"),
         F.coalesce(F.min_by("bus", order).over(whole), F.lit("")).alias("first"),
         F.min(heard_ns).over(whole).alias("ts_ns"),
+        F.min("first_at").over(whole).alias("from_at"), F.max("last_at").over(whole).alias("to_at"),
         *(F.max(name).over(whole).alias(name) for name in ("last_ns", "origin", "seq", "token")),
         _matched(F.sum("enveloped").over(whole), F.sum("all").over(whole)).alias("matched"),
         (F.col("one") == F.min("one").over(whole)).alias("lead"),
@@ -188,7 +191,9 @@ def named(episode_rows: "DataFrame", explanations: list[FaultPattern]) -> "DataF
     ]
     faults = local_table(episode_rows.sparkSession, _FAULT, table)
     episode = episode_rows.where("lead").drop("gateway", "hub", "bus", "dir", "n")
-    return episode.join(F.broadcast(faults), list(_FAULT_PATTERN)).select(*_FINDING, "first")
+    return episode.join(F.broadcast(faults), list(_FAULT_PATTERN)).select(
+        *_FINDING, "first", "from_at", "to_at"
+    )
 
 
 def in_gaps(findings: "DataFrame", dead: list[Pause], slack_ns: int = 10_000_000) -> "DataFrame":
@@ -261,7 +266,8 @@ def audit(rows: "DataFrame", window_ms: int = WINDOW_MS) -> Audit:
         ways = ways_of(taken)
         dead = beside.submit(gaps, rows, taken if wrong and are_parallel(ways) else [])
         explanations = explained(fault_patterns(episode_rows).collect() if wrong else [], expected, at)
-        found = named(episode_rows, explanations)
+        unsure = holes.holes(rows, taken, ahead) if explanations else None
+        found = holes.excused(named(episode_rows, explanations), unsure)
         need = _needed(explanations, ways)
         if need:
             found = blamed(found, suspect_rows, silences(rows, ahead, _end_ns(taken)), need)

@@ -17,6 +17,8 @@ ON_THE_WAY: Final = "on the way"
 NO_BRIDGE: Final = "no bridge"
 UPSTREAM: Final = "upstream"
 LOST: Final = "lost"
+NOT_CAPTURED: Final = "not captured"  # a fault, or none: a recorder had a hole there
+RECORDER: Final = "recorder"
 
 Hub = tuple[str, str]
 """Gateway and name."""

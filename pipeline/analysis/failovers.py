@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
+from pipeline.analysis import holes, inventory
 from pipeline.analysis.frames import bins, first_token, frames, on_bridge, received, sent
 from pipeline.analysis.service import BIN_NS, GAP_MS, are_missed, is_pause, is_served, is_whole_bin
 from pipeline.cache import cached
@@ -105,10 +106,20 @@ def proven(found: "DataFrame", came: "DataFrame") -> "DataFrame":
     return shown.select(*_EVENT, F.greatest(others - brought, F.lit(0)).alias("meanwhile"))
 
 
+def recorded(found: "DataFrame", rows: "DataFrame") -> "DataFrame":
+    """Leave out pauses in which the recorder of the gateway that served missed rows: nobody knows of them."""
+    unsure = holes.holes(rows, inventory.take(rows), {})
+    if unsure is None:
+        return found
+    inside = F.expr("unseen = `from` AND from_ns <= end_ns AND to_ns >= start_ns")
+    is_pause_of_one = F.coalesce("to", "from") == F.col("from")
+    return found.join(F.broadcast(unsure), inside & is_pause_of_one, "left_anti")
+
+
 def failovers(rows: "DataFrame", by_pattern: bool = True, gap_ms: int = GAP_MS) -> "DataFrame":
     """Find takeovers (`from` is not `to`) and service gaps (`to` is null: nobody came), in order of time."""
     token = first_token() if by_pattern else F.lit(-1).cast("bigint")
     active = cached(activity(rows, token))
     came = heard(active)
-    found = cached(breaks(runs(service(active), gap_ms), came, gap_ms))
+    found = cached(recorded(breaks(runs(service(active), gap_ms), came, gap_ms), rows))
     return proven(found, came).orderBy("start_ns", "bus", "hub", "token")

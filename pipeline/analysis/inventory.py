@@ -120,7 +120,8 @@ def ledger(found: "Iterable[Row]") -> list[tuple[Any, ...]]:
 
 
 def uncaptured(found: "Iterable[Row]") -> list[tuple[Any, ...]]:
-    """Add up what the recorders lost: messages they say they missed, and holes in numbers, as `CAPTURE`."""
+    """Add up what the recorders lost, as rows of `CAPTURE`: what they say they missed, and other holes in
+    numbers."""
     groups = grouped(found, "gateway", "boot")
     return [(*key, *_missed(groups[key]), *_times(groups[key])) for key in sorted(groups)]
 
@@ -129,7 +130,7 @@ def _missed(group: "list[Row]") -> tuple[int, int, int]:
     rows = sum(row.rows for row in group)
     missed = sum(row["count"] for row in group if row.kind == Kind.GAP)
     numbers = max(row.last for row in group) - min(row.first for row in group) + 1
-    return rows, missed, numbers - rows
+    return rows, missed, max(0, numbers - rows - missed)
 
 
 def _times(group: "list[Row]") -> tuple[int, int]:

@@ -11,7 +11,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 from bus.reasons import kind_of
 from capture.schema import Direction
-from pipeline.analysis.explain import AT_SENDER, LOST, UPSTREAM
+from pipeline.analysis.explain import AT_SENDER, LOST, NOT_CAPTURED, UPSTREAM
 
 Row = Any  # of a table: a mapping, or a row of pyspark
 Tables = Mapping[str, Sequence[Row]]
@@ -40,7 +40,8 @@ class Verdict(NamedTuple):
 def judge(tables: Tables) -> Verdict:
     """Judge the tables `totals`, `summary`, `ledger`, `agreement` and `capture` of an audit."""
     faults, dropped = _faults(tables), _drops(tables["ledger"])
-    excused = sum(row["count"] for row in tables["summary"]) - faults.total()
+    unsure = sum(row["count"] for row in tables["summary"] if row["kind"] == NOT_CAPTURED)
+    excused = sum(row["count"] for row in tables["summary"]) - faults.total() - unsure
     rejected = _rejects(tables["ledger"])
     missed = sum(row["missed"] + row["holes"] for row in tables["capture"])
     unintended = sum(count for reason, count in dropped.items() if kind_of(reason) != "policy")
@@ -53,6 +54,8 @@ def judge(tables: Tables) -> Verdict:
         parts.append(f"{rejected.total():,} inputs rejected ({_listed(rejected)})")
     if missed:
         parts.append(f"the recorders missed {missed:,} rows, so more may have passed than is checked here")
+    if unsure:
+        parts.append(f"{unsure:,} copies that passed near that are not judged")
     amber = dropped or rejected or missed or is_blind
     status = int(bool(faults or unintended or missed or is_blind))
     return Verdict("red" if faults else "amber" if amber else "green", "; ".join(filter(None, parts)), status)
@@ -112,8 +115,9 @@ def _rejects(ledger: Sequence[Row]) -> Counter[str]:
 def _faults(tables: Tables) -> Counter[str]:
     """Count the faults by kind, without losses that a policy of the sending bridge intended."""
     intended = _intended(tables)
-    rest = [row for row in tables["summary"] if not _is_excused(row, intended)]
-    if len(rest) < len(tables["summary"]) and all(row["stage"] == UPSTREAM for row in rest):
+    judged = [row for row in tables["summary"] if row["kind"] != NOT_CAPTURED]
+    rest = [row for row in judged if not _is_excused(row, intended)]
+    if len(rest) < len(judged) and all(row["stage"] == UPSTREAM for row in rest):
         rest = []  # these are the same frames, further on
     found = Counter[str]()
     for row in rest:

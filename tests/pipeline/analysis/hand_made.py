@@ -1,12 +1,13 @@
 """Captures written by hand, row by row: who saw which message where and when."""
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from bus.wire.envelope import Envelope, wrap
 from bus.wire.frame import PUB, pack
 from bus.wire.pattern import Pattern
 from capture.pcapng import Packet
-from capture.schema import DDL_PARTITIONED, Direction
+from capture.schema import DDL_PARTITIONED, Direction, Kind, Verdict
 from pipeline.input.source import row
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ class Capture:
 
     def __init__(self) -> None:
         self.packets: list[Packet] = []
+        self.numbers = Counter[str]()
 
     def seen(
         self,
@@ -40,8 +42,23 @@ class Capture:
         """Note that a hub saw a message; enveloped, if it has a `number`."""
         message = content if number is None else wrap(content, Envelope(9, number))
         at = START_NS + int(ms * MS)
-        count = len(self.packets)
-        self.packets.append(Packet(at, gateway, hub, bus, "peer", int(way), 0, 0, 5, count, 1, message))
+        number_of_row = self._number(gateway, 1)
+        self.packets.append(
+            Packet(at, gateway, hub, bus, "peer", int(way), 0, 0, 5, number_of_row, 1, message)
+        )
+
+    def missed(self, ms: float, gateway: str, rows: int) -> None:
+        """Note that a recorder missed rows until then."""
+        at = START_NS + int(ms * MS)
+        number = self._number(gateway, rows + 1) + rows
+        reason = b"not captured"
+        kind, verdict = Kind.GAP.value, Verdict.NOT_CAPTURED.value
+        self.packets.append(Packet(at, gateway, "", "", "", 0, kind, verdict, 5, number, rows, reason))
+
+    def _number(self, gateway: str, rows: int) -> int:
+        """Return the number of a gateway's next row, and go on by `rows`."""
+        self.numbers[gateway] += rows
+        return self.numbers[gateway] - rows
 
     def rows(self, spark: "SparkSession") -> "DataFrame":
         return spark.createDataFrame([row(packet) for packet in self.packets], DDL_PARTITIONED)

@@ -10,6 +10,7 @@ pytest.importorskip("pyspark")
 
 from pipeline.analysis import rates
 from pipeline.analysis.audit import audit, in_gaps
+from pipeline.analysis.failovers import failovers
 from pipeline.analysis.gaps import Pause
 from pipeline.analysis.last import last
 from pipeline.cache import release
@@ -203,3 +204,56 @@ def test_a_quiet_bridge_is_not_blamed_for_what_another_one_lost(spark: "SparkSes
     made.seen(30_501, "gw-a", "bridge a", "bus a", RX, content)
     rows = audit(made.rows(spark)).summary.collect()
     assert {(row.stage, row.gateway) for row in rows if row.stage != "upstream"} == {("in bridge", "gw-a")}
+
+
+def with_a_hole(way: str) -> Capture:
+    """Carry frames from one gateway's bus to the other's. The recorder of gw-b missed ten frames, and two
+    frames were lost long after that. Of frames from gw-b that it missed, no row says where they came from."""
+    made = Capture()
+    for number in range(60):
+        was_captured = not 20 <= number < 30
+        packets, numbers = len(made.packets), made.numbers.copy()
+        crossing(made, 1000 * number, str(number), 700, way if number else "ab", is_lost=number in (50, 51))
+        if not was_captured:
+            made.packets[packets:] = [one for one in made.packets[packets:] if one.gateway != "gw-b"]
+            made.numbers["gw-b"] = numbers["gw-b"]
+        if number == 29:
+            made.missed(30_000, "gw-b", 10 * (2 if way == "ab" else 3))
+    return made
+
+
+@pytest.mark.parametrize("way", ["ab", "ba"])
+def test_what_a_recorder_missed_is_not_lost(spark: "SparkSession", way: str) -> None:
+    found = audit(with_a_hole(way).rows(spark))
+    rows = {(row.kind, row.stage, row.gateway): row["count"] for row in found.summary.collect()}
+    at = "gw-b" if way == "ab" else "gw-a"
+    assert rows.pop(("not captured", "recorder", "gw-b"), 0) == (10 if way == "ab" else 0)
+    assert rows == {("lost", "in bridge", at): 2}
+    assert sum(row.missed for row in found.capture.collect()) == (20 if way == "ab" else 30)
+    assert all(row.holes == 0 for row in found.capture.collect())
+
+
+def test_a_hole_without_a_word_of_the_recorder_is_one_too(spark: "SparkSession") -> None:
+    made = with_a_hole("ab")
+    made.packets = [one for one in made.packets if one.kind == 0]
+    found = audit(made.rows(spark))
+    assert {(row.kind, row["count"]) for row in found.summary.collect()} == {
+        ("not captured", 10),
+        ("lost", 2),
+    }
+    assert sorted(row.holes for row in found.capture.collect()) == [0, 21]
+
+
+@pytest.mark.parametrize("was_captured", [True, False])
+def test_a_pause_of_a_recorder_is_no_pause_of_service(spark: "SparkSession", was_captured: bool) -> None:
+    made = Capture()
+    for number in range(60):
+        at = 20 * number
+        made.seen(at, "gw-a", "bus a", "bus a", RX, frame("door", str(number)))
+        if not 20 <= number < 40:
+            made.seen(at + 1, "gw-b", "bridge b", "bus a", RX, frame("door", str(number)))
+            made.seen(at + 2, "gw-b", "bridge b", "can", TX, frame("door", str(number)))
+        elif number == 39 and not was_captured:
+            made.missed(at, "gw-b", 40)
+    found = failovers(made.rows(spark)).collect()
+    assert [row.bus for row in found] == (["can"] if was_captured else [])
