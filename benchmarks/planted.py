@@ -30,6 +30,8 @@ START_NS: Final = 1_780_000_000_000_000_000  # a round number, within a day for 
 KINDS: Final = ("fridge", "oven", "motor", "door")
 ENVELOPES: Final = ("all", "trunk", "none")
 TRUNK: Final = "trunk"
+FILTERING: Final = 1  # the gateway whose bridge has a filter
+FILTERED: Final = 2  # the sensor that this keeps out
 _CHUNK: Final = 200_000  # frames held at once
 _GROUP: Final = 250_000  # rows of a row group
 _NEAR_HOLE_NS: Final = 1_000_000_000
@@ -55,6 +57,7 @@ class Plan:
     gap_s: float = 0.25
     holes: int = 0  # times in which a recorder missed rows; no fault is planted near them
     hole_s: float = 0.3
+    filtered: bool = False  # the second segment's bridge keeps the frames of one sensor out
     repeated: float = 0.02
     envelope: str = "trunk"
     offsets_ns: tuple[int, ...] = (0, 1_500_000, -700_000, 300_000)
@@ -135,6 +138,8 @@ class Maker:
         self.sensor_tokens = np.array([token(f"sensor-{n}") for n in range(plan.sensors)], np.uint32)
         self.kind_tokens = np.array([token(name) for name in KINDS], np.uint32)
         self._plan_names()
+        pattern = self.kind_tokens[FILTERED % len(KINDS)], self.sensor_tokens[FILTERED]
+        self.kept_out = [pattern] if plan.filtered else []
         self._plan_takeovers()
         self._plan_holes()
 
@@ -255,13 +260,16 @@ class Maker:
         """Apply the faults at one gateway: lost on the wire, lost or doubled in the bridge, too old."""
         segment = self.segments[0 if gateway == self.standby else gateway]
         came = fault != Frames.LOST_ON_WIRE
-        out = came & (fault != Frames.LOST_INSIDE)
-        twice = fault == Frames.DOUBLED
+        kept_out = f.filtered[frame] & (gateway == FILTERING)
+        out = came & (fault != Frames.LOST_INSIDE) & ~kept_out
+        twice = (fault == Frames.DOUBLED) & ~kept_out
         rows[gateway].add(when[came], FROM_TRUNK, frame[came])
         rows[gateway].add(when[out] + 40_000, ONTO, frame[out])
         rows[gateway].add(when[twice] + 60_000, ONTO, frame[twice])
-        self._miss("on the way", "", [segment], int(np.count_nonzero(~came)))
-        self._miss("in bridge", self.names[gateway], [segment], int(np.count_nonzero(came & ~out)))
+        self._miss("on the way", "", [segment], int(np.count_nonzero(~came & ~kept_out)))
+        self._miss(
+            "in bridge", self.names[gateway], [segment], int(np.count_nonzero(came & ~out & ~kept_out))
+        )
         self._drop(gateway, ONTO, "aged out", int(np.count_nonzero(fault == Frames.AGED)), drops)
         self.truth.duplicates[segment] += int(np.count_nonzero(twice))
 
@@ -307,6 +315,7 @@ class Maker:
                 schema.META_VERSION: str(schema.VERSION),
                 schema.META_GATEWAY: self.names[number],
                 schema.META_BOOT: str(START_NS),
+                schema.META_TOPOLOGY: self._topology(number),
             }
         )
 
@@ -378,6 +387,14 @@ class Maker:
         nothing = {n: pa.nulls(count, wanted.field(n).type) for n in wanted.names if n not in columns}
         return self._ordered(number, {**columns, **nothing})
 
+    def _topology(self, number: int) -> str:
+        """Return what the tap records, as it says in each file."""
+        segment = self.segments[0 if number == self.standby else number]
+        onto: dict[str, Any] = {"segment": segment}
+        if number == FILTERING:
+            onto["deny_out"] = [[int(one) for one in pattern] for pattern in self.kept_out]
+        return json.dumps({f"bridge {segment}": {"gateways": [], "sides": [onto, {"segment": TRUNK}]}})
+
 
 class Frames:
     """The frames of one chunk and the faults of each, as parallel arrays of length `count`."""
@@ -401,6 +418,7 @@ class Frames:
         number = index.copy()
         again = random.random(count) < plan.repeated  # equal contents, some of them close in time
         number[again], centi[again] = 0, 2000
+        self.filtered = plan.filtered & (sensor == FILTERED)
         self._make_faults(maker, again)
         self.payload = _payload(centi, number)
         self.sent = np.zeros(count, bool)
@@ -422,6 +440,8 @@ class Frames:
             0,
         )
         self.victim = (self.home + random.integers(1, plan.gateways, self.count)) % plan.gateways
+        self.lost_at_source &= ~self.filtered
+        self.fault[self.filtered & (self.victim == FILTERING)] = 0  # it is not due there
         self.fault[nobody & (self.victim == 0)] = 0  # no gateway was there to lose it
 
     def _note_truth(self, maker: Maker, sensor: Ints, centi: Ints, number: Ints) -> None:

@@ -1,7 +1,8 @@
 """The summary at the end of a capture file: one row for each sort of rows in it (`schema.Kind.CONTENTS`).
 
 With it, jobs know who was where, what the ledgers say and what the recorders missed without a pass over all
-rows. The summary is a row group of its own, which readers find by Parquet's statistics of `kind`.
+rows; and the topology that the file was recorded under, if its schema has one. The summary is a row group of
+its own, which readers find by Parquet's statistics of `kind`.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -10,7 +11,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from capture.schema import CONTENTS, Kind, file_schema
+from capture.schema import CONTENTS, META_TOPOLOGY, Kind, file_schema
 
 _SORT: Final = ["boot", "hub", "bus", "dir", "kind", "verdict", "reason", "peer"]
 _FIRST: Final = {
@@ -28,7 +29,11 @@ def summarised(groups: Iterable[pa.Table]) -> Iterator[pa.Table]:
         parts.append(_sums(group))
         yield _widened(group)
     if parts:
-        yield _rows(_by_sort(pa.concat_tables(parts), _AGAIN), group.schema)
+        sums = _by_sort(pa.concat_tables(parts), _AGAIN)
+        topology = (group.schema.metadata or {}).get(META_TOPOLOGY.encode())
+        if topology:
+            sums = pa.concat_tables([sums, _nothing_of(sums, Kind.TOPOLOGY)])
+        yield _rows(sums, group.schema, topology)
 
 
 def _sums(group: pa.Table) -> pa.Table:
@@ -49,7 +54,15 @@ def _widened(group: pa.Table) -> pa.Table:
     return group.append_column(schema.field(CONTENTS), empty).cast(schema)
 
 
-def _rows(sums: pa.Table, of_rows: pa.Schema) -> pa.Table:
+def _nothing_of(sums: pa.Table, kind: Kind) -> pa.Table:
+    """Make the sums of a kind of which nothing was recorded: at the first number and time of the file."""
+    first = {name: pc.min(sums[name]).as_py() for name in ("boot", "cap_seq", "ts_ns")}
+    none = {"hub": "", "bus": "", "dir": 0, "verdict": 0, "rows": 0, "enveloped": 0, "count": 0}
+    last = {"last_cap_seq": first["cap_seq"], "last_ns": first["ts_ns"]}
+    return pa.Table.from_pylist([{**first, **none, **last, "kind": kind.value}], schema=sums.schema)
+
+
+def _rows(sums: pa.Table, of_rows: pa.Schema, topology: bytes | None) -> pa.Table:
     """Make a row of each sort: `count` is the sum, `cap_seq` and `ts_ns` the first, `contents` has the
     rest."""
     schema = file_schema(of_rows)
@@ -61,6 +74,10 @@ def _rows(sums: pa.Table, of_rows: pa.Schema) -> pa.Table:
     }
     filled = [*(name for name in _SORT if name != "kind"), "count", "cap_seq", "ts_ns"]
     columns |= {name: _array(sums, schema.field(name)) for name in filled}
+    is_topology = pc.equal(sums["kind"], Kind.TOPOLOGY.value).combine_chunks()
+    columns["payload"] = pc.if_else(
+        is_topology, pa.scalar(topology, pa.binary()), pa.scalar(None, pa.binary())
+    )
     columns["peer"] = pc.fill_null(columns["peer"], "")  # it may not be null
     return pa.table(
         [columns.get(field.name, pa.nulls(len(sums), field.type)) for field in schema], schema=schema

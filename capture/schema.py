@@ -19,6 +19,7 @@ META_VERSION: Final = "buscoupler.capture.version"
 META_GATEWAY: Final = "buscoupler.capture.gateway"
 META_BOOT: Final = "buscoupler.capture.boot"
 META_RECORDER: Final = "buscoupler.capture.recorder"
+META_TOPOLOGY: Final = "buscoupler.capture.topology"
 
 DATE: Final = "date"  # partitions of the path, so not in the file: date=YYYY-MM-DD, in UTC
 GATEWAY: Final = "gateway"  # gateway=NAME
@@ -39,6 +40,8 @@ class Kind(IntEnum):
     """At the end of a capture file: how much it holds of one sort of rows. Nothing that was recorded."""
     NAMES = 4
     """In pcapng alone: names of tokens, one a line."""
+    TOPOLOGY = 5
+    """In `contents` alone: the hubs that a file was recorded at and what passes there; `payload` is JSON."""
 
 
 class Direction(IntEnum):
@@ -124,7 +127,13 @@ COLUMNS: Final = (
     Column("hops", "int16", "SMALLINT", True, "left, of the envelope; null without one"),
     Column("type", "int16", "SMALLINT", True, "of the TMQ frame; null if the message is none"),
     Column("tokens", "list_uint32", "ARRAY<BIGINT>", True, "of the frame; null if the message is none"),
-    Column("payload", "binary", "BINARY", True, "the frame's data; all but the envelope if it is no frame"),
+    Column(
+        "payload",
+        "binary",
+        "BINARY",
+        True,
+        "the frame's data; all but the envelope if it is no frame; JSON of a topology",
+    ),
 )
 
 CONTENTS: Final = "contents"

@@ -3,6 +3,7 @@
 from asyncio import AbstractEventLoop
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 from appliance.parts.bus import BusPart
 from appliance.parts.changes import Change
@@ -14,6 +15,8 @@ from bus.patch import is_patch
 from capture.schema import Direction
 from devices.tap.device import RecorderSpec
 from devices.tap.recorder import Locate, LocateLink, Options, Recorder
+from topologies.filters import tokens
+from topologies.model import Side
 from topologies.names import known
 
 _DAY_S = 86_400
@@ -91,6 +94,7 @@ class TapPart(DevicePart):
         for title, (part, seen) in now.items():
             if title not in self._seen:
                 self._watch(part, seen)
+        self.recorder.describe({part.title: described(part) for part in self.joined})
 
     def _leave(self, title: str) -> None:
         self.recorder.unwatch(self._seen.pop(title)[0])
@@ -127,6 +131,22 @@ def _seen(part: Joined) -> Seen:
     if isinstance(part, BusPart):
         return part.hub, {}
     return part.hub, {leg.side.name: leg.seat.segment for leg in part.legs}
+
+
+def described(part: Joined) -> dict[str, Any]:
+    """Say who may run a part and what passes there, as a recorder takes it."""
+    if isinstance(part, BusPart):
+        return {"gateways": [part.site.topology.buses[part.name].on]}
+    sides = [_described_side(leg.seat.segment, leg.seat.side) for leg in part.legs]
+    return {"gateways": list(part.spec.on), "pattern": list(tokens(part.spec.pattern)), "sides": sides}
+
+
+def _described_side(segment: str, side: Side) -> dict[str, Any]:
+    found: dict[str, Any] = {"segment": segment}
+    for name, lists in (("allow", side.allowed), ("deny", side.denied)):
+        every = {name: lists.both, f"{name}_in": lists.inward, f"{name}_out": lists.outward}
+        found |= {key: [list(tokens(names)) for names in some] for key, some in every.items() if some}
+    return found
 
 
 class _RecorderLink:

@@ -28,12 +28,16 @@ NOTICE_S = 0.02  # the writer hears of new records this late
 LEDGER_S = 1.0
 _LOOKS = 4  # at the load of the machine, for each look at the ledgers
 _PLACES = 4096
-_FRAME, _LEDGER, _GAP = int(Kind.FRAME), int(Kind.LEDGER), int(Kind.GAP)
+_FRAME, _LEDGER, _GAP, _TOPOLOGY = map(int, (Kind.FRAME, Kind.LEDGER, Kind.GAP, Kind.TOPOLOGY))
 _NOWHERE = Place("", "", "", 0).encode()
 _OWED = 4096  # ledger rows kept for later while the ring is full
 
 Locate = Callable[[Pipe | None], tuple[str, str, Direction]]
 """For a pipe (None: the appliance itself): the segment on whose side it is, its name, which way it brings."""
+Hubs = dict[str, dict[str, Any]]
+"""What is recorded, by the name of the hub, as JSON takes it (docs/capture.md): `gateways` that may run it;
+for a bridge the `pattern` of what it carries, and its `sides` (`segment`, and lists of patterns `allow`,
+`deny`, `allow_in`, `deny_in`, `allow_out`, `deny_out`). Patterns are lists of tokens."""
 LocateLink = Callable[[str], tuple[str, str]]
 """For a link in the accounts of a hub: the segment on whose side it is, its name there."""
 
@@ -83,6 +87,8 @@ class Recorder:
         self._watches: list[_Watch] = []
         self._names = tuple(names)
         self._told: Told | None = None
+        self._hubs: Hubs = {}
+        self._owes_topology = False
         self._ring: Ring | None = None
         self.writer: WriterProcess | None = None
         self._number = self._noticed = self._gap = self._looks = 0
@@ -112,6 +118,22 @@ class Recorder:
         self._names = tuple(names)
         if self._told is not None:
             self._told.tell(self._names)
+
+    def describe(self, hubs: Hubs) -> None:
+        """Record which hubs are recorded, and what passes there, if that is new."""
+        if hubs != self._hubs:
+            self._hubs, self._owes_topology = hubs, True
+            self._put_topology()
+
+    def _put_topology(self) -> None:
+        """Record the topology if it is owed. If the ring is full, the next look at the ledgers does it."""
+        ring = self._ring
+        if ring is None or not self._owes_topology or (self._gap and not self._put_gap(ring)):
+            return
+        data = json.dumps(self._hubs).encode()
+        if ring.put(_TOPOLOGY, _NOWHERE, 1, time.time_ns(), self._number, data):
+            self._number += 1
+            self._owes_topology = False
 
     def _settings(self, ring: Ring, told: Told) -> dict[str, Any]:
         who = {"gateway": self.gateway, "recorder": self.name, "directory": str(self.directory)}
@@ -200,6 +222,7 @@ class Recorder:
         ring = self._ring
         if ring is None or (self._gap and not self._put_gap(ring)):
             return
+        self._put_topology()
         for watch in self._watches:
             self._put_ledger(ring, watch)
         self._notice()
@@ -222,6 +245,7 @@ class Recorder:
 
     def _on_lost(self, why: str) -> None:
         self.losses += 1
+        self._owes_topology = bool(self._hubs)  # the next writer knows none
         self._be("waiting", why)
 
     def _be(self, state: Literal["up", "waiting"], fault: str) -> None:

@@ -25,7 +25,16 @@ import pyarrow as pa
 from bus.backoff import Backoff
 from bus.errors import words_of
 from capture.files import days_directory, journal_directory, name_of
-from capture.schema import META_BOOT, META_GATEWAY, META_RECORDER, META_VERSION, VERSION, arrow_schema
+from capture.schema import (
+    META_BOOT,
+    META_GATEWAY,
+    META_RECORDER,
+    META_TOPOLOGY,
+    META_VERSION,
+    VERSION,
+    Kind,
+    arrow_schema,
+)
 from devices.tap.finish import finish
 from devices.tap.journal import Journal, leftovers, resume
 from devices.tap.names import Heard
@@ -182,14 +191,28 @@ class Writer:
         if self.gave_up:
             return
         for record in self.ring.records(self.head):
-            if record.number >= self.next_number:
-                self._hold(record)
+            if record.number >= self.next_number and not self._took(record):
+                return
             if self._enough() and not self._flush():
                 return
         if self.pending and (self.ended or time.monotonic() - self.pending_s >= self.settings.flush_s):
             self._flush(calm=True)
         if self.journal is not None and time.monotonic() - self.journal_s >= self.settings.file_s:
             self.rotate()
+
+    def _took(self, record: Record) -> bool:
+        """Hold a record until it is written, or go over to its topology. False if we must end before that."""
+        if record.kind != Kind.TOPOLOGY:
+            self._hold(record)
+            return True
+        if self.pending and not self._flush():
+            return False
+        self.rotate()  # a file is recorded under one topology
+        topology = {META_TOPOLOGY: bytes(record.data).decode()}
+        self.schema = arrow_schema({**_metadata(self.settings), **topology})
+        self.rows = Rows(self.schema, self.settings.boot, self.rows.cap_seq, self.settings.pattern)
+        self.next_number = record.number + 1
+        return True
 
     def _hold(self, record: Record) -> None:
         if not self.pending:

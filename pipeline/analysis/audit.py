@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
-from pipeline.analysis import holes, inventory
+from pipeline.analysis import filters, holes, inventory
 from pipeline.analysis.clocks import at_one_clock, clocks_of
 from pipeline.analysis.expected import ENVELOPED_UNIT, Expected, learn
 from pipeline.analysis.explain import AT_SENDER, IN_BRIDGE, LOST, NO_BRIDGE, ON_THE_WAY, Fault, Seen, explain
@@ -35,9 +35,10 @@ BROADCAST_MOST: Final = 2_000_000
 """Suspects of which a hash table in each worker is small."""
 
 _LATE: Final = 1 << 60
-_FAULT_PATTERN: Final = ("fault_pattern", "first", "token")
+_OF_FRAME: Final = ("origin", "seq", "token", "flow")
+_FAULT_PATTERN: Final = ("fault_pattern", "first", "flow")
 _FAULT: Final = {
-    "fault_pattern": int, "first": str, "token": int, "segment": str, "kind": str, "stage": str,
+    "fault_pattern": int, "first": str, "flow": int, "segment": str, "kind": str, "stage": str,
     "gateway": str, "hub": str, "count": int,
 }  # fmt: skip
 _FINDING: Final = (
@@ -66,7 +67,7 @@ class FaultPattern(NamedTuple):
 
     fault_pattern: int
     first: str
-    token: int
+    flow: int
     episodes: int
     entered: int
     faults: list[Fault]
@@ -83,9 +84,9 @@ def episodes(keyed_rows: "DataFrame", suspect: "DataFrame", window_ns: int) -> "
     )
 
 
-def narrow(rows: "DataFrame") -> "DataFrame":
+def narrow(rows: "DataFrame", deep: filters.Patterns) -> "DataFrame":
     """Keep what is counted of the suspects' rows."""
-    numbers = first_token().alias("token"), F.xxhash64("peer").alias("peer")
+    numbers = first_token().alias("token"), filters.flow(deep).alias("flow"), F.xxhash64("peer").alias("peer")
     names = ("key", "episode", "gateway", "hub", "bus", "dir", "ts_ns", "at_ns", "origin", "seq")
     return rows.select(*names, *numbers)
 
@@ -114,7 +115,7 @@ def counted(rows: "DataFrame") -> "DataFrame":
     count of the busiest peer is taken, so that this is once.
     """
     place = ("key", "episode", "gateway", "hub", "bus", "dir")
-    most = [F.max(name).alias(name) for name in ("last_ns", "origin", "seq", "token")]
+    most = [F.max(name).alias(name) for name in ("last_ns", *_OF_FRAME)]
     by_peer = (
         rows.withColumn("last_ns", F.col("ts_ns"))
         .groupBy(*place, "peer")
@@ -151,7 +152,7 @@ def summarised(counts: "DataFrame", known: "Iterable[str]") -> "DataFrame":
         F.coalesce(F.min_by("bus", order).over(whole), F.lit("")).alias("first"),
         F.min(heard_ns).over(whole).alias("ts_ns"),
         F.min("first_at").over(whole).alias("from_at"), F.max("last_at").over(whole).alias("to_at"),
-        *(F.max(name).over(whole).alias(name) for name in ("last_ns", "origin", "seq", "token")),
+        *(F.max(name).over(whole).alias(name) for name in ("last_ns", *_OF_FRAME)),
         _matched(F.sum("enveloped").over(whole), F.sum("all").over(whole)).alias("matched"),
         (F.col("one") == F.min("one").over(whole)).alias("lead"),
     )  # fmt: skip
@@ -173,19 +174,19 @@ def fault_patterns(episode_rows: "DataFrame") -> "DataFrame":
 def explained(found: "Iterable[Row]", expected: Expected, at: Places) -> list[FaultPattern]:
     """Explain each fault pattern, from the rows of `fault_patterns`."""
     name = at.segments
-    routes = {(name[h], token): frozenset(name[s] for s in to) for (h, token), to in expected.routes.items()}
+    routes = {(name[h], flow): frozenset(name[s] for s in to) for (h, flow), to in expected.routes.items()}
     result = []
-    for (number, first, token), rows in inventory.grouped(found, *_FAULT_PATTERN).items():
+    for (number, first, flow), rows in inventory.grouped(found, *_FAULT_PATTERN).items():
         counts = [Seen((row.gateway, row.hub), row.bus, row.dir, row.n) for row in rows]
-        found_out = explain(counts, first, token, routes, at.paths)
-        result.append(FaultPattern(number, first, token, rows[0].episodes, *found_out))
+        found_out = explain(counts, first, flow, routes, at.paths)
+        result.append(FaultPattern(number, first, flow, rows[0].episodes, *found_out))
     return result
 
 
 def named(episode_rows: "DataFrame", explanations: list[FaultPattern]) -> "DataFrame":
     """Make the findings that users read: one for each episode and fault."""
     table = [
-        (w.fault_pattern, w.first, w.token, f.segment, f.kind, f.stage, *(f.hub or (None, None)), f.n)
+        (w.fault_pattern, w.first, w.flow, f.segment, f.kind, f.stage, *(f.hub or (None, None)), f.n)
         for w in explanations
         for f in w.faults
     ]
@@ -259,7 +260,7 @@ def audit(rows: "DataFrame", window_ms: int = WINDOW_MS) -> Audit:
     homes = {at.segments[home] for home, _ in expected.routes}
     ahead = clocks_of(frame_rows, frame_sums, expected, at) if wrong else {}
     timed = at_one_clock(with_key(rows, at), ahead)
-    suspect_rows = cached(narrow(episodes(timed, suspect, window_ms * 1_000_000)))
+    suspect_rows = cached(narrow(episodes(timed, suspect, window_ms * 1_000_000), at.filters))
     counts = counted(suspect_rows)
     episode_rows = cached(summarised(counts, homes))
     with ThreadPoolExecutor(1) as beside:

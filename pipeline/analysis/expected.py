@@ -21,7 +21,7 @@ class Signature(NamedTuple):
 
     words: tuple[int, ...]
     rows: int
-    token: int
+    flow: int
     frames: int
 
     def received(self) -> set[int]:
@@ -63,7 +63,7 @@ class Signature(NamedTuple):
 
 
 class Expected(NamedTuple):
-    """The segments that frames of a home and first token reach (`routes`), and signatures without fault
+    """The segments that frames of a home and flow reach (`routes`), and signatures without fault
     (`typical`)."""
 
     routes: dict[tuple[int, int], frozenset[int]]
@@ -71,31 +71,31 @@ class Expected(NamedTuple):
 
 
 def learn(signatures: Iterable[Sequence[int]], words: int) -> Expected:
-    """Learn from rows of (word..., rows, token, count).
+    """Learn from rows of (word..., rows, flow, count).
 
-    A segment that one frame of a home and token reached is expected of all of them. One that never got any is
+    A segment that one frame of a home and flow reached is expected of all of them. One that never got any is
     not a loss but a filter, or was never joined.
     """
     known = [Signature(tuple(row[:words]), row[words], row[words + 1], row[words + 2]) for row in signatures]
     at_home = [one for one in known if one.home() >= 0]
     reached: dict[tuple[int, int], set[int]] = defaultdict(set)
     for one in at_home:
-        reached[one.home(), one.token] |= one.sent()
-    whole = [one for one in at_home if one.sent() == reached[one.home(), one.token]]
+        reached[one.home(), one.flow] |= one.sent()
+    whole = [one for one in at_home if one.sent() == reached[one.home(), one.flow]]
     usual = _usual(whole)
-    typical = [one for one in whole if one.rows == usual.get((one.home(), one.token))]
+    typical = [one for one in whole if one.rows == usual.get((one.home(), one.flow))]
     return Expected({key: frozenset(value) for key, value in reached.items()}, typical)
 
 
 def _usual(whole: list[Signature]) -> dict[tuple[int, int], int]:
-    """Find the most frequent sum of rows for each home and token. Those of `whole` reached all.
+    """Find the most frequent sum of rows for each home and flow. Those of `whole` reached all.
 
     Equal frames are not usual, however many there are: in their sum a loss may hide beside a double.
     """
     counts: dict[tuple[int, int], Counter[int]] = defaultdict(Counter)
     for one in whole:
         if one.is_single() and one.is_proven():
-            counts[one.home(), one.token][one.rows] += one.frames
+            counts[one.home(), one.flow][one.rows] += one.frames
     return {key: counter.most_common(1)[0][0] for key, counter in counts.items()}
 
 

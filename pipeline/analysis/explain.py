@@ -23,7 +23,7 @@ RECORDER: Final = "recorder"
 Hub = tuple[str, str]
 """Gateway and name."""
 Routes = Mapping[tuple[str, int], frozenset[str]]
-"""The segments that frames of a home and first token reach (`pipeline.analysis.expected`), by name."""
+"""The segments that frames of a home and flow reach (`pipeline.analysis.expected`), by name."""
 
 
 class Seen(NamedTuple):
@@ -92,12 +92,12 @@ def homes(segments: Mapping[str, Segment], first: str) -> dict[str, int]:
 
 
 def balance(
-    segments: Mapping[str, Segment], home: Mapping[str, int], token: int, routes: Routes
+    segments: Mapping[str, Segment], home: Mapping[str, int], flow: int, routes: Routes
 ) -> dict[str, int]:
     """Subtract expected from delivered copies on each segment. Segments where that is 0 are left out."""
     differences = Counter({name: one.delivered for name, one in segments.items()})
     for name, count in home.items():
-        differences.subtract(dict.fromkeys(routes.get((name, token), ()), count))
+        differences.subtract(dict.fromkeys(routes.get((name, flow), ()), count))
     return {name: count for name, count in sorted(differences.items()) if count}
 
 
@@ -165,14 +165,14 @@ def losses(target: str, lost: int, found: Mapping[Hub, Evidence], paths: Paths) 
 
 
 def explain(
-    seen: Iterable[Seen], first: str, token: int, routes: Routes, paths: Paths
+    seen: Iterable[Seen], first: str, flow: int, routes: Routes, paths: Paths
 ) -> tuple[int, list[Fault]]:
     """Count the frames that entered, and find what went wrong with them."""
     seen = list(seen)
     segments = by_segment(seen)
     home = homes(segments, first)
     faults: list[Fault] = []
-    for target, difference in balance(segments, home, token, routes).items():
+    for target, difference in balance(segments, home, flow, routes).items():
         found = evidence(seen, target, segments, paths)
         if difference < 0:
             faults += losses(target, -difference, found, paths)

@@ -5,8 +5,9 @@ it), it takes a pass over narrow columns of all rows. The sums do not grow with 
 they are collected, and the tables made of them here.
 """
 
+import json
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -16,6 +17,7 @@ from capture import schema
 from capture.schema import BRIDGE, Direction, Kind, Verdict
 from pipeline.analysis.expected import SEGMENTS_A_WORD
 from pipeline.analysis.explain import Paths
+from pipeline.analysis.filters import Hubs, Patterns, deep_of
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, Row
@@ -30,12 +32,14 @@ CAPTURE: Final = {
 
 
 class Places(NamedTuple):
-    """The segments and hubs (gateway and name) of a capture, and the paths of frames between them."""
+    """The segments and hubs (gateway and name) of a capture, the paths of frames between them, and filters
+    that look deep."""
 
     segments: tuple[str, ...]
     hubs: tuple[tuple[str, str], ...]
     paths: Paths
     by_envelope: bool
+    filters: Patterns = ()
 
     @property
     def words(self) -> int:
@@ -52,7 +56,7 @@ def take(rows: "DataFrame") -> "list[Row]":
         found = summarised(rows).collect()
     if sum(row.rows + row.summaries for row in found) == every.result():
         return found
-    return counted(rows).collect()
+    return counted(rows).collect() + [row for row in found if row.kind == Kind.TOPOLOGY]
 
 
 def summarised(rows: "DataFrame") -> "DataFrame":
@@ -62,6 +66,7 @@ def summarised(rows: "DataFrame") -> "DataFrame":
     return _by_sort(found, inner["kind"], {
         "rows": F.sum(inner["rows"]), "enveloped": F.sum(inner["enveloped"]), "summaries": F.count(F.lit(1)),
         "last": F.max(inner["last_cap_seq"]), "last_ns": F.max(inner["last_ns"]),
+        "topologies": F.collect_set("payload"),
     })  # fmt: skip
 
 
@@ -71,6 +76,7 @@ def counted(rows: "DataFrame") -> "DataFrame":
     return _by_sort(recorded, F.col("kind"), {
         "rows": F.count(F.lit(1)), "enveloped": F.count("origin"), "summaries": F.lit(0),
         "last": F.max("cap_seq"), "last_ns": F.max("ts_ns"),
+        "topologies": F.lit(None),
     })  # fmt: skip
 
 
@@ -87,9 +93,10 @@ def places(rows: "DataFrame") -> Places:
     return as_places(take(rows))
 
 
-def as_places(found: "Iterable[Row]") -> Places:
+def as_places(taken: "Iterable[Row]") -> Places:
     """Make `Places` of the rows of `take`."""
-    found = [row for row in found if row.kind == Kind.FRAME]
+    taken = list(taken)
+    found = [row for row in taken if row.kind == Kind.FRAME]
     segments = tuple(sorted({row.bus for row in found}))
     hubs = tuple(sorted({(row.gateway, row.hub) for row in found}))
     bridges = [row for row in found if row.hub.startswith(BRIDGE)]
@@ -98,7 +105,14 @@ def as_places(found: "Iterable[Row]") -> Places:
     wires = frozenset(bus for hub, bus in puts if any(b == bus and h != hub for h, b in takes))
     carriers = frozenset(((r.gateway, r.hub), r.bus) for r in bridges if r.dir == Direction.TX)
     enveloped = all(row.rows == row.enveloped for row in found)
-    return Places(segments, hubs, Paths(carriers, wires), enveloped)
+    return Places(segments, hubs, Paths(carriers, wires), enveloped, deep_of(topologies(taken)))
+
+
+def topologies(taken: "Iterable[Row]") -> "Iterator[Hubs]":
+    """Yield the topologies that files were recorded under, each once for each run of a recorder."""
+    for row in taken:
+        if row.kind == Kind.TOPOLOGY:
+            yield from map(json.loads, row.topologies)
 
 
 def grouped(found: "Iterable[Row]", *columns: str) -> dict[tuple[Any, ...], "list[Row]"]:

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from pipeline.analysis.expected import ENVELOPED_UNIT, SEGMENTS_A_WORD, SENT_UNIT, Expected
+from pipeline.analysis.filters import flow
 from pipeline.analysis.frames import (
     content,
     envelope,
-    first_token,
     frames,
     is_told,
     local_table,
@@ -53,12 +53,12 @@ def with_key(rows: "DataFrame", at: Places) -> "DataFrame":
 
 
 def sums(keyed_rows: "DataFrame", at: Places) -> "DataFrame":
-    """Sum up the rows of each key: `words`, `rows`, `token` (see `pipeline.analysis.expected`)."""
+    """Sum up the rows of each key: `words`, `rows`, `flow` (see `pipeline.analysis.expected`)."""
     enveloped = F.when(F.col("origin").isNull(), F.lit(0)).otherwise(F.lit(ENVELOPED_UNIT))
     unit = F.when(sent(), F.lit(SENT_UNIT)).otherwise(F.lit(1)) + enveloped
     masks = [F.bit_or(_in_word(n, at.words)).alias(f"word{n}") for n in range(at.words)]
-    rows, token = F.sum(unit).alias("rows"), F.max(first_token()).alias("token")
-    return keyed_rows.groupBy("key").agg(*masks, rows, token)
+    rows, its_flow = F.sum(unit).alias("rows"), F.max(flow(at.filters)).alias("flow")
+    return keyed_rows.groupBy("key").agg(*masks, rows, its_flow)
 
 
 def _in_word(number: int, words: int) -> "Column":
@@ -74,7 +74,7 @@ def _in_word(number: int, words: int) -> "Column":
 
 def columns(at: Places) -> list[str]:
     """Name the columns of `sums` besides the key."""
-    return [*(f"word{n}" for n in range(at.words)), "rows", "token"]
+    return [*(f"word{n}" for n in range(at.words)), "rows", "flow"]
 
 
 def signatures(frame_sums: "DataFrame", at: Places) -> "DataFrame":
@@ -89,6 +89,6 @@ def suspects(frame_sums: "DataFrame", expected: Expected, at: Places) -> "DataFr
 
 def typical(frame_sums: "DataFrame", expected: Expected, at: Places) -> "DataFrame":
     """Make a table of the typical sums, with the number of the segment that each is of (`home`)."""
-    table = [[*one.words, one.rows, one.token, one.home()] for one in expected.typical]
+    table = [[*one.words, one.rows, one.flow, one.home()] for one in expected.typical]
     names: dict[str, type] = dict.fromkeys([*columns(at), "home"], int)
     return F.broadcast(local_table(frame_sums.sparkSession, names, table))

@@ -1,8 +1,11 @@
 """Taps of a topology: they record the traffic of buses and bridges by segment, equal to the ledgers."""
 
 import asyncio
+import json
 from collections import Counter
 from pathlib import Path
+
+import pyarrow.parquet as pq
 
 from appliance.compose import Appliance
 from bridges.bridge import Bridge
@@ -14,12 +17,12 @@ from capture import names
 from capture.files import days_directory
 from capture.pcapng import Packet
 from capture.reader import read
-from capture.schema import Direction, Kind
+from capture.schema import META_TOPOLOGY, Direction, Kind
 from devices.tap.device import TapSpec
 from devices.tap.process import settle
 from tests.appliance.probe.support import free_port
 from tests.bridges.support import until
-from tests.devices.tap.tap_support import member
+from tests.devices.tap.tap_support import files_in, member
 from topologies.checker import check
 from topologies.loader import loads
 
@@ -107,6 +110,28 @@ async def test_a_tap_leaves_the_names_of_its_topology_and_goes_on_when_they_chan
         appliance.close()
     assert await asyncio.to_thread(settle, 20)
     assert names.beside(days_directory(tmp_path)) == ["a", "fridge", "temp", "door"]
+
+
+async def test_a_capture_says_what_the_filters_of_its_bridges_are(tmp_path: Path) -> None:
+    text = written(tmp_path)
+    appliance = Appliance(loads(text, "t.yaml"), "here")
+    appliance.open(asyncio.get_running_loop())
+    try:
+        await exchanged(appliance)
+        changed = text.replace("{bus: two}]", "{bus: two, deny: {out: [a/99]}}]")
+        assert lines(appliance, changed) == ["changed bridge joint: bus two: deny"]
+        await exchanged(appliance)
+    finally:
+        appliance.close()
+    assert await asyncio.to_thread(settle, 20)
+    found = [json.loads(pq.read_schema(path).metadata[META_TOPOLOGY.encode()]) for path in files_in(tmp_path)]
+    bridge = {"gateways": ["here"], "pattern": list(Pattern("a"))}
+    one, two = {"segment": "bus one"}, {"segment": "bus two"}
+    denying = two | {"deny_out": [list(Pattern("a", 99))]}
+    assert [topology["bridge joint"] for topology in found] == [
+        {**bridge, "sides": [one, two]}, {**bridge, "sides": [one, denying]}
+    ]  # fmt: skip
+    assert found[0]["bus one"] == {"gateways": ["here"]}
 
 
 async def test_one_tap_and_a_pattern(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """The tap with its real writer process: what its files hold after it is killed, stopped or refused."""
 
 import asyncio
+import json
 import os
 import signal
 import sys
@@ -164,6 +165,31 @@ async def test_a_stopped_writer_costs_rows_and_the_capture_says_how_many(tmp_pat
     holes = sum(b["cap_seq"] - a["cap_seq"] - 1 for a, b in pairwise(rows))
     assert holes == recorder.lost
     assert frames(tmp_path)[-1] == numbered(sent, 1)[0]
+
+
+async def test_each_file_has_the_topology_that_it_was_recorded_under(tmp_path: Path) -> None:
+    one, other = {"bus plant": {"gateways": ["gw"]}}, {"bus plant": {"gateways": ["gw", "b"]}}
+    async with recording(tmp_path) as (recorder, hub):
+        a = joined(hub, "a")
+        recorder.describe(one)
+        say(hub, a, numbered(0, 10))
+        await until(partial(has, recorder, "written", 1))
+        os.kill(writer_of(recorder), signal.SIGKILL)
+        await until(partial(lost_more_than, recorder, 0))
+        recorder.progress = {}
+        await until(partial(has, recorder, "files", 1))
+        say(hub, a, numbered(10, 10))
+        recorder.describe(other)
+        recorder.describe(dict(other))
+        say(hub, a, numbered(20, 10))
+    assert frames(tmp_path) == numbered(0, 30)
+    assert list(map(topologies, files_in(tmp_path))) == [[one], [one], [other]]
+
+
+def topologies(path: Path) -> list[object]:
+    rows = parquet.ParquetFile(path).read(["contents", "payload"]).to_pylist()
+    found = (row for row in rows if row["contents"] and row["contents"]["kind"] == Kind.TOPOLOGY)
+    return [json.loads(row["payload"]) for row in found]
 
 
 async def test_no_place_to_write_is_a_state_with_retries(tmp_path: Path) -> None:

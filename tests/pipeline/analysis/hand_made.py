@@ -1,7 +1,9 @@
 """Captures written by hand, row by row: who saw which message where and when."""
 
+import json
 from collections import Counter
-from typing import TYPE_CHECKING
+from datetime import date
+from typing import TYPE_CHECKING, Any
 
 from bus.wire.envelope import Envelope, wrap
 from bus.wire.frame import PUB, pack
@@ -28,6 +30,7 @@ class Capture:
     def __init__(self) -> None:
         self.packets: list[Packet] = []
         self.numbers = Counter[str]()
+        self.summaries: list[dict[str, Any]] = []
 
     def seen(
         self,
@@ -55,10 +58,28 @@ class Capture:
         kind, verdict = Kind.GAP.value, Verdict.NOT_CAPTURED.value
         self.packets.append(Packet(at, gateway, "", "", "", 0, kind, verdict, 5, number, rows, reason))
 
+    def topology(self, gateway: str, hubs: dict[str, Any]) -> None:
+        """Note what a gateway's tap records, as at the end of a file."""
+        at = {"ts_ns": START_NS, "boot": 5, "cap_seq": 0, "date": date(2001, 9, 9), "gateway": gateway}
+        none = {"kind": 3, "hub": "", "bus": "", "peer": "", "dir": 0, "count": 0, "verdict": 0}
+        inner = {
+            "kind": Kind.TOPOLOGY.value,
+            "rows": 0,
+            "enveloped": 0,
+            "last_cap_seq": 0,
+            "last_ns": START_NS,
+        }
+        self.summaries.append({**at, **none, "payload": json.dumps(hubs).encode(), "contents": inner})
+
     def _number(self, gateway: str, rows: int) -> int:
         """Return the number of a gateway's next row, and go on by `rows`."""
         self.numbers[gateway] += rows
         return self.numbers[gateway] - rows
 
     def rows(self, spark: "SparkSession") -> "DataFrame":
-        return spark.createDataFrame([row(packet) for packet in self.packets], DDL_PARTITIONED)
+        rows = spark.createDataFrame([row(packet) for packet in self.packets], DDL_PARTITIONED)
+        if not self.summaries:
+            return rows
+        wanted = rows.schema.names
+        summaries = [tuple(one.get(name) for name in wanted) for one in self.summaries]
+        return rows.unionByName(spark.createDataFrame(summaries, DDL_PARTITIONED))

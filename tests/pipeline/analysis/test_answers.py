@@ -8,6 +8,7 @@ import pytest
 pytest.importorskip("pyarrow")
 pytest.importorskip("pyspark")
 
+from bus.wire.pattern import Pattern
 from pipeline.analysis import rates
 from pipeline.analysis.audit import audit, in_gaps
 from pipeline.analysis.failovers import failovers
@@ -257,3 +258,24 @@ def test_a_pause_of_a_recorder_is_no_pause_of_service(spark: "SparkSession", was
             made.missed(at, "gw-b", 40)
     found = failovers(made.rows(spark)).collect()
     assert [row.bus for row in found] == (["can"] if was_captured else [])
+
+
+def filtered(is_told: bool, pattern: tuple[str, ...] = ("motor", "temp")) -> Capture:
+    """Carry frames from a bus to CAN, but for those of one pattern, which a filter keeps out."""
+    made = Capture()
+    sides = [{"segment": "bus a"}, {"segment": "can", "deny_out": [list(Pattern(*pattern))]}]
+    if is_told:
+        made.topology("gw-a", {"bridge a": {"gateways": ["gw-a"], "pattern": [], "sides": sides}})
+    for number in range(60):
+        name = ("motor/speed", "motor/temp", "motor/temp/oil")[number % 3]
+        content, at = frame(name, str(number)), 20 * number
+        made.seen(at, "gw-a", "bus a", "bus a", RX, content)
+        made.seen(at + 1, "gw-a", "bridge a", "bus a", RX, content)
+        if name == "motor/speed" and number != 30:
+            made.seen(at + 2, "gw-a", "bridge a", "can", TX, content)
+    return made
+
+
+def test_what_a_filter_keeps_out_is_not_lost_however_deep_it_looks(spark: "SparkSession") -> None:
+    assert faults(filtered(is_told=True).rows(spark)) == [("lost", "in bridge", "can", 1)]
+    assert faults(filtered(is_told=False).rows(spark)) == [("lost", "in bridge", "can", 41)]

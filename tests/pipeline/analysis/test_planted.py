@@ -40,6 +40,7 @@ CASES = {
     "envelopes on the trunk": FAULTY,
     "envelopes": replace(FAULTY, envelope="all"),
     "holes in what recorders wrote": replace(FAULTY, rate=200.0, holes=2),
+    "a filter that looks deep": replace(FAULTY, filtered=True),
     "more segments than a word holds": replace(
         FAULTY, rows=60_000, gateways=40, rate=200.0, lost=0.04, doubled=0.02, echoed=0.02, aged=0.02
     ),
