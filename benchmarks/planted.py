@@ -424,13 +424,14 @@ class Frames:
         self.sent = np.zeros(count, bool)
         self._note_truth(maker, sensor, centi, number)
 
-    def _make_faults(self, maker: Maker, spared: NDArray[np.bool_]) -> None:
-        """Plan at most one fault a frame, and none for equal frames: a loss and a double would cancel out."""
+    def _make_faults(self, maker: Maker, equal: NDArray[np.bool_]) -> None:
+        """Plan at most one fault a frame, and no double of equal frames: it would cancel out with a loss."""
         plan, random = maker.plan, maker.random
         dice = random.random(self.count)
-        dice[spared | (self.carrier == -1) | maker.in_hole(self.time, margin_ns=_NEAR_HOLE_NS)] = 1.0
+        dice[(self.carrier == -1) | maker.in_hole(self.time, margin_ns=_NEAR_HOLE_NS)] = 1.0
         edges = np.cumsum([plan.lost / 3, plan.lost / 3, plan.lost / 3, plan.doubled, plan.echoed, plan.aged])
         which = np.searchsorted(edges, dice, side="right")
+        which[equal & (which == 3)] = 6
         nobody = maker.serving(self.time) == -1
         self.lost_at_source = (which == 0) & ~nobody  # so that its loss has only one cause
         self.echoed = which == 4

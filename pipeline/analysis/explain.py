@@ -54,41 +54,57 @@ class Fault(NamedTuple):
 
 
 class Segment:
-    """Counts of one segment: `delivered` by bridges, `heard` by the hub that heard most.
+    """Counts of one segment: how many frames each bridge `put` there, and each hub `heard`, by name.
 
     Hubs of one name on several gateways are candidates for one bridge, and hear one after the other.
     """
 
     def __init__(self) -> None:
-        self.delivered = self.heard = 0
+        self.put, self.heard = Counter[str](), Counter[str]()
+
+    @property
+    def delivered(self) -> int:
+        """Frames that bridges put there."""
+        return self.put.total()
 
     @property
     def entered(self) -> int:
-        """Frames heard that no bridge had put there."""
-        return max(0, self.heard - self.delivered)
+        """Frames heard that no bridge had put there, if hubs hear what they put themselves."""
+        return max(0, max(self.heard.values(), default=0) - self.delivered)
+
+    @property
+    def entered_most(self) -> int:
+        """Frames heard that no bridge had put there, if hubs do not hear what they put themselves."""
+        others = (count - (self.delivered - self.put[hub]) for hub, count in self.heard.items())
+        return max(self.entered, *others, 0)
 
 
 def by_segment(seen: Iterable[Seen]) -> dict[str, Segment]:
     found: dict[str, Segment] = defaultdict(Segment)
-    heard = Counter[tuple[str, str]]()
     for one in seen:
-        if one.dir == Direction.TX:
-            found[one.segment].delivered += one.n
-        else:
-            heard[one.segment, one.hub[1]] += one.n
-    for (segment, _), count in heard.items():
-        found[segment].heard = max(found[segment].heard, count)
+        counts = found[one.segment].put if one.dir == Direction.TX else found[one.segment].heard
+        counts[one.hub[1]] += one.n
     return dict(found)
 
 
-def homes(segments: Mapping[str, Segment], first: str) -> dict[str, int]:
+def homes(segments: Mapping[str, Segment], first: str, flow: int, routes: Routes) -> dict[str, int]:
     """Find where the frames came from, and how many.
 
     If all that was heard was also put there (a self-echo), that is `first`: of the homes of others of their
-    kind, the segment that heard them first.
+    kind, the segment that heard them first. Where a hub may or may not have heard what it put itself, the
+    number is taken with which fewer copies are wrong; else that of hubs that do not hear themselves.
     """
-    entered = {name: one.entered for name, one in segments.items() if one.entered}
-    return entered or ({first: 1} if first else {})
+    found = {name: one.entered for name, one in segments.items() if one.entered}
+    found = found or ({first: 1} if first else {})
+    for name, one in segments.items():
+        if one.entered_most > one.entered and (name, flow) in routes:
+            guesses = {**found, name: one.entered_most}, found
+            found = min(guesses, key=lambda home: _wrong(balance(segments, home, flow, routes)))
+    return found
+
+
+def _wrong(differences: Mapping[str, int]) -> int:
+    return sum(map(abs, differences.values()))
 
 
 def balance(
@@ -170,7 +186,7 @@ def explain(
     """Count the frames that entered, and find what went wrong with them."""
     seen = list(seen)
     segments = by_segment(seen)
-    home = homes(segments, first)
+    home = homes(segments, first, flow, routes)
     faults: list[Fault] = []
     for target, difference in balance(segments, home, flow, routes).items():
         found = evidence(seen, target, segments, paths)

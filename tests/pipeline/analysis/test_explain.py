@@ -64,3 +64,20 @@ def test_of_equal_frames_the_count_tells_how_many_are_missing() -> None:
         3,
         [Fault("right", "lost", "in bridge", B, 2)],
     )
+
+
+def test_of_equal_frames_one_that_came_back_is_an_echo_and_no_duplicate_elsewhere() -> None:
+    three = [one._replace(n=3) for one in FINE]
+    back = Seen(A, "left", TX, 1)
+    echo = Fault("left", "echo", "in bridge", A, 1)
+    assert explain([*three, back], "left", 7, ROUTES, WAYS) == (3, [echo])
+    short = [one._replace(n=2) if one.segment == "right" else one for one in three]
+    assert explain([*short, back], "left", 7, ROUTES, WAYS) == (
+        3,
+        [echo, Fault("right", "lost", "in bridge", B, 1)],
+    )
+
+
+def test_a_bridge_that_hears_itself_on_a_wire_makes_no_home_of_it() -> None:
+    three = [one._replace(n=3) for one in FINE]
+    assert explain([*three, Seen(A, "wire", RX, 1)], "left", 7, ROUTES, WAYS) == (3, [])
