@@ -77,8 +77,8 @@ def episodes(keyed_rows: "DataFrame", suspect: "DataFrame", window_ns: int) -> "
     """Select the suspects' rows and number their episodes: a new `episode` begins after silence for the
     window. Rows of one envelope are in one episode, however late some of them are."""
     picked = joined_in_time(keyed_rows.join(suspect, "key", "left_semi"), window_ns)
-    in_time = Window.partitionBy("key").orderBy("at_ns")
-    fresh = F.col("at_ns") - F.lag("at_ns").over(in_time) > window_ns
+    in_time = Window.partitionBy("key").orderBy("joined_ns")
+    fresh = F.col("joined_ns") - F.lag("joined_ns").over(in_time) > window_ns
     return picked.withColumn("fresh", F.coalesce(fresh.cast("int"), F.lit(0))).withColumn(
         "episode", F.sum("fresh").over(in_time)
     )
@@ -92,7 +92,7 @@ def narrow(rows: "DataFrame", deep: filters.Patterns) -> "DataFrame":
 
 
 def joined_in_time(rows: "DataFrame", window_ns: int) -> "DataFrame":
-    """Move `at_ns` of late rows to when their frame was seen first.
+    """Add `joined_ns`: `at_ns`, but of late rows when their frame was seen first.
 
     A row with an envelope is as late as it is behind the first row of that envelope. What its gateway does
     with the frame without an envelope, within the window, is as late as that.
@@ -105,7 +105,7 @@ def joined_in_time(rows: "DataFrame", window_ns: int) -> "DataFrame":
     last = found.withColumn("known", F.last("known", ignorenulls=True).over(of_gateway))
     is_near = F.col("at_ns") - F.col("known.at") <= window_ns
     late = F.coalesce(F.when(is_near, F.col("known.late")), F.lit(0))
-    return last.withColumn("at_ns", F.col("at_ns") - late).drop("known")
+    return last.withColumn("joined_ns", F.col("at_ns") - late).drop("known")
 
 
 def counted(rows: "DataFrame") -> "DataFrame":

@@ -39,7 +39,7 @@ FAULTY = Plan(rows=30_000, seed=7, lost=0.005, doubled=0.003, echoed=0.002, aged
 CASES = {
     "envelopes on the trunk": FAULTY,
     "envelopes": replace(FAULTY, envelope="all"),
-    "holes in what recorders wrote": replace(FAULTY, rate=200.0, holes=2),
+    "holes in what recorders wrote": replace(FAULTY, rows=60_000, rate=400.0, holes=2, envelope="all"),
     "a filter that looks deep": replace(FAULTY, filtered=True),
     "more segments than a word holds": replace(
         FAULTY, rows=60_000, gateways=40, rate=200.0, lost=0.04, doubled=0.02, echoed=0.02, aged=0.02
