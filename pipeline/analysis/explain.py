@@ -36,11 +36,17 @@ class Seen(NamedTuple):
 
 
 class Paths(NamedTuple):
-    """The hubs that put frames onto a segment (`carriers`), and segments between bridges of different names
-    (`wires`)."""
+    """The hubs that put frames onto a segment (`carriers`), those bridges that hear one (`takers`), and
+    segments between bridges of different names (`wires`)."""
 
     carriers: frozenset[tuple[Hub, str]]
+    takers: frozenset[tuple[Hub, str]]
     wires: frozenset[str]
+
+    def towards(self, target: str) -> frozenset[str]:
+        """Return the wires from which bridges carry frames onto a segment."""
+        hubs = {hub for hub, segment in self.carriers if segment == target}
+        return frozenset(wire for hub, wire in self.takers if hub in hubs and wire != target) & self.wires
 
 
 class Fault(NamedTuple):
@@ -119,7 +125,7 @@ def balance(
 
 class Evidence:
     """Counts of one hub, of frames missing on a segment: `held` by it (`heard` of these from where a bridge
-    had put them), `put` there, and `passed` onto wires."""
+    had put them), `put` there, and `passed` onto the wires that lead there."""
 
     def __init__(self) -> None:
         self.held = self.heard = self.put = self.passed = 0
@@ -133,11 +139,12 @@ def evidence(
     seen: Iterable[Seen], target: str, segments: Mapping[str, Segment], paths: Paths
 ) -> dict[Hub, Evidence]:
     found: dict[Hub, Evidence] = defaultdict(Evidence)
+    wires = paths.towards(target)
     for one in seen:
         at, here = found[one.hub], one.segment == target
         if one.dir == Direction.TX:
             at.put += one.n * here
-            at.passed += one.n * (not here and one.segment in paths.wires)
+            at.passed += one.n * (one.segment in wires)
         elif not here:
             at.held += one.n
             at.heard += one.n * (segments[one.segment].delivered > 0)
@@ -151,23 +158,35 @@ def surplus(target: str, count: int, found: Mapping[Hub, Evidence], is_home: boo
     )
 
 
-def losses(target: str, lost: int, found: Mapping[Hub, Evidence], paths: Paths) -> list[Fault]:
+def on_wires(segments: Mapping[str, Segment], target: str, paths: Paths) -> tuple[int, int]:
+    """Count the frames put onto the wires that lead to a segment which nobody heard, and which others heard
+    than the segment's own bridges."""
+    names = {hub[1] for hub, segment in paths.carriers if segment == target}
+    at_sender = on_way = 0
+    for wire in (segments[name] for name in paths.towards(target) if name in segments):
+        heard = min(wire.delivered, max(wire.heard.values(), default=0))
+        at_sender += wire.delivered - heard
+        on_way += max(0, heard - sum(wire.heard[name] for name in names))
+    return at_sender, on_way
+
+
+def losses(
+    target: str, lost: int, found: Mapping[Hub, Evidence], segments: Mapping[str, Segment], paths: Paths
+) -> list[Fault]:
     """Share out a loss, in this order: frames that a carrier of the segment held and did not put; frames sent
     towards the carriers that did not arrive; frames that no bridge took. The rest was lost upstream, and is
     reported there."""
     carriers = {hub: one for hub, one in found.items() if (hub, target) in paths.carriers}
     bridges = {hub: one for hub, one in found.items() if hub[1].startswith(BRIDGE)}
-    heard_by_others = any(one.heard for hub, one in bridges.items() if hub not in carriers)
     holders = [hub for hub, one in carriers.items() if one.short]
     senders = [hub for hub, one in found.items() if one.passed]
-    on_way = sum(one.passed for one in found.values()) - sum(one.held for one in carriers.values())
+    at_sender, on_way = on_wires(segments, target, paths)
     entered = max((one.held for hub, one in found.items() if hub not in bridges), default=0)
     taken = sum(one.held - one.heard for one in bridges.values())
     parts: list[tuple[str, int, Hub | None]] = [
         (IN_BRIDGE, sum(one.short for one in carriers.values()), holders[-1] if holders else None),
-        (ON_THE_WAY, on_way, None)
-        if heard_by_others
-        else (AT_SENDER, on_way, senders[-1] if senders else None),
+        (AT_SENDER, at_sender, senders[-1] if senders else None),
+        (ON_THE_WAY, on_way, None),
         (NO_BRIDGE, entered - taken, None),
         (UPSTREAM, lost, None),
     ]
@@ -191,7 +210,7 @@ def explain(
     for target, difference in balance(segments, home, flow, routes).items():
         found = evidence(seen, target, segments, paths)
         if difference < 0:
-            faults += losses(target, -difference, found, paths)
+            faults += losses(target, -difference, found, segments, paths)
         else:
             faults.append(surplus(target, difference, found, target in home))
     return sum(home.values()), faults

@@ -105,7 +105,8 @@ def as_places(taken: "Iterable[Row]") -> Places:
     wires = frozenset(bus for hub, bus in puts if any(b == bus and h != hub for h, b in takes))
     carriers = frozenset(((r.gateway, r.hub), r.bus) for r in bridges if r.dir == Direction.TX)
     enveloped = all(row.rows == row.enveloped for row in found)
-    return Places(segments, hubs, Paths(carriers, wires), enveloped, deep_of(topologies(taken)))
+    takers = frozenset(((r.gateway, r.hub), r.bus) for r in bridges if r.dir == Direction.RX)
+    return Places(segments, hubs, Paths(carriers, takers, wires), enveloped, deep_of(topologies(taken)))
 
 
 def topologies(taken: "Iterable[Row]") -> "Iterator[Hubs]":

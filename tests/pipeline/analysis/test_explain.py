@@ -5,7 +5,8 @@ from pipeline.analysis.explain import Fault, Paths, Seen, explain
 A, B = ("gw-a", "bridge a"), ("gw-b", "bridge b")
 LEFT, RIGHT = ("gw-a", "bus left"), ("gw-b", "bus right")
 RX, TX = 0, 1
-WAYS = Paths(frozenset({(A, "wire"), (A, "left"), (B, "right"), (B, "wire")}), frozenset({"wire"}))
+CARRIES = frozenset({(A, "wire"), (A, "left"), (B, "right"), (B, "wire")})
+WAYS = Paths(CARRIES, CARRIES, frozenset({"wire"}))
 ROUTES = {("left", 7): frozenset({"wire", "right"})}
 ENTERED = [Seen(LEFT, "left", RX, 1), Seen(A, "left", RX, 1)]
 CROSSED = [*ENTERED, Seen(A, "wire", TX, 1)]
@@ -81,3 +82,17 @@ def test_of_equal_frames_one_that_came_back_is_an_echo_and_no_duplicate_elsewher
 def test_a_bridge_that_hears_itself_on_a_wire_makes_no_home_of_it() -> None:
     three = [one._replace(n=3) for one in FINE]
     assert explain([*three, Seen(A, "wire", RX, 1)], "left", 7, ROUTES, WAYS) == (3, [])
+
+
+def test_of_equal_frames_one_that_nobody_heard_was_lost_before_one_that_another_heard() -> None:
+    three = [one._replace(n=3) for one in CROSSED]
+    seen = [
+        *three,
+        Seen(("gw-c", "bridge c"), "wire", RX, 2),
+        Seen(B, "wire", RX, 1),
+        Seen(B, "right", TX, 1),
+    ]
+    assert faults(*seen, Seen(RIGHT, "right", RX, 1)) == [
+        Fault("right", "lost", "at the sender", A, 1),
+        Fault("right", "lost", "on the way", None, 1),
+    ]
