@@ -79,7 +79,7 @@ def cold(words: Sequence[str]) -> Cold:
 
 
 _COMMAND: Final = (sys.executable, "-m", "buscoupler")
-_WHERE: Final = {"spark": ("--master", "local[*]"), "sail": ("--remote", "sail")}
+_WHERE: Final = {engine: ("--engine", engine) for engine in ("spark", "sail")}
 
 
 def whole(directory: Path) -> dict[str, Cold]:
@@ -195,7 +195,7 @@ def _row(one: dict[str, Any]) -> str:
 
 _WORDS: Final = (
     "`audit` is the whole command: it also explains every fault, one by one, and reads the ledgers. "
-    "`sail` is the engine of a command if Sail is installed. `spark` is `--master 'local[*]'`, with the "
+    "`sail` is `--engine sail`. `spark` is the default, with the "
     "class archive of `buscoupler warm` if there is one. `connect` uses the server of "
     "`buscoupler pipeline serve`.",
     "",

@@ -24,12 +24,14 @@ class Spark:
 
     def __init__(self, directory: Path) -> None:
         from pipeline.engine import java, session
+        from pipeline.engine.choice import Where
         from pipeline.engine.jvm import Jvm
         from pipeline.input import read as capture
 
         self.jvm = Jvm(java.find(), "4g")
         self.jvm.connect()
-        self.spark = session.make(f"local[{_THREADS}]", None)
+        where = Where(master=f"local[{_THREADS}]")
+        self.spark = session.make(where, session.settings(where, ours=True))
         self.rows = capture.read(self.spark, capture.root(str(directory)))
 
     def audit(self) -> Answer:
@@ -54,11 +56,13 @@ class OnSail(Spark):
 
     def __init__(self, directory: Path) -> None:
         from pipeline.engine import session
+        from pipeline.engine.choice import Where
         from pipeline.engine.sail import Sail
         from pipeline.input import read as capture
 
         self.sail = Sail("4g")
-        self.spark = session.make(None, self.sail.connect())
+        where = Where(remote=self.sail.connect())
+        self.spark = session.make(where, session.settings(where, ours=True))
         self.rows = capture.read(self.spark, capture.root(str(directory)))
 
     def memory_mb(self) -> float:

@@ -1,5 +1,6 @@
 """Captures: their rows and files, and how they are read back (docs/capture.md). Nothing here needs Spark.
 
 `schema` has the columns, `files` the names and places of files, `names` those of tokens, `contents` the
-rows that summarise a file, `pcapng` another form of the same rows; `reader` reads both.
+rows that summarise a file, `pcapng` another form of the same rows; `reader` reads both. `parquet` writes
+files, and `compact` merges them; `locks` keep them in place while they are read.
 """

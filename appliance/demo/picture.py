@@ -108,6 +108,7 @@ def next_step(capture: Path, console: Console) -> None:
     """Say how to check the capture, with what is installed or with what one command installs."""
     console.print()
     say(console, f"The traffic is recorded in {capture}. Check that every frame arrived once:")
-    if not (sail.installed() or jars.installed()):
-        put(console, f"  {install('sail')}    # once: the engine that reads captures")
-    put(console, f"  {program()} audit {capture}")
+    only_sail = sail.installed() and not jars.installed()
+    if not (only_sail or jars.installed()):
+        put(console, f"  {install('pipeline')}    # once: Spark, which reads captures, and a Java")
+    put(console, f"  {program()} audit {capture}{' --engine sail' if only_sail else ''}")

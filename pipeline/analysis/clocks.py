@@ -1,7 +1,7 @@
 """The clocks of gateways: how far each is ahead, from frames without a fault that crossed between them."""
 
-from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
+from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F
@@ -41,21 +41,20 @@ def offsets(pairs: "Iterable[Row]", gateways: Sequence[str]) -> dict[str, int | 
     """Compute how far each clock is ahead of the first gateway's, in ns; None if no frames went both ways.
 
     For two gateways that hear each other, the shortest times there and back are taken as equal: half of their
-    difference is that of the clocks. Others are reached over those in between.
+    difference is that of the clocks. Others are reached over those in between, by which the times there and
+    back add up to least: the difference cannot be wrong by more than half of that.
     """
     shortest = {(a, b): ns for a, b, ns, _ in pairs}
-    queue = deque((name, 0) for name in gateways[:1])
+    queue = [(0, name, 0) for name in gateways[:1]]
     found: dict[str, int | None] = dict.fromkeys(gateways)
     while queue:
-        here, ahead = queue.popleft()
+        far_ns, here, ahead = heappop(queue)
         if found[here] is None:
             found[here] = ahead
-            both = [
-                (b, there - shortest[b, a])
-                for (a, b), there in shortest.items()
-                if a == here and (b, a) in shortest
-            ]
-            queue += [(name, ahead + twice // 2) for name, twice in both]
+            for (a, b), there in shortest.items():
+                if a == here and (b, a) in shortest:
+                    back = shortest[b, a]
+                    heappush(queue, (far_ns + there + back, b, ahead + (there - back) // 2))
     return found
 
 

@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from struct import unpack
+from types import MappingProxyType
 from typing import Any, Final
 
 from pipeline.engine.jars import cache_directory, class_path, needed, spark_home
@@ -38,11 +39,18 @@ class Jvm:
     """A Spark gateway process. `connect()` waits for it and tells pyspark where it is."""
 
     def __init__(
-        self, java: Java, memory: str, quick: bool = False, record: Path | None = None, managed: bool = False
+        self,
+        java: Java,
+        memory: str,
+        quick: bool = False,
+        record: Path | None = None,
+        managed: bool = False,
+        conf: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         """`quick`: compile fast rather than well (for short jobs). `record`: write a class archive at exit.
-        `managed`: see `pipeline.engine.jars.needed`. Raises `PipelineError` if there is no Spark."""
-        words = command(java, options(memory, managed), quick, record)
+        `managed`: see `pipeline.engine.jars.needed`. `conf`: settings of the user's. Raises `PipelineError`
+        if there is no Spark."""
+        words = command(java, options(memory, managed), quick, record, conf)
         self._directory = tempfile.TemporaryDirectory(prefix="buscoupler-spark-")
         self._info = Path(self._directory.name) / "gateway"
         self.log = Path(self._directory.name) / "spark.log"
@@ -91,7 +99,9 @@ def options(memory: str, managed: bool = False) -> list[str]:
     return [*words, f"-Dlog4j2.configurationFile={_LOG4J.as_uri()}", "-XX:+UseParallelGC", "-Xshare:auto"]
 
 
-def command(java: Java, options: list[str], quick: bool, record: Path | None) -> list[str]:
+def command(
+    java: Java, options: list[str], quick: bool, record: Path | None, conf: Mapping[str, str]
+) -> list[str]:
     """Make the command that starts a gateway."""
     words = [java.program, *options]
     if quick:
@@ -100,7 +110,8 @@ def command(java: Java, options: list[str], quick: bool, record: Path | None) ->
         words.append(f"-XX:ArchiveClassesAtExit={record}")
     elif (made := archive(java)).exists():
         words.append(f"-XX:SharedArchiveFile={made}")
-    return [*words, "org.apache.spark.deploy.SparkSubmit", "pyspark-shell"]
+    given = [word for name, value in conf.items() for word in ("--conf", f"{name}={value}")]
+    return [*words, "org.apache.spark.deploy.SparkSubmit", *given, "pyspark-shell"]
 
 
 def started(

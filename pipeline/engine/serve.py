@@ -11,7 +11,7 @@ from typing import Final
 
 from pipeline.engine import java
 from pipeline.engine.jvm import START_S, end, last_words, options, started, until
-from pipeline.engine.session import ALWAYS, LOCAL
+from pipeline.engine.session import ALWAYS, LOCAL, QUIET
 from pipeline.errors import PipelineError
 from pipeline.output.tables import Progress
 
@@ -56,7 +56,7 @@ def command(port: int, memory: str) -> list[str]:
     """Return the command of the server: the same Java and settings as a local session's."""
     found = java.find()
     settings = {
-        **LOCAL, **ALWAYS,
+        **LOCAL, **QUIET, **ALWAYS,
         "spark.connect.session.manager.defaultSessionTimeout": "-1",
         "spark.connect.grpc.binding.port": str(port), "spark.connect.grpc.binding.address": "127.0.0.1",
     }  # fmt: skip

@@ -1,47 +1,35 @@
 """The Spark session, made in one place: on this machine by default, on a cluster or a Connect server on
-request. On this machine that is Spark, or Sail if it is installed (`choose`).
+request (`pipeline.engine.choice`).
 
 Only `spark.sql.*` is set once a session runs, and no job touches the context, the JVM or an RDD: so each of
 `python`, `--master spark://...`, `spark-submit` and `--remote sc://host:port` runs the same lines.
 """
 
-import argparse
 import os
 import signal
 import socket
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, Protocol
 from urllib.parse import urlsplit
 
-from bus.extras import lacking
 from pipeline import cache
-from pipeline.engine import jars, java, sail
+from pipeline.engine import java
+from pipeline.engine.choice import Where
 from pipeline.engine.jvm import Jvm
 from pipeline.engine.sail import Sail
-from pipeline.errors import PipelineError
+from pipeline.errors import PipelineError, cause_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-SAIL: Final = "sail"
-"""For --remote: a Sail of our own, for one command."""
-
 CONNECT_PORT: Final = 15002  # where a URL names none
 _REACH_S: Final = 5.0
-_MANAGED: Final = ("yarn", "k8s:")
 _SESSION_ID: Final = ";session_id="
 
-ALWAYS: Final = {
-    "spark.sql.session.timeZone": "UTC",
-    "spark.sql.parquet.compression.codec": "zstd",
-    "spark.sql.shuffle.partitions": "8",
-    # What is cached stays divided as it is; what is divided by some of a join's keys is divided well enough.
-    "spark.sql.optimizer.canChangeCachedPlanOutputPartitioning": "false",
-    "spark.sql.requireAllClusterKeysForCoPartition": "false",
-}
+ALWAYS: Final = {"spark.sql.session.timeZone": "UTC"}
 SMALL: Final = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.shuffle.partitions": "2",
@@ -50,8 +38,11 @@ SMALL: Final = {
 """For captures of some hundred megabytes: planning again at each stage, and large tables for each task, cost
 more than they bring."""
 LOCAL: Final = {
-    "spark.ui.enabled": "false",
-    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.parquet.compression.codec": "zstd",
+    "spark.sql.shuffle.partitions": "8",
+    # What is cached stays divided as it is; what is divided by some of a join's keys is divided well enough.
+    "spark.sql.optimizer.canChangeCachedPlanOutputPartitioning": "false",
+    "spark.sql.requireAllClusterKeysForCoPartition": "false",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.sql.codegen.cache.maxEntries": "2000",  # an audit alone has more than the default, 100
@@ -60,6 +51,9 @@ LOCAL: Final = {
     "spark.sql.files.openCostInBytes": "512k",
     "spark.sql.codegen.aggregate.fastHashMap.capacityBit": "20",  # most frames of a part, instead of 65,536
 }
+"""For Spark on this machine. On a cluster all this is its own, or its user's."""
+QUIET: Final = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}
+"""For a Java of ours, wherever it works: it has no jars for the pages of the UI."""
 ASKED: Final = {
     "spark.sql.session.localRelationCacheThreshold": "1048576",
     "spark.sql.session.localRelationSizeLimit": "3221225472",
@@ -81,69 +75,21 @@ class Local(Protocol):
     def close(self) -> None: ...
 
 
-def arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options that say where Spark runs."""
-    where = parser.add_mutually_exclusive_group()
-    where.add_argument(
-        "--master", metavar="URL", help="a cluster's master; local[*] is Spark on this machine"
-    )
-    where.add_argument(
-        "--remote",
-        metavar="URL",
-        help="a Spark Connect server: sc://HOST:PORT; sail: one for this command, without Java",
-    )
-
-
-def choose(options: argparse.Namespace, able: bool, here: bool) -> bool:
-    """Decide whether to take Sail, and note it in `options`.
-
-    It is taken if it is asked for; or if it is installed, the job `able` to run there, the capture `here` on
-    this machine, and nothing else asked for. Raises `PipelineError` if it is asked for and the job is not
-    able to, or if the engine that is left is not installed.
-    """
-    asked = _remote(options)
-    if asked == SAIL and not able:
-        raise PipelineError(f"{options.job} does not run on Sail: it takes Spark")
-    free = not (asked or options.master or _submitted())
-    if asked == SAIL or (able and here and free and sail.installed()):
-        options.remote = SAIL
-    elif (free or options.master) and not jars.installed():
-        raise PipelineError(_lacking(options.job, able and free))
-    return str(options.remote) == SAIL
-
-
-def _lacking(job: str, able: bool) -> str:
-    if able:
-        return lacking(job, "an engine that reads captures", SAIL)
-    return lacking(job, "Spark", "pipeline")
-
-
-def start(options: argparse.Namespace, quick: bool = False) -> Local | None:
+def start(where: Where, quick: bool = False) -> Local | None:
     """Start Java or Sail while the rest is prepared. None if another process has the engine."""
-    if _remote(options) == SAIL:
-        return Sail(options.memory)
-    if _submitted() or _remote(options):
+    if where.on_sail:
+        return Sail(where.memory)
+    if where.submitted or where.remote:
         return None
-    managed = (options.master or "").startswith(_MANAGED)
-    return Jvm(java.find(), options.memory, quick, managed=managed)
-
-
-def _submitted() -> bool:
-    return "PYSPARK_GATEWAY_PORT" in os.environ  # by spark-submit, which started us
-
-
-def _remote(options: argparse.Namespace) -> str:
-    """Return the Connect server that options or the environment ask for; "" if none."""
-    return options.remote or ("" if options.master else os.environ.get("SPARK_REMOTE", ""))
+    return Jvm(java.find(), where.memory, quick, managed=where.managed, conf=where.conf)
 
 
 @contextmanager
-def session(options: argparse.Namespace, local: Local | None = None) -> Iterator["SparkSession"]:
-    """Open a session by `options` (see `arguments`). At the end stop it, and `local` (from `start`) with
-    it."""
+def session(where: Where, local: Local | None = None) -> Iterator["SparkSession"]:
+    """Open a session. At the end stop it, and `local` (from `start`) with it."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else workers take python3 from the PATH
     try:
-        spark = _made(options, local)
+        spark = _made(where, local)
     except BaseException:
         if isinstance(local, Jvm):
             local.close()  # Sail ends with us: at exit the client would look for one that is gone for minutes
@@ -151,7 +97,7 @@ def session(options: argparse.Namespace, local: Local | None = None) -> Iterator
     try:
         yield spark
         if local is None:
-            _release(spark, _remote(options))
+            _release(spark, where.remote)
     finally:
         try:
             spark.stop()
@@ -160,27 +106,36 @@ def session(options: argparse.Namespace, local: Local | None = None) -> Iterator
                 local.close()
 
 
-def _made(options: argparse.Namespace, local: Local | None) -> "SparkSession":
+def _made(where: Where, local: Local | None) -> "SparkSession":
     if local is None:
-        remote = _remote(options)
-        reach(remote)
+        reach(where.remote)
     else:
-        remote = local.connect()
+        where = where._replace(remote=local.connect())
     try:
-        spark = make(options.master, remote)
+        spark = make(where, settings(where, ours=local is not None))
     except Exception as error:  # py4j's and grpc's, which say where in Java, over pages
-        where = remote or options.master or "this machine"
-        raise PipelineError(f"no Spark session on {where}: {_fault(error)}") from error
+        place = where.remote or where.master or "this machine"
+        raise PipelineError(f"no Spark session on {place}: {_fault(error)}") from error
     if isinstance(local, Sail):
         cache.write_down(spark)
         spark.client.set_retry_policies([])  # else it would look for minutes for one that has been killed
     return spark
 
 
+def settings(where: Where, ours: bool) -> dict[str, str]:
+    """Return the settings of a session; `ours`: of a Java that we started. What the user gives wins."""
+    found = dict(ALWAYS)
+    if where.remote:
+        found |= ASKED
+    elif ours:
+        found |= QUIET | (LOCAL if where.here else {})
+    return found | dict(where.conf)
+
+
 def _fault(error: Exception) -> str:
     if "SESSION_CLOSED" in str(error):
         return f"another client has closed it for good; leave {_SESSION_ID}... out, or start the server again"
-    return type(error).__name__
+    return cause_of(str(error))
 
 
 def _release(spark: Any, remote: str) -> None:
@@ -189,18 +144,16 @@ def _release(spark: Any, remote: str) -> None:
     spark.release_session_on_close = _SESSION_ID not in remote
 
 
-def make(master: str | None, remote: str | None) -> "SparkSession":
+def make(where: Where, settings: Mapping[str, str]) -> "SparkSession":
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.appName("buscoupler")
-    if remote:
-        builder = builder.remote(remote)
-    elif "PYSPARK_GATEWAY_PORT" in os.environ and not os.environ.get("SPARK_ENV_LOADED"):
-        builder = builder.master(master or "local[*]").config(map=dict(LOCAL))
-    elif master:
-        builder = builder.master(master)
+    if where.remote:
+        builder = builder.remote(where.remote)
+    elif where.master or not where.submitted:
+        builder = builder.master(where.master or "local[*]")
     with _same_interrupts():
-        return builder.config(map=dict(ALWAYS | ASKED if remote else ALWAYS)).getOrCreate()
+        return builder.config(map=dict(settings)).getOrCreate()
 
 
 @contextmanager

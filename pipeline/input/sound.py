@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from capture import files
 from capture.files import CaptureError
+from capture.schema import Kind
 
 if TYPE_CHECKING:
     from pyarrow.parquet import ParquetFile
@@ -31,10 +32,18 @@ class _Span(NamedTuple):
     first: int
     last: int
     path: Path
+    rows: int
 
 
-def look(directory: Path, thorough: bool) -> list[Bad]:
-    """Open every file of a capture. Return those that are unfit, or that have rows which another one has too.
+class Looked(NamedTuple):
+    """The files that are unfit, and how many rows were recorded in the others."""
+
+    bad: list[Bad]
+    rows: int
+
+
+def look(directory: Path, thorough: bool) -> Looked:
+    """Open every file of a capture. Find those that are unfit, or that have rows which another one has too.
 
     `thorough`: read all of it, which takes about as long as a job; else only what files say of themselves.
     """
@@ -48,7 +57,9 @@ def look(directory: Path, thorough: bool) -> list[Bad]:
         except CaptureError as error:
             bad.append(Bad(path, str(error)))
     unfit = {one.path for one in bad}
-    return bad + list(_doubled(sorted(span for span in spans if span.path not in unfit)))
+    bad += _doubled(sorted(span for span in spans if span.path not in unfit))
+    unfit = {one.path for one in bad}
+    return Looked(bad, sum(span.rows for span in spans if span.path not in unfit))
 
 
 def _spans(path: Path, file: "ParquetFile") -> Iterator[_Span]:
@@ -58,7 +69,14 @@ def _spans(path: Path, file: "ParquetFile") -> Iterator[_Span]:
     found = [one.statistics for one in groups if one.is_stats_set and one.statistics.has_min_max]
     if found:
         run = files.gateway_of(path), files.boot_of(path)
-        yield _Span(run, min(one.min for one in found), max(one.max for one in found), path)
+        yield _Span(run, min(one.min for one in found), max(one.max for one in found), path, _rows(file))
+
+
+def _rows(file: "ParquetFile") -> int:
+    """Count the rows of a file, without the summary at its end."""
+    column = file.schema_arrow.get_field_index("kind")
+    groups = [file.metadata.row_group(n) for n in range(file.metadata.num_row_groups)]
+    return sum(one.num_rows for one in groups if one.column(column).statistics.min != Kind.CONTENTS.value)
 
 
 def _doubled(spans: list[_Span]) -> Iterator[Bad]:

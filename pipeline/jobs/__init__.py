@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from pipeline.jobs.record import Job
 
 NAMES: Final = (
-    "audit", "latency", "rates", "last", "failovers", "logs", "report", "tokens", "watch", "warm", "serve",
+    "audit", "latency", "rates", "last", "failovers", "logs", "report", "tokens", "watch", "compact", "warm",
+    "serve",
 )  # fmt: skip
 
 

@@ -5,12 +5,13 @@ No module with a record imports Spark at its top, so that `--help` and wrong use
 
 import argparse
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bus.names import Names
 from capture.names import given
 from pipeline.analysis.verdict import Tables, Verdict
-from pipeline.engine import session
+from pipeline.engine import choice
+from pipeline.engine.choice import Engine
 from pipeline.input.names import ReadNames, reader
 from pipeline.input.read import read
 from pipeline.output.tables import Progress
@@ -18,7 +19,6 @@ from pipeline.output.tables import Progress
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-Engine = Literal["spark", "sail"]
 Option = tuple[tuple[str, ...], dict[str, Any]]
 
 
@@ -36,15 +36,29 @@ class Table(NamedTuple):
     rows: int | None = None
 
 
+class Facts(NamedTuple):
+    """The engine that answers, its version, and how much it was given: None if the capture is elsewhere."""
+
+    engine: str = "spark"
+    version: str = ""
+    rows: int | None = None
+    bytes: int | None = None
+
+    def ran(self, seconds: float) -> dict[str, Any]:
+        """Return them as a record, with the seconds since the command began."""
+        return {**self._asdict(), "seconds": round(seconds, 3)}
+
+
 class OpenCapture(NamedTuple):
     """A capture that a job works on: its session, the directory of its days, where progress goes, the names
-    of its tokens, and how many files were left out."""
+    of its tokens, how many files were left out, and the facts about this run."""
 
     spark: "SparkSession"
     directory: str
     tell: Progress
     names: Names = Names()
     left_out: int = 0
+    facts: Facts = Facts()
 
     def rows(self) -> "DataFrame":
         """Return all rows of the capture."""
@@ -58,7 +72,7 @@ class Job(NamedTuple):
     first, and has the exit status; the `legend` below it says what the tables count. `engines` are those that
     give the same answer. If it shows tokens it `has_names`, and takes `--names`. If it `is_command`,
     `buscoupler NAME` is `buscoupler pipeline NAME`. `writes` names the options that say where it writes,
-    besides `--parquet`.
+    besides `--parquet`. If it `follows` a capture, files may be compacted while it runs; else that waits.
     """
 
     name: str
@@ -74,6 +88,7 @@ class Job(NamedTuple):
     has_names: bool = False
     is_command: bool = False
     writes: tuple[str, ...] = ()
+    follows: bool = False
 
     def add_arguments(self, parser: argparse.ArgumentParser, read: ReadNames = given) -> None:
         """Add all options of the job to its parser. `read` reads what `--names` says."""
@@ -82,11 +97,12 @@ class Job(NamedTuple):
             parser.add_argument(
                 "directory", metavar="DIRECTORY", help="of a recorder; or hdfs://, s3a:// ... on a cluster"
             )
-            session.arguments(parser)
+            choice.arguments(parser)
             parser.add_argument("-q", "--quiet", action="store_true", help="no progress on standard error")
-        parser.add_argument(
-            "--memory", default="4g", metavar="SIZE", help="for Spark or Sail on this machine (4g)"
-        )
+        if self.engines:
+            parser.add_argument(
+                "--memory", default="4g", metavar="SIZE", help="for Spark or Sail on this machine (4g)"
+            )
         if self.tables is not None:
             parser.add_argument("--json", action="store_true", help="one object, for programs")
             parser.add_argument("--parquet", metavar="DIR", help="also write each table to DIR/JOB/TABLE")

@@ -1,6 +1,5 @@
 """Rehearsals: small jobs run once, so that later starts find classes in an archive, or code compiled."""
 
-import argparse
 import os
 import sys
 import tempfile
@@ -9,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from pipeline import jobs
 from pipeline.engine import java, session
+from pipeline.engine.choice import Where
 from pipeline.engine.jars import cache_directory, unsign
 from pipeline.engine.jvm import Jvm, archive
 from pipeline.errors import PipelineError
@@ -49,16 +49,14 @@ def archive_classes(memory: str) -> int:
 
 
 def _record(jvm: Jvm) -> None:
-    local = argparse.Namespace(master=None, remote=None)
-    with tempfile.TemporaryDirectory() as name, session.session(local, jvm) as spark:
+    with tempfile.TemporaryDirectory() as name, session.session(Where(), jvm) as spark:
         touch(spark, Path(name) / "capture")
         read(spark, root(f"{name}/capture")).write.parquet(f"{name}/out")
 
 
 def warm_server(url: str) -> None:
     """Run the jobs some times on a Connect server, whose Java compiles what it does often."""
-    remote = argparse.Namespace(master=None, remote=url)
-    with tempfile.TemporaryDirectory() as name, session.session(remote) as spark:
+    with tempfile.TemporaryDirectory() as name, session.session(Where(remote=url)) as spark:
         for _ in range(_ROUNDS):
             touch(spark, Path(name) / "capture")
 

@@ -3,28 +3,32 @@
 import argparse
 import json
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
+from importlib import metadata
 from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING, Any, Final
 
 from bus.names import Names
 from capture.files import CaptureError, listed
+from capture.locks import reading
+from pipeline.analysis.verdict import Verdict
 from pipeline.engine import sail, session
+from pipeline.engine.choice import SAIL, Where, decide
 from pipeline.engine.jvm import Jvm
 from pipeline.engine.sail import Sail
-from pipeline.errors import PipelineError
+from pipeline.errors import PipelineError, cause_of
 from pipeline.input import read, sound
 from pipeline.input.names import known
-from pipeline.jobs.record import Job, OpenCapture, Table
+from pipeline.jobs.record import Facts, Job, OpenCapture, Table
 from pipeline.output import place
 from pipeline.output.names import labelled, named
 from pipeline.output.tables import Progress, text, width
 
 if TYPE_CHECKING:
-    from pyspark.sql import Row
+    from pyspark.sql import Row, SparkSession
 
 QUICK_BYTES: Final = 256 << 20
 """Below this much Parquet a job is over before thorough compilation would pay."""
@@ -60,36 +64,38 @@ def opened(job: Job, options: argparse.Namespace) -> Iterator[OpenCapture]:
     where = read.root(options.directory)
     is_here = not read.is_remote(where)
     is_small = is_here and read.size_bytes(where) < QUICK_BYTES
-    on_sail = session.choose(options, "sail" in job.engines, is_here)
-    if on_sail:
-        tell("on Sail (on Spark: --master 'local[*]')")
-    local = session.start(options, quick=is_small)
-    if isinstance(local, Jvm):
-        tell("starting Spark on this machine")
+    place = decide(options, SAIL in job.engines)
+    local = session.start(place, quick=is_small)
+    if local is not None:
+        tell(f"starting {'Sail' if place.on_sail else 'Spark'} on this machine")
     try:
-        bad = _looked_at(job, options, where, warn) if is_here else []
+        bad, count = _looked_at(job, options, where, warn) if is_here else ([], None)
     except BaseException:
         if local is not None:
             local.close()
         raise
-    at_ctrl_c = sail.ended_at_once() if on_sail else nullcontext()
+    at_ctrl_c = sail.ended_at_once() if place.on_sail else nullcontext()
     with (
+        reading(Path(where)) if is_here and not job.follows else nullcontext(),
         _left(where, bad) as rest,
         at_ctrl_c,
-        session.session(options, local) as spark,
+        session.session(place, local) as spark,
         _one_line(local, rest),
     ):
-        for key, value in session.SMALL.items() if is_small else ():
-            spark.conf.set(key, value)
+        for key in session.SMALL.keys() - place.conf.keys() if is_small and place.here else ():
+            spark.conf.set(key, session.SMALL[key])
         names = known(spark, rest, options.names if job.has_names else ())
-        yield OpenCapture(spark, rest, tell, names, len(bad))
+        facts = Facts(*engine_of(spark, place), count, read.size_bytes(rest) if is_here else None)
+        yield OpenCapture(spark, rest, tell, names, len(bad), facts)
     tell("done")
+    if isinstance(local, Jvm) and SAIL in job.engines:
+        tell("to be faster: `buscoupler pipeline serve` keeps Spark running, `--engine sail` needs no Java")
 
 
-def _looked_at(job: Job, options: argparse.Namespace, where: str, warn: Progress) -> list[sound.Bad]:
-    """Look at the files of a local capture. Return those to be left out, and say what is passed by."""
+def _looked_at(job: Job, options: argparse.Namespace, where: str, warn: Progress) -> sound.Looked:
+    """Look at the files of a local capture: which are to be left out, and what is passed by."""
     skips = job.tables is not None and options.skip_bad
-    bad = sound.look(Path(where), thorough=skips)
+    bad, rows = sound.look(Path(where), thorough=skips)
     if bad and not skips:
         more = f" (and {len(bad) - 1} more files)" if len(bad) > 1 else ""
         hint = "; --skip-bad analyses the rest" if job.tables is not None else ""
@@ -102,7 +108,7 @@ def _looked_at(job: Job, options: argparse.Namespace, where: str, warn: Progress
             warn(line)
     if bad:
         warn(f"left out {len(bad)} of {count} files (--skip-bad)")
-    return bad
+    return sound.Looked(bad, rows)
 
 
 @contextmanager
@@ -127,10 +133,10 @@ def _one_line(local: session.Local | None, where: str) -> Iterator[None]:
         if type(error).__module__.partition(".")[0] not in ("pyspark", "py4j", "grpc"):
             raise
         logging.getLogger("buscoupler").info("Spark's words in full", exc_info=error)
-        bad = [] if read.is_remote(where) else sound.look(Path(where), thorough=True)
+        bad = [] if read.is_remote(where) else sound.look(Path(where), thorough=True).bad
         if bad:
             raise PipelineError(f"{bad[0].text}; --skip-bad analyses the rest") from None
-        words = _of_sail(local, error) if isinstance(local, Sail) else f"Spark: {_cause(str(error))}"
+        words = _of_sail(local, error) if isinstance(local, Sail) else f"Spark: {cause_of(str(error))}"
         raise PipelineError(words) from None
 
 
@@ -154,18 +160,24 @@ def _without_stacks() -> Iterator[None]:
 
 
 def _of_sail(local: Sail, error: Exception) -> str:
-    spark, words = "or take Spark (--master 'local[*]')", _cause(str(error))
+    spark, words = "or take Spark (--engine spark)", cause_of(str(error))
     if local.has_ended():
         return f"Sail has been killed, as a rule for want of memory; let it hold less (--memory), {spark}"
     more = f"; give it more (--memory), {spark}" if _NO_ROOM in words else ""
     return f"Sail: {words}{more}"
 
 
-def _cause(text: str) -> str:
-    """Find the last cause that is named, else the first line; at most 300 characters."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
-    return (causes[-1] if causes else lines[0] if lines else "no reason given")[:300]
+def engine_of(spark: "SparkSession", place: Where) -> tuple[str, str]:
+    """Return the engine that answers, and its version."""
+    if place.on_sail:
+        return SAIL, metadata.version("pysail")
+    return "spark", spark.version
+
+
+def facts_line(ran: Mapping[str, Any]) -> str:
+    """Say in a line which engine answered, of how much, and how long it took."""
+    rows = "" if ran["rows"] is None else f"{ran['rows']:,} rows, {ran['bytes'] / 1e6:,.1f} MB, "
+    return f"{ran['engine'].capitalize()} {ran['version']}: {rows}{ran['seconds']:.1f} s"
 
 
 def _size(where: str) -> str:
@@ -189,10 +201,18 @@ def show(job: Job, options: argparse.Namespace, capture: OpenCapture) -> int:
         if options.parquet:
             table.frame.write.mode("overwrite").parquet(f"{options.parquet}/{job.name}/{table.name}")
     verdict = job.verdict(shown) if job.verdict else None
+    ran = capture.facts.ran(capture.tell.seconds)
     if options.json:
-        print(json.dumps(({"verdict": verdict._asdict()} if verdict else {}) | shown, default=_plain))
-    elif verdict:
+        first = {"verdict": verdict._asdict()} if verdict else {}
+        print(json.dumps({**first, **shown, "run": ran}, default=_plain))
+        return _status(job, verdict, shown)
+    if verdict:
         print(verdict.line, fill(job.legend, width()), "", *texts, sep="\n")
+    print(facts_line(ran))
+    return _status(job, verdict, shown)
+
+
+def _status(job: Job, verdict: Verdict | None, shown: dict[str, Any]) -> int:
     return verdict.status if verdict else int(any(shown[name] for name in job.faults))
 
 

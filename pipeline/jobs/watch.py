@@ -40,4 +40,5 @@ JOB: Final = Job(
     run=run,
     engines=("spark",),  # Sail has no streams
     writes=("output",),
+    follows=True,
 )

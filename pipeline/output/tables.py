@@ -111,6 +111,11 @@ class Progress:
     def __init__(self, quiet: bool) -> None:
         self.quiet, self.begin = quiet, time.monotonic()
 
+    @property
+    def seconds(self) -> float:
+        """Return the seconds since the start."""
+        return time.monotonic() - self.begin
+
     def __call__(self, what: str) -> None:
         if not self.quiet:
-            print(f"[{time.monotonic() - self.begin:5.1f} s] {what}", file=sys.stderr, flush=True)
+            print(f"[{self.seconds:5.1f} s] {what}", file=sys.stderr, flush=True)

@@ -84,7 +84,7 @@ def test_a_directory_that_cannot_be_listed_is_told(capture: Path) -> None:
 def test_files_are_checked_alike(capture: Path) -> None:
     with pytest.raises(CaptureError, match="unreadable") as complaint:
         list(read(capture))
-    bad = sound.look(capture, thorough=False)
+    bad = sound.look(capture, thorough=False).bad
     assert bad[0].text == str(complaint.value)
 
 

@@ -3,7 +3,6 @@
 With BUSCOUPLER_ENGINE=sail, tests that ask for `spark` get Sail instead.
 """
 
-import argparse
 import contextlib
 import io
 import os
@@ -16,15 +15,24 @@ import pytest
 
 from pipeline import cache
 from pipeline.engine import session
+from pipeline.engine.choice import SAIL, VARIABLE, Where
 from pipeline.errors import PipelineError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-ENGINE: Final = "BUSCOUPLER_ENGINE"
-ON_SAIL = argparse.Namespace(master=None, remote=session.SAIL, memory="2g")
-OPTIONS = argparse.Namespace(master="local[2]", remote=None, memory="2g")
+ON_SAIL = Where(SAIL, memory="2g")
+ON_SPARK = Where(master="local[2]", memory="2g")
 _JAVA_OPTIONS: Final = "JDK_JAVA_OPTIONS"  # which Java itself reads
+
+
+BOTH: Final = [
+    pytest.param(("--engine", "spark"), id="spark"),
+    pytest.param(
+        ("--engine", SAIL), id="sail", marks=pytest.mark.skipif(not find_spec("pysail"), reason="no pysail")
+    ),
+]
+"""Words of a command, for each engine."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -51,12 +59,12 @@ def connect_port() -> int:
 def spark(connect_port: int) -> Iterator["SparkSession"]:
     if find_spec("pyspark") is None:
         pytest.skip("pyspark is not installed: pip install -e '.[pipeline]'")
-    on_sail = os.environ.get(ENGINE) == session.SAIL
+    on_sail = os.environ.get(VARIABLE) == SAIL
     try:
         local = session.start(ON_SAIL) if on_sail else started(connect_port)
     except PipelineError as error:
         pytest.skip(str(error))
-    with session.session(ON_SAIL if on_sail else OPTIONS, local) as made:
+    with session.session(ON_SAIL if on_sail else ON_SPARK, local) as made:
         made.conf.set("spark.sql.shuffle.partitions", "2")
         yield made
 
@@ -83,7 +91,7 @@ def started(connect_port: int) -> session.Local | None:
         words = [before or "", *(f"-D{name}={value}" for name, value in settings.items())]
         os.environ[_JAVA_OPTIONS] = " ".join(words).strip()
     try:
-        return session.start(argparse.Namespace(**{**vars(OPTIONS), "master": None}), quick=True)
+        return session.start(Where(memory=ON_SPARK.memory), quick=True)
     finally:
         os.environ.pop(_JAVA_OPTIONS, None)
         if before is not None:

@@ -232,10 +232,10 @@ def test_the_demo_balances_and_its_capture_has_the_name_of_every_token(tmp_path:
 
 @pytest.mark.timeout(120)
 def test_the_last_line_of_the_demo_works_as_it_is_printed(tmp_path: Path) -> None:
-    pytest.importorskip("pysail")
+    pytest.importorskip("pyspark")
     *_, last = finished("demo", "--seconds", "1", "--capture", str(tmp_path), timeout=55).stdout.splitlines()
     assert last.endswith(f" audit {tmp_path}")
-    done = subprocess.run(last, shell=True, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(last, shell=True, capture_output=True, text=True, timeout=90)
     assert done.returncode == 0, (done.stdout, done.stderr)
     assert done.stdout.startswith("Green: ")
 

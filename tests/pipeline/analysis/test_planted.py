@@ -21,8 +21,8 @@ from bus.wire.pattern import Pattern, token
 from capture.names import read
 from pipeline.analysis import audit, failovers, hops, last, latency, rates, tokens
 from pipeline.analysis.expected import SEGMENTS_A_WORD
+from pipeline.engine.choice import VARIABLE
 from pipeline.input import read as capture
-from tests.pipeline.conftest import ENGINE
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -168,7 +168,7 @@ def test_the_last_value_of_each_pattern(planted: Planted) -> None:
 
 
 def test_clocks_are_put_right(planted: Planted) -> None:
-    if os.environ.get(ENGINE):
+    if os.environ.get(VARIABLE):
         pytest.skip("Sail has no KLL sketches")
     found = latency.latency(planted.rows)
     clocks = {row.gateway: row.ahead_ns for row in found.clocks.collect()}

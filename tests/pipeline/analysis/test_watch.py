@@ -25,7 +25,8 @@ from benchmarks import planted
 from bus.client.socket import Bus
 from bus.wire.pattern import Pattern
 from capture import schema
-from capture.files import capture_file, name_of
+from capture.compact import compact
+from capture.files import capture_file, listed, name_of
 from pipeline.analysis import last, rates, watch
 from pipeline.errors import PipelineError
 from pipeline.input import read as capture
@@ -33,6 +34,7 @@ from pipeline.input import sample
 from pipeline.jobs.record import OpenCapture
 from pipeline.jobs.watch import JOB
 from pipeline.output.tables import Progress
+from tests.capture.divided import divide
 from tests.helpers import alone
 
 if TYPE_CHECKING:
@@ -93,6 +95,21 @@ def test_files_that_land_in_two_steps_add_up_to_what_a_batch_job_says(
     rows = capture.read(spark, where)
     assert rows_of(read_rates(spark, tmp_path / "out", SECONDS)) == rows_of(rates.rates(rows, SECONDS))
     assert rows_of(last.nearest(read_last(spark, tmp_path / "out"))) == rows_of(last.last(rows))
+
+
+def test_what_was_read_is_not_read_again_when_it_is_compacted(
+    spark: "SparkSession", whole: Path, tmp_path: Path
+) -> None:
+    land(whole, tmp_path, "gw-*")
+    for path in listed(tmp_path):
+        divide(path, 3)
+    where = capture.root(str(tmp_path))
+    assert run(options(tmp_path / "out"), spark, where) == 0
+    before = rows_of(rates.rates(capture.read(spark, where), SECONDS))
+    assert {(day.files, day.made) for day in compact(Path(where), "2999-01-01")} == {(3, 1)}
+    assert run(options(tmp_path / "out"), spark, where) == 0
+    assert rows_of(read_rates(spark, tmp_path / "out", SECONDS)) == before
+    assert rows_of(rates.rates(capture.read(spark, where), SECONDS)) == before
 
 
 def test_a_batch_that_is_repeated_replaces_itself(spark: "SparkSession", whole: Path, tmp_path: Path) -> None:

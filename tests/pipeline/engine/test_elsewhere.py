@@ -1,9 +1,5 @@
-"""Every job gives the same rows on other engines as here. Jobs on Sail, and the quicker ones over Connect,
-always run. All of them on a resident server and on a cluster of two workers, and the audit under
-spark-submit, run only on request:
-
-BUSCOUPLER_SLOW=1 pytest tests/pipeline/engine/test_elsewhere.py
-"""
+"""Every job gives the same rows on other engines as here: on Sail, over Connect, on a resident server, on a
+cluster of which a worker dies, and under spark-submit."""
 
 import json
 import os
@@ -12,6 +8,7 @@ import subprocess
 import sys
 import venv
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import MappingProxyType
@@ -27,9 +24,9 @@ pytest.importorskip("pyspark")
 
 from benchmarks import planted
 from pipeline import jobs
-from pipeline.engine import java, serve, session
+from pipeline.engine import choice, java, serve
 from pipeline.engine.jars import spark_home
-from pipeline.engine.jvm import options
+from pipeline.engine.jvm import options, until
 from pipeline.input import read as capture
 from tests.pipeline.conftest import free_port
 from tests.pipeline.every_job import TABLES, Answers, answers
@@ -51,13 +48,8 @@ for path in root.rglob("*.parquet"):
 SAIL_LACKS: Final = "latency"  # because it has no KLL sketches
 ON_SAIL: Final = [name for name in TABLES if "sail" in jobs.find(name).engines]
 ALWAYS: Final = ("audit", "rates", "last", "tokens")
-
-
-def slow(test: object) -> object:
-    by_name = pytest.mark.skipif(
-        "BUSCOUPLER_SLOW" not in os.environ, reason="takes minutes: BUSCOUPLER_SLOW=1"
-    )
-    return pytest.mark.slow(by_name(test))
+ON_CLUSTER: Final = ("audit", "rates")
+FEW: Final = ("--conf", "spark.sql.shuffle.partitions=4")
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +64,7 @@ def here(spark: "SparkSession", directory: Path) -> Answers:
     found = answers(spark, capture.root(str(directory)), str(directory))
     assert set(found) == set(TABLES)
     empty = {f"{job} {table}" for job, tables in found.items() for table, rows in tables.items() if not rows}
-    assert not empty
+    assert empty <= {"logs logs"}  # nobody published any
     return found
 
 
@@ -84,6 +76,13 @@ def run(*words: str, python: str = sys.executable, more: Mapping[str, str] = Map
     )
     assert done.stdout, done.stderr
     return done.stdout
+
+
+def tables(*words: str, more: Mapping[str, str] = MappingProxyType({})) -> dict[str, object]:
+    """Return the tables that a command prints as JSON, without the facts about the run."""
+    found: dict[str, object] = json.loads(run(*words, more=more))
+    found.pop("run")
+    return found
 
 
 def there(directory: Path, *where: str, python: str = sys.executable) -> Answers:
@@ -114,7 +113,7 @@ def test_a_session_that_somebody_has_closed_is_one_clear_line(
     assert "another client has closed it" in done.stderr
 
 
-@slow
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_server_that_is_ended_leaves_no_java(number: signal.Signals) -> None:
     pytest.importorskip("grpc")
@@ -130,7 +129,7 @@ def test_a_server_that_is_ended_leaves_no_java(number: signal.Signals) -> None:
         process.kill()
 
 
-@slow
+@pytest.mark.slow
 def test_a_resident_connect_server_gives_the_same(directory: Path, here: Answers, tmp_path: Path) -> None:
     pytest.importorskip("grpc")
     port = free_port()
@@ -142,22 +141,24 @@ def test_a_resident_connect_server_gives_the_same(directory: Path, here: Answers
         serve.stop(server)
 
 
-@slow
+@pytest.mark.slow
 def test_spark_submit_runs_our_command_and_gives_the_same(directory: Path) -> None:
     words = ["audit", str(directory), "--json", "--quiet", "--limit", "100000"]
     programs = Path(sys.executable).parent
     environment = alone() | {"JAVA_HOME": str(java.find().home), "PATH": f"{programs}:{os.environ['PATH']}"}
-    submit = [str(spark_home() / "bin" / "spark-submit"), "--master", "local[2]"]
+    submit = [str(spark_home() / "bin" / "spark-submit"), "--master", "local[2]", *FEW]
     done = subprocess.run(
         [*submit, str(ROOT / "examples" / "submit.py"), *words],
         capture_output=True, text=True, timeout=600, env=environment,
     )  # fmt: skip
     assert done.stdout, done.stderr
-    assert json.loads(done.stdout) == json.loads(run("-m", "buscoupler", *words))
+    found = json.loads(done.stdout)
+    assert found.pop("run")["engine"] == "spark"
+    assert found == tables("-m", "buscoupler", *words)
 
 
 @contextmanager
-def daemon(tmp_path: Path, name: str, *words: str) -> Iterator[None]:
+def daemon(tmp_path: Path, name: str, *words: str) -> "Iterator[subprocess.Popen[bytes]]":
     found = java.find()
     scala = next((spark_home() / "jars").glob("spark-core_*.jar")).name.split("_")[1].split("-")[0]
     environment = dict(
@@ -169,26 +170,33 @@ def daemon(tmp_path: Path, name: str, *words: str) -> Iterator[None]:
             [found.program, *options("512m"), *words], stdout=log, stderr=log, env=environment, cwd=tmp_path
         )
     try:
-        yield
+        yield process
     finally:
         process.terminate()
         process.wait(20)
 
 
-@slow
-def test_a_cluster_of_two_workers_gives_the_same(directory: Path, here: Answers, tmp_path: Path) -> None:
+@pytest.mark.slow
+def test_a_cluster_of_four_workers_one_of_which_is_killed_gives_the_same(
+    directory: Path, here: Answers, tmp_path: Path
+) -> None:
     port, place = free_port(), "org.apache.spark.deploy"
     url = f"spark://127.0.0.1:{port}"
     worker = ["-c", "1", "-m", "1g", "--host", "127.0.0.1", "-d", str(tmp_path), url]
     master = ["--host", "127.0.0.1", "-p", str(port), "--webui-port", str(free_port())]
     with ExitStack() as stack:
         stack.enter_context(daemon(tmp_path, "master", f"{place}.master.Master", *master))
-        for name in ("worker1", "worker2"):
+        for name in ("worker1", "worker2", "worker3", "worker4"):
             words = [f"{place}.worker.Worker", "--webui-port", str(free_port()), *worker]
-            stack.enter_context(daemon(tmp_path, name, *words))
+            last = stack.enter_context(daemon(tmp_path, name, *words))
         assert serve.listening(port, 60.0)
-        assert there(directory, "--master", url, "--memory", "1g") == here
-        assert len(list(tmp_path.glob("app-*/[0-9]*"))) == 2  # each worker had an executor
+        settings = [*FEW, "--conf", "spark.driver.host=127.0.0.1"]
+        with ThreadPoolExecutor(1) as beside:
+            left_out = [word for job in TABLES if job not in ON_CLUSTER for word in ("--without", job)]
+            found = beside.submit(there, directory, "--master", url, "--memory", "1g", *settings, *left_out)
+            assert until(lambda: len(list(tmp_path.glob("app-*/[0-9]*/stderr"))) == 4, 60.0)
+            last.kill()
+            assert found.result() == {job: here[job] for job in ON_CLUSTER}
 
 
 def programs(config: pytest.Config, name: str, packages: tuple[str, ...]) -> Path:
@@ -206,7 +214,7 @@ def programs(config: pytest.Config, name: str, packages: tuple[str, ...]) -> Pat
 
 
 def on_sail(directory: Path, python: str = sys.executable) -> Answers:
-    return there(directory, "--remote", session.SAIL, "--without", SAIL_LACKS, python=python)
+    return there(directory, "--engine", choice.SAIL, "--without", SAIL_LACKS, python=python)
 
 
 def test_sail_gives_the_same(spark: "SparkSession", directory: Path) -> None:
@@ -214,7 +222,7 @@ def test_sail_gives_the_same(spark: "SparkSession", directory: Path) -> None:
     assert on_sail(directory) == answers(spark, capture.root(str(directory)), str(directory), ON_SAIL)
 
 
-@slow
+@pytest.mark.slow
 def test_sail_gives_the_same_beside_a_client_alone(
     directory: Path, here: Answers, pytestconfig: pytest.Config
 ) -> None:
@@ -245,13 +253,13 @@ def object_store(directory: Path, programs: Path, log: Path) -> Iterator[dict[st
         server.wait(20)
 
 
-@slow
+@pytest.mark.slow
 @pytest.mark.parametrize("job", ["audit", "rates", "last", "failovers"])
 def test_sail_gives_the_same_from_an_object_store(
     directory: Path, job: str, tmp_path: Path, pytestconfig: pytest.Config
 ) -> None:
     pytest.importorskip("pysail")
-    words = ["-m", "buscoupler", job, "--json", "--quiet", "--remote", session.SAIL]
+    words = ["-m", "buscoupler", job, "--json", "--quiet", "--engine", choice.SAIL]
     with object_store(directory, programs(pytestconfig, "moto", MOTO), tmp_path / "log") as store:
-        found = json.loads(run(*words, "s3a://plant/capture", more=store))
-    assert found == json.loads(run(*words, str(directory)))
+        found = tables(*words, "s3a://plant/capture", more=store)
+    assert found == tables(*words, str(directory))

@@ -107,8 +107,8 @@ def test_without_any_engine_one_command_is_named(
     for module in (jars, sail):
         monkeypatch.setattr(module, "find_spec", lambda name: None)
     told = complaint(capsys, "audit", str(tmp_path))
-    assert told.startswith("buscoupler: audit needs an engine that reads captures: run ")
-    assert told.endswith("install 'buscoupler[sail]'")
+    assert told.startswith("buscoupler: audit needs Spark: run ")
+    assert told.endswith("install 'buscoupler[pipeline]'")
     assert told.count("install '") == 1
     assert "[pipeline]" in complaint(capsys, "latency", str(tmp_path))
 

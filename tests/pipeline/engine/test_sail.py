@@ -1,6 +1,5 @@
 """A Sail that commands start: when they use it, that it ends with them, and that its results are right."""
 
-import argparse
 import os
 import re
 import signal
@@ -19,67 +18,19 @@ pytest.importorskip("pyarrow")
 pytest.importorskip("pyspark")
 pytest.importorskip("pysail")
 
-from pipeline import jobs
 from pipeline.engine import sail, session
+from pipeline.engine.choice import SAIL, VARIABLE, Where
 from pipeline.engine.sail import Sail, size_bytes
 from pipeline.errors import PipelineError
 from pipeline.input import sample
-from tests.pipeline.conftest import ENGINE
 
 LIMIT_S = 20.0
-
-
-def options(*words: str) -> argparse.Namespace:
-    return jobs.find("audit").parsed("/nowhere", *words)
-
-
-@pytest.fixture(autouse=True)
-def _nothing_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("PYSPARK_GATEWAY_PORT", "SPARK_REMOTE"):
-        monkeypatch.delenv(name, raising=False)
-
-
-def test_a_command_takes_sail_where_it_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert session.choose(options(), able=True, here=True)
-    monkeypatch.setattr(sail, "find_spec", lambda name: None)
-    assert not session.choose(options(), able=True, here=True)
-
-
-def test_a_job_that_cannot_run_there_takes_spark() -> None:
-    assert not session.choose(options(), able=False, here=True)
-
-
-def test_a_capture_elsewhere_takes_spark_unless_sail_is_asked_for() -> None:
-    assert not session.choose(options(), able=True, here=False)
-    assert session.choose(options("--remote", session.SAIL), able=True, here=False)
-
-
-@pytest.mark.parametrize("words", [("--master", "local[*]"), ("--remote", "sc://127.0.0.1:1")])
-def test_another_place_that_is_asked_for_is_taken(words: tuple[str, str]) -> None:
-    asked = options(*words)
-    assert not session.choose(asked, able=True, here=True)
-    assert vars(asked) == vars(options(*words))
-
-
-@pytest.mark.parametrize(
-    ("name", "value"), [("SPARK_REMOTE", "sc://127.0.0.1:1"), ("PYSPARK_GATEWAY_PORT", "1")]
-)
-def test_the_environment_asks_too(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
-    monkeypatch.setenv(name, value)
-    assert not session.choose(options(), able=True, here=True)
-
-
-def test_to_ask_for_sail_where_a_job_cannot_run_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SPARK_REMOTE", session.SAIL)
-    with pytest.raises(PipelineError, match="audit does not run on Sail"):
-        session.choose(options(), able=False, here=True)
-    assert session.choose(options(), able=True, here=True)
 
 
 def test_sail_that_is_not_there_is_one_clear_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sail, "find_spec", lambda name: None)
     with pytest.raises(PipelineError, match=re.escape("pip install 'buscoupler[sail]'")):
-        session.start(options("--remote", session.SAIL))
+        session.start(Where(SAIL))
 
 
 @pytest.mark.parametrize(("text", "size"), [("512m", 512 << 20), ("4g", 4 << 30), ("2G", 2 << 30), ("9", 9)])
@@ -139,10 +90,10 @@ def test_what_does_not_start_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_ctrl_c_ends_command_and_sail(tmp_path: Path) -> None:
     sample.write(tmp_path)
-    words = [sys.executable, "-m", "buscoupler", "audit", str(tmp_path), "--remote", "sail"]
+    words = [sys.executable, "-m", "buscoupler", "audit", str(tmp_path), "--engine", "sail"]
     command = subprocess.Popen(words, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT)
     assert command.stderr
-    assert "on Sail" in command.stderr.readline()
+    assert "starting Sail" in command.stderr.readline()
     assert "files" in command.stderr.readline()
     command.send_signal(signal.SIGINT)
     out, said = command.communicate(timeout=LIMIT_S)
@@ -159,7 +110,7 @@ from pipeline.engine import sail
 made, connect, work = [], sail.Sail.connect, audit.audit
 sail.Sail.connect = lambda self: made.append(self) or connect(self)
 audit.audit = lambda *words: (made[0].process.kill(), work(*words))
-sys.exit(main(["audit", sys.argv[1], "--remote", "sail", "-q"]))
+sys.exit(main(["audit", sys.argv[1], "--engine", "sail", "-q"]))
 """
 
 
@@ -183,7 +134,7 @@ def test_each_job_finds_there_exactly_what_was_planted() -> None:
         "tests/pipeline/analysis/test_planted.py",
     ]
     done = subprocess.run(
-        words, capture_output=True, text=True, cwd=ROOT, timeout=300, env=os.environ | {ENGINE: session.SAIL}
+        words, capture_output=True, text=True, cwd=ROOT, timeout=300, env=os.environ | {VARIABLE: SAIL}
     )
     assert done.returncode == 0, done.stdout[-3000:]
     assert re.search(r"[1-9]\d+ passed, 1 skipped", done.stdout), done.stdout[-300:]

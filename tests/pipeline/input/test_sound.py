@@ -18,6 +18,7 @@ from benchmarks.planted import Plan, generate
 from capture import files, schema
 from pipeline.input.sound import look, passed_by
 from tests.helpers import alone
+from tests.pipeline.conftest import BOTH
 
 COMMAND = [sys.executable, "-m", "buscoupler", "rates", "--json", "--quiet", "--seconds", "1000"]
 
@@ -70,12 +71,12 @@ WAYS = (truncated, empty, damaged_page, later, no_capture)
 
 @pytest.mark.parametrize("damage", WAYS, ids=lambda damage: damage.__name__)
 def test_each_sort_of_damage_is_found_and_named(here: Path, damage: Callable[[Path], None]) -> None:
-    assert look(here, thorough=True) == []
+    assert look(here, thorough=True).bad == []
     damage(segment(here))
-    (bad,) = look(here, thorough=True)
+    (bad,) = look(here, thorough=True).bad
     assert bad.path == segment(here)
     assert bad.text.startswith(f"{bad.path}: ")
-    quick = look(here, thorough=False)
+    quick = look(here, thorough=False).bad
     assert quick == ([] if damage is damaged_page else [bad])
 
 
@@ -84,7 +85,7 @@ def test_a_copy_is_told_with_both_files(here: Path) -> None:
     copy = path.parent.parent.parent / "date=2031-01-01" / path.parent.name / path.name
     copy.parent.mkdir(parents=True)
     shutil.copy(path, copy)
-    (bad,) = look(here, thorough=False)
+    (bad,) = look(here, thorough=False).bad
     assert {str(path), str(copy)} <= set(bad.text.replace(":", " ").split())
 
 
@@ -106,15 +107,14 @@ def run(here: Path, *words: str) -> tuple[int, dict[str, Any], str]:
         [*COMMAND, str(here), *words], capture_output=True, text=True, timeout=120, env=alone()
     )
     assert "Traceback" not in done.stderr
-    return done.returncode, json.loads(done.stdout or "{}"), done.stderr
-
-
-ENGINES = [(), ("--master", "local[2]")]
+    found: dict[str, Any] = json.loads(done.stdout or "{}")
+    found.pop("run", None)
+    return done.returncode, found, done.stderr
 
 
 @pytest.mark.spark
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("engine", ENGINES, ids=["sail, if there is one", "spark"])
+@pytest.mark.parametrize("engine", BOTH)
 def test_the_rest_is_analysed_and_what_was_left_out_is_counted(here: Path, engine: tuple[str, ...]) -> None:
     (segment(here).parent / "note.txt").write_text("mine")
     status, whole, said = run(here, *engine)

@@ -15,6 +15,7 @@ import pytest
 from bus.wire.pattern import Pattern
 from tests.appliance.probe.support import free_port
 from tests.helpers import alone
+from tests.pipeline.conftest import BOTH
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 
@@ -131,7 +132,7 @@ def audited(directory: Path, *where: str) -> dict[str, Any]:
     return found | {"status": done.returncode}
 
 
-@pytest.mark.parametrize("where", [(), ("--master", "local[2]")], ids=["sail, if there is one", "spark"])
+@pytest.mark.parametrize("where", BOTH)
 def test_the_audit_finds_what_a_killed_bridge_did_not_carry(
     capture: tuple[Path, int], where: tuple[str, ...]
 ) -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from tests.appliance.probe.support import free_port
 from tests.helpers import alone
+from tests.pipeline.conftest import BOTH
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 
@@ -54,7 +55,7 @@ def ran(*words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([*COMMAND, *words, "-q"], capture_output=True, text=True, timeout=200, env=alone())
 
 
-@pytest.mark.parametrize("where", [(), ("--master", "local[2]")], ids=["sail, if there is one", "spark"])
+@pytest.mark.parametrize("where", BOTH)
 def test_what_a_policy_dropped_is_said_first(capture: Path, where: tuple[str, ...]) -> None:
     done = ran("audit", str(capture), "--json", *where)
     found: dict[str, Any] = json.loads(done.stdout)

@@ -1,0 +1,35 @@
+"""Locks on a capture: files stay where they are while somebody reads them."""
+
+import fcntl
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+@contextmanager
+def reading(days: Path) -> Iterator[None]:
+    """Keep files where they are in the block: compaction waits for its end."""
+    with _locked(days, fcntl.LOCK_SH, lambda: None):
+        yield
+
+
+@contextmanager
+def alone(days: Path, on_wait: Callable[[], None]) -> Iterator[None]:
+    """Wait until nobody is `reading`, and keep others from it in the block."""
+    with _locked(days, fcntl.LOCK_EX, on_wait):
+        yield
+
+
+@contextmanager
+def _locked(days: Path, how: int, on_wait: Callable[[], None]) -> Iterator[None]:
+    directory = os.open(days, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        try:
+            fcntl.flock(directory, how | fcntl.LOCK_NB)
+        except BlockingIOError:
+            on_wait()
+            fcntl.flock(directory, how)
+        yield
+    finally:
+        os.close(directory)

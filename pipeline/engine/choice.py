@@ -1,0 +1,104 @@
+"""The choice of an engine and its place: Spark on this machine by default; else what the user asks for."""
+
+import argparse
+import os
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final, Literal, NamedTuple
+
+from bus.extras import lacking
+from pipeline.engine import jars, sail
+from pipeline.errors import PipelineError
+
+Engine = Literal["spark", "sail"]
+SPARK: Final = "spark"
+SAIL: Final = "sail"
+ENGINES: Final = (SPARK, SAIL)
+VARIABLE: Final = "BUSCOUPLER_ENGINE"
+"""The environment's word for `--engine`, once for all commands."""
+
+_MANAGED: Final = ("yarn", "k8s:")
+
+
+class Where(NamedTuple):
+    """Where a session runs: an `engine` in a process of ours; or a cluster's `master`; or a Connect server
+    (`remote`); or, with `submitted`, where spark-submit says. `memory` (512m, 4g) is for what runs on this
+    machine, `conf` are settings of Spark's that the user gives: they win."""
+
+    engine: str = SPARK
+    master: str = ""
+    remote: str = ""
+    submitted: bool = False
+    memory: str = "4g"
+    conf: Mapping[str, str] = MappingProxyType({})
+
+    @property
+    def on_sail(self) -> bool:
+        return self.engine == SAIL
+
+    @property
+    def here(self) -> bool:
+        """Whether Spark or Sail runs on this machine, as we set it up."""
+        return not (self.remote or self.submitted) and (not self.master or self.master.startswith("local"))
+
+    @property
+    def managed(self) -> bool:
+        """Whether YARN or Kubernetes manages the cluster."""
+        return self.master.startswith(_MANAGED)
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say where a job runs."""
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument(
+        "--engine", choices=ENGINES, help=f"on this machine: Spark, or Sail without Java (${VARIABLE}; spark)"
+    )
+    where.add_argument(
+        "--master", metavar="URL", default="", help="a cluster's master; local[N] is Spark on this machine"
+    )
+    where.add_argument(
+        "--remote", metavar="URL", default="", help="a Spark Connect server: sc://HOST:PORT ($SPARK_REMOTE)"
+    )
+    parser.add_argument(
+        "--conf", type=_setting, action="append", default=[], metavar="K=V", help="a setting of Spark's"
+    )
+
+
+def _setting(word: str) -> tuple[str, str]:
+    name, equals, value = word.partition("=")
+    if not (name and equals):
+        raise argparse.ArgumentTypeError(f"{word}: give NAME=VALUE")
+    return name, value
+
+
+def decide(options: argparse.Namespace, able: bool) -> Where:
+    """Decide by options and environment; `able`: the job runs on Sail too.
+
+    Raises `PipelineError` if the job is asked for on Sail and does not run there, or if the engine is not
+    installed.
+    """
+    ours = Where(memory=options.memory, conf=dict(options.conf))
+    submitted = "PYSPARK_GATEWAY_PORT" in os.environ  # by spark-submit, which started us
+    remote = options.remote or ("" if options.master else os.environ.get("SPARK_REMOTE", ""))
+    if not options.engine and (submitted or options.master or remote):
+        _check_spark(options.job, able=False, needed=bool(options.master))
+        return ours._replace(master=options.master, remote=remote, submitted=submitted and not remote)
+    engine = options.engine or os.environ.get(VARIABLE) or SPARK
+    if engine not in ENGINES:
+        raise PipelineError(f"{VARIABLE}={engine}: give one of {', '.join(ENGINES)}")
+    if engine == SAIL and not able and options.engine:
+        raise PipelineError(f"{options.job} does not run on Sail: it takes Spark")
+    if engine == SAIL and able:
+        return ours._replace(engine=SAIL)
+    _check_spark(options.job, able, needed=True)
+    return ours
+
+
+def _check_spark(job: str, able: bool, needed: bool) -> None:
+    if not needed or jars.installed():
+        return
+    if able and sail.installed():
+        raise PipelineError(
+            f"{job}: Spark is not installed, but Sail is: give --engine {SAIL}, or set {VARIABLE}={SAIL}"
+        )
+    raise PipelineError(lacking(job, "Spark", "pipeline"))

@@ -1,0 +1,55 @@
+"""`buscoupler pipeline compact`: the many small files of closed days become a few large ones."""
+
+import argparse
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Final
+
+from bus.extras import lacking
+from pipeline.errors import PipelineError
+from pipeline.input.read import is_remote, root
+from pipeline.jobs.ranges import whole
+from pipeline.jobs.record import Job, option
+from pipeline.output.tables import Progress
+
+
+def process(options: argparse.Namespace) -> int:
+    try:
+        from capture.compact import compact
+    except ModuleNotFoundError as error:
+        raise PipelineError(lacking("compact", error.name or "pyarrow", "capture")) from None
+    if is_remote(options.directory):
+        raise PipelineError(f"{options.directory}: compact works on a directory of this machine")
+    before = options.before or str(datetime.now(UTC).date())
+    tell, days, changed = Progress(quiet=False), Path(root(options.directory)), 0
+    found = compact(days, before, options.file_mb << 20, lambda: tell("waiting for a job that reads"))
+    for day in found:
+        changed += 1
+        where = day.directory.relative_to(days)
+        size, made = day.size_bytes / 1e6, day.made_bytes / 1e6
+        print(f"{where}: {day.files} files ({size:.1f} MB) became {day.made} ({made:.1f} MB)", flush=True)
+    if not changed:
+        print(f"nothing to compact before {before}")
+    return 0
+
+
+def day(word: str) -> str:
+    try:
+        return str(date.fromisoformat(word))
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{word}: give a day, YYYY-MM-DD") from None
+
+
+JOB: Final = Job(
+    name="compact",
+    help="merge the many small files of closed days into a few large ones",
+    options=(
+        option("directory", metavar="DIRECTORY", help="of a recorder"),
+        option("--before", type=day, metavar="DAY", help="only days before this one, in UTC (today)"),
+        option(
+            "--file-mb", type=whole(1, 65536), default=128, metavar="MIB", help="size of a large file (128)"
+        ),
+    ),
+    process=process,
+    engines=(),
+)
