@@ -26,6 +26,7 @@ from pipeline.analysis.inventory import Places
 from pipeline.analysis.silent import Ways, are_parallel, blamed, needed, silences, ways_of
 from pipeline.analysis.sums import keyed, signatures, sums, suspects, with_key
 from pipeline.cache import cached
+from pipeline.input.span import WHOLE, Span
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, Row
@@ -139,9 +140,10 @@ def counted(rows: "DataFrame") -> "DataFrame":
     )
 
 
-def summarised(counts: "DataFrame", known: "Iterable[str]") -> "DataFrame":
+def summarised(counts: "DataFrame", known: "Iterable[str]", span: Span = WHOLE) -> "DataFrame":
     """Add to each count the summary of its episode: `fault_pattern` (64 bits of its counts), `first` (who
-    heard it first, of the `known` homes if one did), times, envelope; `lead` marks one row of each."""
+    heard it first, of the `known` homes if one did), times, envelope, whether it began
+    `inside` the span; `lead` marks one row of each."""
     whole = Window.partitionBy("key", "episode")
     one = F.xxhash64("gateway", "hub", "bus", "dir", "n")
     heard_ns, heard_at = (F.when(received(), F.col(name)) for name in ("first_ns", "first_at"))
@@ -151,6 +153,7 @@ def summarised(counts: "DataFrame", known: "Iterable[str]") -> "DataFrame":
         F.bit_xor("one").over(whole).alias("fault_pattern"),
         F.coalesce(F.min_by("bus", order).over(whole), F.lit("")).alias("first"),
         F.min(heard_ns).over(whole).alias("ts_ns"),
+        span.inside(F.min("first_ns").over(whole)).alias("inside"),
         F.min("first_at").over(whole).alias("from_at"), F.max("last_at").over(whole).alias("to_at"),
         *(F.max(name).over(whole).alias(name) for name in ("last_ns", *_OF_FRAME)),
         _matched(F.sum("enveloped").over(whole), F.sum("all").over(whole)).alias("matched"),
@@ -165,9 +168,10 @@ def _matched(enveloped: "Column", every: "Column") -> "Column":
 
 
 def fault_patterns(episode_rows: "DataFrame") -> "DataFrame":
-    """Reduce episodes to fault patterns, a few dozen as a rule: hub by hub, with the `episodes` of each."""
+    """Reduce episodes to fault patterns, a few dozen as a rule: hub by hub, with the `episodes` of each that
+    are inside the span."""
     return episode_rows.groupBy(*_FAULT_PATTERN, "gateway", "hub", "bus", "dir").agg(
-        F.max("n").alias("n"), F.count(F.lit(1)).alias("episodes")
+        F.max("n").alias("n"), F.count(F.when(F.col("inside"), 1)).alias("episodes")
     )
 
 
@@ -193,7 +197,7 @@ def named(episode_rows: "DataFrame", explanations: list[FaultPattern]) -> "DataF
     faults = local_table(episode_rows.sparkSession, _FAULT, table)
     episode = episode_rows.where("lead").drop("gateway", "hub", "bus", "dir", "n")
     return episode.join(F.broadcast(faults), list(_FAULT_PATTERN)).select(
-        *_FINDING, "first", "from_at", "to_at"
+        *_FINDING, "first", "from_at", "to_at", "inside"
     )
 
 
@@ -201,7 +205,7 @@ def in_gaps(findings: "DataFrame", dead: list[Pause], slack_ns: int = 10_000_000
     """Blame losses on a gap in the service of the segment where there is one: their stage becomes
     NO_BRIDGE."""
     if not dead:
-        return findings.select(*_FINDING)
+        return findings
     table = [(one.segment, one.start_ns - slack_ns, one.end_ns + slack_ns) for one in dead]
     when = local_table(findings.sparkSession, {"dead": str, "from_ns": int, "to_ns": int}, table)
     inside = F.expr("segment = dead AND ts_ns <= to_ns AND last_ns >= from_ns")
@@ -211,7 +215,7 @@ def in_gaps(findings: "DataFrame", dead: list[Pause], slack_ns: int = 10_000_000
     paused = findings.join(F.broadcast(when), within, "left_semi")  # once, in however many gaps it is
     renamed = paused.withColumns({"gateway": nobody, "hub": nobody, "stage": F.lit(NO_BRIDGE)})
     rest = findings.join(F.broadcast(when), within, "left_anti")
-    return rest.select(*_FINDING).unionByName(renamed.select(*_FINDING))
+    return rest.unionByName(renamed)
 
 
 def summary(findings: "DataFrame") -> "DataFrame":
@@ -244,13 +248,17 @@ def agreement(findings: "DataFrame", ledgers: "DataFrame") -> "DataFrame":
     return dropped.unionByName(missed).groupBy("gateway", "hub").agg(*sums).orderBy("gateway", "hub")
 
 
-def audit(rows: "DataFrame", window_ms: int = WINDOW_MS) -> Audit:
-    """Audit a capture. Small tables are collected: the inventory, the sums of frames, the fault patterns."""
+def audit(rows: "DataFrame", window_ms: int = WINDOW_MS, span: Span = WHOLE) -> Audit:
+    """Audit a capture. Small tables are collected: the inventory, the sums of frames, the fault patterns.
+
+    If `span` has bounds, the frames are counted of which the first row is inside. `rows` then have a margin
+    (`pipeline.input.span.MARGIN_NS`), in which others begin or end.
+    """
     spark = rows.sparkSession
     taken = inventory.take(rows)
     at = inventory.as_places(taken)
     frame_rows = keyed(rows, at)
-    frame_sums = cached(sums(frame_rows, at))
+    frame_sums = cached(sums(frame_rows, at, span))
     known = signatures(frame_sums, at).collect()
     expected = learn(known, at.words)
     wrong = sum(row["count"] for row in known) - sum(one.frames for one in expected.typical)
@@ -262,7 +270,7 @@ def audit(rows: "DataFrame", window_ms: int = WINDOW_MS) -> Audit:
     timed = at_one_clock(with_key(rows, at), ahead)
     suspect_rows = cached(narrow(episodes(timed, suspect, window_ms * 1_000_000), at.filters))
     counts = counted(suspect_rows)
-    episode_rows = cached(summarised(counts, homes))
+    episode_rows = cached(summarised(counts, homes, span))
     with ThreadPoolExecutor(1) as beside:
         ways = ways_of(taken)
         dead = beside.submit(gaps, rows, taken if wrong and are_parallel(ways) else [])
@@ -272,13 +280,14 @@ def audit(rows: "DataFrame", window_ms: int = WINDOW_MS) -> Audit:
         need = _needed(explanations, ways)
         if need:
             found = blamed(found, suspect_rows, silences(rows, ahead, _end_ns(taken)), need)
-        findings = cached(in_gaps(found, dead.result()))
+        findings = cached(in_gaps(found, dead.result()).where("inside").select(*_FINDING))
+    inside = inventory.counted(span.select(rows)).collect() if span.is_bounded else taken
     return Audit(
         totals(rows, expected, explanations),
         summary(findings),
         findings,
-        local_table(spark, inventory.LEDGER, inventory.ledger(taken)),
-        local_table(spark, inventory.CAPTURE, inventory.uncaptured(taken)),
+        local_table(spark, inventory.LEDGER, inventory.ledger(inside)),
+        local_table(spark, inventory.CAPTURE, inventory.uncaptured(inside)),
     )
 
 
@@ -297,10 +306,10 @@ def totals(rows: "DataFrame", expected: Expected, explanations: list[FaultPatter
 
     `crossed` are those that are due on another segment.
     """
-    clean = sum(one.frames for one in expected.typical)
-    enveloped = sum(one.frames for one in expected.typical if one.is_enveloped())
-    none = sum(one.frames for one in expected.typical if not one.rows // ENVELOPED_UNIT)
-    crossed = sum(one.frames for one in expected.typical if one.sent())
+    clean = sum(one.inside for one in expected.typical)
+    enveloped = sum(one.inside for one in expected.typical if one.is_enveloped())
+    none = sum(one.inside for one in expected.typical if not one.rows // ENVELOPED_UNIT)
+    crossed = sum(one.inside for one in expected.typical if one.sent())
     looked_at = sum(one.episodes * one.entered for one in explanations)
     table = {
         "frames": looked_at + clean, "crossed": looked_at + crossed, "typical": clean, "looked_at": looked_at,

@@ -16,13 +16,16 @@ PROOF: Final = 100
 
 
 class Signature(NamedTuple):
-    """A sum that `frames` have. Bit n of `words` is "received from segment n", bit 31 + n "put onto segment
-    n"."""
+    """A sum that `frames` have, `inside` of them in the span that is looked at.
+
+    Bit n of `words` is "received from segment n", bit 31 + n "put onto segment n".
+    """
 
     words: tuple[int, ...]
     rows: int
     flow: int
     frames: int
+    inside: int = 0
 
     def received(self) -> set[int]:
         return _bits(self.words, 0)
@@ -71,12 +74,12 @@ class Expected(NamedTuple):
 
 
 def learn(signatures: Iterable[Sequence[int]], words: int) -> Expected:
-    """Learn from rows of (word..., rows, flow, count).
+    """Learn from rows of (word..., rows, flow, count, inside).
 
     A segment that one frame of a home and flow reached is expected of all of them. One that never got any is
     not a loss but a filter, or was never joined.
     """
-    known = [Signature(tuple(row[:words]), row[words], row[words + 1], row[words + 2]) for row in signatures]
+    known = [Signature(tuple(row[:words]), *row[words:]) for row in signatures]
     at_home = [one for one in known if one.home() >= 0]
     reached: dict[tuple[int, int], set[int]] = defaultdict(set)
     for one in at_home:

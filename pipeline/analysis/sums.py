@@ -22,6 +22,7 @@ from pipeline.analysis.frames import (
     sent,
 )
 from pipeline.analysis.inventory import Places
+from pipeline.input.span import WHOLE, Span
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -52,13 +53,15 @@ def with_key(rows: "DataFrame", at: Places) -> "DataFrame":
     return frames(rows).where((received() | on_bridge()) & ~is_told()).withColumn("key", key)
 
 
-def sums(keyed_rows: "DataFrame", at: Places) -> "DataFrame":
-    """Sum up the rows of each key: `words`, `rows`, `flow` (see `pipeline.analysis.expected`)."""
+def sums(keyed_rows: "DataFrame", at: Places, span: Span = WHOLE) -> "DataFrame":
+    """Sum up the rows of each key: `words`, `rows`, `flow` (see `pipeline.analysis.expected`); and whether
+    the first of them is `inside` the span."""
     enveloped = F.when(F.col("origin").isNull(), F.lit(0)).otherwise(F.lit(ENVELOPED_UNIT))
     unit = F.when(sent(), F.lit(SENT_UNIT)).otherwise(F.lit(1)) + enveloped
     masks = [F.bit_or(_in_word(n, at.words)).alias(f"word{n}") for n in range(at.words)]
     rows, its_flow = F.sum(unit).alias("rows"), F.max(flow(at.filters)).alias("flow")
-    return keyed_rows.groupBy("key").agg(*masks, rows, its_flow)
+    inside = span.inside(F.min("ts_ns")) if span.is_bounded else F.lit(True)
+    return keyed_rows.groupBy("key").agg(*masks, rows, its_flow, inside.alias("inside"))
 
 
 def _in_word(number: int, words: int) -> "Column":
@@ -79,7 +82,8 @@ def columns(at: Places) -> list[str]:
 
 def signatures(frame_sums: "DataFrame", at: Places) -> "DataFrame":
     """Count the keys with equal sums: the few rows that `pipeline.analysis.expected.learn` takes."""
-    return frame_sums.groupBy(*columns(at)).agg(F.count(F.lit(1)).alias("count"))
+    inside = F.count(F.when(F.col("inside"), 1)).alias("inside")
+    return frame_sums.groupBy(*columns(at)).agg(F.count(F.lit(1)).alias("count"), inside)
 
 
 def suspects(frame_sums: "DataFrame", expected: Expected, at: Places) -> "DataFrame":

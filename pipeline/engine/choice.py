@@ -49,10 +49,10 @@ class Where(NamedTuple):
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options that say where a job runs."""
-    where = parser.add_mutually_exclusive_group()
-    where.add_argument(
+    parser.add_argument(
         "--engine", choices=ENGINES, help=f"on this machine: Spark, or Sail without Java (${VARIABLE}; spark)"
     )
+    where = parser.add_mutually_exclusive_group()
     where.add_argument(
         "--master", metavar="URL", default="", help="a cluster's master; local[N] is Spark on this machine"
     )
@@ -74,9 +74,11 @@ def _setting(word: str) -> tuple[str, str]:
 def decide(options: argparse.Namespace, able: bool) -> Where:
     """Decide by options and environment; `able`: the job runs on Sail too.
 
-    Raises `PipelineError` if the job is asked for on Sail and does not run there, or if the engine is not
-    installed.
+    Raises `PipelineError` if the job is asked for on Sail and does not run there, if two places are asked
+    for, or if the engine is not installed.
     """
+    if options.engine and (options.master or options.remote):
+        raise PipelineError("--engine is for this machine: give no --master or --remote with it")
     ours = Where(memory=options.memory, conf=dict(options.conf))
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ  # by spark-submit, which started us
     remote = options.remote or ("" if options.master else os.environ.get("SPARK_REMOTE", ""))

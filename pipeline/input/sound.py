@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from capture import files
 from capture.files import CaptureError
 from capture.schema import Kind
+from pipeline.input.span import WHOLE, Span
 
 if TYPE_CHECKING:
     from pyarrow.parquet import ParquetFile
@@ -33,22 +34,25 @@ class _Span(NamedTuple):
     last: int
     path: Path
     rows: int
+    newest_ns: int
 
 
 class Looked(NamedTuple):
-    """The files that are unfit, and how many rows were recorded in the others."""
+    """The files that are unfit; how many rows were recorded in the others, and the time of the newest (0 if
+    there is none)."""
 
     bad: list[Bad]
     rows: int
+    newest_ns: int
 
 
-def look(directory: Path, thorough: bool) -> Looked:
-    """Open every file of a capture. Find those that are unfit, or that have rows which another one has too.
+def look(directory: Path, thorough: bool, span: Span = WHOLE) -> Looked:
+    """Open every file of a span of a capture. Find those that are unfit, or that have rows of another one.
 
     `thorough`: read all of it, which takes about as long as a job; else only what files say of themselves.
     """
     bad, spans = list[Bad](), list[_Span]()
-    for path in files.finished(directory):
+    for path in filter(span.has, files.finished(directory)):
         try:
             with files.opened(path) as file:
                 spans += _spans(path, file)
@@ -59,7 +63,8 @@ def look(directory: Path, thorough: bool) -> Looked:
     unfit = {one.path for one in bad}
     bad += _doubled(sorted(span for span in spans if span.path not in unfit))
     unfit = {one.path for one in bad}
-    return Looked(bad, sum(span.rows for span in spans if span.path not in unfit))
+    good = [span for span in spans if span.path not in unfit]
+    return Looked(bad, sum(span.rows for span in good), max((span.newest_ns for span in good), default=0))
 
 
 def _spans(path: Path, file: "ParquetFile") -> Iterator[_Span]:
@@ -69,14 +74,16 @@ def _spans(path: Path, file: "ParquetFile") -> Iterator[_Span]:
     found = [one.statistics for one in groups if one.is_stats_set and one.statistics.has_min_max]
     if found:
         run = files.gateway_of(path), files.boot_of(path)
-        yield _Span(run, min(one.min for one in found), max(one.max for one in found), path, _rows(file))
+        yield _Span(run, min(one.min for one in found), max(one.max for one in found), path, *_rows(file))
 
 
-def _rows(file: "ParquetFile") -> int:
-    """Count the rows of a file, without the summary at its end."""
-    column = file.schema_arrow.get_field_index("kind")
+def _rows(file: "ParquetFile") -> tuple[int, int]:
+    """Count the rows of a file, without the summary at its end, and find the time of the newest."""
+    kind, time = (file.schema_arrow.get_field_index(name) for name in ("kind", "ts_ns"))
     groups = [file.metadata.row_group(n) for n in range(file.metadata.num_row_groups)]
-    return sum(one.num_rows for one in groups if one.column(column).statistics.min != Kind.CONTENTS.value)
+    recorded = [one for one in groups if one.column(kind).statistics.min != Kind.CONTENTS.value]
+    times = (one.column(time).statistics.max for one in recorded)
+    return sum(one.num_rows for one in recorded), max(times, default=0)
 
 
 def _doubled(spans: list[_Span]) -> Iterator[Bad]:

@@ -4,6 +4,7 @@ import argparse
 from typing import Final
 
 from pipeline.analysis.verdict import judge
+from pipeline.input.span import MARGIN_NS
 from pipeline.jobs.ranges import whole
 from pipeline.jobs.record import Job, OpenCapture, Table, option
 
@@ -11,7 +12,8 @@ from pipeline.jobs.record import Job, OpenCapture, Table, option
 def tables(options: argparse.Namespace, capture: OpenCapture) -> list[Table]:
     from pipeline.analysis.audit import agreement, audit
 
-    found = audit(capture.rows(), options.window_ms)
+    margin_ns = MARGIN_NS if capture.span.is_bounded else 0
+    found = audit(capture.rows(margin_ns), options.window_ms, capture.span)
     both = agreement(found.findings, found.ledger)
     first = found.findings.orderBy("ts_ns", "segment", "kind", "key", "stage")
     return [

@@ -12,8 +12,10 @@ from capture.names import given
 from pipeline.analysis.verdict import Tables, Verdict
 from pipeline.engine import choice
 from pipeline.engine.choice import Engine
+from pipeline.input import span
 from pipeline.input.names import ReadNames, reader
 from pipeline.input.read import read
+from pipeline.input.span import Span
 from pipeline.output.tables import Progress
 
 if TYPE_CHECKING:
@@ -51,7 +53,7 @@ class Facts(NamedTuple):
 
 class OpenCapture(NamedTuple):
     """A capture that a job works on: its session, the directory of its days, where progress goes, the names
-    of its tokens, how many files were left out, and the facts about this run."""
+    of its tokens, how many files were left out, the facts about this run, and the part that is asked for."""
 
     spark: "SparkSession"
     directory: str
@@ -59,10 +61,11 @@ class OpenCapture(NamedTuple):
     names: Names = Names()
     left_out: int = 0
     facts: Facts = Facts()
+    span: Span = Span()
 
-    def rows(self) -> "DataFrame":
-        """Return all rows of the capture."""
-        return read(self.spark, self.directory)
+    def rows(self, margin_ns: int = 0) -> "DataFrame":
+        """Return the rows of the span that is looked at, with a margin before and after."""
+        return self.span.widened(margin_ns).select(read(self.spark, self.directory))
 
 
 class Job(NamedTuple):
@@ -110,6 +113,7 @@ class Job(NamedTuple):
                 "--skip-bad", action="store_true",
                 help="leave out files that cannot be read, and exit with 3; reads local ones through first",
             )  # fmt: skip
+            span.arguments(parser)
         if self.has_names:
             parser.add_argument(
                 "--names", type=reader(read), action="append", default=[], metavar="FILE|A,B,C",

@@ -20,8 +20,9 @@ from pipeline.engine.choice import SAIL, Where, decide
 from pipeline.engine.jvm import Jvm
 from pipeline.engine.sail import Sail
 from pipeline.errors import PipelineError, cause_of
-from pipeline.input import read, sound
+from pipeline.input import read, since, sound, span
 from pipeline.input.names import known
+from pipeline.input.span import Span
 from pipeline.jobs.record import Facts, Job, OpenCapture, Table
 from pipeline.output import place
 from pipeline.output.names import labelled, named
@@ -48,6 +49,9 @@ def run(job: Job, options: argparse.Namespace) -> int:
             place.check(given)
     with _without_stacks(), opened(job, options) as capture:
         capture.tell(f"{job.name}: {_size(capture.directory)}")
+        if capture.span.is_empty:
+            print("nothing new since the last time")
+            return 0
         if job.run is not None:
             return job.run(options, capture)
         status = show(job, options, capture)
@@ -64,16 +68,20 @@ def opened(job: Job, options: argparse.Namespace) -> Iterator[OpenCapture]:
     where = read.root(options.directory)
     is_here = not read.is_remote(where)
     is_small = is_here and read.size_bytes(where) < QUICK_BYTES
+    note, part = _part(job, options, where)
     place = decide(options, SAIL in job.engines)
     local = session.start(place, quick=is_small)
     if local is not None:
         tell(f"starting {'Sail' if place.on_sail else 'Spark'} on this machine")
     try:
-        bad, count = _looked_at(job, options, where, warn) if is_here else ([], None)
+        bad, count, newest_ns = _looked_at(job, options, where, part, warn) if is_here else ([], None, 0)
     except BaseException:
         if local is not None:
             local.close()
         raise
+    if note is not None:
+        part = part._replace(to_ns=max(part.from_ns or 0, newest_ns - span.MARGIN_NS))
+        tell(f"since the last time: {span.text(part)}")
     at_ctrl_c = sail.ended_at_once() if place.on_sail else nullcontext()
     with (
         reading(Path(where)) if is_here and not job.follows else nullcontext(),
@@ -86,16 +94,31 @@ def opened(job: Job, options: argparse.Namespace) -> Iterator[OpenCapture]:
             spark.conf.set(key, session.SMALL[key])
         names = known(spark, rest, options.names if job.has_names else ())
         facts = Facts(*engine_of(spark, place), count, read.size_bytes(rest) if is_here else None)
-        yield OpenCapture(spark, rest, tell, names, len(bad), facts)
+        yield OpenCapture(spark, rest, tell, names, len(bad), facts, part)
+    if note is not None and part.to_ns is not None and not bad:
+        since.store(note, job.name, where, part.to_ns)
     tell("done")
     if isinstance(local, Jvm) and SAIL in job.engines:
         tell("to be faster: `buscoupler pipeline serve` keeps Spark running, `--engine sail` needs no Java")
 
 
-def _looked_at(job: Job, options: argparse.Namespace, where: str, warn: Progress) -> sound.Looked:
+def _part(job: Job, options: argparse.Namespace, where: str) -> tuple[Path | None, Span]:
+    """Find the part of a capture that is asked for, and the note of the last time if that counts."""
+    if job.tables is None:
+        return None, span.WHOLE
+    part = span.of(options)
+    if not options.since_last:
+        return None, part
+    if read.is_remote(where):
+        raise PipelineError("--since-last: only for a capture on this machine")
+    note = since.note_of(job.name, where)
+    return note, part._replace(from_ns=since.load(note))
+
+
+def _looked_at(job: Job, options: argparse.Namespace, where: str, part: Span, warn: Progress) -> sound.Looked:
     """Look at the files of a local capture: which are to be left out, and what is passed by."""
     skips = job.tables is not None and options.skip_bad
-    bad, rows = sound.look(Path(where), thorough=skips)
+    bad, rows, newest_ns = sound.look(Path(where), thorough=skips, span=part.widened(span.MARGIN_NS))
     if bad and not skips:
         more = f" (and {len(bad) - 1} more files)" if len(bad) > 1 else ""
         hint = "; --skip-bad analyses the rest" if job.tables is not None else ""
@@ -108,7 +131,7 @@ def _looked_at(job: Job, options: argparse.Namespace, where: str, warn: Progress
             warn(line)
     if bad:
         warn(f"left out {len(bad)} of {count} files (--skip-bad)")
-    return sound.Looked(bad, rows)
+    return sound.Looked(bad, rows, newest_ns)
 
 
 @contextmanager

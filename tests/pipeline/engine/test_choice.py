@@ -82,6 +82,12 @@ def test_without_spark_the_user_is_told_of_sail_if_that_is_there(monkeypatch: py
         chosen(able=False)
 
 
+@pytest.mark.parametrize("words", [("--master", "local[2]"), ("--remote", "sc://127.0.0.1:1")])
+def test_two_places_are_refused(words: tuple[str, str]) -> None:
+    with pytest.raises(PipelineError, match="give no --master or --remote with it"):
+        chosen("--engine", SPARK, *words)
+
+
 def test_settings_of_this_machine_are_not_taken_to_a_cluster() -> None:
     fixed = "spark.sql.shuffle.partitions"
     assert settings(Where(), ours=True) == {**ALWAYS, **QUIET, **LOCAL}

@@ -86,7 +86,8 @@ def tables(*words: str, more: Mapping[str, str] = MappingProxyType({})) -> dict[
 
 
 def there(directory: Path, *where: str, python: str = sys.executable) -> Answers:
-    found: Answers = json.loads(run("-m", "tests.pipeline.every_job", str(directory), *where, python=python))
+    words = ["-m", "tests.pipeline.every_job", str(directory), *where]
+    found: Answers = json.loads(run(*words, python=python, more={"PYTHONPATH": str(ROOT)}))
     return found
 
 

@@ -69,7 +69,7 @@ NUMBERS = [
 def test_a_number_out_of_range_is_wrong_use(
     job: str, option: str, usual: float, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    record, before = jobs.find(job), ["/somewhere"] if jobs.find(job).process is None else []
+    record, before = jobs.find(job), [] if job == "serve" else ["/somewhere"]
     more = ["--output", "x"] if job == "watch" else ["-o", "x"] if job == "report" else []
     record.parsed(*before, *more, option, str(usual))
     for word in ("-1", "x", "nan", "inf", "1e999", ""):

@@ -1,0 +1,123 @@
+"""A part of a capture: a span of time, and some of its gateways."""
+
+import argparse
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from capture import files
+from capture.schema import DATE, GATEWAY, Kind
+from pipeline.errors import PipelineError
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+MARGIN_NS: Final = 300_000_000_000
+"""Rows of a frame may be so much later than the first one, or seem so by another clock; or come so late."""
+_NS: Final = 10**9
+
+
+class Span(NamedTuple):
+    """From `from_ns` (included) to `to_ns` (excluded), in ns since 1970 by each gateway's clock; None is no
+    bound. `gateways`: of these only, or of all if there are none."""
+
+    from_ns: int | None = None
+    to_ns: int | None = None
+    gateways: tuple[str, ...] = ()
+
+    @property
+    def is_bounded(self) -> bool:
+        return self.from_ns is not None or self.to_ns is not None
+
+    @property
+    def is_empty(self) -> bool:
+        return self.from_ns is not None and self.to_ns is not None and self.from_ns >= self.to_ns
+
+    def widened(self, margin_ns: int) -> "Span":
+        """Return it with a margin before and after."""
+        begin = None if self.from_ns is None else self.from_ns - margin_ns
+        end = None if self.to_ns is None else self.to_ns + margin_ns
+        return self._replace(from_ns=begin, to_ns=end)
+
+    def has(self, path: Path) -> bool:
+        """Return whether a capture file may have rows of it, by its directories."""
+        day = path.absolute().parts[-3].removeprefix(f"{DATE}=")
+        begin, end = self._days()
+        return begin <= day <= end and (not self.gateways or files.gateway_of(path) in self.gateways)
+
+    def _days(self) -> tuple[str, str]:
+        begin = "" if self.from_ns is None else _day(self.from_ns)
+        return begin, "9999-12-31" if self.to_ns is None else _day(self.to_ns - 1)
+
+    def select(self, rows: "DataFrame") -> "DataFrame":
+        """Select the rows of it. If it has bounds, the summaries of files are left out, which are about all
+        of a file; but for the topology."""
+        from pyspark.sql import functions as F
+
+        if self.gateways:
+            rows = rows.where(F.col(GATEWAY).isin(*self.gateways))
+        if not self.is_bounded:
+            return rows
+        begin, end = self._days()
+        days = rows.where(
+            (F.col(DATE) >= F.lit(begin or "0001-01-01").cast("date")) & (F.col(DATE) <= F.lit(end))
+        )
+        is_summary = F.col("kind") == Kind.CONTENTS.value
+        is_topology = is_summary & (F.col("contents.kind") == Kind.TOPOLOGY.value)
+        return days.where((~is_summary & self.inside(F.col("ts_ns"))) | is_topology)
+
+    def inside(self, time_ns: "Column") -> "Column":
+        """Return whether a time is within the bounds."""
+        from pyspark.sql import functions as F
+
+        after = F.lit(True) if self.from_ns is None else time_ns >= self.from_ns
+        return after if self.to_ns is None else after & (time_ns < self.to_ns)
+
+
+WHOLE: Final = Span()
+
+
+def _day(ns: int) -> str:
+    return datetime.fromtimestamp(ns // _NS, UTC).strftime("%Y-%m-%d")
+
+
+def time_ns(word: str) -> int:
+    """Parse a time: a day, or a day and a time of day, in UTC unless it says otherwise. Raises argparse's
+    error."""
+    try:
+        found = datetime.fromisoformat(word)
+    except ValueError:
+        text = f"{word!r} is no time: give 2026-11-20, 2026-11-20T08:00 or 2026-11-20T08:00:00.5+01:00"
+        raise argparse.ArgumentTypeError(text) from None
+    at = found if found.tzinfo else found.replace(tzinfo=UTC)
+    since = at - datetime(1970, 1, 1, tzinfo=UTC)
+    return (since.days * 86_400 + since.seconds) * _NS + since.microseconds * 1000
+
+
+def text(span: Span) -> str:
+    """Say a span in words, in UTC."""
+    begin, end = (None if ns is None else str(datetime.fromtimestamp(ns // _NS, UTC))[:19] for ns in span[:2])
+    return f"from {begin or 'the beginning'} to {end or 'the end'} (UTC)"
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options that choose a part of a capture."""
+    parser.add_argument("--from", dest="begin", type=time_ns, metavar="TIME", help="only from then on (UTC)")
+    parser.add_argument("--to", dest="end", type=time_ns, metavar="TIME", help="only before then (UTC)")
+    parser.add_argument(
+        "--since-last", action="store_true",
+        help="only what came since this job last looked so, up to five minutes before the newest row",
+    )  # fmt: skip
+    parser.add_argument(
+        "--gateway", action="append", default=[], metavar="NAME", help="only what this gateway recorded"
+    )
+
+
+def of(options: argparse.Namespace) -> Span:
+    """Make a span of options. Raises `PipelineError` if it is empty, or said in two ways."""
+    if options.since_last and (options.begin is not None or options.end is not None):
+        raise PipelineError("--since-last: give no --from or --to with it")
+    found = Span(options.begin, options.end, tuple(options.gateway))
+    if found.is_empty:
+        raise PipelineError("--from is not before --to")
+    return found

@@ -1,0 +1,116 @@
+"""Parts of a capture: what is found in parts that follow each other adds up to what is found in all of it."""
+
+import argparse
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+pytest.importorskip("pyarrow")
+pytest.importorskip("pyspark")
+
+from benchmarks.planted import START_NS, Plan, Truth, generate
+from capture import files
+from pipeline.analysis.audit import Audit, audit
+from pipeline.errors import PipelineError
+from pipeline.input import read as capture
+from pipeline.input import span
+from pipeline.input.sound import look
+from pipeline.input.span import Span, time_ns
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+PLAN = Plan(rows=45_000, rate=200.0, lost=0.01, doubled=0.006, echoed=0.004, aged=0.004, holes=1)
+LENGTH_NS = int(PLAN.frames / PLAN.rate * 1e9)
+MARGIN_NS = 3_000_000_000
+CUTS = [START_NS + n * LENGTH_NS // 3 + 1_234_567 for n in (1, 2)]
+SPANS = [Span(None, CUTS[0]), Span(CUTS[0], CUTS[1]), Span(CUTS[1], None)]
+
+
+@pytest.fixture(scope="module", params=["trunk", "all", "none"])
+def planted(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Truth]:
+    directory = tmp_path_factory.mktemp(f"planted-{request.param}")
+    return directory, generate(directory, replace(PLAN, envelope=request.param))
+
+
+def part(rows: "DataFrame", one: Span) -> Audit:
+    return audit(one.widened(MARGIN_NS).select(rows), span=one)
+
+
+def summed(tables: "Iterable[DataFrame]", keys: tuple[str, ...], *values: str) -> Counter[tuple[Any, ...]]:
+    found = Counter[tuple[Any, ...]]()
+    for table in tables:
+        for row in table.collect():
+            for value in values:
+                found[(*(row[key] for key in keys), value)] += row[value]
+    return +found
+
+
+def test_parts_of_an_audit_add_up_to_the_whole(spark: "SparkSession", planted: tuple[Path, Truth]) -> None:
+    rows = capture.read(spark, capture.root(str(planted[0])))
+    whole, parts = audit(rows), [part(rows, one) for one in SPANS]
+    assert min(one.findings.count() for one in parts) > 0
+    where = ("kind", "stage", "segment", "gateway", "hub")
+    assert summed((one.summary for one in parts), where, "count") == summed([whole.summary], where, "count")
+    counts = ("frames", "crossed")
+    totals = summed((one.totals for one in parts), (), *counts)
+    assert totals == summed([whole.totals], (), *counts)
+    assert totals[("frames",)] == planted[1].frames
+    link = ("gateway", "hub", "bus", "reason")
+    assert summed((one.ledger for one in parts), link, "count") == summed([whole.ledger], link, "count")
+    assert summed((one.capture for one in parts), ("gateway",), "rows") == summed(
+        [whole.capture], ("gateway",), "rows"
+    )
+
+
+def test_each_row_is_in_one_of_the_parts(spark: "SparkSession", planted: tuple[Path, Truth]) -> None:
+    rows = capture.read(spark, capture.root(str(planted[0])))
+    counts = [one.select(rows).where("kind < 3").count() for one in SPANS]
+    assert min(counts) > 0
+    assert sum(counts) == rows.where("kind < 3").count()
+    one = Span(gateways=("gw-1",)).select(rows)
+    assert {row.gateway for row in one.select("gateway").distinct().collect()} == {"gw-1"}
+
+
+def test_only_files_of_its_days_and_gateways_are_opened(tmp_path: Path) -> None:
+    for day in ("2026-01-01", "2026-01-02", "2026-01-03"):
+        for gateway in ("a", "b"):
+            path = files.capture_file(tmp_path, day, gateway, files.name_of(1, 0))
+            path.parent.mkdir(parents=True)
+            path.touch()
+    one = Span(time_ns("2026-01-02"), time_ns("2026-01-03"))
+    assert len(look(tmp_path, thorough=False).bad) == 6
+    assert len(look(tmp_path, False, one).bad) == 2
+    assert len(look(tmp_path, False, one._replace(gateways=("b",))).bad) == 1
+    assert len(look(tmp_path, False, Span(from_ns=time_ns("2026-01-02T23:59:59"))).bad) == 4
+
+
+@pytest.mark.parametrize(
+    ("word", "ns"),
+    [
+        ("1970-01-02", 86_400_000_000_000),
+        ("1970-01-01T00:00:01", 1_000_000_000),
+        ("1970-01-01T00:00:01.000001", 1_000_001_000),
+        ("1970-01-01T01:00:01+01:00", 1_000_000_000),
+        ("1970-01-01T00:00:01Z", 1_000_000_000),
+    ],
+)
+def test_times_are_utc_unless_they_say_otherwise(word: str, ns: int) -> None:
+    assert time_ns(word) == ns
+
+
+@pytest.mark.parametrize("word", ["", "yesterday", "2026-13-01", "12:00", "1795281426"])
+def test_what_is_no_time_is_wrong_use(word: str) -> None:
+    with pytest.raises(argparse.ArgumentTypeError, match="is no time"):
+        time_ns(word)
+
+
+def test_a_span_that_is_empty_is_refused() -> None:
+    parser = argparse.ArgumentParser()
+    span.arguments(parser)
+    with pytest.raises(PipelineError, match="--from is not before --to"):
+        span.of(parser.parse_args(["--from", "2026-01-02", "--to", "2026-01-02"]))

@@ -1,0 +1,65 @@
+"""Jobs that look at what came since the last time, and at spans of time, as commands."""
+
+import json
+import subprocess
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("pyarrow")
+pytest.importorskip("pysail")
+
+from benchmarks.planted import Plan, generate
+from pipeline.errors import PipelineError
+from pipeline.input import since
+from tests.helpers import ROOT, alone
+
+
+@pytest.fixture(scope="module")
+def capture(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A quarter of an hour of frames."""
+    directory = tmp_path_factory.mktemp("capture")
+    generate(directory, Plan(rows=9_000, rate=1.0, gap_s=5.0))
+    return directory
+
+
+def audit(capture: Path, state: Path, *words: str) -> tuple[int, str]:
+    command = [sys.executable, "-m", "buscoupler", "audit", str(capture), "--engine", "sail", "-q", *words]
+    more = {"XDG_STATE_HOME": str(state)}
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, env=alone() | more, cwd=ROOT)
+    return done.returncode, done.stdout or done.stderr
+
+
+def frames(capture: Path, state: Path, *words: str) -> int:
+    found: dict[str, Any] = json.loads(audit(capture, state, "--json", *words)[1])
+    return int(found["totals"][0]["frames"])
+
+
+def test_each_frame_is_looked_at_once(capture: Path, tmp_path: Path) -> None:
+    every, first = frames(capture, tmp_path), frames(capture, tmp_path, "--since-last")
+    assert 0 < first < every
+    assert audit(capture, tmp_path, "--since-last") == (0, "nothing new since the last time\n")
+    to_ns = since.load(next(tmp_path.rglob("*.json")))
+    assert to_ns is not None
+    there = datetime.fromtimestamp(to_ns // 10**9, UTC).replace(microsecond=to_ns // 1000 % 10**6).isoformat()
+    assert abs(frames(capture, tmp_path, "--from", there) + first - every) <= 1  # times have microseconds
+    assert frames(capture, tmp_path / "other", "--since-last") == first
+
+
+def test_it_is_said_in_one_way(capture: Path, tmp_path: Path) -> None:
+    status, said = audit(capture, tmp_path, "--since-last", "--from", "2026-01-01")
+    assert (status, said) == (1, "buscoupler: --since-last: give no --from or --to with it\n")
+
+
+def test_a_note_that_is_none_is_named(tmp_path: Path) -> None:
+    note = tmp_path / "note.json"
+    note.write_text("[]")
+    with pytest.raises(PipelineError, match="not a note of --since-last; remove it"):
+        since.load(note)
+    note.unlink()
+    assert since.load(note) is None
+    since.store(note, "audit", "/somewhere", 7)
+    assert since.load(note) == 7
