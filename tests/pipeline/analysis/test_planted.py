@@ -13,7 +13,9 @@ pytest.importorskip("pyspark")
 
 from pyspark.sql import functions
 
-from benchmarks.planted import KINDS, Plan, Truth, generate
+from benchmarks.exact import found, wrong
+from benchmarks.exact import planted as planted_in
+from benchmarks.planted import ENVELOPES, KINDS, Plan, Truth, generate
 from benchmarks.planted_names import FILE
 from bus.events import PATTERN as EVENT
 from bus.names import Names
@@ -79,20 +81,10 @@ def test_the_cases_differ_in_what_they_are_to_show() -> None:
 
 
 def test_the_audit_finds_every_fault_and_no_other(case: Planted, audited: audit.Audit) -> None:
-    found: dict[str, Counter[str]] = {"lost": Counter(), "duplicate": Counter(), "echo": Counter()}
-    rows = audited.summary.collect()
-    assert any(row.kind == "not captured" for row in rows) == bool(case.plan.holes)
-    for row in (row for row in rows if row.kind != "not captured"):
-        where = (
-            row.segment
-            if row.kind != "lost"
-            else " ".join(filter(None, (row.stage, row.gateway, row.segment)))
-        )
-        found[row.kind][where] += row["count"]
-    assert min(map(len, found.values())) > 0
-    assert found["lost"] == case.truth.missing
-    assert found["duplicate"] == +case.truth.duplicates
-    assert found["echo"] == +case.truth.echoes
+    counts = found(audited.summary.collect())
+    assert bool(counts.pop("not captured", None)) == bool(case.plan.holes)
+    assert min(map(len, counts.values())) > 0
+    assert counts == planted_in(case.truth)
 
 
 def test_the_audit_counts_all_frames_and_says_how_they_were_matched(
@@ -192,3 +184,10 @@ def test_names_that_share_a_token_and_tokens_without_a_name(planted: Planted, sp
     assert unnamed == planted.truth.unknown
     assert len(found) == planted.plan.collisions
     assert len(unnamed) == planted.plan.unknown
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("envelope", ENVELOPES)
+def test_a_million_rows_exactly(spark: "SparkSession", tmp_path: Path, envelope: str) -> None:
+    million = make(tmp_path, spark, Plan(rows=1_000_000, envelope=envelope, filtered=True))
+    assert wrong(million.rows, million.truth) == []

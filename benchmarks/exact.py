@@ -1,0 +1,79 @@
+"""Whether the audit finds exactly the faults that were planted, at any size.
+
+    python -m benchmarks.exact --rows 20000000 --engine sail
+
+A capture of each kind is made: all rows have envelopes (all), none (none), or those on the trunk (trunk).
+"""
+
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from benchmarks.command import Command, run_as_command
+from benchmarks.planted import ENVELOPES, Plan, Truth, generate
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+Counts = dict[str, Counter[str]]
+
+
+def found(summary: Iterable[Any]) -> Counts:
+    """Count an audit's `summary` by kind and place, in the words of `Truth`."""
+    counts: Counts = {"lost": Counter(), "duplicate": Counter(), "echo": Counter()}
+    for row in summary:
+        words = (row.stage, row.gateway, row.segment) if row.kind == "lost" else (row.segment,)
+        counts.setdefault(row.kind, Counter())[" ".join(filter(None, words))] += row["count"]
+    return counts
+
+
+def planted(truth: Truth) -> Counts:
+    """Return what an audit has to find."""
+    return {"lost": +truth.missing, "duplicate": +truth.duplicates, "echo": +truth.echoes}
+
+
+def wrong(rows: "DataFrame", truth: Truth) -> list[str]:
+    """Audit a capture. Return what is not as planted, a line each."""
+    from pipeline.analysis.audit import audit
+
+    tables = audit(rows)
+    (totals,) = tables.totals.collect()
+    counts, due = found(tables.summary.collect()), planted(truth)
+    lines = [] if totals.frames == truth.frames else [f"{totals.frames} frames, of {truth.frames}"]
+    for kind in sorted(counts.keys() | due.keys()):
+        both = counts.get(kind, Counter[str]()), due.get(kind, Counter[str]())
+        places = sorted(both[0].keys() | both[1].keys())
+        lines += [f"{kind} {p}: {both[0][p]}, not {both[1][p]}" for p in places if both[0][p] != both[1][p]]
+    return lines
+
+
+def main() -> int:
+    parser = Command("benchmarks.exact", __doc__)
+    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--engine", choices=("spark", "sail"), default="spark")
+    options = parser.parse_args()
+    from pipeline import cache
+    from pipeline.engine import session
+    from pipeline.engine.choice import Where
+    from pipeline.input.read import read, root
+
+    where, is_wrong = Where(options.engine), False
+    with tempfile.TemporaryDirectory() as name, session.session(where, session.start(where)) as spark:
+        for kind in ENVELOPES:
+            directory = Path(name) / kind
+            truth = generate(directory, Plan(rows=options.rows, envelope=kind, filtered=True))
+            begin = time.perf_counter()
+            lines = wrong(read(spark, root(str(directory))), truth)
+            cache.release()
+            is_wrong |= bool(lines)
+            faults = sum(counts.total() for counts in planted(truth).values())
+            what = "\n  ".join(lines) or f"all {faults:,} faults of {truth.frames:,} frames, and no other"
+            print(f"{kind}: {truth.rows:,} rows, {time.perf_counter() - begin:.1f} s: {what}", flush=True)
+    return int(is_wrong)
+
+
+if __name__ == "__main__":
+    run_as_command(main)
