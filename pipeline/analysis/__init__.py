@@ -3,6 +3,6 @@ Python.
 
 `audit`, `latency`, `rates`, `last`, `failovers`, `tokens`, `logs` and `watch` are the jobs' own. They share
 `frames` (rows that are frames), `inventory` (what is in a capture), `expected` (where frames should
-arrive), `filters`, `sums`, `hops`, `clocks`, `gaps`, `silent`, `holes` and `service`; `explain` names
-the cause of a fault, and `verdict` sums up an audit.
+arrive), `episodes` (of equal frames), `filters`, `sums`, `hops`, `clocks`, `gaps`, `silent`, `holes` and
+`service`; `explain` names the cause of a fault, and `verdict` sums up an audit.
 """

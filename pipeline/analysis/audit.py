@@ -4,23 +4,20 @@ All frames are summed up in one pass (`pipeline.analysis.sums`). Their usual sum
 (`pipeline.analysis.expected`); frames with any other sum are *suspects*. Only these, a few in a thousand, are
 counted hub by hub. Suspects with equal counts have the same *fault pattern*, which is explained once
 (`pipeline.analysis.explain`); the answer is joined back.
-
-Frames that are known by their content may be equal: equal contents within a window are one *episode*, in
-which counts are compared, in order.
 """
 
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from pyspark.sql import Window
 from pyspark.sql import functions as F
 
-from pipeline.analysis import filters, holes, inventory
+from pipeline.analysis import holes, inventory
 from pipeline.analysis.clocks import at_one_clock, clocks_of
+from pipeline.analysis.episodes import counted, episodes, narrow, summarised
 from pipeline.analysis.expected import ENVELOPED_UNIT, Expected, learn
 from pipeline.analysis.explain import AT_SENDER, IN_BRIDGE, LOST, NO_BRIDGE, ON_THE_WAY, Fault, Seen, explain
-from pipeline.analysis.frames import first_token, local_table, received, sent
+from pipeline.analysis.frames import local_table
 from pipeline.analysis.gaps import Pause, gaps
 from pipeline.analysis.inventory import Places
 from pipeline.analysis.silent import Ways, are_parallel, blamed, needed, silences, ways_of
@@ -29,14 +26,12 @@ from pipeline.cache import cached
 from pipeline.input.span import WHOLE, Span
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, Row
+    from pyspark.sql import DataFrame, Row
 
 WINDOW_MS: Final = 2000
 BROADCAST_MOST: Final = 2_000_000
 """Suspects of which a hash table in each worker is small."""
 
-_LATE: Final = 1 << 60
-_OF_FRAME: Final = ("origin", "seq", "token", "flow")
 _FAULT_PATTERN: Final = ("fault_pattern", "first", "flow")
 _FAULT: Final = {
     "fault_pattern": int, "first": str, "flow": int, "segment": str, "kind": str, "stage": str,
@@ -72,99 +67,6 @@ class FaultPattern(NamedTuple):
     episodes: int
     entered: int
     faults: list[Fault]
-
-
-def episodes(keyed_rows: "DataFrame", suspect: "DataFrame", window_ns: int) -> "DataFrame":
-    """Select the suspects' rows and number their episodes: a new `episode` begins after silence for the
-    window. Rows of one envelope are in one episode, however late some of them are."""
-    picked = joined_in_time(keyed_rows.join(suspect, "key", "left_semi"), window_ns)
-    in_time = Window.partitionBy("key").orderBy("joined_ns")
-    fresh = F.col("joined_ns") - F.lag("joined_ns").over(in_time) > window_ns
-    return picked.withColumn("fresh", F.coalesce(fresh.cast("int"), F.lit(0))).withColumn(
-        "episode", F.sum("fresh").over(in_time)
-    )
-
-
-def narrow(rows: "DataFrame", deep: filters.Patterns) -> "DataFrame":
-    """Keep what is counted of the suspects' rows."""
-    numbers = first_token().alias("token"), filters.flow(deep).alias("flow"), F.xxhash64("peer").alias("peer")
-    names = ("key", "episode", "gateway", "hub", "bus", "dir", "ts_ns", "at_ns", "origin", "seq")
-    return rows.select(*names, *numbers)
-
-
-def joined_in_time(rows: "DataFrame", window_ns: int) -> "DataFrame":
-    """Add `joined_ns`: `at_ns`, but of late rows when their frame was seen first.
-
-    A row with an envelope is as late as it is behind the first row of that envelope. What its gateway does
-    with the frame without an envelope, within the window, is as late as that.
-    """
-    of_envelope = Window.partitionBy("key", "origin", "seq")
-    of_gateway = Window.partitionBy("key", "gateway").orderBy("at_ns")
-    late_ns = F.col("at_ns") - F.min("at_ns").over(of_envelope)
-    known = F.when(F.col("origin").isNotNull(), F.struct(F.col("at_ns").alias("at"), late_ns.alias("late")))
-    found = rows.withColumn("known", known)
-    last = found.withColumn("known", F.last("known", ignorenulls=True).over(of_gateway))
-    is_near = F.col("at_ns") - F.col("known.at") <= window_ns
-    late = F.coalesce(F.when(is_near, F.col("known.late")), F.lit(0))
-    return last.withColumn("joined_ns", F.col("at_ns") - late).drop("known")
-
-
-def counted(rows: "DataFrame") -> "DataFrame":
-    """Count the messages `n` of each episode, hub, segment and direction.
-
-    A segment with several peers (I2C targets, dialled-in boards) gets a frame once for each of them. The
-    count of the busiest peer is taken, so that this is once.
-    """
-    place = ("key", "episode", "gateway", "hub", "bus", "dir")
-    most = [F.max(name).alias(name) for name in ("last_ns", *_OF_FRAME)]
-    by_peer = (
-        rows.withColumn("last_ns", F.col("ts_ns"))
-        .groupBy(*place, "peer")
-        .agg(
-            F.count(F.lit(1)).alias("n"),
-            F.min("ts_ns").alias("first_ns"),
-            F.min("at_ns").alias("first_at"),
-            F.max("at_ns").alias("last_at"),
-            F.count("origin").alias("enveloped"),
-            *most,
-        )
-    )
-    return by_peer.groupBy(*place).agg(
-        F.when(sent(), F.max("n")).otherwise(F.sum("n")).alias("n"),
-        F.sum("n").alias("all"),
-        F.min("first_ns").alias("first_ns"),
-        F.min("first_at").alias("first_at"),
-        F.max("last_at").alias("last_at"),
-        F.sum("enveloped").alias("enveloped"),
-        *most,
-    )
-
-
-def summarised(counts: "DataFrame", known: "Iterable[str]", span: Span = WHOLE) -> "DataFrame":
-    """Add to each count the summary of its episode: `fault_pattern` (64 bits of its counts), `first` (who
-    heard it first, of the `known` homes if one did), times, envelope, whether it began
-    `inside` the span; `lead` marks one row of each."""
-    whole = Window.partitionBy("key", "episode")
-    one = F.xxhash64("gateway", "hub", "bus", "dir", "n")
-    heard_ns, heard_at = (F.when(received(), F.col(name)) for name in ("first_ns", "first_at"))
-    order = heard_at + F.when(F.col("bus").isin(sorted(known)), F.lit(0)).otherwise(F.lit(_LATE))
-    return counts.withColumn("one", one).select(
-        "key", "episode", "gateway", "hub", "bus", "dir", "n",
-        F.bit_xor("one").over(whole).alias("fault_pattern"),
-        F.coalesce(F.min_by("bus", order).over(whole), F.lit("")).alias("first"),
-        F.min(heard_ns).over(whole).alias("ts_ns"),
-        span.inside(F.min("first_ns").over(whole)).alias("inside"),
-        F.min("first_at").over(whole).alias("from_at"), F.max("last_at").over(whole).alias("to_at"),
-        *(F.max(name).over(whole).alias(name) for name in ("last_ns", *_OF_FRAME)),
-        _matched(F.sum("enveloped").over(whole), F.sum("all").over(whole)).alias("matched"),
-        (F.col("one") == F.min("one").over(whole)).alias("lead"),
-    )  # fmt: skip
-
-
-def _matched(enveloped: "Column", every: "Column") -> "Column":
-    """Say how the rows of a frame were matched: `enveloped` of `every` one of them have an envelope."""
-    found = F.when(enveloped == 0, F.lit("content")).when(enveloped == every, F.lit("envelope"))
-    return found.otherwise(F.lit("content, envelope on trunks"))
 
 
 def fault_patterns(episode_rows: "DataFrame") -> "DataFrame":

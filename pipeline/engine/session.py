@@ -46,6 +46,11 @@ LOCAL: Final = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.sql.codegen.cache.maxEntries": "2000",  # an audit alone has more than the default, 100
+    # Of past queries, for pages that nobody sees: plans of audits would fill the memory of a long session.
+    "spark.sql.ui.retainedExecutions": "10",
+    "spark.ui.retainedJobs": "50",
+    "spark.ui.retainedStages": "50",
+    "spark.ui.retainedTasks": "1000",
     # A part for each core: with few parts, one more than cores takes half as long again.
     "spark.sql.files.maxPartitionBytes": "256m",
     "spark.sql.files.openCostInBytes": "512k",

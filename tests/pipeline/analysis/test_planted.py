@@ -23,6 +23,7 @@ from bus.wire.pattern import Pattern, token
 from capture.names import read
 from pipeline.analysis import audit, failovers, hops, last, latency, rates, tokens
 from pipeline.analysis.expected import SEGMENTS_A_WORD
+from pipeline.cache import release
 from pipeline.engine.choice import VARIABLE
 from pipeline.input import read as capture
 
@@ -189,5 +190,6 @@ def test_names_that_share_a_token_and_tokens_without_a_name(planted: Planted, sp
 @pytest.mark.slow
 @pytest.mark.parametrize("envelope", ENVELOPES)
 def test_a_million_rows_exactly(spark: "SparkSession", tmp_path: Path, envelope: str) -> None:
+    release()  # what the cases kept, and the other kinds
     million = make(tmp_path, spark, Plan(rows=1_000_000, envelope=envelope, filtered=True))
     assert wrong(million.rows, million.truth) == []

@@ -2,7 +2,7 @@
 
 import argparse
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +15,7 @@ pytest.importorskip("pyspark")
 from benchmarks.planted import START_NS, Plan, Truth, generate
 from capture import files
 from pipeline.analysis.audit import Audit, audit
+from pipeline.cache import release
 from pipeline.errors import PipelineError
 from pipeline.input import read as capture
 from pipeline.input import span
@@ -29,6 +30,13 @@ LENGTH_NS = int(PLAN.frames / PLAN.rate * 1e9)
 MARGIN_NS = 3_000_000_000
 CUTS = [START_NS + n * LENGTH_NS // 3 + 1_234_567 for n in (1, 2)]
 SPANS = [Span(None, CUTS[0]), Span(CUTS[0], CUTS[1]), Span(CUTS[1], None)]
+
+
+@pytest.fixture(autouse=True)
+def small() -> Iterator[None]:
+    """Each test lets go of what it kept: an audit of each part is much."""
+    yield
+    release()
 
 
 @pytest.fixture(scope="module", params=["trunk", "all", "none"])
