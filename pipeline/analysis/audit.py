@@ -170,7 +170,7 @@ def audit(rows: "DataFrame", window_ms: int = WINDOW_MS, span: Span = WHOLE) -> 
     homes = {at.segments[home] for home, _ in expected.routes}
     ahead = clocks_of(frame_rows, frame_sums, expected, at) if wrong else {}
     timed = at_one_clock(with_key(rows, at), ahead)
-    suspect_rows = cached(narrow(episodes(timed, suspect, window_ms * 1_000_000), at.filters))
+    suspect_rows = cached(narrow(episodes(timed, suspect, window_ms * 1_000_000, span), at.filters))
     counts = counted(suspect_rows)
     episode_rows = cached(summarised(counts, homes, span))
     with ThreadPoolExecutor(1) as beside:

@@ -21,15 +21,42 @@ _LATE: Final = 1 << 60
 _OF_FRAME: Final = ("origin", "seq", "token", "flow")
 
 
-def episodes(keyed_rows: "DataFrame", suspect: "DataFrame", window_ns: int) -> "DataFrame":
+def episodes(
+    keyed_rows: "DataFrame", suspect: "DataFrame", window_ns: int, span: Span = WHOLE
+) -> "DataFrame":
     """Select the suspects' rows and number their episodes: a new `episode` begins after silence for the
-    window. Rows of one envelope are in one episode, however late some of them are."""
+    window. Rows of one envelope are in one episode, however late some of them are. Equal frames that never
+    pause are divided at the bounds of the span."""
     picked = joined_in_time(keyed_rows.join(suspect, "key", "left_semi"), window_ns)
     in_time = Window.partitionBy("key").orderBy("joined_ns")
     fresh = F.col("joined_ns") - F.lag("joined_ns").over(in_time) > window_ns
-    return picked.withColumn("fresh", F.coalesce(fresh.cast("int"), F.lit(0))).withColumn(
+    numbered = picked.withColumn("fresh", F.coalesce(fresh.cast("int"), F.lit(0))).withColumn(
         "episode", F.sum("fresh").over(in_time)
     )
+    for bound_ns in (span.from_ns, span.to_ns):
+        if bound_ns is not None:
+            numbered = _divided(numbered, bound_ns, window_ns)
+    return numbered
+
+
+def _divided(rows: "DataFrame", bound_ns: int, window_ns: int) -> "DataFrame":
+    """Divide the episodes that last since long before a time: at the longest silence in the window after it.
+
+    A frame is not divided so, for its rows follow each other more closely than equal frames do. Who looks at
+    the time before the bound and who looks at the time after it divide at one place.
+    """
+    whole = Window.partitionBy("key", "episode")
+    in_time = whole.orderBy("joined_ns")
+    silence = F.col("joined_ns") - F.lag("joined_ns").over(in_time)
+    is_old = F.min("joined_ns").over(whole) < bound_ns - window_ns
+    is_near = F.col("joined_ns").between(bound_ns, bound_ns + window_ns)
+    found = rows.withColumn("silence", F.when(is_old & is_near, silence))
+    found = found.withColumn("longest", F.max("silence").over(whole))
+    begins = F.min(F.when(F.col("silence") == F.col("longest"), F.col("joined_ns"))).over(whole)
+    # doubled, so that the numbers of a key's episodes stay different
+    is_after = F.coalesce((F.col("joined_ns") >= F.col("begins")).cast("int"), F.lit(0))
+    divided = found.withColumn("begins", begins).withColumn("episode", F.col("episode") * 2 + is_after)
+    return divided.drop("silence", "longest", "begins")
 
 
 def narrow(rows: "DataFrame", deep: filters.Patterns) -> "DataFrame":

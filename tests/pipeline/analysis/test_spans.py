@@ -3,7 +3,6 @@
 import argparse
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +20,8 @@ from pipeline.input import read as capture
 from pipeline.input import span
 from pipeline.input.sound import look
 from pipeline.input.span import Span, time_ns
+from tests.pipeline.analysis import hand_made
+from tests.pipeline.analysis.hand_made import MS, RX, TX, Capture, frame
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -28,8 +29,8 @@ if TYPE_CHECKING:
 PLAN = Plan(rows=45_000, rate=200.0, lost=0.01, doubled=0.006, echoed=0.004, aged=0.004, holes=1)
 LENGTH_NS = int(PLAN.frames / PLAN.rate * 1e9)
 MARGIN_NS = 3_000_000_000
-CUTS = [START_NS + n * LENGTH_NS // 3 + 1_234_567 for n in (1, 2)]
-SPANS = [Span(None, CUTS[0]), Span(CUTS[0], CUTS[1]), Span(CUTS[1], None)]
+CUT_NS = START_NS + LENGTH_NS // 3 + 1_234_567
+SPANS = [Span(None, CUT_NS), Span(CUT_NS, None)]
 
 
 @pytest.fixture(autouse=True)
@@ -39,10 +40,10 @@ def small() -> Iterator[None]:
     release()
 
 
-@pytest.fixture(scope="module", params=["trunk", "all", "none"])
-def planted(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Truth]:
-    directory = tmp_path_factory.mktemp(f"planted-{request.param}")
-    return directory, generate(directory, replace(PLAN, envelope=request.param))
+@pytest.fixture(scope="module")
+def planted(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Truth]:
+    directory = tmp_path_factory.mktemp("planted")
+    return directory, generate(directory, PLAN)
 
 
 def part(rows: "DataFrame", one: Span) -> Audit:
@@ -73,6 +74,24 @@ def test_parts_of_an_audit_add_up_to_the_whole(spark: "SparkSession", planted: t
     assert summed((one.capture for one in parts), ("gateway",), "rows") == summed(
         [whole.capture], ("gateway",), "rows"
     )
+
+
+def test_a_heartbeat_that_never_pauses_is_looked_at_in_each_part(spark: "SparkSession") -> None:
+    made = Capture()
+    for beat in range(200):
+        content, at = frame("heart", "beat"), 1000 * beat
+        made.seen(at, "gw-a", "bus a", "bus a", RX, content)
+        made.seen(at + 1, "gw-a", "bridge a", "bus a", RX, content)
+        if beat not in (20, 150):
+            made.seen(at + 2, "gw-a", "bridge a", "bus b", TX, content)
+        other = frame("door", str(beat))
+        made.seen(at + 100, "gw-a", "bridge a", "bus a", RX, other)
+        made.seen(at + 101, "gw-a", "bridge a", "bus b", TX, other)
+    cut = hand_made.START_NS + int(100_001.5 * MS)  # in the middle of a frame
+    parts = [part(made.rows(spark), one) for one in (Span(None, cut), Span(cut, None))]
+    lost = [[(row.kind, row["count"]) for row in one.summary.collect()] for one in parts]
+    assert lost == [[("lost", 1)]] * 2
+    assert sum(row.frames for one in parts for row in one.totals.collect()) == 400
 
 
 def test_each_row_is_in_one_of_the_parts(spark: "SparkSession", planted: tuple[Path, Truth]) -> None:
