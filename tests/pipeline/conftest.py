@@ -66,6 +66,10 @@ def spark(connect_port: int) -> Iterator["SparkSession"]:
         pytest.skip(str(error))
     with session.session(ON_SAIL if on_sail else ON_SPARK, local) as made:
         made.conf.set("spark.sql.shuffle.partitions", "2")
+        table = (
+            "spark.sql.codegen.aggregate.fastHashMap.capacityBit"  # a large one for each task fills memory
+        )
+        made.conf.set(table, session.SMALL[table])
         yield made
 
 
