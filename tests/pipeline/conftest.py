@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 ON_SAIL = Where(SAIL, memory="2g")
-ON_SPARK = Where(master="local[2]", memory="2g")
+ON_SPARK = Where(master="local[2]", memory="3g")
 _JAVA_OPTIONS: Final = "JDK_JAVA_OPTIONS"  # which Java itself reads
 
 
