@@ -11,6 +11,7 @@ import os
 import stat
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -35,6 +36,11 @@ class CaptureError(BusError, ValueError):
 def name_of(boot: int, first_cap_seq: int) -> str:
     """Name a file, without suffix. Names sort by time within a gateway, and by number within a boot."""
     return f"{boot:020d}-{first_cap_seq:015d}"
+
+
+def day_of(ts_ns: int) -> str:
+    """Return the day of a time, `YYYY-MM-DD` in UTC."""
+    return datetime.fromtimestamp(ts_ns // 10**9, UTC).strftime("%Y-%m-%d")
 
 
 def capture_file(root: Path, date: str, gateway: str, name: str) -> Path:

@@ -6,7 +6,7 @@ docs/capture.md says the same in words.
 
 from collections.abc import Mapping
 from enum import IntEnum
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 if TYPE_CHECKING:
     import pyarrow
@@ -20,6 +20,13 @@ META_GATEWAY: Final = "buscoupler.capture.gateway"
 META_BOOT: Final = "buscoupler.capture.boot"
 META_RECORDER: Final = "buscoupler.capture.recorder"
 META_TOPOLOGY: Final = "buscoupler.capture.topology"
+
+Hubs = Mapping[str, Mapping[str, Any]]
+"""A topology: the hubs that a file was recorded at, by name, as JSON takes it (docs/capture.md).
+
+Each has the `gateways` that may run it. A bridge also has the `pattern` of what it carries, and its `sides`:
+a `segment`, and lists of patterns `allow`, `deny`, `allow_in`, `deny_in`, `allow_out`, `deny_out`. Patterns
+are lists of tokens."""
 
 DATE: Final = "date"  # partitions of the path, so not in the file: date=YYYY-MM-DD, in UTC
 GATEWAY: Final = "gateway"  # gateway=NAME

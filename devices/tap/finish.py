@@ -2,21 +2,15 @@
 
 import fcntl
 import os
-from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
 
 import pyarrow as pa
 
 from capture import parquet
-from capture.files import UNFINISHED_SUFFIX, capture_file
+from capture.files import UNFINISHED_SUFFIX, capture_file, day_of
 from capture.schema import META_GATEWAY
 from devices.tap.journal import batches_of
-
-
-def day_of(ts_ns: int) -> str:
-    """Return the day of a time, `YYYY-MM-DD` in UTC."""
-    return datetime.fromtimestamp(ts_ns // 10**9, UTC).strftime("%Y-%m-%d")
 
 
 def finish(root: Path, journal: Path) -> Path | None:

@@ -15,7 +15,7 @@ from typing import Any, Literal, NamedTuple
 from bus.hub import Hub, Pipe
 from bus.wire.batch import Batch
 from bus.wire.pattern import Pattern
-from capture.schema import Direction, Kind
+from capture.schema import Direction, Hubs, Kind
 from devices.tap.ledger import Ledger
 from devices.tap.names import Told
 from devices.tap.process import WriterProcess
@@ -34,10 +34,6 @@ _OWED = 4096  # ledger rows kept for later while the ring is full
 
 Locate = Callable[[Pipe | None], tuple[str, str, Direction]]
 """For a pipe (None: the appliance itself): the segment on whose side it is, its name, which way it brings."""
-Hubs = dict[str, dict[str, Any]]
-"""What is recorded, by the name of the hub, as JSON takes it (docs/capture.md): `gateways` that may run it;
-for a bridge the `pattern` of what it carries, and its `sides` (`segment`, and lists of patterns `allow`,
-`deny`, `allow_in`, `deny_in`, `allow_out`, `deny_out`). Patterns are lists of tokens."""
 LocateLink = Callable[[str], tuple[str, str]]
 """For a link in the accounts of a hub: the segment on whose side it is, its name there."""
 

@@ -82,7 +82,7 @@ class Segment:
     def entered_most(self) -> int:
         """Frames heard that no bridge had put there, if hubs do not hear what they put themselves."""
         others = (count - (self.delivered - self.put[hub]) for hub, count in self.heard.items())
-        return max(self.entered, *others, 0)
+        return max([self.entered, *others])
 
 
 def by_segment(seen: Iterable[Seen]) -> dict[str, Segment]:

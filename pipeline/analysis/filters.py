@@ -5,21 +5,20 @@ filters treat alike, as a number. A capture without a topology (an older one) ha
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import reduce
 from operator import or_
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
+from capture.schema import Hubs
 from pipeline.analysis.frames import begins, first_token
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
 Patterns = tuple[tuple[int, ...], ...]
-Hubs = Mapping[str, Mapping[str, Any]]
-"""The topology of a capture file: its hubs, by name (docs/capture.md)."""
 
 
 def deep_of(topologies: Iterable[Hubs]) -> Patterns:

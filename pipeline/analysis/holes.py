@@ -14,6 +14,7 @@ from capture.schema import Kind
 from pipeline.analysis import inventory
 from pipeline.analysis.clocks import at_one_clock
 from pipeline.analysis.explain import NOT_CAPTURED, RECORDER
+from pipeline.analysis.frames import told_so
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row
@@ -74,6 +75,4 @@ def excused(findings: "DataFrame", found: "DataFrame | None") -> "DataFrame":
     hit = spans.join(F.broadcast(found), near).groupBy(*keys).agg(F.min("unseen").alias("unseen"))
     told = {"kind": F.lit(NOT_CAPTURED), "stage": F.lit(RECORDER), "gateway": F.col("unseen")}
     told["hub"] = F.lit(None).cast("string")
-    is_near = F.col("unseen").isNotNull()
-    changed = {name: F.when(is_near, new).otherwise(F.col(name)) for name, new in told.items()}
-    return findings.join(hit, keys, "left").withColumns(changed).drop("unseen")
+    return told_so(findings.join(hit, keys, "left"), F.col("unseen").isNotNull(), told).drop("unseen")

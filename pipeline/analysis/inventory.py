@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from pyspark.sql import functions as F
 
 from capture import schema
-from capture.schema import BRIDGE, Direction, Kind, Verdict
+from capture.schema import BRIDGE, Direction, Hubs, Kind, Verdict
 from pipeline.analysis.expected import SEGMENTS_A_WORD
 from pipeline.analysis.explain import Paths
-from pipeline.analysis.filters import Hubs, Patterns, deep_of
+from pipeline.analysis.filters import Patterns, deep_of
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, Row

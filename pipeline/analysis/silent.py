@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from capture.schema import BRIDGE, Direction, Kind
 from pipeline.analysis.clocks import at_one_clock
 from pipeline.analysis.explain import LOST, NO_BRIDGE
-from pipeline.analysis.frames import frames, local_table, on_bridge, received
+from pipeline.analysis.frames import frames, local_table, on_bridge, received, told_so
 from pipeline.analysis.service import BIN_NS, GAP_MS, MISSED_LEAST, is_pause
 
 if TYPE_CHECKING:
@@ -114,8 +114,7 @@ def blamed(
     joined = findings.join(guilty, keys, "left")
     is_blamed = F.col("by").isNotNull() & (F.col("kind") == LOST)
     told = {"stage": F.lit(NO_BRIDGE), "gateway": F.col("by.last"), "hub": F.col("by.silent")}
-    changed = {name: F.when(is_blamed, new).otherwise(F.col(name)) for name, new in told.items()}
-    return joined.withColumns(changed).drop("by")
+    return told_so(joined, is_blamed, told).drop("by")
 
 
 def are_parallel(ways: Ways) -> bool:

@@ -60,8 +60,8 @@ def sums(keyed_rows: "DataFrame", at: Places, span: Span = WHOLE) -> "DataFrame"
     unit = F.when(sent(), F.lit(SENT_UNIT)).otherwise(F.lit(1)) + enveloped
     masks = [F.bit_or(_in_word(n, at.words)).alias(f"word{n}") for n in range(at.words)]
     rows, its_flow = F.sum(unit).alias("rows"), F.max(flow(at.filters)).alias("flow")
-    inside = span.inside(F.min("ts_ns")) if span.is_bounded else F.lit(True)
-    return keyed_rows.groupBy("key").agg(*masks, rows, its_flow, inside.alias("inside"))
+    inside = span.inside(F.min("ts_ns")).alias("inside")
+    return keyed_rows.groupBy("key").agg(*masks, rows, its_flow, inside)
 
 
 def _in_word(number: int, words: int) -> "Column":

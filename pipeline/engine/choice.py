@@ -83,7 +83,8 @@ def decide(options: argparse.Namespace, able: bool) -> Where:
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ  # by spark-submit, which started us
     remote = options.remote or ("" if options.master else os.environ.get("SPARK_REMOTE", ""))
     if not options.engine and (submitted or options.master or remote):
-        _check_spark(options.job, able=False, needed=bool(options.master))
+        if options.master:
+            _check_spark(options.job, able=False)
         return ours._replace(master=options.master, remote=remote, submitted=submitted and not remote)
     engine = options.engine or os.environ.get(VARIABLE) or SPARK
     if engine not in ENGINES:
@@ -92,12 +93,12 @@ def decide(options: argparse.Namespace, able: bool) -> Where:
         raise PipelineError(f"{options.job} does not run on Sail: it takes Spark")
     if engine == SAIL and able:
         return ours._replace(engine=SAIL)
-    _check_spark(options.job, able, needed=True)
+    _check_spark(options.job, able)
     return ours
 
 
-def _check_spark(job: str, able: bool, needed: bool) -> None:
-    if not needed or jars.installed():
+def _check_spark(job: str, able: bool) -> None:
+    if jars.installed():
         return
     if able and sail.installed():
         raise PipelineError(

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any, Final
 
-from capture import contents, schema
+from capture import schema
 from capture.files import capture_file, name_of
 
 START_NS: Final = 1_780_000_000_000_000_000
@@ -15,7 +15,8 @@ PAUSE: Final = range(20, 40)
 def write(directory: Path, frames: int = FRAMES) -> None:
     """Write one gateway with one bridge and two segments. Frames in the pause, and the last one, are lost."""
     import pyarrow as pa
-    import pyarrow.parquet as pq
+
+    from capture import parquet
 
     rows = [row for number in range(frames) for row in _rows(number, lost=number in (*PAUSE, frames - 1))]
     for number, row in enumerate(rows):
@@ -28,7 +29,7 @@ def write(directory: Path, frames: int = FRAMES) -> None:
     path = capture_file(directory, "2026-05-28", "gw", name_of(START_NS, 0))
     path.parent.mkdir(parents=True)
     table = pa.Table.from_pylist(rows, schema=schema.arrow_schema(metadata))
-    pq.write_table(pa.concat_tables(contents.summarised([table])), path, compression="zstd")
+    parquet.write(path, table.schema, table.to_batches())
 
 
 def _rows(number: int, lost: bool) -> list[dict[str, Any]]:

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from capture import files
+from capture.files import day_of, gateway_of
 from capture.schema import DATE, GATEWAY, Kind
 from pipeline.errors import PipelineError
 
@@ -43,11 +43,11 @@ class Span(NamedTuple):
         """Return whether a capture file may have rows of it, by its directories."""
         day = path.absolute().parts[-3].removeprefix(f"{DATE}=")
         begin, end = self._days()
-        return begin <= day <= end and (not self.gateways or files.gateway_of(path) in self.gateways)
+        return begin <= day <= end and (not self.gateways or gateway_of(path) in self.gateways)
 
     def _days(self) -> tuple[str, str]:
-        begin = "" if self.from_ns is None else _day(self.from_ns)
-        return begin, "9999-12-31" if self.to_ns is None else _day(self.to_ns - 1)
+        begin = "0001-01-01" if self.from_ns is None else day_of(self.from_ns)
+        return begin, "9999-12-31" if self.to_ns is None else day_of(self.to_ns - 1)
 
     def select(self, rows: "DataFrame") -> "DataFrame":
         """Select the rows of it. If it has bounds, the summaries of files are left out, which are about all
@@ -58,10 +58,7 @@ class Span(NamedTuple):
             rows = rows.where(F.col(GATEWAY).isin(*self.gateways))
         if not self.is_bounded:
             return rows
-        begin, end = self._days()
-        days = rows.where(
-            (F.col(DATE) >= F.lit(begin or "0001-01-01").cast("date")) & (F.col(DATE) <= F.lit(end))
-        )
+        days = rows.where(F.col(DATE).between(*(F.lit(day).cast("date") for day in self._days())))
         is_summary = F.col("kind") == Kind.CONTENTS.value
         is_topology = is_summary & (F.col("contents.kind") == Kind.TOPOLOGY.value)
         return days.where((~is_summary & self.inside(F.col("ts_ns"))) | is_topology)
@@ -77,10 +74,6 @@ class Span(NamedTuple):
 WHOLE: Final = Span()
 
 
-def _day(ns: int) -> str:
-    return datetime.fromtimestamp(ns // _NS, UTC).strftime("%Y-%m-%d")
-
-
 def time_ns(word: str) -> int:
     """Parse a time: a day, or a day and a time of day, in UTC unless it says otherwise. Raises argparse's
     error."""
@@ -92,12 +85,6 @@ def time_ns(word: str) -> int:
     at = found if found.tzinfo else found.replace(tzinfo=UTC)
     since = at - datetime(1970, 1, 1, tzinfo=UTC)
     return (since.days * 86_400 + since.seconds) * _NS + since.microseconds * 1000
-
-
-def text(span: Span) -> str:
-    """Say a span in words, in UTC."""
-    begin, end = (None if ns is None else str(datetime.fromtimestamp(ns // _NS, UTC))[:19] for ns in span[:2])
-    return f"from {begin or 'the beginning'} to {end or 'the end'} (UTC)"
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

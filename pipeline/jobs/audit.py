@@ -12,8 +12,7 @@ from pipeline.jobs.record import Job, OpenCapture, Table, option
 def tables(options: argparse.Namespace, capture: OpenCapture) -> list[Table]:
     from pipeline.analysis.audit import agreement, audit
 
-    margin_ns = MARGIN_NS if capture.span.is_bounded else 0
-    found = audit(capture.rows(margin_ns), options.window_ms, capture.span)
+    found = audit(capture.rows(MARGIN_NS), options.window_ms, capture.span)
     both = agreement(found.findings, found.ledger)
     first = found.findings.orderBy("ts_ns", "segment", "kind", "key", "stage")
     return [

@@ -26,7 +26,7 @@ from pipeline.input.span import Span
 from pipeline.jobs.record import Facts, Job, OpenCapture, Table
 from pipeline.output import place
 from pipeline.output.names import labelled, named
-from pipeline.output.tables import Progress, text, width
+from pipeline.output.tables import Progress, clock, text, width
 
 if TYPE_CHECKING:
     from pyspark.sql import Row, SparkSession
@@ -80,8 +80,10 @@ def opened(job: Job, options: argparse.Namespace) -> Iterator[OpenCapture]:
             local.close()
         raise
     if note is not None:
-        part = part._replace(to_ns=max(part.from_ns or 0, newest_ns - span.MARGIN_NS))
-        tell(f"since the last time: {span.text(part)}")
+        to_ns = max(part.from_ns or 0, newest_ns - span.MARGIN_NS)
+        begin = "the beginning" if part.from_ns is None else clock(part.from_ns)
+        tell(f"since the last time: from {begin} to {clock(to_ns)} (UTC)")
+        part = part._replace(to_ns=to_ns)
     at_ctrl_c = sail.ended_at_once() if place.on_sail else nullcontext()
     with (
         reading(Path(where)) if is_here and not job.follows else nullcontext(),
