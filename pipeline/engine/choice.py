@@ -23,7 +23,8 @@ _MANAGED: Final = ("yarn", "k8s:")
 class Where(NamedTuple):
     """Where a session runs: an `engine` in a process of ours; or a cluster's `master`; or a Connect server
     (`remote`); or, with `submitted`, where spark-submit says. `memory` (512m, 4g) is for what runs on this
-    machine, `conf` are settings of Spark's that the user gives: they win."""
+    machine, `conf` are settings of Spark's that the user gives: they win. `resident`: a Spark that
+    stays for the next command."""
 
     engine: str = SPARK
     master: str = ""
@@ -31,6 +32,7 @@ class Where(NamedTuple):
     submitted: bool = False
     memory: str = "4g"
     conf: Mapping[str, str] = MappingProxyType({})
+    resident: bool = False
 
     @property
     def on_sail(self) -> bool:
@@ -61,6 +63,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--conf", type=_setting, action="append", default=[], metavar="K=V", help="a setting of Spark's"
+    )
+    parser.add_argument(
+        "--no-resident", action="store_true", help="leave no Spark behind for the next command, and use none"
     )
 
 
@@ -94,7 +99,7 @@ def decide(options: argparse.Namespace, able: bool) -> Where:
     if engine == SAIL and able:
         return ours._replace(engine=SAIL)
     _check_spark(options.job, able)
-    return ours
+    return ours._replace(resident=not (options.no_resident or options.conf))
 
 
 def _check_spark(job: str, able: bool) -> None:

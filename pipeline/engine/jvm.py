@@ -13,8 +13,10 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from struct import unpack
 from types import MappingProxyType
@@ -38,6 +40,11 @@ def archive(java: Java) -> Path:
 class Jvm:
     """A Spark gateway process. `connect()` waits for it and tells pyspark where it is."""
 
+    begins: Final = "starting Spark"
+    hint: Final = (
+        "to be faster: `buscoupler pipeline serve` keeps Spark running, `--engine sail` needs no Java"
+    )
+
     def __init__(
         self,
         java: Java,
@@ -46,11 +53,12 @@ class Jvm:
         record: Path | None = None,
         managed: bool = False,
         conf: Mapping[str, str] = MappingProxyType({}),
+        more: Sequence[str] = (),
     ) -> None:
         """`quick`: compile fast rather than well (for short jobs). `record`: write a class archive at exit.
-        `managed`: see `pipeline.engine.jars.needed`. `conf`: settings of the user's. Raises `PipelineError`
-        if there is no Spark."""
-        words = command(java, options(memory, managed), quick, record, conf)
+        `managed`: see `pipeline.engine.jars.needed`. `conf`: settings of the user's. `more`: options of Java.
+        Raises `PipelineError` if there is no Spark."""
+        words = command(java, [*options(memory, managed), *more], quick, record, conf)
         self._directory = tempfile.TemporaryDirectory(prefix="buscoupler-spark-")
         self._info = Path(self._directory.name) / "gateway"
         self.log = Path(self._directory.name) / "spark.log"
@@ -63,32 +71,45 @@ class Jvm:
         import pyspark.sql.functions  # these two: what pyspark imports at its first call of Java
         import pyspark.testing.utils  # noqa: F401
 
+        point_to(*self.address())
+        return ""
+
+    def address(self) -> tuple[int, str]:
+        """Wait until it listens. Returns its port and secret. Raises `PipelineError`."""
         if not until(lambda: self._info.exists() and self._info.stat().st_size > 0, START_S, self.process):
             raise PipelineError(f"Java did not start: {last_words(self.log)}")
-        port, secret = _address(self._info.read_bytes())
-        os.environ.update(PYSPARK_GATEWAY_PORT=str(port), PYSPARK_GATEWAY_SECRET=secret)
-        return ""
+        return _address(self._info.read_bytes())
 
     def close(self) -> None:
         """Close its input, which ends it. Idempotent."""
-        _forget_gateway()
-        os.environ.pop("PYSPARK_GATEWAY_PORT", None)
-        os.environ.pop("PYSPARK_GATEWAY_SECRET", None)
+        forget_gateway()
         if self.process.stdin:
             self.process.stdin.close()
         end(self.process, START_S)
         self._directory.cleanup()
 
 
-def _forget_gateway() -> None:
-    """Reset pyspark: a later session in this process starts anew, and nothing calls the Java that is gone."""
+def point_to(port: int, secret: str) -> None:
+    """Let pyspark find a Java by the environment."""
+    os.environ.update(PYSPARK_GATEWAY_PORT=str(port), PYSPARK_GATEWAY_SECRET=secret)
+
+
+def forget_gateway(ends: bool = True) -> None:
+    """Reset pyspark: a later session in this process starts anew, and nothing calls the Java that `ends`, or
+    goes on for others."""
+    os.environ.pop("PYSPARK_GATEWAY_PORT", None)
+    os.environ.pop("PYSPARK_GATEWAY_SECRET", None)
     context = getattr(sys.modules.get("pyspark"), "SparkContext", None)
     gateway = getattr(context, "_gateway", None)
     if gateway is None:
         return
     gc.collect()  # what is let go of calls Java once more
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
-    gateway.shutdown()
+    if ends:
+        gateway.shutdown()
+    else:
+        gateway.shutdown_callback_server()
+        gateway.close()
     for name in ("_gateway", "_jvm"):
         setattr(context, name, None)
 
@@ -144,6 +165,17 @@ def end(process: "subprocess.Popen[bytes]", limit_s: float) -> None:
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
+
+
+@contextmanager
+def same_interrupts() -> Iterator[None]:
+    """Keep the handler of Ctrl-C: the context's own asks Java first, and fails where Java is being asked."""
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, before)
 
 
 def _ignore_interrupts() -> None:

@@ -35,6 +35,9 @@ def installed() -> bool:
 class Sail:
     """A server on loopback. `connect()` waits for it and gives its URL."""
 
+    begins: Final = "starting Sail"
+    hint: Final = ""
+
     def __init__(self, memory: str) -> None:
         """Start the server. `memory` is given as to Java, for example 4g. Raises `PipelineError` if it is no
         size, or if Sail is not installed."""

@@ -6,19 +6,18 @@ Only `spark.sql.*` is set once a session runs, and no job touches the context, t
 """
 
 import os
-import signal
 import socket
 import sys
-import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, Protocol
 from urllib.parse import urlsplit
 
 from pipeline import cache
-from pipeline.engine import java
+from pipeline.engine import java, resident
 from pipeline.engine.choice import Where
-from pipeline.engine.jvm import Jvm
+from pipeline.engine.jvm import Jvm, same_interrupts
+from pipeline.engine.resident import Resident
 from pipeline.engine.sail import Sail
 from pipeline.errors import PipelineError, cause_of
 
@@ -72,7 +71,14 @@ ASKED: Final = {
 
 
 class Local(Protocol):
-    """A process of ours that runs a session on this machine."""
+    """A process of ours that runs a session on this machine. It tells what it `begins` with, and gives a
+    `hint` how the next command can be faster; "" if it has none."""
+
+    @property
+    def begins(self) -> str: ...
+
+    @property
+    def hint(self) -> str: ...
 
     def connect(self) -> str:
         """Wait until it listens. Returns its URL; "" if pyspark finds it by the environment."""
@@ -80,12 +86,15 @@ class Local(Protocol):
     def close(self) -> None: ...
 
 
-def start(where: Where, quick: bool = False) -> Local | None:
-    """Start Java or Sail while the rest is prepared. None if another process has the engine."""
+def start(where: Where, quick: bool = False, rehearsal: str = "") -> Local | None:
+    """Start Java or Sail while the rest is prepared, or find the Spark that is resident, which runs the
+    module `rehearsal` once. None if another process has the engine."""
     if where.on_sail:
         return Sail(where.memory)
     if where.submitted or where.remote:
         return None
+    if where.resident and (found := resident.enter(where.memory, settings(where, ours=True), rehearsal)):
+        return found
     return Jvm(java.find(), where.memory, quick, managed=where.managed, conf=where.conf)
 
 
@@ -93,6 +102,10 @@ def start(where: Where, quick: bool = False) -> Local | None:
 def session(where: Where, local: Local | None = None) -> Iterator["SparkSession"]:
     """Open a session. At the end stop it, and `local` (from `start`) with it."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else workers take python3 from the PATH
+    if isinstance(local, Resident):
+        with _attached(local) as spark:
+            yield spark
+        return
     try:
         spark = _made(where, local)
     except BaseException:
@@ -109,6 +122,16 @@ def session(where: Where, local: Local | None = None) -> Iterator["SparkSession"
         finally:
             if local is not None:
                 local.close()
+
+
+@contextmanager
+def _attached(local: Resident) -> Iterator["SparkSession"]:
+    try:
+        local.connect()
+        with local.attached() as spark:
+            yield spark
+    finally:
+        local.close()
 
 
 def _made(where: Where, local: Local | None) -> "SparkSession":
@@ -157,19 +180,8 @@ def make(where: Where, settings: Mapping[str, str]) -> "SparkSession":
         builder = builder.remote(where.remote)
     elif where.master or not where.submitted:
         builder = builder.master(where.master or "local[*]")
-    with _same_interrupts():
+    with same_interrupts():
         return builder.config(map=dict(settings)).getOrCreate()
-
-
-@contextmanager
-def _same_interrupts() -> Iterator[None]:
-    """Keep the handler of Ctrl-C: the context's own asks Java first, and fails where Java is being asked."""
-    before = signal.getsignal(signal.SIGINT)
-    try:
-        yield
-    finally:
-        if threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGINT, before)
 
 
 def reach(remote: str) -> None:

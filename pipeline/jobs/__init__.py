@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 NAMES: Final = (
     "audit", "latency", "rates", "last", "failovers", "logs", "report", "tokens", "watch", "compact", "warm",
-    "serve",
+    "serve", "stop",
 )  # fmt: skip
 
 

@@ -4,8 +4,9 @@ No module with a record imports Spark at its top, so that `--help` and wrong use
 """
 
 import argparse
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from bus.names import Names
 from capture.names import given
@@ -19,9 +20,12 @@ from pipeline.input.span import Span
 from pipeline.output.tables import Progress
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame, Row, SparkSession
 
 Option = tuple[tuple[str, ...], dict[str, Any]]
+
+ROWS_MOST: Final = 1_000_000
+"""Shown of a table. A sort with a bound needs no pass of its own to divide the range."""
 
 
 def option(*names: str, **settings: Any) -> Option:
@@ -36,6 +40,13 @@ class Table(NamedTuple):
     title: str
     frame: "DataFrame"
     rows: int | None = None
+
+
+def collected(tables: Sequence[Table]) -> "Iterator[list[Row]]":
+    """Collect each table's rows, two at a time: one is planned while the other is worked out."""
+    with ThreadPoolExecutor(2) as pool:
+        limited = [table.frame.limit(ROWS_MOST if table.rows is None else table.rows) for table in tables]
+        yield from pool.map(lambda frame: frame.collect(), limited)
 
 
 class Facts(NamedTuple):

@@ -6,16 +6,15 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from pipeline import jobs
-from pipeline.engine import java, session
+from pipeline import cache, jobs
+from pipeline.engine import java, resident, session
 from pipeline.engine.choice import Where
 from pipeline.engine.jars import cache_directory, unsign
 from pipeline.engine.jvm import Jvm, archive
 from pipeline.errors import PipelineError
 from pipeline.input import sample
 from pipeline.input.read import read, root
-from pipeline.jobs.record import OpenCapture
-from pipeline.jobs.runner import collected
+from pipeline.jobs.record import OpenCapture, collected
 from pipeline.output.tables import Progress
 
 if TYPE_CHECKING:
@@ -72,5 +71,14 @@ def touch(spark: "SparkSession", directory: Path) -> None:
                 pass
 
 
+def warm_resident() -> None:
+    """Run the jobs once on the Spark that the environment names."""
+    with tempfile.TemporaryDirectory() as name, resident.session_in() as spark:
+        for key, value in session.SMALL.items():
+            spark.conf.set(key, value)
+        touch(spark, Path(name) / "capture")
+        cache.release()
+
+
 if __name__ == "__main__":
-    warm_server(sys.argv[1])
+    warm_server(sys.argv[1]) if sys.argv[1:] else warm_resident()

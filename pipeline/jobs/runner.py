@@ -3,8 +3,7 @@
 import argparse
 import json
 import logging
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from importlib import metadata
 from pathlib import Path
@@ -17,27 +16,26 @@ from capture.locks import reading
 from pipeline.analysis.verdict import Verdict
 from pipeline.engine import sail, session
 from pipeline.engine.choice import SAIL, Where, decide
-from pipeline.engine.jvm import Jvm
+from pipeline.engine.resident import Resident
 from pipeline.engine.sail import Sail
 from pipeline.errors import PipelineError, cause_of
 from pipeline.input import read, since, sound, span
 from pipeline.input.names import known
 from pipeline.input.span import Span
-from pipeline.jobs.record import Facts, Job, OpenCapture, Table
+from pipeline.jobs.record import Facts, Job, OpenCapture, Table, collected
 from pipeline.output import place
 from pipeline.output.names import labelled, named
 from pipeline.output.tables import Progress, clock, text, width
 
 if TYPE_CHECKING:
-    from pyspark.sql import Row, SparkSession
+    from pyspark.sql import SparkSession
 
 QUICK_BYTES: Final = 256 << 20
 """Below this much Parquet a job is over before thorough compilation would pay."""
 
-_NO_ROOM: Final = "Failed to allocate"  # Sail's joins need all of one side in memory
+_REHEARSAL: Final = "pipeline.jobs.rehearsal"
 
-ROWS_MOST: Final = 1_000_000
-"""Shown of a table. A sort with a bound needs no pass of its own to divide the range."""
+_NO_ROOM: Final = "Failed to allocate"  # Sail's joins need all of one side in memory
 
 
 def run(job: Job, options: argparse.Namespace) -> int:
@@ -70,9 +68,11 @@ def opened(job: Job, options: argparse.Namespace) -> Iterator[OpenCapture]:
     is_small = is_here and read.size_bytes(where) < QUICK_BYTES
     note, part = _part(job, options, where)
     place = decide(options, SAIL in job.engines)
-    local = session.start(place, quick=is_small)
+    if job.follows or not is_here:  # it would hold the resident Spark for ever; or has its own credentials
+        place = place._replace(resident=False)
+    local = session.start(place, quick=is_small, rehearsal=_REHEARSAL)
     if local is not None:
-        tell(f"starting {'Sail' if place.on_sail else 'Spark'} on this machine")
+        tell(f"{local.begins} on this machine")
     try:
         bad, count, newest_ns = _looked_at(job, options, where, part, warn) if is_here else ([], None, 0)
     except BaseException:
@@ -84,7 +84,7 @@ def opened(job: Job, options: argparse.Namespace) -> Iterator[OpenCapture]:
         begin = "the beginning" if part.from_ns is None else clock(part.from_ns)
         tell(f"since the last time: from {begin} to {clock(to_ns)} (UTC)")
         part = part._replace(to_ns=to_ns)
-    at_ctrl_c = sail.ended_at_once() if place.on_sail else nullcontext()
+    at_ctrl_c = sail.ended_at_once() if isinstance(local, Sail | Resident) else nullcontext()
     with (
         reading(Path(where)) if is_here and not job.follows else nullcontext(),
         _left(where, bad) as rest,
@@ -100,8 +100,8 @@ def opened(job: Job, options: argparse.Namespace) -> Iterator[OpenCapture]:
     if note is not None and part.to_ns is not None and not bad:
         since.store(note, job.name, where, part.to_ns)
     tell("done")
-    if isinstance(local, Jvm) and SAIL in job.engines:
-        tell("to be faster: `buscoupler pipeline serve` keeps Spark running, `--engine sail` needs no Java")
+    if local is not None and local.hint:
+        tell(local.hint)
 
 
 def _part(job: Job, options: argparse.Namespace, where: str) -> tuple[Path | None, Span]:
@@ -245,13 +245,6 @@ def _text(table: Table, rows: list[dict[str, Any]], names: Names) -> str:
     lines = [labelled(row, names) for row in rows]
     columns = list(lines[0]) if lines else table.frame.columns  # to ask for them takes a while
     return f"{table.title}:\n{text(columns, [list(line.values()) for line in lines], width())}\n"
-
-
-def collected(tables: Sequence[Table]) -> "Iterator[list[Row]]":
-    """Collect each table's rows, two at a time: one is planned while the other is worked out."""
-    with ThreadPoolExecutor(2) as pool:
-        limited = [table.frame.limit(ROWS_MOST if table.rows is None else table.rows) for table in tables]
-        yield from pool.map(lambda frame: frame.collect(), limited)
 
 
 def _plain(value: Any) -> Any:

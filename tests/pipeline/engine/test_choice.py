@@ -22,15 +22,17 @@ def _nothing_runs(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_command_takes_spark_on_this_machine_whatever_else_is_installed() -> None:
-    assert chosen() == Where()
+    assert chosen() == Where(resident=True)
     assert chosen().here
+    assert chosen("--no-resident") == Where()
+    assert not chosen("--conf", "a=b").resident  # settings are those of a Spark
 
 
 def test_sail_is_taken_if_the_user_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     assert chosen("--engine", SAIL).on_sail
     monkeypatch.setenv(VARIABLE, SAIL)
     assert chosen().on_sail
-    assert chosen("--engine", SPARK) == Where()
+    assert chosen("--engine", SPARK) == Where(resident=True)
 
 
 def test_a_job_that_cannot_run_on_sail_takes_spark_unless_it_was_asked_for(
@@ -39,7 +41,7 @@ def test_a_job_that_cannot_run_on_sail_takes_spark_unless_it_was_asked_for(
     with pytest.raises(PipelineError, match="audit does not run on Sail: it takes Spark"):
         chosen("--engine", SAIL, able=False)
     monkeypatch.setenv(VARIABLE, SAIL)
-    assert chosen(able=False) == Where()
+    assert chosen(able=False) == Where(resident=True)
 
 
 def test_a_word_that_is_no_engine_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -70,7 +72,7 @@ def test_a_connect_server_or_spark_submit_may_ask_by_the_environment(monkeypatch
     assert not chosen().here
     monkeypatch.setenv("SPARK_REMOTE", "sc://127.0.0.1:1")
     assert chosen() == Where(remote="sc://127.0.0.1:1")
-    assert chosen("--engine", SPARK) == Where()
+    assert chosen("--engine", SPARK) == Where(resident=True)
 
 
 def test_without_spark_the_user_is_told_of_sail_if_that_is_there(monkeypatch: pytest.MonkeyPatch) -> None:

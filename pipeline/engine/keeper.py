@@ -1,0 +1,188 @@
+"""The keeper of the resident Spark (`pipeline.engine.resident`): a process that owns its Java, and ends it
+when nobody has used it for ten minutes."""
+
+import fcntl
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO, Final
+
+from pipeline.engine import java
+from pipeline.engine.jars import unsign
+from pipeline.engine.jvm import Jvm, archive, point_to
+from pipeline.engine.server import LOCK, SERVER, STOP_S, USE, Server, load
+
+IDLE_S: Final = 600.0
+_LOOK_S: Final = 0.1
+_SETTLED_S: Final = 1.0
+"""Idle for so long, it rehearses: a command that follows another at once is not held up."""
+
+_LATE_C2: Final = (
+    "-XX:Tier4InvocationThreshold=20000", "-XX:Tier4MinInvocationThreshold=2400",
+    "-XX:Tier4CompileThreshold=60000", "-XX:Tier4BackEdgeThreshold=160000",
+)  # fmt: skip
+"""Thorough compilation later than usual: at first it takes the time of the first command."""
+_GIVES_BACK: Final = ("-XX:MinHeapFreeRatio=10", "-XX:MaxHeapFreeRatio=30")  # at each full collection
+
+
+@contextmanager
+def only_one(place: Path) -> Iterator[bool]:
+    """Be the only keeper in the block. Yields False if another one serves, or begins to."""
+    with (place / LOCK).open("ab") as lock:
+        deadline = time.monotonic() + STOP_S  # the one before us may still be ending
+        while True:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if load(place) is None and time.monotonic() < deadline:
+                    time.sleep(_LOOK_S)
+                    continue
+                yield False
+                return
+            yield True
+            return
+
+
+def open_context(port: int, secret: str, settings: Mapping[str, str]) -> Any:
+    """Make the context in Java, by py4j alone: pyspark would take much memory here. Returns the gateway."""
+    from py4j.java_gateway import GatewayParameters, JavaGateway
+
+    gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port, auth_token=secret))
+    conf = gateway.jvm.org.apache.spark.SparkConf().setMaster("local[*]").setAppName("buscoupler")
+    for name, value in settings.items():
+        conf.set(name, value)
+    gateway.jvm.org.apache.spark.api.java.JavaSparkContext(conf)
+    return gateway
+
+
+def tidy(gateway: Any, known: int) -> int:
+    """Stop and forget what commands have left, while nobody uses the server, and give memory back. Returns
+    the number of the newest object; those up to `known` are gone."""
+    spark = gateway.jvm.org.apache.spark
+    context = spark.SparkContext.getOrCreate()
+    context.cancelAllJobs()
+    spark.sql.classic.SparkSession.builder().getOrCreate().sharedState().cacheManager().clearCache()
+    newest = let_go(gateway, known)
+    gateway.jvm.java.lang.System.gc()
+    return newest
+
+
+def let_go(gateway: Any, known: int) -> int:
+    """Let Java forget its objects that are newer than `known`. Returns the number of the newest.
+
+    It keeps each object for its client until the client lets go, and one that has ended never does.
+    """
+    newest = int(gateway.jvm.java.lang.Object()._target_id[1:])  # noqa: SLF001 (py4j numbers them: o1, o2, ...)
+    for number in range(known + 1, newest + 1):
+        gateway._gateway_client.garbage_collect_object(f"o{number}")  # noqa: SLF001
+    return newest
+
+
+def write(place: Path, server: Server) -> None:
+    """Write how to reach the server, for its user alone."""
+    partial = place / f"{SERVER}.tmp"
+    partial.unlink(missing_ok=True)
+    with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        json.dump(server._asdict(), file)
+    partial.replace(place / SERVER)
+
+
+class Attention:
+    """The keeper's look at who uses the server: when somebody did last, and what there is to do."""
+
+    def __init__(self, use: BinaryIO, now_s: float) -> None:
+        self._use, self._last_s, self._rehearsed = use, now_s, False
+        self._busy = True
+
+    def look(self, now_s: float) -> str:
+        """Return "busy", "tidy" (a command has just ended), "rehearse" (once), "idle" or "end".
+
+        At "end" the lock is held: a command that comes now waits until we have gone.
+        """
+        try:
+            fcntl.flock(self._use, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self._last_s, self._busy = now_s, True
+            return "busy"
+        if self._busy:  # with the lock: nobody comes while we tidy up
+            self._busy = False
+            return "tidy"
+        if now_s - self._last_s > IDLE_S:
+            return "end"
+        if not self._rehearsed and now_s - self._last_s > _SETTLED_S:
+            self._rehearsed = True
+            return "rehearse"
+        return "idle"
+
+    def let_in(self) -> None:
+        fcntl.flock(self._use, fcntl.LOCK_UN)
+
+
+def watch(jvm: Jvm, gateway: Any, use: BinaryIO, told: Path, rehearsal: str) -> None:
+    """Look until Java has ended, nobody has used it for long, or the file that tells of it is gone. The
+    module `rehearsal` runs small jobs once."""
+    attention = Attention(use, time.monotonic())
+    rehearsing: subprocess.Popen[bytes] | None = None
+    newest = 0
+    while jvm.process.poll() is None and told.exists():
+        what = attention.look(time.monotonic())
+        if what == "end":
+            return
+        if what == "tidy":
+            newest = tidy(gateway, newest)
+        if what == "rehearse":
+            rehearsing = subprocess.Popen([sys.executable, "-P", "-m", rehearsal], stdin=subprocess.DEVNULL)
+        if what == "busy" and rehearsing is not None:
+            rehearsing.kill()
+            rehearsing.wait()
+            rehearsing = None
+        attention.let_in()
+        time.sleep(_LOOK_S)
+
+
+def keep(place: Path, key: str, memory: str, rehearsal: str, settings: Mapping[str, str]) -> int:
+    """Serve until idle, or SIGTERM. Returns the exit status."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    with only_one(place) as alone, (place / USE).open("ab") as use:
+        if not alone:
+            return 0
+        (place / SERVER).unlink(missing_ok=True)
+        with java_of(memory) as jvm:
+            port, secret = jvm.address()
+            point_to(port, secret)  # for the rehearsal
+            gateway = open_context(port, secret, settings)
+            write(place, Server(os.getpid(), port, secret, key))
+            try:
+                watch(jvm, gateway, use, place / SERVER, rehearsal)
+            finally:
+                (place / SERVER).unlink(missing_ok=True)
+    return 0
+
+
+@contextmanager
+def java_of(memory: str) -> Iterator[Jvm]:
+    """Run Java in the block. If there is no class archive yet, it writes one at its end, as `buscoupler warm`
+    does, so that the next start is faster."""
+    found = java.find()
+    target = archive(found)
+    partial = None if target.exists() else target.with_suffix(f".{os.getpid()}.tmp")
+    if partial is not None:
+        unsign()
+    jvm = Jvm(found, memory, record=partial, more=(*_LATE_C2, *_GIVES_BACK))
+    try:
+        yield jvm
+    finally:
+        jvm.close()
+        if partial is not None and partial.exists():
+            partial.replace(target)
+
+
+if __name__ == "__main__":
+    place, key, memory, rehearsal, settings = sys.argv[1:]
+    sys.exit(keep(Path(place), key, memory, rehearsal, json.loads(settings)))

@@ -1,0 +1,66 @@
+"""The files by which commands find the Spark that is resident (`pipeline.engine.resident`): its locks, and
+how to reach it."""
+
+import fcntl
+import json
+import os
+import signal
+from contextlib import suppress
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from pipeline.engine.jars import cache_directory
+from pipeline.engine.jvm import until
+from pipeline.errors import PipelineError
+
+LOCK: Final = "keeper.lock"  # the keeper holds it as long as it lives
+USE: Final = "use.lock"  # shared by those who use it
+SERVER: Final = "server.json"  # 0600: how to reach it
+LOG: Final = "log"
+STOP_S: Final = 30.0
+
+
+class Server(NamedTuple):
+    """A resident Spark: its keeper's process, where Java listens, the secret, and `key`: what it was started
+    with."""
+
+    pid: int
+    port: int
+    secret: str
+    key: str
+
+
+def directory() -> Path:
+    """Return the directory of the locks: below $XDG_RUNTIME_DIR, or where the class archive is."""
+    runtime = os.environ.get("XDG_RUNTIME_DIR")
+    return Path(runtime) / "buscoupler" / "spark" if runtime else cache_directory() / "spark"
+
+
+def load(place: Path) -> Server | None:
+    """Return the server that runs, or None."""
+    with suppress(OSError, ValueError, TypeError):
+        if is_held(place / LOCK):
+            return Server(**json.loads((place / SERVER).read_text()))
+    return None
+
+
+def is_held(path: Path) -> bool:
+    """Return whether a process holds a lock. Raises `OSError` if there is no such file."""
+    with path.open("rb") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False
+
+
+def stop(place: Path) -> bool:
+    """End the server, and wait until it has ended. False if there is none. Raises `PipelineError`."""
+    server = load(place)
+    if server is None:
+        return False
+    with suppress(ProcessLookupError):
+        os.kill(server.pid, signal.SIGTERM)
+    if not until(lambda: not is_held(place / LOCK), STOP_S):
+        raise PipelineError(f"process {server.pid} does not end")
+    return True

@@ -1,0 +1,127 @@
+"""The Spark that stays behind: the next command comes to the same Java, and it ends as it says."""
+
+import fcntl
+import json
+import os
+import signal
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from tests.helpers import ROOT, alone
+from tests.pipeline.engine.test_interrupts import has_spark
+
+pytest.importorskip("pyarrow")
+pytest.importorskip("pyspark")
+
+from pipeline.engine import server
+from pipeline.engine.jvm import until
+from pipeline.engine.keeper import IDLE_S, Attention
+from pipeline.input import sample
+
+END_S = 60.0
+
+
+class Machine:
+    """A machine of its own: a runtime directory, and commands that run there."""
+
+    def __init__(self, path: Path) -> None:
+        self.place, self.capture = path / "run" / "buscoupler" / "spark", path / "capture"
+        self._environment = alone() | {"XDG_RUNTIME_DIR": str(path / "run")}
+        sample.write(self.capture)
+
+    def run(self, *words: str) -> "subprocess.CompletedProcess[str]":
+        return subprocess.run(
+            [sys.executable, "-m", "buscoupler", *words],
+            capture_output=True, text=True, timeout=300, cwd=ROOT, env=self._environment,
+        )  # fmt: skip
+
+    def last(self, *words: str) -> dict[str, object]:
+        """Run a small job, and return its tables."""
+        done = self.run("last", str(self.capture), "--json", *words)
+        assert done.returncode == 0, done.stderr
+        found: dict[str, object] = json.loads(done.stdout)
+        found.pop("run")
+        return found
+
+    @property
+    def server(self) -> server.Server:
+        found = server.load(self.place)
+        assert found is not None
+        return found
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> "Machine":
+    return Machine(tmp_path)
+
+
+def children(pid: int) -> list[int]:
+    return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def has_ended(pid: int) -> bool:
+    try:
+        return "\nState:\tZ" in Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return True
+
+
+@pytest.mark.skipif(not has_spark(), reason="pip install -e '.[pipeline]'")
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_the_next_command_comes_to_the_same_spark(machine: Machine) -> None:
+    private = machine.last("--no-resident")
+    assert not machine.place.exists()  # it left nothing
+    with ThreadPoolExecutor(2) as pool:  # two at once start one
+        both = list(pool.map(lambda _: machine.last(), range(2)))
+    first = machine.server
+    assert (machine.place / server.SERVER).stat().st_mode & 0o777 == 0o600
+    assert [private, machine.last()] == both
+    assert machine.server == first
+    assert machine.run("pipeline", "stop").stdout == "Spark has ended\n"
+    assert has_ended(first.pid)
+    assert machine.run("pipeline", "stop").stdout == "no Spark is running\n"
+
+
+@pytest.mark.skipif(not has_spark(), reason="pip install -e '.[pipeline]'")
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_a_killed_keeper_takes_java_along_and_the_next_command_starts_anew(machine: Machine) -> None:
+    found = machine.last()
+    keeper = machine.server.pid
+    of_keeper = children(keeper)
+    os.kill(keeper, signal.SIGKILL)
+    assert until(lambda: all(map(has_ended, [keeper, *of_keeper])), END_S)
+    assert server.load(machine.place) is None  # although its file is there
+    assert machine.last() == found
+    (machine.place / server.SERVER).unlink()  # as when its directory goes
+    assert until(lambda: not server.is_held(machine.place / server.LOCK), END_S)
+
+
+def test_it_ends_when_nobody_has_used_it_for_ten_minutes(tmp_path: Path) -> None:
+    with (tmp_path / "use").open("ab") as keeps, (tmp_path / "use").open("ab") as uses:
+        attention = Attention(keeps, 0.0)
+
+        def look(now_s: float) -> str:
+            what = attention.look(now_s)
+            if what != "end":
+                attention.let_in()
+            return what
+
+        fcntl.flock(uses, fcntl.LOCK_SH)
+        assert look(0.0) == "busy"
+        assert look(IDLE_S + 1) == "busy"
+        fcntl.flock(uses, fcntl.LOCK_UN)
+        began = IDLE_S + 1
+        assert [look(began + s) for s in (0.1, 0.2, 2.0, 3.0)] == ["tidy", "idle", "rehearse", "idle"]
+        fcntl.flock(uses, fcntl.LOCK_SH)
+        assert look(began + 4) == "busy"
+        fcntl.flock(uses, fcntl.LOCK_UN)
+        assert [look(began + 4 + s) for s in (0.1, 9.0, IDLE_S)] == ["tidy", "idle", "idle"]
+        assert look(began + 5 + IDLE_S) == "end"
+        with pytest.raises(BlockingIOError):  # who comes now waits for its end
+            fcntl.flock(uses, fcntl.LOCK_SH | fcntl.LOCK_NB)
