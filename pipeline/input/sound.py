@@ -86,6 +86,12 @@ def _rows(file: "ParquetFile") -> tuple[int, int]:
     return sum(one.num_rows for one in recorded), max(times, default=0)
 
 
+def newest_ns(path: Path) -> int:
+    """Return the time of the newest row of a file, 0 if it says none. Raises `CaptureError`."""
+    with files.opened(path) as file:
+        return _rows(file)[1]
+
+
 def _doubled(spans: list[_Span]) -> Iterator[Bad]:
     """Yield the files that have rows of an earlier one."""
     last: _Span | None = None

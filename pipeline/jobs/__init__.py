@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from pipeline.jobs.record import Job
 
 NAMES: Final = (
-    "audit", "latency", "rates", "last", "failovers", "logs", "report", "tokens", "watch", "compact", "warm",
-    "serve", "stop",
+    "audit", "latency", "rates", "last", "failovers", "logs", "report", "tokens", "quality", "watch",
+    "compact", "warm", "serve", "stop",
 )  # fmt: skip
 
 

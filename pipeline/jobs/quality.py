@@ -1,0 +1,31 @@
+"""`buscoupler pipeline quality`: the flaws of a capture itself, to know before conclusions are drawn."""
+
+import argparse
+from typing import Final
+
+from pipeline.jobs.record import Job, OpenCapture, Table
+
+
+def tables(options: argparse.Namespace, capture: OpenCapture) -> list[Table]:
+    from pipeline.analysis import inventory
+    from pipeline.analysis.frames import local_table
+    from pipeline.analysis.quality import flaws
+    from pipeline.input.late import LATENESS, lateness
+
+    rows = capture.rows()
+    taken = inventory.counted(rows).collect() if capture.span.is_bounded else inventory.take(rows)
+    recorders = local_table(capture.spark, inventory.CAPTURE, inventory.uncaptured(taken))
+    late = local_table(capture.spark, LATENESS, lateness(capture.directory, capture.span))
+    return [
+        Table("flaws", "Holes, doubled rows and clocks that went back", flaws(rows, taken)),
+        Table("recorders", "Rows by run of a recorder, and rows that are not there", recorders),
+        Table("lateness", "Seconds from the last row of a file until it was there, by gateway", late),
+    ]
+
+
+JOB: Final = Job(
+    name="quality",
+    help="find what a capture lacks, has twice or got late, and clocks that went back",
+    tables=tables,
+    faults=("flaws",),
+)

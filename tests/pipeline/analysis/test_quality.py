@@ -1,0 +1,67 @@
+"""The quality of captures: holes, rows that are there twice, clocks that went back, files that come late."""
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+pytest.importorskip("pyspark")
+
+from capture.files import listed
+from pipeline.analysis import inventory
+from pipeline.analysis.quality import flaws
+from pipeline.input import sample
+from pipeline.input.late import lateness
+from pipeline.input.span import WHOLE
+from tests.pipeline.analysis.hand_made import MS, RX, START_NS, Capture, frame
+
+if TYPE_CHECKING:
+    from pyspark.sql import Row, SparkSession
+
+HOUR_MS = 3_600_000
+
+
+def busy(capture: Capture, gateway: str, frames: range, ahead_ms: int = 0) -> None:
+    for n in frames:
+        capture.seen(n * 10 + ahead_ms, gateway, "bus plant", "plant", RX, frame("a", str(n)))
+
+
+def found(spark: "SparkSession", capture: Capture) -> "list[Row]":
+    rows = capture.rows(spark)
+    return flaws(rows, inventory.take(rows)).collect()
+
+
+def test_a_capture_without_flaws(spark: "SparkSession") -> None:
+    capture = Capture()
+    busy(capture, "gw-a", range(300))
+    busy(capture, "gw-b", range(100))
+    assert found(spark, capture) == []
+
+
+def test_holes_copies_and_a_clock_that_went_back_are_named(spark: "SparkSession") -> None:
+    capture = Capture()
+    busy(capture, "gw-a", range(100))
+    capture.missed(1000, "gw-a", 7)
+    busy(capture, "gw-a", range(110, 300))
+    busy(capture, "gw-b", range(200), ahead_ms=HOUR_MS)
+    busy(capture, "gw-b", range(200, 400))  # its clock was set
+    busy(capture, "gw-c", range(100))
+    capture.packets += [one for one in capture.packets if one.gateway == "gw-c"][:30]
+    rows = {row.kind: row for row in found(spark, capture)}
+    assert {kind: row.gateway for kind, row in rows.items()} == {
+        "hole": "gw-a", "clock back": "gw-b", "doubled": "gw-c"
+    }  # fmt: skip
+    assert rows["hole"].from_ns == START_NS + 990 * MS
+    assert rows["doubled"].n == 30
+    assert rows["clock back"].to_ns == START_NS + (HOUR_MS + 1990) * MS
+    assert rows["clock back"].n == (HOUR_MS + 1990 - 2000) * MS
+
+
+def test_the_lateness_of_files(tmp_path: Path) -> None:
+    sample.write(tmp_path)
+    path = listed(tmp_path)[0]
+    came_ns = sample.START_NS + (sample.FRAMES - 1) * 10 * MS  # of the last row, which is lost
+    os.utime(path, ns=(came_ns + 90 * 1000 * MS,) * 2)
+    assert lateness(str(tmp_path), WHOLE) == [("gw", 1, 90.0, 90.0, path.name)]
+    assert lateness("s3a://plant/capture", WHOLE) == []
