@@ -7,6 +7,7 @@ not looked at, and counted.
 """
 
 import argparse
+import json
 import shutil
 import time
 from collections.abc import Callable, Iterator
@@ -24,6 +25,7 @@ from pipeline.analysis import rates
 from pipeline.analysis.frames import begins, content, frames, is_told, received
 from pipeline.analysis.last import newest
 from pipeline.errors import PipelineError
+from pipeline.output.sinks import LINES_MOST, Sink
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -37,10 +39,13 @@ _PARTITIONS: Final = "2"  # fixed by the first checkpoint
 _KEEP: Final = 2  # earlier states of the last values
 _TEXT_MOST: Final = 200  # letters of a text that is cut; JSON writes some of them in six bytes
 CUT: Final = "cut"
+_OURS: Final = f"{PipelineError.__module__}.{PipelineError.__qualname__}: "
 
 
-def start(spark: "SparkSession", where: str, options: argparse.Namespace) -> "list[StreamingQuery]":
-    """Start one query for the tables, and one for alerts if there is a rule."""
+def start(
+    spark: "SparkSession", where: str, options: argparse.Namespace, sink: Sink | None = None
+) -> "list[StreamingQuery]":
+    """Start one query for the tables, and one for alerts if there is a rule; they go to a `sink` if given."""
     spark.conf.set("spark.sql.shuffle.partitions", _PARTITIONS)
     rows, output = stream(spark, where), Path(options.output)
     trigger: dict[str, Any] = (
@@ -56,7 +61,7 @@ def start(spark: "SparkSession", where: str, options: argparse.Namespace) -> "li
     if options.alert:
         own = pattern_of(options.pattern)
         found = alerts(rows, options.alert, options.late_s, own)
-        queries.append(_alerting(found, output, options, trigger))
+        queries.append(_alerting(found, output, options, trigger, sink))
     return queries
 
 
@@ -117,7 +122,11 @@ def alerts(rows: "DataFrame", rule: str, late_s: float, own: Pattern) -> "DataFr
 
 
 def _alerting(
-    found: "DataFrame", output: Path, options: argparse.Namespace, trigger: dict[str, Any]
+    found: "DataFrame",
+    output: Path,
+    options: argparse.Namespace,
+    trigger: dict[str, Any],
+    sink: Sink | None,
 ) -> "StreamingQuery":
     checkpoint = output / "checkpoint" / "alerts"
     writer = found.writeStream.format("parquet").option("path", str(output / "alerts"))
@@ -129,8 +138,25 @@ def _alerting(
         lines = fitted(found).observe(CUT, F.count_if("cut").alias(CUT)).select("payload")
         target = {"to": options.to, "pattern": options.pattern, "checkpoint": str(checkpoint)}
         writer = lines.writeStream.format("buscoupler").options(**target)
+    if sink is not None:
+        writer = found.writeStream.foreachBatch(to_sink(sink))
     named = writer.queryName("alerts").option("checkpointLocation", str(checkpoint))
     return named.trigger(**trigger).start()
+
+
+def to_sink(sink: Sink) -> "Callable[[DataFrame, int], None]":
+    """Make the function that gives a batch of alerts to a sink, as JSON: the first ones of too many."""
+
+    def batch(found: "DataFrame", number: int) -> None:
+        line = F.to_json(F.struct(*found.columns)).alias("line")
+        rows = found.orderBy("ts_ns").select(line).limit(LINES_MOST + 1).collect()
+        lines = [row.line for row in rows[:LINES_MOST]]
+        if len(rows) > LINES_MOST:
+            lines.append(json.dumps({CUT: True, "alerts": found.count()}))
+        if lines:
+            sink(lines, number)
+
+    return batch
 
 
 def fitted(found: "DataFrame") -> "DataFrame":
@@ -189,5 +215,9 @@ def cut(progress: Any) -> str:
 
 
 def _last_line(text: str) -> str:
+    """Find what a query says at its end. What a sink said stands within the stacks of two languages."""
+    ours = [line.partition(_OURS)[2] for line in text.splitlines() if _OURS in line]
+    if ours:
+        return ours[-1]
     lines = [line.strip() for line in text.splitlines() if line.strip() and not line.startswith("\t")]
     return lines[-1] if lines else text

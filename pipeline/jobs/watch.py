@@ -1,23 +1,51 @@
 """`buscoupler pipeline watch`: rates, last values and an alert, kept up to date as capture files land."""
 
 import argparse
+from pathlib import Path
 from typing import Final
 
+from pipeline.errors import PipelineError
 from pipeline.jobs.ranges import above
 from pipeline.jobs.record import Job, OpenCapture, option
-from pipeline.output.tables import Progress
+from pipeline.output.names import labelled
+from pipeline.output.sinks import SINKS, Sink
+from pipeline.output.tables import Progress, text, width
 
 
 def run(options: argparse.Namespace, capture: OpenCapture) -> int:
     """Run until interrupted; with `--once` until all that is there has been taken."""
     from pipeline.analysis import watch
 
-    queries = watch.start(capture.spark, capture.directory, options)
+    if options.show:
+        return show(options, capture)
+    sink = chosen(options)
+    queries = watch.start(capture.spark, capture.directory, options, sink)
     try:
         watch.follow(queries, capture.tell, warn=Progress(quiet=False))
     except KeyboardInterrupt:
         for query in queries:
             query.stop()
+    return 0
+
+
+def chosen(options: argparse.Namespace) -> Sink | None:
+    """Make the sink that is asked for; None for a bus or files. Raises `PipelineError` if there are two."""
+    given = [name for name in ("to", *SINKS) if vars(options)[name]]
+    if len(given) > 1:
+        raise PipelineError(f"--{given[0]} and --{given[1]}: alerts go to one place")
+    if given and not options.alert:
+        raise PipelineError(f"--{given[0]}: say by --alert what is one")
+    return next((SINKS[name](vars(options)[name]) for name in given if name in SINKS), None)
+
+
+def show(options: argparse.Namespace, capture: OpenCapture) -> int:
+    """Print the tables that a watch keeps."""
+    from pipeline.analysis.watched import tables
+
+    for title, frame in tables(capture.spark, Path(options.output), options.seconds):
+        rows = [labelled(row.asDict(recursive=True), capture.names) for row in frame.collect()]
+        columns = list(rows[0]) if rows else []
+        print(f"{title}:\n{text(columns, [list(row.values()) for row in rows], width())}\n")
     return 0
 
 
@@ -30,12 +58,18 @@ JOB: Final = Job(
         ),
         option("--alert", metavar="SQL", help="a condition over value, text and the capture's columns"),
         option("--to", metavar="URL", help="a bus that alerts go to as frames: tcp://HOST:PORT"),
+        option("--post", metavar="URL", help="a webhook that alerts are posted to, as lines of JSON"),
+        option("--pipe", metavar="COMMAND", help="a program that gets each batch of alerts as lines of JSON"),
+        option(
+            "--call", metavar="MODULE:FUNCTION", help="a function of yours that gets them: f(lines, batch)"
+        ),
         option("--pattern", default="alert", metavar="PATTERN", help="of alerts on the bus (alert)"),
         option(
             "--seconds", type=above(0), default=10.0, metavar="S", help="length of a window of rates (10)"
         ),
         option("--late-s", type=above(0), default=600.0, metavar="S", help="how late a file may land (600)"),
         option("--once", action="store_true", help="take what is there, and end"),
+        option("--show", action="store_true", help="print what a watch has written to --output, and end"),
     ),
     run=run,
     engines=("spark",),  # Sail has no streams

@@ -5,13 +5,14 @@ import json
 import os
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -27,7 +28,7 @@ from bus.wire.pattern import Pattern
 from capture import schema
 from capture.compact import compact
 from capture.files import capture_file, listed, name_of
-from pipeline.analysis import last, rates, watch
+from pipeline.analysis import last, rates, watch, watched
 from pipeline.errors import PipelineError
 from pipeline.input import read as capture
 from pipeline.input import sample
@@ -45,24 +46,12 @@ SECONDS = 1.0
 
 def options(output: Path, **more: object) -> argparse.Namespace:
     common = {"output": str(output), "alert": None, "to": None, "pattern": "alert", "seconds": SECONDS}
-    return argparse.Namespace(**{**common, "late_s": 600.0, "once": True, "quiet": True, **more})
+    places = {"post": None, "pipe": None, "call": None, "show": False}
+    return argparse.Namespace(**{**common, **places, "late_s": 600.0, "once": True, "quiet": True, **more})
 
 
 def run(options: argparse.Namespace, spark: "SparkSession", where: str) -> int:
     return JOB.run(options, OpenCapture(spark, where, Progress(quiet=True))) if JOB.run else -1
-
-
-def read_rates(spark: "SparkSession", output: Path, seconds: float) -> "DataFrame":
-    """Return the rates so far, over all batches."""
-    return rates.best(spark.read.parquet(str(output / "rates")).drop("batch"), seconds, 1)
-
-
-def read_last(spark: "SparkSession", output: Path) -> "DataFrame":
-    """Return the last values so far."""
-    newest = max(
-        (output / "last").glob("batch=*/_SUCCESS"), key=lambda path: int(path.parent.name[6:])
-    ).parent
-    return spark.read.parquet(str(newest))
 
 
 @pytest.fixture(scope="module")
@@ -93,8 +82,8 @@ def test_files_that_land_in_two_steps_add_up_to_what_a_batch_job_says(
     land(whole, tmp_path, "gw-[23]*")
     assert run(options(tmp_path / "out"), spark, where) == 0
     rows = capture.read(spark, where)
-    assert rows_of(read_rates(spark, tmp_path / "out", SECONDS)) == rows_of(rates.rates(rows, SECONDS))
-    assert rows_of(last.nearest(read_last(spark, tmp_path / "out"))) == rows_of(last.last(rows))
+    assert rows_of(watched.rates(spark, tmp_path / "out", SECONDS)) == rows_of(rates.rates(rows, SECONDS))
+    assert rows_of(last.nearest(watched.last(spark, tmp_path / "out"))) == rows_of(last.last(rows))
 
 
 def test_what_was_read_is_not_read_again_when_it_is_compacted(
@@ -108,7 +97,7 @@ def test_what_was_read_is_not_read_again_when_it_is_compacted(
     before = rows_of(rates.rates(capture.read(spark, where), SECONDS))
     assert {(day.files, day.made) for day in compact(Path(where), "2999-01-01")} == {(3, 1)}
     assert run(options(tmp_path / "out"), spark, where) == 0
-    assert rows_of(read_rates(spark, tmp_path / "out", SECONDS)) == before
+    assert rows_of(watched.rates(spark, tmp_path / "out", SECONDS)) == before
     assert rows_of(rates.rates(capture.read(spark, where), SECONDS)) == before
 
 
@@ -121,7 +110,7 @@ def test_a_batch_that_is_repeated_replaces_itself(spark: "SparkSession", whole: 
         path.unlink(missing_ok=True)
     run(options(tmp_path / "out"), spark, where)
     rows = capture.read(spark, where)
-    assert rows_of(read_rates(spark, tmp_path / "out", SECONDS)) == rows_of(rates.rates(rows, SECONDS))
+    assert rows_of(watched.rates(spark, tmp_path / "out", SECONDS)) == rows_of(rates.rates(rows, SECONDS))
 
 
 def test_alerts_go_onto_the_bus_once_each(spark: "SparkSession", whole: Path, tmp_path: Path) -> None:
@@ -181,7 +170,7 @@ def test_what_comes_too_late_for_alerts_is_told_and_still_counts_in_the_rates(
     run(asked, spark, where)
     assert ", 2 TOO LATE for alerts (see --late-s)" in capsys.readouterr().err  # though progress is off
     assert raised(spark, output) == ["31 100", "34 90"]
-    found = read_rates(spark, output, SECONDS).collect()
+    found = watched.rates(spark, output, SECONDS).collect()
     assert sum(row.brought for row in found) == 6
 
 
@@ -194,7 +183,7 @@ def test_a_file_that_was_written_long_ago_is_taken_when_it_lands(
     month_s = 30 * 86_400
     os.utime(file(tmp_path, 100, (60, 32)), (month_s, month_s))  # of a gateway that was away
     run(options(tmp_path / "out"), spark, where)
-    found = read_rates(spark, tmp_path / "out", SECONDS).collect()
+    found = watched.rates(spark, tmp_path / "out", SECONDS).collect()
     assert sum(row.brought for row in found) == 2
 
 
@@ -264,8 +253,8 @@ def test_a_watch_that_was_killed_within_a_batch_loses_and_doubles_nothing(
     land(whole, tmp_path, "gw-[23]*")
     run(options(output, alert=rule), spark, where)
     rows = capture.read(spark, where)
-    assert rows_of(read_rates(spark, output, SECONDS)) == rows_of(rates.rates(rows, SECONDS))
-    assert rows_of(last.nearest(read_last(spark, output))) == rows_of(last.last(rows))
+    assert rows_of(watched.rates(spark, output, SECONDS)) == rows_of(rates.rates(rows, SECONDS))
+    assert rows_of(last.nearest(watched.last(spark, output))) == rows_of(last.last(rows))
     entered = rows.where("dir = 0 and hub like 'bus %'").selectExpr("cast(payload as string) AS text")
     wanted = sorted(row.text for row in entered.where("cast(substr(text, 1, 6) as double) >= 29").collect())
     assert wanted
@@ -276,3 +265,54 @@ def test_rows_that_are_too_late_are_added_up() -> None:
     progress = {"stateOperators": [{"numRowsDroppedByWatermark": 2}, {"numRowsDroppedByWatermark": 1}]}
     assert "3 TOO LATE" in watch.late(progress)
     assert watch.late({"stateOperators": []}) == ""
+
+
+def heard(lines: "Sequence[str]", batch: int) -> None:
+    """Take alerts, as a user's own sink does (`--call`)."""
+    HEARD.extend((batch, json.loads(line)["value"]) for line in lines)
+
+
+HEARD: list[tuple[int, float]] = []
+
+
+def test_alerts_go_to_a_function_a_program_or_a_webhook(
+    spark: "SparkSession", tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sample.write(tmp_path / "here")
+    where = capture.root(str(tmp_path / "here"))
+    due = [float(n) for n in range(sample.FRAMES) if n > 76]
+    HEARD.clear()
+    call = options(tmp_path / "a", alert="value > 76", call=f"{__name__}:heard")
+    run(call, spark, where)
+    assert [(0, value) for value in due] == HEARD
+    program = tmp_path / "program"
+    program.write_text(f"#!/bin/sh\ncat > {tmp_path}/piped-$1\n")
+    program.chmod(0o755)
+    run(options(tmp_path / "b", alert="value > 76", pipe=str(program)), spark, where)
+    piped = (tmp_path / "piped-0").read_text().splitlines()
+    assert [json.loads(line)["value"] for line in piped] == due
+    with pytest.raises(PipelineError, match=r"alerts: .*--post http://127.0.0.1:1/: .*refused"):
+        run(options(tmp_path / "c", alert="value > 76", post="http://127.0.0.1:1/"), spark, where)
+    with pytest.raises(PipelineError, match="--post and --pipe: alerts go to one place"):
+        run(options(tmp_path / "d", alert="true", post="http://127.0.0.1:1/", pipe="true"), spark, where)
+    with pytest.raises(PipelineError, match="--call nowhere:f: No module named 'nowhere'"):
+        run(options(tmp_path / "d", alert="true", call="nowhere:f"), spark, where)
+    capsys.readouterr()
+    run(options(tmp_path / "a", show=True), spark, where)
+    shown = capsys.readouterr().out
+    assert shown.startswith("Last values:")
+    assert "Rates, the newest first:" in shown
+
+
+def test_the_database_of_the_page_takes_a_batch_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = (Path(__file__).parents[3] / "docs" / "pipeline.md").read_text()
+    program = page[page.index("import json, sqlite3") :].partition("```")[0]
+    found: dict[str, Any] = {}
+    exec(program, found)
+    monkeypatch.chdir(tmp_path)
+    for _ in range(2):
+        found["to_database"]([json.dumps({"ts_ns": n, "bus": "plant", "value": 1.5}) for n in range(3)], 7)
+    with sqlite3.connect("alerts.db") as base:
+        assert base.execute("SELECT count(*), sum(value) FROM alerts").fetchall() == [(3, 4.5)]
