@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ import pyarrow.parquet as pq
 from benchmarks.planted import Plan, generate
 from capture import files, schema
 from pipeline.input.sound import look, passed_by
+from tests.capture.divided import divide
 from tests.helpers import alone
 from tests.pipeline.conftest import BOTH
 
@@ -51,7 +53,7 @@ def empty(path: Path) -> None:
 
 def damaged_page(path: Path) -> None:
     data = bytearray(path.read_bytes())
-    for at in range(200, 2200):
+    for at in range(200, min(2200, len(data) // 2)):
         data[at] ^= 0x5A
     path.write_bytes(bytes(data))
 
@@ -136,3 +138,48 @@ def test_without_a_sound_file_nothing_is_analysed(here: Path) -> None:
     status, _, said = run(here, "--skip-bad")
     assert status == 1
     assert "no file is left" in said
+
+
+PARTS = 250
+"""Of each of four gateways: a thousand segments."""
+
+
+@pytest.fixture(scope="module")
+def thousand(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("thousand")
+    generate(directory, Plan(rows=60_000, takeovers=0))
+    for path in files.listed(directory):
+        divide(path, PARTS)
+    return directory
+
+
+@pytest.fixture(scope="module")
+def without_one(thousand: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What a job finds in 999 segments."""
+    here = tmp_path_factory.mktemp("less") / "capture"
+    shutil.copytree(thousand, here)
+    one_of_many(here).unlink()
+    return run(here, *ON_SAIL)[1]
+
+
+def one_of_many(here: Path) -> Path:
+    return sorted(here.glob("capture/date=*/gateway=gw-1/*.parquet"))[PARTS // 2]
+
+
+ON_SAIL = ("--engine", "sail")
+
+
+@pytest.mark.skipif(not find_spec("pysail"), reason="no pysail")
+@pytest.mark.parametrize("damage", WAYS, ids=lambda damage: damage.__name__)
+def test_of_a_thousand_segments_the_sound_ones_are_analysed(
+    thousand: Path, without_one: dict[str, Any], tmp_path: Path, damage: Callable[[Path], None]
+) -> None:
+    here = tmp_path / "capture"
+    shutil.copytree(thousand, here)
+    assert len(files.listed(here)) >= 990  # the last of a gateway may be missing
+    damage(one_of_many(here))
+    status, found, said = run(here, "--skip-bad", *ON_SAIL)
+    assert status == 3
+    assert f"{one_of_many(here)}: " in said
+    assert f"left out 1 of {len(files.listed(here))} files" in said
+    assert found == without_one
