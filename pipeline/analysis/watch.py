@@ -21,7 +21,7 @@ from bus.wire.notation import pattern_of
 from bus.wire.pattern import Pattern
 from capture import schema
 from capture.files import FILE_SUFFIX
-from pipeline.analysis import rates
+from pipeline.analysis import rates, watched
 from pipeline.analysis.frames import begins, content, frames, is_told, received
 from pipeline.analysis.last import newest
 from pipeline.errors import PipelineError
@@ -79,7 +79,8 @@ def tables(output: Path, seconds: float) -> "Callable[[DataFrame, int], None]":
         rates.seen(cached, seconds, 1).write.mode("overwrite").parquet(
             str(output / "rates" / f"batch={number}")
         )
-        found, earlier = newest(cached), [one for one in _numbers(output / "last") if one < number]
+        watched.merge(rows.sparkSession, output / "rates", number)
+        found, earlier = newest(cached), [one for one in watched.batches(output / "last") if one < number]
         if earlier:
             before = rows.sparkSession.read.parquet(str(output / "last" / f"batch={earlier[-1]}"))
             found = newest(before.unionByName(found), again=True)
@@ -90,12 +91,6 @@ def tables(output: Path, seconds: float) -> "Callable[[DataFrame, int], None]":
         cached.unpersist()
 
     return batch
-
-
-def _numbers(directory: Path) -> list[int]:
-    """Return the numbers of the batches that are complete."""
-    done = (path.parent.name for path in directory.glob("batch=*/_SUCCESS"))
-    return sorted(int(name.partition("=")[2]) for name in done)
 
 
 def alerts(rows: "DataFrame", rule: str, late_s: float, own: Pattern) -> "DataFrame":

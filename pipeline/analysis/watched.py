@@ -1,37 +1,76 @@
-"""The tables that a watch has written (`pipeline.analysis.watch`), as a reader sees them."""
+"""The tables that a watch writes (`pipeline.analysis.watch`), as a reader sees them, and their directories.
 
+A batch's rates are in `rates/batch=N`. Many batches are merged into the last of them, which then has the file
+`_MERGED`: it stands for all before it. Two directories change places for that in one step, so `parts` names
+each batch once, whenever the watch is killed.
+"""
+
+import shutil
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F
 
+from capture.compact import exchange
 from pipeline.analysis.rates import best
 from pipeline.errors import PipelineError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+MERGE_AT: Final = 64
+"""Batches of rates that become one."""
 
+_MERGED: Final = "_MERGED"
+_ASIDE: Final = "_merging"
+_SUMS: Final = ("n", "bytes")
 _SHOWN: Final = 20
 
 
-def newest_batch(directory: Path) -> Path | None:
-    """Return the directory of the newest batch that is complete."""
+def batches(directory: Path) -> dict[int, Path]:
+    """Return the batches that are complete, by number, in order."""
     done = [path.parent for path in directory.glob("batch=*/_SUCCESS")]
-    return max(done, key=lambda path: int(path.name.partition("=")[2]), default=None)
+    return dict(sorted((int(path.name.partition("=")[2]), path) for path in done))
+
+
+def parts(directory: Path) -> dict[int, Path]:
+    """Return the batches that count: the newest merged one, and those after it."""
+    found = batches(directory)
+    first = max((number for number, path in found.items() if (path / _MERGED).exists()), default=-1)
+    return {number: path for number, path in found.items() if number >= first}
+
+
+def merge(spark: "SparkSession", directory: Path, number: int) -> None:
+    """Merge the batches before `number` into one, if there are many. Nothing happens where the file system
+    cannot exchange directories."""
+    found = {one: path for one, path in parts(directory).items() if one < number}
+    if len(found) < MERGE_AT:
+        return
+    newest, aside = max(found), directory / _ASIDE
+    rows = spark.read.parquet(*map(str, found.values()))
+    keys = [name for name in rows.columns if name not in _SUMS]
+    summed = rows.groupBy(*keys).agg(*(F.sum(name).alias(name) for name in _SUMS))
+    summed.coalesce(1).write.mode("overwrite").parquet(str(aside))
+    (aside / _MERGED).touch()
+    with suppress(OSError):
+        exchange(aside, found[newest])
+        for old in (path for one, path in batches(directory).items() if one < newest):
+            shutil.rmtree(old)
+    shutil.rmtree(aside, ignore_errors=True)
 
 
 def rates(spark: "SparkSession", output: Path, seconds: float) -> "DataFrame":
     """Return the rates so far, over all batches, with the length of window that the watch has."""
-    return best(spark.read.parquet(str(output / "rates")).drop("batch"), seconds, 1)
+    return best(spark.read.parquet(*map(str, parts(output / "rates").values())), seconds, 1)
 
 
 def last(spark: "SparkSession", output: Path) -> "DataFrame":
     """Return the last values so far. Raises `PipelineError` if no batch has been written."""
-    newest = newest_batch(output / "last")
-    if newest is None:
+    found = batches(output / "last")
+    if not found:
         raise PipelineError(f"{output}: no watch has written a batch there")
-    return spark.read.parquet(str(newest))
+    return spark.read.parquet(str(found[max(found)]))
 
 
 def alerts(spark: "SparkSession", output: Path) -> "DataFrame | None":

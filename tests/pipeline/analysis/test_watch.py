@@ -316,3 +316,28 @@ def test_the_database_of_the_page_takes_a_batch_again(
         found["to_database"]([json.dumps({"ts_ns": n, "bus": "plant", "value": 1.5}) for n in range(3)], 7)
     with sqlite3.connect("alerts.db") as base:
         assert base.execute("SELECT count(*), sum(value) FROM alerts").fetchall() == [(3, 4.5)]
+
+
+def test_many_batches_become_one_and_each_counts_once_whenever_it_is_killed(
+    spark: "SparkSession", whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    land(whole, tmp_path, "gw-*")
+    rows = capture.read(spark, capture.root(str(tmp_path)))
+    due = rows_of(rates.rates(rows, SECONDS))
+    directory = tmp_path / "out" / "rates"
+    seen = rates.seen(rows, SECONDS, 1)
+    for number, part in enumerate(seen.randomSplit([1.0] * 5, 1)):
+        part.coalesce(1).write.parquet(str(directory / f"batch={number}"))
+    assert len(watched.parts(directory)) == 5
+    monkeypatch.setattr(watched, "MERGE_AT", 4)
+    killed = tmp_path / "killed"
+    monkeypatch.setattr(shutil, "rmtree", lambda path, **how: shutil.copytree(tmp_path / "out", killed))
+    with pytest.raises(FileExistsError):  # at the second removal
+        watched.merge(spark, directory, 4)
+    monkeypatch.undo()
+    assert list(watched.parts(killed / "rates")) == [3, 4]  # the others are still there
+    assert rows_of(watched.rates(spark, killed, SECONDS)) == due
+    monkeypatch.setattr(watched, "MERGE_AT", 2)
+    watched.merge(spark, directory, 5)
+    assert list(watched.batches(directory)) == [4]
+    assert rows_of(watched.rates(spark, tmp_path / "out", SECONDS)) == due
