@@ -23,11 +23,6 @@ _LOOK_S: Final = 0.1
 _SETTLED_S: Final = 1.0
 """Idle for so long, it rehearses: a command that follows another at once is not held up."""
 
-_LATE_C2: Final = (
-    "-XX:Tier4InvocationThreshold=20000", "-XX:Tier4MinInvocationThreshold=2400",
-    "-XX:Tier4CompileThreshold=60000", "-XX:Tier4BackEdgeThreshold=160000",
-)  # fmt: skip
-"""Thorough compilation later than usual: at first it takes the time of the first command."""
 _GIVES_BACK: Final = ("-XX:MinHeapFreeRatio=10", "-XX:MaxHeapFreeRatio=30")  # at each full collection
 
 
@@ -174,7 +169,7 @@ def java_of(memory: str) -> Iterator[Jvm]:
     partial = None if target.exists() else target.with_suffix(f".{os.getpid()}.tmp")
     if partial is not None:
         unsign()
-    jvm = Jvm(found, memory, record=partial, more=(*_LATE_C2, *_GIVES_BACK))
+    jvm = Jvm(found, memory, quick=True, record=partial, more=_GIVES_BACK)
     try:
         yield jvm
     finally:

@@ -68,7 +68,7 @@ def opened(job: Job, options: argparse.Namespace) -> Iterator[OpenCapture]:
     is_small = is_here and read.size_bytes(where) < QUICK_BYTES
     note, part = _part(job, options, where)
     place = decide(options, SAIL in job.engines)
-    if job.follows or not is_here:  # it would hold the resident Spark for ever; or has its own credentials
+    if job.follows or not is_small:  # it would hold the resident Spark for ever; or should compile thoroughly
         place = place._replace(resident=False)
     local = session.start(place, quick=is_small, rehearsal=_REHEARSAL)
     if local is not None:
