@@ -38,9 +38,8 @@ def flaws(rows: "DataFrame", taken: "list[Row]") -> "DataFrame":
     missing = holes(rows, taken, {})
     if missing is not None:
         nothing = F.lit(None).cast("bigint").alias("n")
-        gone = missing.select(
-            F.lit(HOLE).alias("kind"), F.col("unseen").alias("gateway"), "from_ns", "to_ns", nothing
-        )
+        gateway = F.col("unseen").alias("gateway")
+        gone = missing.select(_kind(HOLE), gateway, "from_ns", "to_ns", nothing)
         found = found.unionByName(gone)
     return found.orderBy("from_ns", "gateway", "kind", "to_ns")
 

@@ -80,14 +80,15 @@ def tables(output: Path, seconds: float) -> "Callable[[DataFrame, int], None]":
             str(output / "rates" / f"batch={number}")
         )
         watched.merge(rows.sparkSession, output / "rates", number)
-        found, earlier = newest(cached), [one for one in watched.batches(output / "last") if one < number]
+        found = newest(cached)
+        earlier = {one: path for one, path in watched.batches(output / "last").items() if one < number}
         if earlier:
-            before = rows.sparkSession.read.parquet(str(output / "last" / f"batch={earlier[-1]}"))
+            before = rows.sparkSession.read.parquet(str(earlier[max(earlier)]))
             found = newest(before.unionByName(found), again=True)
         found.write.mode("overwrite").parquet(str(output / "last" / f"batch={number}"))
-        for old in earlier:
+        for old, path in earlier.items():
             if old < number - _KEEP:
-                shutil.rmtree(output / "last" / f"batch={old}", ignore_errors=True)
+                shutil.rmtree(path, ignore_errors=True)
         cached.unpersist()
 
     return batch

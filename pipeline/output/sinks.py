@@ -5,7 +5,6 @@ after a crash, with the same number: who must not act twice remembers the number
 watch, which goes on with the same batch when it is started again.
 """
 
-import importlib
 import shlex
 import subprocess
 import urllib.error
@@ -13,6 +12,7 @@ import urllib.request
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from bus.kinds import load
 from pipeline.errors import PipelineError
 
 Sink = Callable[[Sequence[str], int], None]
@@ -67,9 +67,8 @@ def piped(command: str) -> Sink:
 
 def called(name: str) -> Sink:
     """Find the function MODULE:FUNCTION, which is a sink itself."""
-    module, _, function = name.partition(":")
     try:
-        found: Sink = getattr(importlib.import_module(module), function)
+        found: Sink = load(name)
     except (ImportError, AttributeError, ValueError) as error:
         raise PipelineError(f"--call {name}: {error}") from None
     return found
