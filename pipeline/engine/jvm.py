@@ -41,9 +41,8 @@ class Jvm:
     """A Spark gateway process. `connect()` waits for it and tells pyspark where it is."""
 
     begins: Final = "starting Spark"
-    hint: Final = (
-        "to be faster: `buscoupler pipeline serve` keeps Spark running, `--engine sail` needs no Java"
-    )
+    hint: Final = "to be faster: `buscoupler pipeline serve` keeps Spark running"
+    at_once: Final = False  # it ends with us, and its files should
 
     def __init__(
         self,
@@ -68,9 +67,7 @@ class Jvm:
     def connect(self) -> str:
         """Wait until it listens, and let pyspark find it by the environment. Returns "". Raises
         `PipelineError` with the last line of its log."""
-        import pyspark.sql.functions  # these two: what pyspark imports at its first call of Java
-        import pyspark.testing.utils  # noqa: F401
-
+        prepare()
         point_to(*self.address())
         return ""
 
@@ -87,6 +84,12 @@ class Jvm:
             self.process.stdin.close()
         end(self.process, START_S)
         self._directory.cleanup()
+
+
+def prepare() -> None:
+    """Import what pyspark imports at its first call of Java, while Java starts."""
+    import pyspark.sql.functions
+    import pyspark.testing.utils  # noqa: F401
 
 
 def point_to(port: int, secret: str) -> None:

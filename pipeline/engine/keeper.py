@@ -16,7 +16,7 @@ from typing import Any, BinaryIO, Final
 from pipeline.engine import java
 from pipeline.engine.jars import unsign
 from pipeline.engine.jvm import Jvm, archive, point_to
-from pipeline.engine.server import LOCK, SERVER, STOP_S, USE, Server, load
+from pipeline.engine.server import LOCK, SERVER, STOP_S, USE, Server, load, took
 
 IDLE_S: Final = 600.0
 _LOOK_S: Final = 0.1
@@ -31,17 +31,11 @@ def only_one(place: Path) -> Iterator[bool]:
     """Be the only keeper in the block. Yields False if another one serves, or begins to."""
     with (place / LOCK).open("ab") as lock:
         deadline = time.monotonic() + STOP_S  # the one before us may still be ending
-        while True:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                if load(place) is None and time.monotonic() < deadline:
-                    time.sleep(_LOOK_S)
-                    continue
-                yield False
-                return
-            yield True
-            return
+        while (
+            not (alone := took(lock, fcntl.LOCK_EX)) and load(place) is None and time.monotonic() < deadline
+        ):
+            time.sleep(_LOOK_S)
+        yield alone
 
 
 def open_context(port: int, secret: str, settings: Mapping[str, str]) -> Any:
@@ -100,9 +94,7 @@ class Attention:
 
         At "end" the lock is held: a command that comes now waits until we have gone.
         """
-        try:
-            fcntl.flock(self._use, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        if not took(self._use, fcntl.LOCK_EX):
             self._last_s, self._busy = now_s, True
             return "busy"
         if self._busy:  # with the lock: nobody comes while we tidy up
@@ -166,9 +158,7 @@ def java_of(memory: str) -> Iterator[Jvm]:
     does, so that the next start is faster."""
     found = java.find()
     target = archive(found)
-    partial = None if target.exists() else target.with_suffix(f".{os.getpid()}.tmp")
-    if partial is not None:
-        unsign()
+    partial = target.with_suffix(f".{os.getpid()}.tmp") if not target.exists() and _can_archive() else None
     jvm = Jvm(found, memory, quick=True, record=partial, more=_GIVES_BACK)
     try:
         yield jvm
@@ -176,6 +166,15 @@ def java_of(memory: str) -> Iterator[Jvm]:
         jvm.close()
         if partial is not None and partial.exists():
             partial.replace(target)
+
+
+def _can_archive() -> bool:
+    """Make ready for an archive. False if there is no place for it: Spark starts without."""
+    try:
+        unsign()
+    except OSError:
+        return False
+    return True
 
 
 if __name__ == "__main__":

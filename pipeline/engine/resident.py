@@ -20,16 +20,24 @@ from typing import TYPE_CHECKING, Final
 
 from pipeline import cache
 from pipeline.engine import java
-from pipeline.engine.jvm import START_S, archive, forget_gateway, last_words, point_to, same_interrupts, until
-from pipeline.engine.server import LOG, USE, Server, directory, load, stop
+from pipeline.engine.jvm import (
+    START_S,
+    archive,
+    forget_gateway,
+    last_words,
+    point_to,
+    prepare,
+    same_interrupts,
+    until,
+)
+from pipeline.engine.server import LOG, USE, Server, directory, load, stop, took
 from pipeline.errors import PipelineError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _HINT: Final = (
-    "Spark stays for ten minutes, and the next command is faster (`buscoupler pipeline stop` ends it); "
-    "`--engine sail` needs no Java"
+    "Spark stays for ten minutes, and the next command is faster (`buscoupler pipeline stop` ends it)"
 )
 
 
@@ -60,15 +68,13 @@ def enter(memory: str, settings: Mapping[str, str], rehearsal: str) -> "Resident
 
 def _is_idle(place: Path) -> bool:
     with (place / USE).open("ab") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
-    return True
+        return took(file, fcntl.LOCK_EX)
 
 
 class Resident:
     """The resident Spark as one command uses it. `connect()` waits for it."""
+
+    at_once: Final = True  # the keeper stops what is left
 
     def __init__(self, place: Path, key: str, words: Sequence[str]) -> None:
         """Note that it is used, and start it if it does not run. Raises `OSError`."""
@@ -92,9 +98,7 @@ class Resident:
     def connect(self) -> str:
         """Wait until it runs, and let pyspark find it by the environment. Returns "". Raises
         `PipelineError` with the last line of its log."""
-        import pyspark.sql.functions
-        import pyspark.testing.utils  # noqa: F401
-
+        prepare()
         until(lambda: self._server() is not None, START_S, self._keeper)
         found = self._server()
         if found is None:
@@ -104,12 +108,17 @@ class Resident:
 
     @contextmanager
     def attached(self) -> "Iterator[SparkSession]":
-        """Open a session of our own in it, and let go at the end of what it has cached."""
-        with session_in() as spark:
-            try:
-                yield spark
-            finally:
-                cache.release()
+        """Wait for it and open a session of our own in it. At the end let go of what that has cached, and of
+        it."""
+        try:
+            self.connect()
+            with session_in() as spark:
+                try:
+                    yield spark
+                finally:
+                    cache.release()
+        finally:
+            self.close()
 
     def close(self) -> None:
         """Let it go on without us. Idempotent."""

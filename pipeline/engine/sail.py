@@ -37,6 +37,7 @@ class Sail:
 
     begins: Final = "starting Sail"
     hint: Final = ""
+    at_once: Final = True
 
     def __init__(self, memory: str) -> None:
         """Start the server. `memory` is given as to Java, for example 4g. Raises `PipelineError` if it is no

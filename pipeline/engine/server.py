@@ -7,7 +7,7 @@ import os
 import signal
 from contextlib import suppress
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import BinaryIO, Final, NamedTuple
 
 from pipeline.engine.jars import cache_directory
 from pipeline.engine.jvm import until
@@ -47,11 +47,16 @@ def load(place: Path) -> Server | None:
 def is_held(path: Path) -> bool:
     """Return whether a process holds a lock. Raises `OSError` if there is no such file."""
     with path.open("rb") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
-    return False
+        return not took(file, fcntl.LOCK_SH)
+
+
+def took(file: BinaryIO, how: int) -> bool:
+    """Take a lock on a file, `fcntl.LOCK_SH` or `LOCK_EX`, if nobody has one against it."""
+    try:
+        fcntl.flock(file, how | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def stop(place: Path) -> bool:

@@ -72,13 +72,16 @@ ASKED: Final = {
 
 class Local(Protocol):
     """A process of ours that runs a session on this machine. It tells what it `begins` with, and gives a
-    `hint` how the next command can be faster; "" if it has none."""
+    `hint` how the next command can be faster; "" if it has none. `at_once`: Ctrl-C may end us at once."""
 
     @property
     def begins(self) -> str: ...
 
     @property
     def hint(self) -> str: ...
+
+    @property
+    def at_once(self) -> bool: ...
 
     def connect(self) -> str:
         """Wait until it listens. Returns its URL; "" if pyspark finds it by the environment."""
@@ -103,7 +106,7 @@ def session(where: Where, local: Local | None = None) -> Iterator["SparkSession"
     """Open a session. At the end stop it, and `local` (from `start`) with it."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else workers take python3 from the PATH
     if isinstance(local, Resident):
-        with _attached(local) as spark:
+        with local.attached() as spark:
             yield spark
         return
     try:
@@ -122,16 +125,6 @@ def session(where: Where, local: Local | None = None) -> Iterator["SparkSession"
         finally:
             if local is not None:
                 local.close()
-
-
-@contextmanager
-def _attached(local: Resident) -> Iterator["SparkSession"]:
-    try:
-        local.connect()
-        with local.attached() as spark:
-            yield spark
-    finally:
-        local.close()
 
 
 def _made(where: Where, local: Local | None) -> "SparkSession":

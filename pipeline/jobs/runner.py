@@ -10,22 +10,20 @@ from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING, Any, Final
 
-from bus.names import Names
 from capture.files import CaptureError, listed
 from capture.locks import reading
 from pipeline.analysis.verdict import Verdict
 from pipeline.engine import sail, session
 from pipeline.engine.choice import SAIL, Where, decide
-from pipeline.engine.resident import Resident
 from pipeline.engine.sail import Sail
 from pipeline.errors import PipelineError, cause_of
 from pipeline.input import read, since, sound, span
 from pipeline.input.names import known
 from pipeline.input.span import Span
-from pipeline.jobs.record import Facts, Job, OpenCapture, Table, collected
+from pipeline.jobs.record import Facts, Job, OpenCapture, collected
 from pipeline.output import place
-from pipeline.output.names import labelled, named
-from pipeline.output.tables import Progress, clock, text, width
+from pipeline.output.names import named, titled
+from pipeline.output.tables import Progress, clock, width
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -84,7 +82,7 @@ def opened(job: Job, options: argparse.Namespace) -> Iterator[OpenCapture]:
         begin = "the beginning" if part.from_ns is None else clock(part.from_ns)
         tell(f"since the last time: from {begin} to {clock(to_ns)} (UTC)")
         part = part._replace(to_ns=to_ns)
-    at_ctrl_c = sail.ended_at_once() if isinstance(local, Sail | Resident) else nullcontext()
+    at_ctrl_c = sail.ended_at_once() if local is not None and local.at_once else nullcontext()
     with (
         reading(Path(where)) if is_here and not job.follows else nullcontext(),
         _left(where, bad) as rest,
@@ -100,8 +98,8 @@ def opened(job: Job, options: argparse.Namespace) -> Iterator[OpenCapture]:
     if note is not None and part.to_ns is not None and not bad:
         since.store(note, job.name, where, part.to_ns)
     tell("done")
-    if local is not None and local.hint:
-        tell(local.hint)
+    if local is not None and local.hint and not job.follows:
+        tell(local.hint + ("; `--engine sail` needs no Java" if SAIL in job.engines else ""))
 
 
 def _part(job: Job, options: argparse.Namespace, where: str) -> tuple[Path | None, Span]:
@@ -222,9 +220,10 @@ def show(job: Job, options: argparse.Namespace, capture: OpenCapture) -> int:
         rows = [row.asDict(recursive=True) for row in found]
         shown[table.name] = [named(row, capture.names) for row in rows]
         if not options.json:
-            tell(_text(table, rows, capture.names))
+            tell(titled(table.title, rows, capture.names))
         if options.parquet:
-            table.frame.write.mode("overwrite").parquet(f"{options.parquet}/{job.name}/{table.name}")
+            target = f"{place.absolute(options.parquet)}/{job.name}/{table.name}"
+            table.frame.write.mode("overwrite").parquet(target)
     verdict = job.verdict(shown) if job.verdict else None
     ran = capture.facts.ran(capture.tell.seconds)
     if options.json:
@@ -239,12 +238,6 @@ def show(job: Job, options: argparse.Namespace, capture: OpenCapture) -> int:
 
 def _status(job: Job, verdict: Verdict | None, shown: dict[str, Any]) -> int:
     return verdict.status if verdict else int(any(shown[name] for name in job.faults))
-
-
-def _text(table: Table, rows: list[dict[str, Any]], names: Names) -> str:
-    lines = [labelled(row, names) for row in rows]
-    columns = list(lines[0]) if lines else table.frame.columns  # to ask for them takes a while
-    return f"{table.title}:\n{text(columns, [list(line.values()) for line in lines], width())}\n"
 
 
 def _plain(value: Any) -> Any:

@@ -7,9 +7,9 @@ from typing import Final
 from pipeline.errors import PipelineError
 from pipeline.jobs.ranges import above
 from pipeline.jobs.record import Job, OpenCapture, option
-from pipeline.output.names import labelled
+from pipeline.output.names import titled
 from pipeline.output.sinks import SINKS, Sink
-from pipeline.output.tables import Progress, text, width
+from pipeline.output.tables import Progress
 
 
 def run(options: argparse.Namespace, capture: OpenCapture) -> int:
@@ -43,9 +43,8 @@ def show(options: argparse.Namespace, capture: OpenCapture) -> int:
     from pipeline.analysis.watched import tables
 
     for title, frame in tables(capture.spark, Path(options.output), options.seconds):
-        rows = [labelled(row.asDict(recursive=True), capture.names) for row in frame.collect()]
-        columns = list(rows[0]) if rows else []
-        print(f"{title}:\n{text(columns, [list(row.values()) for row in rows], width())}\n")
+        rows = [row.asDict(recursive=True) for row in frame.collect()]
+        print(titled(title, rows, capture.names))
     return 0
 
 

@@ -1,13 +1,14 @@
 """Names for the tokens in rows: `name` beside `token`, `name1` beside `token1`, `names` beside `tokens`.
 
-Pure: a row is a mapping of columns to values.
+A row is a mapping of columns to values.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from bus.names import Names
+from pipeline.output.tables import text, width
 
 Row = Mapping[str, Any]
 NO_TOKEN: Final = -1  # the first token of a frame that has none
@@ -38,6 +39,13 @@ def labelled(row: Row, names: Names) -> dict[str, Any]:
     return {
         column: _label(value, known) if _TOKENS.fullmatch(column) else value for column, value in row.items()
     }
+
+
+def titled(title: str, rows: "Sequence[Row]", names: Names) -> str:
+    """Print rows with names, as wide as the terminal, under a title."""
+    lines = [labelled(row, names) for row in rows]
+    columns = list(lines[0]) if lines else []
+    return f"{title}:\n{text(columns, [list(line.values()) for line in lines], width())}\n"
 
 
 def _label(value: Any, names: Names) -> Any:

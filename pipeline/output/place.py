@@ -7,6 +7,11 @@ from pathlib import Path
 from pipeline.errors import PipelineError
 
 
+def absolute(path: str) -> str:
+    """Return a path as an engine needs it, whose process has a working directory of its own."""
+    return path if "://" in path else str(Path(path).absolute())
+
+
 def check(path: str) -> None:
     """Raise `PipelineError` if nothing can be written at a path, a file or directory that may not exist yet.
 

@@ -30,13 +30,17 @@ class Machine:
 
     def __init__(self, path: Path) -> None:
         self.place, self.capture = path / "run" / "buscoupler" / "spark", path / "capture"
-        self._environment = alone() | {"XDG_RUNTIME_DIR": str(path / "run")}
+        self.home = path
+        (path / "no directory").touch()  # so there is no place for the class archive
+        places = {"XDG_RUNTIME_DIR": str(path / "run"), "XDG_CACHE_HOME": str(path / "no directory")}
+        self._environment = alone() | places | {"PYTHONPATH": str(ROOT)}
         sample.write(self.capture)
 
     def run(self, *words: str) -> "subprocess.CompletedProcess[str]":
+        """Run a command in the machine's own directory."""
         return subprocess.run(
             [sys.executable, "-m", "buscoupler", *words],
-            capture_output=True, text=True, timeout=300, cwd=ROOT, env=self._environment,
+            capture_output=True, text=True, timeout=300, cwd=self.home, env=self._environment,
         )  # fmt: skip
 
     def last(self, *words: str) -> dict[str, object]:
@@ -80,7 +84,8 @@ def test_the_next_command_comes_to_the_same_spark(machine: Machine) -> None:
         both = list(pool.map(lambda _: machine.last(), range(2)))
     first = machine.server
     assert (machine.place / server.SERVER).stat().st_mode & 0o777 == 0o600
-    assert [private, machine.last()] == both
+    assert [private, machine.last("--parquet", "out")] == both
+    assert any((machine.home / "out" / "last" / "last").glob("*.parquet"))  # not where the server runs
     assert machine.server == first
     assert machine.run("pipeline", "stop").stdout == "Spark has ended\n"
     assert has_ended(first.pid)
