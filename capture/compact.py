@@ -30,7 +30,7 @@ from capture.files import (
     opened,
 )
 from capture.locks import alone
-from capture.schema import GATEWAY, META_TOPOLOGY, Kind, arrow_schema
+from capture.schema import GATEWAY, META_PREFIX, META_TOPOLOGY, Kind, arrow_schema
 
 FILE_BYTES: Final = 128 << 20
 MARK: Final = ".compacted"
@@ -156,7 +156,7 @@ def _write(group: list[Path], target: Path) -> int:
     """Write the rows of files, in their order, to one. Returns its size in bytes."""
     with opened(group[0]) as file:
         words = {key.decode(): value.decode() for key, value in (file.metadata.metadata or {}).items()}
-    schema = arrow_schema({key: value for key, value in words.items() if key.startswith("buscoupler.")})
+    schema = arrow_schema({key: value for key, value in words.items() if key.startswith(META_PREFIX)})
     partial = target.with_name(f".{target.name}.tmp")
     counted = _Counted()
     parquet.write(partial, schema, counted.batches(group, schema))

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 CAPTURE: Final = "capture"
 JOURNAL: Final = "journal"
 NAMES: Final = "_names"  # Spark and pyarrow pass by names that begin so
+DELTA_LOG: Final = "_delta_log"
 FILE_SUFFIX: Final = ".parquet"
 UNFINISHED_SUFFIX: Final = ".parquet.tmp"  # with a leading dot: Spark and pyarrow pass by such names
 JOURNAL_SUFFIX: Final = ".arrows"

@@ -15,11 +15,12 @@ VERSION: Final = 2
 """Of this schema. A reader takes its own version and older ones, and refuses later ones by name. 2 added
 `contents`."""
 
-META_VERSION: Final = "buscoupler.capture.version"
-META_GATEWAY: Final = "buscoupler.capture.gateway"
-META_BOOT: Final = "buscoupler.capture.boot"
-META_RECORDER: Final = "buscoupler.capture.recorder"
-META_TOPOLOGY: Final = "buscoupler.capture.topology"
+META_PREFIX: Final = "buscoupler."
+META_VERSION: Final = f"{META_PREFIX}capture.version"
+META_GATEWAY: Final = f"{META_PREFIX}capture.gateway"
+META_BOOT: Final = f"{META_PREFIX}capture.boot"
+META_RECORDER: Final = f"{META_PREFIX}capture.recorder"
+META_TOPOLOGY: Final = f"{META_PREFIX}capture.topology"
 
 Hubs = Mapping[str, Mapping[str, Any]]
 """A topology: the hubs that a file was recorded at, by name, as JSON takes it (docs/capture.md).

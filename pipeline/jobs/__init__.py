@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 NAMES: Final = (
     "audit", "latency", "rates", "last", "failovers", "logs", "report", "tokens", "quality", "watch",
-    "compact", "warm", "serve", "stop",
+    "compact", "load", "warm", "serve", "stop",
 )  # fmt: skip
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from bus.extras import lacking
+from capture.files import DELTA_LOG
 from pipeline.errors import PipelineError
 from pipeline.input.read import is_remote, root
 from pipeline.jobs.ranges import whole
@@ -22,6 +23,8 @@ def process(options: argparse.Namespace) -> int:
         raise PipelineError(f"{options.directory}: compact works on a directory of this machine")
     before = options.before or str(datetime.now(UTC).date())
     tell, days, changed = Progress(quiet=False), Path(root(options.directory)), 0
+    if (days / DELTA_LOG).is_dir():
+        raise PipelineError(f"{days}: a Delta table, whose log must name each file: use Delta's own OPTIMIZE")
     found = compact(days, before, options.file_mb << 20, lambda: tell("waiting for a job that reads"))
     for day in found:
         changed += 1

@@ -1,0 +1,105 @@
+"""Where a table's files are: a directory of this machine, or an object store by URL (`s3://BUCKET/PREFIX`).
+
+A file appears under its name whole, or not at all. Names are relative, with `/`. Needs pyarrow.
+"""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Protocol
+
+import pyarrow as pa
+from pyarrow import fs
+
+from capture import parquet
+from capture.files import CaptureError
+
+
+class Store(Protocol):
+    """A place for files. Every method raises `CaptureError`."""
+
+    def sizes(self, directory: str) -> dict[str, int]:
+        """Return the names of the files in a directory, without it, and their sizes in bytes."""
+
+    def put(self, path: Path, name: str) -> None:
+        """Store a copy of a file of this machine as `name`, in place of one that has the name."""
+
+    def get(self, name: str) -> pa.Buffer | None:
+        """Return all of a file; None if there is none."""
+
+
+def store_of(url: str) -> Store:
+    """Make the store of a path or a URL. Raises `CaptureError`."""
+    if "://" not in url:
+        return Directory(Path(url))
+    with _said(url):
+        system, prefix = fs.FileSystem.from_uri(url)
+        return Bucket(system, prefix, url)
+
+
+class Directory:
+    """A directory of this machine, which is made when it is first needed."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def sizes(self, directory: str) -> dict[str, int]:
+        with _said(self.root):
+            found = (self.root / directory).iterdir() if (self.root / directory).is_dir() else ()
+            return {path.name: path.stat().st_size for path in found if path.name[0] not in "._"}
+
+    def put(self, path: Path, name: str) -> None:
+        target = self.root / name
+        partial = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+        with _said(target):
+            target.parent.mkdir(parents=True, exist_ok=True)
+            with path.open("rb") as source, partial.open("wb") as file:
+                while piece := source.read(1 << 20):
+                    file.write(piece)
+                file.flush()
+                os.fsync(file.fileno())
+            partial.replace(target)
+            parquet.sync(target.parent)
+
+    def get(self, name: str) -> pa.Buffer | None:
+        with _said(self.root / name):
+            path = self.root / name
+            return pa.memory_map(str(path)).read_buffer() if path.exists() else None
+
+
+class Bucket:
+    """An object store, with the credentials that its environment or its user's files have."""
+
+    def __init__(self, system: fs.FileSystem, prefix: str, url: str) -> None:
+        self._system, self._prefix, self._url = system, prefix, url
+
+    def sizes(self, directory: str) -> dict[str, int]:
+        where = fs.FileSelector(f"{self._prefix}/{directory}", allow_not_found=True)
+        with _said(self._url):
+            return {one.base_name: one.size for one in self._system.get_file_info(where) if one.is_file}
+
+    def put(self, path: Path, name: str) -> None:
+        # In one call: a stream that is closed early would store the half of it as a whole.
+        with _said(f"{self._url}/{name}"):
+            whole = pa.memory_map(str(path)).read_buffer() if path.stat().st_size else b""
+            with self._system.open_output_stream(f"{self._prefix}/{name}") as stream:
+                stream.write(whole)
+
+    def get(self, name: str) -> pa.Buffer | None:
+        where = f"{self._prefix}/{name}"
+        with _said(f"{self._url}/{name}"):
+            if not self._system.get_file_info(where).is_file:
+                return None
+            with self._system.open_input_file(where) as file:
+                return file.read_buffer()
+
+
+@contextmanager
+def _said(place: object) -> Iterator[None]:
+    """Turn what the system or Arrow raises into one line with the place."""
+    try:
+        yield
+    except (OSError, pa.ArrowException) as error:
+        words = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise CaptureError(f"{place}: {words.splitlines()[0][:200]}") from error

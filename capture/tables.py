@@ -1,0 +1,154 @@
+"""Tables: the files of captures from anywhere, put together by day and gateway, each row once. Needs pyarrow.
+
+A plain table is a directory, or a prefix of an object store, that is laid out as a capture is. A Delta table
+is the same with a Delta log, which says what files it has.
+"""
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow.parquet import ParquetFile
+
+from bus.names import lines_of
+from capture import names, parquet, ranges
+from capture.files import FILE_SUFFIX, NAMES, CaptureError, finished, name_of, names_directory, opened
+from capture.ranges import Ranges
+from capture.schema import META_PREFIX, Kind, arrow_schema
+from capture.stores import Store
+
+
+class Table(Protocol):
+    """A table that files are added to. Every method raises `CaptureError`."""
+
+    store: Store
+
+    def files(self, place: str) -> dict[str, int]:
+        """Return the files of a day and a gateway: their names within the table, and their sizes in bytes."""
+
+    def add(self, place: str, paths: Sequence[Path]) -> None:
+        """Add files, all of them or, if it fails, some; none of them in part."""
+
+
+class Loaded(NamedTuple):
+    """What was done with the files of one day and gateway: how many were added, how many of them with only
+    those rows that the table did not have; and those that could not be read, with the reason."""
+
+    place: str
+    files: int
+    added: int
+    parts: int
+    bad: list[str]
+
+
+class PlainTable:
+    """A table without a log: what is in its directories is in it."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+
+    def files(self, place: str) -> dict[str, int]:
+        found = self.store.sizes(place)
+        return {f"{place}/{name}": size for name, size in found.items() if name.endswith(FILE_SUFFIX)}
+
+    def add(self, place: str, paths: Sequence[Path]) -> None:
+        for path in paths:
+            self.store.put(path, f"{place}/{path.name}")
+
+
+def load(days: Path, table: Table) -> Iterator[Loaded]:
+    """Add to a table what a capture (its directory of days) has and the table has not.
+
+    Yield the days and gateways that had files to look into. It may be killed and repeated at any moment, and
+    both sides may be compacted in between: a row goes by its gateway, run and number. Raises `CaptureError`.
+    """
+    for directory, paths in groupby(finished(days), lambda path: path.absolute().parent):
+        place = "/".join(directory.parts[-2:])
+        there = table.files(place)
+        new = [path for path in paths if there.get(f"{place}/{path.name}") != path.stat().st_size]
+        if new:
+            yield _load(table, place, there, new)
+    _add_names(days, table.store)
+
+
+def _load(table: Table, place: str, there: dict[str, int], new: list[Path]) -> Loaded:
+    held = ranges.together(_ranges_of(table.store, name) for name in there)
+    added, parts, bad = list[Path](), 0, list[str]()
+    with tempfile.TemporaryDirectory(prefix="buscoupler-") as aside:
+        for path in new:
+            try:
+                found = _wanted(path, held, Path(aside))
+            except CaptureError as error:
+                bad.append(str(error))
+                continue
+            if found is not None:
+                parts += found is not path
+                added.append(found)
+                held = ranges.together((held, _of_path(path)))
+        if added:
+            table.add(place, added)
+    return Loaded(place, len(new), len(added), parts, bad)
+
+
+def _ranges_of(store: Store, name: str) -> Ranges:
+    whole = store.get(name)
+    if whole is None:
+        raise CaptureError(f"{name}: it has just gone from the table")
+    try:
+        return ranges.of(ParquetFile(pa.BufferReader(whole)))
+    except pa.ArrowException as error:
+        raise CaptureError(f"{name}: unreadable ({str(error).splitlines()[0][:120]})") from error
+    except CaptureError as error:
+        raise CaptureError(f"{name}: {error}") from error
+
+
+def _of_path(path: Path) -> Ranges:
+    with opened(path) as file:
+        return ranges.of(file)
+
+
+def _wanted(path: Path, held: Ranges, aside: Path) -> Path | None:
+    """Return a file with those rows of `path` that are not held: itself, a part of it, or None for no row.
+
+    It is read through first, so that a damaged one is not added.
+    """
+    with opened(path) as file:
+        mine = ranges.of(file)
+        if ranges.covers(held, mine):
+            return None
+        if not ranges.overlap(held, mine):
+            for group in range(file.metadata.num_row_groups):
+                file.read_row_group(group)
+            return path
+        return _part(file, held, aside)
+
+
+def _part(file: ParquetFile, held: Ranges, aside: Path) -> Path | None:
+    words = {key.decode(): value.decode() for key, value in (file.metadata.metadata or {}).items()}
+    schema = arrow_schema({key: value for key, value in words.items() if key.startswith(META_PREFIX)})
+    table = file.read(columns=schema.names)
+    recorded = table.filter(pc.not_equal(table["kind"], Kind.CONTENTS.value))
+    rest = ranges.outside(recorded, held).cast(schema)
+    if not len(rest):
+        return None
+    first = rest.slice(0, 1).to_pylist()[0]
+    path = aside / f"{name_of(first['boot'], first['cap_seq'])}{FILE_SUFFIX}"
+    parquet.write(path, schema, rest.to_batches())
+    return path
+
+
+def _add_names(days: Path, store: Store) -> None:
+    """Add the names beside a capture to those beside the table's files."""
+    for path in sorted(names_directory(days).glob("[!._]*.txt")):
+        there = store.get(f"{NAMES}/{path.name}")
+        old = there.to_pybytes().decode(errors="replace").splitlines() if there else []
+        new = [line for line in lines_of(map(str, names.read(path))) if line not in set(old)]
+        if new:
+            with tempfile.TemporaryDirectory(prefix="buscoupler-") as aside:
+                joined = Path(aside, path.name)
+                joined.write_text("".join(f"{line}\n" for line in [*old, *new]), encoding="utf-8")
+                store.put(joined, f"{NAMES}/{path.name}")

@@ -1,0 +1,169 @@
+"""Tables: every row of a capture once, whatever is loaded, compacted, damaged or killed in between."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("pyarrow")
+pytest.importorskip("numpy")
+
+from benchmarks.planted import Plan, generate
+from capture import compact, files
+from capture.reader import read
+from capture.stores import store_of
+from capture.tables import Loaded, PlainTable, Table, load
+from tests.capture.divided import divide
+from tests.helpers import ROOT
+
+PARTS = 6
+LATER = "2999-01-01"
+
+
+@pytest.fixture
+def days(tmp_path: Path) -> Path:
+    """A capture of four gateways, each with a day of six files."""
+    generate(tmp_path / "source", Plan(rows=3_000, filtered=True))
+    for path in files.listed(tmp_path):
+        divide(path, PARTS)
+    return files.days_directory(tmp_path / "source")
+
+
+@pytest.fixture(params=["plain", "delta"])
+def table(request: pytest.FixtureRequest, tmp_path: Path) -> Table:
+    return table_of(request.param, tmp_path / "table")
+
+
+def table_of(kind: str, where: Path) -> Table:
+    if kind == "plain":
+        return PlainTable(store_of(str(where)))
+    pytest.importorskip("deltalake")
+    from capture.delta import DeltaTable
+
+    return DeltaTable(store_of(str(where)), str(where))
+
+
+def rows_of(days: Path) -> list[Any]:
+    return sorted(read(days))
+
+
+def added(found: list[Loaded]) -> int:
+    return sum(one.added for one in found)
+
+
+def test_a_second_load_adds_nothing(days: Path, table: Table, tmp_path: Path) -> None:
+    assert added(list(load(days, table))) == 4 * PARTS
+    assert rows_of(tmp_path / "table") == rows_of(days)
+    assert list(load(days, table)) == []
+
+
+def test_what_was_compacted_meanwhile_is_not_added_again(days: Path, table: Table, tmp_path: Path) -> None:
+    list(load(days, table))
+    before = rows_of(days)
+    list(compact.compact(days, LATER))
+    assert added(list(load(days, table))) == 0
+    assert rows_of(tmp_path / "table") == before
+
+
+def test_of_a_merged_file_only_the_new_rows_are_added(days: Path, table: Table, tmp_path: Path) -> None:
+    every, aside = rows_of(days), tmp_path / "aside"
+    aside.mkdir()
+    half = [path for number, path in enumerate(files.listed(days)) if number % 2]
+    for path in half:
+        path.rename(aside / f"{files.gateway_of(path)}-{path.name}")
+    list(load(days, table))
+    for path in half:
+        (aside / f"{files.gateway_of(path)}-{path.name}").rename(path)
+    list(compact.compact(days, LATER))
+    found = list(load(days, table))
+    assert sum(one.parts for one in found) == 4
+    assert rows_of(tmp_path / "table") == every
+    assert added(list(load(days, table))) == 0
+
+
+def test_a_damaged_file_is_named_and_left_out(days: Path, table: Table, tmp_path: Path) -> None:
+    path = files.listed(days)[1]
+    path.write_bytes(path.read_bytes()[:200])
+    found = list(load(days, table))
+    assert added(found) == 4 * PARTS - 1
+    assert [line for one in found for line in one.bad if str(path) in line]
+
+
+def test_a_compacted_plain_table_goes_on(days: Path, tmp_path: Path) -> None:
+    table = table_of("plain", tmp_path / "table")
+    kept = files.listed(days)[-1]
+    aside = kept.rename(tmp_path / kept.name)
+    list(load(days, table))
+    list(compact.compact(tmp_path / "table", LATER))
+    aside.rename(kept)
+    assert added(list(load(days, table))) == 1
+    assert rows_of(tmp_path / "table") == rows_of(days)
+
+
+LOADER = """
+import sys
+from pathlib import Path
+from tests.capture.test_tables import load, table_of
+kind, days, where = sys.argv[1:]
+table, add = table_of(kind, Path(where)), None
+put = table.store.put
+def told(path, name):
+    print("before", name, flush=True); sys.stdin.readline()
+    put(path, name)
+    print("after", name, flush=True); sys.stdin.readline()
+table.store.put = told
+list(load(Path(days), table))
+"""
+
+
+@pytest.mark.parametrize("kind", ["plain", "delta"])
+def test_killed_at_twenty_moments(days: Path, tmp_path: Path, kind: str) -> None:
+    """Each kill lets the load go on for two more steps; at the end no row is missing or doubled."""
+    where, total = tmp_path / "table", 0
+    table = table_of(kind, where)
+    for steps in range(1, 21):
+        words = [sys.executable, "-c", LOADER, kind, str(days), str(where)]
+        with subprocess.Popen(
+            words, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        ) as child:
+            assert child.stdin is not None
+            assert child.stdout is not None
+            for _ in range(steps):
+                if not child.stdout.readline():
+                    break
+                child.stdin.write("\n")
+                child.stdin.flush()
+            if child.poll() is None:
+                os.kill(child.pid, signal.SIGKILL)
+                total += 1
+    assert total > 5
+    list(load(days, table))
+    assert rows_of(where) == rows_of(days)
+    assert list(load(days, table)) == []
+
+
+def test_names_are_joined(days: Path, table: Table, tmp_path: Path) -> None:
+    shutil.rmtree(files.names_directory(days), ignore_errors=True)
+    for names in ("fridge\ntemp\n", "temp\ndoor\n"):
+        files.names_directory(days).mkdir(exist_ok=True)
+        (files.names_directory(days) / "gw-0.txt").write_text(names)
+        list(load(days, table))
+    found = (files.names_directory(tmp_path / "table") / "gw-0.txt").read_text()
+    assert found == "fridge\ntemp\ndoor\n"
+
+
+def test_a_delta_table_that_was_rewritten_is_refused_not_counted_twice(days: Path, tmp_path: Path) -> None:
+    deltalake = pytest.importorskip("deltalake")
+    where = tmp_path / "table"
+    list(load(days, table_of("delta", where)))
+    log = deltalake.DeltaTable(str(where))
+    assert log.to_pyarrow_dataset().count_rows() > len(rows_of(days))  # with the summaries
+    log.optimize.compact()
+    with pytest.raises(files.CaptureError, match="not of a capture"):
+        rows_of(where)
+    assert added(list(load(days, table_of("delta", where)))) == 0
