@@ -54,12 +54,6 @@ class DeltaTable:
             log.create_write_transaction(added, "append", log.schema(), _PARTITIONS)
 
 
-def paths(url: str) -> list[str]:
-    """Return the paths or URLs of the files that a Delta table has now. Raises `CaptureError`."""
-    with _said(url):
-        return sorted(Log(url).file_uris())
-
-
 def actions(log: Log) -> pa.Table:
     """Return a row for each file that the table has: `path`, `size_bytes`, and what the log says of it."""
     return pa.table(log.get_add_actions(flatten=True))

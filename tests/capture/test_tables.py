@@ -167,3 +167,22 @@ def test_a_delta_table_that_was_rewritten_is_refused_not_counted_twice(days: Pat
     with pytest.raises(files.CaptureError, match="not of a capture"):
         rows_of(where)
     assert added(list(load(days, table_of("delta", where)))) == 0
+
+
+def test_an_older_delta_table_gets_the_columns_that_are_new(
+    days: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deltalake = pytest.importorskip("deltalake")
+    from capture import delta
+
+    whole, where = delta.schema(), tmp_path / "table"
+    with monkeypatch.context() as older:
+        fields = [field for field in whole.fields if field.name != "contents"]
+        older.setattr(delta, "schema", lambda: deltalake.Schema(fields))
+        place = "/".join(files.listed(days)[0].parts[-3:-1])
+        table_of("delta", where).add(place, files.listed(days)[:1])
+    assert "contents" not in [field.name for field in deltalake.DeltaTable(str(where)).schema().fields]
+    assert added(list(load(days, table_of("delta", where)))) == 4 * PARTS - 1
+    found = deltalake.DeltaTable(str(where))
+    assert "contents" in [field.name for field in found.schema().fields]
+    assert rows_of(where) == rows_of(days)
