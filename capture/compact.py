@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from capture import parquet
 from capture.files import (
@@ -30,7 +29,7 @@ from capture.files import (
     opened,
 )
 from capture.locks import alone
-from capture.schema import GATEWAY, META_PREFIX, META_TOPOLOGY, Kind, arrow_schema
+from capture.schema import GATEWAY, META_TOPOLOGY
 
 FILE_BYTES: Final = 128 << 20
 MARK: Final = ".compacted"
@@ -155,8 +154,7 @@ def _topology(path: Path) -> bytes | None:
 def _write(group: list[Path], target: Path) -> int:
     """Write the rows of files, in their order, to one. Returns its size in bytes."""
     with opened(group[0]) as file:
-        words = {key.decode(): value.decode() for key, value in (file.metadata.metadata or {}).items()}
-    schema = arrow_schema({key: value for key, value in words.items() if key.startswith(META_PREFIX)})
+        schema = parquet.rows_schema(file)
     partial = target.with_name(f".{target.name}.tmp")
     counted = _Counted()
     parquet.write(partial, schema, counted.batches(group, schema))
@@ -181,7 +179,7 @@ class _Counted:
             with opened(path) as file:
                 for number in range(file.metadata.num_row_groups):
                     table = file.read_row_group(number, columns=schema.names)
-                    recorded = table.filter(pc.not_equal(table["kind"], Kind.CONTENTS.value))
+                    recorded = parquet.recorded(table)
                     self.rows += len(recorded)
                     yield from recorded.cast(schema).to_batches()
 

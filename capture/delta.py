@@ -18,7 +18,7 @@ from deltalake.transaction import AddAction, create_table_with_add_actions
 from pyarrow.parquet import ParquetFile
 
 from capture.files import CaptureError, opened
-from capture.schema import COLUMNS, CONTENTS, CONTENTS_FIELDS, DATE, GATEWAY
+from capture.schema import DATE, GATEWAY, arrow_schema, file_schema
 from capture.stores import Store
 
 _PARTITIONS: Final = [DATE, GATEWAY]
@@ -36,7 +36,7 @@ class DeltaTable:
         log = _log(self._url)
         if log is None:
             return {}
-        found = actions(log)
+        found = pa.table(log.get_add_actions(flatten=True))
         sizes = zip(found["path"].to_pylist(), found["size_bytes"].to_pylist(), strict=True)
         return {unquote(path): size for path, size in sizes if unquote(path).startswith(f"{place}/")}
 
@@ -54,22 +54,13 @@ class DeltaTable:
             log.create_write_transaction(added, "append", log.schema(), _PARTITIONS)
 
 
-def actions(log: Log) -> pa.Table:
-    """Return a row for each file that the table has: `path`, `size_bytes`, and what the log says of it."""
-    return pa.table(log.get_add_actions(flatten=True))
-
-
 def schema() -> Schema:
     """Return the schema of a Delta table of captures. Delta has no unsigned numbers: tokens are longs."""
 
-    def type_of(name: str) -> pa.DataType:
-        return pa.list_(pa.int64()) if name == "list_uint32" else getattr(pa, name)()
-
-    inner = pa.struct([(name, getattr(pa, arrow)()) for name, (arrow, _) in CONTENTS_FIELDS.items()])
-    fields = [(column.name, type_of(column.arrow)) for column in COLUMNS]
-    return Schema.from_arrow(
-        pa.schema([*fields, (CONTENTS, inner), (DATE, pa.date32()), (GATEWAY, pa.string())])
-    )
+    longs = pa.list_(pa.int64())
+    columns = file_schema(arrow_schema()).remove_metadata()
+    fields = [(one.name, longs if pa.types.is_list(one.type) else one.type) for one in columns]
+    return Schema.from_arrow(pa.schema([*fields, (DATE, pa.date32()), (GATEWAY, pa.string())]))
 
 
 def _missing(log: Log) -> list[Field]:

@@ -22,7 +22,12 @@ _FILES: Final = "[!.]*.txt"
 
 def beside(days: Path) -> list[int | str]:
     """Return all names beside the capture files of the directory `days`. Raises `CaptureError`."""
-    return [name for path in sorted(names_directory(days).glob(_FILES)) for name in read(path)]
+    return [name for path in listed(days) for name in read(path)]
+
+
+def listed(days: Path) -> list[Path]:
+    """List the files of names beside the capture files of the directory `days`."""
+    return sorted(names_directory(days).glob(_FILES))
 
 
 def given(word: str) -> list[int | str]:

@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyarrow import parquet
 
 from capture import contents
-from capture.schema import file_schema
+from capture.schema import META_PREFIX, Kind, arrow_schema, file_schema
 
 GROUP_ROWS: Final = 1 << 17
 _DELTA: Final = ("ts_ns", "cap_seq", "seq")
@@ -50,6 +51,17 @@ def _groups(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
             held, rows = [], 0
     if held:
         yield pa.Table.from_batches(held)
+
+
+def rows_schema(file: parquet.ParquetFile) -> pa.Schema:
+    """Return the schema of the recorded rows of a capture file, with the metadata that its recorder gave."""
+    words = {key.decode(): value.decode() for key, value in (file.metadata.metadata or {}).items()}
+    return arrow_schema({key: value for key, value in words.items() if key.startswith(META_PREFIX)})
+
+
+def recorded(table: pa.Table) -> pa.Table:
+    """Return the recorded rows of a table, without the summary."""
+    return table.filter(pc.not_equal(table["kind"], Kind.CONTENTS.value))
 
 
 def sync(directory: Path) -> None:

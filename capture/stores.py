@@ -5,7 +5,7 @@ A file appears under its name whole, or not at all. Names are relative, with `/`
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Protocol
 
@@ -25,8 +25,8 @@ class Store(Protocol):
     def put(self, path: Path, name: str) -> None:
         """Store a copy of a file of this machine as `name`, in place of one that has the name."""
 
-    def get(self, name: str) -> pa.Buffer | None:
-        """Return all of a file; None if there is none."""
+    def opened(self, name: str) -> AbstractContextManager[pa.NativeFile]:
+        """Open a file: only what is asked of it is read."""
 
 
 def store_of(url: str) -> Store:
@@ -47,7 +47,7 @@ class Directory:
     def sizes(self, directory: str) -> dict[str, int]:
         with _said(self.root):
             found = (self.root / directory).iterdir() if (self.root / directory).is_dir() else ()
-            return {path.name: path.stat().st_size for path in found if path.name[0] not in "._"}
+            return {path.name: path.stat().st_size for path in found if path.name[0] != "."}
 
     def put(self, path: Path, name: str) -> None:
         target = self.root / name
@@ -62,10 +62,10 @@ class Directory:
             partial.replace(target)
             parquet.sync(target.parent)
 
-    def get(self, name: str) -> pa.Buffer | None:
-        with _said(self.root / name):
-            path = self.root / name
-            return pa.memory_map(str(path)).read_buffer() if path.exists() else None
+    @contextmanager
+    def opened(self, name: str) -> Iterator[pa.NativeFile]:
+        with _said(self.root / name), pa.OSFile(str(self.root / name)) as file:
+            yield file
 
 
 class Bucket:
@@ -86,13 +86,10 @@ class Bucket:
             with self._system.open_output_stream(f"{self._prefix}/{name}") as stream:
                 stream.write(whole)
 
-    def get(self, name: str) -> pa.Buffer | None:
-        where = f"{self._prefix}/{name}"
-        with _said(f"{self._url}/{name}"):
-            if not self._system.get_file_info(where).is_file:
-                return None
-            with self._system.open_input_file(where) as file:
-                return file.read_buffer()
+    @contextmanager
+    def opened(self, name: str) -> Iterator[pa.NativeFile]:
+        with _said(f"{self._url}/{name}"), self._system.open_input_file(f"{self._prefix}/{name}") as file:
+            yield file
 
 
 @contextmanager

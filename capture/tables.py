@@ -11,14 +11,12 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyarrow.parquet import ParquetFile
 
-from bus.names import lines_of
+from bus.names import lines_of, texts
 from capture import names, parquet, ranges
-from capture.files import FILE_SUFFIX, NAMES, CaptureError, finished, name_of, names_directory, opened
+from capture.files import FILE_SUFFIX, NAMES, CaptureError, finished, name_of, opened
 from capture.ranges import Ranges
-from capture.schema import META_PREFIX, Kind, arrow_schema
 from capture.stores import Store
 
 
@@ -81,57 +79,49 @@ def _load(table: Table, place: str, there: dict[str, int], new: list[Path]) -> L
     with tempfile.TemporaryDirectory(prefix="buscoupler-") as aside:
         for path in new:
             try:
-                found = _wanted(path, held, Path(aside))
+                found, mine = _wanted(path, held, Path(aside))
             except CaptureError as error:
                 bad.append(str(error))
                 continue
             if found is not None:
                 parts += found is not path
                 added.append(found)
-                held = ranges.together((held, _of_path(path)))
+                held = ranges.together((held, mine))
         if added:
             table.add(place, added)
     return Loaded(place, len(new), len(added), parts, bad)
 
 
 def _ranges_of(store: Store, name: str) -> Ranges:
-    whole = store.get(name)
-    if whole is None:
-        raise CaptureError(f"{name}: it has just gone from the table")
     try:
-        return ranges.of(ParquetFile(pa.BufferReader(whole)))
+        with store.opened(name) as file:
+            return ranges.of(ParquetFile(file))
     except pa.ArrowException as error:
         raise CaptureError(f"{name}: unreadable ({str(error).splitlines()[0][:120]})") from error
     except CaptureError as error:
         raise CaptureError(f"{name}: {error}") from error
 
 
-def _of_path(path: Path) -> Ranges:
-    with opened(path) as file:
-        return ranges.of(file)
-
-
-def _wanted(path: Path, held: Ranges, aside: Path) -> Path | None:
-    """Return a file with those rows of `path` that are not held: itself, a part of it, or None for no row.
+def _wanted(path: Path, held: Ranges, aside: Path) -> tuple[Path | None, Ranges]:
+    """Return a file with those rows of `path` that are not held: itself, a part of it, or None for no row;
+    and which rows `path` has.
 
     It is read through first, so that a damaged one is not added.
     """
     with opened(path) as file:
         mine = ranges.of(file)
         if ranges.covers(held, mine):
-            return None
+            return None, mine
         if not ranges.overlap(held, mine):
             for group in range(file.metadata.num_row_groups):
                 file.read_row_group(group)
-            return path
-        return _part(file, held, aside)
+            return path, mine
+        return _part(file, held, aside), mine
 
 
 def _part(file: ParquetFile, held: Ranges, aside: Path) -> Path | None:
-    words = {key.decode(): value.decode() for key, value in (file.metadata.metadata or {}).items()}
-    schema = arrow_schema({key: value for key, value in words.items() if key.startswith(META_PREFIX)})
-    table = file.read(columns=schema.names)
-    recorded = table.filter(pc.not_equal(table["kind"], Kind.CONTENTS.value))
+    schema = parquet.rows_schema(file)
+    recorded = parquet.recorded(file.read(columns=schema.names))
     rest = ranges.outside(recorded, held).cast(schema)
     if not len(rest):
         return None
@@ -143,12 +133,17 @@ def _part(file: ParquetFile, held: Ranges, aside: Path) -> Path | None:
 
 def _add_names(days: Path, store: Store) -> None:
     """Add the names beside a capture to those beside the table's files."""
-    for path in sorted(names_directory(days).glob("[!._]*.txt")):
-        there = store.get(f"{NAMES}/{path.name}")
-        old = there.to_pybytes().decode(errors="replace").splitlines() if there else []
-        new = [line for line in lines_of(map(str, names.read(path))) if line not in set(old)]
+    there = store.sizes(NAMES)
+    for path in names.listed(days):
+        old = _lines(store, f"{NAMES}/{path.name}") if path.name in there else []
+        new = [line for line in lines_of(texts(names.read(path))) if line not in set(old)]
         if new:
             with tempfile.TemporaryDirectory(prefix="buscoupler-") as aside:
                 joined = Path(aside, path.name)
                 joined.write_text("".join(f"{line}\n" for line in [*old, *new]), encoding="utf-8")
                 store.put(joined, f"{NAMES}/{path.name}")
+
+
+def _lines(store: Store, name: str) -> list[str]:
+    with store.opened(name) as file:
+        return bytes(file.read()).decode(errors="replace").splitlines()
