@@ -30,8 +30,8 @@ from bus.hub import Hub, Pipe
 from bus.wire.batch import from_payloads
 from bus.wire.frame import PUB, pack
 from capture.schema import Direction
+from devices.child import settle
 from devices.raw import RawDevice
-from devices.tap.process import settle
 from devices.tap.recorder import Options, Recorder
 from devices.tap.rest import REST_S
 

@@ -54,6 +54,7 @@ class Directory:
         partial = target.with_name(f".{target.name}.{os.getpid()}.tmp")
         with _said(target):
             target.parent.mkdir(parents=True, exist_ok=True)
+            _clear(target)
             with path.open("rb") as source, partial.open("wb") as file:
                 while piece := source.read(1 << 20):
                     file.write(piece)
@@ -72,7 +73,7 @@ class Bucket:
     """An object store, with the credentials that its environment or its user's files have."""
 
     def __init__(self, system: fs.FileSystem, prefix: str, url: str) -> None:
-        self._system, self._prefix, self._url = system, prefix, url
+        self._system, self._prefix, self._url = system, prefix.rstrip("/"), url.partition("?")[0].rstrip("/")
 
     def sizes(self, directory: str) -> dict[str, int]:
         where = fs.FileSelector(f"{self._prefix}/{directory}", allow_not_found=True)
@@ -90,6 +91,14 @@ class Bucket:
     def opened(self, name: str) -> Iterator[pa.NativeFile]:
         with _said(f"{self._url}/{name}"), self._system.open_input_file(f"{self._prefix}/{name}") as file:
             yield file
+
+
+def _clear(target: Path) -> None:
+    """Delete what processes of this machine that were killed have left of a file."""
+    for left in target.parent.glob(f".{target.name}.*.tmp"):
+        writer = left.suffixes[-2][1:]
+        if writer.isdigit() and not Path(f"/proc/{writer}").exists():
+            left.unlink(missing_ok=True)
 
 
 @contextmanager

@@ -5,7 +5,7 @@ is the same with a Delta log, which says what files it has.
 """
 
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple, Protocol
@@ -70,7 +70,7 @@ def load(days: Path, table: Table) -> Iterator[Loaded]:
         new = [path for path in paths if there.get(f"{place}/{path.name}") != path.stat().st_size]
         if new:
             yield _load(table, place, there, new)
-    _add_names(days, table.store)
+    add_names(names.listed(days), table.store)
 
 
 def _load(table: Table, place: str, there: dict[str, int], new: list[Path]) -> Loaded:
@@ -79,7 +79,9 @@ def _load(table: Table, place: str, there: dict[str, int], new: list[Path]) -> L
     with tempfile.TemporaryDirectory(prefix="buscoupler-") as aside:
         for path in new:
             try:
-                found, mine = _wanted(path, held, Path(aside))
+                found, mine = wanted(path, held, Path(aside))
+                if found is path:
+                    _read_through(path)
             except CaptureError as error:
                 bad.append(str(error))
                 continue
@@ -102,21 +104,22 @@ def _ranges_of(store: Store, name: str) -> Ranges:
         raise CaptureError(f"{name}: {error}") from error
 
 
-def _wanted(path: Path, held: Ranges, aside: Path) -> tuple[Path | None, Ranges]:
-    """Return a file with those rows of `path` that are not held: itself, a part of it, or None for no row;
-    and which rows `path` has.
-
-    It is read through first, so that a damaged one is not added.
+def wanted(path: Path, held: Ranges, aside: Path) -> tuple[Path | None, Ranges]:
+    """Return a file with those rows of `path` that are not held: itself, a part of it that is made in
+    `aside`, or None for no row; and which rows `path` has. Raises `CaptureError`.
     """
     with opened(path) as file:
         mine = ranges.of(file)
         if ranges.covers(held, mine):
             return None, mine
-        if not ranges.overlap(held, mine):
-            for group in range(file.metadata.num_row_groups):
-                file.read_row_group(group)
-            return path, mine
-        return _part(file, held, aside), mine
+        return _part(file, held, aside) if ranges.overlap(held, mine) else path, mine
+
+
+def _read_through(path: Path) -> None:
+    """Raise `CaptureError` if a file is damaged, so that it is not added."""
+    with opened(path) as file:
+        for group in range(file.metadata.num_row_groups):
+            file.read_row_group(group)
 
 
 def _part(file: ParquetFile, held: Ranges, aside: Path) -> Path | None:
@@ -131,10 +134,10 @@ def _part(file: ParquetFile, held: Ranges, aside: Path) -> Path | None:
     return path
 
 
-def _add_names(days: Path, store: Store) -> None:
-    """Add the names beside a capture to those beside the table's files."""
+def add_names(paths: Iterable[Path], store: Store) -> None:
+    """Add files of names beside a capture to those beside a table's files. Raises `CaptureError`."""
     there = store.sizes(NAMES)
-    for path in names.listed(days):
+    for path in paths:
         old = _lines(store, f"{NAMES}/{path.name}") if path.name in there else []
         new = [line for line in lines_of(texts(names.read(path))) if line not in set(old)]
         if new:

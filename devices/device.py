@@ -79,6 +79,14 @@ class DeviceSpec(Node):
         """Yield what only one device of a machine can have, in words, such as a file that it writes to."""
         yield from ()
 
+    def writes(self) -> Iterator[str]:
+        """Yield the directories into which it writes captures."""
+        yield from ()
+
+    def reads(self) -> Iterator[str]:
+        """Yield the directories of captures that another device of its gateway is to write."""
+        yield from ()
+
     def needs(self) -> Iterator[Need]:
         """Yield what else it needs of its machine, such as a package, a directory or the name of a host."""
         yield from ()

@@ -1,6 +1,7 @@
 """Checks of a topology that was read without errors. `run` refuses a topology with an error of `check`."""
 
 from collections.abc import Iterator
+from os.path import normpath
 
 from bus.errors import TopologyError
 from bus.names import RESERVED
@@ -30,6 +31,7 @@ def check(topology: Topology) -> list[Finding]:
         *_idle_gateways(topology),
         *_repeated_names(topology),
         *_far_devices(topology),
+        *_unwritten(topology),
         *find_returns(topology),
         *find_gaps(topology),
         *_trunkless(topology),
@@ -70,6 +72,17 @@ def _far_devices(topology: Topology) -> Iterator[Finding]:
             if device.on not in gateways_of(spec):
                 text = f"{part} does not run on {device.on}, where its {device.key} {name} runs"
                 yield error(device.where, text)
+
+
+def _unwritten(topology: Topology) -> Iterator[Finding]:
+    """Yield devices that read captures from a directory into which no device of their gateway writes any."""
+    devices = topology.devices.values()
+    written = {(device.on, normpath(path)) for device in devices for path in device.writes()}
+    for device in devices:
+        for path in device.reads():
+            if (device.on, normpath(path)) not in written:
+                text = f"no tap or log of gateway {device.on} writes to {path}"
+                yield warning(device.where, f"{text}, from which this {device.key} reads")
 
 
 def _trunkless(topology: Topology) -> Iterator[Finding]:

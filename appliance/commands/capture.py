@@ -40,7 +40,7 @@ from capture.names import given
 from capture.pcapng import DISSECTOR, Packet, Writer
 from capture.reader import read
 from capture.schema import Direction, Kind
-from devices.tap.process import settle
+from devices.child import settle
 from devices.tap.recorder import Locate, Options, Recorder
 
 _LOOK_S = 0.1

@@ -147,8 +147,9 @@ class I2cTarget(Pipe):
                 self.mailbox.send(message)
 
     def close(self) -> None:
-        """Leave the hub. Idempotent."""
+        """Leave the hub, and drop what waits, or what crossed without a word of it until now. Idempotent."""
         if self._hub is not None:
+            self.mailbox.boot("closed")
             self._hub.detach(self)
             self._hub = None
 

@@ -34,6 +34,9 @@ class RecorderSpec(DeviceSpec):
         """The pattern of the frames that it records."""
         return ()
 
+    def writes(self) -> Iterator[str]:
+        yield self.directory
+
     def needs(self) -> Iterator[Need]:
         yield Library("pyarrow", "pyarrow", "capture")
         yield Library("numpy", "numpy", "capture")

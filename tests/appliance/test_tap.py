@@ -18,8 +18,8 @@ from capture.files import days_directory
 from capture.pcapng import Packet
 from capture.reader import read
 from capture.schema import META_TOPOLOGY, Direction, Kind
+from devices.child import settle
 from devices.tap.device import TapSpec
-from devices.tap.process import settle
 from tests.appliance.probe.support import free_port
 from tests.bridges.support import until
 from tests.devices.tap.tap_support import files_in, member

@@ -61,9 +61,9 @@ class Target:
         """Whether the controller should poll, because this end has just booted or has exposed a segment."""
         return not self.epoch or self._out.placed
 
-    def boot(self) -> None:
-        """Reset this end as a power-up does: clear the memory, set epoch 0, drop all messages as `reset`."""
-        self._drop("reset", self.queued)
+    def boot(self, reason: str = "reset") -> None:
+        """Reset this end as a power-up does: clear the memory, set epoch 0, drop all messages."""
+        self._drop(reason, self.queued)
         self._queue.clear()
         self._queued_bytes = 0
         self._out.reset(drop=True)

@@ -8,8 +8,8 @@ import pytest
 
 from capture import names
 from capture.files import days_directory
+from devices.child import settle
 from devices.tap.names import Heard, Told
-from devices.tap.process import settle
 from devices.tap.recorder import Options, Recorder
 from tests.bridges.support import until
 

@@ -18,8 +18,8 @@ from pyarrow import parquet
 from bus.hub import Hub
 from capture.reader import message_of
 from capture.schema import META_GATEWAY, META_VERSION, VERSION, Kind
+from devices.child import settle
 from devices.tap.journal import batches_of, leftovers
-from devices.tap.process import settle
 from devices.tap.recorder import Options, Recorder
 from tests.bridges.support import until
 from tests.devices.tap.tap_support import files_in, joined, locate, numbered, rows_in, say
@@ -285,7 +285,7 @@ async def test_a_journal_that_somebody_writes_is_left_alone(tmp_path: Path) -> N
 async def test_without_its_library_it_says_what_to_install(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("devices.tap.process.find_spec", lambda name: None)
+    monkeypatch.setattr("devices.child.find_spec", lambda name: None)
     recorder = Recorder("recorder", "gw", tmp_path)
     with pytest.raises(OSError, match=r"pip install 'buscoupler\[capture\]'"):
         recorder.open(asyncio.get_running_loop())

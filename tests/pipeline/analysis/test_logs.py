@@ -14,7 +14,7 @@ from appliance.compose import Appliance
 from bus.logs import Line, read_line
 from bus.wire.batch import from_payloads
 from bus.wire.frame import PUB, pack
-from devices.tap.process import settle
+from devices.child import settle
 from pipeline.analysis.audit import audit
 from pipeline.analysis.logs import lines
 from pipeline.input import read

@@ -13,7 +13,7 @@ from appliance.compose import Appliance
 from bus.wire.batch import from_payloads
 from bus.wire.frame import PUB, pack
 from bus.wire.pattern import Pattern
-from devices.tap.process import settle
+from devices.child import settle
 from pipeline.analysis.audit import audit
 from pipeline.input import read
 from tests.appliance.probe.support import free_port

@@ -1,0 +1,168 @@
+"""A process that works for a device: started, told what it needs, and started again when it ends.
+
+Its settings are its one argument, as JSON. On its output it reports a JSON object a line. When its input
+ends, so does it.
+"""
+
+import atexit
+import json
+import logging
+import os
+import subprocess
+import sys
+from asyncio import AbstractEventLoop, TimerHandle
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from importlib.util import find_spec
+from random import uniform
+from typing import Any, NamedTuple
+
+from bus.backoff import Backoff
+from bus.errors import LinkError, words_of
+from bus.extras import lacking
+
+log = logging.getLogger("buscoupler")
+
+_RETRY_MIN_S, _RETRY_MAX_S = 0.1, 10.0
+_END_S = 10.0
+_LINE_BYTES = 1 << 16
+_POOL = "ARROW_DEFAULT_MEMORY_POOL"  # the system's gives memory back that Arrow's own would keep
+_ending: dict["subprocess.Popen[bytes]", "_Left"] = {}
+
+
+class Work(NamedTuple):
+    """The work of a child: the `module` that it runs, `settings`, `descriptors` that it inherits, and more of
+    an `environment`. `title` is its name in the log.
+
+    `loss` says what is lost if it fails after it was let go; "" if another one can go on.
+    """
+
+    title: str
+    module: str
+    settings: Mapping[str, Any]
+    descriptors: Sequence[int] = ()
+    environment: Mapping[str, str] = {}
+    loss: str = ""
+
+
+class _Left(NamedTuple):
+    """A child that was let go. If it is `replaced`, another one goes on with its work."""
+
+    work: Work
+    replaced: bool
+
+
+class Child:
+    """Keeps one process running. `on_line(report)` gets its reports; `on_lost(why)` is called if it ends by
+    itself, and `on_start` when it begins. Raises `LinkError` if pyarrow or numpy is missing.
+    """
+
+    def __init__(
+        self,
+        work: Work,
+        on_line: Callable[[dict[str, Any]], None],
+        on_lost: Callable[[str], None],
+        on_start: Callable[[], None] = lambda: None,
+    ) -> None:
+        for library in ("pyarrow", "numpy"):
+            if find_spec(library) is None:
+                raise LinkError(lacking("a capture", library, "capture"))
+        self._work, self._on_line, self._on_lost, self._on_start = work, on_line, on_lost, on_start
+        self._process: subprocess.Popen[bytes] | None = None
+        self._pauses = Backoff(_RETRY_MIN_S, _RETRY_MAX_S, uniform)
+        self._timer: TimerHandle | None = None
+        self._words = b""
+
+    @property
+    def pid(self) -> int | None:
+        """The process id, while it runs."""
+        return None if self._process is None else self._process.pid
+
+    def open(self, loop: AbstractEventLoop) -> None:
+        self._loop = loop
+        self._start()
+
+    def _start(self) -> None:
+        self._timer = None
+        work = self._work
+        try:
+            process = subprocess.Popen(
+                [sys.executable, "-P", "-m", work.module, json.dumps(work.settings)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                env={_POOL: "system", **os.environ, **work.environment},
+                pass_fds=work.descriptors,
+                process_group=0,  # Ctrl-C is for the gateway; in one session, or niceness would not count
+            )
+        except OSError as error:
+            return self._lost(words_of(error))
+        assert process.stdin
+        assert process.stdout
+        self._process, self._input, self._output = process, process.stdin, process.stdout
+        os.set_blocking(self._input.fileno(), False)
+        os.set_blocking(self._output.fileno(), False)
+        self._loop.add_reader(self._output, self._on_words)
+        return self._on_start()
+
+    def _on_words(self) -> None:
+        try:
+            words = os.read(self._output.fileno(), _LINE_BYTES)
+        except BlockingIOError:
+            return
+        if not words:
+            return self._ended()
+        *lines, self._words = (self._words + words).split(b"\n")
+        for line in lines:
+            self._pauses.reset()
+            self._on_line(json.loads(line))
+
+    def _ended(self) -> None:
+        process = self._release(replaced=True)
+        if process is not None:
+            status = process.poll()  # it closed its output: its status comes at any moment
+            self._lost(f"{self._work.title} ended{'' if status is None else f' with status {status}'}")
+
+    def _lost(self, why: str) -> None:
+        self._on_lost(why)
+        self._timer = self._loop.call_later(self._pauses.next_s(), self._start)
+
+    def tell(self, words: bytes) -> None:
+        """Write to its input. What it cannot take now is not written."""
+        if self._process is not None:
+            with suppress(OSError):
+                os.write(self._input.fileno(), words)
+
+    def _release(self, replaced: bool) -> "subprocess.Popen[bytes] | None":
+        """Let go of the process. The interpreter waits for it at its own end."""
+        process, self._process = self._process, None
+        if process is not None:
+            self._loop.remove_reader(self._output)
+            self._input.close()
+            self._output.close()
+            _ending[process] = _Left(self._work, replaced)
+        return process
+
+    def close(self) -> None:
+        """Let the process do what is left, and end. Idempotent."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._release(replaced=False)
+
+
+def settle(limit_s: float = _END_S) -> bool:
+    """Wait for children that were let go. Returns whether all of them have ended, and lost nothing."""
+    lost = False
+    for process in list(_ending):
+        work = _ending[process].work
+        try:
+            process.wait(limit_s)
+        except subprocess.TimeoutExpired:
+            log.warning("%s %d goes on after the gateway's end", work.title, process.pid)
+            continue
+        if not _ending.pop(process).replaced and process.returncode and work.loss:
+            log.warning("%s ended with status %d: %s", work.title, process.returncode, work.loss)
+            lost = True
+    return not (_ending or lost)
+
+
+atexit.register(settle)

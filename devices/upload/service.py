@@ -1,0 +1,83 @@
+"""The gateway's side of an upload: it keeps the process that does the work, and says what that reports."""
+
+import logging
+from asyncio import AbstractEventLoop
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any, Final
+
+from devices.child import Child, Work
+from devices.device import DeviceSpec
+from devices.service import Service
+from devices.upload.device import UploadSpec
+
+log = logging.getLogger("buscoupler")
+
+_CREDENTIALS: Final = "AWS_SHARED_CREDENTIALS_FILE"
+_NOW: Final = ("waiting", "waiting_bytes")  # of the counts, those that also fall
+
+
+class Upload(Service):
+    """An upload. Counts go on when its process begins again."""
+
+    def __init__(self, name: str, spec: DeviceSpec) -> None:
+        super().__init__(name, spec)
+        assert isinstance(spec, UploadSpec)
+        self._spec = spec
+        self._child: Child | None = None
+        self._counts: dict[str, int] = {"files": 0, "bytes": 0, "waiting": 0, "waiting_bytes": 0}
+        self._rejected: dict[str, int] = {}
+        self._before = Counter[str](), Counter[str]()
+
+    @property
+    def pid(self) -> int | None:
+        """The process id of the uploader, while it runs."""
+        return None if self._child is None else self._child.pid
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        return {name: value + self._before[0][name] for name, value in self._counts.items()}
+
+    @property
+    def rejected(self) -> Mapping[str, int]:
+        every = self._before[1] + Counter(self._rejected)
+        return {reason: count for reason, count in every.items() if count}
+
+    def start(self, loop: AbstractEventLoop) -> None:
+        spec = self._spec
+        settings = {
+            "name": self.name,
+            "gateway": spec.on,
+            "directory": spec.upload,
+            "to": spec.to,
+            "spool_bytes": spec.spool_bytes,
+            "every_s": spec.every_s,
+        }
+        secrets = {} if spec.credentials is None else {_CREDENTIALS: spec.credentials}
+        work = Work("the uploader", "devices.upload.uploader", settings, environment=secrets)
+        self._child = Child(work, self._on_report, self._on_lost)
+        self.state = "up"
+        self._child.open(loop)
+
+    def _on_report(self, told: dict[str, Any]) -> None:
+        self._counts, self._rejected = told["counts"], told["rejected"]
+        self._be(told["state"], told["fault"])
+
+    def _on_lost(self, why: str) -> None:
+        self.losses += 1
+        counts, rejected = self._before
+        counts.update({name: value for name, value in self._counts.items() if name not in _NOW})
+        rejected.update(self._rejected)
+        self._counts, self._rejected = dict.fromkeys(self._counts, 0), {}
+        self._be("waiting", why)
+
+    def _be(self, state: Any, fault: str) -> None:
+        if state == "waiting" and (self.state, self.fault) != (state, fault):
+            log.warning("%s: %s; will go on trying", self.name, fault)
+        self.state = state
+        self.fault = fault or self.fault
+
+    def stop(self) -> None:
+        if self._child is not None:
+            self._child.close()
+            self._child = None

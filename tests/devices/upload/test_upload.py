@@ -1,0 +1,203 @@
+"""An upload in a gateway: what it stores, what it says while it cannot, and that kills cost nothing."""
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("pyarrow")
+pytest.importorskip("numpy")
+
+from appliance.compose import Appliance
+from devices.child import settle
+from devices.upload.service import Upload
+from devices.upload.uploader import Settings
+from tests.bridges.support import until
+from tests.devices.upload.captures import GATEWAY, PARTS, mine, planted, rows
+from tests.helpers import ROOT
+from tests.topologies.support import findings, warnings
+from topologies.loader import loads
+from topologies.show import show
+
+WAIT_S = 60.0
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return planted(tmp_path)
+
+
+def text(root: Path, to: object, more: str = "") -> str:
+    return (
+        f"name: t\ngateways: {{{GATEWAY}: }}\n"
+        f'devices: {{copies: {{on: {GATEWAY}, upload: "{root}", to: "{to}", every_s: 1{more}}}}}\n'
+    )
+
+
+async def run(written: str, ready: Callable[[Upload], bool]) -> Upload:
+    """Run a gateway with an upload until it is `ready`, and until its process has ended."""
+    appliance = Appliance(loads(written, "t.yaml"), GATEWAY)
+    appliance.open(asyncio.get_running_loop())
+    try:
+        upload = service(appliance)
+        await until(lambda: ready(upload), WAIT_S)
+    finally:
+        appliance.close()
+    assert await asyncio.to_thread(settle, 20)
+    return upload
+
+
+def service(appliance: Appliance) -> Upload:
+    (found,) = (link for part in appliance.parts.values() for link in part.links if isinstance(link, Upload))
+    return found
+
+
+def idle(upload: Upload) -> bool:
+    return upload.counts["files"] > 0 and upload.counts["waiting"] == 0
+
+
+async def test_finished_files_and_names_are_stored_once(root: Path, tmp_path: Path) -> None:
+    names = root / "capture" / "_names"
+    names.mkdir(exist_ok=True)
+    (names / f"{GATEWAY}.txt").write_text("fridge\n")
+    there = tmp_path / "there"
+    upload = await run(text(root, there), lambda upload: upload.counts["files"] == PARTS)
+    assert upload.counts["bytes"] == sum(path.stat().st_size for path in mine(root))
+    assert rows(mine(there)) == rows(mine(root))
+    assert (there / "_names" / f"{GATEWAY}.txt").read_text() == "fridge\n"
+    assert {path.name for path in there.glob("date=*/*")} == {f"gateway={GATEWAY}"}
+
+
+async def test_a_place_that_is_away_is_said_and_tried_again(root: Path, tmp_path: Path) -> None:
+    blocked = tmp_path / "disk"
+    blocked.write_text("not a directory")
+    there = blocked / "captures"
+
+    def mended(upload: Upload) -> bool:
+        if blocked.is_file() and upload.state == "waiting" and upload.counts["waiting"] == PARTS:
+            assert str(there) in upload.fault
+            blocked.unlink()
+        return idle(upload)
+
+    upload = await run(text(root, there), mended)
+    assert upload.counts["files"] == PARTS
+    assert rows(mine(there)) == rows(mine(root))
+
+
+async def test_a_killed_uploader_goes_on(root: Path, tmp_path: Path) -> None:
+    killed = list[int]()
+
+    def ready(upload: Upload) -> bool:
+        if not killed and upload.pid and upload.counts["files"]:
+            killed.append(upload.pid)
+            os.kill(upload.pid, signal.SIGKILL)
+        return upload.losses == 1 and upload.state == "up" and len(mine(tmp_path / "there")) == PARTS
+
+    upload = await run(text(root, tmp_path / "there"), ready)
+    assert rows(mine(tmp_path / "there")) == rows(mine(root))
+    assert upload.counts["files"] >= PARTS  # one whose end was not reported counts again
+
+
+UPLOADER = """
+import sys
+from devices.upload import spool, uploader
+def step(words):
+    print(words, flush=True); sys.stdin.readline()
+def told(owner, name):
+    whole = getattr(owner, name)
+    def call(*words):
+        step(f"before {name}")
+        found = whole(*words)
+        step(f"after {name}")
+        return found
+    setattr(owner, name, call)
+told(spool.os, "link")
+told(spool.Spool, "_forget")
+told(spool.Spool, "done")
+from capture import stores
+told(stores.Directory, "put")
+import json
+settings = uploader.Settings(**json.loads(sys.argv[1]))
+one = uploader.Uploader(settings)
+assert one.spool.open()
+one.spool.look()
+one.storing.wake.set()
+while one.storing._work():
+    pass
+"""
+
+
+def test_killed_at_twenty_moments(root: Path, tmp_path: Path) -> None:
+    """Each kill is two of 38 steps later: before or after a file is taken or stored, or that is noted."""
+    for steps in (*range(1, 38, 2), 38):
+        there = tmp_path / f"there-{steps}"
+        words = json.dumps(Settings(f"copies-{steps}", GATEWAY, str(root), str(there), 1 << 30, 1)._asdict())
+        with stepping(words) as child:
+            walk(child, steps)
+            os.kill(child.pid, signal.SIGKILL)
+        with stepping(words) as child:
+            walk(child, None)
+        assert child.returncode == 0
+        assert rows(mine(there)) == rows(mine(root))
+        assert not list(there.rglob("*.tmp"))
+
+
+def stepping(words: str) -> "subprocess.Popen[str]":
+    command = [sys.executable, "-c", UPLOADER, words]
+    return subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+
+def walk(child: "subprocess.Popen[str]", steps: int | None) -> None:
+    """Let it take so many steps, or all."""
+    assert child.stdin is not None
+    assert child.stdout is not None
+    while steps is None or steps:
+        line = child.stdout.readline()
+        if steps is None and not line:
+            return
+        assert line
+        child.stdin.write("\n")
+        child.stdin.flush()
+        steps = None if steps is None else steps - 1
+
+
+@pytest.mark.parametrize(
+    ("to", "more", "words"),
+    [
+        ("gs://b/c", "", '"gs://" is not known here'),
+        ("s3://key:secret@b/c", "", "credentials in an address end in logs"),
+        ("s3://", "", "names no place"),
+        ("/d", ", credentials: /c", "credentials are for s3://"),
+        ("/r/x/../capture", "", "to is within the directory that is uploaded"),
+    ],
+)
+def test_settings_that_cannot_be_are_refused(to: str, more: str, words: str) -> None:
+    assert [finding for finding in findings(text(Path("/r"), to, more)) if words in finding.text]
+
+
+def test_check_says_where_nobody_writes() -> None:
+    recorder = "recorder: {on: gw-0, tap: p, directory: /captures/}"
+    head = "name: t\ngateways: {gw-0: }\nbuses: {p: {on: gw-0}}\n"
+
+    def warned(directory: str) -> list[str]:
+        upload = f"copies: {{on: gw-0, upload: {directory}, to: s3://plant}}"
+        return [
+            line for line in warnings(f"{head}devices: {{{recorder}, {upload}}}\n") if "writes to" in line
+        ]
+
+    assert warned("/captures") == []
+    assert warned("/elsewhere") == [
+        "no tap or log of gateway gw-0 writes to /elsewhere, from which this upload reads"
+    ]
+
+
+def test_it_is_shown(root: Path) -> None:
+    written = text(root, "s3://plant/captures", ", credentials: /etc/aws")
+    assert findings(written) == []
+    assert f"upload of {root}, to s3://plant/captures" in show(loads(written, "t.yaml"))
