@@ -14,7 +14,6 @@ import signal
 import sys
 import threading
 import time
-from importlib.abc import MetaPathFinder
 from itertools import groupby
 from pathlib import Path
 from random import uniform
@@ -35,6 +34,7 @@ from capture.schema import (
     Kind,
     arrow_schema,
 )
+from devices.child import hide_pandas
 from devices.tap.finish import finish
 from devices.tap.journal import Journal, leftovers, resume
 from devices.tap.names import Heard
@@ -311,14 +311,6 @@ class Writer:
             os.write(1, words.encode() + b"\n")
 
 
-class WithoutPandas(MetaPathFinder):
-    """Hides pandas, which pyarrow would load where it is installed: 40 MB that nobody here uses."""
-
-    def find_spec(self, name: str, *_: object) -> None:
-        if name == "pandas":
-            raise ModuleNotFoundError("pandas is not used here", name=name)
-
-
 def _metadata(settings: Settings) -> dict[str, str]:
     return {
         META_VERSION: str(VERSION),
@@ -330,7 +322,7 @@ def _metadata(settings: Settings) -> dict[str, str]:
 
 def main(words: list[str]) -> int:
     """Serve one recorder; `words` is its settings as JSON."""
-    sys.meta_path.insert(0, WithoutPandas())
+    hide_pandas()
     settings = Settings(**json.loads(words[0]))
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)

@@ -22,6 +22,7 @@ from bus.errors import words_of
 from capture.files import CaptureError, names_directory
 from capture.stores import Store, store_of
 from capture.tables import add_names
+from devices.child import hide_pandas
 from devices.upload.spool import Spool
 
 _RETRY_MIN_S, _RETRY_MAX_S = 1.0, 60.0
@@ -165,6 +166,7 @@ class Uploader:
 
 def main(words: list[str]) -> None:
     """Serve one upload; `words` is its settings as JSON."""
+    hide_pandas()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     os.nice(_NICE)
