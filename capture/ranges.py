@@ -2,7 +2,7 @@
 
 A row is named by its gateway, the run of its recorder (`boot`) and its number (`cap_seq`). The summary of a
 file (`capture.contents`) says from where to where the numbers of each sort of rows go, and so does a file
-that was merged of others, by us or by somebody else.
+that was merged of others, by us or by somebody else; only one with holes is read for that.
 """
 
 from collections import defaultdict
@@ -29,12 +29,23 @@ def of(file: ParquetFile) -> Ranges:
     if any(name not in names for name in _COLUMNS):
         raise CaptureError("a Parquet file, but not of a capture")
     if CONTENTS not in names:
-        return joined(_of_statistics(file, names))
+        return _checked(file, joined(_of_statistics(file, names)), file.metadata.num_rows)
     groups = [n for n in range(file.metadata.num_row_groups) if _has_summary(file, n, names)]
     table = file.read_row_groups(groups, columns=[*_COLUMNS, CONTENTS])
     summary = table.filter(pc.equal(table["kind"], Kind.CONTENTS.value))
     lasts = pc.struct_field(summary[CONTENTS], "last_cap_seq").to_pylist()
-    return joined(zip(summary["boot"].to_pylist(), summary["cap_seq"].to_pylist(), lasts, strict=True))
+    found = joined(zip(summary["boot"].to_pylist(), summary["cap_seq"].to_pylist(), lasts, strict=True))
+    return _checked(file, found, file.metadata.num_rows - len(summary))
+
+
+def _checked(file: ParquetFile, found: Ranges, rows: int) -> Ranges:
+    """Return the rows that were found, or look at each, if a file that was merged has holes between them."""
+    if sum(last - first + 1 for some in found.values() for first, last in some) == rows:
+        return found
+    table = file.read(columns=list(_COLUMNS))
+    every = table.filter(pc.not_equal(table["kind"], Kind.CONTENTS.value))
+    numbers = every["cap_seq"].to_pylist()
+    return joined(zip(every["boot"].to_pylist(), numbers, numbers, strict=True))
 
 
 def _has_summary(file: ParquetFile, group: int, names: list[str]) -> bool:
@@ -88,6 +99,37 @@ def overlap(held: Ranges, part: Ranges) -> bool:
         for one in some
         for first, last in held.get(boot, ())
     )
+
+
+def without(part: Ranges, held: Ranges) -> Ranges:
+    """Return the rows of `part` that are not in `held`."""
+    rest = {boot: _cut(some, held.get(boot, [])) for boot, some in part.items()}
+    return {boot: some for boot, some in rest.items() if some}
+
+
+def _cut(some: list[Interval], held: list[Interval]) -> list[Interval]:
+    for first, last in held:
+        parts = [
+            part
+            for one in some
+            for part in ((one[0], min(one[1], first - 1)), (max(one[0], last + 1), one[1]))
+        ]
+        some = [part for part in parts if part[0] <= part[1]]
+    return some
+
+
+def first_of(part: Ranges, limit: int | None) -> Ranges:
+    """Return the first rows, by run and number: at most `limit`, None for all."""
+    if limit is None:
+        return part
+    found = list[tuple[int, int, int]]()
+    for boot, some in sorted(part.items()):
+        for first, last in some:
+            if limit <= 0:
+                break
+            found.append((boot, first, min(last, first + limit - 1)))
+            limit -= last - first + 1
+    return joined(found)
 
 
 def outside(table: pa.Table, held: Ranges) -> pa.Table:

@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from capture import parquet
 from capture.files import UNFINISHED_SUFFIX, capture_file, day_of
+from capture.journals import batches_of
 from capture.schema import META_GATEWAY
-from devices.tap.journal import batches_of
 
 
 def finish(root: Path, journal: Path) -> Path | None:

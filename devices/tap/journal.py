@@ -5,15 +5,13 @@ A journal is an Arrow IPC stream (lz4): whole batches, appended and synced, lock
 
 import fcntl
 import os
-from collections.abc import Iterator
 from io import BytesIO
 from pathlib import Path
 
 import pyarrow as pa
 
 from capture.files import JOURNAL_SUFFIX, boot_of, journal_directory, name_of
-
-_NEXT = "next"
+from capture.journals import NEXT, batches_of
 
 
 class Journal:
@@ -29,7 +27,7 @@ class Journal:
 
     def add(self, batch: pa.RecordBatch, next_number: int) -> None:
         """Encode a batch; the ring's record `next_number` is the first that is not in it."""
-        self._stream.write_batch(batch, custom_metadata={_NEXT: str(next_number)})
+        self._stream.write_batch(batch, custom_metadata={NEXT: str(next_number)})
 
     def sync(self) -> None:
         """Append and sync. Raises `OSError`; the file is then as it was, and what was added is kept."""
@@ -71,18 +69,6 @@ def _create(path: Path) -> int:
 def leftovers(root: Path, gateway: str) -> list[Path]:
     """List the journals of `gateway`, oldest first, those being written included."""
     return sorted(journal_directory(root, gateway).glob(f"*{JOURNAL_SUFFIX}"))
-
-
-def batches_of(path: Path) -> Iterator[tuple[pa.RecordBatch, int]]:
-    """Read the whole batches of a journal, each with the next record's number. A torn tail is left out."""
-    with pa.OSFile(str(path)) as file:
-        try:
-            stream = pa.ipc.open_stream(file)
-            while True:
-                batch, metadata = stream.read_next_batch_with_custom_metadata()
-                yield batch, int(metadata[_NEXT.encode()])
-        except (StopIteration, pa.ArrowInvalid, OSError):
-            return
 
 
 def resume(root: Path, gateway: str, boot: int) -> tuple[int, int]:

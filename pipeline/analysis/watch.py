@@ -1,4 +1,4 @@
-"""Rates, last values and an alert rule, kept up to date as capture files land (`pipeline.jobs.watch`).
+"""Rates, last values and an alert rule, kept up to date as rows are recorded (`pipeline.jobs.watch`).
 
 Rates and last values are written a batch at a time under the batch's number, so that a batch which is
 repeated after a crash replaces itself: nothing is lost or doubled, and nothing is too late for them.
@@ -25,6 +25,7 @@ from pipeline.analysis import rates, watched
 from pipeline.analysis.frames import begins, content, frames, is_told, received
 from pipeline.analysis.last import newest
 from pipeline.errors import PipelineError
+from pipeline.input.read import is_remote
 from pipeline.output.sinks import LINES_MOST, Sink
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 _FILES: Final = 64  # files in one batch
 _AGE: Final = "36500d"  # Spark leaves out files a week older than the newest, and says nothing
 _LOOK_S: Final = 0.2
-_TRIGGER_S: Final = 5
+_TRIGGER_S: Final = 1
 _PARTITIONS: Final = "2"  # fixed by the first checkpoint
 _KEEP: Final = 2  # earlier states of the last values
 _TEXT_MOST: Final = 200  # letters of a text that is cut; JSON writes some of them in six bytes
@@ -48,6 +49,10 @@ def start(
     """Start one query for the tables, and one for alerts if there is a rule; they go to a `sink` if given."""
     spark.conf.set("spark.sql.shuffle.partitions", _PARTITIONS)
     rows, output = stream(spark, where), Path(options.output)
+    if not is_remote(where) and (output / "checkpoint/tables/sources").exists():
+        raise PipelineError(
+            f"{output}: written by an older buscoupler, which noted files, not rows; give another directory"
+        )
     trigger: dict[str, Any] = (
         {"availableNow": True} if options.once else {"processingTime": f"{_TRIGGER_S} seconds"}
     )
@@ -66,7 +71,13 @@ def start(
 
 
 def stream(spark: "SparkSession", where: str) -> "DataFrame":
-    """Read files as they land: only finished ones have a name that Spark looks at."""
+    """Read rows as they are recorded; where only Spark can look, as files land: only finished ones have a
+    name that it looks at."""
+    if not is_remote(where):
+        from pipeline.input.source import Buscoupler
+
+        spark.dataSource.register(Buscoupler)
+        return spark.readStream.format("buscoupler").load(where)
     reader = spark.readStream.schema(schema.DDL_PARTITIONED).option("maxFilesPerTrigger", _FILES)
     return reader.option("maxFileAge", _AGE).option("pathGlobFilter", f"*{FILE_SUFFIX}").parquet(where)
 
@@ -169,10 +180,15 @@ def fitted(found: "DataFrame") -> "DataFrame":
     return found.withColumns({"payload": F.when(fits, whole).otherwise(cut), "cut": ~fits})
 
 
-def follow(queries: "list[StreamingQuery]", tell: Callable[[str], None], warn: Callable[[str], None]) -> None:
+def follow(
+    queries: "list[StreamingQuery]",
+    tell: Callable[[str], None],
+    warn: Callable[[str], None],
+    is_on: Callable[[], bool] = lambda: True,
+) -> None:
     """Report each batch by `tell`, or by `warn` if rows were too late, until all queries have ended.
 
-    Raises `PipelineError` with the reason if a query failed.
+    Raises `PipelineError` with the reason if a query failed, or if what is watched is no longer `on`.
     """
     seen: dict[str, int] = {}
     active = True
@@ -185,6 +201,8 @@ def follow(queries: "list[StreamingQuery]", tell: Callable[[str], None], warn: C
             error = query.exception()
             if error is not None:
                 raise PipelineError(f"{query.name}: {_last_line(str(error))}")
+        if active and not is_on():
+            raise PipelineError("the recorder has ended, see above")
         if active:
             time.sleep(_LOOK_S)
 

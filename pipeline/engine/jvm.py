@@ -129,7 +129,8 @@ def command(
     """Make the command that starts a gateway."""
     words = [java.program, *options]
     if quick:
-        words.append("-XX:TieredStopAtLevel=1")
+        # With the first alone, 48 MB are there for code: a long session fills them, and ends.
+        words += ["-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=240m"]
     if record is not None:
         words.append(f"-XX:ArchiveClassesAtExit={record}")
     elif (made := archive(java)).exists():

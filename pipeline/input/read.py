@@ -32,6 +32,19 @@ def root(directory: str) -> str:
     return str(found.pop())
 
 
+def followed(directory: str) -> str:
+    """Find the directory of the days as `root` does; it may have no file yet, or not exist.
+
+    Raises as `root` does for one that has files.
+    """
+    if is_remote(directory) or any(files.listed(Path(directory))):
+        return root(directory)
+    path = Path(directory).absolute()
+    if path.exists() and not path.is_dir():
+        raise PipelineError(f"{directory}: not a directory")
+    return str(path if path.name == files.CAPTURE else files.days_directory(path))
+
+
 def _some(paths: set[Path]) -> str:
     """List the first few of many."""
     first, *rest = sorted(map(str, paths))

@@ -1,5 +1,5 @@
 """A Spark data source: `spark.read.format("buscoupler")` reads pcapng, `df.write.format("buscoupler")`
-sends frames.
+sends frames, and `spark.readStream.format("buscoupler")` follows a recorder (`pipeline.input.live`).
 
     spark.dataSource.register(source.Buscoupler)
     spark.read.format("buscoupler").option("gateway", "gw-a").load("plant.pcapng")
@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark.sql.datasource import (
     DataSource,
     DataSourceReader,
+    DataSourceStreamReader,
     DataSourceStreamWriter,
     DataSourceWriter,
     InputPartition,
@@ -41,7 +42,8 @@ SENT: Final = "sent"  # file beside the checkpoint: the last batch whose frames 
 
 
 class Buscoupler(DataSource):
-    """The data source. Options for reading: path (a file, a directory or a pattern), gateway, from_ns, to_ns.
+    """The data source. Options for reading pcapng: path (a file, a directory or a pattern), gateway, from_ns,
+    to_ns.
 
     For writing: path or `to` (a bus's URL), pattern (a/b/c). Frames are the column `payload`, with the column
     `tokens` as their pattern if there is one. When streaming, `checkpoint` (a directory) keeps a batch that
@@ -57,6 +59,11 @@ class Buscoupler(DataSource):
 
     def reader(self, schema: "StructType") -> "Reader":
         return Reader(dict(self.options))
+
+    def streamReader(self, schema: "StructType") -> DataSourceStreamReader:
+        from pipeline.input.live import LiveReader
+
+        return LiveReader(dict(self.options), schema)
 
     def writer(self, schema: "StructType", overwrite: bool) -> "Writer":
         return Writer(dict(self.options))

@@ -86,7 +86,8 @@ class Job(NamedTuple):
     first, and has the exit status; the `legend` below it says what the tables count. `engines` are those that
     give the same answer. If it shows tokens it `has_names`, and takes `--names`. If it `is_command`,
     `buscoupler NAME` is `buscoupler pipeline NAME`. `writes` names the options that say where it writes,
-    besides `--parquet`. If it `follows` a capture, files may be compacted while it runs; else that waits.
+    besides `--parquet`. If it `follows` a capture, files may be compacted while it runs, else that waits; and
+    there may be none yet.
     """
 
     name: str

@@ -61,14 +61,14 @@ def opened(job: Job, options: argparse.Namespace) -> Iterator[OpenCapture]:
     Raises `CaptureError` for a file that cannot be read, or that has rows of another one; or leaves it out.
     """
     tell, warn = Progress(options.quiet), Progress(quiet=False)
-    where = read.root(options.directory)
+    where = (read.followed if job.follows else read.root)(options.directory)
     is_here = not read.is_remote(where)
     is_small = is_here and read.size_bytes(where) < QUICK_BYTES
     note, part = _part(job, options, where)
     place = decide(options, SAIL in job.engines)
     if job.follows or not is_small:  # it would hold the resident Spark for ever; or should compile thoroughly
         place = place._replace(resident=False)
-    local = session.start(place, quick=is_small, rehearsal=_REHEARSAL)
+    local = session.start(place, quick=is_small and not job.follows, rehearsal=_REHEARSAL)
     if local is not None:
         tell(f"{local.begins} on this machine")
     try:
@@ -117,6 +117,8 @@ def _part(job: Job, options: argparse.Namespace, where: str) -> tuple[Path | Non
 
 def _looked_at(job: Job, options: argparse.Namespace, where: str, part: Span, warn: Progress) -> sound.Looked:
     """Look at the files of a local capture: which are to be left out, and what is passed by."""
+    if job.follows and not listed(Path(where)):
+        return sound.Looked([], 0, 0)
     skips = job.tables is not None and options.skip_bad
     bad, rows, newest_ns = sound.look(Path(where), thorough=skips, span=part.widened(span.MARGIN_NS))
     if bad and not skips:

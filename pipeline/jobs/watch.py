@@ -1,10 +1,17 @@
-"""`buscoupler pipeline watch`: rates, last values and an alert, kept up to date as capture files land."""
+"""`buscoupler pipeline watch`: rates, last values and an alert, kept up to date as rows are recorded."""
 
 import argparse
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+from capture.files import CAPTURE
 from pipeline.errors import PipelineError
+from pipeline.input import read
 from pipeline.jobs.ranges import above
 from pipeline.jobs.record import Job, OpenCapture, option
 from pipeline.output.names import titled
@@ -19,13 +26,33 @@ def run(options: argparse.Namespace, capture: OpenCapture) -> int:
     if options.show:
         return show(options, capture)
     sink = chosen(options)
-    queries = watch.start(capture.spark, capture.directory, options, sink)
-    try:
-        watch.follow(queries, capture.tell, warn=Progress(quiet=False))
-    except KeyboardInterrupt:
-        for query in queries:
-            query.stop()
+    with recording(options.live, capture.directory) as is_on:
+        queries = watch.start(capture.spark, capture.directory, options, sink)
+        try:
+            watch.follow(queries, capture.tell, warn=Progress(quiet=False), is_on=is_on)
+        except KeyboardInterrupt:
+            for query in queries:
+                query.stop()
     return 0
+
+
+@contextmanager
+def recording(endpoint: str | None, directory: str) -> Iterator[Callable[[], bool]]:
+    """Record an endpoint into a recorder's directory in the block; give a function that tells whether that
+    still goes on. Without an endpoint, nothing is recorded. Raises `PipelineError` for a directory that
+    cannot be recorded into."""
+    if endpoint is None:
+        yield lambda: True
+        return
+    days = Path(directory)
+    if read.is_remote(directory) or days.name != CAPTURE:
+        raise PipelineError(f"--live: {directory}: give a directory of this machine, of a recorder or new")
+    words = [sys.executable, "-m", "buscoupler", "capture", endpoint, "--directory", str(days.parent)]
+    with subprocess.Popen(words, stdin=subprocess.DEVNULL, process_group=0) as recorder:
+        try:
+            yield lambda: recorder.poll() is None
+        finally:
+            recorder.send_signal(signal.SIGINT)
 
 
 def chosen(options: argparse.Namespace) -> Sink | None:
@@ -50,7 +77,7 @@ def show(options: argparse.Namespace, capture: OpenCapture) -> int:
 
 JOB: Final = Job(
     name="watch",
-    help="keep rates, last values and an alert up to date as capture files land",
+    help="keep rates, last values and an alert up to date as rows are recorded",
     options=(
         option(
             "--output", required=True, metavar="DIR", help="tables and checkpoints; give it again to go on"
@@ -67,6 +94,7 @@ JOB: Final = Job(
             "--seconds", type=above(0), default=10.0, metavar="S", help="length of a window of rates (10)"
         ),
         option("--late-s", type=above(0), default=600.0, metavar="S", help="how late a file may land (600)"),
+        option("--live", metavar="ENDPOINT", help="record this bus or medium into DIRECTORY meanwhile"),
         option("--once", action="store_true", help="take what is there, and end"),
         option("--show", action="store_true", help="print what a watch has written to --output, and end"),
     ),

@@ -105,6 +105,18 @@ def test_a_compacted_plain_table_goes_on(days: Path, tmp_path: Path) -> None:
     assert rows_of(tmp_path / "table") == rows_of(days)
 
 
+def test_a_file_that_comes_after_its_neighbours_were_merged_is_added(
+    days: Path, table: Table, tmp_path: Path
+) -> None:
+    every, late = rows_of(days), files.listed(days)[1]
+    aside = late.rename(tmp_path / late.name)
+    list(compact.compact(days, LATER))
+    list(load(days, table))
+    aside.rename(late)
+    assert added(list(load(days, table))) == 1
+    assert rows_of(tmp_path / "table") == every
+
+
 LOADER = """
 import sys
 from pathlib import Path

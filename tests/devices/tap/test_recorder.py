@@ -16,10 +16,11 @@ import pytest
 from pyarrow import parquet
 
 from bus.hub import Hub
+from capture.journals import batches_of
 from capture.reader import message_of
 from capture.schema import META_GATEWAY, META_VERSION, VERSION, Kind
 from devices.child import settle
-from devices.tap.journal import batches_of, leftovers
+from devices.tap.journal import leftovers
 from devices.tap.recorder import Options, Recorder
 from tests.bridges.support import until
 from tests.devices.tap.tap_support import files_in, joined, locate, numbered, rows_in, say

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from bus.wire.batch import from_payloads
+from capture.journals import batches_of
 from capture.schema import Kind
 from devices.tap.finish import finish
-from devices.tap.journal import batches_of, leftovers
+from devices.tap.journal import leftovers
 from devices.tap.names import Told
 from devices.tap.ring import Place, Ring
 from devices.tap.writer import Settings, Writer

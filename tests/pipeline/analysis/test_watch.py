@@ -27,15 +27,17 @@ from bus.client.socket import Bus
 from bus.wire.pattern import Pattern
 from capture import schema
 from capture.compact import compact
-from capture.files import capture_file, listed, name_of
+from capture.files import capture_file, days_directory, listed, name_of
+from capture.live import Live
 from pipeline.analysis import last, rates, watch, watched
 from pipeline.errors import PipelineError
 from pipeline.input import read as capture
 from pipeline.input import sample
 from pipeline.jobs.record import OpenCapture
-from pipeline.jobs.watch import JOB
+from pipeline.jobs.watch import JOB, recording
 from pipeline.output.tables import Progress
 from tests.capture.divided import divide
+from tests.capture.test_live import Recording
 from tests.helpers import alone
 
 if TYPE_CHECKING:
@@ -46,7 +48,7 @@ SECONDS = 1.0
 
 def options(output: Path, **more: object) -> argparse.Namespace:
     common = {"output": str(output), "alert": None, "to": None, "pattern": "alert", "seconds": SECONDS}
-    places = {"post": None, "pipe": None, "call": None, "show": False}
+    places = {"post": None, "pipe": None, "call": None, "show": False, "live": None}
     return argparse.Namespace(**{**common, **places, "late_s": 600.0, "once": True, "quiet": True, **more})
 
 
@@ -99,6 +101,57 @@ def test_what_was_read_is_not_read_again_when_it_is_compacted(
     assert run(options(tmp_path / "out"), spark, where) == 0
     assert rows_of(watched.rates(spark, tmp_path / "out", SECONDS)) == before
     assert rows_of(rates.rates(capture.read(spark, where), SECONDS)) == before
+
+
+def test_rows_are_taken_from_journals_and_not_again_from_the_files_they_become(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
+    journal, output = Recording(tmp_path), tmp_path / "out"
+    where = capture.followed(str(tmp_path))
+    journal.add(5)
+    assert run(options(output), spark, where) == 0
+    assert taken(spark, output) == 5
+    journal.add(3)
+    journal.finish()
+    assert run(options(output), spark, where) == 0
+    assert run(options(output), spark, where) == 0
+    assert taken(spark, output) == 8
+
+
+def taken(spark: "SparkSession", output: Path) -> int:
+    return sum(row.brought for row in watched.rates(spark, output, SECONDS).collect())
+
+
+def test_a_live_bus_is_recorded_while_it_is_watched(tmp_path: Path) -> None:
+    days = days_directory(tmp_path / "live")
+    frames = range(20)
+    with Bus(listen="tcp://127.0.0.1:0") as bus, recording(bus.urls[0], str(days)) as is_on:
+        assert bus.wait_peers(1, 30.0)
+        for number in frames:
+            bus.send(["fridge"], b"%d" % number)
+        until(lambda: rows_in(days) >= len(frames), 30.0)
+        assert is_on()
+    until(lambda: bool(listed(days)), 10.0)
+
+
+def rows_in(days: Path) -> int:
+    return sum(
+        last - first + 1 for one in Live(days).held() for some in one.rows.values() for first, last in some
+    )
+
+
+def test_a_recorder_that_cannot_begin_ends_the_watch(tmp_path: Path) -> None:
+    with pytest.raises(PipelineError, match="--live: s3a://b/c: give a directory"):
+        with recording("tcp://127.0.0.1:1", "s3a://b/c"):
+            pass
+    with recording("nonsense://", str(days_directory(tmp_path))) as is_on:
+        until(lambda: not is_on(), 30.0)
+
+
+def test_an_output_of_an_older_version_is_said(spark: "SparkSession", whole: Path, tmp_path: Path) -> None:
+    (tmp_path / "checkpoint/tables/sources/0").mkdir(parents=True)
+    with pytest.raises(PipelineError, match="written by an older buscoupler"):
+        run(options(tmp_path), spark, capture.root(str(whole)))
 
 
 def test_a_batch_that_is_repeated_replaces_itself(spark: "SparkSession", whole: Path, tmp_path: Path) -> None:

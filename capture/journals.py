@@ -1,0 +1,112 @@
+"""Journals as readers see them: rows that are not in a capture file yet. Needs pyarrow.
+
+A journal is an Arrow IPC stream (lz4) of whole batches. It grows while it is read, and may have a torn tail.
+"""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from capture.ranges import Ranges, joined
+
+NEXT: Final = "next"
+"""In the metadata of each batch: the number of the next record."""
+
+_BAD: Final = (StopIteration, EOFError, pa.ArrowInvalid, OSError)
+
+
+def batches_of(path: Path) -> Iterator[tuple[pa.RecordBatch, int]]:
+    """Read the whole batches of a journal, each with the next record's number. A torn tail is left out."""
+    with pa.OSFile(str(path)) as file:
+        try:
+            stream = pa.ipc.open_stream(file)
+            while True:
+                batch, metadata = stream.read_next_batch_with_custom_metadata()
+                yield batch, int(metadata[NEXT.encode()])
+        except _BAD:
+            return
+
+
+class Placed(NamedTuple):
+    """A batch of a journal: where it begins, in bytes, and its rows, from `first` to `last` of `boot`."""
+
+    offset: int
+    boot: int
+    first: int
+    last: int
+
+
+class Index:
+    """The batches of a journal, found as they are written: `look` reads only what is new."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.batches: list[Placed] = []
+        self._end = 0
+        self._schema: pa.Schema | None = None
+
+    @property
+    def ranges(self) -> Ranges:
+        return joined((one.boot, one.first, one.last) for one in self.batches)
+
+    def look(self) -> None:
+        """Find what was added. Raises `OSError`."""
+        with self.path.open("rb") as file:
+            if os.fstat(file.fileno()).st_size < self._end:  # begun anew: it had no whole batch
+                self.batches, self._end = [], 0
+            file.seek(self._end)
+            data = pa.BufferReader(file.read())
+        begin, at = self._end, 0
+        while (message := _message(data)) is not None:
+            if message.type == "schema":
+                self._schema = pa.ipc.read_schema(message)
+            else:
+                batch = pa.ipc.read_record_batch(message, self._schema)
+                numbers = batch["cap_seq"]
+                placed = (batch["boot"][0].as_py(), numbers[0].as_py(), numbers[-1].as_py())
+                self.batches.append(Placed(begin + at, *placed))
+            at = data.tell()
+        self._end = begin + at
+
+    def offset_of(self, number: int) -> int:
+        """Return where the batch begins that has a row."""
+        return next((one.offset for one in self.batches if number <= one.last), self._end)
+
+
+def rows_from(path: Path, offset: int, first: int, last: int) -> Iterator[pa.RecordBatch]:
+    """Read the rows `first` to `last` of a journal whose batch with the first begins at `offset`.
+
+    Raises `FileNotFoundError` if it has become a capture file.
+    """
+    with path.open("rb") as file:
+        source = pa.PythonFile(file, mode="r")
+        head = _message(source)
+        if head is None:
+            return
+        schema = pa.ipc.read_schema(head)
+        file.seek(offset)
+        while (message := _message(source)) is not None:
+            if message.type == "schema":
+                continue
+            batch = pa.ipc.read_record_batch(message, schema)
+            if batch["cap_seq"][0].as_py() > last:
+                return
+            yield between(batch, first, last)
+
+
+def between(rows: pa.RecordBatch, first: int, last: int) -> pa.RecordBatch:
+    """Return the rows with these numbers."""
+    numbers = rows["cap_seq"]
+    return rows.filter(pc.and_(pc.greater_equal(numbers, first), pc.less_equal(numbers, last)))
+
+
+def _message(source: pa.NativeFile) -> pa.Message | None:
+    """Read a whole message; None at the end, or if the rest is not written yet."""
+    try:
+        return pa.ipc.read_message(source)
+    except _BAD:
+        return None

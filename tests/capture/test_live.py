@@ -1,0 +1,219 @@
+"""What is new in a recorder's directory: each row once, from journals and files, as they move."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("pyarrow")
+pytest.importorskip("numpy")
+
+import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
+
+from benchmarks.planted import Plan, generate
+from capture import compact, files, live, ranges
+from capture.files import CaptureError, days_directory, journal_directory, name_of
+from capture.live import Live, Position, latest, pieces
+from capture.schema import META_BOOT, META_GATEWAY, META_VERSION, VERSION, arrow_schema
+from devices.tap.finish import finish
+from devices.tap.journal import Journal
+from tests.capture.divided import divide
+
+GATEWAY, BOOT = "gw-a", 1_780_000_000_000_000_000
+SCHEMA = arrow_schema({META_VERSION: str(VERSION), META_GATEWAY: GATEWAY, META_BOOT: str(BOOT)})
+COMMON = {
+    "boot": BOOT,
+    "kind": 0,
+    "hub": "bus p",
+    "bus": "p",
+    "peer": "a",
+    "dir": 0,
+    "count": 1,
+    "verdict": 0,
+}
+
+
+class Recording:
+    """A journal of a recorder."""
+
+    def __init__(self, root: Path, first: int = 0) -> None:
+        self.root, self.number = root, first
+        self.path = journal_directory(root, GATEWAY) / f"{name_of(BOOT, first)}.arrows"
+        self._journal = Journal(self.path.parent, self.path.stem, SCHEMA)
+
+    def add(self, count: int) -> None:
+        rows = [{**COMMON, "cap_seq": self.number + n, "ts_ns": BOOT + n} for n in range(count)]
+        self.number += count
+        self._journal.add(pa.RecordBatch.from_pylist(rows, schema=SCHEMA), self.number)
+        self._journal.sync()
+
+    def finish(self) -> Path:
+        self._journal.close()
+        made = finish(self.root, self.path)
+        assert made is not None
+        return made
+
+
+def numbers(days: Path, found: Sequence[live.Piece]) -> list[int]:
+    return [n for piece in found for batch in live.read(days, piece) for n in batch["cap_seq"].to_pylist()]
+
+
+def step(look: Live, start: Position, limit: int | None = None) -> tuple[Position, list[int]]:
+    """Take one batch: return the position after it, and the numbers of its rows."""
+    end = latest(start, look.held(), limit)
+    return end, numbers(look.days, pieces(start, end, look.held()))
+
+
+def test_rows_come_as_they_are_recorded_and_once(tmp_path: Path) -> None:
+    look, recording = Live(days_directory(tmp_path)), Recording(tmp_path)
+    at, found = step(look, {})
+    assert (at, found) == ({}, [])
+    recording.add(3)
+    at, found = step(look, at)
+    assert found == [0, 1, 2]
+    recording.add(2)
+    at, found = step(look, at)
+    assert found == [3, 4]
+    recording.finish()
+    assert step(look, at) == (at, [])
+    after = Recording(tmp_path, recording.number)
+    after.add(2)
+    at, found = step(look, at)
+    assert found == [5, 6]
+    assert at == {GATEWAY: {BOOT: [(0, 6)]}}
+
+
+def test_a_journal_that_became_a_file_before_it_was_read(tmp_path: Path) -> None:
+    look, recording = Live(days_directory(tmp_path)), Recording(tmp_path)
+    recording.add(5)
+    end = latest({}, look.held(), 3)
+    found = pieces({}, end, look.held())
+    recording.finish()
+    assert numbers(look.days, found) == [0, 1, 2]
+
+
+def test_rows_that_are_in_a_journal_and_a_file_come_once(tmp_path: Path) -> None:
+    look, recording = Live(days_directory(tmp_path)), Recording(tmp_path)
+    recording.add(5)
+    kept = recording.path.read_bytes()
+    recording.finish()
+    recording.path.write_bytes(kept)
+    assert step(look, {})[1] == [0, 1, 2, 3, 4]
+
+
+def test_a_torn_tail_is_read_when_it_is_whole(tmp_path: Path) -> None:
+    look, recording = Live(days_directory(tmp_path)), Recording(tmp_path)
+    recording.add(2)
+    recording.add(2)
+    whole = recording.path.read_bytes()
+    recording.path.write_bytes(whole[:-10])
+    at, found = step(look, {})
+    assert found == [0, 1]
+    recording.path.write_bytes(whole)
+    assert step(look, at)[1] == [2, 3]
+
+
+def test_a_batch_is_bounded_and_all_gateways_get_a_share(tmp_path: Path) -> None:
+    generate(tmp_path, Plan(rows=3_000, filtered=True))
+    look, at, total = Live(days_directory(tmp_path)), Position(), 0
+    while True:
+        end, found = step(look, at, 200)
+        if not found:
+            break
+        assert len(found) <= 200
+        if not at:
+            assert len(end) == 4
+        at, total = end, total + len(found)
+    every = step(look, {})[1]
+    assert (total, len(every)) == (len(every), sum(row_count(at)))
+
+
+def row_count(position: Position) -> list[int]:
+    return [last - first + 1 for rows in position.values() for some in rows.values() for first, last in some]
+
+
+def test_a_file_that_comes_late_and_a_merge_change_nothing_that_was_read(tmp_path: Path) -> None:
+    generate(tmp_path, Plan(rows=3_000, filtered=True))
+    for path in files.listed(tmp_path):
+        divide(path, 3)
+    look = Live(days_directory(tmp_path))
+    every = sorted(step(look, {})[1])
+    late = files.listed(tmp_path)[1]
+    aside = late.rename(tmp_path / late.name)
+    at, first = step(look, {})
+    list(compact.compact(look.days, "2999-01-01"))
+    assert step(look, at)[1] == []
+    aside.rename(late)
+    at, second = step(look, at)
+    assert second
+    assert sorted(first + second) == every
+
+
+def test_rows_of_files_that_were_merged_before_they_were_read(tmp_path: Path) -> None:
+    generate(tmp_path, Plan(rows=3_000, filtered=True))
+    for path in files.listed(tmp_path):
+        divide(path, 3)
+    look = Live(days_directory(tmp_path))
+    found = pieces({}, latest({}, look.held(), None), look.held())
+    every = sorted(step(look, {})[1])
+    list(compact.compact(look.days, "2999-01-01"))
+    assert sorted(numbers(look.days, found)) == every
+
+
+def test_a_damaged_file_is_named(tmp_path: Path) -> None:
+    look, recording = Live(days_directory(tmp_path)), Recording(tmp_path)
+    recording.add(5)
+    made = recording.finish()
+    made.write_bytes(made.read_bytes()[:100])
+    with pytest.raises(CaptureError, match=made.name):
+        look.held()
+
+
+def test_runs_that_have_gone_are_forgotten_but_not_if_all_is_gone(tmp_path: Path) -> None:
+    recording = Recording(tmp_path)
+    recording.add(2)
+    recording.finish()
+    look = Live(days_directory(tmp_path))
+    at = {GATEWAY: {7: [(0, 9)], BOOT: [(0, 1)]}, "gw-b": {8: [(0, 3)]}}
+    assert latest(at, look.held(), None) == {GATEWAY: {BOOT: [(0, 1)]}, "gw-b": {8: [(0, 3)]}}
+
+
+def test_of_old_days_only_their_rows_are_kept(tmp_path: Path) -> None:
+    generate(tmp_path, Plan(rows=3_000, filtered=True))
+    for path in files.listed(tmp_path):
+        divide(path, 3)
+    look = Live(days_directory(tmp_path))
+    at, every = step(look, {})
+    for path in files.listed(tmp_path):
+        os.utime(path.parent, (1_700_000_000, 1_700_000_000))
+    assert step(look, at) == (at, [])
+    assert [one.is_directory for one in look.held()] == [True] * 4
+    assert sorted(step(look, {})[1]) == sorted(every)
+    first = files.listed(tmp_path)[0]
+    first.rename(tmp_path / first.name)
+    at, before = step(look, {})
+    assert 0 < len(before) < len(every)
+    (tmp_path / first.name).rename(first)  # it comes late
+    assert sorted(before + step(look, at)[1]) == sorted(every)
+
+
+rows = st.dictionaries(st.integers(0, 2), st.sets(st.integers(0, 30), min_size=1), max_size=3)
+
+
+def ranges_of(found: dict[int, set[int]]) -> Any:
+    return ranges.joined((boot, n, n) for boot, some in found.items() for n in some)
+
+
+def rows_in(found: Any) -> set[tuple[int, int]]:
+    return {(boot, n) for boot, some in found.items() for first, last in some for n in range(first, last + 1)}
+
+
+@given(rows, rows, st.integers(0, 40))
+def test_ranges_are_sets_of_rows(one: dict[int, set[int]], other: dict[int, set[int]], limit: int) -> None:
+    mine, held = ranges_of(one), ranges_of(other)
+    assert rows_in(ranges.without(mine, held)) == rows_in(mine) - rows_in(held)
+    assert rows_in(ranges.first_of(mine, limit)) == set(sorted(rows_in(mine))[:limit])
