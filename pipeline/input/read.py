@@ -33,15 +33,12 @@ def root(directory: str) -> str:
 
 
 def followed(directory: str) -> str:
-    """Find the directory of the days as `root` does; it may have no file yet, or not exist.
-
-    Raises as `root` does for one that has files.
-    """
+    """Find the directory of the days as `root` does; it may have no file yet. Raises as `root` does."""
     if is_remote(directory) or any(files.listed(Path(directory))):
         return root(directory)
     path = Path(directory).absolute()
-    if path.exists() and not path.is_dir():
-        raise PipelineError(f"{directory}: not a directory")
+    if not path.is_dir():
+        raise PipelineError(f"{directory}: there is no such directory")
     return str(path if path.name == files.CAPTURE else files.days_directory(path))
 
 

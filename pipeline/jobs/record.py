@@ -81,6 +81,7 @@ class OpenCapture(NamedTuple):
 
 class Job(NamedTuple):
     """A job: it makes `tables` of a capture, or does all with it in `run`, or needs none and has `process`.
+    `prepare` looks at the options, and does what must be done before the capture is looked for.
 
     A row in one of the tables `faults` makes the exit status 1; or `verdict` judges the tables, is printed
     first, and has the exit status; the `legend` below it says what the tables count. `engines` are those that
@@ -95,6 +96,7 @@ class Job(NamedTuple):
     options: tuple[Option, ...] = ()
     tables: Callable[[argparse.Namespace, OpenCapture], list[Table]] | None = None
     run: Callable[[argparse.Namespace, OpenCapture], int] | None = None
+    prepare: Callable[[argparse.Namespace], None] | None = None
     process: Callable[[argparse.Namespace], int] | None = None
     faults: tuple[str, ...] = ()
     verdict: Callable[[Tables], Verdict] | None = None

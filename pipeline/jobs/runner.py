@@ -43,6 +43,8 @@ def run(job: Job, options: argparse.Namespace) -> int:
     for name in job.writes if job.tables is None else (*job.writes, "parquet"):
         if given := vars(options)[name]:
             place.check(given)
+    if job.prepare is not None:
+        job.prepare(options)
     with _without_stacks(), opened(job, options) as capture:
         capture.tell(f"{job.name}: {_size(capture.directory)}")
         if capture.span.is_empty:

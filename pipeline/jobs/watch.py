@@ -14,9 +14,21 @@ from pipeline.errors import PipelineError
 from pipeline.input import read
 from pipeline.jobs.ranges import above
 from pipeline.jobs.record import Job, OpenCapture, option
+from pipeline.output import place
 from pipeline.output.names import titled
 from pipeline.output.sinks import SINKS, Sink
 from pipeline.output.tables import Progress
+
+
+def prepare(options: argparse.Namespace) -> None:
+    """Refuse options that do not go together; make the directory that a bus is to be recorded into.
+
+    Raises `PipelineError`.
+    """
+    chosen(options)
+    if options.live and not read.is_remote(options.directory):
+        place.check(options.directory)
+        Path(options.directory).mkdir(parents=True, exist_ok=True)
 
 
 def run(options: argparse.Namespace, capture: OpenCapture) -> int:
@@ -99,6 +111,7 @@ JOB: Final = Job(
         option("--show", action="store_true", help="print what a watch has written to --output, and end"),
     ),
     run=run,
+    prepare=prepare,
     engines=("spark",),  # Sail has no streams
     writes=("output",),
     follows=True,

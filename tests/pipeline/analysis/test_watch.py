@@ -34,6 +34,7 @@ from pipeline.errors import PipelineError
 from pipeline.input import read as capture
 from pipeline.input import sample
 from pipeline.jobs.record import OpenCapture
+from pipeline.jobs.runner import opened
 from pipeline.jobs.watch import JOB, recording
 from pipeline.output.tables import Progress
 from tests.capture.divided import divide
@@ -146,6 +147,18 @@ def test_a_recorder_that_cannot_begin_ends_the_watch(tmp_path: Path) -> None:
             pass
     with recording("nonsense://", str(days_directory(tmp_path))) as is_on:
         until(lambda: not is_on(), 30.0)
+
+
+def test_a_wrong_directory_or_sink_is_said_before_spark_starts(tmp_path: Path) -> None:
+    asked = options(tmp_path / "out", directory=str(tmp_path / "tpyo"))
+    with pytest.raises(PipelineError, match="tpyo: there is no such directory"), opened(JOB, asked):
+        pass
+    assert JOB.prepare is not None
+    with pytest.raises(PipelineError, match="--post: say by --alert"):
+        JOB.prepare(options(tmp_path / "out", directory=str(tmp_path), post="http://a/b"))
+    new = str(tmp_path / "live")
+    JOB.prepare(options(tmp_path / "out", directory=new, live="tcp://127.0.0.1:1"))
+    assert capture.followed(new) == str(days_directory(Path(new)))
 
 
 def test_an_output_of_an_older_version_is_said(spark: "SparkSession", whole: Path, tmp_path: Path) -> None:
