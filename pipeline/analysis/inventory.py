@@ -116,6 +116,26 @@ def topologies(taken: "Iterable[Row]") -> "Iterator[Hubs]":
             yield from map(json.loads, row.topologies)
 
 
+def carried(taken: "Iterable[Row]") -> "list[Row]":
+    """Count the frames that each bridge received from and put onto each segment."""
+    from pyspark.sql import Row
+
+    groups = grouped(
+        (row for row in taken if row.kind == Kind.FRAME and row.hub.startswith(BRIDGE)),
+        "gateway",
+        "hub",
+        "bus",
+    )
+    sums = {
+        key: [sum(row["count"] for row in group if row.dir == way) for way in (Direction.RX, Direction.TX)]
+        for key, group in groups.items()
+    }
+    return [
+        Row(gateway=gateway, hub=hub, segment=bus, received=received, put=put)
+        for (gateway, hub, bus), (received, put) in sorted(sums.items())
+    ]
+
+
 def grouped(found: "Iterable[Row]", *columns: str) -> dict[tuple[Any, ...], "list[Row]"]:
     """Group rows by the values of `columns`."""
     groups: dict[tuple[Any, ...], list[Row]] = defaultdict(list)

@@ -12,7 +12,7 @@ from pipeline.jobs.record import Job, OpenCapture, option
 from pipeline.output.page import ROWS_MOST, page, window_s
 
 if TYPE_CHECKING:
-    from pyspark.sql import Row
+    from pyspark.sql import DataFrame, Row
 
 _LONG: Final = ("prefixes", "failovers", "hops", "last")
 
@@ -32,16 +32,31 @@ def run(options: argparse.Namespace, capture: OpenCapture) -> int:
 
 def gather(capture: OpenCapture) -> "dict[str, Sequence[Row]]":
     """Collect the tables of the jobs for the page, by name. The long ones are cut."""
+    from pipeline.analysis.inventory import carried, take
+
     parts: dict[str, Sequence[Row]] = {}
     for job in (audit.JOB, rates.JOB, failovers.JOB, latency.JOB, last.JOB):
         assert job.tables is not None
         capture.tell(f"report: {job.name}")
         words = ["--seconds", str(window_s(parts["capture"]))] if job is rates.JOB else []
         for table in job.tables(job.parsed(capture.directory, *words), capture):
-            if table.name != "findings":  # the page has their summary
+            if table.name == "findings":  # the page has their summary, and when they were
+                findings = table.frame
+            else:
                 frame = table.frame.limit(ROWS_MOST) if table.name in _LONG else table.frame
                 parts[table.name] = frame.collect()
+    parts["faults"] = by_time(findings, window_s(parts["capture"])).collect()
+    parts["carried"] = carried(take(capture.rows()))
     return parts
+
+
+def by_time(findings: "DataFrame", seconds: float) -> "DataFrame":
+    """Count findings by kind, segment and window."""
+    from pyspark.sql import functions as F
+
+    start = F.expr(f"ts_ns - ts_ns % {round(seconds * 1e9)}").alias("start_ns")
+    counted = findings.groupBy("kind", "segment", start).agg(F.sum("count").alias("count"))
+    return counted.orderBy("start_ns", "segment", "kind")
 
 
 JOB: Final = Job(

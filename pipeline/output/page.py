@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _WINDOWS: Final = 120  # at most so many in a plot
 ROWS_MOST: Final = 200
+_BRIDGES_MOST: Final = 40  # in a picture; those with faults first
 _STYLE: Final = """
 :root { color-scheme: light dark; --soft: #8883; }
 body { font: 15px/1.5 system-ui, sans-serif; max-width: 1180px; margin: 2rem auto; padding: 0 1rem; }
@@ -25,7 +26,7 @@ p { margin: .3rem 0; }
 .green { border-color: #2e8b57; background: #2e8b5718; }
 .amber { border-color: #d9a400; background: #d9a40020; }
 .red { border-color: #c2271a; background: #c2271a18; }
-svg { width: 100%; height: auto; font: 12px system-ui, sans-serif; fill: currentColor; }
+svg { width: 100%; min-width: 800px; height: auto; font: 12px system-ui, sans-serif; fill: currentColor; }
 div.wide { overflow-x: auto; } table { border-collapse: collapse; font-size: 13px; }
 th, td { padding: .15rem .5rem; border-bottom: 1px solid var(--soft); text-align: left; vertical-align: top; }
 td { overflow-wrap: anywhere; min-width: 4rem; }
@@ -45,8 +46,9 @@ def page(where: str, parts: "Mapping[str, Sequence[Row]]", names: Names) -> str:
     """Make the whole page, tokens by their `names`; nothing in it is loaded from elsewhere."""
     body = [f"<h1>Capture</h1><p>{html.escape(where)}</p>", _verdict(parts)]
     for heading, name, text in _SECTIONS:
-        plot = _PLOTS[name](parts) if name in _PLOTS else ""
-        body.append(f"<h2>{heading}</h2><p>{text}</p>{plot}{_table(parts[name], names)}")
+        plot = f'<div class="wide">{_PLOTS[name](parts)}</div>' if name in _PLOTS else ""
+        table = "" if name == "faults" and parts[name] else _table(parts[name], names)
+        body.append(f"<h2>{heading}</h2><p>{text}</p>{plot}{table}")
     title = html.escape(f"buscoupler: {where}")
     head = f'<meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{title}</title>'
     top = f"<!doctype html><html lang=en><head>{head}<style>{_STYLE}</style></head>"
@@ -72,6 +74,42 @@ def _table(rows: "Sequence[Row]", names: Names) -> str:
 def _cell(name: str, value: Any) -> str:
     kind = ' class="n"' if isinstance(value, int | float) else ""
     return f"<td{kind}>{html.escape(cell(name, value))}</td>"
+
+
+def _carried(parts: "Mapping[str, Sequence[Row]]") -> str:
+    """Draw which bridge joins which segments, with the frames that it took and put there, and its faults."""
+    faults: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
+    for row in parts["summary"]:
+        if row.hub:
+            faults[row.gateway, row.hub][row.segment] += row["count"]
+    bridges: dict[tuple[str, str], list[svg.Joint]] = defaultdict(list)
+    for row in parts["carried"]:
+        count = faults[row.gateway, row.hub].pop(row.segment, 0)
+        words = f"{svg.short(row.received)} received, {svg.short(row.put)} put"
+        more = f", {_faults_of(count)}" if count else ""
+        bridges[row.gateway, row.hub].append(svg.Joint(row.segment, words + more, count > 0))
+    for bridge, joints in bridges.items():
+        if further := sum(faults[bridge].values()):
+            joints.append(svg.Joint("", f"further on: {_faults_of(further)}", True))
+    most = sorted(bridges, key=lambda one: not any(joint.bad for joint in bridges[one]))[:_BRIDGES_MOST]
+    return svg.graph({f"{one[1]} on {one[0]}": bridges[one] for one in sorted(most)})
+
+
+def _faults_of(count: int) -> str:
+    return f"{svg.short(count)} fault{'s' if count > 1 else ''}"
+
+
+def _timeline(parts: "Mapping[str, Sequence[Row]]") -> str:
+    """Plot when faults were, by kind and segment, to a window."""
+    begin, seconds = _begin(parts), window_s(parts["capture"])
+    length = (max((row.last_ns for row in parts["capture"]), default=begin) - begin) / 1e9
+    events: dict[str, list[tuple[float, float, str]]] = defaultdict(list)
+    for row in parts["faults"]:
+        start = max(0.0, (row.start_ns - begin) / 1e9)
+        end = min(start + seconds, length or seconds)
+        events[f"{row.kind}: {row.segment}"].append((start, max(start, end), f"{row['count']} {row.kind}"))
+    shown = dict(sorted(events.items())[:_BRIDGES_MOST])
+    return svg.spans(shown, length or 1.0, "#c2271a", "#8883")
 
 
 def _begin(parts: "Mapping[str, Sequence[Row]]") -> int:
@@ -131,10 +169,18 @@ def _media(parts: "Mapping[str, Sequence[Row]]") -> str:
 
 
 _PLOTS: Final = {
-    "summary": _faults, "failovers": _services, "prefixes": _traffic, "media": _media, "hops": _times,
+    "carried": _carried, "faults": _timeline, "summary": _faults, "failovers": _services,
+    "prefixes": _traffic, "media": _media, "hops": _times,
 }  # fmt: skip
 _SECTIONS: Final = (
+    (
+        "Bridges",
+        "carried",
+        "Segments and the bridges between them. Red: faults that a bridge is named for, also on segments "
+        "further on, which frames reach by way of others.",
+    ),
     ("Faults", "summary", "Lost: a segment did not get a frame. By place, and how rows were matched."),
+    ("When", "faults", "When the frames with faults entered. Times are by the gateways' own clocks."),
     ("Ledgers", "ledger", "Messages that the bridges' own ledgers say they dropped or rejected."),
     ("Ledgers beside traffic", "agreement", "Drops in a bridge's queues, and frames missing there."),
     ("Takeovers and gaps", "failovers", "Orange: nobody served. Times are by the gateways' own clocks."),

@@ -1,9 +1,9 @@
-"""Plots as SVG text, without a library: lines over time, bars, and spans of time."""
+"""Plots as SVG text, without a library: lines over time, bars, spans of time, and a graph of bridges."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
-from typing import Final
+from typing import Final, NamedTuple
 
 COLORS: Final = ("#2563a8", "#c2571a", "#2e8b57", "#8e44ad", "#b8860b", "#5f6b7a", "#c0396b", "#1a8f9c")
 _WIDTH, _HEIGHT, _LEFT, _RIGHT, _TOP, _BOTTOM = 860, 230, 64, 24, 14, 34
@@ -12,8 +12,25 @@ _BAR: Final = 16
 _LINE: Final = 17
 _VALUE: Final = 90  # room for a value beside a bar
 _NAME_MOST: Final = 120  # characters that fit into a line
+_SEGMENT_MOST: Final = 42  # into a segment's box
+_GRAPH_MOST: Final = 62  # into a bridge's
+_RED: Final = "#c2271a"
+_RED_TEXT: Final = f' fill="{_RED}" font-weight="600"'
+
+_SEGMENT: Final = 300  # width of the boxes at the left of a graph
+_BRIDGE: Final = 440
+_HEAD: Final = 24
 
 Points = Sequence[tuple[float, float]]
+
+
+class Joint(NamedTuple):
+    """A line of a graph: from a bridge to `segment`, with `words` about it; only words if that is "". A `bad`
+    one is red."""
+
+    segment: str
+    words: str
+    bad: bool
 
 
 def lines(series: Mapping[str, Points], unit: str) -> str:
@@ -73,18 +90,68 @@ def _legend(names: Sequence[str], y: int) -> Iterator[str]:
         yield _box(x, y - 10, 11, 11, color) + _text(x + 16, y, name)
 
 
-def spans(rows: Mapping[str, Sequence[tuple[float, float, str]]], length: float) -> str:
-    """Draw for each name its events (start, end, word) in seconds. Short ones are widened to be seen."""
+def graph(bridges: Mapping[str, Sequence[Joint]]) -> str:
+    """Draw segments at the left, bridges at the right, and a line for each segment that a bridge joins."""
+    if not bridges:
+        return ""
+    ends: dict[str, list[tuple[float, bool]]] = {}
+    body, y = list[str](), 4.0
+    left = _WIDTH - _BRIDGE
+    for title, joints in bridges.items():
+        height = _HEAD + _LINE * len(joints) + 6
+        body.append(_frame(left, y, _BRIDGE - 2, height, "#8886"))
+        body.append(_name(title, left + 10, y + 16, _GRAPH_MOST))
+        for number, joint in enumerate(joints):
+            at = y + _HEAD + _LINE * number + 12
+            words = f"{joint.segment}: {joint.words}" if joint.segment else joint.words
+            body.append(_name(words, left + 18, at, _GRAPH_MOST, _RED_TEXT if joint.bad else ""))
+            if joint.segment:
+                ends.setdefault(joint.segment, []).append((at - 4, joint.bad))
+        y += height + 10
+    needed, drawn = _segments(ends, y)
+    return _svg(_WIDTH, int(needed), drawn + body)
+
+
+def _segments(ends: Mapping[str, Sequence[tuple[float, bool]]], height: float) -> tuple[float, list[str]]:
+    """Draw segments in the order of their lines' ends, and the lines. Return the height that is needed."""
+    order = sorted(ends, key=lambda segment: sum(y for y, _ in ends[segment]) / len(ends[segment]))
+    step = max(_ROW, height / len(order))
+    body = list[str]()
+    for number, segment in enumerate(order):
+        middle = step * (number + 0.5)
+        for y, bad in ends[segment]:
+            line = f'x1="{_SEGMENT}" y1="{middle:.1f}" x2="{_WIDTH - _BRIDGE}" y2="{y:.1f}"'
+            body.append(
+                f'<line {line} stroke="{_RED if bad else COLORS[0]}" stroke-width="{2.5 if bad else 1.4}"/>'
+            )
+        body.append(_frame(2, middle - 14, _SEGMENT - 2, 28, COLORS[2]))
+        body.append(_name(segment, 10, middle + 4, _SEGMENT_MOST))
+    return step * len(order) + 4, body
+
+
+def _frame(x: float, y: float, width: float, height: float, color: str) -> str:
+    place = f'x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}"'
+    return f'<rect {place} rx="4" fill="none" stroke="{color}" stroke-width="1.5"/>'
+
+
+def spans(
+    rows: Mapping[str, Sequence[tuple[float, float, str]]],
+    length: float,
+    color: str = COLORS[1],
+    under: str = "#2e8b5755",
+) -> str:
+    """Draw for each name its events (start, end, word) in seconds, over a bar of the color `under`. Short
+    ones are widened to be seen."""
     if not rows:
         return ""
     width = _WIDTH - _RIGHT
     body = []
     for row, (name, events) in enumerate(rows.items()):
         y = row * _ROW
-        body += [_name(name, 0, y + 14), _box(0, y + 21, width, _BAR - 4, "#2e8b5755")]
+        body += [_name(name, 0, y + 14), _box(0, y + 21, width, _BAR - 4, under)]
         for start, end, word in events:
             x, wide = start / length * width, max(2.5, (end - start) / length * width)
-            body.append(_box(x, y + 19, wide, _BAR, COLORS[1], word))
+            body.append(_box(x, y + 19, wide, _BAR, color, word))
     y = len(rows) * _ROW + 18
     return _svg(_WIDTH, y + 8, body + _seconds(0, width, y, length))
 
@@ -98,11 +165,11 @@ def _seconds(left: float, width: float, y: float, length: float) -> list[str]:
     ]
 
 
-def _name(name: str, x: float, y: float) -> str:
+def _name(name: str, x: float, y: float, most: int = _NAME_MOST, more: str = "") -> str:
     """Write a name that may be long: what does not fit is left out in its middle, and in the tooltip."""
-    half = _NAME_MOST // 2
-    shown = name if len(name) <= _NAME_MOST else f"{name[: half - 1]}…{name[-half:]}"
-    return f"<g><title>{escape(name)}</title>{_text(x, y, shown)}</g>"
+    half = most // 2
+    shown = name if len(name) <= most else f"{name[: half - 1]}…{name[-half:]}"
+    return f"<g><title>{escape(name)}</title>{_text(x, y, shown, 'start', more)}</g>"
 
 
 def _text(x: float, y: float, words: str, anchor: str = "start", more: str = "") -> str:

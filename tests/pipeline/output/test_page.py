@@ -20,7 +20,7 @@ LONG = "uart /dev/serial/by-id/usb-FTDI_FT232R_USB_UART_A900 of this machine"
 
 def parts(**more: list[Row]) -> dict[str, list[Row]]:
     names = ["summary", "ledger", "agreement", "failovers", "prefixes", "media", "talkers", "hops"]
-    names += ["clocks", "last", "windows"]
+    names += ["clocks", "last", "windows", "carried", "faults"]
     end = BEGIN_NS + 12_000_000_000
     capture = Row(gateway="gw", boot=1, rows=9, missed=0, holes=0, first_ns=BEGIN_NS, last_ns=end)
     totals = [Row(frames=40, crossed=40)]
@@ -58,20 +58,38 @@ def place(text: str) -> tuple[float, float, str, str]:
     [
         svg.bars([(f"here {LONG} to bus plant", [1234.0, 5.0])], ["half", "all"], "us"),
         svg.lines({LONG: [(0.0, 1.0), (1.0, 2.0)], "bus plant": [(0.0, 1.0)]}, "frames/s"),
+        svg.graph(
+            {"bridge a on gw": [svg.Joint(LONG[:42], "3 received", False), svg.Joint("p", "4 put", True)]}
+        ),
         svg.spans({f"bridge fridge onto {LONG}": [(1.0, 2.0, "a to b")]}, 10.0),
     ],
-    ids=["bars", "lines", "spans"],
+    ids=["bars", "lines", "graph", "spans"],
 )
 def test_every_label_is_within_the_picture(plot: str) -> None:
     width, height = map(int, re.findall(r'viewBox="0 0 (\d+) (\d+)"', plot)[0])
     words = [place(text) for text in re.findall(r"<text.*?</text>", plot)]
-    assert any(LONG in word for *_, word in words)
+    assert any(LONG[:42] in word for *_, word in words)
     for x, y, anchor, word in words:
         wide = 6.7 * len(word)  # a letter of 12 pixels, on average
         left = x - {"start": 0.0, "middle": wide / 2, "end": wide}[anchor]
         assert left > -1, word
         assert left + wide < width + 1, word
         assert 0 < y <= height, word
+
+
+def test_a_bridge_that_lost_frames_is_red_where_it_lost_them() -> None:
+    carried = [
+        Row(gateway="gw", hub="bridge b", segment=name, received=9, put=7) for name in ("bus p", "bus q")
+    ]
+    lost = Row(kind="lost", stage="in bridge", segment="bus q", gateway="gw", hub="bridge b", matched="",
+               first_ns=BEGIN_NS, last_ns=BEGIN_NS, count=2)  # fmt: skip
+    when = Row(kind="lost", segment="bus q", start_ns=BEGIN_NS + 10**9, count=2)
+    beyond = Row(**{**lost.asDict(), "segment": "bus r", "count": 5})
+    text = page("here", parts(carried=carried, summary=[lost, beyond], faults=[when]), Names())
+    red = re.findall(r"<text[^>]*#c2271a[^>]*>([^<]*)<", text)
+    assert red == ["bus q: 9 received, 7 put, 2 faults", "further on: 5 faults"]
+    assert text.count('stroke="#c2271a"') == 1
+    assert "<title>2 lost</title>" in text
 
 
 def test_a_name_that_fits_nowhere_is_whole_in_its_tooltip() -> None:
