@@ -130,13 +130,14 @@ def opened(path: Path) -> "Iterator[ParquetFile]":
         if not stat.S_ISREG(path.stat().st_mode):
             raise CaptureError(f"{path}: not a file")
         with ParquetFile(path) as file:
-            _check_version(path, file.metadata.metadata or {})
+            check_version(path, file.metadata.metadata or {})
             yield file
     except (OSError, ArrowException) as error:
         raise CaptureError(f"{path}: unreadable ({str(error).splitlines()[0][:120]})") from error
 
 
-def _check_version(path: Path, metadata: Mapping[bytes, bytes]) -> None:
+def check_version(path: Path | str, metadata: Mapping[bytes, bytes]) -> None:
+    """Raise `CaptureError` if a file's metadata are none of a capture, or of a later version."""
     version = metadata.get(META_VERSION.encode(), b"").decode()
     if not version.isdigit():
         raise CaptureError(f"{path}: a Parquet file, but not of a capture")

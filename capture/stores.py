@@ -22,6 +22,9 @@ class Store(Protocol):
     def sizes(self, directory: str) -> dict[str, int]:
         """Return the names of the files in a directory, without it, and their sizes in bytes."""
 
+    def below(self) -> list[str]:
+        """Return the names of all files, in order."""
+
     def put(self, path: Path, name: str) -> None:
         """Store a copy of a file of this machine as `name`, in place of one that has the name."""
 
@@ -34,7 +37,7 @@ def store_of(url: str) -> Store:
     if "://" not in url:
         return Directory(Path(url))
     with _said(url):
-        system, prefix = fs.FileSystem.from_uri(url)
+        system, prefix = fs.FileSystem.from_uri(url.replace("s3a://", "s3://", 1))  # Spark's name for it
         return Bucket(system, prefix, url)
 
 
@@ -48,6 +51,12 @@ class Directory:
         with _said(self.root):
             found = (self.root / directory).iterdir() if (self.root / directory).is_dir() else ()
             return {path.name: path.stat().st_size for path in found if path.name[0] != "."}
+
+    def below(self) -> list[str]:
+        with _said(self.root):
+            return sorted(
+                path.relative_to(self.root).as_posix() for path in self.root.rglob("*") if path.is_file()
+            )
 
     def put(self, path: Path, name: str) -> None:
         target = self.root / name
@@ -79,6 +88,12 @@ class Bucket:
         where = fs.FileSelector(f"{self._prefix}/{directory}", allow_not_found=True)
         with _said(self._url):
             return {one.base_name: one.size for one in self._system.get_file_info(where) if one.is_file}
+
+    def below(self) -> list[str]:
+        where = fs.FileSelector(self._prefix, allow_not_found=True, recursive=True)
+        with _said(self._url):
+            found = [one.path for one in self._system.get_file_info(where) if one.is_file]
+        return sorted(path.removeprefix(f"{self._prefix}/") for path in found)
 
     def put(self, path: Path, name: str) -> None:
         # In one call: a stream that is closed early would store the half of it as a whole.

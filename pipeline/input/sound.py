@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 SKIPPED_STATUS: Final = 3
 """The exit status of a job that left files out."""
+STORES: Final = ("s3://", "s3a://")
+"""The object stores that `version_by_url` looks into; of hdfs:// and others, versions are not checked."""
 _SHOWN: Final = 5
 
 
@@ -94,12 +96,44 @@ def newest_ns(path: Path) -> int:
 
 def _doubled(spans: list[_Span]) -> Iterator[Bad]:
     """Yield the files that have rows of an earlier one."""
-    last: _Span | None = None
+    before = list[_Span]()
     for span in spans:
-        if last is not None and span.run == last.run and span.first <= last.last:
-            yield Bad(span.path, f"{span.path}: has rows that are in {last.path} too: one of them is a copy")
+        before = [one for one in before if one.run == span.run and one.last >= span.first]
+        other = next((one for one in before if _share(one.path, span.path)), None)
+        if other is None:
+            before.append(span)
         else:
-            last = span
+            yield Bad(span.path, f"{span.path}: has rows that are in {other.path} too: one of them is a copy")
+
+
+def _share(one: Path, other: Path) -> bool:
+    """Whether two files of a run have a row in common: a merged one can have holes, where others fit in."""
+    from capture import ranges
+
+    with files.opened(one) as first, files.opened(other) as second:
+        return ranges.overlap(ranges.of(first), ranges.of(second))
+
+
+def version_by_url(url: str) -> str:
+    """Look at the newest file of each day and gateway of a capture in an object store: say what is wrong with
+    the first that this program cannot read, "" if nothing is.
+
+    An engine reads a file of a later version as if it were of this one. Raises `CaptureError` if nobody here
+    can look.
+    """
+    from pyarrow.parquet import ParquetFile
+
+    from capture.stores import store_of
+
+    store = store_of(url)
+    newest = {name.rpartition("/")[0]: name for name in store.below() if name.endswith(files.FILE_SUFFIX)}
+    for name in newest.values():
+        with store.opened(name) as stream, ParquetFile(stream) as file:
+            try:
+                files.check_version(f"{url}/{name}", file.metadata.metadata or {})
+            except CaptureError as error:
+                return str(error)
+    return ""
 
 
 @contextmanager

@@ -74,7 +74,9 @@ def opened(job: Job, options: argparse.Namespace) -> Iterator[OpenCapture]:
     if local is not None:
         tell(f"{local.begins} on this machine")
     try:
-        bad, count, newest_ns = _looked_at(job, options, where, part, warn) if is_here else ([], None, 0)
+        bad, count, newest_ns = (
+            _looked_at(job, options, where, part, warn) if is_here else _by_url(where, warn)
+        )
     except BaseException:
         if local is not None:
             local.close()
@@ -115,6 +117,19 @@ def _part(job: Job, options: argparse.Namespace, where: str) -> tuple[Path | Non
         raise PipelineError("--since-last: only for a capture on this machine")
     note = since.note_of(job.name, where)
     return note, part._replace(from_ns=since.load(note))
+
+
+def _by_url(where: str, warn: Progress) -> tuple[list[sound.Bad], None, int]:
+    """Look at the versions of files in an object store. Raises `CaptureError` for a later one."""
+    if where.startswith(sound.STORES):
+        try:
+            trouble = sound.version_by_url(where)
+        except CaptureError as error:
+            warn(f"the versions of the files were not checked: {error}")
+        else:
+            if trouble:
+                raise CaptureError(trouble)
+    return [], None, 0
 
 
 def _looked_at(job: Job, options: argparse.Namespace, where: str, part: Span, warn: Progress) -> sound.Looked:

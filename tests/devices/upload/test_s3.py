@@ -15,10 +15,13 @@ pytest.importorskip("boto3")
 pytest.importorskip("moto")
 
 import boto3
+import pyarrow.parquet as pq
 
 from capture import files
+from capture.schema import META_VERSION
 from capture.stores import store_of
 from capture.tables import PlainTable, Table, load
+from pipeline.input import sound
 from tests.appliance.probe.support import free_port
 from tests.bridges.support import until
 from tests.devices.upload.captures import GATEWAY, PARTS, mine, planted, rows
@@ -116,6 +119,20 @@ def test_a_table_there_is_loaded_once(s3: str, tmp_path: Path, kind: str, monkey
     found = brought(s3, tmp_path / "copy")
     assert rows(mine(found)) == rows(mine(days.parent))
     assert GATEWAY in {files.gateway_of(path) for path in files.listed(found)}
+
+
+def test_a_job_refuses_a_file_of_a_later_version_there(s3: str, tmp_path: Path) -> None:
+    root = planted(tmp_path)
+    for path in files.listed(root):
+        store_of(s3).put(path, "/".join(path.parts[-3:]))
+    assert sound.version_by_url(s3) == ""
+    path = files.listed(root)[-1]
+    table = pq.read_table(path)
+    later = {**table.schema.metadata, META_VERSION.encode(): b"99"}
+    pq.write_table(table.replace_schema_metadata(later), path)
+    store_of(s3).put(path, "/".join(path.parts[-3:]))
+    assert "capture schema 99" in sound.version_by_url(s3.replace("s3://", "s3a://"))
+    assert path.name in sound.version_by_url(s3)
 
 
 def table_of(kind: str, url: str) -> Table:

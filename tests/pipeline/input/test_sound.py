@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 
 from benchmarks.planted import Plan, generate
 from capture import files, schema
+from capture.compact import compact
 from pipeline.input.sound import look, passed_by
 from tests.capture.divided import divide
 from tests.helpers import alone
@@ -41,6 +42,24 @@ def here(whole: Path, tmp_path: Path) -> Path:
 def segment(here: Path, gateway: str = "gw-1") -> Path:
     (found,) = here.glob(f"capture/date=*/gateway={gateway}/*.parquet")
     return found
+
+
+def test_a_late_file_between_the_parts_of_a_merged_one_is_no_copy(here: Path, tmp_path: Path) -> None:
+    divide(segment(here), 3)
+    days = files.days_directory(here)
+    late = parts_of(here)[1]
+    aside = late.rename(tmp_path / late.name)
+    list(compact(days, "2999-01-01"))
+    aside.rename(late)
+    assert look(days, thorough=False).bad == []
+    copy = late.with_name(late.name.replace("-0", "-9", 1))
+    shutil.copy(late, copy)
+    (bad,) = look(days, thorough=False).bad
+    assert f"has rows that are in {late} too" in bad.text
+
+
+def parts_of(here: Path, gateway: str = "gw-1") -> list[Path]:
+    return sorted(here.glob(f"capture/date=*/gateway={gateway}/*.parquet"))
 
 
 def truncated(path: Path) -> None:
