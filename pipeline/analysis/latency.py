@@ -2,11 +2,13 @@
 corrected.
 
 Only frames without a fault are timed (`pipeline.analysis.expected`), so that rows of one are not another's.
-Times are kept as KLL sketches, one a minute and hop: they merge, so a month is summed up from its minutes.
+Times are counted by their rounded values, by minute and hop. Such sketches are tables that add up, so a month
+is summed up from its minutes, on any engine.
 """
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from pyspark.sql import Window
 from pyspark.sql import functions as F
 
 from pipeline.analysis import inventory, sums
@@ -17,11 +19,12 @@ from pipeline.analysis.hops import HOP, bridge_hops, whole_ways, wire_hops
 from pipeline.cache import cached
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
     from pipeline.analysis.inventory import Places
 
-SKETCH_K: Final = 800  # within half a percent of the rank; 13 kB each
+_DIGITS: Final = 3
+_DIGITS_MOST: Final = 15  # of 60 bits: 36 years
 _MINUTE_NS: Final = 60_000_000_000
 
 
@@ -58,30 +61,49 @@ def corrected(hops: "DataFrame", clocks: "DataFrame") -> "DataFrame":
     return hops.withColumn("delay_ns", delay_ns).where("delay_ns is not null")
 
 
+def mark(delay_ns: "Column") -> "Column":
+    """Round a delay to three hexadecimal digits, and take the middle of what is rounded alike: within 0.2 %.
+
+    All is done with integers, so that engines agree to the last bit.
+    """
+    size = F.abs(delay_ns)
+    step = F.lit(1).cast("bigint")
+    for digits in range(_DIGITS, _DIGITS_MOST):
+        step = F.when(size >= 16**digits, F.lit(16 ** (digits - _DIGITS + 1))).otherwise(step)
+    middle = size - size % step + F.floor(step / 2).cast("bigint")
+    return F.when(delay_ns < 0, -middle).otherwise(middle)
+
+
 def sketches(delays: "DataFrame") -> "DataFrame":
-    """Sketch the delays of each minute and hop: n, least and most, and the KLL sketch."""
-    return (
-        delays.withColumn("start_ns", F.expr(f"from_ns div {_MINUTE_NS} * {_MINUTE_NS}"))
-        .groupBy("start_ns", "kind", *HOP)
-        .agg(
-            F.count(F.lit(1)).alias("n"),
-            F.min("delay_ns").alias("least_ns"), F.max("delay_ns").alias("most_ns"),
-            F.kll_sketch_agg_bigint("delay_ns", SKETCH_K).alias("sketch"),
-        )
-    )  # fmt: skip
+    """Count the delays of each minute and hop by their `mark_ns`, with the least and most of them."""
+    marked = delays.withColumns(
+        {"start_ns": F.expr(f"from_ns div {_MINUTE_NS} * {_MINUTE_NS}"), "mark_ns": mark(F.col("delay_ns"))}
+    )
+    return marked.groupBy("start_ns", "kind", *HOP, "mark_ns").agg(
+        F.count(F.lit(1)).alias("n"), F.min("delay_ns").alias("least_ns"), F.max("delay_ns").alias("most_ns")
+    )
 
 
 def percentiles(hops: "DataFrame") -> "DataFrame":
-    """Merge the sketches of each hop, in microseconds."""
-    merged = hops.groupBy("kind", *HOP).agg(
-        F.sum("n").alias("n"), F.min("least_ns").alias("least"), F.max("most_ns").alias("most"),
-        F.kll_merge_agg_bigint("sketch").alias("sketch"),
-    )  # fmt: skip
+    """Sum up the sketches of each hop, in microseconds."""
+    merged = hops.groupBy("kind", *HOP, "mark_ns").agg(
+        F.sum("n").alias("n"), F.min("least_ns").alias("least"), F.max("most_ns").alias("most")
+    )
+    hop = Window.partitionBy("kind", *HOP)
+    so_far = hop.orderBy("mark_ns").rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    ranked = merged.withColumns({"so_far": F.sum("n").over(so_far), "all": F.sum("n").over(hop)})
     ranks = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p999": 0.999}
-    marks = {name: F.kll_sketch_get_quantile_bigint("sketch", F.lit(rank)) for name, rank in ranks.items()}
-    times_ns = {"least": F.col("least"), **marks, "most": F.col("most")}
+    marks = [
+        F.min(F.when(F.col("so_far") >= F.col("all") * rank, F.col("mark_ns"))).alias(name)
+        for name, rank in ranks.items()
+    ]
+    summed = ranked.groupBy("kind", *HOP).agg(
+        F.sum("n").alias("n"), F.min("least").alias("least"), *marks, F.max("most").alias("most")
+    )
+    inside = {name: F.least(F.greatest(name, "least"), "most") for name in ranks}
+    times_ns = {"least": F.col("least"), **inside, "most": F.col("most")}
     times_us = [(column / 1000).alias(name) for name, column in times_ns.items()]
-    return merged.select("kind", *HOP, "n", *times_us).orderBy("kind", *HOP)
+    return summed.select("kind", *HOP, "n", *times_us).orderBy("kind", *HOP)
 
 
 def latency(rows: "DataFrame", sample: int = 1) -> Latency:

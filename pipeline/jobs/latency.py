@@ -22,6 +22,5 @@ JOB: Final = Job(
     help="measure the time of captured frames per hop and end to end, clocks corrected",
     options=(option("--sample", type=whole(1), default=1, metavar="N", help="look at one frame in N (all)"),),
     tables=tables,
-    engines=("spark",),  # Sail has no KLL sketches
     is_command=True,
 )

@@ -64,7 +64,6 @@ JOB: Final = Job(
     help="write one HTML page of all that the jobs find in a capture",
     options=(option("-o", "--output", default="report.html", metavar="FILE", help="(report.html)"),),
     run=run,
-    engines=("spark",),  # it needs `latency`
     has_names=True,
     is_command=True,
     writes=("output",),

@@ -1,6 +1,5 @@
 """Each job finds exactly the faults that were planted in a capture."""
 
-import os
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -24,7 +23,6 @@ from capture.names import read
 from pipeline.analysis import audit, failovers, hops, last, latency, rates, tokens
 from pipeline.analysis.expected import SEGMENTS_A_WORD
 from pipeline.cache import release
-from pipeline.engine.choice import VARIABLE
 from pipeline.input import read as capture
 
 if TYPE_CHECKING:
@@ -161,8 +159,6 @@ def test_the_last_value_of_each_pattern(planted: Planted) -> None:
 
 
 def test_clocks_are_put_right(planted: Planted) -> None:
-    if os.environ.get(VARIABLE):
-        pytest.skip("Sail has no KLL sketches")
     found = latency.latency(planted.rows)
     clocks = {row.gateway: row.ahead_ns for row in found.clocks.collect()}
     assert all(abs(clocks[name] - ns) < 20_000 for name, ns in planted.truth.offsets_ns.items())

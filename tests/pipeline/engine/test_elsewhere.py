@@ -45,7 +45,6 @@ root = pathlib.Path(sys.argv[1])
 for path in root.rglob("*.parquet"):
     client.upload_file(str(path), "plant", f"capture/{path.relative_to(root)}")
 """
-SAIL_LACKS: Final = "latency"  # because it has no KLL sketches
 ON_SAIL: Final = [name for name in TABLES if "sail" in jobs.find(name).engines]
 ALWAYS: Final = ("audit", "rates", "last", "tokens")
 ON_CLUSTER: Final = ("audit", "rates")
@@ -215,7 +214,7 @@ def programs(config: pytest.Config, name: str, packages: tuple[str, ...]) -> Pat
 
 
 def on_sail(directory: Path, python: str = sys.executable) -> Answers:
-    return there(directory, "--engine", choice.SAIL, "--without", SAIL_LACKS, python=python)
+    return there(directory, "--engine", choice.SAIL, python=python)
 
 
 def test_sail_gives_the_same(spark: "SparkSession", directory: Path) -> None:
