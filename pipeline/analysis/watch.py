@@ -35,7 +35,10 @@ if TYPE_CHECKING:
 _FILES: Final = 64  # files in one batch
 _AGE: Final = "36500d"  # Spark leaves out files a week older than the newest, and says nothing
 _LOOK_S: Final = 0.2
-_TRIGGER_S: Final = 1
+_TABLES_S: Final = 5
+_ALERTS_S: Final = 1
+"""Times between batches; a longer batch is followed by the next."""
+
 _PARTITIONS: Final = "2"  # fixed by the first checkpoint
 _KEEP: Final = 2  # earlier states of the last values
 _TEXT_MOST: Final = 200  # letters of a text that is cut; JSON writes some of them in six bytes
@@ -53,21 +56,22 @@ def start(
         raise PipelineError(
             f"{output}: written by an older buscoupler, which noted files, not rows; give another directory"
         )
-    trigger: dict[str, Any] = (
-        {"availableNow": True} if options.once else {"processingTime": f"{_TRIGGER_S} seconds"}
-    )
     queries = [
         rows.writeStream.queryName("tables")
         .foreachBatch(tables(output, options.seconds))
         .option("checkpointLocation", str(output / "checkpoint" / "tables"))
-        .trigger(**trigger)
+        .trigger(**_trigger(options.once, _TABLES_S))
         .start()
     ]
     if options.alert:
         own = pattern_of(options.pattern)
         found = alerts(rows, options.alert, options.late_s, own)
-        queries.append(_alerting(found, output, options, trigger, sink))
+        queries.append(_alerting(found, output, options, sink))
     return queries
+
+
+def _trigger(once: bool, seconds: int) -> dict[str, Any]:
+    return {"availableNow": True} if once else {"processingTime": f"{seconds} seconds"}
 
 
 def stream(spark: "SparkSession", where: str) -> "DataFrame":
@@ -90,7 +94,7 @@ def tables(output: Path, seconds: float) -> "Callable[[DataFrame, int], None]":
         rates.seen(cached, seconds, 1).write.mode("overwrite").parquet(
             str(output / "rates" / f"batch={number}")
         )
-        watched.merge(rows.sparkSession, output / "rates", number)
+        watched.merge(rows.sparkSession, output / "rates", number, watched.summed)
         found = newest(cached)
         earlier = {one: path for one, path in watched.batches(output / "last").items() if one < number}
         if earlier:
@@ -132,11 +136,10 @@ def _alerting(
     found: "DataFrame",
     output: Path,
     options: argparse.Namespace,
-    trigger: dict[str, Any],
     sink: Sink | None,
 ) -> "StreamingQuery":
     checkpoint = output / "checkpoint" / "alerts"
-    writer = found.writeStream.format("parquet").option("path", str(output / "alerts"))
+    writer = found.writeStream.foreachBatch(to_files(output) if sink is None else to_sink(sink))
     if options.to:
         from pipeline.input.source import Buscoupler
 
@@ -145,10 +148,22 @@ def _alerting(
         lines = fitted(found).observe(CUT, F.count_if("cut").alias(CUT)).select("payload")
         target = {"to": options.to, "pattern": options.pattern, "checkpoint": str(checkpoint)}
         writer = lines.writeStream.format("buscoupler").options(**target)
-    if sink is not None:
-        writer = found.writeStream.foreachBatch(to_sink(sink))
     named = writer.queryName("alerts").option("checkpointLocation", str(checkpoint))
-    return named.trigger(**trigger).start()
+    return named.trigger(**_trigger(options.once, _ALERTS_S)).start()
+
+
+def to_files(output: Path) -> "Callable[[DataFrame, int], None]":
+    """Make the function that writes a batch of alerts, if there are any."""
+
+    def batch(found: "DataFrame", number: int) -> None:
+        cached = found.persist()
+        if not cached.isEmpty():
+            where = str(output / "alerts" / f"batch={number}")
+            cached.coalesce(1).write.mode("overwrite").parquet(where)
+            watched.merge(found.sparkSession, output / "alerts", number, lambda rows: rows)
+        cached.unpersist()
+
+    return batch
 
 
 def to_sink(sink: Sink) -> "Callable[[DataFrame, int], None]":

@@ -1,11 +1,12 @@
 """The tables that a watch writes (`pipeline.analysis.watch`), as a reader sees them, and their directories.
 
-A batch's rates are in `rates/batch=N`. Many batches are merged into the last of them, which then has the file
-`_MERGED`: it stands for all before it. Two directories change places for that in one step, so `parts` names
-each batch once, whenever the watch is killed.
+A batch's rates are in `rates/batch=N`, its alerts in `alerts/batch=N`. Many batches are merged into the last
+of them, which then has the file `_MERGED`: it stands for all before it. Two directories change places for
+that in one step, so `parts` names each batch once, whenever the watch is killed.
 """
 
 import shutil
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 MERGE_AT: Final = 64
-"""Batches of rates that become one."""
+"""Batches that become one."""
 
 _MERGED: Final = "_MERGED"
 _ASIDE: Final = "_merging"
@@ -41,17 +42,25 @@ def parts(directory: Path) -> dict[int, Path]:
     return {number: path for number, path in found.items() if number >= first}
 
 
-def merge(spark: "SparkSession", directory: Path, number: int) -> None:
-    """Merge the batches before `number` into one, if there are many. Nothing happens where the file system
-    cannot exchange directories."""
+def summed(rows: "DataFrame") -> "DataFrame":
+    """Add up the rates of several batches."""
+    keys = [name for name in rows.columns if name not in _SUMS]
+    return rows.groupBy(*keys).agg(*(F.sum(name).alias(name) for name in _SUMS))
+
+
+def merge(
+    spark: "SparkSession", directory: Path, number: int, joined: "Callable[[DataFrame], DataFrame]"
+) -> None:
+    """Merge the batches before `number` into one, if there are many: `joined` makes its rows of theirs.
+
+    Nothing happens where the file system cannot exchange directories.
+    """
     found = {one: path for one, path in parts(directory).items() if one < number}
     if len(found) < MERGE_AT:
         return
     newest, aside = max(found), directory / _ASIDE
     rows = spark.read.parquet(*map(str, found.values()))
-    keys = [name for name in rows.columns if name not in _SUMS]
-    summed = rows.groupBy(*keys).agg(*(F.sum(name).alias(name) for name in _SUMS))
-    summed.coalesce(1).write.mode("overwrite").parquet(str(aside))
+    joined(rows).coalesce(1).write.mode("overwrite").parquet(str(aside))
     (aside / _MERGED).touch()
     with suppress(OSError):
         exchange(aside, found[newest])
@@ -75,8 +84,8 @@ def last(spark: "SparkSession", output: Path) -> "DataFrame":
 
 def alerts(spark: "SparkSession", output: Path) -> "DataFrame | None":
     """Return the alerts in files; None if there are none, or if they go elsewhere."""
-    directory = output / "alerts"
-    return spark.read.parquet(str(directory)) if any(directory.glob("*.parquet")) else None
+    found = parts(output / "alerts")
+    return spark.read.parquet(*map(str, found.values())) if found else None
 
 
 def tables(spark: "SparkSession", output: Path, seconds: float) -> "list[tuple[str, DataFrame]]":

@@ -278,6 +278,22 @@ def test_alerts_raise_no_alerts_and_long_ones_are_cut(
     assert "1 alerts CUT to fit into a frame" in capsys.readouterr().err
 
 
+def test_many_batches_of_alerts_become_one(
+    spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watched, "MERGE_AT", 2)
+    output = tmp_path / "out"
+    for number in range(4):
+        file(tmp_path, 100 * number, (100 + number, 31 + number))
+        run(options(output, alert="value > 30"), spark, capture.root(str(tmp_path)))
+    file(tmp_path, 500, (110, 5))
+    run(options(output, alert="value > 30"), spark, capture.root(str(tmp_path)))
+    found = watched.alerts(spark, output)
+    assert found is not None
+    assert sorted(row.text for row in found.collect()) == ["31 100", "32 101", "33 102", "34 103"]
+    assert len(watched.batches(output / "alerts")) < 4
+
+
 def test_an_alert_of_many_tokens_fits(spark: "SparkSession") -> None:
     many = spark.createDataFrame(
         [(5, "gw", "plant", [4_000_000_000] * 255, "x", 1.0)],
@@ -399,11 +415,11 @@ def test_many_batches_become_one_and_each_counts_once_whenever_it_is_killed(
     killed = tmp_path / "killed"
     monkeypatch.setattr(shutil, "rmtree", lambda path, **how: shutil.copytree(tmp_path / "out", killed))
     with pytest.raises(FileExistsError):  # at the second removal
-        watched.merge(spark, directory, 4)
+        watched.merge(spark, directory, 4, watched.summed)
     monkeypatch.undo()
     assert list(watched.parts(killed / "rates")) == [3, 4]  # the others are still there
     assert rows_of(watched.rates(spark, killed, SECONDS)) == due
     monkeypatch.setattr(watched, "MERGE_AT", 2)
-    watched.merge(spark, directory, 5)
+    watched.merge(spark, directory, 5, watched.summed)
     assert list(watched.batches(directory)) == [4]
     assert rows_of(watched.rates(spark, tmp_path / "out", SECONDS)) == due
