@@ -95,8 +95,8 @@ def test_a_client_without_spark(
 ) -> None:
     monkeypatch.delenv("PYSPARK_GATEWAY_PORT", raising=False)
     monkeypatch.setattr(jars, "spark_home", lambda: tmp_path)
-    told = complaint(capsys, "latency", str(tmp_path))
-    assert told.startswith("buscoupler: latency needs Spark: run ")
+    told = complaint(capsys, "pipeline", "watch", str(tmp_path), "--output", str(tmp_path / "out"))
+    assert told.startswith("buscoupler: watch needs Spark: run ")
     assert told.endswith("install 'buscoupler[pipeline]'")
 
 
