@@ -4,8 +4,7 @@ Delta Lake's protocol: https://github.com/delta-io/delta/blob/master/PROTOCOL.md
 """
 
 import json
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote, unquote
@@ -17,9 +16,9 @@ from deltalake.exceptions import DeltaError
 from deltalake.transaction import AddAction, create_table_with_add_actions
 from pyarrow.parquet import ParquetFile
 
-from capture.files import CaptureError, opened
+from capture.files import opened
 from capture.schema import DATE, GATEWAY, arrow_schema, file_schema
-from capture.stores import Store
+from capture.stores import Store, said
 
 _PARTITIONS: Final = [DATE, GATEWAY]
 _BOUNDED: Final = ("ts_ns", "boot", "cap_seq", "kind")
@@ -44,7 +43,7 @@ class DeltaTable:
         for path in paths:
             self.store.put(path, f"{place}/{path.name}")
         added = [_added(place, path) for path in paths]
-        with _said(self._url):
+        with said(self._url, DeltaError):
             log = _log(self._url)
             if log is None:
                 create_table_with_add_actions(self._url, schema(), added, partition_by=_PARTITIONS)
@@ -70,7 +69,7 @@ def _missing(log: Log) -> list[Field]:
 
 
 def _log(url: str) -> Log | None:
-    with _said(url):
+    with said(url, DeltaError):
         return Log(url) if Log.is_deltatable(url) else None
 
 
@@ -93,11 +92,3 @@ def _stats(file: ParquetFile) -> dict[str, Any]:
             found["minValues"][name] = min(one.min for one in stats)
             found["maxValues"][name] = max(one.max for one in stats)
     return found
-
-
-@contextmanager
-def _said(url: str) -> Iterator[None]:
-    try:
-        yield
-    except (DeltaError, OSError) as error:
-        raise CaptureError(f"{url}: {str(error).splitlines()[0][:200]}") from error

@@ -17,12 +17,12 @@ import pyarrow.compute as pc
 from capture import journals, parquet, ranges
 from capture.files import (
     CAPTURE,
-    FILE_SUFFIX,
     JOURNAL,
     JOURNAL_SUFFIX,
     CaptureError,
     day_of,
     gateway_of,
+    listed,
     opened,
 )
 from capture.locks import reading
@@ -66,7 +66,7 @@ class _File(NamedTuple):
 
 
 class _Day(NamedTuple):
-    """What was seen in the directory of a day and gateway: its files, or None if it is old, and all rows."""
+    """A directory of a day and gateway as it was seen. `files` are None if it is old; `rows` are those of all."""
 
     changed_ns: int
     files: dict[Path, _File] | None
@@ -129,12 +129,10 @@ class Live:
 def _files_in(directory: Path, known: dict[Path, _File]) -> dict[Path, _File]:
     """Look at the files of a directory, and open those that are not `known`."""
     found = dict[Path, _File]()
-    for path in sorted(directory.glob(f"*{FILE_SUFFIX}")):
+    for path in listed(directory):
         with suppress(FileNotFoundError):  # the recorder has deleted it
             status = path.stat()
             mark = status.st_ino, status.st_mtime_ns
-            if path.name[0] in "._":
-                continue
             if path in known and known[path].mark == mark:
                 found[path] = known[path]
             else:
@@ -145,8 +143,7 @@ def _files_in(directory: Path, known: dict[Path, _File]) -> dict[Path, _File]:
 def _rows_of(path: Path) -> Ranges:
     """Return the rows of a file. Raises `CaptureError`, or `FileNotFoundError` if it has gone."""
     try:
-        with opened(path) as file:
-            return ranges.of(file)
+        return ranges.of_path(path)
     except CaptureError:
         path.stat()
         raise

@@ -7,13 +7,14 @@ that was merged of others, by us or by somebody else; only one with holes is rea
 
 from collections import defaultdict
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow.parquet import ParquetFile
 
-from capture.files import CaptureError
+from capture.files import CaptureError, opened
 from capture.schema import CONTENTS, Kind
 
 Interval = tuple[int, int]
@@ -36,6 +37,12 @@ def of(file: ParquetFile) -> Ranges:
     lasts = pc.struct_field(summary[CONTENTS], "last_cap_seq").to_pylist()
     found = joined(zip(summary["boot"].to_pylist(), summary["cap_seq"].to_pylist(), lasts, strict=True))
     return _checked(file, found, file.metadata.num_rows - len(summary))
+
+
+def of_path(path: Path) -> Ranges:
+    """Return the rows of a capture file. Raises `CaptureError`."""
+    with opened(path) as file:
+        return of(file)
 
 
 def _checked(file: ParquetFile, found: Ranges, rows: int) -> Ranges:

@@ -36,7 +36,7 @@ def store_of(url: str) -> Store:
     """Make the store of a path or a URL. Raises `CaptureError`."""
     if "://" not in url:
         return Directory(Path(url))
-    with _said(url):
+    with said(url):
         system, prefix = fs.FileSystem.from_uri(url.replace("s3a://", "s3://", 1))  # Spark's name for it
         return Bucket(system, prefix, url)
 
@@ -48,12 +48,12 @@ class Directory:
         self.root = root
 
     def sizes(self, directory: str) -> dict[str, int]:
-        with _said(self.root):
+        with said(self.root):
             found = (self.root / directory).iterdir() if (self.root / directory).is_dir() else ()
             return {path.name: path.stat().st_size for path in found if path.name[0] != "."}
 
     def below(self) -> list[str]:
-        with _said(self.root):
+        with said(self.root):
             return sorted(
                 path.relative_to(self.root).as_posix() for path in self.root.rglob("*") if path.is_file()
             )
@@ -61,7 +61,7 @@ class Directory:
     def put(self, path: Path, name: str) -> None:
         target = self.root / name
         partial = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-        with _said(target):
+        with said(target):
             target.parent.mkdir(parents=True, exist_ok=True)
             _clear(target)
             with path.open("rb") as source, partial.open("wb") as file:
@@ -74,7 +74,7 @@ class Directory:
 
     @contextmanager
     def opened(self, name: str) -> Iterator[pa.NativeFile]:
-        with _said(self.root / name), pa.OSFile(str(self.root / name)) as file:
+        with said(self.root / name), pa.OSFile(str(self.root / name)) as file:
             yield file
 
 
@@ -86,25 +86,25 @@ class Bucket:
 
     def sizes(self, directory: str) -> dict[str, int]:
         where = fs.FileSelector(f"{self._prefix}/{directory}", allow_not_found=True)
-        with _said(self._url):
+        with said(self._url):
             return {one.base_name: one.size for one in self._system.get_file_info(where) if one.is_file}
 
     def below(self) -> list[str]:
         where = fs.FileSelector(self._prefix, allow_not_found=True, recursive=True)
-        with _said(self._url):
+        with said(self._url):
             found = [one.path for one in self._system.get_file_info(where) if one.is_file]
         return sorted(path.removeprefix(f"{self._prefix}/") for path in found)
 
     def put(self, path: Path, name: str) -> None:
         # In one call: a stream that is closed early would store the half of it as a whole.
-        with _said(f"{self._url}/{name}"):
+        with said(f"{self._url}/{name}"):
             whole = pa.memory_map(str(path)).read_buffer() if path.stat().st_size else b""
             with self._system.open_output_stream(f"{self._prefix}/{name}") as stream:
                 stream.write(whole)
 
     @contextmanager
     def opened(self, name: str) -> Iterator[pa.NativeFile]:
-        with _said(f"{self._url}/{name}"), self._system.open_input_file(f"{self._prefix}/{name}") as file:
+        with said(f"{self._url}/{name}"), self._system.open_input_file(f"{self._prefix}/{name}") as file:
             yield file
 
 
@@ -117,10 +117,10 @@ def _clear(target: Path) -> None:
 
 
 @contextmanager
-def _said(place: object) -> Iterator[None]:
-    """Turn what the system or Arrow raises into one line with the place."""
+def said(place: object, *more: type[Exception]) -> Iterator[None]:
+    """Turn what the system or Arrow raises, and `more`, into one line with the place."""
     try:
         yield
-    except (OSError, pa.ArrowException) as error:
+    except (OSError, pa.ArrowException, *more) as error:
         words = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise CaptureError(f"{place}: {words.splitlines()[0][:200]}") from error

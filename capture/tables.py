@@ -33,7 +33,7 @@ class Table(Protocol):
 
 
 class Loaded(NamedTuple):
-    """What was done with the files of one day and gateway: how many were added, how many of them with only
+    """The result of loading the files of one day and gateway: how many were added, how many of them with only
     those rows that the table did not have; and those that could not be read, with the reason."""
 
     place: str

@@ -49,10 +49,13 @@ def retain(root: Path, gateway: str, limits: Limits) -> int:
     """Delete expired files, and directories of days that are empty then. Returns how many files went."""
     gone = expired(measured(root, gateway), limits, time.time())
     for file in gone:
-        file.path.unlink(missing_ok=True)
-        for directory in (file.path.parent, file.path.parent.parent):
-            try:
-                directory.rmdir()
-            except OSError:
-                break
+        remove(file.path)
     return len(gone)
+
+
+def remove(path: Path) -> None:
+    """Delete a finished file, and the directories of its gateway and day if they are empty then."""
+    path.unlink(missing_ok=True)
+    with suppress(OSError):
+        path.parent.rmdir()
+        path.parent.parent.rmdir()

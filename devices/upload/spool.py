@@ -7,17 +7,17 @@ taken ever: they are not taken again. Needs pyarrow.
 import fcntl
 import json
 import os
-from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
 from capture import ranges
-from capture.files import CaptureError, days_directory, gateway_of, listed, opened
+from capture.files import CaptureError, boot_of, days_directory, listed
 from capture.locks import reading
 from capture.parquet import sync
 from capture.ranges import Ranges
 from capture.tables import wanted
+from devices.tap.retention import measured, remove
 
 UPLOAD: Final = "upload"
 _TAKEN: Final = "taken.json"
@@ -31,12 +31,13 @@ class Spool:
     """
 
     def __init__(self, root: Path, name: str, gateway: str, limit_bytes: int) -> None:
-        self.days = days_directory(root)
+        self.root, self.days = root, days_directory(root)
         self.gateway, self.limit_bytes = gateway, limit_bytes
         self.dropped = self.damaged = 0
         self.directory = root / UPLOAD / name
         self._making = self.directory / _MAKING
         self._held: Ranges = {}
+        self._stored: Ranges | None = None
         self._known: Mapping[Path, int] = {}
 
     def open(self) -> bool:
@@ -53,7 +54,7 @@ class Spool:
             return False
         for path in self._making.iterdir():
             path.unlink()
-        waiting = list(map(_ranges_of, self.waiting()))
+        waiting = list(map(ranges.of_path, self.waiting()))
         self._held = ranges.together([_read(self.directory / _TAKEN), *waiting])
         return True
 
@@ -70,19 +71,12 @@ class Spool:
         if not self.days.is_dir():
             return
         with reading(self.days):
-            found = dict(self._finished())
+            found = {one.path: one.size_bytes for one in measured(self.root, self.gateway)}
             for path in sorted(found, key=lambda path: path.name):
                 if self._known.get(path) != found[path]:
                     self._take(path)
         self._known = found
-        self._forget({int(path.name.partition("-")[0]) for path in (*found, *self.waiting())})
-
-    def _finished(self) -> Iterator[tuple[Path, int]]:
-        """Yield the finished files of the gateway, and their sizes in bytes."""
-        for path in listed(self.days):
-            if gateway_of(path) == self.gateway:
-                with suppress(FileNotFoundError):  # the recorder has deleted it
-                    yield path, path.stat().st_size
+        self._forget({int(boot_of(path)) for path in (*found, *self.waiting())})
 
     def _take(self, path: Path) -> None:
         try:
@@ -105,45 +99,39 @@ class Spool:
     def _forget(self, boots: set[int]) -> None:
         """Store which rows were taken, of runs that still have a file here: others cannot come again."""
         self._held = {boot: some for boot, some in self._held.items() if boot in boots}
+        if self._held == self._stored:
+            return
         aside = self._making / _TAKEN
         with aside.open("w", encoding="utf-8") as file:
             json.dump({str(boot): some for boot, some in self._held.items()}, file)
             file.flush()
             os.fsync(file.fileno())
         aside.replace(self.directory / _TAKEN)
+        self._stored = self._held
 
     def bound(self, busy: Path | None) -> None:
         """Give up the oldest files until the rest fits; `busy` is being stored, and stays."""
-        waiting = self.waiting()
-        excess = self.size_bytes - self.limit_bytes
-        for path in waiting:
+        sizes = self.sizes()
+        excess = sum(sizes.values()) - self.limit_bytes
+        for path, size_bytes in sizes.items():
             if excess <= 0:
                 return
             if path != busy:
-                excess -= path.stat().st_size
+                excess -= size_bytes
                 self.done(path)
                 self.dropped += 1
 
-    @property
-    def size_bytes(self) -> int:
-        """The size of all files that wait."""
-        return sum(path.stat().st_size for path in self.waiting())
+    def sizes(self) -> dict[Path, int]:
+        """Return the files that wait, the oldest first, with their sizes in bytes."""
+        return {path: path.stat().st_size for path in self.waiting()}
 
     def done(self, path: Path) -> None:
-        """Delete a file that need not wait any more, and its directories once they are empty."""
-        path.unlink(missing_ok=True)
-        for directory in (path.parent, path.parent.parent):
-            with suppress(OSError):
-                directory.rmdir()
+        """Delete a file that need not wait any more."""
+        remove(path)
 
     def place(self, path: Path) -> str:
         """Return the name of a waiting file in the place where it goes."""
         return path.relative_to(self.directory).as_posix()
-
-
-def _ranges_of(path: Path) -> Ranges:
-    with opened(path) as file:
-        return ranges.of(file)
 
 
 def _read(path: Path) -> Ranges:

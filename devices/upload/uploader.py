@@ -63,7 +63,7 @@ class Storing(threading.Thread):
             try:
                 more = self._work()
             except (CaptureError, OSError) as error:
-                self.fault = words_of(error) if isinstance(error, OSError) else str(error)
+                self.fault = words_of(error)
                 self.wake.wait(pauses.next_s())
                 continue
             self.fault = ""
@@ -125,7 +125,7 @@ class Uploader:
                 self.looked_s = now_s
                 self._look()
         except (CaptureError, OSError) as error:
-            self.fault = words_of(error) if isinstance(error, OSError) else str(error)
+            self.fault = words_of(error)
         self._tell()
 
     def _open(self) -> None:
@@ -154,12 +154,12 @@ class Uploader:
         storing, spool = self.storing, self.spool
         fault = self.fault or storing.fault
         with storing.lock:
-            waiting, waiting_bytes = len(spool.waiting()), spool.size_bytes
+            sizes = spool.sizes()
             counts = {"files": storing.files, "bytes": storing.bytes}
         return {
             "state": "waiting" if fault else "up",
             "fault": fault,
-            "counts": {**counts, "waiting": waiting, "waiting_bytes": waiting_bytes},
+            "counts": {**counts, "waiting": len(sizes), "waiting_bytes": sum(sizes.values())},
             "rejected": {"spool full": spool.dropped, "damaged": spool.damaged},
         }
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from pyspark.sql import Row
 from pyspark.sql import functions as F
 
 from capture import schema
@@ -20,7 +21,7 @@ from pipeline.analysis.explain import Paths
 from pipeline.analysis.filters import Patterns, deep_of
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, Row
+    from pyspark.sql import Column, DataFrame
 
 LEDGER: Final = {
     "gateway": str, "hub": str, "bus": str, "peer": str, "dir": int, "reason": str,
@@ -118,8 +119,6 @@ def topologies(taken: "Iterable[Row]") -> "Iterator[Hubs]":
 
 def carried(taken: "Iterable[Row]") -> "list[Row]":
     """Count the frames that each bridge received from and put onto each segment."""
-    from pyspark.sql import Row
-
     groups = grouped(
         (row for row in taken if row.kind == Kind.FRAME and row.hub.startswith(BRIDGE)),
         "gateway",

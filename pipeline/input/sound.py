@@ -110,8 +110,7 @@ def _share(one: Path, other: Path) -> bool:
     """Whether two files of a run have a row in common: a merged one can have holes, where others fit in."""
     from capture import ranges
 
-    with files.opened(one) as first, files.opened(other) as second:
-        return ranges.overlap(ranges.of(first), ranges.of(second))
+    return ranges.overlap(ranges.of_path(one), ranges.of_path(other))
 
 
 def version_by_url(url: str) -> str:

@@ -109,7 +109,7 @@ def _timeline(parts: "Mapping[str, Sequence[Row]]") -> str:
         end = min(start + seconds, length or seconds)
         events[f"{row.kind}: {row.segment}"].append((start, max(start, end), f"{row['count']} {row.kind}"))
     shown = dict(sorted(events.items())[:_BRIDGES_MOST])
-    return svg.spans(shown, length or 1.0, "#c2271a", "#8883")
+    return svg.spans(shown, length or 1.0, svg.RED, "#8883")
 
 
 def _begin(parts: "Mapping[str, Sequence[Row]]") -> int:

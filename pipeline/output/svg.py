@@ -14,8 +14,8 @@ _VALUE: Final = 90  # room for a value beside a bar
 _NAME_MOST: Final = 120  # characters that fit into a line
 _SEGMENT_MOST: Final = 42  # into a segment's box
 _GRAPH_MOST: Final = 62  # into a bridge's
-_RED: Final = "#c2271a"
-_RED_TEXT: Final = f' fill="{_RED}" font-weight="600"'
+RED: Final = "#c2271a"
+_RED_TEXT: Final = f' fill="{RED}" font-weight="600"'
 
 _SEGMENT: Final = 300  # width of the boxes at the left of a graph
 _BRIDGE: Final = 440
@@ -122,7 +122,7 @@ def _segments(ends: Mapping[str, Sequence[tuple[float, bool]]], height: float) -
         for y, bad in ends[segment]:
             line = f'x1="{_SEGMENT}" y1="{middle:.1f}" x2="{_WIDTH - _BRIDGE}" y2="{y:.1f}"'
             body.append(
-                f'<line {line} stroke="{_RED if bad else COLORS[0]}" stroke-width="{2.5 if bad else 1.4}"/>'
+                f'<line {line} stroke="{RED if bad else COLORS[0]}" stroke-width="{2.5 if bad else 1.4}"/>'
             )
         body.append(_frame(2, middle - 14, _SEGMENT - 2, 28, COLORS[2]))
         body.append(_name(segment, 10, middle + 4, _SEGMENT_MOST))
