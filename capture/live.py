@@ -66,7 +66,7 @@ class _File(NamedTuple):
 
 
 class _Day(NamedTuple):
-    """A directory of a day and gateway as it was seen. `files` are None if it is old; `rows` are those of all."""
+    """A directory of a day and gateway as it was seen: `files` are None if it is old, `rows` those of all."""
 
     changed_ns: int
     files: dict[Path, _File] | None
