@@ -94,11 +94,11 @@ def finish(directory: Path) -> None:
 
 def _compacted(days: Path, directory: Path, file_bytes: int, on_wait: Callable[[], None]) -> Day | None:
     paths = listed(directory)
-    groups = list(_groups(paths, _unfinished(days, gateway_of(paths[0])) if paths else set(), file_bytes))
-    merged = [group for group in groups if len(group) > 1]
-    if not merged:
+    groups = list(groups_of(paths, _unfinished(days, gateway_of(paths[0])) if paths else set(), file_bytes))
+    several = [group for group in groups if len(group) > 1]
+    if not several:
         return None
-    sizes = [path.stat().st_size for group in merged for path in group]
+    sizes = [path.stat().st_size for group in several for path in group]
     aside = aside_of(directory)
     try:
         made = _make(aside, groups)
@@ -117,7 +117,7 @@ def _make(aside: Path, groups: list[list[Path]]) -> list[int]:
     (aside / MARK).write_text(json.dumps([path.name for group in groups for path in group]))
     for (path,) in (group for group in groups if len(group) == 1):
         os.link(path, aside / path.name)
-    made = [_write(group, aside / group[0].name) for group in groups if len(group) > 1]
+    made = [merged(group, aside / group[0].name) for group in groups if len(group) > 1]
     parquet.sync(aside)
     return made
 
@@ -128,7 +128,7 @@ def _unfinished(days: Path, gateway: str) -> set[str]:
     return {path.stem for path in journals}
 
 
-def _groups(paths: list[Path], fixed: set[str], file_bytes: int) -> Iterator[list[Path]]:
+def groups_of(paths: list[Path], fixed: set[str], file_bytes: int) -> Iterator[list[Path]]:
     """Divide files into groups that become one each: of one run and one topology, and not too large."""
 
     def sort(path: Path) -> tuple[str, bytes | None, str]:
@@ -151,8 +151,8 @@ def _topology(path: Path) -> bytes | None:
         return found
 
 
-def _write(group: list[Path], target: Path) -> int:
-    """Write the rows of files, in their order, to one. Returns its size in bytes."""
+def merged(group: list[Path], target: Path) -> int:
+    """Write the rows of files, in their order, to one. Returns its size in bytes. Raises `CaptureError`."""
     with opened(group[0]) as file:
         schema = parquet.rows_schema(file)
     partial = target.with_name(f".{target.name}.tmp")

@@ -4,23 +4,29 @@ Delta Lake's protocol: https://github.com/delta-io/delta/blob/master/PROTOCOL.md
 """
 
 import json
-from collections.abc import Sequence
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote, unquote
+from uuid import uuid4
 
 import pyarrow as pa
 from deltalake import DeltaTable as Log
 from deltalake import Field, Schema
 from deltalake.exceptions import DeltaError
-from deltalake.transaction import AddAction, create_table_with_add_actions
+from deltalake.transaction import AddAction, RemoveAction, create_table_with_add_actions
 from pyarrow.parquet import ParquetFile
 
-from capture.files import opened
+from capture.compact import Day, groups_of, merged
+from capture.files import FILE_SUFFIX, is_ours, listed, opened
 from capture.schema import DATE, GATEWAY, arrow_schema, file_schema
 from capture.stores import Store, said
 
 _PARTITIONS: Final = [DATE, GATEWAY]
+_KEPT_H: Final = 168
+"""Files that are in the table no more stay so long, for who still reads them: the least that Delta allows."""
 _BOUNDED: Final = ("ts_ns", "boot", "cap_seq", "kind")
 """The columns whose least and greatest values the log has, by which readers pass by files."""
 
@@ -53,6 +59,57 @@ class DeltaTable:
             log.create_write_transaction(added, "append", log.schema(), _PARTITIONS)
 
 
+def compact(table: Path, before: str, file_bytes: int) -> Iterator[Day]:
+    """Compact the days before a day of a table on this machine, as `capture.compact` does with a capture.
+
+    Each day of a gateway is one commit to the log. Who reads goes on with the old files, which are deleted a
+    week later at the earliest, by a later call. Raises `CaptureError`.
+    """
+    paths = [path for path in listed(table) if path.parent.parent.name.partition("=")[2] < before]
+    for directory, some in groupby(paths, lambda path: path.parent):
+        several = [group for group in groups_of(_ours(some), set(), file_bytes) if len(group) > 1]
+        if several:
+            yield _compacted(table, directory, several)
+    with said(table, DeltaError):
+        Log(str(table)).vacuum(retention_hours=_KEPT_H, dry_run=False, full=True)
+
+
+def _ours(paths: Iterable[Path]) -> list[Path]:
+    """Leave out the files that another program has rewritten: it has made them as large as it likes."""
+    found = list[Path]()
+    for path in paths:
+        with opened(path) as file:
+            if is_ours(file):
+                found.append(path)
+    return found
+
+
+def _compacted(table: Path, directory: Path, several: list[list[Path]]) -> Day:
+    place = directory.relative_to(table).as_posix()
+    made = list[Path]()
+    for group in several:
+        run, number = group[0].stem.split("-")[:2]
+        target = directory / f"{run}-{number}-{uuid4().hex[:8]}{FILE_SUFFIX}"
+        merged(group, target)
+        made.append(target)
+    old = [path for group in several for path in group]
+    sizes = [path.stat().st_size for path in old], [path.stat().st_size for path in made]
+    _replace(table, place, old, made)
+    return Day(directory, len(old), sum(sizes[0]), len(made), sum(sizes[1]))
+
+
+def _replace(table: Path, place: str, old: list[Path], made: list[Path]) -> None:
+    """Put files in the place of others, in one commit: no row changes."""
+    now_ms = time.time_ns() // 1_000_000
+    removed = [
+        RemoveAction(_path(place, path), False, now_ms, path.stat().st_size, _values(place)) for path in old
+    ]
+    added = [_added(place, path, is_new=False) for path in made]
+    with said(table, DeltaError):
+        log = Log(str(table))
+        log.create_write_transaction([*removed, *added], "append", log.schema(), _PARTITIONS)
+
+
 def schema() -> Schema:
     """Return the schema of a Delta table of captures. Delta has no unsigned numbers: tokens are longs."""
 
@@ -73,13 +130,21 @@ def _log(url: str) -> Log | None:
         return Log(url) if Log.is_deltatable(url) else None
 
 
-def _added(place: str, path: Path) -> AddAction:
+def _added(place: str, path: Path, is_new: bool = True) -> AddAction:
     with opened(path) as file:
         stats = json.dumps(_stats(file))
-    values = dict(part.split("=", 1) for part in place.split("/"))
     about = path.stat()
-    name = quote(f"{place}/{path.name}", safe="/=")
-    return AddAction(name, about.st_size, values, about.st_mtime_ns // 1_000_000, True, stats)
+    changed_ms = about.st_mtime_ns // 1_000_000
+    return AddAction(_path(place, path), about.st_size, _values(place), changed_ms, is_new, stats)
+
+
+def _path(place: str, path: Path) -> str:
+    return quote(f"{place}/{path.name}", safe="/=")
+
+
+def _values(place: str) -> dict[str, str | None]:
+    parts = (part.partition("=") for part in place.split("/"))
+    return {name: value for name, _, value in parts}
 
 
 def _stats(file: ParquetFile) -> dict[str, Any]:

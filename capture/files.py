@@ -9,13 +9,14 @@ Every writer takes its names from here, and every reader its files. `pyarrow` is
 
 import os
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from bus.errors import BusError
+from bus.extras import lacking
 from capture.schema import DATE, GATEWAY, META_VERSION, VERSION
 
 if TYPE_CHECKING:
@@ -74,14 +75,43 @@ def boot_of(path: Path) -> str:
     return path.name.partition("-")[0]
 
 
+def is_delta(directory: Path) -> bool:
+    """Whether a directory is a table with a Delta log, which says what is in it."""
+    return (directory / DELTA_LOG).is_dir()
+
+
 def listed(directory: Path) -> list[Path]:
-    """List the capture files below `directory`, which may be none: by gateway, each in the order of time."""
-    found = (path for path in directory.rglob(f"*{FILE_SUFFIX}") if _is_in_place(path))
-    return sorted(found, key=lambda path: (gateway_of(path), path.name))
+    """List the capture files below `directory`, which may be none: by gateway, each in the order of time.
+
+    If it is a Delta table, these are the files that its log names. Raises `CaptureError` if nobody can read
+    that.
+    """
+    if is_delta(directory):
+        paths: Iterable[Path] = (directory / name for name in logged(str(directory)))
+    else:
+        paths = directory.rglob(f"*{FILE_SUFFIX}")
+    return sorted(filter(_is_in_place, paths), key=lambda path: (gateway_of(path), path.name))
+
+
+def logged(directory: str) -> list[str]:
+    """List the files that the log of a Delta table names, relative to it. Raises `CaptureError`."""
+    try:
+        from capture.logged import names
+
+        return names(directory)
+    except ModuleNotFoundError as error:
+        raise CaptureError(lacking(f"{directory}: its Delta log", error.name or "", "tables")) from None
+    except ValueError as error:
+        raise CaptureError(str(error)) from error
 
 
 def foreign(directory: Path) -> list[Path]:
-    """List the files below a directory of days that are none of a capture, and that readers pass by."""
+    """List the files below a directory of days that are none of a capture, and that readers pass by.
+
+    Those that lie in a Delta table without being in it are its own affair, so they are not listed.
+    """
+    if is_delta(directory):
+        return []
     ours = set(listed(directory))
     found = (path for path in sorted(directory.rglob("*")) if path not in ours and path.is_file())
     return [path for path in found if not any(part[0] in "._" for part in path.relative_to(directory).parts)]
@@ -122,7 +152,10 @@ def _see(directory: Path) -> None:
 
 @contextmanager
 def opened(path: Path) -> "Iterator[ParquetFile]":
-    """Open a capture file and check its version. Raises `CaptureError`, and so does reading in the block."""
+    """Open a capture file and check its version. Raises `CaptureError`, and so does reading in the block.
+
+    In a Delta table another program may have rewritten it, without our version (`is_ours`).
+    """
     from pyarrow import ArrowException
     from pyarrow.parquet import ParquetFile
 
@@ -130,10 +163,16 @@ def opened(path: Path) -> "Iterator[ParquetFile]":
         if not stat.S_ISREG(path.stat().st_mode):
             raise CaptureError(f"{path}: not a file")
         with ParquetFile(path) as file:
-            check_version(path, file.metadata.metadata or {})
+            if is_ours(file) or not is_delta(path.absolute().parents[2]):
+                check_version(path, file.metadata.metadata or {})
             yield file
     except (OSError, ArrowException) as error:
         raise CaptureError(f"{path}: unreadable ({str(error).splitlines()[0][:120]})") from error
+
+
+def is_ours(file: "ParquetFile") -> bool:
+    """Whether a recorder wrote a file, or we did: it has a version."""
+    return META_VERSION.encode() in (file.metadata.metadata or {})
 
 
 def check_version(path: Path | str, metadata: Mapping[bytes, bytes]) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from bus.wire.envelope import Envelope, wrap
 from bus.wire.frame import pack
-from capture.files import CaptureError, boot_of, finished, gateway_of, opened
+from capture.files import CaptureError, boot_of, finished, gateway_of, is_ours, opened
 from capture.pcapng import Packet, PcapngError, packets
 from capture.schema import Kind
 
@@ -40,6 +40,10 @@ def _read_run(paths: list[Path]) -> Iterator[Packet]:
     for path in paths:
         gateway = gateway_of(path)
         with opened(path) as file:
+            if not is_ours(file):
+                raise CaptureError(
+                    f"{path}: rewritten by another program; only pipeline jobs read such files"
+                )
             for batch in file.iter_batches(_ROWS):
                 for row in batch.to_pylist():
                     if row["kind"] != Kind.CONTENTS:

@@ -6,13 +6,13 @@ counted hub by hub. Suspects with equal counts have the same *fault pattern*, wh
 (`pipeline.analysis.explain`); the answer is joined back.
 """
 
-from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pyspark.sql import functions as F
 
-from pipeline.analysis import holes, inventory
+from pipeline.analysis import holes, inventory, ways
 from pipeline.analysis.clocks import at_one_clock, clocks_of
 from pipeline.analysis.episodes import counted, episodes, narrow, summarised
 from pipeline.analysis.expected import ENVELOPED_UNIT, Expected, learn
@@ -20,7 +20,7 @@ from pipeline.analysis.explain import AT_SENDER, IN_BRIDGE, LOST, NO_BRIDGE, ON_
 from pipeline.analysis.frames import local_table
 from pipeline.analysis.gaps import Pause, gaps
 from pipeline.analysis.inventory import Places
-from pipeline.analysis.silent import Ways, are_parallel, blamed, needed, silences, ways_of
+from pipeline.analysis.silent import Need, blamed, silences
 from pipeline.analysis.sums import keyed, signatures, sums, suspects, with_key
 from pipeline.cache import cached
 from pipeline.input.span import WHOLE, Span
@@ -32,9 +32,9 @@ WINDOW_MS: Final = 2000
 BROADCAST_MOST: Final = 2_000_000
 """Suspects of which a hash table in each worker is small."""
 
-_FAULT_PATTERN: Final = ("fault_pattern", "first", "flow")
+_FAULT_PATTERN: Final = ("fault_pattern", "first", "flow", "begun")
 _FAULT: Final = {
-    "fault_pattern": int, "first": str, "flow": int, "segment": str, "kind": str, "stage": str,
+    "fault_pattern": int, "first": str, "flow": int, "begun": int, "segment": str, "kind": str, "stage": str,
     "gateway": str, "hub": str, "count": int,
 }  # fmt: skip
 _FINDING: Final = (
@@ -59,11 +59,14 @@ class Audit(NamedTuple):
 
 
 class FaultPattern(NamedTuple):
-    """Counts that went wrong alike: the `episodes` that have them, the frames that `entered`, the faults."""
+    """Counts that went wrong alike: the `episodes` that have them, the frames that `entered`, the faults.
+
+    `begun` are the patterns that the frames start with (`pipeline.analysis.filters.begun`)."""
 
     fault_pattern: int
     first: str
     flow: int
+    begun: int
     episodes: int
     entered: int
     faults: list[Fault]
@@ -82,24 +85,24 @@ def explained(found: "Iterable[Row]", expected: Expected, at: Places) -> list[Fa
     name = at.segments
     routes = {(name[h], flow): frozenset(name[s] for s in to) for (h, flow), to in expected.routes.items()}
     result = []
-    for (number, first, flow), rows in inventory.grouped(found, *_FAULT_PATTERN).items():
+    for (number, first, flow, begun), rows in inventory.grouped(found, *_FAULT_PATTERN).items():
         counts = [Seen((row.gateway, row.hub), row.bus, row.dir, row.n) for row in rows]
         found_out = explain(counts, first, flow, routes, at.paths)
-        result.append(FaultPattern(number, first, flow, rows[0].episodes, *found_out))
+        result.append(FaultPattern(number, first, flow, begun, rows[0].episodes, *found_out))
     return result
 
 
 def named(episode_rows: "DataFrame", explanations: list[FaultPattern]) -> "DataFrame":
     """Make the findings that users read: one for each episode and fault."""
     table = [
-        (w.fault_pattern, w.first, w.flow, f.segment, f.kind, f.stage, *(f.hub or (None, None)), f.n)
+        (w.fault_pattern, w.first, w.flow, w.begun, f.segment, f.kind, f.stage, *(f.hub or (None, None)), f.n)
         for w in explanations
         for f in w.faults
     ]
     faults = local_table(episode_rows.sparkSession, _FAULT, table)
     episode = episode_rows.where("lead").drop("gateway", "hub", "bus", "dir", "n")
     return episode.join(F.broadcast(faults), list(_FAULT_PATTERN)).select(
-        *_FINDING, "first", "from_at", "to_at", "inside"
+        *_FINDING, "first", "flow", "from_at", "to_at", "inside"
     )
 
 
@@ -173,16 +176,15 @@ def audit(rows: "DataFrame", window_ms: int = WINDOW_MS, span: Span = WHOLE) -> 
     suspect_rows = cached(narrow(episodes(timed, suspect, window_ms * 1_000_000, span), at.filters))
     counts = counted(suspect_rows)
     episode_rows = cached(summarised(counts, homes, span))
-    with ThreadPoolExecutor(1) as beside:
-        ways = ways_of(taken)
-        dead = beside.submit(gaps, rows, taken if wrong and are_parallel(ways) else [])
-        explanations = explained(fault_patterns(episode_rows).collect() if wrong else [], expected, at)
-        unsure = holes.holes(rows, taken, ahead) if explanations else None
-        found = holes.excused(named(episode_rows, explanations), unsure)
-        need = _needed(explanations, ways)
-        if need:
-            found = blamed(found, suspect_rows, silences(rows, ahead, _end_ns(taken)), need)
-        findings = cached(in_gaps(found, dead.result()).where("inside").select(*_FINDING))
+    explanations = explained(fault_patterns(episode_rows).collect() if wrong else [], expected, at)
+    unsure = holes.holes(rows, taken, ahead) if explanations else None
+    found = holes.excused(named(episode_rows, explanations), unsure)
+    lost = _lost(explanations, taken, at)
+    need = list(_needed(lost))
+    if need:
+        found = blamed(found, suspect_rows, silences(rows, ahead, _end_ns(taken)), need)
+    dead = gaps(rows, taken) if any(ways.are_parallel(one.ways) for one in lost) else []
+    findings = cached(in_gaps(found, dead).where("inside").select(*_FINDING))
     inside = inventory.counted(span.select(rows)).collect() if span.is_bounded else taken
     return Audit(
         totals(rows, expected, explanations),
@@ -193,10 +195,34 @@ def audit(rows: "DataFrame", window_ms: int = WINDOW_MS, span: Span = WHOLE) -> 
     )
 
 
-def _needed(explanations: list[FaultPattern], ways: Ways) -> list[tuple[str, str, str]]:
-    """Find the bridges that lost frames had to pass."""
-    pairs = [(one.first, fault.segment) for one in explanations for fault in one.faults if fault.kind == LOST]
-    return needed(pairs, ways)
+class _Lost(NamedTuple):
+    """Frames of a home and flow that did not reach `segments`, and the ways that they could have gone."""
+
+    first: str
+    flow: int
+    segments: frozenset[str]
+    ways: ways.Ways
+
+
+def _lost(explanations: list[FaultPattern], taken: "list[Row]", at: Places) -> list[_Lost]:
+    segments: dict[tuple[str, int, int], set[str]] = defaultdict(set)
+    for one in explanations:
+        names = {fault.segment for fault in one.faults if fault.kind == LOST}
+        segments[one.first, one.flow, one.begun] |= names
+    traffic, told = ways.shown(taken), list(inventory.topologies(taken))
+    return [
+        _Lost(first, flow, frozenset(names), ways.of_flow(traffic, told, at.filters, begun))
+        for (first, flow, begun), names in sorted(segments.items())
+        if names
+    ]
+
+
+def _needed(lost: list[_Lost]) -> Iterator[Need]:
+    """Yield the bridges that lost frames had to pass."""
+    for one in lost:
+        for segment in sorted(one.segments):
+            for bridge in ways.needed(one.first, segment, one.ways):
+                yield Need(one.first, one.flow, segment, bridge)
 
 
 def _end_ns(taken: "list[Row]") -> int:

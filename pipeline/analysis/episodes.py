@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 _LATE: Final = 1 << 60
-_OF_FRAME: Final = ("origin", "seq", "token", "flow")
+_OF_FRAME: Final = ("origin", "seq", "token", "flow", "begun")
 
 
 def episodes(
@@ -59,9 +59,12 @@ def _divided(rows: "DataFrame", bound_ns: int, window_ns: int) -> "DataFrame":
     return divided.drop("silence", "longest", "begins")
 
 
-def narrow(rows: "DataFrame", deep: filters.Patterns) -> "DataFrame":
+def narrow(rows: "DataFrame", known: filters.Patterns) -> "DataFrame":
     """Keep what is counted of the suspects' rows."""
-    numbers = first_token().alias("token"), filters.flow(deep).alias("flow"), F.xxhash64("peer").alias("peer")
+    numbers = (
+        first_token().alias("token"), filters.flow(known).alias("flow"), filters.begun(known).alias("begun"),
+        F.xxhash64("peer").alias("peer"),
+    )  # fmt: skip
     names = ("key", "episode", "gateway", "hub", "bus", "dir", "ts_ns", "at_ns", "origin", "seq")
     return rows.select(*names, *numbers)
 

@@ -7,8 +7,8 @@ filters treat alike, as a number. A capture without a topology (an older one) ha
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from functools import reduce
-from operator import or_
-from typing import TYPE_CHECKING
+from operator import add, or_
+from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F
 
@@ -19,11 +19,22 @@ if TYPE_CHECKING:
     from pyspark.sql import Column
 
 Patterns = tuple[tuple[int, ...], ...]
+NUMBERED_MOST: Final = 62
+"""Patterns of which a number says whether a frame starts with them."""
 
 
-def deep_of(topologies: Iterable[Hubs]) -> Patterns:
-    """Return the patterns of filters that look at more than the first token, sorted."""
-    return tuple(sorted({one for hubs in topologies for one in patterns(hubs) if len(one) > 1}))
+def patterns_of(topologies: Iterable[Hubs]) -> Patterns:
+    """Return the patterns of all filters, sorted."""
+    return tuple(sorted({one for hubs in topologies for one in patterns(hubs) if one}))
+
+
+def begun(known: Patterns) -> "Column":
+    """Return which of the first patterns a frame starts with: bit n stands for pattern n."""
+    bits = (
+        F.when(begins(one), F.lit(1 << n)).otherwise(F.lit(0)).cast("bigint")
+        for n, one in enumerate(known[:NUMBERED_MOST])
+    )
+    return reduce(add, bits, F.lit(0).cast("bigint"))
 
 
 def patterns(hubs: Hubs) -> Iterator[tuple[int, ...]]:
@@ -36,11 +47,12 @@ def patterns(hubs: Hubs) -> Iterator[tuple[int, ...]]:
                     yield from map(tuple, lists)
 
 
-def flow(deep: Patterns) -> "Column":
+def flow(known: Patterns) -> "Column":
     """Return the number of a frame's flow: its first token where no filter looks deeper at such a frame."""
     by_length: dict[int, list[Sequence[int]]] = defaultdict(list)
-    for pattern in deep:
-        by_length[len(pattern)].append(pattern)
+    for pattern in known:
+        if len(pattern) > 1:
+            by_length[len(pattern)].append(pattern)
     if not by_length:
         return first_token()
     heads = [

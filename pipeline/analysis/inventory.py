@@ -18,7 +18,7 @@ from capture import schema
 from capture.schema import BRIDGE, Direction, Hubs, Kind, Verdict
 from pipeline.analysis.expected import SEGMENTS_A_WORD
 from pipeline.analysis.explain import Paths
-from pipeline.analysis.filters import Patterns, deep_of
+from pipeline.analysis.filters import Patterns, patterns_of
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -33,8 +33,8 @@ CAPTURE: Final = {
 
 
 class Places(NamedTuple):
-    """The segments and hubs (gateway and name) of a capture, the paths of frames between them, and filters
-    that look deep."""
+    """The segments and hubs (gateway and name) of a capture, the paths of frames between them, and the
+    patterns of filters."""
 
     segments: tuple[str, ...]
     hubs: tuple[tuple[str, str], ...]
@@ -107,7 +107,7 @@ def as_places(taken: "Iterable[Row]") -> Places:
     carriers = frozenset(((r.gateway, r.hub), r.bus) for r in bridges if r.dir == Direction.TX)
     enveloped = all(row.rows == row.enveloped for row in found)
     takers = frozenset(((r.gateway, r.hub), r.bus) for r in bridges if r.dir == Direction.RX)
-    return Places(segments, hubs, Paths(carriers, takers, wires), enveloped, deep_of(topologies(taken)))
+    return Places(segments, hubs, Paths(carriers, takers, wires), enveloped, patterns_of(topologies(taken)))
 
 
 def topologies(taken: "Iterable[Row]") -> "Iterator[Hubs]":

@@ -4,60 +4,31 @@ A bridge is its hubs of one name on all gateways: its candidates take over from 
 nothing for longer than a pause, and without which a lost frame cannot have reached its segment, is to blame.
 """
 
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Final
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
-from capture.schema import BRIDGE, Direction, Kind
 from pipeline.analysis.clocks import at_one_clock
 from pipeline.analysis.explain import LOST, NO_BRIDGE
 from pipeline.analysis.frames import frames, local_table, on_bridge, received, told_so
 from pipeline.analysis.service import BIN_NS, GAP_MS, MISSED_LEAST, is_pause
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, Row
+    from pyspark.sql import DataFrame
 
 SLACK_NS: Final = 10_000_000
 """A frame that entered so shortly before a silence was still on its way when that began."""
 
-Ways = Mapping[str, tuple[frozenset[str], frozenset[str]]]
-"""The segments that a bridge takes from, and those that it puts onto, by the name of its hubs."""
 
+class Need(NamedTuple):
+    """Frames of a home (`first` heard them there) and flow cannot reach a `segment` without a bridge."""
 
-def ways_of(taken: "Iterable[Row]") -> Ways:
-    """Find the ways of bridges, from the rows of `pipeline.analysis.inventory.take`."""
-    found: dict[str, tuple[set[str], set[str]]] = {}
-    for row in taken:
-        if row.kind == Kind.FRAME and row.hub.startswith(BRIDGE):
-            found.setdefault(row.hub, (set(), set()))[row.dir == Direction.TX].add(row.bus)
-    return {hub: (frozenset(takes), frozenset(puts)) for hub, (takes, puts) in found.items()}
-
-
-def reached(home: str, ways: Ways, without: str = "") -> set[str]:
-    """Return the segments that a frame can reach from its home, perhaps without one bridge."""
-    found, before = {home}, set[str]()
-    while found != before:
-        before = set(found)
-        for hub, (takes, puts) in ways.items():
-            if hub != without and takes & found:
-                found |= puts
-    return found
-
-
-def needed(pairs: Iterable[tuple[str, str]], ways: Ways) -> list[tuple[str, str, str]]:
-    """Return (home, target, bridge) for each bridge without which a frame of a home cannot reach a target."""
-    wanted = sorted(set(pairs))
-    homes = {home for home, _ in wanted}
-    without = {(home, hub): reached(home, ways, hub) for home in homes for hub in ways}
-    whole = {home: reached(home, ways) for home in homes}
-    return [
-        (home, target, hub)
-        for home, target in wanted
-        for hub in sorted(ways)
-        if target in whole[home] and target not in without[home, hub]
-    ]
+    first: str
+    flow: int
+    segment: str
+    bridge: str
 
 
 def entered(rows: "DataFrame", lost: "DataFrame") -> "DataFrame":
@@ -91,17 +62,19 @@ def silences(rows: "DataFrame", ahead: Mapping[str, int], end_ns: int, gap_ms: i
 
 
 def blamed(
-    findings: "DataFrame", rows: "DataFrame", silent: "DataFrame", need: list[tuple[str, str, str]]
+    findings: "DataFrame", rows: "DataFrame", silent: "DataFrame", need: Sequence[Need]
 ) -> "DataFrame":
     """Blame losses on a bridge that was silent at the time, and without which they cannot have arrived.
 
-    `rows` are those of the suspects, `silent` is from `silences` and `need` from `needed`. A bridge that
-    passes nothing because there was nothing to pass is silent too: so at least `MISSED_LEAST` frames must
-    have been lost in one silence.
+    `rows` are those of the suspects, and `silent` is from `silences`. A bridge that passes nothing because
+    there was nothing to pass is silent too: so at least `MISSED_LEAST` frames must have been lost in one
+    silence.
     """
-    table = local_table(findings.sparkSession, {"first": str, "segment": str, "silent": str}, need)
+    table = local_table(
+        findings.sparkSession, {"first": str, "flow": int, "segment": str, "silent": str}, need
+    )
     keys, one = ["key", "episode", "segment"], ["silent", "from_ns"]
-    lost = findings.where(F.col("kind") == LOST).join(F.broadcast(table), ["first", "segment"])
+    lost = findings.where(F.col("kind") == LOST).join(F.broadcast(table), ["first", "flow", "segment"])
     points = lost.select(*keys, "silent").join(entered(rows, lost.select(*keys[:2])), keys[:2])
     near = F.col("at_ns").between(F.col("from_ns") - SLACK_NS, F.col("to_ns") + SLACK_NS)
     inside = points.join(silent, "silent").where(near)
@@ -115,9 +88,3 @@ def blamed(
     is_blamed = F.col("by").isNotNull() & (F.col("kind") == LOST)
     told = {"stage": F.lit(NO_BRIDGE), "gateway": F.col("by.last"), "hub": F.col("by.silent")}
     return told_so(joined, is_blamed, told).drop("by")
-
-
-def are_parallel(ways: Ways) -> bool:
-    """Return whether two bridges join the same two segments: then neither is needed, as one may stand in."""
-    joined = [takes | puts for takes, puts in ways.values()]
-    return any(len(one & other) > 1 for n, one in enumerate(joined) for other in joined[n + 1 :])

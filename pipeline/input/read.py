@@ -1,7 +1,7 @@
 """The rows of a capture as a DataFrame."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 from uuid import uuid4
 
 from capture import files, schema
@@ -10,7 +10,9 @@ from pipeline.errors import PipelineError
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_SHOWN = 5  # captures that a message lists
+STORES: Final = ("s3://", "s3a://")
+"""The object stores that we look into ourselves; not into hdfs:// and others."""
+_SHOWN: Final = 5  # captures that a message lists
 
 
 def is_remote(directory: str) -> bool:
@@ -34,7 +36,11 @@ def root(directory: str) -> str:
 
 def followed(directory: str) -> str:
     """Find the directory of the days as `root` does; it may have no file yet. Raises as `root` does."""
-    if is_remote(directory) or any(files.listed(Path(directory))):
+    if is_remote(directory):
+        return directory
+    if files.is_delta(Path(directory)):
+        raise PipelineError(f"{directory}: a Delta table cannot be followed: follow the recorder's directory")
+    if any(files.listed(Path(directory))):
         return root(directory)
     path = Path(directory).absolute()
     if not path.is_dir():
@@ -54,11 +60,29 @@ def size_bytes(directory: str) -> int:
     return sum(path.stat().st_size for path in files.listed(Path(directory)))
 
 
-def read(spark: "SparkSession", directory: str) -> "DataFrame":
+def read(spark: "SparkSession", directory: str, knows_delta: bool = False) -> "DataFrame":
     """Return all rows of the files under `directory` (from `root`), with `date` and `gateway`.
+
+    Of a Delta table these are the files that its log names: we read the log, so that Spark needs no jar, or
+    the engine does if it `knows_delta`. Raises `CaptureError` if the log cannot be read.
 
     The option makes this read's plan differ from any other's: by it a resident server finds what it has
     cached, and would give the rows of a time when the directory had fewer files.
     """
     reader = spark.read.schema(schema.DDL_PARTITIONED).option("buscoupler.read", uuid4().hex)
-    return reader.option("pathGlobFilter", f"*{files.FILE_SUFFIX}").parquet(directory)
+    if not _is_delta(directory):
+        return reader.option("pathGlobFilter", f"*{files.FILE_SUFFIX}").parquet(directory)
+    if knows_delta:
+        return reader.format("delta").load(directory)
+    paths = [f"{directory.rstrip('/')}/{name}" for name in files.logged(directory)]
+    return reader.option("basePath", directory).parquet(*paths)
+
+
+def _is_delta(directory: str) -> bool:
+    if not is_remote(directory):
+        return files.is_delta(Path(directory))
+    if not directory.startswith(STORES):
+        return False
+    from capture.stores import store_of
+
+    return bool(store_of(directory).sizes(files.DELTA_LOG))

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
 SKIPPED_STATUS: Final = 3
 """The exit status of a job that left files out."""
-STORES: Final = ("s3://", "s3a://")
-"""The object stores that `version_by_url` looks into; of hdfs:// and others, versions are not checked."""
 _SHOWN: Final = 5
 
 
@@ -71,12 +69,26 @@ def look(directory: Path, thorough: bool, span: Span = WHOLE) -> Looked:
 
 def _spans(path: Path, file: "ParquetFile") -> Iterator[_Span]:
     """Yield the numbers of the rows in a file, if it says them."""
+    if not files.is_ours(file):
+        yield from _rewritten(path, file)
+        return
     column = file.schema_arrow.get_field_index("cap_seq")
     groups = (file.metadata.row_group(n).column(column) for n in range(file.metadata.num_row_groups))
     found = [one.statistics for one in groups if one.is_stats_set and one.statistics.has_min_max]
     if found:
         run = files.gateway_of(path), files.boot_of(path)
         yield _Span(run, min(one.min for one in found), max(one.max for one in found), path, *_rows(file))
+
+
+def _rewritten(path: Path, file: "ParquetFile") -> Iterator[_Span]:
+    """Yield the numbers of the rows in a file of several others, which another program put together."""
+    from capture import ranges
+
+    newest, gateway = _rows(file)[1], files.gateway_of(path)
+    for boot, intervals in ranges.of(file).items():
+        run = gateway, files.name_of(boot, 0).partition("-")[0]
+        for first, last in intervals:
+            yield _Span(run, first, last, path, last - first + 1, newest)
 
 
 def _rows(file: "ParquetFile") -> tuple[int, int]:
@@ -125,9 +137,13 @@ def version_by_url(url: str) -> str:
     from capture.stores import store_of
 
     store = store_of(url)
-    newest = {name.rpartition("/")[0]: name for name in store.below() if name.endswith(files.FILE_SUFFIX)}
+    is_logged = bool(store.sizes(files.DELTA_LOG))
+    names = files.logged(url) if is_logged else store.below()
+    newest = {name.rpartition("/")[0]: name for name in names if name.endswith(files.FILE_SUFFIX)}
     for name in newest.values():
         with store.opened(name) as stream, ParquetFile(stream) as file:
+            if is_logged and not files.is_ours(file):
+                continue
             try:
                 files.check_version(f"{url}/{name}", file.metadata.metadata or {})
             except CaptureError as error:

@@ -1,31 +1,29 @@
 """`buscoupler pipeline compact`: the many small files of closed days become a few large ones."""
 
 import argparse
+from collections.abc import Iterator
 from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from bus.extras import lacking
-from capture.files import DELTA_LOG
+from capture.files import is_delta
 from pipeline.errors import PipelineError
 from pipeline.input.read import is_remote, root
 from pipeline.jobs.ranges import whole
 from pipeline.jobs.record import Job, option
 from pipeline.output.tables import Progress
 
+if TYPE_CHECKING:
+    from capture.compact import Day
+
 
 def process(options: argparse.Namespace) -> int:
-    try:
-        from capture.compact import compact
-    except ModuleNotFoundError as error:
-        raise PipelineError(lacking("compact", error.name or "pyarrow", "capture")) from None
     if is_remote(options.directory):
         raise PipelineError(f"{options.directory}: compact works on a directory of this machine")
     before = options.before or str(datetime.now(UTC).date())
-    tell, days, changed = Progress(quiet=False), Path(root(options.directory)), 0
-    if (days / DELTA_LOG).is_dir():
-        raise PipelineError(f"{days}: a Delta table, whose log must name each file: use Delta's own OPTIMIZE")
-    found = compact(days, before, options.file_mb << 20, lambda: tell("waiting for a job that reads"))
+    days, changed = Path(root(options.directory)), 0
+    found = _compacted(days, before, options.file_mb << 20)
     for day in found:
         changed += 1
         where = day.directory.relative_to(days)
@@ -34,6 +32,21 @@ def process(options: argparse.Namespace) -> int:
     if not changed:
         print(f"nothing to compact before {before}")
     return 0
+
+
+def _compacted(days: Path, before: str, file_bytes: int) -> "Iterator[Day]":
+    """Compact a capture, or a Delta table. Raises `PipelineError` if an extra is missing."""
+    tell = Progress(quiet=False)
+    try:
+        if is_delta(days):
+            from capture import delta
+
+            return delta.compact(days, before, file_bytes)
+        from capture.compact import compact
+    except ModuleNotFoundError as error:
+        extra = "tables" if is_delta(days) else "capture"
+        raise PipelineError(lacking("compact", error.name or "pyarrow", extra)) from None
+    return compact(days, before, file_bytes, lambda: tell("waiting for a job that reads"))
 
 
 def day(word: str) -> str:

@@ -64,7 +64,8 @@ class Facts(NamedTuple):
 
 class OpenCapture(NamedTuple):
     """A capture that a job works on: its session, the directory of its days, where progress goes, the names
-    of its tokens, how many files were left out, the facts about this run, and the part that is asked for."""
+    of its tokens, how many files were left out, the facts about this run, the part that is asked for, and
+    whether the engine `knows_delta` (a server of one's own has to, if the capture is a Delta table)."""
 
     spark: "SparkSession"
     directory: str
@@ -73,10 +74,11 @@ class OpenCapture(NamedTuple):
     left_out: int = 0
     facts: Facts = Facts()
     span: Span = Span()
+    knows_delta: bool = False
 
     def rows(self, margin_ns: int = 0) -> "DataFrame":
         """Return the rows of the span that is looked at, with a margin before and after."""
-        return self.span.widened(margin_ns).select(read(self.spark, self.directory))
+        return self.span.widened(margin_ns).select(read(self.spark, self.directory, self.knows_delta))
 
 
 class Job(NamedTuple):

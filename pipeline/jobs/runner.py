@@ -98,7 +98,8 @@ def opened(job: Job, options: argparse.Namespace) -> Iterator[OpenCapture]:
             spark.conf.set(key, session.SMALL[key])
         names = known(spark, rest, options.names if job.has_names else ())
         facts = Facts(*engine_of(spark, place), count, read.size_bytes(rest) if is_here else None)
-        yield OpenCapture(spark, rest, tell, names, len(bad), facts, part)
+        knows_delta = place.on_sail or bool(place.remote)
+        yield OpenCapture(spark, rest, tell, names, len(bad), facts, part, knows_delta)
     if note is not None and part.to_ns is not None and not bad:
         since.store(note, job.name, where, part.to_ns)
     tell("done")
@@ -121,7 +122,7 @@ def _part(job: Job, options: argparse.Namespace, where: str) -> tuple[Path | Non
 
 def _by_url(where: str, warn: Progress) -> tuple[list[sound.Bad], None, int]:
     """Look at the versions of files in an object store. Raises `CaptureError` for a later one."""
-    if where.startswith(sound.STORES):
+    if where.startswith(read.STORES):
         try:
             trouble = sound.version_by_url(where)
         except CaptureError as error:

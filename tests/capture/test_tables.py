@@ -18,6 +18,7 @@ from capture import compact, files
 from capture.reader import read
 from capture.stores import store_of
 from capture.tables import Loaded, PlainTable, Table, load
+from pipeline.input import sound
 from tests.capture.divided import divide
 from tests.helpers import ROOT
 
@@ -168,15 +169,59 @@ def test_names_are_joined(days: Path, table: Table, tmp_path: Path) -> None:
     assert found == "fridge\ntemp\ndoor\n"
 
 
-def test_a_delta_table_that_was_rewritten_is_refused_not_counted_twice(days: Path, tmp_path: Path) -> None:
+@pytest.fixture
+def delta_table(days: Path, tmp_path: Path) -> Path:
+    pytest.importorskip("deltalake")
+    list(load(days, table_of("delta", tmp_path / "table")))
+    return tmp_path / "table"
+
+
+def test_a_compacted_delta_table_has_the_same_rows_in_few_files(days: Path, delta_table: Path) -> None:
+    from capture import delta
+
+    older = files.listed(delta_table)
+    found = list(delta.compact(delta_table, LATER, compact.FILE_BYTES))
+    assert [(one.files, one.made) for one in found] == [(PARTS, 1)] * 4
+    assert len(files.listed(delta_table)) == 4 + len(older) - 4 * PARTS
+    assert rows_of(delta_table) == rows_of(days)
+    assert all(path.exists() for path in older)  # somebody may still be reading them
+    assert not list(delta.compact(delta_table, LATER, compact.FILE_BYTES))
+    assert added(list(load(days, table_of("delta", delta_table)))) == 0
+
+
+def test_a_load_during_the_compaction_of_a_delta_table_loses_nothing(
+    days: Path, delta_table: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from capture import delta
+
+    late = files.listed(days)[0]
+    kept = late.rename(late.with_name("aside"))
+    shutil.rmtree(delta_table)
+    list(load(days, table_of("delta", delta_table)))
+    kept.rename(late)
+    merged = compact.merged
+
+    def slow(group: list[Path], target: Path) -> int:
+        list(load(days, table_of("delta", delta_table)))
+        return merged(group, target)
+
+    monkeypatch.setattr("capture.delta.merged", slow)
+    assert len(list(delta.compact(delta_table, LATER, compact.FILE_BYTES))) == 4
+    assert rows_of(delta_table) == rows_of(days)
+
+
+def test_a_delta_table_that_was_rewritten_is_not_counted_twice(days: Path, tmp_path: Path) -> None:
     deltalake = pytest.importorskip("deltalake")
     where = tmp_path / "table"
     list(load(days, table_of("delta", where)))
     log = deltalake.DeltaTable(str(where))
     assert log.to_pyarrow_dataset().count_rows() > len(rows_of(days))  # with the summaries
     log.optimize.compact()
-    with pytest.raises(files.CaptureError, match="not of a capture"):
+    with pytest.raises(files.CaptureError, match="rewritten by another program"):
         rows_of(where)
+    looked = sound.look(where, thorough=True)
+    assert looked.bad == []
+    assert looked.rows == len(rows_of(days))
     assert added(list(load(days, table_of("delta", where)))) == 0
 
 

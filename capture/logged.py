@@ -1,0 +1,25 @@
+"""The files that a Delta log names: others may lie beside them, which are too old or not yet in the table.
+
+Needs deltalake. Raises `LogError`.
+"""
+
+import os
+from urllib.parse import unquote
+
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
+
+
+class LogError(ValueError):
+    """A Delta log that cannot be read."""
+
+
+def names(url: str) -> list[str]:
+    """Return the names of the files of a table, relative to it."""
+    if "://" not in url:
+        url = os.path.abspath(url)
+    try:
+        found = DeltaTable(url.replace("s3a://", "s3://", 1)).get_add_actions()
+    except (DeltaError, OSError) as error:
+        raise LogError(f"{url}: {str(error).splitlines()[0][:200]}") from error
+    return sorted(unquote(name.as_py()) for name in found.column("path"))

@@ -1,0 +1,91 @@
+"""The ways of frames over bridges: from which segment each bridge takes which frames, and onto which it puts
+them.
+
+The topologies in a capture say it, filters included. Of a bridge that is in none of them, the traffic shows
+the segments that it takes from and puts onto. Pure.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from capture.schema import BRIDGE, Direction, Hubs, Kind
+from pipeline.analysis.filters import NUMBERED_MOST, Patterns
+
+if TYPE_CHECKING:
+    from pyspark.sql import Row
+
+Way = tuple[str, str]
+"""Two segments: a bridge takes from the first and puts onto the second."""
+Ways = Mapping[str, frozenset[Way]]
+"""The ways of each bridge, by the name of its hubs."""
+
+
+def shown(taken: "Iterable[Row]") -> Ways:
+    """Find the ways that the traffic shows, from the rows of `pipeline.analysis.inventory.take`."""
+    found: dict[str, tuple[set[str], set[str]]] = {}
+    for row in taken:
+        if row.kind == Kind.FRAME and row.hub.startswith(BRIDGE):
+            found.setdefault(row.hub, (set(), set()))[row.dir == Direction.TX].add(row.bus)
+    return {
+        hub: frozenset((one, other) for one in takes for other in puts if one != other)
+        for hub, (takes, puts) in found.items()
+    }
+
+
+def of_flow(traffic: Ways, topologies: Iterable[Hubs], patterns: Patterns, begun: int) -> Ways:
+    """Return the ways of frames of one flow, which start with those `patterns` that are set in `begun`."""
+    passing = _Passing(patterns, begun)
+    told: dict[str, set[Way]] = {}
+    for name, hub in ((name, hub) for hubs in topologies for name, hub in hubs.items()):
+        if name.startswith(BRIDGE):
+            told.setdefault(name, set()).update(passing.ways(hub))
+    return {**traffic, **{name: frozenset(ways) for name, ways in told.items()}}
+
+
+class _Passing:
+    """Judges which filters the frames of one flow pass. A pattern that has no number may begin them."""
+
+    def __init__(self, patterns: Patterns, begun: int) -> None:
+        numbered = patterns[:NUMBERED_MOST]
+        self._begun = {pattern: bool(begun >> number & 1) for number, pattern in enumerate(numbered)}
+
+    def _starts(self, pattern: Sequence[int], unknown: bool) -> bool:
+        return not pattern or self._begun.get(tuple(pattern), unknown)
+
+    def _lets(self, side: Mapping[str, Any], way: str) -> bool:
+        allow = [*side.get("allow", ()), *side.get(f"allow_{way}", ())]
+        deny = [*side.get("deny", ()), *side.get(f"deny_{way}", ())]
+        kept_out = any(self._starts(pattern, unknown=False) for pattern in deny)
+        return not kept_out and (not allow or any(self._starts(one, unknown=True) for one in allow))
+
+    def ways(self, hub: Mapping[str, Any]) -> Iterator[Way]:
+        if not self._starts(hub.get("pattern", ()), unknown=True):
+            return
+        sides = hub.get("sides", ())
+        for one in (side for side in sides if self._lets(side, "in")):
+            for other in (side for side in sides if self._lets(side, "out")):
+                if one["segment"] != other["segment"]:
+                    yield one["segment"], other["segment"]
+
+
+def reached(home: str, ways: Ways, without: str = "") -> set[str]:
+    """Return the segments that a frame can reach from its home, perhaps without one bridge."""
+    found, before = {home}, set[str]()
+    while found != before:
+        before = set(found)
+        for hub, pairs in ways.items():
+            if hub != without:
+                found |= {other for one, other in pairs if one in found}
+    return found
+
+
+def needed(home: str, target: str, ways: Ways) -> Iterator[str]:
+    """Yield the bridges without which a frame of a home cannot reach a target."""
+    if target in reached(home, ways):
+        yield from (hub for hub in sorted(ways) if target not in reached(home, ways, hub))
+
+
+def are_parallel(ways: Ways) -> bool:
+    """Return whether two bridges join the same two segments: then neither is needed, as one may stand in."""
+    joined = [{frozenset(pair) for pair in pairs} for pairs in ways.values()]
+    return any(one & other for n, one in enumerate(joined) for other in joined[n + 1 :])
