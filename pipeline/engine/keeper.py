@@ -23,7 +23,9 @@ _LOOK_S: Final = 0.1
 _SETTLED_S: Final = 1.0
 """Idle for so long, it rehearses: a command that follows another at once is not held up."""
 
-_GIVES_BACK: Final = ("-XX:MinHeapFreeRatio=10", "-XX:MaxHeapFreeRatio=30")  # at each full collection
+# At each full collection. The parallel collector does not enlarge the heap with these: it collects for ever.
+_RATIOS: Final = ("-XX:MinHeapFreeRatio=10", "-XX:MaxHeapFreeRatio=30")
+_GIVES_BACK: Final = ("-XX:-UseParallelGC", "-XX:+UseG1GC", *_RATIOS)
 
 
 @contextmanager
