@@ -5,11 +5,11 @@ Delta Lake's protocol: https://github.com/delta-io/delta/blob/master/PROTOCOL.md
 
 import json
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import quote, unquote
+from urllib.parse import quote
 from uuid import uuid4
 
 import pyarrow as pa
@@ -20,7 +20,7 @@ from deltalake.transaction import AddAction, RemoveAction, create_table_with_add
 from pyarrow.parquet import ParquetFile
 
 from capture.compact import Day, groups_of, merged
-from capture.files import FILE_SUFFIX, is_ours, listed, opened
+from capture.files import FILE_SUFFIX, is_ours, listed, logged, opened
 from capture.schema import DATE, GATEWAY, arrow_schema, file_schema
 from capture.stores import Store, said
 
@@ -38,12 +38,9 @@ class DeltaTable:
         self.store, self._url = store, url
 
     def files(self, place: str) -> dict[str, int]:
-        log = _log(self._url)
-        if log is None:
-            return {}
-        found = pa.table(log.get_add_actions(flatten=True))
-        sizes = zip(found["path"].to_pylist(), found["size_bytes"].to_pylist(), strict=True)
-        return {unquote(path): size for path, size in sizes if unquote(path).startswith(f"{place}/")}
+        with said(self._url, DeltaError):
+            found = logged(self._url) if Log.is_deltatable(self._url) else {}
+        return {path: size for path, size in found.items() if path.startswith(f"{place}/")}
 
     def add(self, place: str, paths: Sequence[Path]) -> None:
         for path in paths:
@@ -86,23 +83,22 @@ def _ours(paths: Iterable[Path]) -> list[Path]:
 
 def _compacted(table: Path, directory: Path, several: list[list[Path]]) -> Day:
     place = directory.relative_to(table).as_posix()
-    made = list[Path]()
+    made = dict[Path, int]()
     for group in several:
         run, number = group[0].stem.split("-")[:2]
         target = directory / f"{run}-{number}-{uuid4().hex[:8]}{FILE_SUFFIX}"
-        merged(group, target)
-        made.append(target)
-    old = [path for group in several for path in group]
-    sizes = [path.stat().st_size for path in old], [path.stat().st_size for path in made]
-    _replace(table, place, old, made)
-    return Day(directory, len(old), sum(sizes[0]), len(made), sum(sizes[1]))
+        made[target] = merged(group, target)
+    old = {path: path.stat().st_size for group in several for path in group}
+    _replace(table, place, old, list(made))
+    return Day(directory, len(old), sum(old.values()), len(made), sum(made.values()))
 
 
-def _replace(table: Path, place: str, old: list[Path], made: list[Path]) -> None:
-    """Put files in the place of others, in one commit: no row changes."""
+def _replace(table: Path, place: str, old: Mapping[Path, int], made: list[Path]) -> None:
+    """Put files in the place of `old` ones (with their sizes in bytes), in one commit: no row changes."""
     now_ms = time.time_ns() // 1_000_000
     removed = [
-        RemoveAction(_path(place, path), False, now_ms, path.stat().st_size, _values(place)) for path in old
+        RemoveAction(_path(place, path), False, now_ms, size_bytes, _values(place))
+        for path, size_bytes in old.items()
     ]
     added = [_added(place, path, is_new=False) for path in made]
     with said(table, DeltaError):

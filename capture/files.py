@@ -93,12 +93,13 @@ def listed(directory: Path) -> list[Path]:
     return sorted(filter(_is_in_place, paths), key=lambda path: (gateway_of(path), path.name))
 
 
-def logged(directory: str) -> list[str]:
-    """List the files that the log of a Delta table names, relative to it. Raises `CaptureError`."""
+def logged(directory: str) -> dict[str, int]:
+    """Return the files that the log of a Delta table names, relative to it, and their sizes in bytes. Raises
+    `CaptureError`."""
     try:
-        from capture.logged import names
+        from capture.logged import sizes
 
-        return names(directory)
+        return sizes(directory)
     except ModuleNotFoundError as error:
         raise CaptureError(lacking(f"{directory}: its Delta log", error.name or "", "tables")) from None
     except ValueError as error:

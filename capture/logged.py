@@ -14,12 +14,13 @@ class LogError(ValueError):
     """A Delta log that cannot be read."""
 
 
-def names(url: str) -> list[str]:
-    """Return the names of the files of a table, relative to it."""
+def sizes(url: str) -> dict[str, int]:
+    """Return the names of the files of a table, relative to it, and their sizes in bytes."""
     if "://" not in url:
         url = os.path.abspath(url)
     try:
         found = DeltaTable(url.replace("s3a://", "s3://", 1)).get_add_actions()
     except (DeltaError, OSError) as error:
         raise LogError(f"{url}: {str(error).splitlines()[0][:200]}") from error
-    return sorted(unquote(name.as_py()) for name in found.column("path"))
+    columns = (found.column(name) for name in ("path", "size_bytes"))
+    return {unquote(path.as_py()): size.as_py() for path, size in zip(*columns, strict=True)}

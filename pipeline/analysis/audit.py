@@ -7,7 +7,7 @@ counted hub by hub. Suspects with equal counts have the same *fault pattern*, wh
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pyspark.sql import functions as F
@@ -179,11 +179,12 @@ def audit(rows: "DataFrame", window_ms: int = WINDOW_MS, span: Span = WHOLE) -> 
     explanations = explained(fault_patterns(episode_rows).collect() if wrong else [], expected, at)
     unsure = holes.holes(rows, taken, ahead) if explanations else None
     found = holes.excused(named(episode_rows, explanations), unsure)
-    lost = _lost(explanations, taken, at)
-    need = list(_needed(lost))
+    lost = _lost(explanations)
+    known_ways = _ways(lost, taken, at)
+    need = list(_needed(lost, known_ways))
     if need:
         found = blamed(found, suspect_rows, silences(rows, ahead, _end_ns(taken)), need)
-    dead = gaps(rows, taken) if any(ways.are_parallel(one.ways) for one in lost) else []
+    dead = gaps(rows, taken) if any(map(ways.are_parallel, known_ways.values())) else []
     findings = cached(in_gaps(found, dead).where("inside").select(*_FINDING))
     inside = inventory.counted(span.select(rows)).collect() if span.is_bounded else taken
     return Audit(
@@ -195,34 +196,33 @@ def audit(rows: "DataFrame", window_ms: int = WINDOW_MS, span: Span = WHOLE) -> 
     )
 
 
-class _Lost(NamedTuple):
-    """Frames of a home and flow that did not reach `segments`, and the ways that they could have gone."""
-
-    first: str
-    flow: int
-    segments: frozenset[str]
-    ways: ways.Ways
+_Lost = Mapping[tuple[str, int, int], set[str]]
+"""The segments that frames did not reach, by `first`, `flow` and `begun`."""
 
 
-def _lost(explanations: list[FaultPattern], taken: "list[Row]", at: Places) -> list[_Lost]:
+def _lost(explanations: list[FaultPattern]) -> _Lost:
     segments: dict[tuple[str, int, int], set[str]] = defaultdict(set)
     for one in explanations:
-        names = {fault.segment for fault in one.faults if fault.kind == LOST}
-        segments[one.first, one.flow, one.begun] |= names
+        if names := {fault.segment for fault in one.faults if fault.kind == LOST}:
+            segments[one.first, one.flow, one.begun] |= names
+    return segments
+
+
+def _ways(lost: _Lost, taken: "list[Row]", at: Places) -> dict[int, ways.Ways]:
+    """Find the ways that lost frames could have gone, by `begun`."""
     traffic, told = ways.shown(taken), list(inventory.topologies(taken))
-    return [
-        _Lost(first, flow, frozenset(names), ways.of_flow(traffic, told, at.filters, begun))
-        for (first, flow, begun), names in sorted(segments.items())
-        if names
-    ]
+    every = {begun for _, _, begun in lost}
+    return {begun: ways.of_flow(traffic, told, at.filters, begun) for begun in every}
 
 
-def _needed(lost: list[_Lost]) -> Iterator[Need]:
+def _needed(lost: _Lost, known: Mapping[int, ways.Ways]) -> Iterator[Need]:
     """Yield the bridges that lost frames had to pass."""
-    for one in lost:
-        for segment in sorted(one.segments):
-            for bridge in ways.needed(one.first, segment, one.ways):
-                yield Need(one.first, one.flow, segment, bridge)
+    pairs = {(first, begun) for first, _, begun in lost}
+    bridges = {(first, begun): ways.needed(first, known[begun]) for first, begun in pairs}
+    for (first, flow, begun), segments in sorted(lost.items()):
+        for segment in sorted(segments):
+            for bridge in bridges[first, begun].get(segment, ()):
+                yield Need(first, flow, segment, bridge)
 
 
 def _end_ns(taken: "list[Row]") -> int:

@@ -79,10 +79,14 @@ def reached(home: str, ways: Ways, without: str = "") -> set[str]:
     return found
 
 
-def needed(home: str, target: str, ways: Ways) -> Iterator[str]:
-    """Yield the bridges without which a frame of a home cannot reach a target."""
-    if target in reached(home, ways):
-        yield from (hub for hub in sorted(ways) if target not in reached(home, ways, hub))
+def needed(home: str, ways: Ways) -> dict[str, list[str]]:
+    """Find, for each segment, the bridges without which a frame of a home cannot reach it."""
+    whole = reached(home, ways)
+    found: dict[str, list[str]] = {target: [] for target in whole}
+    for hub in sorted(ways):
+        for target in whole - reached(home, ways, hub):
+            found[target].append(hub)
+    return found
 
 
 def are_parallel(ways: Ways) -> bool:

@@ -28,6 +28,7 @@ from pipeline.errors import PipelineError
 
 START_S: Final = 120.0
 _LOOK_S: Final = 0.02
+PARALLEL: Final = ("-XX:+UseParallelGC",)
 _LOG4J: Final = Path(__file__).parent / "conf" / "log4j2.properties"
 
 
@@ -52,12 +53,12 @@ class Jvm:
         record: Path | None = None,
         managed: bool = False,
         conf: Mapping[str, str] = MappingProxyType({}),
-        more: Sequence[str] = (),
+        collector: Sequence[str] = PARALLEL,
     ) -> None:
         """`quick`: compile fast rather than well (for short jobs). `record`: write a class archive at exit.
-        `managed`: see `pipeline.engine.jars.needed`. `conf`: settings of the user's. `more`: options of Java.
+        `managed`: see `pipeline.engine.jars.needed`. `conf`: settings of the user's. `collector`: of garbage.
         Raises `PipelineError` if there is no Spark."""
-        words = command(java, [*options(memory, managed), *more], quick, record, conf)
+        words = command(java, [*options(memory, managed), *collector], quick, record, conf)
         self._directory = tempfile.TemporaryDirectory(prefix="buscoupler-spark-")
         self._info = Path(self._directory.name) / "gateway"
         self.log = Path(self._directory.name) / "spark.log"
@@ -120,7 +121,7 @@ def forget_gateway(ends: bool = True) -> None:
 def options(memory: str, managed: bool = False) -> list[str]:
     """Make the options of every Java of ours: class path, memory and modules."""
     words = ["-cp", class_path(managed), f"-Xmx{memory}", *MODULE_OPTIONS]
-    return [*words, f"-Dlog4j2.configurationFile={_LOG4J.as_uri()}", "-XX:+UseParallelGC", "-Xshare:auto"]
+    return [*words, f"-Dlog4j2.configurationFile={_LOG4J.as_uri()}", "-Xshare:auto"]
 
 
 def command(

@@ -24,8 +24,7 @@ _SETTLED_S: Final = 1.0
 """Idle for so long, it rehearses: a command that follows another at once is not held up."""
 
 # At each full collection. The parallel collector does not enlarge the heap with these: it collects for ever.
-_RATIOS: Final = ("-XX:MinHeapFreeRatio=10", "-XX:MaxHeapFreeRatio=30")
-_GIVES_BACK: Final = ("-XX:-UseParallelGC", "-XX:+UseG1GC", *_RATIOS)
+_GIVES_BACK: Final = ("-XX:+UseG1GC", "-XX:MinHeapFreeRatio=10", "-XX:MaxHeapFreeRatio=30")
 
 
 @contextmanager
@@ -161,7 +160,7 @@ def java_of(memory: str) -> Iterator[Jvm]:
     found = java.find()
     target = archive(found)
     partial = target.with_suffix(f".{os.getpid()}.tmp") if not target.exists() and _can_archive() else None
-    jvm = Jvm(found, memory, quick=True, record=partial, more=_GIVES_BACK)
+    jvm = Jvm(found, memory, quick=True, record=partial, collector=_GIVES_BACK)
     try:
         yield jvm
     finally:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from pipeline.engine import java
-from pipeline.engine.jvm import START_S, end, last_words, options, started, until
+from pipeline.engine.jvm import PARALLEL, START_S, end, last_words, options, started, until
 from pipeline.engine.session import ALWAYS, LOCAL, QUIET
 from pipeline.errors import PipelineError
 from pipeline.output.tables import Progress
@@ -60,7 +60,14 @@ def command(port: int, memory: str) -> list[str]:
         "spark.connect.session.manager.defaultSessionTimeout": "-1",
         "spark.connect.grpc.binding.port": str(port), "spark.connect.grpc.binding.address": "127.0.0.1",
     }  # fmt: skip
-    words = [found.program, *options(memory), "org.apache.spark.deploy.SparkSubmit", "--master", "local[*]"]
+    words = [
+        found.program,
+        *options(memory),
+        *PARALLEL,
+        "org.apache.spark.deploy.SparkSubmit",
+        "--master",
+        "local[*]",
+    ]
     for key, value in settings.items():
         words += ["--conf", f"{key}={value}"]
     return [*words, "--class", _CLASS, "spark-internal"]

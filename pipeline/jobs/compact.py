@@ -36,15 +36,15 @@ def process(options: argparse.Namespace) -> int:
 
 def _compacted(days: Path, before: str, file_bytes: int) -> "Iterator[Day]":
     """Compact a capture, or a Delta table. Raises `PipelineError` if an extra is missing."""
-    tell = Progress(quiet=False)
+    tell, is_table = Progress(quiet=False), is_delta(days)
     try:
-        if is_delta(days):
+        if is_table:
             from capture import delta
 
             return delta.compact(days, before, file_bytes)
         from capture.compact import compact
     except ModuleNotFoundError as error:
-        extra = "tables" if is_delta(days) else "capture"
+        extra = "tables" if is_table else "capture"
         raise PipelineError(lacking("compact", error.name or "pyarrow", extra)) from None
     return compact(days, before, file_bytes, lambda: tell("waiting for a job that reads"))
 

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -167,58 +167,36 @@ def test_the_audit_finds_what_a_killed_bridge_did_not_carry(
 ROOMS = ("one", "two", "three")
 
 
-@pytest.mark.parametrize("dead", ROOMS)
-def test_of_three_bridges_the_killed_one_is_named(dead: str, tmp_path: Path) -> None:
-    """Each room has a bridge to the hall. Frames of each room go to all others, until a bridge is killed."""
+class Star(NamedTuple):
+    """How three bridges, one for each room, are tried: `door` begins their names, `parts` are the buses, of
+    which `ear` is listened to, and `says` are the bus and the pattern of each room's frames."""
+
+    text: str
+    door: str
+    parts: tuple[str, ...]
+    ear: str
+    says: dict[str, tuple[str, str]]
+    lost_least: int
+
+
+def kill(dead: str, star: Star, directory: Path) -> None:
+    """Kill one of the bridges while all have frames to carry, and check what the audit says."""
     with ExitStack() as stack:
-        plant = Plant(tmp_path, stack, THREE)
-        recorder = plant.gateway("hall", *ROOMS, "buses")
-        bridges = {room: plant.gateway(f"door-{room}", f"tap-{room}") for room in ROOMS}
-        listener = plant.start("recv", plant.url("hall"), "--json")
+        plant = Plant(directory, stack, star.text)
+        recorder = plant.gateway(*star.parts, "buses")
+        bridges = {room: plant.gateway(f"{star.door}-{room}", f"tap-{room}") for room in ROOMS}
+        listener = plant.start("recv", plant.url(star.ear), "--json")
         assert listener.stdout
         lines = iter(listener.stdout)
-        for room in ROOMS:
-            meet(plant, lines, room)
-        speakers = [plant.start("traffic", plant.url(room), *TRAFFIC, "motor/speed") for room in ROOMS]
+        for bus, pattern in star.says.values():
+            meet(plant, lines, bus, pattern)
+        speakers = [
+            plant.start("traffic", plant.url(bus), *TRAFFIC, name) for bus, name in star.says.values()
+        ]
+        patterns = {tuple(Pattern(*name.split("/"))) for _, name in star.says.values()}
         heard = 0
         while heard < 3 * KILL_AFTER:
-            heard += numbered([next(lines)])
-        os.kill(bridges[dead].pid, signal.SIGKILL)
-        for speaker in speakers:
-            speaker.communicate(timeout=60)
-        listener.send_signal(signal.SIGINT)
-        numbered(lines)
-        for room in ROOMS:
-            stop(bridges[room])
-        stop(recorder)
-    check(audited(tmp_path / "capture")["summary"], f"bridge door-{dead}")
-
-
-def check(rows: list[dict[str, Any]], bridge: str) -> None:
-    """Nearly all losses have to name the bridge, and none may name another."""
-    lost = [row for row in rows if row["kind"] == "lost"]
-    named = sum(row["count"] for row in lost if row["hub"] == bridge)
-    assert sum(row["count"] for row in lost) > SENT // 2
-    assert named >= 0.99 * sum(row["count"] for row in lost)
-    assert {row["hub"] for row in rows} <= {bridge, None}
-
-
-@pytest.mark.parametrize("dead", ROOMS)
-def test_of_three_bridges_side_by_side_the_killed_one_is_named(dead: str, tmp_path: Path) -> None:
-    """Three bridges join the same two buses, each for frames of another pattern."""
-    patterns = {"one": "motor/one", "two": "motor/two", "three": "motor/three"}
-    with ExitStack() as stack:
-        plant = Plant(tmp_path, stack, BESIDE)
-        recorder = plant.gateway("plant", "office", "buses")
-        bridges = {room: plant.gateway(f"of-{room}", f"tap-{room}") for room in ROOMS}
-        listener = plant.start("recv", plant.url("office"), "--json")
-        assert listener.stdout
-        lines = iter(listener.stdout)
-        for room in ROOMS:
-            meet(plant, lines, "plant", patterns[room])
-        speakers = [plant.start("traffic", plant.url("plant"), *TRAFFIC, name) for name in patterns.values()]
-        for _ in range(3 * KILL_AFTER):
-            next(lines)
+            heard += tuple(json.loads(next(lines))["tokens"]) in patterns
         os.kill(bridges[dead].pid, signal.SIGKILL)
         for speaker in speakers:
             speaker.communicate(timeout=60)
@@ -228,4 +206,27 @@ def test_of_three_bridges_side_by_side_the_killed_one_is_named(dead: str, tmp_pa
         for room in ROOMS:
             stop(bridges[room])
         stop(recorder)
-    check(audited(tmp_path / "capture")["summary"], f"bridge of-{dead}")
+    check(audited(directory / "capture")["summary"], f"bridge {star.door}-{dead}", star.lost_least)
+
+
+def check(rows: list[dict[str, Any]], bridge: str, lost_least: int) -> None:
+    """Nearly all losses have to name the bridge, and none may name another."""
+    lost = [row for row in rows if row["kind"] == "lost"]
+    named = sum(row["count"] for row in lost if row["hub"] == bridge)
+    assert sum(row["count"] for row in lost) > lost_least
+    assert named >= 0.99 * sum(row["count"] for row in lost)
+    assert {row["hub"] for row in rows} <= {bridge, None}
+
+
+@pytest.mark.parametrize("dead", ROOMS)
+def test_of_three_bridges_the_killed_one_is_named(dead: str, tmp_path: Path) -> None:
+    """Each room has a bridge to the hall. Frames of each room go to all others, until a bridge is killed."""
+    says = {room: (room, "motor/speed") for room in ROOMS}
+    kill(dead, Star(THREE, "door", ("hall", *ROOMS), "hall", says, SENT), tmp_path)
+
+
+@pytest.mark.parametrize("dead", ROOMS)
+def test_of_three_bridges_side_by_side_the_killed_one_is_named(dead: str, tmp_path: Path) -> None:
+    """Three bridges join the same two buses, each for frames of another pattern."""
+    says = {room: ("plant", f"motor/{room}") for room in ROOMS}
+    kill(dead, Star(BESIDE, "of", ("plant", "office"), "office", says, SENT // 2), tmp_path)
