@@ -50,6 +50,8 @@ class Kind(IntEnum):
     """In pcapng alone: names of tokens, one a line."""
     TOPOLOGY = 5
     """In `contents` alone: the hubs that a file was recorded at and what passes there; `payload` is JSON."""
+    EVENT = 6
+    """What happened to a bridge: `reason` is the kind of the event (`bus.events`), a colon and the cause."""
 
 
 class Direction(IntEnum):
@@ -115,7 +117,7 @@ COLUMNS: Final = (
     Column("ts_ns", "int64", "BIGINT", False, "when, in ns since 1970, by the gateway's clock"),
     Column("boot", "int64", "BIGINT", False, "which run of the recorder: when it started, in ns since 1970"),
     Column("cap_seq", "int64", "BIGINT", False, "number of the row: dense within gateway and boot, from 0"),
-    Column("kind", "int16", "SMALLINT", False, "0 frame, 1 ledger, 2 gap, 3 contents"),
+    Column("kind", "int16", "SMALLINT", False, "0 frame, 1 ledger, 2 gap, 3 contents, 6 event"),
     Column("hub", "string", "STRING", False, "where it was seen: `bus NAME` or `bridge NAME`"),
     Column("bus", "string", "STRING", False, "the segment on whose side: a bus, a bridge's wire"),
     Column(
@@ -128,7 +130,13 @@ COLUMNS: Final = (
     Column("dir", "int16", "SMALLINT", False, "0 received from the segment, 1 put onto it"),
     Column("count", "int64", "BIGINT", False, "messages that the row stands for: 1 for a frame"),
     Column("verdict", "int16", "SMALLINT", False, "0 passed; else what became of them"),
-    Column("reason", "string", "STRING", True, "the ledger's word, in rows of kind 1 and 2"),
+    Column(
+        "reason",
+        "string",
+        "STRING",
+        True,
+        "the ledger's word, in rows of kind 1 and 2; what happened, in rows of kind 6",
+    ),
     Column("message_bytes", "int32", "INT", True, "of the message as it was moved, envelope and all"),
     Column("origin", "int64", "BIGINT", True, "of the envelope (u32); null without one"),
     Column("seq", "int64", "BIGINT", True, "of the envelope (u32); null without one"),

@@ -2,7 +2,7 @@
 
 import zlib
 from asyncio import AbstractEventLoop
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 _QUEUE_BYTES = 1 << 20
 _SOFT = LIMITS | {"shed", "age_ms", "subscribe", "publish", "patterns", "mates"}
+Hear = Callable[[str, str], None]
+"""Hears of an event: its kind and its cause."""
 GRACE_S = 2.0
 """A holder of a lease keeps it while a link that a reload has added comes up, for so long."""
 
@@ -50,6 +52,7 @@ class BridgePart(BasePart):
         super().__init__(name, site, Bridge(name, 0))
         self.legs: list[Leg] = []
         self.candidacy: Candidacy | None = None
+        self._hearing: tuple[Hear, ...] = ()
         self._standing: Standing | None = None
         self._failed: list[Change] = []
         self._fresh: list[
@@ -156,10 +159,21 @@ class BridgePart(BasePart):
 
         candidate = candidate_of(standing)
         gate = self.hub.stand_by(candidate.may_forward, lambda: candidacy.judge())
-        candidacy = Candidacy(
-            candidate, endpoints(standing), gate, self.links_down, self.site.record, self.name
-        )
+        candidacy = Candidacy(candidate, endpoints(standing), gate, self.links_down, self._record, self.name)
         return candidacy
+
+    def tap_events(self, hear: Hear) -> None:
+        """Call `hear` with the kind and cause of every event of the candidate from now on."""
+        self._hearing += (hear,)
+
+    def untap_events(self, hear: Hear) -> None:
+        """Call `hear` no more. No error if it is not there."""
+        self._hearing = tuple(other for other in self._hearing if other is not hear)
+
+    def _record(self, kind: str, source: str, cause: str, level: int, **counts: int) -> None:
+        self.site.record(kind, source, cause, level, **counts)
+        for hear in self._hearing:
+            hear(kind, cause)
 
     def links_down(self) -> list[str]:
         """Return the links on which no frames can pass: a candidate with such a link must not be chosen."""

@@ -2,14 +2,16 @@
 
 from asyncio import AbstractEventLoop
 from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from appliance.parts.bridge import BridgePart, Hear
 from appliance.parts.bus import BusPart
 from appliance.parts.changes import Change
 from appliance.parts.device import DevicePart, Joined
 from appliance.parts.site import Revision, Site
-from bridges.bridge import Bridge, Port
+from bridges.bridge import Port
 from bus.hub import Hub, Link, Pipe, State, Tap
 from bus.patch import is_patch
 from capture.schema import Direction
@@ -32,7 +34,7 @@ class TapPart(DevicePart):
         self._spec = spec_of(site, name)
         self._link = self._make(self._spec, site)
         self._seen: dict[str, Seen] = {}
-        self._sent: dict[str, tuple[Bridge, Tap]] = {}
+        self._sent: dict[str, tuple[BridgePart, Tap, Hear]] = {}
 
     def _make(self, spec: RecorderSpec, site: Site) -> "_RecorderLink":
         directory, names = Path(spec.directory), known(site.topology)
@@ -99,8 +101,7 @@ class TapPart(DevicePart):
     def _leave(self, title: str) -> None:
         self.recorder.unwatch(self._seen.pop(title)[0])
         if title in self._sent:
-            bridge, tap = self._sent.pop(title)
-            bridge.untap_sent(tap)
+            _untap(*self._sent.pop(title))
 
     def _watch(self, part: Joined, seen: Seen) -> None:
         self._seen[part.title] = seen
@@ -110,15 +111,23 @@ class TapPart(DevicePart):
             part.hub, part.title, bridge_locator(seen[1], Direction.RX), link_locator(seen[1])
         )
         tap = self.recorder.tap(part.title, bridge_locator(seen[1], Direction.TX))
+        hear = partial(self.recorder.tell, part.title)
         part.hub.tap_sent(tap)
-        self._sent[part.title] = part.hub, tap
+        part.tap_events(hear)
+        self._sent[part.title] = part, tap, hear
         return None
 
     def close(self) -> None:
         super().close()
-        for bridge, tap in self._sent.values():
-            bridge.untap_sent(tap)
+        for tapped in self._sent.values():
+            _untap(*tapped)
         self._sent, self._seen = {}, {}
+
+
+def _untap(part: BridgePart, tap: Tap, hear: Hear) -> None:
+    """Take the taps of a bridge off it."""
+    part.hub.untap_sent(tap)
+    part.untap_events(hear)
 
 
 def spec_of(site: Site, name: str) -> RecorderSpec:

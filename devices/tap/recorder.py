@@ -8,6 +8,7 @@ import json
 import logging
 import time
 from asyncio import AbstractEventLoop, TimerHandle
+from collections import deque
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -28,9 +29,13 @@ NOTICE_S = 0.02  # the writer hears of new records this late
 LEDGER_S = 1.0
 _LOOKS = 4  # at the load of the machine, for each look at the ledgers
 _PLACES = 4096
-_FRAME, _LEDGER, _GAP, _TOPOLOGY = map(int, (Kind.FRAME, Kind.LEDGER, Kind.GAP, Kind.TOPOLOGY))
+_FRAME, _LEDGER, _GAP, _TOPOLOGY, _EVENT = map(
+    int, (Kind.FRAME, Kind.LEDGER, Kind.GAP, Kind.TOPOLOGY, Kind.EVENT)
+)
 _NOWHERE = Place("", "", "", 0).encode()
 _OWED = 4096  # ledger rows kept for later while the ring is full
+_EVENTS = 256  # as many events
+_REASON_CHARS = 256
 
 Locate = Callable[[Pipe | None], tuple[str, str, Direction]]
 """For a pipe (None: the appliance itself): the segment on whose side it is, its name, which way it brings."""
@@ -85,6 +90,8 @@ class Recorder:
         self._told: Told | None = None
         self._hubs: Hubs = {}
         self._owes_topology = False
+        self._events: deque[tuple[int, str, str]] = deque()
+        self._events_lost = 0
         self._ring: Ring | None = None
         self.writer: WriterProcess | None = None
         self._number = self._noticed = self._gap = self._looks = 0
@@ -130,6 +137,32 @@ class Recorder:
         if ring.put(_TOPOLOGY, _NOWHERE, 1, time.time_ns(), self._number, data):
             self._number += 1
             self._owes_topology = False
+
+    def tell(self, name: str, kind: str, cause: str) -> None:
+        """Record an event of the place `name`. If the ring is full, the next look at the ledgers does it."""
+        if len(self._events) < _EVENTS:
+            self._events.append((time.time_ns(), name, f"{kind}: {cause}"[:_REASON_CHARS]))
+        else:
+            self._events_lost += 1
+        self._put_events()
+
+    def _put_events(self) -> None:
+        ring = self._ring
+        if ring is None or (self._gap and not self._put_gap(ring)):
+            return
+        while self._events and self._put_event(ring, *self._events[0]):
+            self._events.popleft()
+        if not self._events and self._events_lost:
+            words = "lost: events for which there was no room"
+            if self._put_event(ring, time.time_ns(), self.name, words, self._events_lost):
+                self._events_lost = 0
+
+    def _put_event(self, ring: Ring, ts_ns: int, name: str, words: str, count: int = 1) -> bool:
+        data = json.dumps([("", "", 0, words, count)]).encode()
+        if not ring.put(_EVENT, Place(name, "", "", 0).encode(), 1, ts_ns, self._number, data):
+            return False
+        self._number += 1
+        return True
 
     def _settings(self, ring: Ring, told: Told) -> dict[str, Any]:
         who = {"gateway": self.gateway, "recorder": self.name, "directory": str(self.directory)}
@@ -219,6 +252,7 @@ class Recorder:
         if ring is None or (self._gap and not self._put_gap(ring)):
             return
         self._put_topology()
+        self._put_events()
         for watch in self._watches:
             self._put_ledger(ring, watch)
         self._notice()

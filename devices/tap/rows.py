@@ -66,7 +66,7 @@ class Rows:
         return [Made(batch, records[-1].number + 1)] if batch.num_rows else []
 
     def _of_ledger(self, record: Record) -> Made:
-        """Make the rows of a ledger, or of a gap."""
+        """Make the rows of a ledger, of an event, or of a gap."""
         if record.kind == Kind.GAP:
             self.cap_seq += record.messages
             entries = [("", "", 0, "not captured", record.messages)]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pyspark.sql import functions as F
 
-from pipeline.analysis import holes, inventory, ways
+from pipeline.analysis import events, holes, inventory, ways
 from pipeline.analysis.clocks import at_one_clock, clocks_of
 from pipeline.analysis.episodes import counted, episodes, narrow, summarised
 from pipeline.analysis.expected import ENVELOPED_UNIT, Expected, learn
@@ -183,7 +183,8 @@ def audit(rows: "DataFrame", window_ms: int = WINDOW_MS, span: Span = WHOLE) -> 
     known_ways = _ways(lost, taken, at)
     need = list(_needed(lost, known_ways))
     if need:
-        found = blamed(found, suspect_rows, silences(rows, ahead, _end_ns(taken)), need)
+        silent = silences(rows, ahead, _end_ns(taken), events.are_recorded(taken))
+        found = blamed(found, suspect_rows, silent, need)
     dead = gaps(rows, taken) if any(map(ways.are_parallel, known_ways.values())) else []
     findings = cached(in_gaps(found, dead).where("inside").select(*_FINDING))
     inside = inventory.counted(span.select(rows)).collect() if span.is_bounded else taken

@@ -1,5 +1,4 @@
-"""Service gaps and takeovers, from the traffic alone: which gateway puts frames onto a segment, and when none
-does.
+"""Service gaps and takeovers, from the traffic: which gateway puts frames onto a segment, and when none does.
 
 Bridges of one name on several gateways are candidates for one service (docs/failover.md), so a service is a
 bridge's name, a segment, and the first token of its frames.
@@ -11,6 +10,7 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F
 
 from pipeline.analysis import holes, inventory
+from pipeline.analysis.events import with_cause
 from pipeline.analysis.frames import bins, first_token, frames, on_bridge, received, sent
 from pipeline.analysis.service import BIN_NS, GAP_MS, are_missed, is_pause, is_served, is_whole_bin
 from pipeline.cache import cached
@@ -117,9 +117,12 @@ def recorded(found: "DataFrame", rows: "DataFrame") -> "DataFrame":
 
 
 def failovers(rows: "DataFrame", by_pattern: bool = True, gap_ms: int = GAP_MS) -> "DataFrame":
-    """Find takeovers (`from` is not `to`) and service gaps (`to` is null: nobody came), in order of time."""
+    """Find takeovers (`from` is not `to`) and service gaps (`to` is null: nobody came), in order of time.
+
+    `cause` is what the candidates said about it, where that is in the capture (`pipeline.analysis.events`).
+    """
     token = first_token() if by_pattern else F.lit(-1).cast("bigint")
     active = cached(activity(rows, token))
     came = heard(active)
     found = cached(recorded(breaks(runs(service(active), gap_ms), came, gap_ms), rows))
-    return proven(found, came).orderBy("start_ns", "bus", "hub", "token")
+    return with_cause(proven(found, came), rows).orderBy("start_ns", "bus", "hub", "token")

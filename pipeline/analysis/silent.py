@@ -11,6 +11,7 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F
 
 from pipeline.analysis.clocks import at_one_clock
+from pipeline.analysis.events import takeovers
 from pipeline.analysis.explain import LOST, NO_BRIDGE
 from pipeline.analysis.frames import frames, local_table, on_bridge, received, told_so
 from pipeline.analysis.service import BIN_NS, GAP_MS, MISSED_LEAST, is_pause
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 SLACK_NS: Final = 10_000_000
 """A frame that entered so shortly before a silence was still on its way when that began."""
+_BEGAN_INSIDE: Final = f"began_ns BETWEEN from_ns AND to_ns + {SLACK_NS}"
 
 
 class Need(NamedTuple):
@@ -39,11 +41,14 @@ def entered(rows: "DataFrame", lost: "DataFrame") -> "DataFrame":
     return found.where("its.hub = hub AND its.bus = bus").select("key", "episode", "at_ns")
 
 
-def silences(rows: "DataFrame", ahead: Mapping[str, int], end_ns: int, gap_ms: int = GAP_MS) -> "DataFrame":
+def silences(
+    rows: "DataFrame", ahead: Mapping[str, int], end_ns: int, has_events: bool = False, gap_ms: int = GAP_MS
+) -> "DataFrame":
     """Find when bridges passed nothing for longer than `gap_ms`: `silent`, `from_ns`, `to_ns`, and `last`.
 
     `last` is the gateway that passed something last. The silence of one that passes nothing any more lasts
-    until `end_ns`. Times are those of one clock.
+    until `end_ns`. Times are those of one clock. If the capture `has_events`, a shorter silence counts too
+    if a candidate took over at its end: nobody was in charge until then.
     """
     of_bridges = at_one_clock(frames(rows).where(on_bridge()).select("hub", "gateway", "ts_ns"), ahead)
     bin_of = F.expr(f"at_ns div {BIN_NS}").alias("bin")
@@ -58,7 +63,17 @@ def silences(rows: "DataFrame", ahead: Mapping[str, int], end_ns: int, gap_ms: i
     found = in_bins.select(
         F.col("hub").alias("silent"), "from_ns", F.coalesce(after_ns, F.lit(end_ns)).alias("to_ns"), "last"
     )
-    return found.where(is_pause(F.col("to_ns") - F.col("from_ns"), gap_ms))
+    is_long = is_pause(F.col("to_ns") - F.col("from_ns"), gap_ms)
+    if not has_events:
+        return found.where(is_long)
+    taken = found.where(~is_long).join(_taken_over(rows, ahead), "silent").where(_BEGAN_INSIDE)
+    return found.where(is_long).unionByName(taken.drop("began_ns").distinct())
+
+
+def _taken_over(rows: "DataFrame", ahead: Mapping[str, int]) -> "DataFrame":
+    """Find when candidates began to forward: `silent` (their bridge), `began_ns`."""
+    began = at_one_clock(takeovers(rows), ahead)
+    return F.broadcast(began.select(F.col("hub").alias("silent"), F.col("at_ns").alias("began_ns")))
 
 
 def blamed(

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import pytest
 
@@ -16,6 +17,9 @@ from bus.leases.table import LeaseTable
 from bus.transports.links import make_link
 from bus.wire.frame import PUB, pack
 from bus.wire.pattern import Pattern
+from capture.reader import read
+from capture.schema import Kind
+from devices.child import settle
 from tests.appliance.probe.support import free_port
 from tests.helpers.peers import Ear, until
 from topologies.loader import loads
@@ -148,6 +152,25 @@ async def test_one_stops_the_other_goes_on_and_the_first_gets_its_place_back(pai
     await until(lambda: pair.forwards("gw-a"))
     assert not pair.forwards("gw-b")
     await pair.cross(4)
+
+
+async def test_a_tap_records_what_the_candidates_tell(tmp_path: Path) -> None:
+    recorders = "".join(
+        f'  tap-{name}: {{{{on: gw-{name}, tap: joint, directory: "{tmp_path}", yields: false}}}}\n'
+        for name in "ab"
+    )
+    async with forwarding(f"{TWO}devices:\n{recorders}") as pair:
+        await pair.cross(1)
+        first, other = ("gw-a", "gw-b") if pair.forwards("gw-a") else ("gw-b", "gw-a")
+        await until(lambda: pair.candidacy(other).candidate.ready)
+        pair.gateways[first].close()
+        await until(lambda: pair.forwards(other))
+    assert await asyncio.to_thread(settle, 20)
+    told = [row for row in read(tmp_path) if row.kind == Kind.EVENT]
+    assert {row.hub for row in told} == {"bridge joint"}
+    granted = b"takeover: granted by all brokers that can be reached"
+    assert [row.gateway for row in told if row.message == granted] == [first, other]
+    assert b"lease: standby: all links up" in {row.message for row in told if row.gateway == other}
 
 
 async def test_a_broker_that_dies_alone_does_not_stop_the_bridge(pair: Pair) -> None:

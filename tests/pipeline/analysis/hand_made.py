@@ -58,6 +58,12 @@ class Capture:
         kind, verdict = Kind.GAP.value, Verdict.NOT_CAPTURED.value
         self.packets.append(Packet(at, gateway, "", "", "", 0, kind, verdict, 5, number, rows, reason))
 
+    def event(self, ms: float, gateway: str, hub: str, words: str) -> None:
+        """Note what a candidate of a bridge told."""
+        at, number = START_NS + int(ms * MS), self._number(gateway, 1)
+        kind, verdict = Kind.EVENT.value, Verdict.OTHER.value
+        self.packets.append(Packet(at, gateway, hub, "", "", 0, kind, verdict, 5, number, 1, words.encode()))
+
     def topology(self, gateway: str, hubs: dict[str, Any]) -> None:
         """Note what a gateway's tap records, as at the end of a file."""
         at = {"ts_ns": START_NS, "boot": 5, "cap_seq": 0, "date": date(2001, 9, 9), "gateway": gateway}

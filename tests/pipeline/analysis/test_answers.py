@@ -196,6 +196,35 @@ def test_of_three_bridges_the_one_that_was_dead_is_blamed(
     assert sum(row["count"] for row in rows) == lost // 3 * 3 + lost * 2 // 3
 
 
+@pytest.mark.parametrize("is_told", [True, False])
+def test_a_short_silence_that_a_takeover_ended_is_nobodys_charge(
+    spark: "SparkSession", is_told: bool
+) -> None:
+    """Frames came every 5 ms, and a bridge passed none for 80 ms: too short to tell without its event."""
+    made = Capture()
+    for number in range(200):
+        star(made, 5 * number, "ac"[number % 2], str(number), "b" if 100 <= number < 116 else "")
+        if number == 116 and is_told:
+            made.event(580.5, "gw-b", "bridge b", "takeover: granted by all brokers that can be reached")
+    rows = audit(made.rows(spark)).summary.collect()
+    assert {(row.kind, row.segment) for row in rows} == {("lost", "bus b")}
+    assert {(row.stage, row.gateway) for row in rows} == {
+        ("no bridge", "gw-b") if is_told else ("on the way", None)
+    }
+    assert sum(row["count"] for row in rows) == 16
+
+
+def test_a_takeover_has_the_cause_that_its_candidate_told(spark: "SparkSession") -> None:
+    made = handed_over(0)
+    made.event(950, "gw-b", "bridge other", "takeover: of another bridge")
+    made.event(940, "gw-b", "bridge field", "takeover: granted by all brokers that can be reached")
+    made.event(960, "gw-b", "bridge field", "lease: active: confirmed")
+    made.event(970, "gw-a", "bridge field", "lease: standby: another bridge forwards")
+    [row] = failovers(made.rows(spark)).collect()
+    assert (row["from"], row.to) == ("gw-a", "gw-b")
+    assert row.cause == "takeover: granted by all brokers that can be reached"
+
+
 def test_a_quiet_bridge_is_not_blamed_for_what_another_one_lost(spark: "SparkSession") -> None:
     made = Capture()
     for number in range(60):
