@@ -2,8 +2,8 @@
 
     python -m benchmarks.exact --rows 20000000 --engine sail
 
-A capture of each kind is made: all rows have envelopes (all), none (none), or those on the trunk (trunk). The clocks of its
-gateways are up to a minute apart.
+A capture of each kind is made: all rows have envelopes (all), none (none), or those on the trunk (trunk). The
+clocks of the gateways are up to a minute apart.
 """
 
 import tempfile
