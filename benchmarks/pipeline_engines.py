@@ -37,7 +37,7 @@ class Spark:
     def audit(self) -> Answer:
         from pipeline.analysis import inventory, sums
 
-        at = inventory.places(self.rows)
+        at = inventory.as_places(inventory.take(self.rows))
         found = sums.signatures(sums.sums(sums.keyed(self.rows, at), at), at).collect()
         return [tuple(row) for row in found]
 

@@ -25,9 +25,9 @@ META_TOPOLOGY: Final = f"{META_PREFIX}capture.topology"
 Hubs = Mapping[str, Mapping[str, Any]]
 """A topology: the hubs that a file was recorded at, by name, as JSON takes it (docs/capture.md).
 
-Each has the `gateways` that may run it. A bridge also has the `pattern` of what it carries, and its `sides`:
-a `segment`, and lists of patterns `allow`, `deny`, `allow_in`, `deny_in`, `allow_out`, `deny_out`. Patterns
-are lists of tokens."""
+Each has the `gateways` that may run it. A bus that hears other buses by trunks has `trunks`, their names. A
+bridge has the `pattern` of what it carries, and its `sides`: a `segment`, and lists of patterns `allow`,
+`deny`, `allow_in`, `deny_in`, `allow_out`, `deny_out`. Patterns are lists of tokens."""
 
 DATE: Final = "date"  # partitions of the path, so not in the file: date=YYYY-MM-DD, in UTC
 GATEWAY: Final = "gateway"  # gateway=NAME

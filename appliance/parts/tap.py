@@ -18,8 +18,9 @@ from capture.schema import Direction
 from devices.tap.device import RecorderSpec
 from devices.tap.recorder import Locate, LocateLink, Options, Recorder
 from topologies.filters import tokens
-from topologies.model import Side
+from topologies.model import Side, Topology
 from topologies.names import known
+from topologies.segments import edges_of
 
 _DAY_S = 86_400
 Seen = tuple[Hub, dict[str, str]]
@@ -145,9 +146,17 @@ def _seen(part: Joined) -> Seen:
 def described(part: Joined) -> dict[str, Any]:
     """Say who may run a part and what passes there, as a recorder takes it."""
     if isinstance(part, BusPart):
-        return {"gateways": [part.site.topology.buses[part.name].on]}
+        found = {"gateways": [part.site.topology.buses[part.name].on]}
+        trunks = _trunks(part.site.topology, part.title)
+        return found | {"trunks": trunks} if trunks else found
     sides = [_described_side(leg.seat.segment, leg.seat.side) for leg in part.legs]
     return {"gateways": list(part.spec.on), "pattern": list(tokens(part.spec.pattern)), "sides": sides}
+
+
+def _trunks(topology: Topology, bus: str) -> list[str]:
+    """List the buses that a bus dials, or that dial it: each hears what the other hears."""
+    ends = {edge[:2] for edge in edges_of(topology, ()) if edge.joint is None and bus in edge[:2]}
+    return sorted({name for pair in ends for name in pair if name != bus and name.startswith("bus ")})
 
 
 def _described_side(segment: str, side: Side) -> dict[str, Any]:

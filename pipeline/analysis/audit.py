@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pyspark.sql import functions as F
 
-from pipeline.analysis import events, holes, inventory, ways
+from pipeline.analysis import events, holes, inventory, trunks, ways
 from pipeline.analysis.clocks import at_one_clock, clocks_of
 from pipeline.analysis.episodes import counted, episodes, narrow, summarised
 from pipeline.analysis.expected import ENVELOPED_UNIT, Expected, learn
@@ -160,8 +160,10 @@ def audit(rows: "DataFrame", window_ms: int = WINDOW_MS, span: Span = WHOLE) -> 
     (`pipeline.input.span.MARGIN_NS`), in which others begin or end.
     """
     spark = rows.sparkSession
-    taken = inventory.take(rows)
-    at = inventory.as_places(taken)
+    recorded = inventory.take(rows)
+    one = trunks.joined(recorded)
+    taken, rows = trunks.in_inventory(recorded, one), trunks.in_rows(rows, one)
+    at = inventory.as_places(taken, trunks.hearers(taken, one))
     frame_rows = keyed(rows, at)
     frame_sums = cached(sums(frame_rows, at, span))
     known = signatures(frame_sums, at).collect()
@@ -187,9 +189,9 @@ def audit(rows: "DataFrame", window_ms: int = WINDOW_MS, span: Span = WHOLE) -> 
         found = blamed(found, suspect_rows, silent, need)
     dead = gaps(rows, taken) if any(map(ways.are_parallel, known_ways.values())) else []
     findings = cached(in_gaps(found, dead).where("inside").select(*_FINDING))
-    inside = inventory.counted(span.select(rows)).collect() if span.is_bounded else taken
+    inside = inventory.counted(span.select(rows)).collect() if span.is_bounded else recorded
     return Audit(
-        totals(rows, expected, explanations),
+        totals(rows, expected, explanations, at),
         summary(findings),
         findings,
         local_table(spark, inventory.LEDGER, inventory.ledger(inside)),
@@ -230,15 +232,18 @@ def _end_ns(taken: "list[Row]") -> int:
     return max((row.last_ns for row in taken), default=0)
 
 
-def totals(rows: "DataFrame", expected: Expected, explanations: list[FaultPattern]) -> "DataFrame":
+def totals(
+    rows: "DataFrame", expected: Expected, explanations: list[FaultPattern], at: Places
+) -> "DataFrame":
     """Count the frames that entered: typical ones by how they were matched, and suspects one by one.
 
-    `crossed` are those that are due on another segment.
+    `crossed` are those that are due on another segment, or on another bus by a trunk.
     """
+    wide = {at.segments.index(name) for name in at.paths.hearers}
     clean = sum(one.inside for one in expected.typical)
     enveloped = sum(one.inside for one in expected.typical if one.is_enveloped())
     none = sum(one.inside for one in expected.typical if not one.rows // ENVELOPED_UNIT)
-    crossed = sum(one.inside for one in expected.typical if one.sent())
+    crossed = sum(one.inside for one in expected.typical if one.sent() or one.home() in wide)
     looked_at = sum(one.episodes * one.entered for one in explanations)
     table = {
         "frames": looked_at + clean, "crossed": looked_at + crossed, "typical": clean, "looked_at": looked_at,

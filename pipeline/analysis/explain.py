@@ -7,6 +7,7 @@ answers to the frames).
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from capture.schema import BRIDGE, Direction
@@ -26,6 +27,10 @@ Routes = Mapping[tuple[str, int], frozenset[str]]
 """The segments that frames of a home and flow reach (`pipeline.analysis.expected`), by name."""
 
 
+Hearers = Mapping[str, frozenset[Hub]]
+"""The hubs that have to hear each frame of a segment of several buses (`pipeline.analysis.trunks`)."""
+
+
 class Seen(NamedTuple):
     """One hub saw a frame `n` times on a segment, in one direction."""
 
@@ -36,12 +41,13 @@ class Seen(NamedTuple):
 
 
 class Paths(NamedTuple):
-    """The hubs that put frames onto a segment (`carriers`), those bridges that hear one (`takers`), and
-    segments between bridges of different names (`wires`)."""
+    """The hubs that put frames onto a segment (`carriers`), those bridges that hear one (`takers`), segments
+    between bridges of different names (`wires`), and the buses that hear one by trunks (`hearers`)."""
 
     carriers: frozenset[tuple[Hub, str]]
     takers: frozenset[tuple[Hub, str]]
     wires: frozenset[str]
+    hearers: Hearers = MappingProxyType({})
 
     def towards(self, target: str) -> frozenset[str]:
         """Return the wires from which bridges carry frames onto a segment."""
@@ -97,16 +103,25 @@ def homes(segments: Mapping[str, Segment], first: str, flow: int, routes: Routes
     """Find where the frames came from, and how many.
 
     If all that was heard was also put there (a self-echo), that is `first`: of the homes of others of their
-    kind, the segment that heard them first. Where a hub may or may not have heard what it put itself, the
-    number is taken with which fewer copies are wrong; else that of hubs that do not hear themselves.
+    kind, the segment that heard them first. If no bridge heard them at all, one sent them as it took over,
+    and that is the home by which least is wrong. Where a hub may or may not have heard what it put itself,
+    the number is taken with which fewer copies are wrong; else that of hubs that do not hear themselves.
     """
     found = {name: one.entered for name, one in segments.items() if one.entered}
-    found = found or ({first: 1} if first else {})
+    found = found or ({_unheard_home(segments, first, flow, routes): 1} if first else {})
     for name, one in segments.items():
         if one.entered_most > one.entered and (name, flow) in routes:
             guesses = {**found, name: one.entered_most}, found
             found = min(guesses, key=lambda home: _wrong(balance(segments, home, flow, routes)))
     return found
+
+
+def _unheard_home(segments: Mapping[str, Segment], first: str, flow: int, routes: Routes) -> str:
+    hubs = {hub for one in segments.values() for hub in one.heard}
+    if any(hub.startswith(BRIDGE) for hub in hubs):
+        return first
+    known = [first, *sorted(name for name, its in routes if its == flow)]
+    return min(known, key=lambda name: _wrong(balance(segments, {name: 1}, flow, routes)))
 
 
 def _wrong(differences: Mapping[str, int]) -> int:
@@ -199,6 +214,20 @@ def losses(
     return faults
 
 
+def unheard(segments: Mapping[str, Segment], hearers: Hearers) -> list[Fault]:
+    """Find the buses that did not hear what others of their segment heard: a trunk between them lost it."""
+    faults = []
+    for name, hubs in sorted(hearers.items()):
+        counts = segments[name].heard if name in segments else Counter[str]()
+        most = max((counts[hub] for _, hub in hubs), default=0)
+        faults += [
+            Fault(name, LOST, ON_THE_WAY, hub, most - counts[hub[1]])
+            for hub in sorted(hubs)
+            if counts[hub[1]] < most
+        ]
+    return faults
+
+
 def explain(
     seen: Iterable[Seen], first: str, flow: int, routes: Routes, paths: Paths
 ) -> tuple[int, list[Fault]]:
@@ -206,7 +235,7 @@ def explain(
     seen = list(seen)
     segments = by_segment(seen)
     home = homes(segments, first, flow, routes)
-    faults: list[Fault] = []
+    faults = unheard(segments, paths.hearers)
     for target, difference in balance(segments, home, flow, routes).items():
         found = evidence(seen, target, segments, paths)
         if difference < 0:

@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 from capture import schema
 from capture.schema import BRIDGE, Direction, Hubs, Kind, Verdict
 from pipeline.analysis.expected import SEGMENTS_A_WORD
-from pipeline.analysis.explain import Paths
+from pipeline.analysis.explain import Hearers, Paths
 from pipeline.analysis.filters import Patterns, patterns_of
 
 if TYPE_CHECKING:
@@ -89,13 +89,8 @@ def _by_sort(rows: "DataFrame", kind: "Column", sums: "dict[str, Column]") -> "D
     return rows.withColumns(sorts).groupBy(*_SORT).agg(*columns)
 
 
-def places(rows: "DataFrame") -> Places:
-    """Find the places of the frames in `rows`."""
-    return as_places(take(rows))
-
-
-def as_places(taken: "Iterable[Row]") -> Places:
-    """Make `Places` of the rows of `take`."""
+def as_places(taken: "Iterable[Row]", hearers: Hearers | None = None) -> Places:
+    """Make `Places` of the rows of `take`; `hearers` are those of segments of several buses."""
     taken = list(taken)
     found = [row for row in taken if row.kind == Kind.FRAME]
     segments = tuple(sorted({row.bus for row in found}))
@@ -107,7 +102,8 @@ def as_places(taken: "Iterable[Row]") -> Places:
     carriers = frozenset(((r.gateway, r.hub), r.bus) for r in bridges if r.dir == Direction.TX)
     enveloped = all(row.rows == row.enveloped for row in found)
     takers = frozenset(((r.gateway, r.hub), r.bus) for r in bridges if r.dir == Direction.RX)
-    return Places(segments, hubs, Paths(carriers, takers, wires), enveloped, patterns_of(topologies(taken)))
+    paths = Paths(carriers, takers, wires, hearers or {})
+    return Places(segments, hubs, paths, enveloped, patterns_of(topologies(taken)))
 
 
 def topologies(taken: "Iterable[Row]") -> "Iterator[Hubs]":

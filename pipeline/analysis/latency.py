@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
-from pipeline.analysis import inventory, sums
+from pipeline.analysis import inventory, sums, trunks
 from pipeline.analysis.clocks import faultless, least, offsets
 from pipeline.analysis.expected import learn
 from pipeline.analysis.frames import local_table
@@ -40,8 +40,10 @@ class Latency(NamedTuple):
 def timed(rows: "DataFrame", sample: int = 1) -> "tuple[DataFrame, Places]":
     """Select the rows of faultless frames, of one key in `sample`: `key`, gateway, hub, bus, `segment`, dir,
     ts_ns."""
-    at = inventory.places(rows)
-    of_frames = sums.keyed(rows, at)
+    taken = inventory.take(rows)
+    one = trunks.joined(taken)
+    at = inventory.as_places(trunks.in_inventory(taken, one))
+    of_frames = sums.keyed(trunks.in_rows(rows, one), at)
     if sample > 1:
         of_frames = of_frames.where(F.pmod(F.xxhash64("key"), F.lit(sample)) == 0)
     frame_sums = sums.sums(of_frames, at)

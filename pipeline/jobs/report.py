@@ -32,6 +32,7 @@ def run(options: argparse.Namespace, capture: OpenCapture) -> int:
 
 def gather(capture: OpenCapture) -> "dict[str, Sequence[Row]]":
     """Collect the tables of the jobs for the page, by name. The long ones are cut."""
+    from pipeline.analysis import trunks
     from pipeline.analysis.inventory import carried, take
 
     parts: dict[str, Sequence[Row]] = {}
@@ -46,7 +47,8 @@ def gather(capture: OpenCapture) -> "dict[str, Sequence[Row]]":
                 frame = table.frame.limit(ROWS_MOST) if table.name in _LONG else table.frame
                 parts[table.name] = frame.collect()
     parts["faults"] = by_time(findings, window_s(parts["capture"])).collect()
-    parts["carried"] = carried(take(capture.rows()))
+    taken = take(capture.rows())
+    parts["carried"] = carried(trunks.in_inventory(taken, trunks.joined(taken)))
     return parts
 
 

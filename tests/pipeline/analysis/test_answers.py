@@ -214,6 +214,19 @@ def test_a_short_silence_that_a_takeover_ended_is_nobodys_charge(
     assert sum(row["count"] for row in rows) == 16
 
 
+def test_what_a_candidate_sends_as_it_takes_over_is_no_echo(spark: "SparkSession") -> None:
+    """It heard the frame while nobody forwarded: no bridge has a row of that."""
+    made = handed_over(0)
+    for n, (gateway, hub, way) in enumerate([("gw-b", "bridge field", TX), ("gw-c", "bus hall", RX)]):
+        made.seen(950 + n, gateway, hub, "bus hall", way, frame("motor/speed", "meanwhile"))
+    for number in range(20):  # others go the other way
+        content = frame("motor/speed", f"back {number}")
+        made.seen(3000 + 100 * number, "gw-c", "bus hall", "bus hall", RX, content)
+        made.seen(3001 + 100 * number, "gw-b", "bridge field", "bus hall", RX, content)
+        made.seen(3002 + 100 * number, "gw-b", "bridge field", "can", TX, content)
+    assert faults(made.rows(spark)) == []
+
+
 def test_a_takeover_has_the_cause_that_its_candidate_told(spark: "SparkSession") -> None:
     made = handed_over(0)
     made.event(950, "gw-b", "bridge other", "takeover: of another bridge")
@@ -223,6 +236,30 @@ def test_a_takeover_has_the_cause_that_its_candidate_told(spark: "SparkSession")
     [row] = failovers(made.rows(spark)).collect()
     assert (row["from"], row.to) == ("gw-a", "gw-b")
     assert row.cause == "takeover: granted by all brokers that can be reached"
+
+
+@pytest.mark.parametrize("are_told", [True, False])
+def test_buses_that_a_trunk_joins_are_one_segment(spark: "SparkSession", are_told: bool) -> None:
+    """A frame enters at either of two buses, which both hear, and a bridge carries it on from one of them.
+    The bridge loses one frame, and the trunk between the buses loses two."""
+    made = Capture()
+    if are_told:
+        made.topology("gw-a", {"bus a": {"gateways": ["gw-a"], "trunks": ["bus b"]}})
+    for number in range(60):
+        content, at, way = frame("motor", str(number)), 20 * number, ("ab", "ba", "can")[number % 3]
+        for n, bus in enumerate(["a"] if number in (12, 17) else "ab" if way == "can" else way):
+            heard = TX if (way, bus) == ("can", "a") else RX
+            made.seen(at + n, f"gw-{bus}", f"bus {bus}", f"bus {bus}", heard, content, number)
+        ends = ("bus a", "can") if way != "can" else ("can", "bus a")
+        made.seen(at + 2, "gw-a", "bridge field", ends[0], RX, content, number)
+        if number != 30:
+            made.seen(at + 3, "gw-a", "bridge field", ends[1], TX, content, number)
+    found = audit(made.rows(spark))
+    [totals] = found.totals.collect()
+    rows = {(row.stage, row.segment, row.hub, row["count"]) for row in found.summary.collect()}
+    due = {("in bridge", "can", "bridge field", 1), ("on the way", "bus a + bus b", "bus b", 2)}
+    assert (rows == due) == are_told
+    assert (totals.frames == totals.crossed == 60) == are_told
 
 
 def test_a_quiet_bridge_is_not_blamed_for_what_another_one_lost(spark: "SparkSession") -> None:

@@ -1,0 +1,78 @@
+"""Buses that trunks join: one segment, of which each hub hears every frame.
+
+The topologies in a capture name them. Without this a frame of such a bus would seem to enter several times.
+A hub that puts a frame there for a bridge of its own gateway has heard it as well.
+"""
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from pyspark.sql import Row
+from pyspark.sql import functions as F
+
+from capture.schema import Direction, Kind
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+Joined = Mapping[str, str]
+"""For each bus that a trunk joins to others, the name of the segment that they are together."""
+
+_BETWEEN: Final = " + "
+
+
+def joined(taken: "Iterable[Row]") -> Joined:
+    """Find the buses that are one, from the rows of `pipeline.analysis.inventory.take`."""
+    groups = dict[str, set[str]]()
+    for row in (row for row in taken if row.kind == Kind.TOPOLOGY):
+        for hubs in map(json.loads, row.topologies):
+            for name, hub in hubs.items():
+                _join(groups, [name, *hub.get("trunks", ())])
+    return {name: _BETWEEN.join(sorted(group)) for name, group in groups.items() if len(group) > 1}
+
+
+def _join(groups: dict[str, set[str]], names: list[str]) -> None:
+    whole = set[str]().union(names, *(groups.get(name, ()) for name in names))
+    groups.update(dict.fromkeys(whole, whole))
+
+
+def in_rows(rows: "DataFrame", one: Joined) -> "DataFrame":
+    """Put the name of the whole segment in place of each bus of it; its hubs hear what they put there."""
+    bus = F.col("bus")
+    for name, segment in one.items():
+        bus = F.when(F.col("bus") == name, F.lit(segment)).otherwise(bus)
+    heard = F.when(F.col("hub").isin(sorted(one)), F.lit(Direction.RX.value).cast("smallint"))
+    named = {"bus": bus, "dir": F.when(F.col("kind") == Kind.FRAME.value, heard)}
+    named["dir"] = F.coalesce(named["dir"], "dir")
+    return rows.withColumns(named) if one else rows
+
+
+def hearers(taken: "Iterable[Row]", one: Joined) -> dict[str, frozenset[tuple[str, str]]]:
+    """Find the hubs (gateway, name) that hear each segment of several buses, if more than one is recorded."""
+    found: dict[str, set[tuple[str, str]]] = defaultdict(set)
+    for row in taken:
+        if row.kind == Kind.FRAME and row.hub in one:
+            found[one[row.hub]].add((row.gateway, row.hub))
+    return {segment: frozenset(hubs) for segment, hubs in found.items() if len(hubs) > 1}
+
+
+def in_inventory(taken: "Iterable[Row]", one: Joined) -> "list[Row]":
+    """Do the same in the rows of `pipeline.analysis.inventory.take`, and in their topologies."""
+    return [_renamed(row, one) for row in taken] if one else list(taken)
+
+
+def _renamed(row: "Row", one: Joined) -> "Row":
+    fields = row.asDict()
+    if row.kind == Kind.TOPOLOGY:
+        fields["topologies"] = [json.dumps(_sides_renamed(json.loads(text), one)) for text in row.topologies]
+    if row.kind == Kind.FRAME and row.hub in one:
+        fields["dir"] = Direction.RX.value
+    return Row(**{**fields, "bus": one.get(row.bus, row.bus)})
+
+
+def _sides_renamed(hubs: dict[str, Any], one: Joined) -> dict[str, Any]:
+    for side in (side for hub in hubs.values() for side in hub.get("sides", ())):
+        side["segment"] = one.get(side["segment"], side["segment"])
+    return hubs
