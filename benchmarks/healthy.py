@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -66,10 +66,12 @@ async def run(path: Path, directory: Path, seconds: float) -> int:
     return said
 
 
-def audited(directory: Path, *where: str) -> subprocess.CompletedProcess[str]:
+def audited(
+    directory: Path, *where: str, env: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
     """Audit what was recorded."""
     words = [sys.executable, "-m", "buscoupler", "audit", str(directory / "capture"), *where]
-    return subprocess.run(words, capture_output=True, text=True, timeout=300)
+    return subprocess.run(words, capture_output=True, text=True, timeout=300, env=env)
 
 
 async def _run_all(paths: list[Path], root: Path, seconds: float) -> list[int]:
