@@ -21,9 +21,9 @@ from bus.hub import Hub, Link
 from bus.transports.links import make_link
 from bus.wire.frame import PUB, pack
 from bus.wire.pattern import Pattern
-from tests.appliance.probe.support import free_port
 from tests.helpers import ROOT
 from tests.helpers.peers import BareEar, Ear, until
+from tests.helpers.ports import free_port
 from topologies.model import Topology
 
 EXAMPLES = sorted((ROOT / "topologies").glob("*.yaml"))

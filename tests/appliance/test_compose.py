@@ -11,8 +11,8 @@ from bus.errors import LinkError, TopologyError
 from bus.hub import Hub
 from bus.transports.links import make_link
 from bus.wire.frame import PUB, pack
-from tests.appliance.probe.support import free_port
 from tests.helpers.peers import Ear, until
+from tests.helpers.ports import free_port
 from topologies.loader import loads
 
 REMOTE = """\

@@ -20,11 +20,11 @@ from appliance.status.snapshot import snapshot
 from bus.errors import LinkError, TopologyError
 from bus.wire.batch import from_payloads
 from devices import DEVICES
-from tests.appliance.probe.support import free_port
 from tests.bridges.support import until
 from tests.devices.echo import Echo
 from tests.devices.tap.tap_support import member
 from tests.helpers import ROOT
+from tests.helpers.ports import free_port
 from tests.topologies.support import errors, findings, said
 from topologies import reference
 from topologies.loader import loads

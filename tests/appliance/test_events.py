@@ -11,8 +11,8 @@ from appliance.parts.bridge import BridgePart
 from bus.events import PATTERN
 from bus.wire.frame import PUB, pack, unpack
 from bus.wire.pattern import Pattern
-from tests.appliance.probe.support import free_port
 from tests.helpers.peers import Ear, until
+from tests.helpers.ports import free_port
 from topologies.loader import loads
 
 TEXT = """\

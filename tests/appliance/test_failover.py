@@ -20,8 +20,8 @@ from bus.wire.pattern import Pattern
 from capture.reader import read
 from capture.schema import Kind
 from devices.child import settle
-from tests.appliance.probe.support import free_port
 from tests.helpers.peers import Ear, until
+from tests.helpers.ports import free_port
 from topologies.loader import loads
 
 LEASE_MS = 600  # a machine that also runs other tests can stall for longer than the default 250

@@ -16,8 +16,9 @@ from bus.errors import BusError
 from bus.wire.frame import PUB, pack
 from bus.wire.pattern import Pattern
 from capture.names import add
-from tests.appliance.probe.support import BUSCOUPLER, free_port
+from tests.appliance.probe.support import BUSCOUPLER
 from tests.helpers.peers import SpPeer
+from tests.helpers.ports import free_port
 
 TEXT = """
 name: named

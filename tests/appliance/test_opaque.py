@@ -17,8 +17,8 @@ from bus.events import PATTERN
 from bus.transports.options import MESSAGE_BYTES
 from bus.wire.frame import PUB, pack
 from devices.raw import RawDevice
-from tests.appliance.probe.support import free_port
 from tests.helpers.peers import Ear, SpPeer, until
+from tests.helpers.ports import free_port
 from topologies.loader import loads
 
 TWO = """\

@@ -18,10 +18,11 @@ from bus.transports.links import make_link
 from bus.watched import WatchedHub
 from bus.wire.frame import PUB, pack
 from bus.wire.pattern import Pattern
-from tests.appliance.probe.support import UartEar, free_port
+from tests.appliance.probe.support import UartEar
 from tests.bridges.support import PtyPair
 from tests.helpers.links import can_link
 from tests.helpers.peers import Ear, SpPeer, until
+from tests.helpers.ports import free_port
 from topologies.loader import loads
 
 BURST = 20

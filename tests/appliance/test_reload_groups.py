@@ -13,9 +13,9 @@ from bus.tmq.broker import Broker
 from bus.transports.links import make_link
 from bus.wire.frame import PUB, pack
 from bus.wire.pattern import Pattern
-from tests.appliance.probe.support import free_port
 from tests.appliance.test_failover import LEASE_MS, TWO, Pair, forwarding
 from tests.helpers.peers import until
+from tests.helpers.ports import free_port
 from topologies.loader import loads
 
 BURST = 10

@@ -12,8 +12,8 @@ from bus.transports.links import make_link
 from bus.watched import WatchedHub
 from bus.wire.frame import PUB, pack
 from devices.raw import RawDevice
-from tests.appliance.probe.support import free_port
 from tests.helpers.peers import Ear, until
+from tests.helpers.ports import free_port
 from topologies.checker import check
 from topologies.loader import loads
 

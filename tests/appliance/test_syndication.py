@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.helpers.ports import free_port
+
 pytest.importorskip("msgpack")
 pytest.importorskip("lark")
 pytest.importorskip("re2")
@@ -20,7 +22,6 @@ from bus.wire.pattern import Pattern
 from devices.syndication.buses.intake import producer_id
 from tests.appliance.commands.test_query import asked as run_query
 from tests.appliance.examples import relocated, rendezvous, running
-from tests.appliance.probe.support import free_port
 from tests.appliance.test_failover import TWO, forwarding
 from tests.devices.syndication.tcp_clients import TcpGuest, difference, published
 from tests.devices.tap.tap_support import member

@@ -20,9 +20,9 @@ from capture.reader import read
 from capture.schema import META_TOPOLOGY, Direction, Kind
 from devices.child import settle
 from devices.tap.device import TapSpec
-from tests.appliance.probe.support import free_port
 from tests.bridges.support import until
 from tests.devices.tap.tap_support import files_in, member
+from tests.helpers.ports import free_port
 from topologies.checker import check
 from topologies.loader import loads
 

@@ -19,8 +19,8 @@ from bus.tmq.broker.registry import Registry
 from bus.transports.links import make_link
 from bus.wire.frame import PUB, pack
 from bus.wire.pattern import Pattern
-from tests.appliance.probe.support import free_port
 from tests.helpers.peers import Ear, until
+from tests.helpers.ports import free_port
 from tests.helpers.tmq import MESSAGE, ReferenceClient, packet, processed, say
 from topologies.loader import loads
 

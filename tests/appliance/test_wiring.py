@@ -18,8 +18,8 @@ from bus.hub import Hub, Link
 from bus.transports.links import make_link
 from bus.wire.frame import PUB, pack
 from bus.wire.notation import pattern_of
-from tests.appliance.probe.support import free_port
 from tests.helpers.peers import BareEar, Ear, until
+from tests.helpers.ports import free_port
 from topologies.checker import check
 from topologies.loader import loads
 

@@ -9,9 +9,10 @@ from bridges.media.can.codec import can_id, segment
 from bridges.media.multicast.datagram import Encoder
 from bus.wire.batch import from_payloads
 from tests.bridges.support import frame, until
-from tests.conformance.pair import Maker, Pair, Side, free_port, noise
+from tests.conformance.pair import Maker, Pair, Side, noise
 from tests.conformance.serial_lines import Server, served
 from tests.helpers.links import can_link, multicast_link
+from tests.helpers.ports import free_port
 
 _RETRY: dict[str, Any] = {"retry_min_s": 0.01, "retry_max_s": 0.1}
 _CAN_GROUP, _GROUP = "239.74.163.9", "239.255.91.9"
@@ -37,7 +38,7 @@ def can(_: Path, interface: str, channel: str, fd: bool) -> Pair:
 
     options: dict[str, Any] = {}
     if interface == "udp_multicast":
-        options = {"port": free_port(socket.SOCK_DGRAM), "hop_limit": 0}
+        options = {"port": free_port(), "hop_limit": 0}
     limits = {"queue_bytes": 1 << 20, "age_ms": 60_000, **_RETRY}
     near, far = (
         Side(name, partial(can_link, interface, channel, node, fd=fd, options=options, **limits))
@@ -81,7 +82,7 @@ def _to_group(group: str, port: int, *datagrams: bytes) -> None:
 
 
 def multicast(_: Path) -> Pair:
-    port = free_port(socket.SOCK_DGRAM)
+    port = free_port()
     near, far = (
         Side(name, partial(multicast_link, _GROUP, port, "lo", queue_bytes=1 << 20, **_RETRY))
         for name in ("near", "far")

@@ -2,7 +2,6 @@
 
 import asyncio
 import random
-import socket
 from asyncio import AbstractEventLoop
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -148,13 +147,6 @@ class Maker:
 
     def __str__(self) -> str:
         return self.name
-
-
-def free_port(kind: int = socket.SOCK_STREAM) -> int:
-    """Return a free port."""
-    with socket.socket(socket.AF_INET, kind) as sock:
-        sock.bind(("127.0.0.1", 0))
-        return int(sock.getsockname()[1])
 
 
 def noise(size: int, seed: int = 1) -> bytes:

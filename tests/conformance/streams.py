@@ -14,8 +14,9 @@ from bus.transports.links import make_link
 from bus.wire.batch import from_payloads
 from bus.wire.sp import HANDSHAKE, LEAD_IPC, SCRATCH_BYTES, add_lead
 from tests.bridges.support import frame, until
-from tests.conformance.pair import Action, Maker, Pair, Side, free_port, noise
+from tests.conformance.pair import Action, Maker, Pair, Side, noise
 from tests.helpers.links import tcp_link
+from tests.helpers.ports import free_port
 
 _RETRY: dict[str, Any] = {"retry_min_s": 0.01, "retry_max_s": 0.1}
 _CLOGGED = "test_a_clogged_peer_stalls_nobody_and_each_drop_is_counted"

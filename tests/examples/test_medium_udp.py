@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import socket
 import subprocess
 import sys
 import tomllib
@@ -13,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.helpers import ROOT
+from tests.helpers.ports import free_port
 
 EXAMPLE = ROOT / "examples" / "medium-udp"
 TOPOLOGY = """
@@ -70,18 +70,6 @@ def process(installed: Path, *words: str) -> Iterator[subprocess.Popen[str]]:
             started.terminate()
 
 
-def free_ports(count: int) -> list[int]:
-    """Ports that are free for TCP and UDP alike, as far as one look tells."""
-    kinds = [socket.SOCK_STREAM] * count
-    sockets = [socket.socket(socket.AF_INET, kind) for kind in kinds]
-    for sock in sockets:
-        sock.bind(("127.0.0.1", 0))
-    ports = [int(sock.getsockname()[1]) for sock in sockets]
-    for sock in sockets:
-        sock.close()
-    return ports
-
-
 @pytest.mark.timeout(120)
 def test_it_passes_the_conformance_suite_from_outside(installed: Path) -> None:
     pytest_ = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider"]
@@ -91,7 +79,7 @@ def test_it_passes_the_conformance_suite_from_outside(installed: Path) -> None:
 
 
 def test_commands_take_it_as_one_of_ours(installed: Path) -> None:
-    tcp, near, far = free_ports(3)
+    tcp, near, far = (free_port() for _ in range(3))
     file = installed / "t.yaml"
     file.write_text(TOPOLOGY.format(tcp=tcp, near=near, far=far))
     assert buscoupler(installed, "check", str(file)) == f"{file}: ok\n"

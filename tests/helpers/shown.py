@@ -7,8 +7,8 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.appliance.probe.support import free_port
 from tests.helpers import ROOT, alone
+from tests.helpers.ports import free_port
 
 _BLOCK = re.compile(r"^```(\w+)(?: (\w+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 

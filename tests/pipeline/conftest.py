@@ -6,7 +6,6 @@ With BUSCOUPLER_ENGINE=sail, tests that ask for `spark` get Sail instead.
 import contextlib
 import io
 import os
-import socket
 from collections.abc import Iterator
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
@@ -17,6 +16,7 @@ from pipeline import cache
 from pipeline.engine import session
 from pipeline.engine.choice import SAIL, VARIABLE, Where
 from pipeline.errors import PipelineError
+from tests.helpers.ports import free_port
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -41,12 +41,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker("spark")
             item.add_marker(pytest.mark.timeout(600))
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @pytest.fixture(scope="session")

@@ -8,8 +8,9 @@ from buscoupler_udp.codec import encode
 from buscoupler_udp.medium import Udp
 
 from tests.bridges.support import frame, until
-from tests.conformance.pair import Maker, Pair, Side, free_port, noise
+from tests.conformance.pair import Maker, Pair, Side, noise
 from tests.conformance.suite import *  # noqa: F403
+from tests.helpers.ports import free_port
 
 LEFT_OUT = {
     "test_a_clogged_peer_stalls_nobody_and_each_drop_is_counted": "the loopback interface takes everything",
@@ -18,7 +19,7 @@ LEFT_OUT = {
 
 
 def udp(_: Path) -> Pair:
-    ports = free_port(socket.SOCK_DGRAM), free_port(socket.SOCK_DGRAM)
+    ports = free_port(), free_port()
     near, far = _side("near", *ports), _side("far", *reversed(ports))
 
     def say(*datagrams: bytes) -> None:

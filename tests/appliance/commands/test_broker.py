@@ -12,8 +12,8 @@ from appliance.parts.broker import BrokerPart
 from bus.leases.service import LeasingBroker
 from bus.leases.settings import BrokerSettings
 from bus.tmq import Client
-from tests.appliance.probe.support import free_port
 from tests.helpers.peers import until
+from tests.helpers.ports import free_port
 from tests.helpers.tmq import ReferenceClient
 from topologies.loader import loads
 

@@ -8,6 +8,8 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from tests.helpers.ports import free_port
+
 pytest.importorskip("msgpack")
 pytest.importorskip("lark")
 pytest.importorskip("re2")
@@ -15,7 +17,7 @@ pytest.importorskip("re2")
 from appliance.cli import main
 from devices.syndication.caller import Caller
 from tests.appliance.commands.test_run import COMMAND, process
-from tests.appliance.probe.support import command, free_port
+from tests.appliance.probe.support import command
 from tests.devices.syndication.tcp_clients import home
 
 PIPE = asyncio.subprocess.PIPE

@@ -14,10 +14,11 @@ from bridges.media.uart.codec import encode
 from bus.wire.envelope import Envelope, wrap
 from bus.wire.frame import CACHE, PUB, pack
 from bus.wire.pattern import Pattern
-from tests.appliance.probe.support import can_word, command, device, free_port, opened, while_repeating
+from tests.appliance.probe.support import can_word, command, device, opened, while_repeating
 from tests.bridges.media.tmq.tmq_network import network
 from tests.bridges.support import PtyPair
 from tests.helpers.peers import Ear, until
+from tests.helpers.ports import free_port
 from tests.helpers.tmq import processed
 
 Out = pytest.CaptureFixture[str]

@@ -19,8 +19,8 @@ from appliance.local.places import is_listening
 from appliance.reload.outcome import Outcome, Request, pack, unpack_outcome, unpack_request
 from appliance.reload.reloader import Reloader
 from tests.appliance.commands.test_run import COMMAND, TWO, ear_on, hears
-from tests.appliance.probe.support import free_port
 from tests.helpers.peers import until
+from tests.helpers.ports import free_port
 from topologies.loader import loads
 
 LOAD = 4000

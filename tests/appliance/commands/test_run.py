@@ -25,8 +25,8 @@ from bus.wire.pattern import Pattern
 from capture.names import given
 from capture.reader import read
 from capture.schema import Kind
-from tests.appliance.probe.support import free_port
 from tests.helpers.peers import Ear, SpPeer, until
+from tests.helpers.ports import free_port
 
 COMMAND = [sys.executable, "-m", "buscoupler"]
 FRAME = pack(PUB, Pattern("a", "b"), b"1")

@@ -11,10 +11,11 @@ import trustme
 
 from bus.wire.frame import CACHE, PUB, Frame, pack, unpack
 from bus.wire.pattern import Pattern
-from tests.appliance.probe.support import BUSCOUPLER, UartEar, command, device, free_port, listening, opened
+from tests.appliance.probe.support import BUSCOUPLER, UartEar, command, device, listening, opened
 from tests.bridges.media.tmq.tmq_network import network
 from tests.bridges.support import PtyPair
 from tests.helpers.peers import SpPeer, until
+from tests.helpers.ports import free_port
 from tests.helpers.tmq import processed
 
 Out = pytest.CaptureFixture[str]

@@ -7,6 +7,8 @@ import socket
 
 import pytest
 
+from tests.helpers.ports import free_port
+
 pytest.importorskip("msgpack")
 pytest.importorskip("lark")
 pytest.importorskip("re2")
@@ -16,7 +18,6 @@ from appliance.compose import Appliance
 from appliance.status.snapshot import snapshot
 from bus.balance import imbalances
 from tests.appliance.commands.test_run import process
-from tests.appliance.probe.support import free_port
 from tests.devices.syndication.tcp_clients import TcpGuest, difference
 from tests.helpers.peers import until
 from topologies.checker import check

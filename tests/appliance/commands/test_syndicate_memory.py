@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from tests.helpers.ports import free_port
+
 pytest.importorskip("msgpack")
 pytest.importorskip("lark")
 pytest.importorskip("re2")
@@ -18,7 +20,6 @@ from appliance.local.places import runtime_directory
 from appliance.status.client import ask
 from appliance.status.snapshot import snapshot
 from tests.appliance.commands.test_run import COMMAND, process
-from tests.appliance.probe.support import free_port
 from tests.devices.syndication.tcp_clients import TcpGuest, difference
 from tests.helpers.peers import until
 from topologies.checker import check

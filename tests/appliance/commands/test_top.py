@@ -17,9 +17,9 @@ from appliance.commands.top import look
 from appliance.local.places import runtime_directories
 from appliance.status.silent import Name
 from tests.appliance.commands.test_run import finished, process
-from tests.appliance.probe.support import free_port
 from tests.appliance.test_failover import TWO
 from tests.helpers.peers import until
+from tests.helpers.ports import free_port
 
 TOPOLOGY = TWO.replace("name: pair", "name: pair{0}")
 

@@ -11,18 +11,10 @@ from appliance.probe.endpoint import parse_endpoint
 from appliance.probe.pacing import Pacer
 from bus.wire.frame import unpack
 from bus.wire.pattern import Pattern
-from tests.appliance.probe.support import (
-    BUSCOUPLER,
-    UartEar,
-    can_word,
-    command,
-    device,
-    free_port,
-    opened,
-    parsed,
-)
+from tests.appliance.probe.support import BUSCOUPLER, UartEar, can_word, command, device, opened, parsed
 from tests.bridges.support import PtyPair
 from tests.helpers.peers import SpPeer, until
+from tests.helpers.ports import free_port
 
 Out = pytest.CaptureFixture[str]
 

@@ -13,8 +13,9 @@ from bus.hub import Hub
 from bus.wire.batch import from_payloads
 from bus.wire.frame import PUB, Frame, pack
 from bus.wire.pattern import Pattern
-from tests.appliance.probe.support import command, device, free_port
+from tests.appliance.probe.support import command, device
 from tests.devices.tap.tap_support import member
+from tests.helpers.ports import free_port
 from topologies.loader import loads
 
 TEXT = """\

@@ -12,9 +12,9 @@ import pytest
 
 from appliance.log.formats import journal
 from appliance.log.output import LINES, Output
-from tests.appliance.probe.support import free_port
 from tests.helpers import ROOT
 from tests.helpers.peers import SpPeer
+from tests.helpers.ports import free_port
 
 
 @pytest.fixture

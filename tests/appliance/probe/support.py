@@ -2,7 +2,6 @@
 
 import argparse
 import asyncio
-import socket
 import sys
 from collections.abc import AsyncIterator, Awaitable, Coroutine
 from contextlib import asynccontextmanager
@@ -64,12 +63,6 @@ async def opened(link: Link) -> AsyncIterator[tuple[Hub, Ear]]:
 
 def listening(url: str) -> Link:
     return make_link(url, "listen")
-
-
-def free_port(kind: socket.SocketKind = socket.SOCK_STREAM) -> int:
-    with socket.socket(socket.AF_INET, kind) as sock:
-        sock.bind(("127.0.0.1", 0))
-        return int(sock.getsockname()[1])
 
 
 def can_word(port: int, node: int, more: str = "") -> str:

@@ -13,9 +13,10 @@ from bus.embedded.buscoupler_tmq import Tmq, TmqNode
 from bus.tmq import Client
 from bus.tmq.broker import Broker
 from tests.bus.embedded.support import small_node
-from tests.bus.embedded.tmq_board import Board, free_port, named
+from tests.bus.embedded.tmq_board import Board, named
 from tests.bus.tmq.broker.broker_house import FAST, HERE
 from tests.helpers.peers import until
+from tests.helpers.ports import free_port
 from tests.helpers.tmq import (
     PUBLISH,
     SUBSCRIBE,

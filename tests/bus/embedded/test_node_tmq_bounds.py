@@ -9,9 +9,9 @@ import pytest
 
 from bus.embedded.buscoupler_tmq import ADD, FORGET, PUBLISH, SUBSCRIBE, Tmq, TmqNode, packed
 from bus.wire.frame import pack
-from tests.bus.embedded.tmq_board import free_port
 from tests.bus.embedded.tmq_garbage import garbage
 from tests.helpers.peers import until
+from tests.helpers.ports import free_port
 from tests.helpers.tmq import say
 
 HERE = "127.0.0.1"

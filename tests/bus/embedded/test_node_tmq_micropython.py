@@ -22,10 +22,11 @@ from bus.wire.frame import pack
 from bus.wire.pattern import token
 from tests.bus.embedded.support import MICROPYTHON
 from tests.bus.embedded.test_microcontroller_page import blocks
-from tests.bus.embedded.tmq_board import free_port, named
+from tests.bus.embedded.tmq_board import named
 from tests.bus.embedded.tmq_garbage import garbage
 from tests.bus.tmq.broker.broker_house import HERE
 from tests.helpers.peers import until
+from tests.helpers.ports import free_port
 from tests.helpers.tmq import say
 
 pytestmark = pytest.mark.skipif(not MICROPYTHON, reason="needs `micropython` in the path")

@@ -6,14 +6,10 @@ from typing import Any, Self
 
 from bus.embedded import buscoupler_tmq
 from bus.tmq.broker import Broker
-from tests.bus.tmq.broker.broker_house import free_urls
+from tests.helpers.ports import free_port
 from tests.helpers.tmq import Address
 
 Message = tuple[tuple[int, ...], bytes]
-
-
-def free_port() -> int:
-    return int(free_urls(1)[0].rpartition(":")[2])
 
 
 def named(broker: Broker | Address) -> str:

@@ -10,7 +10,7 @@ from appliance.compose import Appliance
 from appliance.status.snapshot import snapshot
 from devices.nodes.client import Client
 from devices.nodes.service import Service
-from tests.appliance.probe.support import free_port
+from tests.helpers.ports import free_port
 from tests.topologies.support import said
 from topologies.checker import check
 from topologies.loader import loads

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from tests.helpers.ports import free_port
+
 pytest.importorskip("lark")
 pytest.importorskip("re2")
 
@@ -15,7 +17,6 @@ from devices.syndication.bounds import Bounds
 from devices.syndication.caller import Caller, RefusedQuery, Said, UnreachedError, follow
 from devices.syndication.heard import Heard
 from devices.syndication.wire.messages import Difference, Form, Publication
-from tests.appliance.probe.support import free_port
 from tests.devices.syndication.tcp_clients import Home, home
 
 

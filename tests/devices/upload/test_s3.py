@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from tests.helpers.ports import free_port
+
 pytest.importorskip("pyarrow")
 pytest.importorskip("boto3")
 pytest.importorskip("moto")
@@ -22,7 +24,6 @@ from capture.schema import META_VERSION
 from capture.stores import store_of
 from capture.tables import PlainTable, Table, load
 from pipeline.input import sound
-from tests.appliance.probe.support import free_port
 from tests.bridges.support import until
 from tests.devices.upload.captures import GATEWAY, PARTS, mine, planted, rows
 from tests.devices.upload.test_upload import idle, run, text

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.helpers.ports import free_port
+
 pytest.importorskip("pyarrow")
 pytest.importorskip("pyspark")
 
@@ -21,7 +23,6 @@ from pipeline.input import read
 from pipeline.jobs import find
 from pipeline.jobs.record import OpenCapture
 from pipeline.output.tables import Progress
-from tests.appliance.probe.support import free_port
 from tests.bridges.support import until
 from tests.devices.tap.tap_support import member
 from topologies.loader import loads

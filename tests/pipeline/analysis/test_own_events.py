@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.helpers.ports import free_port
+
 pytest.importorskip("pyarrow")
 pytest.importorskip("pyspark")
 
@@ -16,7 +18,6 @@ from bus.wire.pattern import Pattern
 from devices.child import settle
 from pipeline.analysis.audit import audit
 from pipeline.input import read
-from tests.appliance.probe.support import free_port
 from tests.bridges.support import until
 from tests.devices.tap.tap_support import member
 from topologies.loader import loads

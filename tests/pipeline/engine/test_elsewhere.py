@@ -18,6 +18,7 @@ from uuid import uuid4
 import pytest
 
 from tests.helpers import ROOT, alone
+from tests.helpers.ports import free_port
 
 pytest.importorskip("pyarrow")
 pytest.importorskip("pyspark")
@@ -28,7 +29,6 @@ from pipeline.engine import choice, java, serve
 from pipeline.engine.jars import spark_home
 from pipeline.engine.jvm import options, until
 from pipeline.input import read as capture
-from tests.pipeline.conftest import free_port
 from tests.pipeline.every_job import TABLES, Answers, answers
 
 if TYPE_CHECKING:

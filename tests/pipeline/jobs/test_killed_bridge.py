@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from bus.wire.pattern import Pattern
-from tests.appliance.probe.support import free_port
 from tests.helpers import alone
+from tests.helpers.ports import free_port
 from tests.pipeline.conftest import BOTH
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from tests.appliance.probe.support import free_port
 from tests.helpers import alone
+from tests.helpers.ports import free_port
 from tests.pipeline.conftest import BOTH
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]

@@ -19,14 +19,9 @@ from bus.errors import LinkError
 from bus.hub import Hub
 from tests.bridges.support import MESSAGE, SIZES, frame, recorder, say, until
 from tests.helpers.links import can_link
+from tests.helpers.ports import free_port
 
 GROUP = "239.74.163.2"
-
-
-def free_port() -> int:
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
-        sock.bind(("", 0))
-        return int(sock.getsockname()[1])
 
 
 class Bus:

@@ -14,9 +14,10 @@ import pytest
 
 from bridges.media.can.codec import can_id, segment
 from bus.hub import Hub
-from tests.bridges.media.can.test_link import GROUP, free_port
+from tests.bridges.media.can.test_link import GROUP
 from tests.bridges.support import MESSAGE, SIZES, PtyPair, frame, recorder, say, until
 from tests.helpers.links import can_link
+from tests.helpers.ports import free_port
 
 ECHO = """
 import asyncio, json, sys

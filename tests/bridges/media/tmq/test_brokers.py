@@ -18,7 +18,7 @@ from bus.wire.pattern import Pattern
 from tests.bridges.media.tmq.tmq_network import ALERT, TEMP, Bus, Network, frame, network
 from tests.bridges.support import until
 from tests.bus.tmq.broker.broker_house import FAST, free_urls
-from tests.conformance.pair import free_port
+from tests.helpers.ports import free_port
 from tests.helpers.tmq import ReferenceBroker, ReferenceClient, packed, packet, processed, say
 
 

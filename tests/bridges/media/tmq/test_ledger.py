@@ -14,7 +14,7 @@ from bus.tmq.broker import Broker
 from bus.wire.pattern import Pattern
 from tests.bridges.media.tmq.tmq_network import ALERT, TEMP, Bus, Network, frame, network
 from tests.bridges.support import until
-from tests.conformance.pair import free_port
+from tests.helpers.ports import free_port
 from tests.helpers.tmq import SUBSCRIBE, StalledSubscriber, StarvedClient, packed, packet, processed, say
 
 

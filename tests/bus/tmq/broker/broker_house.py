@@ -1,12 +1,12 @@
 """Helpers for tests of brokers and clients: a group of them, deaths, and messages that arrive."""
 
 import asyncio
-import socket
 from collections.abc import Iterable
-from contextlib import AsyncExitStack, ExitStack
+from contextlib import AsyncExitStack
 
 from bus.tmq import Client
 from bus.tmq.broker import Broker
+from tests.helpers.ports import free_port
 
 HERE = "127.0.0.1:0"
 FAST = {"heartbeat_s": 0.05, "return_s": 0.1, "retry_max_s": 0.2}
@@ -45,9 +45,7 @@ class House:
 
 def free_urls(count: int) -> list[str]:
     """Return URLs with free ports, for brokers that must know each other's before they open."""
-    with ExitStack() as stack:
-        taken = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
-        return [f"tcp://127.0.0.1:{sock.getsockname()[1]}" for sock in taken]
+    return [f"tcp://127.0.0.1:{free_port()}" for _ in range(count)]
 
 
 def kill(client: Client) -> None:
