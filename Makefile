@@ -21,7 +21,7 @@ demo: .venv/demo
 
 test: .venv/dev .venv/hermes/bin/python
 	$(call install,$(TEST_PACKAGES))
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist loadgroup
 
 fuzz: .venv/dev
 	$(BIN)/python -m pytest --hypothesis-profile=fuzz $$(grep -rl '^from hypothesis' tests --include='test_*.py')

@@ -22,8 +22,13 @@ WEBSOCKET = re.compile(r"\[(?:[^\]]*-)?wss?(?:-[^\]]*)?\]$")
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what listens on a WebSocket by a parameter `ws` or `wss` (see tests/test_websocket.py)."""
+    """Mark what listens on a WebSocket by a parameter `ws` or `wss` (see tests/test_websocket.py).
+
+    Of two processes (`make test`) one runs the tests of the pipeline, with the one Spark that they share.
+    """
     for item in items:
+        room = "pipeline" if "pipeline" in item.path.parts else "all else"
+        item.add_marker(pytest.mark.xdist_group(room))
         if WEBSOCKET.search(item.nodeid):
             item.add_marker("websocket")
 
