@@ -3,7 +3,8 @@
     python -m benchmarks.exact --rows 20000000 --engine sail
 
 A capture of each kind is made: all rows have envelopes (all), none (none), or those on the trunk (trunk). The
-clocks of the gateways are up to a minute apart.
+clocks of the gateways are up to a minute apart, each segment has two bridges for frames of different kinds,
+and some frames come late.
 """
 
 import tempfile
@@ -21,7 +22,11 @@ if TYPE_CHECKING:
 
 Counts = dict[str, Counter[str]]
 _OFFSETS_NS: Final = (0, 47_000_000_000, -13_000_000_000, 300_000)
-"""How far the clocks of the gateways are ahead: up to a minute apart."""
+
+
+def hard(rows: int, envelope: str) -> Plan:
+    """Plan a capture with everything that makes it hard to audit."""
+    return Plan(rows, envelope=envelope, filtered=True, beside=True, late=0.001, offsets_ns=_OFFSETS_NS)
 
 
 def found(summary: Iterable[Any]) -> Counts:
@@ -67,9 +72,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as name, session.session(where, session.start(where)) as spark:
         for kind in ENVELOPES:
             directory = Path(name) / kind
-            truth = generate(
-                directory, Plan(rows=options.rows, envelope=kind, filtered=True, offsets_ns=_OFFSETS_NS)
-            )
+            truth = generate(directory, hard(options.rows, kind))
             begin = time.perf_counter()
             lines = wrong(read(spark, root(str(directory))), truth)
             cache.release()

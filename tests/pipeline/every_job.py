@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.planted_names import FILE
+from benchmarks.planted.names import FILE
 from pipeline import jobs
 from pipeline.input.names import known
 from pipeline.jobs.record import OpenCapture

@@ -12,10 +12,10 @@ pytest.importorskip("pyspark")
 
 from pyspark.sql import functions
 
-from benchmarks.exact import found, wrong
+from benchmarks.exact import found, hard, wrong
 from benchmarks.exact import planted as planted_in
 from benchmarks.planted import ENVELOPES, KINDS, Plan, Truth, generate
-from benchmarks.planted_names import FILE
+from benchmarks.planted.names import FILE
 from bus.events import PATTERN as EVENT
 from bus.names import Names
 from bus.wire.pattern import Pattern, token
@@ -42,6 +42,7 @@ CASES = {
     "envelopes": replace(FAULTY, envelope="all"),
     "holes in what recorders wrote": replace(FAULTY, rows=60_000, rate=400.0, holes=2, envelope="all"),
     "a filter that looks deep": replace(FAULTY, filtered=True),
+    "two bridges beside each other": replace(FAULTY, beside=True),
     "more segments than a word holds": replace(
         FAULTY, rows=60_000, gateways=40, rate=200.0, lost=0.04, doubled=0.02, echoed=0.02, aged=0.02
     ),
@@ -187,5 +188,5 @@ def test_names_that_share_a_token_and_tokens_without_a_name(planted: Planted, sp
 @pytest.mark.parametrize("envelope", ENVELOPES)
 def test_a_million_rows_exactly(spark: "SparkSession", tmp_path: Path, envelope: str) -> None:
     release()  # what the cases kept, and the other kinds
-    million = make(tmp_path, spark, Plan(rows=1_000_000, envelope=envelope, filtered=True))
+    million = make(tmp_path, spark, hard(1_000_000, envelope))
     assert wrong(million.rows, million.truth) == []

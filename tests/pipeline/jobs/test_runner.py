@@ -12,7 +12,7 @@ pytest.importorskip("pyspark")
 
 from appliance.cli import main
 from benchmarks.planted import KINDS, Plan, generate
-from benchmarks.planted_names import FILE
+from benchmarks.planted.names import FILE
 from bus.names import Names
 from bus.wire.pattern import hexadecimal, token
 from capture.names import add

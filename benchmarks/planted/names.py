@@ -1,4 +1,4 @@
-"""Names with planted collisions and gaps, for `benchmarks.planted`: the `tokens` job must find them.
+"""Names with planted collisions and gaps, for the package: the `tokens` job must find them.
 
 Colliding names are searched among 400,000 tags of random letters, of which some twenty pairs share a token.
 (No two numbered tags share one: the hash is linear, and their letters differ too little.)

@@ -1,0 +1,29 @@
+"""Plants a capture and prints what is in it; see the package."""
+
+import json
+import time
+from pathlib import Path
+
+import benchmarks.planted
+from benchmarks.command import Command, run_as_command
+from benchmarks.planted import ENVELOPES, Plan, generate
+
+
+def main() -> int:
+    parser = Command("benchmarks.planted", benchmarks.planted.__doc__)
+    parser.add_argument("directory", type=Path)
+    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--gateways", type=int, default=4)
+    parser.add_seed()
+    parser.add_argument("--envelope", choices=ENVELOPES, default="trunk")
+    options = parser.parse_args()
+    begin = time.perf_counter()
+    plan = Plan(options.rows, options.gateways, options.seed, envelope=options.envelope)
+    truth = generate(options.directory, plan)
+    print(json.dumps({key: value for key, value in vars(truth).items() if key != "last"}, indent=1))
+    print(f"{truth.rows} rows in {time.perf_counter() - begin:.1f} s")
+    return 0
+
+
+if __name__ == "__main__":
+    run_as_command(main)
