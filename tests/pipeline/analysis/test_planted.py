@@ -108,11 +108,14 @@ def test_events_of_gateways_are_no_traffic_that_is_audited(planted: Planted) -> 
 
 
 def test_the_ledgers_are_read_and_beside_the_traffic(case: Planted, audited: audit.Audit) -> None:
-    drops = {f"{r.gateway} {r.bus} {r.reason}": r["count"] for r in audited.ledger.collect()}
-    assert drops == dict(case.truth.ledger)
+    drops, at_sender = Counter[str](), Counter[str]()
+    for row in audited.ledger.collect():
+        drops[f"{row.gateway} {row.bus} {row.reason}"] += row["count"]
+    assert drops == case.truth.ledger
     for row in audit.agreement(audited.findings, audited.ledger).collect():
-        expected = case.truth.ledger[f"{row.gateway} trunk queue full"]
-        assert row.at_sender == expected, row
+        at_sender[f"{row.gateway} trunk queue full"] += row.at_sender
+    assert at_sender == {name: case.truth.ledger[name] for name in at_sender}
+    assert at_sender.total() > 0
 
 
 def test_what_the_recorders_missed_is_counted(case: Planted, audited: audit.Audit) -> None:
