@@ -130,12 +130,8 @@ class Recorder:
 
     def _put_topology(self) -> None:
         """Record the topology if it is owed. If the ring is full, the next look at the ledgers does it."""
-        ring = self._ring
-        if ring is None or not self._owes_topology or (self._gap and not self._put_gap(ring)):
-            return
-        data = json.dumps(self._hubs).encode()
-        if ring.put(_TOPOLOGY, _NOWHERE, 1, time.time_ns(), self._number, data):
-            self._number += 1
+        ring = self._ready() if self._owes_topology else None
+        if ring and self._put(ring, _TOPOLOGY, _NOWHERE, 1, json.dumps(self._hubs).encode()):
             self._owes_topology = False
 
     def tell(self, name: str, kind: str, cause: str) -> None:
@@ -147,8 +143,8 @@ class Recorder:
         self._put_events()
 
     def _put_events(self) -> None:
-        ring = self._ring
-        if ring is None or (self._gap and not self._put_gap(ring)):
+        ring = self._ready()
+        if ring is None:
             return
         while self._events and self._put_event(ring, *self._events[0]):
             self._events.popleft()
@@ -159,7 +155,18 @@ class Recorder:
 
     def _put_event(self, ring: Ring, ts_ns: int, name: str, words: str, count: int = 1) -> bool:
         data = json.dumps([("", "", 0, words, count)]).encode()
-        if not ring.put(_EVENT, Place(name, "", "", 0).encode(), 1, ts_ns, self._number, data):
+        return self._put(ring, _EVENT, Place(name, "", "", 0).encode(), 1, data, ts_ns)
+
+    def _ready(self) -> Ring | None:
+        """Return the ring, once it has taken what tells of a gap; None if it takes nothing now."""
+        ring = self._ring
+        return None if ring is None or (self._gap and not self._put_gap(ring)) else ring
+
+    def _put(
+        self, ring: Ring, kind: int, place: bytes, count: int, data: bytes, ts_ns: int | None = None
+    ) -> bool:
+        """Put a record that is no frame, and number it. Return False if the ring is full."""
+        if not ring.put(kind, place, count, ts_ns or time.time_ns(), self._number, data):
             return False
         self._number += 1
         return True
@@ -224,9 +231,8 @@ class Recorder:
 
     def _put_gap(self, ring: Ring) -> bool:
         """Tell the writer how many are missing before what comes next."""
-        if not ring.put(_GAP, _NOWHERE, self._gap, time.time_ns(), self._number, b""):
+        if not self._put(ring, _GAP, _NOWHERE, self._gap, b""):
             return False
-        self._number += 1
         self._gap = 0
         return True
 
@@ -248,8 +254,8 @@ class Recorder:
             self._put_ledgers()
 
     def _put_ledgers(self) -> None:
-        ring = self._ring
-        if ring is None or (self._gap and not self._put_gap(ring)):
+        ring = self._ready()
+        if ring is None:
             return
         self._put_topology()
         self._put_events()
@@ -263,8 +269,7 @@ class Recorder:
         if not gains:
             return
         data = json.dumps(gains).encode()
-        if ring.put(_LEDGER, watch.place_of_hub, len(gains), time.time_ns(), self._number, data):
-            self._number += 1
+        if self._put(ring, _LEDGER, watch.place_of_hub, len(gains), data):
             watch.owed = []
         else:
             watch.owed = gains[-_OWED:]
