@@ -20,7 +20,7 @@ from devices.tap.recorder import Locate, LocateLink, Options, Recorder
 from topologies.filters import tokens
 from topologies.model import Side, Topology
 from topologies.names import known
-from topologies.segments import edges_of
+from topologies.segments import edges_of, reachable
 
 _DAY_S = 86_400
 Seen = tuple[Hub, dict[str, str]]
@@ -154,9 +154,9 @@ def described(part: Joined) -> dict[str, Any]:
 
 
 def _trunks(topology: Topology, bus: str) -> list[str]:
-    """List the buses that a bus dials, or that dial it: each hears what the other hears."""
-    ends = {edge[:2] for edge in edges_of(topology, ()) if edge.joint is None and bus in edge[:2]}
-    return sorted({name for pair in ends for name in pair if name != bus and name.startswith("bus ")})
+    """List the buses that links between buses join to one, directly or not: each hears what others hear."""
+    edges = [edge for edge in edges_of(topology, ()) if edge.joint is None and edge.other.startswith("bus ")]
+    return sorted(reachable(edges, bus) - {bus})
 
 
 def _described_side(segment: str, side: Side) -> dict[str, Any]:

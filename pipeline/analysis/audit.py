@@ -161,9 +161,7 @@ def audit(rows: "DataFrame", window_ms: int = WINDOW_MS, span: Span = WHOLE) -> 
     """
     spark = rows.sparkSession
     recorded = inventory.take(rows)
-    one = trunks.joined(recorded)
-    taken, rows = trunks.in_inventory(recorded, one), trunks.in_rows(rows, one)
-    at = inventory.as_places(taken, trunks.hearers(taken, one))
+    rows, taken, at = trunks.whole(rows, recorded)
     frame_rows = keyed(rows, at)
     frame_sums = cached(sums(frame_rows, at, span))
     known = signatures(frame_sums, at).collect()

@@ -40,10 +40,8 @@ class Latency(NamedTuple):
 def timed(rows: "DataFrame", sample: int = 1) -> "tuple[DataFrame, Places]":
     """Select the rows of faultless frames, of one key in `sample`: `key`, gateway, hub, bus, `segment`, dir,
     ts_ns."""
-    taken = inventory.take(rows)
-    one = trunks.joined(taken)
-    at = inventory.as_places(trunks.in_inventory(taken, one))
-    of_frames = sums.keyed(trunks.in_rows(rows, one), at)
+    rows, _, at = trunks.whole(rows, inventory.take(rows))
+    of_frames = sums.keyed(rows, at)
     if sample > 1:
         of_frames = of_frames.where(F.pmod(F.xxhash64("key"), F.lit(sample)) == 0)
     frame_sums = sums.sums(of_frames, at)

@@ -7,12 +7,14 @@ A hub that puts a frame there for a bridge of its own gateway has heard it as we
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pyspark.sql import Row
 from pyspark.sql import functions as F
 
 from capture.schema import Direction, Kind
+from pipeline.analysis import inventory
+from pipeline.analysis.explain import Hearers
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -26,10 +28,9 @@ _BETWEEN: Final = " + "
 def joined(taken: "Iterable[Row]") -> Joined:
     """Find the buses that are one, from the rows of `pipeline.analysis.inventory.take`."""
     groups = dict[str, set[str]]()
-    for row in (row for row in taken if row.kind == Kind.TOPOLOGY):
-        for hubs in map(json.loads, row.topologies):
-            for name, hub in hubs.items():
-                _join(groups, [name, *hub.get("trunks", ())])
+    for hubs in inventory.topologies(taken):
+        for name, hub in hubs.items():
+            _join(groups, [name, *hub.get("trunks", ())])
     return {name: _BETWEEN.join(sorted(group)) for name, group in groups.items() if len(group) > 1}
 
 
@@ -40,16 +41,17 @@ def _join(groups: dict[str, set[str]], names: list[str]) -> None:
 
 def in_rows(rows: "DataFrame", one: Joined) -> "DataFrame":
     """Put the name of the whole segment in place of each bus of it; its hubs hear what they put there."""
+    if not one:
+        return rows
     bus = F.col("bus")
     for name, segment in one.items():
         bus = F.when(F.col("bus") == name, F.lit(segment)).otherwise(bus)
-    heard = F.when(F.col("hub").isin(sorted(one)), F.lit(Direction.RX.value).cast("smallint"))
-    named = {"bus": bus, "dir": F.when(F.col("kind") == Kind.FRAME.value, heard)}
-    named["dir"] = F.coalesce(named["dir"], "dir")
-    return rows.withColumns(named) if one else rows
+    is_heard = (F.col("kind") == Kind.FRAME.value) & F.col("hub").isin(sorted(one))
+    heard = F.lit(Direction.RX.value).cast("smallint")
+    return rows.withColumns({"bus": bus, "dir": F.when(is_heard, heard).otherwise(F.col("dir"))})
 
 
-def hearers(taken: "Iterable[Row]", one: Joined) -> dict[str, frozenset[tuple[str, str]]]:
+def _hearers(taken: "Iterable[Row]", one: Joined) -> Hearers:
     """Find the hubs (gateway, name) that hear each segment of several buses, if more than one is recorded."""
     found: dict[str, set[tuple[str, str]]] = defaultdict(set)
     for row in taken:
@@ -61,6 +63,21 @@ def hearers(taken: "Iterable[Row]", one: Joined) -> dict[str, frozenset[tuple[st
 def in_inventory(taken: "Iterable[Row]", one: Joined) -> "list[Row]":
     """Do the same in the rows of `pipeline.analysis.inventory.take`, and in their topologies."""
     return [_renamed(row, one) for row in taken] if one else list(taken)
+
+
+class Whole(NamedTuple):
+    """A capture in which buses that are one have one name: its `rows`, inventory (`taken`) and places."""
+
+    rows: "DataFrame"
+    taken: "list[Row]"
+    at: inventory.Places
+
+
+def whole(rows: "DataFrame", recorded: "list[Row]") -> Whole:
+    """Join the buses in rows and in their inventory, as `recorded`, and find the places."""
+    one = joined(recorded)
+    taken = in_inventory(recorded, one)
+    return Whole(in_rows(rows, one), taken, inventory.as_places(taken, _hearers(taken, one)))
 
 
 def _renamed(row: "Row", one: Joined) -> "Row":
