@@ -22,6 +22,7 @@ from benchmarks.command import DOCS, Command, run_as_command, written
 from benchmarks.pipeline_engines import ENGINES, KINDS, OTHERS, Answer
 from benchmarks.planted import Plan, generate
 from benchmarks.report import machine
+from benchmarks.systems import free_port
 
 REMARKS: Final = "\n## Remarks\n"
 PAGE: Final = DOCS / "performance-pipeline.md"
@@ -135,13 +136,9 @@ def measure(millions: Sequence[int], envelope: str, where: Path) -> list[dict[st
 
 def with_server(directory: Path) -> dict[str, float]:
     """Run `resident` on a server that this function starts and stops."""
-    import socket
-
     from pipeline.engine import serve
 
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = int(probe.getsockname()[1])
+    port = free_port()
     with tempfile.TemporaryDirectory() as name:
         log = Path(name) / "log"
         server = serve.start(port, "4g", log)

@@ -6,7 +6,6 @@ import json
 import os
 import pty
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -18,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from appliance.status.client import status_socket
+from benchmarks.systems import free_port
 from bus.leases.wire import LEASE_MS
 
 COMMAND = [sys.executable, "-m", "buscoupler", "-v", "run"]
@@ -36,12 +36,6 @@ async def until(holds: Callable[[], bool], seconds: float = LIMIT_S, what: str =
         if loop.time() > end_s:
             raise TimeoutError(f"{what} did not come within {seconds:g} s")
         await asyncio.sleep(0.002)
-
-
-def free_port() -> int:
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return int(sock.getsockname()[1])
 
 
 class Relay:

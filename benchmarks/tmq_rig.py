@@ -9,7 +9,8 @@ from asyncio import Task
 from collections import Counter
 from pathlib import Path
 
-from benchmarks.takeover_rig import BROKERS, Rig, free_port, until
+from benchmarks.systems import free_port
+from benchmarks.takeover_rig import BROKERS, Rig, until
 from benchmarks.takeovers import Notes, Station
 from benchmarks.tmq_program import BODY, ENVIRONMENT
 from bus.hub import Link

@@ -6,8 +6,8 @@ Each gateway has its own bus, and a bridge from it to one trunk that all share. 
 gateway, which takes over when the first one's bridge dies. A frame makes 2 + 2 * gateways rows: on its bus,
 in its bridge, on the trunk, in every other bridge and on every other bus.
 
-`plan` says what to plant and what was, `maker` has the course of the frames, `frames` what they are, `files`
-their rows, and `names` the file of names.
+`plan` says what to plant and what was, `schedule` when, `maker` has the course of the frames, `frames` what
+they are, `files` their rows, and `names` the file of names.
 """
 
 from pathlib import Path

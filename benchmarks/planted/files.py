@@ -9,17 +9,15 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
-from benchmarks.planted.frames import FILTERING, Frames, Ints
-from benchmarks.planted.plan import KINDS, START_NS, Plan
+from benchmarks.planted.frames import Frames
+from benchmarks.planted.plan import FILTERING, FIRST_KINDS, KINDS, START_NS, Bools, Ints, Plan
 from bus.wire.pattern import token
 from capture import parquet, schema
 from capture.files import capture_file, day_of, name_of
 
 TRUNK: Final = "trunk"
-Bools = NDArray[np.bool_]
-Drops = Counter[tuple[int, int, str]]  # (place, kind of frames, reason)
+Drops = Counter[tuple[int, bool, str]]  # (place, whether by the second bridge, reason)
 
 
 @dataclass
@@ -92,7 +90,7 @@ class Files:
 
     def _table(self, number: int, time_ns: Ints, place: Ints, frame: Ints, f: Frames) -> pa.Table:
         count = len(time_ns)
-        columns = self._places(number, place, f.kind[frame])
+        columns = self._places(number, place, f.second[frame])
         bare = self._is_bare(place)
         columns |= {
             "ts_ns": pa.array(time_ns),
@@ -122,13 +120,12 @@ class Files:
             return np.ones(len(place), bool)
         return ~np.isin(place, (OUT, FROM_TRUNK))
 
-    def _places(self, number: int, place: Ints, kind: Ints) -> dict[str, pa.Array]:
-        """Name the places of frames of each `kind`, of which a second bridge may carry some."""
+    def _places(self, number: int, place: Ints, second: Bools) -> dict[str, pa.Array]:
+        """Name the places of frames, each carried by the first or `second` bridge."""
         segment = self._segments[number]
         bridges = segment, f"{segment}{_BESIDE}"
         table = [[str(word).format(s=segment, b=b) for word in row[:3]] for b in bridges for row in _PLACES]
         columns: dict[str, pa.Array] = {}
-        second = (kind >= len(KINDS) // 2) & self._plan.beside
         index = pa.array((place + len(_PLACES) * second).astype(np.int32))
         for n, name in enumerate(("hub", "bus", "peer")):
             columns[name] = pa.array([row[n] for row in table]).take(index)
@@ -145,8 +142,8 @@ class Files:
     def _ledger(self, number: int, time_ns: int, drops: Drops) -> pa.Table:
         """Return the ledger after a chunk: a row for each pipe and reason, as the recorder adds it."""
         keys = sorted(drops)
-        place, kind = (np.array(column, np.int64) for column in list(zip(*keys, strict=True))[:2])
-        columns = self._places(number, place, kind)
+        place, second = (np.array([key[n] for key in keys], np.int64) for n in range(2))
+        columns = self._places(number, place, second == 1)
         count = len(keys)
         wanted = self._schema(number)
         columns |= {
@@ -168,19 +165,13 @@ class Files:
         if number == FILTERING:
             onto["deny_out"] = self._kept_out
         sides = [onto, {"segment": TRUNK}]
-        if not self._plan.beside:
-            return json.dumps({f"bridge {segment}": {"gateways": [], "sides": sides}})
-        half = len(KINDS) // 2
+        kinds = {segment: KINDS[:FIRST_KINDS], f"{segment}{_BESIDE}": KINDS[FIRST_KINDS:]}
+        bridges = kinds if self._plan.beside else {segment: ()}
         return json.dumps(
-            {
-                f"bridge {name}": {
-                    "gateways": [],
-                    "sides": [side | {"allow": _begun(kinds)} for side in sides],
-                }
-                for name, kinds in ((segment, KINDS[:half]), (f"{segment}{_BESIDE}", KINDS[half:]))
-            }
+            {f"bridge {name}": {"gateways": [], "sides": _let(sides, its)} for name, its in bridges.items()}
         )
 
 
-def _begun(kinds: Sequence[str]) -> list[list[int]]:
-    return [[token(kind)] for kind in kinds]
+def _let(sides: Sequence[dict[str, Any]], kinds: Sequence[str]) -> list[dict[str, Any]]:
+    """Let only these kinds of frames pass, or all."""
+    return [side | {"allow": [[token(kind)] for kind in kinds]} if kinds else side for side in sides]

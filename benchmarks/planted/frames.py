@@ -1,22 +1,25 @@
 """The frames of a chunk and their faults, as arrays."""
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
-from benchmarks.planted.plan import KINDS, START_NS
+from benchmarks.planted.plan import (
+    FILTERED,
+    FILTERING,
+    FIRST_KINDS,
+    KINDS,
+    START_NS,
+    Bools,
+    Ints,
+    Truth,
+)
+from benchmarks.planted.schedule import Schedule
 
-if TYPE_CHECKING:
-    from benchmarks.planted.maker import Maker
-
-FILTERING: Final = 1  # the gateway whose bridge has a filter
-FILTERED: Final = 2  # the sensor that this keeps out
 _NEAR_HOLE_NS: Final = 1_000_000_000
 LATE_NS: Final = 1_200_000_000
 _PAYLOAD: Final = 14  # bytes: "021.57 0001234"
-Ints = NDArray[np.int64]
 
 
 class Frames:
@@ -24,38 +27,39 @@ class Frames:
 
     LOST_ON_WIRE, LOST_INSIDE, DOUBLED, AGED, LATE = range(1, 6)
 
-    def __init__(self, maker: "Maker", first: int, count: int) -> None:
-        plan, random = maker.plan, maker.random
+    def __init__(self, times: Schedule, truth: Truth, first: int, count: int) -> None:
+        plan, random = times.plan, times.random
         self.first, self.count = first, count
         index = np.arange(first, first + count)
-        self.time = START_NS + index * maker.step_ns + random.integers(0, maker.step_ns, count)
+        self.time = START_NS + index * times.step_ns + random.integers(0, times.step_ns, count)
         sensor = random.integers(0, plan.sensors, count)
         self.home = sensor % plan.gateways
         self.origin = self.home + 1000
-        self.carrier = np.where(self.home == 0, maker.serving(self.time), self.home)
-        self.into = self.time + maker.delay(count, 20_000)
-        self.trunk = self.into + maker.delay(count, 30_000)
+        self.carrier = np.where(self.home == 0, times.serving(self.time), self.home)
+        self.into = self.time + times.delay(count, 20_000)
+        self.trunk = self.into + times.delay(count, 30_000)
         self.kind = sensor % len(KINDS)
-        self.tokens = np.stack([maker.kind_tokens[self.kind], maker.sensor_tokens[sensor]], axis=1)
+        self.second = (self.kind >= FIRST_KINDS) & plan.beside
+        self.tokens = np.stack([times.kind_tokens[self.kind], times.sensor_tokens[sensor]], axis=1)
         centi = random.integers(1500, 3000, count)
         number = index.copy()
         again = random.random(count) < plan.repeated  # equal contents, some of them close in time
         number[again], centi[again] = 0, 2000
         self.filtered = plan.filtered & (sensor == FILTERED)
-        self._make_faults(maker, again)
+        self._make_faults(times, again)
         self.payload = _payload(centi, number)
         self.sent = np.zeros(count, bool)
-        self._note_truth(maker, sensor, centi, number)
+        self._note_truth(times, truth, sensor, centi, number)
 
-    def _make_faults(self, maker: "Maker", equal: NDArray[np.bool_]) -> None:
+    def _make_faults(self, times: Schedule, equal: Bools) -> None:
         """Plan at most one fault a frame, and no double of equal frames: it would cancel out with a loss."""
-        plan, random = maker.plan, maker.random
+        plan, random = times.plan, times.random
         dice = random.random(self.count)
-        dice[(self.carrier == -1) | maker.in_hole(self.time, margin_ns=_NEAR_HOLE_NS)] = 1.0
+        dice[(self.carrier == -1) | times.in_hole(self.time, margin_ns=_NEAR_HOLE_NS)] = 1.0
         edges = np.cumsum([plan.lost / 3, plan.lost / 3, plan.lost / 3, plan.doubled, plan.echoed, plan.aged])
         which = np.searchsorted(edges, dice, side="right")
         which[equal & (which == 3)] = 6
-        nobody = maker.serving(self.time) == -1
+        nobody = times.serving(self.time) == -1
         self.lost_at_source = (which == 0) & ~nobody  # so that its loss has only one cause
         self.echoed = which == 4
         self.fault = np.select(
@@ -69,27 +73,26 @@ class Frames:
         self.fault[nobody & (self.victim == 0)] = 0  # no gateway was there to lose it
         if plan.late:
             late = (
-                (random.random(self.count) < plan.late) & (which == 6) & ~equal & ~self._near_takeovers(maker)
+                (random.random(self.count) < plan.late) & (which == 6) & ~equal & ~self._near_takeovers(times)
             )
             self.fault[late & ~self.filtered] = self.LATE
 
-    def _near_takeovers(self, maker: "Maker") -> NDArray[np.bool_]:
+    def _near_takeovers(self, times: Schedule) -> Bools:
         """Return which frames are near a takeover, or a hole: a late one there would be seen by others."""
-        near = maker.in_hole(self.time, margin_ns=3 * LATE_NS)
-        for death in maker.deaths:
+        near = times.in_hole(self.time, margin_ns=3 * LATE_NS)
+        for death in times.deaths:
             near |= abs(self.time - death) < 3 * LATE_NS
         return near
 
-    def _note_truth(self, maker: "Maker", sensor: Ints, centi: Ints, number: Ints) -> None:
-        truth = maker.truth
+    def _note_truth(self, times: Schedule, truth: Truth, sensor: Ints, centi: Ints, number: Ints) -> None:
         for kind, count in zip(*np.unique(self.kind, return_counts=True), strict=True):
             truth.by_kind[KINDS[kind]] += int(count)
         backwards = np.arange(self.count)[::-1]
         found, at = np.unique(sensor[backwards], return_index=True)
         for one, where in zip(found, backwards[at], strict=True):
             text = _payload(centi[where : where + 1], number[where : where + 1])[0].as_py().decode()
-            home_offset = maker.offset[int(self.home[where])]
-            truth.last[int(maker.sensor_tokens[one])] = (int(self.time[where]) + home_offset, text)
+            home_offset = times.offset[int(self.home[where])]
+            truth.last[int(times.sensor_tokens[one])] = (int(self.time[where]) + home_offset, text)
 
 
 def _payload(centi: Ints, number: Ints) -> pa.Array:

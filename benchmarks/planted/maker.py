@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from benchmarks.planted import names
 from benchmarks.planted.files import FROM_TRUNK, INTO, ONTO, OUT, RECEIVED, TRUNK, Drops, Files, Rows
-from benchmarks.planted.frames import FILTERED, FILTERING, LATE_NS, Frames, Ints
-from benchmarks.planted.plan import KINDS, START_NS, Plan, Truth
-from bus.wire.pattern import token
+from benchmarks.planted.frames import LATE_NS, Frames
+from benchmarks.planted.plan import FILTERED, FILTERING, KINDS, Bools, Ints, Plan, Truth
+from benchmarks.planted.schedule import Schedule
 
 _CHUNK: Final = 200_000  # frames held at once
 
@@ -21,25 +21,20 @@ class Maker:
 
     def __init__(self, directory: Path, plan: Plan) -> None:
         self.directory, self.plan = directory, plan
-        self.random = np.random.default_rng(plan.seed)
         self.truth = Truth(frames=plan.frames)
         self.segments = [f"seg-{n}" for n in range(plan.gateways)]
         self.gateways = [f"gw-{n}" for n in range(plan.gateways)]
-        self.standby = plan.gateways  # its number: it serves the first segment too
         self.names = [*self.gateways, "gw-0b"]
-        self.step_ns = int(1e9 / plan.rate)
-        offsets = [*plan.offsets_ns, *([0] * plan.gateways)]
-        self.offset = [*offsets[: plan.gateways], 450_000]
+        self.times = times = Schedule(plan)
+        self.offset, self.standby = times.offset, times.standby
         self.truth.offsets_ns = dict(zip(self.names, self.offset, strict=True))
-        self.sensor_tokens = np.array([token(f"sensor-{n}") for n in range(plan.sensors)], np.uint32)
-        self.kind_tokens = np.array([token(name) for name in KINDS], np.uint32)
         self._plan_names()
-        pattern = self.kind_tokens[FILTERED % len(KINDS)], self.sensor_tokens[FILTERED]
-        self.kept_out = [pattern] if plan.filtered else []
-        segments = [*self.segments, self.segments[0]]
-        self.files = Files(directory, plan, self.names, segments, self.kept_out)
-        self._plan_takeovers()
-        self._plan_holes()
+        pattern = times.kind_tokens[FILTERED % len(KINDS)], times.sensor_tokens[FILTERED]
+        kept_out = [pattern] if plan.filtered else []
+        self.files = Files(directory, plan, self.names, [*self.segments, self.segments[0]], kept_out)
+        pair = (self.gateways[0], "gw-0b")
+        for n in range(plan.takeovers):
+            self.truth.takeovers.append((self.segments[0], pair[n % 2], pair[1 - n % 2], times.gap_ns))
 
     def _plan_names(self) -> None:
         """Plant the file of names. The last sensors have no name there."""
@@ -47,40 +42,6 @@ class Maker:
         named = [*KINDS, *(f"sensor-{n}" for n in range(plan.sensors - plan.unknown))]
         self.named = names.plant(named, plan.names, plan.collisions, plan.seed)
         self.truth.collisions = self.named.collisions
-
-    def _plan_takeovers(self) -> None:
-        """Plan evenly spaced deaths of the first segment's gateway; the other takes over after the gap."""
-        length = self.plan.frames * self.step_ns
-        count, gap = self.plan.takeovers, int(self.plan.gap_s * 1e9)
-        self.deaths = [START_NS + (n + 1) * length // (count + 1) for n in range(count)]
-        pair = (self.gateways[0], "gw-0b")
-        for n in range(count):
-            self.truth.takeovers.append((self.segments[0], pair[n % 2], pair[1 - n % 2], gap))
-
-    def _plan_holes(self) -> None:
-        """Plan evenly spaced holes in what the recorders wrote: (gateway, begin, end)."""
-        length, count = self.plan.frames * self.step_ns, self.plan.holes
-        begins = [START_NS + (2 * n + 1) * length // (2 * count) for n in range(count)]
-        self.holes = [
-            (1 + n % (self.plan.gateways - 1), at, at + int(self.plan.hole_s * 1e9))
-            for n, at in enumerate(begins)
-        ]
-
-    def in_hole(self, when: Ints, gateway: int | None = None, margin_ns: int = 0) -> NDArray[np.bool_]:
-        """Return which times are in a hole of this gateway's recorder, or of any."""
-        inside = np.zeros(len(when), bool)
-        for number, begin, end in self.holes:
-            if gateway in (None, number):
-                inside |= (when >= begin - margin_ns) & (when < end + margin_ns)
-        return inside
-
-    def serving(self, when: Ints) -> Ints:
-        """Return the number of the gateway that serves the first segment at each time; -1 in a gap."""
-        number = np.zeros(len(when), np.int64)
-        for n, death in enumerate(self.deaths):
-            number[when >= death] = -1
-            number[when >= death + int(self.plan.gap_s * 1e9)] = 0 if n % 2 else self.standby
-        return number
 
     def make(self) -> Truth:
         self.directory.mkdir(parents=True, exist_ok=True)
@@ -90,7 +51,7 @@ class Maker:
         return self.truth
 
     def _chunk(self, first: int, count: int) -> None:
-        frames = Frames(self, first, count)
+        frames = Frames(self.times, self.truth, first, count)
         rows = [Rows() for _ in self.names]
         drops: list[Drops] = [Counter() for _ in self.names]
         self._source(frames, rows, drops)
@@ -113,7 +74,7 @@ class Maker:
                 rows[gateway].add(f.trunk[here] + self.offset[gateway], OUT, here)
                 lost = here[f.lost_at_source[here]]
                 self._miss("at the sender", self.names[gateway], others, len(lost))
-                self._drop(gateway, OUT, "queue full", f.kind[lost], drops)
+                self._drop(gateway, OUT, "queue full", f.second[lost], drops)
                 echoed = here[f.echoed[here]]
                 rows[gateway].add(f.into[echoed] + 900_000 + self.offset[gateway], ONTO, echoed)
                 self.truth.echoes[segment] += len(echoed)
@@ -125,8 +86,8 @@ class Maker:
 
     def _miss_all(self, when: Ints, segments: list[str]) -> None:
         """Note the frames that came at these times, at which the gateway that served last was dead."""
-        for n, death in enumerate(self.deaths):
-            inside = (when >= death) & (when < death + int(self.plan.gap_s * 1e9))
+        for n, death in enumerate(self.times.deaths):
+            inside = (when >= death) & (when < death + self.times.gap_ns)
             dead = self.names[self.standby if n % 2 else 0]
             self._miss("no bridge", dead, segments, int(np.count_nonzero(inside)))
 
@@ -134,19 +95,18 @@ class Maker:
         for segment in segments if count else []:
             self.truth.missing[" ".join(filter(None, (stage, gateway, segment)))] += count
 
-    def _drop(self, gateway: int, place: int, reason: str, kinds: Ints, drops: list[Drops]) -> None:
-        """Note drops of frames of these kinds."""
+    def _drop(self, gateway: int, place: int, reason: str, second: Bools, drops: list[Drops]) -> None:
+        """Note drops of frames, each by the first or `second` bridge."""
         segment = TRUNK if place == OUT else self.segments[0 if gateway == self.standby else gateway]
-        for kind, count in zip(*np.unique(kinds, return_counts=True), strict=True):
-            its = int(kind) if self.plan.beside else 0
-            drops[gateway][place, its, reason] += int(count)
+        for its, count in zip(*np.unique(second, return_counts=True), strict=True):
+            drops[gateway][place, bool(its), reason] += int(count)
             self.truth.ledger[f"{self.names[gateway]} {segment} {reason}"] += int(count)
 
     def _deliver(self, f: Frames, g: int, rows: list[Rows], drops: list[Drops]) -> None:
         """Carry frames from the trunk into one segment's bridge and onto the segment."""
         to = np.flatnonzero(f.sent & (f.home != g))
-        arrived = f.trunk[to] + self.delay(len(to), 300_000)
-        carrier = self.serving(f.time[to]) if g == 0 else np.full(len(to), g)
+        arrived = f.trunk[to] + self.times.delay(len(to), 300_000)
+        carrier = self.times.serving(f.time[to]) if g == 0 else np.full(len(to), g)
         self._miss_all(f.time[to[carrier == -1]], [self.segments[g]])
         fault = f.fault[to] * (f.victim[to] == g)
         for gateway in self._candidates(g):
@@ -169,21 +129,18 @@ class Maker:
         rows[gateway].add(when[twice] + 60_000, ONTO, frame[twice])
         self._miss("on the way", "", [segment], int(np.count_nonzero(~came)))
         self._miss("in bridge", self.names[gateway], [segment], int(np.count_nonzero(lost)))
-        self._drop(gateway, ONTO, "aged out", f.kind[frame[fault == Frames.AGED]], drops)
+        self._drop(gateway, ONTO, "aged out", f.second[frame[fault == Frames.AGED]], drops)
         self.truth.duplicates[segment] += int(np.count_nonzero(twice))
-
-    def delay(self, count: int, least_ns: int) -> Ints:
-        return (least_ns + self.random.exponential(100_000, count)).astype(np.int64)
 
     def _write(self, number: int, part: Rows, f: Frames, drops: Drops) -> None:
         time_ns, place, frame = (np.concatenate(x) for x in (part.time, part.place, part.frame))
         order = np.argsort(time_ns, kind="stable")
         time_ns, place, frame = time_ns[order], place[order], frame[order]
-        missed = self.in_hole(time_ns, number)
+        missed = self.times.in_hole(time_ns, number)
         self._count_unknown(f.tokens[frame[~missed], 1])
         self.truth.missed[self.names[number]] += int(np.count_nonzero(missed))
         self.truth.rows += self.files.write(number, time_ns, place, frame, f, missed, drops)
 
     def _count_unknown(self, tokens: NDArray[np.uint32]) -> None:
-        for one in self.sensor_tokens[self.plan.sensors - self.plan.unknown :]:
+        for one in self.times.sensor_tokens[self.plan.sensors - self.plan.unknown :]:
             self.truth.unknown[int(one)] += int(np.count_nonzero(tokens == one))

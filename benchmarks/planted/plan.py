@@ -1,12 +1,20 @@
-"""What to plant (`Plan`), and what was planted (`Truth`)."""
+"""`Plan` says what to plant, and `Truth` what was planted."""
 
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import Final
 
+import numpy as np
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
 START_NS: Final = 1_780_000_000_000_000_000  # a round number, within a day for the sizes in use
 KINDS: Final = ("fridge", "oven", "motor", "door")
 ENVELOPES: Final = ("all", "trunk", "none")
+FIRST_KINDS: Final = len(KINDS) // 2  # of a segment's two bridges, the first carries these
+FILTERING: Final = 1  # the gateway whose bridge has a filter
+FILTERED: Final = 2  # the sensor that this keeps out
 
 
 @dataclass

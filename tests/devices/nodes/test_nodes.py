@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing, suppress
 
@@ -19,6 +18,7 @@ from devices.nodes.requests import Request
 from devices.nodes.service import Service
 from devices.zeromq.sockets import Message, Socket
 from tests.helpers.peers import until
+from tests.helpers.ports import free_port
 
 HOST = "127.0.0.1"
 FAST = Bounds(interval_s=0.05, interval_min_s=0.05)
@@ -144,9 +144,7 @@ async def test_a_catalog_that_forgot_lists_all_within_two_intervals_of_its_retur
 
 
 async def test_a_service_may_come_before_its_catalog(start: Make) -> None:
-    with socket.socket() as probe:
-        probe.bind((HOST, 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     async with Service("Rohan", catalog=f"tcp://{HOST}:{port}", interval_s=INTERVAL_S) as service:
         start(port)
         await service.listed()

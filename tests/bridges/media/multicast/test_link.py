@@ -28,16 +28,14 @@ from bus.wire.batch import from_payloads, payloads
 from tests.bridges.support import ENVELOPE, FRAME, MESSAGE, SIZES, frame, recorder, say, until
 from tests.helpers import ROOT
 from tests.helpers.links import multicast_link
+from tests.helpers.ports import free_port
 
 GROUP = "239.255.91.7"
 
 
 @pytest.fixture
 def port() -> int:
-    """Return a free port."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
-        sock.bind(("", 0))
-        return int(sock.getsockname()[1])
+    return free_port()
 
 
 @contextmanager
