@@ -51,7 +51,7 @@ class Kind(IntEnum):
     TOPOLOGY = 5
     """In `contents` alone: the hubs that a file was recorded at and what passes there; `payload` is JSON."""
     EVENT = 6
-    """A bridge's candidate told something: `reason` is the event's kind (`bus.events`), a colon, the cause."""
+    """A bridge's candidate told something: `reason` is the event's kind (`bus.events`), a colon, a cause."""
 
 
 class Direction(IntEnum):
