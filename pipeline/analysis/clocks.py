@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from heapq import heappop, heappush
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F
@@ -16,8 +17,7 @@ if TYPE_CHECKING:
     from pipeline.analysis.expected import Expected
     from pipeline.analysis.inventory import Places
 
-_SAMPLE: Final = 20_000
-"""Frames by which clocks are compared, about, of a capture that has more."""
+_AT_NS: Final = MappingProxyType({"at_ns": "ts_ns"})
 
 
 def faultless(
@@ -58,29 +58,29 @@ def offsets(pairs: "Iterable[Row]", gateways: Sequence[str]) -> dict[str, int | 
     return found
 
 
-def clocks_of(
-    of_frames: "DataFrame", frame_sums: "DataFrame", expected: "Expected", at: "Places"
-) -> dict[str, int]:
-    """Measure how far clocks are ahead, in ns, by a sample of the frames without a fault.
+def clocks_of(picked: "DataFrame", at: "Places") -> dict[str, int]:
+    """Measure how far clocks are ahead, in ns, by the frames without a fault among those `picked`
+    (`pipeline.analysis.suspects`).
 
     Clocks that cannot be compared are left out, and so are all if there is one gateway only.
     """
     gateways = sorted({gateway for gateway, _ in at.hubs})
-    frames = sum(one.frames for one in expected.typical)
-    if len(gateways) < 2 or not frames:
+    if len(gateways) < 2:
         return {}
-    one_in = max(1, frames // _SAMPLE)
-    few = F.pmod(F.xxhash64("key"), F.lit(one_in)) == 0
-    good = faultless(of_frames.where(few), frame_sums.where(few), expected, at)
-    found = offsets(least(wire_hops(good)).collect(), gateways)
+    good = picked.where("home is not null")
+    times = good.withColumns({"segment": F.col("bus"), "ts_ns": F.col("first_ns")})
+    found = offsets(least(wire_hops(times)).collect(), gateways)
     return {gateway: ahead for gateway, ahead in found.items() if ahead}
 
 
-def at_one_clock(rows: "DataFrame", ahead: Mapping[str, int]) -> "DataFrame":
-    """Add `at_ns`: the time of each row by the clock of the first gateway, as far as that is known."""
+def at_one_clock(
+    rows: "DataFrame", ahead: Mapping[str, int], times: Mapping[str, str] = _AT_NS
+) -> "DataFrame":
+    """Add times by the clock of the first gateway, as far as that is known. `times` names them, and the
+    columns that they are made of: `at_ns` of `ts_ns` by default."""
     if not ahead:
-        return rows.withColumn("at_ns", F.col("ts_ns"))
+        return rows.withColumns({new: F.col(name) for new, name in times.items()})
     table = local_table(rows.sparkSession, {"gateway": str, "ahead_ns": int}, list(ahead.items()))
     joined = rows.join(F.broadcast(table), "gateway", "left")
-    at_ns = F.col("ts_ns") - F.coalesce("ahead_ns", F.lit(0))
-    return joined.withColumn("at_ns", at_ns).drop("ahead_ns")
+    ahead_ns = F.coalesce("ahead_ns", F.lit(0))
+    return joined.withColumns({new: F.col(name) - ahead_ns for new, name in times.items()}).drop("ahead_ns")

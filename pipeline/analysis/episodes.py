@@ -10,33 +10,39 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
-from pipeline.analysis import filters
-from pipeline.analysis.frames import first_token, received, sent
+from pipeline.analysis.frames import received, sent
+from pipeline.analysis.inventory import Places
 from pipeline.input.span import WHOLE, Span
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import Column, DataFrame, WindowSpec
 
 _LATE: Final = 1 << 60
 _OF_FRAME: Final = ("origin", "seq", "token", "flow", "begun")
 
 
-def episodes(
-    keyed_rows: "DataFrame", suspect: "DataFrame", window_ns: int, span: Span = WHOLE
-) -> "DataFrame":
-    """Select the suspects' rows and number their episodes: a new `episode` begins after silence for the
-    window. Rows of one envelope are in one episode, however late some of them are. Equal frames that never
-    pause are divided at the bounds of the span."""
-    picked = joined_in_time(keyed_rows.join(suspect, "key", "left_semi"), window_ns)
-    in_time = Window.partitionBy("key").orderBy("joined_ns")
-    fresh = F.col("joined_ns") - F.lag("joined_ns").over(in_time) > window_ns
-    numbered = picked.withColumn("fresh", F.coalesce(fresh.cast("int"), F.lit(0))).withColumn(
-        "episode", F.sum("fresh").over(in_time)
-    )
+def numbered(rows: "DataFrame", at: Places, window_ns: int, span: Span = WHOLE) -> "DataFrame":
+    """Number the episodes of suspects (`pipeline.analysis.suspects`) that have `first_at` and `last_at`.
+
+    A new `episode` begins after silence for the window. Rows of one envelope are in one episode, however late
+    some of them are. Equal frames that never pause are divided at the bounds of the span.
+    """
+    if at.by_envelope:
+        return rows.withColumn("episode", F.lit(0).cast("bigint"))
+    joined = _joined_in_time(rows, window_ns) if at.has_envelopes else _as_they_are(rows)
+    in_time = Window.partitionBy("key").orderBy("from_joined")
+    is_fresh = F.coalesce((_silence(in_time) > window_ns).cast("bigint"), F.lit(0))
+    found = joined.withColumn("fresh", is_fresh).withColumn("episode", F.sum("fresh").over(in_time))
     for bound_ns in (span.from_ns, span.to_ns):
         if bound_ns is not None:
-            numbered = _divided(numbered, bound_ns, window_ns)
-    return numbered
+            found = _divided(found, bound_ns, window_ns)
+    return found
+
+
+def _silence(in_time: "WindowSpec") -> "Column":
+    """Return how long nothing was seen before a row."""
+    before = in_time.rowsBetween(Window.unboundedPreceding, -1)
+    return F.col("from_joined") - F.max("to_joined").over(before)
 
 
 def _divided(rows: "DataFrame", bound_ns: int, window_ns: int) -> "DataFrame":
@@ -46,44 +52,41 @@ def _divided(rows: "DataFrame", bound_ns: int, window_ns: int) -> "DataFrame":
     the time before the bound and who looks at the time after it divide at one place.
     """
     whole = Window.partitionBy("key", "episode")
-    in_time = whole.orderBy("joined_ns")
-    silence = F.col("joined_ns") - F.lag("joined_ns").over(in_time)
-    is_old = F.min("joined_ns").over(whole) < bound_ns - window_ns
-    is_near = F.col("joined_ns").between(bound_ns, bound_ns + window_ns)
+    is_old = F.min("from_joined").over(whole) < bound_ns - window_ns
+    is_near = F.col("from_joined").between(bound_ns, bound_ns + window_ns)
+    silence = _silence(whole.orderBy("from_joined"))
     found = rows.withColumn("silence", F.when(is_old & is_near, silence))
     found = found.withColumn("longest", F.max("silence").over(whole))
-    begins = F.min(F.when(F.col("silence") == F.col("longest"), F.col("joined_ns"))).over(whole)
+    begins = F.min(F.when(F.col("silence") == F.col("longest"), F.col("from_joined"))).over(whole)
     # doubled, so that the numbers of a key's episodes stay different
-    is_after = F.coalesce((F.col("joined_ns") >= F.col("begins")).cast("int"), F.lit(0))
+    is_after = F.coalesce((F.col("from_joined") >= F.col("begins")).cast("int"), F.lit(0))
     divided = found.withColumn("begins", begins).withColumn("episode", F.col("episode") * 2 + is_after)
     return divided.drop("silence", "longest", "begins")
 
 
-def narrow(rows: "DataFrame", known: filters.Patterns) -> "DataFrame":
-    """Keep what is counted of the suspects' rows."""
-    numbers = (
-        first_token().alias("token"), filters.flow(known).alias("flow"), filters.begun(known).alias("begun"),
-        F.xxhash64("peer").alias("peer"),
-    )  # fmt: skip
-    names = ("key", "episode", "gateway", "hub", "bus", "dir", "ts_ns", "at_ns", "origin", "seq")
-    return rows.select(*names, *numbers)
+def _as_they_are(rows: "DataFrame") -> "DataFrame":
+    return rows.withColumns({"from_joined": F.col("first_at"), "to_joined": F.col("last_at")})
 
 
-def joined_in_time(rows: "DataFrame", window_ns: int) -> "DataFrame":
-    """Add `joined_ns`: `at_ns`, but of late rows when their frame was seen first.
+def _joined_in_time(rows: "DataFrame", window_ns: int) -> "DataFrame":
+    """Add `from_joined` and `to_joined`: `first_at` and `last_at`, but of late rows when their frame was seen
+    first.
 
     A row with an envelope is as late as it is behind the first row of that envelope. What its gateway does
     with the frame without an envelope, within the window, is as late as that.
     """
     of_envelope = Window.partitionBy("key", "origin", "seq")
-    of_gateway = Window.partitionBy("key", "gateway").orderBy("at_ns")
-    late_ns = F.col("at_ns") - F.min("at_ns").over(of_envelope)
-    known = F.when(F.col("origin").isNotNull(), F.struct(F.col("at_ns").alias("at"), late_ns.alias("late")))
+    of_gateway = Window.partitionBy("key", "gateway").orderBy("first_at")
+    late_ns = F.col("first_at") - F.min("first_at").over(of_envelope)
+    known = F.when(
+        F.col("origin").isNotNull(), F.struct(F.col("first_at").alias("at"), late_ns.alias("late"))
+    )
     found = rows.withColumn("known", known)
     last = found.withColumn("known", F.last("known", ignorenulls=True).over(of_gateway))
-    is_near = F.col("at_ns") - F.col("known.at") <= window_ns
+    is_near = F.col("first_at") - F.col("known.at") <= window_ns
     late = F.coalesce(F.when(is_near, F.col("known.late")), F.lit(0))
-    return last.withColumn("joined_ns", F.col("at_ns") - late).drop("known")
+    times = {"from_joined": F.col("first_at") - late, "to_joined": F.col("last_at") - late}
+    return last.withColumns(times).drop("known")
 
 
 def counted(rows: "DataFrame") -> "DataFrame":
@@ -93,48 +96,32 @@ def counted(rows: "DataFrame") -> "DataFrame":
     count of the busiest peer is taken, so that this is once.
     """
     place = ("key", "episode", "gateway", "hub", "bus", "dir")
-    most = [F.max(name).alias(name) for name in ("last_ns", *_OF_FRAME)]
-    by_peer = (
-        rows.withColumn("last_ns", F.col("ts_ns"))
-        .groupBy(*place, "peer")
-        .agg(
-            F.count(F.lit(1)).alias("n"),
-            F.min("ts_ns").alias("first_ns"),
-            F.min("at_ns").alias("first_at"),
-            F.max("at_ns").alias("last_at"),
-            F.count("origin").alias("enveloped"),
-            *most,
-        )
-    )
-    return by_peer.groupBy(*place).agg(
-        F.when(sent(), F.max("n")).otherwise(F.sum("n")).alias("n"),
-        F.sum("n").alias("all"),
-        F.min("first_ns").alias("first_ns"),
-        F.min("first_at").alias("first_at"),
-        F.max("last_at").alias("last_at"),
-        F.sum("enveloped").alias("enveloped"),
-        *most,
-    )
+    least = [F.min(name).alias(name) for name in ("first_ns", "first_at")]
+    most = [F.max(name).alias(name) for name in ("last_ns", "last_at", *_OF_FRAME)]
+    enveloped = F.sum(F.when(F.col("origin").isNotNull(), F.col("n")).otherwise(0)).alias("enveloped")
+    by_peer = rows.groupBy(*place, "peer").agg(F.sum("n").alias("n"), enveloped, *least, *most)
+    n = F.when(sent(), F.max("n")).otherwise(F.sum("n")).alias("n")
+    every = F.sum("n").alias("all"), F.sum("enveloped").alias("enveloped")
+    return by_peer.groupBy(*place).agg(n, *every, *least, *most)
 
 
 def summarised(counts: "DataFrame", known: "Iterable[str]", span: Span = WHOLE) -> "DataFrame":
-    """Add to each count the summary of its episode: `fault_pattern` (64 bits of its counts), `first` (who
-    heard it first, of the `known` homes if one did), times, envelope, whether it began
-    `inside` the span; `lead` marks one row of each."""
-    whole = Window.partitionBy("key", "episode")
+    """Sum up each episode in one row: its counts (`seen`) and 64 bits of them (`fault_pattern`), the segment
+    that heard it first (of the `known` homes if one did), the hub and bus of `opener`, which is whoever heard
+    it first, times, envelope, how it was `matched`, and whether it began `inside` the span."""
     one = F.xxhash64("gateway", "hub", "bus", "dir", "n")
     heard_ns, heard_at = (F.when(received(), F.col(name)) for name in ("first_ns", "first_at"))
     order = heard_at + F.when(F.col("bus").isin(sorted(known)), F.lit(0)).otherwise(F.lit(_LATE))
-    return counts.withColumn("one", one).select(
-        "key", "episode", "gateway", "hub", "bus", "dir", "n",
-        F.bit_xor("one").over(whole).alias("fault_pattern"),
-        F.coalesce(F.min_by("bus", order).over(whole), F.lit("")).alias("first"),
-        F.min(heard_ns).over(whole).alias("ts_ns"),
-        span.inside(F.min("first_ns").over(whole)).alias("inside"),
-        F.min("first_at").over(whole).alias("from_at"), F.max("last_at").over(whole).alias("to_at"),
-        *(F.max(name).over(whole).alias(name) for name in ("last_ns", *_OF_FRAME)),
-        _matched(F.sum("enveloped").over(whole), F.sum("all").over(whole)).alias("matched"),
-        (F.col("one") == F.min("one").over(whole)).alias("lead"),
+    return counts.groupBy("key", "episode").agg(
+        F.bit_xor(one).alias("fault_pattern"),
+        F.collect_list(F.struct("gateway", "hub", "bus", "dir", "n")).alias("seen"),
+        F.coalesce(F.min_by("bus", order), F.lit("")).alias("first"),
+        F.min_by(F.struct("hub", "bus"), heard_at).alias("opener"),
+        F.coalesce(F.min(heard_ns), F.min("first_ns")).alias("ts_ns"),
+        span.inside(F.min("first_ns")).alias("inside"),
+        F.min("first_at").alias("from_at"), F.max("last_at").alias("to_at"),
+        *(F.max(name).alias(name) for name in ("last_ns", *_OF_FRAME)),
+        _matched(F.sum("enveloped"), F.sum("all")).alias("matched"),
     )  # fmt: skip
 
 

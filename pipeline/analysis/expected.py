@@ -11,6 +11,8 @@ from typing import Final, NamedTuple
 SEGMENTS_A_WORD: Final = 31  # each has two bits: received from, put onto
 SENT_UNIT: Final = 1 << 20  # in a sum of rows: received + sent << 20 + enveloped << 40
 ENVELOPED_UNIT: Final = 1 << 40
+SEVERAL: Final = -1
+"""Instead of a sum of rows: those of several equal frames, which prove nothing."""
 PROOF: Final = 100
 """Frames with one sum, which prove that it is usual although each was put somewhere several times."""
 
@@ -97,7 +99,7 @@ def _usual(whole: list[Signature]) -> dict[tuple[int, int], int]:
     """
     counts: dict[tuple[int, int], Counter[int]] = defaultdict(Counter)
     for one in whole:
-        if one.is_single() and one.is_proven():
+        if one.rows != SEVERAL and one.is_single() and one.is_proven():
             counts[one.home(), one.flow][one.rows] += one.frames
     return {key: counter.most_common(1)[0][0] for key, counter in counts.items()}
 

@@ -70,11 +70,6 @@ def is_told() -> "Column":
     return begins(events.PATTERN) | begins(logs.PATTERN)
 
 
-def told_so(rows: "DataFrame", where: "Column", words: "Mapping[str, Column]") -> "DataFrame":
-    """Replace the values of columns in the rows `where` it is so."""
-    return rows.withColumns({name: F.when(where, new).otherwise(F.col(name)) for name, new in words.items()})
-
-
 def local_table(
     spark: "SparkSession", columns: Mapping[str, Any], rows: Sequence[Sequence[Any]]
 ) -> "DataFrame":

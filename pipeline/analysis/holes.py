@@ -13,8 +13,6 @@ from pyspark.sql import functions as F
 from capture.schema import Kind
 from pipeline.analysis import inventory
 from pipeline.analysis.clocks import at_one_clock
-from pipeline.analysis.explain import NOT_CAPTURED, RECORDER
-from pipeline.analysis.frames import told_so
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row
@@ -62,17 +60,10 @@ def _between(spans: "DataFrame", keys: tuple[str, ...]) -> "DataFrame":
     return found.select(F.col("gateway").alias("unseen"), *times)
 
 
-def excused(findings: "DataFrame", found: "DataFrame | None") -> "DataFrame":
-    """Call faults of frames that passed near a hole "not captured", at the gateway that has the hole.
-
-    `findings` have `from_at` and `to_at`: when the first and last rows of the episode were recorded.
-    """
-    if found is None:
-        return findings
-    keys = ["key", "episode"]
+def unseen(episode_rows: "DataFrame", found: "DataFrame") -> "DataFrame":
+    """Select the episodes that passed near a hole: `key`, `episode`, and the gateway that has the hole
+    (`unseen`)."""
     near = F.expr(f"from_at <= to_ns + {SLACK_NS} AND to_at >= from_ns - {SLACK_NS}")
-    spans = findings.select(*keys, "from_at", "to_at").distinct()
-    hit = spans.join(F.broadcast(found), near).groupBy(*keys).agg(F.min("unseen").alias("unseen"))
-    told = {"kind": F.lit(NOT_CAPTURED), "stage": F.lit(RECORDER), "gateway": F.col("unseen")}
-    told["hub"] = F.lit(None).cast("string")
-    return told_so(findings.join(hit, keys, "left"), F.col("unseen").isNotNull(), told).drop("unseen")
+    keys = ["key", "episode"]
+    hit = episode_rows.select(*keys, "from_at", "to_at").join(F.broadcast(found), near)
+    return hit.groupBy(*keys).agg(F.min("unseen").alias("unseen"))

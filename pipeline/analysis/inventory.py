@@ -34,12 +34,13 @@ CAPTURE: Final = {
 
 class Places(NamedTuple):
     """The segments and hubs (gateway and name) of a capture, the paths of frames between them, and the
-    patterns of filters."""
+    patterns of filters. `by_envelope`: all rows of frames have one; `has_envelopes`: some have."""
 
     segments: tuple[str, ...]
     hubs: tuple[tuple[str, str], ...]
     paths: Paths
     by_envelope: bool
+    has_envelopes: bool
     filters: Patterns = ()
 
     @property
@@ -100,10 +101,11 @@ def as_places(taken: "Iterable[Row]", hearers: Hearers | None = None) -> Places:
     takes = {(row.hub, row.bus) for row in bridges if row.dir == Direction.RX}
     wires = frozenset(bus for hub, bus in puts if any(b == bus and h != hub for h, b in takes))
     carriers = frozenset(((r.gateway, r.hub), r.bus) for r in bridges if r.dir == Direction.TX)
-    enveloped = all(row.rows == row.enveloped for row in found)
+    by_envelope = all(row.rows == row.enveloped for row in found)
+    has_envelopes = any(row.enveloped for row in found)
     takers = frozenset(((r.gateway, r.hub), r.bus) for r in bridges if r.dir == Direction.RX)
     paths = Paths(carriers, takers, wires, hearers or {})
-    return Places(segments, hubs, paths, enveloped, patterns_of(topologies(taken)))
+    return Places(segments, hubs, paths, by_envelope, has_envelopes, patterns_of(topologies(taken)))
 
 
 def topologies(taken: "Iterable[Row]") -> "Iterator[Hubs]":

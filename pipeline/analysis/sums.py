@@ -5,11 +5,13 @@ its content. Events of gateways are left out: they are no traffic of application
 """
 
 from collections.abc import Sequence
+from functools import reduce
+from operator import add
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from pipeline.analysis.expected import ENVELOPED_UNIT, SEGMENTS_A_WORD, SENT_UNIT, Expected
+from pipeline.analysis.expected import ENVELOPED_UNIT, PROOF, SEGMENTS_A_WORD, SENT_UNIT, SEVERAL, Expected
 from pipeline.analysis.filters import flow
 from pipeline.analysis.frames import (
     content,
@@ -81,14 +83,25 @@ def columns(at: Places) -> list[str]:
 
 
 def signatures(frame_sums: "DataFrame", at: Places) -> "DataFrame":
-    """Count the keys with equal sums: the few rows that `pipeline.analysis.expected.learn` takes."""
+    """Count the keys with equal sums: the few rows that `pipeline.analysis.expected.learn` takes.
+
+    Sums of several equal frames differ by how many there are. Those that are rare prove nothing, and become
+    one, so that the rows stay few.
+    """
     inside = F.count(F.when(F.col("inside"), 1)).alias("inside")
-    return frame_sums.groupBy(*columns(at)).agg(F.count(F.lit(1)).alias("count"), inside)
+    each = frame_sums.groupBy(*columns(at)).agg(F.count(F.lit(1)).alias("count"), inside)
+    rows = F.when(_are_several(at) & (F.col("count") < PROOF), F.lit(SEVERAL)).otherwise(F.col("rows"))
+    one = each.withColumn("rows", rows).groupBy(*columns(at))
+    return one.agg(F.sum("count").alias("count"), F.sum("inside").alias("inside"))
 
 
-def suspects(frame_sums: "DataFrame", expected: Expected, at: Places) -> "DataFrame":
-    """Select the keys of frames whose sums are not typical."""
-    return frame_sums.join(typical(frame_sums, expected, at), columns(at), "left_anti").select("key")
+def _are_several(at: Places) -> "Column":
+    """Return whether a sum may be of several frames without envelopes: put onto each segment more than
+    once, or onto none."""
+    puts = F.expr(f"rows % {ENVELOPED_UNIT} div {SENT_UNIT}")
+    is_enveloped = F.expr(f"rows div {ENVELOPED_UNIT}") == puts + F.expr(f"rows % {SENT_UNIT}")
+    segments = (F.bit_count(F.shiftright(f"word{n}", SEGMENTS_A_WORD)) for n in range(at.words))
+    return ~is_enveloped & ((puts == 0) | (puts >= 2 * reduce(add, segments)))
 
 
 def typical(frame_sums: "DataFrame", expected: Expected, at: Places) -> "DataFrame":

@@ -10,10 +10,9 @@ from pipeline.jobs.record import Job, OpenCapture, Table, option
 
 
 def tables(options: argparse.Namespace, capture: OpenCapture) -> list[Table]:
-    from pipeline.analysis.audit import agreement, audit
+    from pipeline.analysis.audit import audit
 
     found = audit(capture.rows(MARGIN_NS), options.window_ms, capture.span)
-    both = agreement(found.findings, found.ledger)
     first = found.findings.orderBy("ts_ns", "segment", "kind", "key", "stage")
     return [
         Table(
@@ -28,7 +27,9 @@ def tables(options: argparse.Namespace, capture: OpenCapture) -> list[Table]:
             "Messages by ledger: rejected on arrival (dir 0), dropped on the way (1)",
             found.ledger,
         ),
-        Table("agreement", "Messages dropped by ledger, beside frames missing in the traffic", both),
+        Table(
+            "agreement", "Messages dropped by ledger, beside frames missing in the traffic", found.agreement
+        ),
         Table("capture", "Rows of the recorders: one for each frame, hub and segment", found.capture),
     ]
 

@@ -9,13 +9,15 @@ pytest.importorskip("pyarrow")
 pytest.importorskip("pyspark")
 
 from bus.wire.pattern import Pattern
-from pipeline.analysis import rates
-from pipeline.analysis.audit import audit, in_gaps
+from pipeline.analysis import inventory, rates, sums
+from pipeline.analysis.audit import audit
+from pipeline.analysis.expected import SEVERAL
 from pipeline.analysis.failovers import failovers
-from pipeline.analysis.gaps import Pause
+from pipeline.analysis.frames import local_table
+from pipeline.analysis.gaps import paused
 from pipeline.analysis.last import last
 from pipeline.cache import release
-from tests.pipeline.analysis.hand_made import MS, RX, START_NS, TX, Capture, frame
+from tests.pipeline.analysis.hand_made import MS, RX, TX, Capture, frame
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -70,14 +72,29 @@ def test_what_a_segment_brought_is_counted_over_a_takeover(spark: "SparkSession"
     assert [(row.brought, row.put) for row in found] == [(30, 0)]
 
 
-def test_a_finding_in_two_pauses_is_told_once(spark: "SparkSession") -> None:
+def test_what_was_lost_in_two_pauses_is_told_once(spark: "SparkSession") -> None:
+    """Three episodes of equal frames last for a second in which there are three pauses."""
+    at = {"name": str, "from_at": int, "to_at": int}
+    lost = local_table(
+        spark, {"key": int, "episode": int, **at}, [(n, 0, "bus hall", 0, 1000 * MS) for n in range(3)]
+    )
+    spell = {"name": str, "from_ns": int, "to_ns": int, "last": str}
+    times = [("bus hall", n * MS, (n + 110) * MS, "gw-a") for n in (0, 300, 600, 5000)]
+    found = paused(lost, local_table(spark, spell, times)).collect()
+    assert [(row.key, row.paused) for row in sorted(found)] == [(n, ["bus hall"]) for n in range(3)]
+    assert paused(lost.limit(2), local_table(spark, spell, times)).collect() == []
+
+
+def test_sums_of_equal_frames_are_few_however_often_each_is_repeated(spark: "SparkSession") -> None:
     made = handed_over(10)
-    made.seen(10_950, "gw-b", "bridge field", "can", RX, frame("motor/speed", "same"))
-    findings = audit(made.rows(spark)).findings.selectExpr("* EXCEPT (stage)", "'on the way' AS stage")
-    assert findings.count() == 1
-    at = START_NS + 10_000 * MS
-    pauses = [Pause("bus hall", at + n * 100 * MS, at + n * 100 * MS + 10 * MS) for n in range(3)]
-    assert [row.stage for row in in_gaps(findings, pauses).collect()] == ["no bridge"]
+    for times in range(2, 12):
+        for number in range(times):
+            carry(made, 1000 * number, "gw-b", frame("oven", f"repeated {times}"))
+    rows = made.rows(spark)
+    at = inventory.as_places(inventory.take(rows))
+    found = sums.signatures(sums.sums(sums.keyed(rows, at), at), at).collect()
+    assert {(row.rows == SEVERAL, row["count"]) for row in found} == {(False, 20), (True, 10), (True, 1)}
+    assert faults(rows) == []
 
 
 def enveloped(made: Capture, number: int, late_ms: float = 0, onto: tuple[str, ...] = ("one", "two")) -> None:

@@ -112,7 +112,7 @@ def test_the_ledgers_are_read_and_beside_the_traffic(case: Planted, audited: aud
     for row in audited.ledger.collect():
         drops[f"{row.gateway} {row.bus} {row.reason}"] += row["count"]
     assert drops == case.truth.ledger
-    for row in audit.agreement(audited.findings, audited.ledger).collect():
+    for row in audited.agreement.collect():
         at_sender[f"{row.gateway} trunk queue full"] += row.at_sender
     assert at_sender == {name: case.truth.ledger[name] for name in at_sender}
     assert at_sender.total() > 0
