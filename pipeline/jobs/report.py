@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from pipeline.analysis.verdict import judge
 from pipeline.errors import PipelineError
 from pipeline.jobs import audit, failovers, last, latency, rates
-from pipeline.jobs.record import Job, OpenCapture, option
+from pipeline.jobs.record import Job, OpenCapture, Table, collected, option
 from pipeline.output.page import ROWS_MOST, page, window_s
 
 if TYPE_CHECKING:
@@ -36,20 +36,23 @@ def gather(capture: OpenCapture) -> "dict[str, Sequence[Row]]":
     from pipeline.analysis.inventory import carried, take
 
     parts: dict[str, Sequence[Row]] = {}
+    findings: Table | None = None
     for job in (audit.JOB, rates.JOB, failovers.JOB, latency.JOB, last.JOB):
         assert job.tables is not None
         capture.tell(f"report: {job.name}")
         words = ["--seconds", str(window_s(parts["capture"]))] if job is rates.JOB else []
-        for table in job.tables(job.parsed(capture.directory, *words), capture):
-            if table.name == "findings":  # the page has their summary, and when they were
-                findings = table.frame
-            else:
-                frame = table.frame.limit(ROWS_MOST) if table.name in _LONG else table.frame
-                parts[table.name] = frame.collect()
-    parts["faults"] = by_time(findings, window_s(parts["capture"])).collect()
+        tables = {one.name: one for one in job.tables(job.parsed(capture.directory, *words), capture)}
+        findings = tables.pop("findings", findings)  # the page has their summary, and when they were
+        parts |= zip(tables, collected([*map(_cut, tables.values())]), strict=True)
+    assert findings is not None
+    parts["faults"] = by_time(findings.frame, window_s(parts["capture"])).collect()
     taken = take(capture.rows())
     parts["carried"] = carried(trunks.in_inventory(taken, trunks.joined(taken)))
     return parts
+
+
+def _cut(table: Table) -> Table:
+    return table._replace(rows=ROWS_MOST) if table.name in _LONG else table
 
 
 def by_time(findings: "DataFrame", seconds: float) -> "DataFrame":
