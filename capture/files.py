@@ -163,7 +163,7 @@ def opened(path: Path) -> "Iterator[ParquetFile]":
     try:
         if not stat.S_ISREG(path.stat().st_mode):
             raise CaptureError(f"{path}: not a file")
-        with ParquetFile(path) as file:
+        with ParquetFile(path, page_checksum_verification=True) as file:
             if is_ours(file) or not is_delta(path.absolute().parents[2]):
                 check_version(path, file.metadata.metadata or {})
             yield file

@@ -37,6 +37,7 @@ def _writer(file: object, schema: pa.Schema) -> parquet.ParquetWriter:
             n if n != "tokens" else "tokens.list.element" for n in schema.names if n not in _DELTA
         ],
         column_encoding=dict.fromkeys(_DELTA, "DELTA_BINARY_PACKED"),
+        write_page_checksum=True,
     )
 
 

@@ -56,6 +56,8 @@ LOCAL: Final = {
     "spark.sql.codegen.aggregate.fastHashMap.capacityBit": "20",  # most frames of a part, instead of 65,536
 }
 """For Spark on this machine. On a cluster all this is its own, or its user's."""
+SOUND: Final = {"spark.hadoop.parquet.page.verify-checksum.enabled": "true"}
+"""For a Java of ours, wherever it works: a damaged page is an error. Recorders write the checksums."""
 QUIET: Final = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}
 """For a Java of ours, wherever it works: it has no jars for the pages of the UI."""
 ASKED: Final = {
@@ -149,7 +151,7 @@ def settings(where: Where, ours: bool) -> dict[str, str]:
     if where.remote:
         found |= ASKED
     elif ours:
-        found |= QUIET | (LOCAL if where.here else {})
+        found |= QUIET | SOUND | (LOCAL if where.here else {})
     return found | dict(where.conf)
 
 
