@@ -31,7 +31,12 @@ def connect(directory: Path, threads: int, memory: str, temporary: Path) -> "duc
     """Open a database in memory, with the view `captured` of a capture's files."""
     import duckdb
 
-    db = duckdb.connect(config={"threads": threads, "memory_limit": memory, "temp_directory": str(temporary)})
+    db = duckdb.connect(
+        config={
+            "threads": threads, "memory_limit": memory, "temp_directory": str(temporary),
+            "preserve_insertion_order": False,
+        }
+    )  # fmt: skip
     files = directory / "capture" / "*" / "*" / "*.parquet"
     options = "hive_partitioning = true, hive_types_autocast = false"
     db.execute(f"CREATE VIEW captured AS SELECT * FROM read_parquet('{files}', {options})")

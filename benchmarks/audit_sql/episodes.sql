@@ -1,7 +1,7 @@
 -- The rows of suspects in episodes: a new one begins after silence for the window. Rows of one envelope are in one
 -- episode, however late; so is what their gateway does with the frame without an envelope, within the window.
 CREATE OR REPLACE TEMP TABLE suspect_rows AS
-WITH timed AS MATERIALIZED (
+WITH timed AS NOT MATERIALIZED (
     SELECT * EXCLUDE (home, ahead_ns), ts_ns - coalesce(ahead_ns, 0) AS at_ns
     FROM found LEFT JOIN ahead USING (gateway) WHERE home IS NULL),
 envelopes AS MATERIALIZED (
