@@ -2,9 +2,9 @@
 
     python -m benchmarks.exact --rows 20000000 --engine sail
 
-A capture of each kind is made: all rows have envelopes (all), none (none), or those on the trunk (trunk). The
-clocks of the gateways are up to a minute apart, each segment has two bridges for frames of different kinds,
-and some frames come late.
+A capture of each sort is made: all rows have envelopes (all), none (none), or those on the trunk (trunk); or
+30 % of the frames are one heartbeat without envelopes (heartbeat). The clocks of the gateways are up to a
+minute apart, each segment has two bridges for frames of different kinds, and some frames come late.
 """
 
 import tempfile
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from benchmarks.command import Command, run_as_command
-from benchmarks.planted import ENVELOPES, Plan, Truth, generate
+from benchmarks.planted import CAPTURES, Plan, Truth, generate, plan_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -24,9 +24,9 @@ Counts = dict[str, Counter[str]]
 _OFFSETS_NS: Final = (0, 47_000_000_000, -13_000_000_000, 300_000)
 
 
-def hard(rows: int, envelope: str) -> Plan:
+def hard(rows: int, sort: str) -> Plan:
     """Plan a capture with everything that makes it hard to audit."""
-    return Plan(rows, envelope=envelope, filtered=True, beside=True, late=0.001, offsets_ns=_OFFSETS_NS)
+    return plan_of(sort, rows, filtered=True, beside=True, late=0.001, offsets_ns=_OFFSETS_NS)
 
 
 def found(summary: Iterable[Any]) -> Counts:
@@ -70,7 +70,7 @@ def main() -> int:
 
     where, is_wrong = Where(options.engine), False
     with tempfile.TemporaryDirectory() as name, session.session(where, session.start(where)) as spark:
-        for kind in ENVELOPES:
+        for kind in CAPTURES:
             directory = Path(name) / kind
             truth = generate(directory, hard(options.rows, kind))
             begin = time.perf_counter()

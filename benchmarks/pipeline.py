@@ -1,11 +1,12 @@
-"""`python -m benchmarks.pipeline`: time audit and rates on Spark, Sail, DuckDB and Polars on the same files.
+"""`python -m benchmarks.pipeline`: time the whole audit on Spark, Sail and DuckDB, on the same files.
 
-Each engine reduces all rows to the same tables: the audit's first step (places, sums of each frame,
-signatures), and rates in windows of ten seconds by first token. The answers must be equal. "Warm" is the best
-of seven runs in one process, after a first one for the JIT compiler; "cold" is a process that does it once.
-Memory is the peak of that process, and for Spark also of its Java.
+Each engine does all that `buscoupler audit` does once it has started, DuckDB in SQL written for this
+benchmark (`benchmarks.pipeline_sql`); and rates in windows of ten seconds by first token. They must find the
+same faults. "Warm" is the best of several runs in one process, after a first one for the JIT compiler; "cold"
+is a process that does it once. Memory is the peak of that process, and for Spark also of its Java.
 """
 
+import hashlib
 import json
 import os
 import shutil
@@ -16,59 +17,55 @@ import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from benchmarks.command import DOCS, Command, run_as_command, written
-from benchmarks.pipeline_engines import ENGINES, KINDS, OTHERS, Answer
-from benchmarks.planted import Plan, generate
-from benchmarks.report import machine
+from benchmarks.pipeline_engines import ENGINES, Answer
+from benchmarks.pipeline_page import Cold, Measured, Warm, markdown
+from benchmarks.planted import CAPTURES, generate, plan_of
 from benchmarks.systems import free_port
 
 REMARKS: Final = "\n## Remarks\n"
 PAGE: Final = DOCS / "performance-pipeline.md"
-MILLIONS: Final = (1, 2, 5, 10, 20)
+MILLIONS: Final = (1, 5, 20)
 JOBS: Final = ("audit", "rates")
-REPEATS: Final = 7
+REPEATS: Final = 5
 RESIDENT: Final = 15  # commands for a resident server: its Java goes on compiling for about ten
 
 
-def inside(engine: str, directory: Path, repeats: int) -> None:
+def inside(engine: str, jobs: Sequence[str], directory: Path, memory: str, repeats: int) -> None:
     """Run each job once and then `repeats` times, in the child process; print one line of JSON."""
-    made = KINDS[engine](directory)
-    found: dict[str, Any] = {"answers": {}, "first_s": {}, "best_s": {}}
-    for job in JOBS:
+    made = ENGINES[engine](directory, memory)
+    answers, best_s = {}, {}
+    for job in jobs:
+        act = {"audit": made.audit, "rates": made.rates}[job]
         times = []
         for _ in range(repeats + 1):
             begin = time.perf_counter()
-            answer = getattr(made, job)()
+            answer = act()
             times.append(time.perf_counter() - begin)
-        found["answers"][job] = digest(answer)
-        found["first_s"][job], found["best_s"][job] = times[0], min(times[1:] or times)
-    found["peak_mb"] = made.memory_mb()
-    print(json.dumps(found), flush=True)
+        answers[job], best_s[job] = digest(answer), min(times[1:] or times)
+    peak_mb = made.memory_mb()
+    print(json.dumps(Warm(answers, best_s, peak_mb, made.work() if repeats else {})._asdict()), flush=True)
     os._exit(0)  # how the engines shut down is not measured
 
 
 def digest(answer: Answer) -> str:
-    import hashlib
-
-    return hashlib.sha256(repr(sorted(tuple(map(int, row)) for row in answer)).encode()).hexdigest()[:16]
-
-
-def child(engine: str, directory: Path, repeats: int = REPEATS) -> dict[str, Any]:
-    words = [sys.executable, "-m", "benchmarks.pipeline", "--inside", engine, "--directory", str(directory)]
-    done = subprocess.run([*words, "--repeats", str(repeats)], stdout=subprocess.PIPE, text=True, check=True)
-    return dict(json.loads(done.stdout.splitlines()[-1]))
+    """Hash the rows of an answer, in any order."""
+    rows = {name: sorted(map(repr, found)) for name, found in sorted(answer.items())}
+    return hashlib.sha256(repr(rows).encode()).hexdigest()[:16]
 
 
-class Cold(NamedTuple):
-    """A command from start to end: its seconds, and the peak memory of its largest process."""
+def words_of(engine: str, jobs: Sequence[str], directory: Path, memory: str, repeats: int) -> list[str]:
+    """Make the command of a child process."""
+    words = [sys.executable, "-m", "benchmarks.pipeline", "--inside", engine, "--jobs", ",".join(jobs)]
+    return [*words, "--directory", str(directory), "--spark-memory", memory, "--repeats", str(repeats)]
 
-    s: float
-    peak_mb: float
 
-    def __str__(self) -> str:
-        return f"{self.s:.1f} ({self.peak_mb:.0f})"
+def warm(engine: str, jobs: Sequence[str], directory: Path, memory: str, repeats: int) -> Warm:
+    words = words_of(engine, jobs, directory, memory, repeats)
+    done = subprocess.run(words, stdout=subprocess.PIPE, text=True, check=True)
+    return Warm(**json.loads(done.stdout.splitlines()[-1]))
 
 
 def cold(words: Sequence[str]) -> Cold:
@@ -80,16 +77,17 @@ def cold(words: Sequence[str]) -> Cold:
 
 
 _COMMAND: Final = (sys.executable, "-m", "buscoupler")
-_WHERE: Final = {engine: ("--engine", engine) for engine in ("spark", "sail")}
 
 
-def whole(directory: Path) -> dict[str, Cold]:
-    """Time our commands as users give them; the better of two runs."""
-    return {
-        f"{engine} {job}": min(cold([*_COMMAND, job, str(directory), "-q", *where]) for _ in range(2))
-        for job in JOBS
-        for engine, where in _WHERE.items()
-    }
+def commands(directory: Path, memory: str) -> dict[str, Cold]:
+    """Time our commands as users give them, and a process of DuckDB; the better of two runs."""
+    every: dict[str, list[str]] = {}
+    for job in JOBS:
+        for engine in ("spark", "sail"):
+            words = [*_COMMAND, job, str(directory), "-q", "--no-resident", "--memory", memory]
+            every[f"{engine} {job}"] = [*words, "--engine", engine]
+        every[f"duckdb {job}"] = words_of("duckdb", [job], directory, memory, repeats=0)
+    return {name: min(cold(words) for _ in range(2)) for name, words in every.items()}
 
 
 def resident(directory: Path, port: int) -> dict[str, float]:
@@ -107,41 +105,14 @@ def resident(directory: Path, port: int) -> dict[str, float]:
     return found
 
 
-def others(directory: Path) -> dict[str, Cold]:
-    """Time both queries in one process, for each other engine."""
-    ours = [sys.executable, "-m", "benchmarks.pipeline"]
-    rest = ["--directory", str(directory), "--repeats", "0"]
-    return {f"{engine} both": cold([*ours, "--inside", engine, *rest]) for engine in OTHERS}
-
-
-def measure(millions: Sequence[int], envelope: str, where: Path) -> list[dict[str, Any]]:
-    results = []
-    for size in millions:
-        directory = where / f"{size}m"
-        truth = generate(directory, Plan(rows=size * 1_000_000, envelope=envelope))
-        megabytes = sum(path.stat().st_size for path in directory.rglob("*.parquet")) / 1e6
-        one: dict[str, Any] = {"millions": size, "rows": truth.rows, "frames": truth.frames, "mb": megabytes}
-        one |= {engine: child(engine, directory) for engine in ENGINES}
-        for job in JOBS:
-            answers = {engine: one[engine]["answers"][job] for engine in ENGINES}
-            if len(set(answers.values())) > 1:
-                raise SystemExit(f"benchmarks: the answers to {job} at {size} M rows differ: {answers}")
-        one["commands"] = whole(directory) | others(directory)
-        print(json.dumps(one), flush=True)
-        results.append(one)
-        if size != millions[0]:
-            shutil.rmtree(directory)
-    return results
-
-
-def with_server(directory: Path) -> dict[str, float]:
+def with_server(directory: Path, memory: str) -> dict[str, float]:
     """Run `resident` on a server that this function starts and stops."""
     from pipeline.engine import serve
 
     port = free_port()
     with tempfile.TemporaryDirectory() as name:
         log = Path(name) / "log"
-        server = serve.start(port, "4g", log)
+        server = serve.start(port, memory, log)
         try:
             serve.wait(server, port, log)
             return resident(directory, port)
@@ -149,57 +120,40 @@ def with_server(directory: Path) -> dict[str, float]:
             serve.stop(server)
 
 
-def markdown(results: list[dict[str, Any]], connect: dict[str, float], envelope: str) -> str:
-    """Return the page."""
-    names = " | ".join(("Spark", "Sail", "DuckDB", "Polars"))
-    sizes = [one["millions"] for one in results]
-    lines = [
-        "# The cost of the pipeline", "",
-        f"`python -m benchmarks.pipeline` on {machine()}; "
-        f"load average at the end {os.getloadavg()[0]:.1f}. "
-        f"Captures with planted faults, envelopes: {envelope}. "
-        "The engines' answers were compared and are equal.", "",
-        "## Warm, seconds (best of seven), and peak memory of the process", "",
-        f"| rows | files MB | audit: {names} | Spark / faster of the last two | "
-        f"rates: {names} | Spark / faster | MB: {names} |",
-        f"|{'---:|' * (2 + 2 * (len(ENGINES) + 1) + len(ENGINES))}",
-        *map(_row, results), "",
-        "## A command from start to end, seconds, and peak memory of its largest process (MB)", "",
-        f"| command | {' | '.join(f'{size} M rows' for size in sizes)} |",
-        f"|---|{'---:|' * len(results)}",
-    ]  # fmt: skip
-    for name in results[0]["commands"]:
-        lines.append(f"| {name} | {' | '.join(map(str, _across(results, name)))} |")
-    for name, value in connect.items():
-        lines.append(f"| {name} | {value:.1f} |{' |' * (len(results) - 1)}")
-    lines += ["", *_WORDS]
-    return "\n".join(lines) + "\n"
+def measured(directory: Path, sort: str, millions: int, jobs: Sequence[str], options: Any) -> Measured:
+    """Make a capture and time the jobs on each engine. Exit if their answers differ."""
+    truth = generate(directory, plan_of(sort, millions * 1_000_000))
+    megabytes = sum(path.stat().st_size for path in directory.rglob("*.parquet")) / 1e6
+    memory, repeats = options.spark_memory, options.repeats
+    engines = {engine: warm(engine, jobs, directory, memory, repeats) for engine in ENGINES}
+    for job in jobs:
+        answers = {engine: one.answers[job] for engine, one in engines.items()}
+        if len(set(answers.values())) > 1:
+            raise SystemExit(
+                f"benchmarks: the answers to {job} of {sort}, {millions} M rows, differ: {answers}"
+            )
+    share = truth.beats / truth.frames
+    found = Measured(sort, millions, truth.rows, share, megabytes, engines)
+    print(
+        json.dumps({**found._asdict(), "engines": {k: v._asdict() for k, v in engines.items()}}), flush=True
+    )
+    return found
 
 
-def _across(results: list[dict[str, Any]], command: str) -> list[Cold]:
-    return [one["commands"][command] for one in results]
-
-
-def _row(one: dict[str, Any]) -> str:
-    cells = [f"{one['millions']} M", f"{one['mb']:.0f}"]
-    for job in JOBS:
-        times = {engine: one[engine]["best_s"][job] for engine in ENGINES}
-        least = min(times[engine] for engine in OTHERS)
-        cells += [*(f"{value:.2f}" for value in times.values()), f"{times['spark'] / least:.1f}"]
-    cells += [f"{one[engine]['peak_mb']:.0f}" for engine in ENGINES]
-    return f"| {' | '.join(cells)} |"
-
-
-_WORDS: Final = (
-    "`audit` is the whole command: it also explains every fault, one by one, and reads the ledgers. "
-    "`sail` is `--engine sail`. `spark` is the default, with the "
-    "class archive of `buscoupler warm` if there is one. `connect` uses the server of "
-    "`buscoupler pipeline serve`.",
-    "",
-    "On one small machine DuckDB is faster, and it can read our files (docs/pipeline.md). "
-    "Spark is for data that outgrows one machine: the same commands run on a cluster, and "
-    "streams have checkpoints.",
-)
+def measure(where: Path, options: Any) -> tuple[list[Measured], dict[int, dict[str, Cold]], dict[str, float]]:
+    """Time the captures, of the first sort also rates and commands, of its smallest also against a server."""
+    results: list[Measured] = []
+    whole: dict[int, dict[str, Cold]] = {}
+    connect: dict[str, float] = {}
+    for sort in options.sorts:
+        for size in options.millions:
+            directory, is_first = where / f"{sort}-{size}m", sort == options.sorts[0]
+            results.append(measured(directory, sort, size, JOBS if is_first else JOBS[:1], options))
+            if is_first:
+                whole[size] = commands(directory, options.spark_memory)
+                connect = connect or with_server(directory, options.spark_memory)
+            shutil.rmtree(directory)
+    return results, whole, connect
 
 
 def remarks(page: Path) -> str:
@@ -208,24 +162,41 @@ def remarks(page: Path) -> str:
     return heading + rest
 
 
+def sizes(text: str) -> tuple[int, ...]:
+    return tuple(map(int, text.split(",")))
+
+
+def words(text: str) -> tuple[str, ...]:
+    return tuple(text.split(","))
+
+
+def parser() -> Command:
+    made = Command("benchmarks.pipeline", __doc__)
+    some = ",".join(map(str, MILLIONS))
+    made.add_argument("--millions", type=sizes, default=MILLIONS, help=f"sizes in millions of rows ({some})")
+    every = ",".join(CAPTURES)
+    made.add_argument("--sorts", type=words, default=CAPTURES, help=f"of captures, with commas ({every})")
+    made.add_argument("--repeats", type=int, default=REPEATS, help=f"warm runs ({REPEATS})")
+    made.add_argument(
+        "--spark-memory", default="4g", help="Java's heap; Sail and DuckDB may hold as much (4g)"
+    )
+    made.add_output("the page (docs, for all sizes and sorts)")
+    made.add_hidden("--inside", choices=ENGINES)
+    made.add_hidden("--jobs", type=words, default=JOBS)
+    made.add_hidden("--directory", type=Path)
+    return made
+
+
 def main() -> int:
-    parser = Command("benchmarks.pipeline", __doc__)
-    parser.add_argument("--millions", default=",".join(map(str, MILLIONS)), help="sizes in millions of rows")
-    parser.add_argument("--envelope", default="all", help="all, trunk or none: the rows that have envelopes")
-    parser.add_output("the page (docs, for all sizes)")
-    parser.add_hidden("--inside", choices=ENGINES)
-    parser.add_hidden("--directory", type=Path)
-    parser.add_hidden("--repeats", type=int, default=REPEATS)
-    options = parser.parse_args()
+    options = parser().parse_args()
     if options.inside:
-        inside(options.inside, options.directory, options.repeats)
+        inside(options.inside, options.jobs, options.directory, options.spark_memory, options.repeats)
         return 0
-    millions = [int(word) for word in options.millions.split(",")]
     with tempfile.TemporaryDirectory(prefix="buscoupler-bench-") as name:
-        results = measure(millions, options.envelope, Path(name))
-        connect = with_server(Path(name) / f"{millions[0]}m")
-    text = markdown(results, connect, options.envelope)
-    output = options.output or (PAGE if tuple(millions) == MILLIONS else None)
+        results, whole, connect = measure(Path(name), options)
+    text = markdown(results, whole, connect, " ".join(sys.argv[1:]))
+    is_whole = set(options.millions) >= set(MILLIONS) and options.sorts == CAPTURES
+    output = options.output or (PAGE if is_whole else None)
     if output:
         text += remarks(output)
         written(output).write_text(text)

@@ -1,179 +1,156 @@
-"""The engines that `benchmarks.pipeline` compares: each reduces all rows to the same two tables."""
+"""The engines that `benchmarks.pipeline` compares: each answers the whole audit, and rates in windows.
+
+Spark and Sail run our jobs as the commands do, DuckDB runs `benchmarks.pipeline_sql`.
+"""
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any, Final
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, Final
 
-from pipeline.analysis.expected import SEGMENTS_A_WORD
+from benchmarks.pipeline_work import KEPT, counted
 
-OTHERS: Final = ("duckdb", "polars")
-ENGINES: Final = ("spark", "sail", *OTHERS)
+if TYPE_CHECKING:
+    from pipeline.engine.choice import Where
+
 WINDOW_NS: Final = 10_000_000_000
+FINDINGS: Final = 20  # that are shown one by one
 _THREADS: Final = 2
-Answer = list[tuple[int, ...]]
+_COMPARED: Final = {
+    "summary": ("kind", "stage", "segment", "gateway", "hub", "count"),
+    "totals": ("frames",),
+    "ledger": ("gateway", "hub", "bus", "peer", "dir", "reason", "count"),
+    "capture": ("gateway", "boot", "rows", "missed", "holes"),
+}
+"""The tables and columns of an audit that must be equal. Others say how it was found: engines may differ."""
+Rows = list[tuple[Any, ...]]
+Answer = dict[str, Rows]
+Work = dict[str, int]
 
 
-def numbered(buses: Iterable[str]) -> list[tuple[str, int, int]]:
-    """Return the segments with their bits for "received from" and "put onto", as in the audit."""
-    return [(bus, 1 << n, 1 << n + SEGMENTS_A_WORD) for n, bus in enumerate(sorted(buses))]
+def summed(rows: Iterable[Sequence[Any]]) -> Rows:
+    """Add up the counts (the last column) of rows that are equal in the others."""
+    counts: dict[tuple[Any, ...], Any] = {}
+    for *key, count in rows:
+        counts[tuple(key)] = counts.get(tuple(key), 0) + count
+    return [(*key, count) for key, count in counts.items()]
 
 
 class Spark:
     """Our jobs, in a local session with two threads."""
 
-    def __init__(self, directory: Path) -> None:
-        from pipeline.engine import java, session
+    def __init__(self, directory: Path, memory: str) -> None:
+        from pipeline.engine import java
         from pipeline.engine.choice import Where
         from pipeline.engine.jvm import Jvm
-        from pipeline.input import read as capture
 
-        self.jvm = Jvm(java.find(), "4g")
+        self.jvm = Jvm(java.find(), memory)
         self.jvm.connect()
-        where = Where(master=f"local[{_THREADS}]")
-        self.spark = session.make(where, session.settings(where, ours=True))
-        self.rows = capture.read(self.spark, capture.root(str(directory)))
+        self.pid = self.jvm.process.pid
+        self._open(Where(master=f"local[{_THREADS}]"), directory)
+
+    def _open(self, where: "Where", directory: Path) -> None:
+        """Make the session with the settings that a command has for a capture of this size."""
+        from pipeline.engine import session
+        from pipeline.input import read
+        from pipeline.jobs.runner import QUICK_BYTES
+
+        kept = {} if where.on_sail else KEPT
+        self.spark = session.make(where, {**session.settings(where, ours=True), **kept})
+        self.directory = read.root(str(directory))
+        is_small = where.here and read.size_bytes(self.directory) < QUICK_BYTES
+        for key, value in session.SMALL.items() if is_small else ():
+            self.spark.conf.set(key, value)
 
     def audit(self) -> Answer:
-        from pipeline.analysis import inventory, sums
+        """Do all that `buscoupler audit` does once its session is open."""
+        from pipeline import cache
+        from pipeline.jobs.audit import JOB
+        from pipeline.jobs.record import OpenCapture, collected
+        from pipeline.output.tables import Progress
 
-        at = inventory.as_places(inventory.take(self.rows))
-        found = sums.signatures(sums.sums(sums.keyed(self.rows, at), at), at).collect()
-        return [tuple(row) for row in found]
+        assert JOB.tables is not None
+        options = JOB.parsed(self.directory, "--limit", str(FINDINGS))
+        tables = JOB.tables(options, OpenCapture(self.spark, self.directory, Progress(quiet=True)))
+        found = {table.name: rows for table, rows in zip(tables, collected(tables), strict=True)}
+        cache.release()
+        return {
+            name: summed([row[column] for column in columns] for row in found[name])
+            for name, columns in _COMPARED.items()
+        }
 
     def rates(self) -> Answer:
         from pipeline.analysis import rates
+        from pipeline.input import read
 
-        seen = rates.seen(self.rows, WINDOW_NS / 1e9, 1)
-        return [(row.w, row.dir, row.token1, row.n, row.bytes) for row in seen.collect()]
+        seen = rates.seen(read.read(self.spark, self.directory), WINDOW_NS / 1e9, 1)
+        return {"rates": [(row.w, row.dir, row.token1, row.n, row.bytes) for row in seen.collect()]}
+
+    def work(self) -> Work:
+        """Audit once more, and count what Spark does for it."""
+        return counted(self.spark, self.audit)._asdict()
 
     def memory_mb(self) -> float:
-        return peak_mb(self.jvm.process.pid) + peak_mb(os.getpid())
+        return peak_mb(self.pid) + peak_mb(os.getpid())
 
 
 class OnSail(Spark):
     """Our jobs, on a Sail server that this class starts."""
 
-    def __init__(self, directory: Path) -> None:
-        from pipeline.engine import session
-        from pipeline.engine.choice import Where
+    def __init__(self, directory: Path, memory: str) -> None:
+        from pipeline import cache
+        from pipeline.engine.choice import SAIL, Where
         from pipeline.engine.sail import Sail
-        from pipeline.input import read as capture
 
-        self.sail = Sail("4g")
-        where = Where(remote=self.sail.connect())
-        self.spark = session.make(where, session.settings(where, ours=True))
-        self.rows = capture.read(self.spark, capture.root(str(directory)))
+        self.sail = Sail(memory)
+        self.pid = self.sail.process.pid
+        self._open(Where(SAIL, remote=self.sail.connect()), directory)
+        cache.write_down(self.spark)
 
-    def memory_mb(self) -> float:
-        return peak_mb(self.sail.process.pid) + peak_mb(os.getpid())
+    def work(self) -> Work:
+        return {}
 
 
 class DuckDb:
-    """The same jobs in SQL, as users of DuckDB would write them."""
+    """The same in SQL, written for this benchmark as users of DuckDB would."""
 
-    def __init__(self, directory: Path) -> None:
-        import duckdb
+    def __init__(self, directory: Path, memory: str) -> None:
+        from benchmarks import pipeline_sql
 
-        self.db = duckdb.connect()
-        self.db.execute(f"SET threads = {_THREADS}")
-        files = directory / "capture" / "*" / "*" / "*.parquet"
-        self.db.execute(
-            f"CREATE VIEW rows AS SELECT * FROM read_parquet('{files}', hive_partitioning = true)"
-        )
+        self.temporary = TemporaryDirectory(prefix="buscoupler-duckdb-")
+        self.db = pipeline_sql.connect(directory, _THREADS, f"{memory}b", Path(self.temporary.name))
 
     def audit(self) -> Answer:
-        places = self.db.execute(
-            "SELECT gateway, hub, bus, dir, sum(contents.rows) AS n, sum(contents.enveloped) AS e "
-            "FROM rows WHERE kind = 3 AND contents.kind = 0 GROUP BY ALL"
+        from benchmarks import pipeline_sql
+
+        pipeline_sql.audit(self.db)
+        self.db.execute(
+            f"FROM findings ORDER BY ts_ns, segment, kind, key, stage LIMIT {FINDINGS}"
         ).fetchall()
-        bits = ", ".join(str(one) for one in numbered({place[2] for place in places}))
-        whole = all(n == e for *_, n, e in places)
-        key = "(origin << 32) | seq" if whole else "hash(type, tokens, payload)"
-        found = self.db.execute(f"""
-            WITH bits(bus, heard_bit, sent_bit) AS (VALUES {bits}),
-            sums AS (
-                SELECT {key} AS key,
-                    bit_or(CASE WHEN dir = 1 THEN sent_bit ELSE heard_bit END) AS word,
-                    sum((CASE WHEN dir = 1 THEN {1 << 20} ELSE 1 END)
-                        + (CASE WHEN origin IS NULL THEN 0 ELSE {1 << 40} END))::BIGINT AS rows,
-                    max(coalesce(tokens[1], -1)) AS token
-                FROM rows JOIN bits USING (bus)
-                WHERE kind = 0 AND (dir = 0 OR starts_with(hub, 'bridge '))
-                GROUP BY 1)
-            SELECT word, rows, token, count(*) FROM sums GROUP BY ALL""")
-        return list(found.fetchall())
+        self.db.execute("FROM agreement").fetchall()
+        return {
+            name: summed(self.db.execute(f"SELECT {', '.join(columns)} FROM {name}").fetchall())
+            for name, columns in _COMPARED.items()
+        }
 
     def rates(self) -> Answer:
         found = self.db.execute(f"""
             SELECT w, dir, token, n, bytes FROM (
                 SELECT ts_ns // {WINDOW_NS} AS w, bus, gateway, hub, dir, tokens[1] AS token,
                     count(*) AS n, sum(message_bytes)::BIGINT AS bytes
-                FROM rows WHERE kind = 0 GROUP BY ALL)""")
-        return list(found.fetchall())
+                FROM captured WHERE kind = 0 GROUP BY ALL)""")
+        return {"rates": found.fetchall()}
+
+    def work(self) -> Work:
+        return {}
 
     def memory_mb(self) -> float:
         return peak_mb(os.getpid())
 
 
-class Polars:
-    """The same jobs with lazy frames, as users of Polars would write them."""
-
-    def __init__(self, directory: Path) -> None:
-        os.environ["POLARS_MAX_THREADS"] = str(_THREADS)
-        import polars as pl
-
-        self.pl = pl
-        files = str(directory / "capture" / "*" / "*" / "*.parquet")
-        self.every = pl.scan_parquet(files, hive_partitioning=True)
-        self.rows = self.every.filter(pl.col("kind") == 0)
-
-    def audit(self) -> Answer:
-        pl, rows = self.pl, self.rows
-        contents = pl.col("contents").struct
-        places = (
-            self.every.filter((pl.col("kind") == 3) & (contents.field("kind") == 0))
-            .group_by("gateway", "hub", "bus", "dir")
-            .agg(contents.field("rows").sum().alias("n"), contents.field("enveloped").sum().alias("e"))
-            .collect()
-        )
-        bits = pl.DataFrame(
-            numbered(set(places["bus"])), ["bus", "heard_bit", "sent_bit"], orient="row"
-        ).lazy()
-        whole = (places["n"] == places["e"]).all()
-        stamped = pl.col("origin") * (1 << 32) + pl.col("seq")
-        said = pl.struct("type", "tokens", "payload").hash()
-        sent = pl.col("dir") == 1
-        wanted = rows.filter(~sent | pl.col("hub").str.starts_with("bridge ")).join(bits, on="bus")
-        unit = pl.when(sent).then(1 << 20).otherwise(1).cast(pl.Int64) + pl.when(
-            pl.col("origin").is_null()
-        ).then(0).otherwise(1 << 40).cast(pl.Int64)
-        sums = wanted.group_by((stamped if whole else said).alias("key")).agg(
-            pl.when(sent).then("sent_bit").otherwise("heard_bit").bitwise_or().alias("word"),
-            unit.sum().alias("rows"),
-            pl.col("tokens").list.first().cast(pl.Int64).fill_null(-1).max().alias("token"),
-        )  # fmt: skip
-        found = sums.group_by("word", "rows", "token").agg(pl.len().alias("count"))
-        return list(found.collect(engine="streaming").rows())
-
-    def rates(self) -> Answer:
-        pl = self.pl
-        keys = [
-            (pl.col("ts_ns") // WINDOW_NS).alias("w"), "bus", "gateway", "hub", "dir",
-            pl.col("tokens").list.first().alias("token"),
-        ]  # fmt: skip
-        found = self.rows.group_by(keys).agg(
-            pl.len().alias("n"), pl.col("message_bytes").cast(pl.Int64).sum().alias("bytes")
-        )
-        table = found.select("w", "dir", "token", "n", "bytes").collect(engine="streaming")
-        return list(table.rows())
-
-    def memory_mb(self) -> float:
-        return peak_mb(os.getpid())
-
-
-KINDS: Final[dict[str, Callable[[Path], Any]]] = {
-    "spark": Spark, "sail": OnSail, "duckdb": DuckDb, "polars": Polars,
+ENGINES: Final[dict[str, Callable[[Path, str], Any]]] = {
+    "spark": Spark, "sail": OnSail, "duckdb": DuckDb,
 }  # fmt: skip
 
 

@@ -13,9 +13,9 @@ they are, `files` their rows, and `names` the file of names.
 from pathlib import Path
 
 from benchmarks.planted.maker import Maker
-from benchmarks.planted.plan import ENVELOPES, KINDS, START_NS, Plan, Truth
+from benchmarks.planted.plan import CAPTURES, ENVELOPES, HEARTBEAT, KINDS, START_NS, Plan, Truth, plan_of
 
-__all__ = ["ENVELOPES", "KINDS", "START_NS", "Plan", "Truth", "generate"]
+__all__ = ["CAPTURES", "ENVELOPES", "HEARTBEAT", "KINDS", "START_NS", "Plan", "Truth", "generate", "plan_of"]
 
 
 def generate(directory: Path, plan: Plan) -> Truth:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import benchmarks.planted
 from benchmarks.command import Command, run_as_command
-from benchmarks.planted import ENVELOPES, Plan, generate
+from benchmarks.planted import CAPTURES, generate, plan_of
 
 
 def main() -> int:
@@ -15,10 +15,10 @@ def main() -> int:
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--gateways", type=int, default=4)
     parser.add_seed()
-    parser.add_argument("--envelope", choices=ENVELOPES, default="trunk")
+    parser.add_argument("--sort", choices=CAPTURES, default="trunk", help="the rows that have envelopes")
     options = parser.parse_args()
     begin = time.perf_counter()
-    plan = Plan(options.rows, options.gateways, options.seed, envelope=options.envelope)
+    plan = plan_of(options.sort, options.rows, gateways=options.gateways, seed=options.seed)
     truth = generate(options.directory, plan)
     print(json.dumps({key: value for key, value in vars(truth).items() if key != "last"}, indent=1))
     print(f"{truth.rows} rows in {time.perf_counter() - begin:.1f} s")

@@ -91,7 +91,7 @@ class Files:
     def _table(self, number: int, time_ns: Ints, place: Ints, frame: Ints, f: Frames) -> pa.Table:
         count = len(time_ns)
         columns = self._places(number, place, f.second[frame])
-        bare = self._is_bare(place)
+        bare = self._is_bare(place) | f.beat[frame]
         columns |= {
             "ts_ns": pa.array(time_ns),
             "boot": pa.array(np.full(count, START_NS)),

@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from benchmarks.planted.plan import (
+    BEATING,
     FILTERED,
     FILTERING,
     FIRST_KINDS,
@@ -19,6 +20,9 @@ from benchmarks.planted.schedule import Schedule
 
 _NEAR_HOLE_NS: Final = 1_000_000_000
 LATE_NS: Final = 1_200_000_000
+_BEATS_PAUSE_NS: Final = 1_500_000_000
+"""Before and after a takeover: the audit has one sum for beats that follow each other, in which nobody can
+tell who of two lost some."""
 _PAYLOAD: Final = 14  # bytes: "021.57 0001234"
 
 
@@ -32,7 +36,8 @@ class Frames:
         self.first, self.count = first, count
         index = np.arange(first, first + count)
         self.time = START_NS + index * times.step_ns + random.integers(0, times.step_ns, count)
-        sensor = random.integers(0, plan.sensors, count)
+        self.beat = self._beats(times, index)
+        sensor = np.where(self.beat, BEATING, random.integers(0, plan.sensors, count))
         self.home = sensor % plan.gateways
         self.origin = self.home + 1000
         self.carrier = np.where(self.home == 0, times.serving(self.time), self.home)
@@ -45,11 +50,18 @@ class Frames:
         number = index.copy()
         again = random.random(count) < plan.repeated  # equal contents, some of them close in time
         number[again], centi[again] = 0, 2000
+        number[self.beat], centi[self.beat] = 0, 0
         self.filtered = plan.filtered & (sensor == FILTERED)
-        self._make_faults(times, again)
+        self._make_faults(times, again | self.beat)
         self.payload = _payload(centi, number)
         self.sent = np.zeros(count, bool)
         self._note_truth(times, truth, sensor, centi, number)
+
+    def _beats(self, times: Schedule, index: Ints) -> Bools:
+        """Return which frames are beats: at a constant rate, but not around takeovers and holes."""
+        share = times.plan.heartbeat
+        is_due: Bools = np.floor((index + 1) * share) > np.floor(index * share)
+        return is_due & ~self._near_takeovers(times, _BEATS_PAUSE_NS)
 
     def _make_faults(self, times: Schedule, equal: Bools) -> None:
         """Plan at most one fault a frame, and no double of equal frames: it would cancel out with a loss."""
@@ -59,6 +71,8 @@ class Frames:
         edges = np.cumsum([plan.lost / 3, plan.lost / 3, plan.lost / 3, plan.doubled, plan.echoed, plan.aged])
         which = np.searchsorted(edges, dice, side="right")
         which[equal & (which == 3)] = 6
+        which[self.beat & (which < 2)] = 2  # what is lost elsewhere the sum of many beats does not tell apart
+        which[self.beat & (which == 4)] = 6
         nobody = times.serving(self.time) == -1
         self.lost_at_source = (which == 0) & ~nobody  # so that its loss has only one cause
         self.echoed = which == 4
@@ -72,19 +86,20 @@ class Frames:
         self.fault[self.filtered & (self.victim == FILTERING)] = 0  # it is not due there
         self.fault[nobody & (self.victim == 0)] = 0  # no gateway was there to lose it
         if plan.late:
-            late = (
-                (random.random(self.count) < plan.late) & (which == 6) & ~equal & ~self._near_takeovers(times)
-            )
+            # near a takeover or a hole a late frame would be seen by others
+            late = random.random(self.count) < plan.late
+            late &= (which == 6) & ~equal & ~self._near_takeovers(times, 3 * LATE_NS)
             self.fault[late & ~self.filtered] = self.LATE
 
-    def _near_takeovers(self, times: Schedule) -> Bools:
-        """Return which frames are near a takeover, or a hole: a late one there would be seen by others."""
-        near = times.in_hole(self.time, margin_ns=3 * LATE_NS)
+    def _near_takeovers(self, times: Schedule, margin_ns: int) -> Bools:
+        """Return which frames are near a takeover, or a hole."""
+        near = times.in_hole(self.time, margin_ns=margin_ns)
         for death in times.deaths:
-            near |= abs(self.time - death) < 3 * LATE_NS
+            near |= abs(self.time - death) < margin_ns
         return near
 
     def _note_truth(self, times: Schedule, truth: Truth, sensor: Ints, centi: Ints, number: Ints) -> None:
+        truth.beats += int(np.count_nonzero(self.beat))
         for kind, count in zip(*np.unique(self.kind, return_counts=True), strict=True):
             truth.by_kind[KINDS[kind]] += int(count)
         backwards = np.arange(self.count)[::-1]

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,9 +12,14 @@ Bools = NDArray[np.bool_]
 START_NS: Final = 1_780_000_000_000_000_000  # a round number, within a day for the sizes in use
 KINDS: Final = ("fridge", "oven", "motor", "door")
 ENVELOPES: Final = ("all", "trunk", "none")
+HEARTBEAT: Final = "heartbeat"
+CAPTURES: Final = (*ENVELOPES, HEARTBEAT)
+"""The sorts of captures (`plan_of`): by the rows that have an envelope; or 30 % of the frames are one
+heartbeat without an envelope, and the others have one on the trunk."""
 FIRST_KINDS: Final = len(KINDS) // 2  # of a segment's two bridges, the first carries these
 FILTERING: Final = 1  # the gateway whose bridge has a filter
 FILTERED: Final = 2  # the sensor that this keeps out
+BEATING: Final = 1  # the sensor that sends the heartbeat
 
 
 @dataclass
@@ -38,6 +43,7 @@ class Plan:
     repeated: float = 0.02
     beside: bool = False  # a second bridge beside each, which carries the later half of `KINDS`
     late: float = 0.0  # of the frames that cross: they come 1.2 s late on one segment; no other fault is near
+    heartbeat: float = 0.0  # of the frames: equal ones without envelope, but for the time around takeovers
     envelope: str = "trunk"
     offsets_ns: tuple[int, ...] = (0, 1_500_000, -700_000, 300_000)
     names: int = 1000  # in the file of names
@@ -54,6 +60,7 @@ class Truth:
     """The planted faults and values, in the words of the jobs."""
 
     frames: int = 0
+    beats: int = 0
     rows: int = 0
     missing: Counter[str] = field(default_factory=Counter)  # "STAGE GATEWAY SEGMENT"
     duplicates: Counter[str] = field(default_factory=Counter)  # "SEGMENT"
@@ -66,3 +73,10 @@ class Truth:
     offsets_ns: dict[str, int] = field(default_factory=dict)
     collisions: dict[int, list[str]] = field(default_factory=dict)  # token -> the names that share it
     unknown: Counter[int] = field(default_factory=Counter)  # token without a name -> its rows
+
+
+def plan_of(sort: str, rows: int, **more: Any) -> Plan:
+    """Plan a capture of one of the sorts in `CAPTURES`."""
+    if sort == HEARTBEAT:
+        return Plan(rows, heartbeat=0.3, **more)
+    return Plan(rows, envelope=sort, **more)

@@ -14,7 +14,7 @@ from pyspark.sql import functions
 
 from benchmarks.exact import found, hard, wrong
 from benchmarks.exact import planted as planted_in
-from benchmarks.planted import ENVELOPES, KINDS, Plan, Truth, generate
+from benchmarks.planted import ENVELOPES, HEARTBEAT, KINDS, Plan, Truth, generate
 from benchmarks.planted.names import FILE
 from bus.events import PATTERN as EVENT
 from bus.names import Names
@@ -43,6 +43,7 @@ CASES = {
     "holes in what recorders wrote": replace(FAULTY, rows=60_000, rate=400.0, holes=2, envelope="all"),
     "a filter that looks deep": replace(FAULTY, filtered=True),
     "two bridges beside each other": replace(FAULTY, beside=True),
+    "one heartbeat among others": replace(FAULTY, rows=60_000, rate=400.0, heartbeat=0.3),
     "more segments than a word holds": replace(
         FAULTY, rows=60_000, gateways=40, rate=200.0, lost=0.04, doubled=0.02, echoed=0.02, aged=0.02
     ),
@@ -188,8 +189,20 @@ def test_names_that_share_a_token_and_tokens_without_a_name(planted: Planted, sp
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("envelope", ENVELOPES)
-def test_a_million_rows_exactly(spark: "SparkSession", tmp_path: Path, envelope: str) -> None:
+@pytest.mark.parametrize(
+    "sort",
+    [
+        *ENVELOPES,
+        pytest.param(
+            HEARTBEAT,
+            marks=pytest.mark.xfail(
+                reason="the capture seems to end when the clock that is most ahead says so: a silence",
+                strict=True,
+            ),
+        ),
+    ],
+)
+def test_a_million_rows_exactly(spark: "SparkSession", tmp_path: Path, sort: str) -> None:
     release()  # what the cases kept, and the other kinds
-    million = make(tmp_path, spark, hard(1_000_000, envelope))
+    million = make(tmp_path, spark, hard(1_000_000, sort))
     assert wrong(million.rows, million.truth) == []
