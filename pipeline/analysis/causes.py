@@ -35,7 +35,8 @@ class Recorded(NamedTuple):
 
     @property
     def end_ns(self) -> int:
-        return max((row.last_ns for row in self.taken), default=0)
+        """Return the time of the last row, by the one clock."""
+        return max((row.last_ns - self.ahead.get(row.gateway, 0) for row in self.taken), default=0)
 
 
 def ways_of(lost: Sequence[FaultPattern], taken: "list[Row]", at: Places) -> dict[int, ways.Ways]:

@@ -191,16 +191,7 @@ def test_names_that_share_a_token_and_tokens_without_a_name(planted: Planted, sp
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "sort",
-    [
-        *ENVELOPES,
-        pytest.param(
-            HEARTBEAT,
-            marks=pytest.mark.xfail(
-                reason="the capture seems to end when the clock that is most ahead says so: a silence",
-                strict=True,
-            ),
-        ),
-    ],
+    [*ENVELOPES, HEARTBEAT],
 )
 def test_a_million_rows_exactly(spark: "SparkSession", tmp_path: Path, sort: str) -> None:
     release()  # what the cases kept, and the other kinds
