@@ -53,12 +53,14 @@ class Spark:
     def _open(self, where: "Where", directory: Path) -> None:
         """Make the session with the settings that a command has for a capture of this size."""
         from pipeline.engine import session
-        from pipeline.input import read
+        from pipeline.input import read, sound
+        from pipeline.jobs.record import Facts
         from pipeline.jobs.runner import QUICK_BYTES
 
         kept = {} if where.on_sail else KEPT
         self.spark = session.make(where, {**session.settings(where, ours=True), **kept})
         self.directory = read.root(str(directory))
+        self.facts = Facts(rows=sound.look(Path(self.directory), thorough=False).rows)
         is_small = where.here and read.size_bytes(self.directory) < QUICK_BYTES
         for key, value in session.SMALL.items() if is_small else ():
             self.spark.conf.set(key, value)
@@ -72,7 +74,8 @@ class Spark:
 
         assert JOB.tables is not None
         options = JOB.parsed(self.directory, "--limit", str(FINDINGS))
-        tables = JOB.tables(options, OpenCapture(self.spark, self.directory, Progress(quiet=True)))
+        capture = OpenCapture(self.spark, self.directory, Progress(quiet=True), facts=self.facts)
+        tables = JOB.tables(options, capture)
         found = {table.name: rows for table, rows in zip(tables, collected(tables), strict=True)}
         cache.release()
         return {

@@ -58,16 +58,18 @@ class Judged(NamedTuple):
     findings: "DataFrame"
 
 
-def audit(rows: "DataFrame", window_ms: int = WINDOW_MS, span: Span = WHOLE) -> Audit:
-    """Audit a capture. Small tables are collected: the inventory, the sums of frames, the fault patterns, and
-    their groups.
+def audit(
+    rows: "DataFrame", window_ms: int = WINDOW_MS, span: Span = WHOLE, recorded: int | None = None
+) -> Audit:
+    """Audit a capture of `recorded` rows, if that is known.
 
-    If `span` has bounds, the frames are counted of which the first row is inside. `rows` then have a margin
+    Small tables are collected: the inventory, the sums of frames, the fault patterns, and their groups. If
+    `span` has bounds, the frames are counted of which the first row is inside. `rows` then have a margin
     (`pipeline.input.span.MARGIN_NS`), in which others begin or end.
     """
     spark = rows.sparkSession
-    recorded = inventory.take(rows)
-    rows, taken, at = trunks.whole(rows, recorded)
+    entries = inventory.take(rows, recorded)
+    rows, taken, at = trunks.whole(rows, entries)
     frame_sums = cached(sums.sums(sums.keyed(rows, at), at, span))
     known = sums.signatures(frame_sums, at).collect()
     expected = learn(known, at.words)
@@ -77,7 +79,7 @@ def audit(rows: "DataFrame", window_ms: int = WINDOW_MS, span: Span = WHOLE) -> 
         picked = cached(suspects.picked(sums.with_key(rows, at), frame_sums, expected, at, wrong))
         its = causes.Recorded(rows, taken, at, clocks_of(picked, at))
         judged = judge(picked.where("home IS NULL"), expected, its, window_ms * 1_000_000, span)
-    inside = inventory.counted(span.select(rows)).collect() if span.is_bounded else recorded
+    inside = inventory.counted(span.select(rows)).collect() if span.is_bounded else entries
     ledger = inventory.ledger(inside)
     both = labels.agreement(judged.groups, (dict(zip(inventory.LEDGER, row, strict=True)) for row in ledger))
     return Audit(

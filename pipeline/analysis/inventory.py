@@ -51,12 +51,18 @@ class Places(NamedTuple):
 _SORT: Final = ("gateway", "boot", "hub", "bus", "dir", "kind", "verdict", "reason", "peer")
 
 
-def take(rows: "DataFrame") -> "list[Row]":
-    """Collect `summarised`, if that accounts for every row (a count that reads no column), else `counted`."""
+def take(rows: "DataFrame", recorded: int | None = None) -> "list[Row]":
+    """Collect `summarised`, if that accounts for every row, else `counted`.
+
+    `recorded` is how many rows there are without summaries, where files were asked for that. Else they are
+    counted, which reads no column.
+    """
     with ThreadPoolExecutor(1) as beside:
-        every = beside.submit(rows.count)
+        counting = beside.submit(rows.count) if recorded is None else None
         found = summarised(rows).collect()
-    if sum(row.rows + row.summaries for row in found) == every.result():
+    if counting is not None:
+        recorded = counting.result() - sum(row.summaries for row in found)
+    if sum(row.rows for row in found) == recorded:
         return found
     return counted(rows).collect() + [row for row in found if row.kind == Kind.TOPOLOGY]
 

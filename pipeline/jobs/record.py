@@ -76,6 +76,11 @@ class OpenCapture(NamedTuple):
     span: Span = Span()
     knows_delta: bool = False
 
+    @property
+    def recorded(self) -> int | None:
+        """Return how many rows the looked-at files have without summaries; None if that is not known."""
+        return None if self.span.is_bounded else self.facts.rows
+
     def rows(self, margin_ns: int = 0) -> "DataFrame":
         """Return the rows of the span that is looked at, with a margin before and after."""
         return self.span.widened(margin_ns).select(read(self.spark, self.directory, self.knows_delta))

@@ -46,7 +46,7 @@ def gather(capture: OpenCapture) -> "dict[str, Sequence[Row]]":
         parts |= zip(tables, collected([*map(_cut, tables.values())]), strict=True)
     assert findings is not None
     parts["faults"] = by_time(findings.frame, window_s(parts["capture"])).collect()
-    taken = take(capture.rows())
+    taken = take(capture.rows(), capture.recorded)
     parts["carried"] = carried(trunks.in_inventory(taken, trunks.joined(taken)))
     return parts
 
