@@ -59,6 +59,8 @@ LOCAL: Final = {
 LASTING: Final = {
     # A stream has some dozen plans. But each batch of alerts has code of its own, with its watermark in it.
     "spark.sql.codegen.cache.maxEntries": "200",
+    # What a read has listed is kept, up to 250 MB, for a next read by the same DataFrame: here there is none.
+    "spark.sql.hive.filesourcePartitionFileCacheSize": "0",
 }
 """For a session that goes on for months, on this machine."""
 QUIET: Final = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}
