@@ -26,7 +26,7 @@ from capture.files import (
     opened,
 )
 from capture.locks import reading
-from capture.ranges import Ranges
+from capture.ranges import Interval, Ranges
 from capture.schema import DATE, GATEWAY
 
 Position = dict[str, Ranges]
@@ -103,8 +103,8 @@ class Live:
     def _look(self) -> None:
         now_s, before = time.time(), self._days
         self._days = {}
-        for directory in sorted(self.days.glob(f"{DATE}=*/{GATEWAY}=*")):
-            changed_ns, known = directory.stat().st_mtime_ns, before.get(directory)
+        for directory, changed_ns in sorted(_directories(self.days)):
+            known = before.get(directory)
             age_s = now_s - changed_ns / 1e9
             if known is None or known.changed_ns != changed_ns or age_s < _SURE_S:
                 files = _files_in(directory, known.files or {} if known else {})
@@ -126,11 +126,23 @@ class Live:
                 yield Held(path, gateway_of(path), index.ranges, index)
 
 
+def _directories(days: Path) -> Iterator[tuple[Path, int]]:
+    """Yield the directories of days and gateways, and when each was changed. A recorder may delete some
+    meanwhile."""
+    for day in days.glob(f"{DATE}=*"):
+        with suppress(FileNotFoundError):
+            for directory in day.glob(f"{GATEWAY}=*"):
+                with suppress(FileNotFoundError):
+                    yield directory, directory.stat().st_mtime_ns
+
+
 def _files_in(directory: Path, known: dict[Path, _File]) -> dict[Path, _File]:
     """Look at the files of a directory, and open those that are not `known`."""
-    found = dict[Path, _File]()
-    for path in listed(directory):
-        with suppress(FileNotFoundError):  # the recorder has deleted it
+    found, paths = dict[Path, _File](), list[Path]()
+    with suppress(FileNotFoundError):  # the recorder has deleted it
+        paths = listed(directory)
+    for path in paths:
+        with suppress(FileNotFoundError):
             status = path.stat()
             mark = status.st_ino, status.st_mtime_ns
             if path in known and known[path].mark == mark:
@@ -176,8 +188,20 @@ def _together(held: Iterable[Held]) -> Position:
 
 
 def _present(rows: Ranges, there: Ranges | None) -> Ranges:
-    """Forget runs of which a gateway that has files has none any more: positions stay short."""
-    return rows if there is None else {boot: some for boot, some in rows.items() if boot in there}
+    """Forget what positions need not tell of rows that have gone, so that they stay short.
+
+    These are the runs of which a gateway that has files has none any more, and holes between rows that have
+    gone and have no older ones there.
+    """
+    if there is None:
+        return rows
+    return {boot: _short(some, there[boot][0][0]) for boot, some in rows.items() if boot in there}
+
+
+def _short(some: list[Interval], oldest: int) -> list[Interval]:
+    """Join the intervals that end before the `oldest` row that is there."""
+    gone = [one for one in some if one[1] < oldest]
+    return [(gone[0][0], gone[-1][1]), *some[len(gone) :]] if gone else some
 
 
 def pieces(start: Position, end: Position, held: Iterable[Held]) -> list[Piece]:
@@ -218,10 +242,13 @@ def read(days: Path, piece: Piece) -> Iterator[pa.RecordBatch]:
         except FileNotFoundError:
             pass
     elif path.exists():
-        with reading(days):
-            if path.exists():
+        try:
+            with reading(days):
                 yield from _of_file(path, piece)
-                return
+            return
+        except CaptureError:
+            if path.exists():
+                raise
     yield from _moved(days, piece)
 
 
@@ -241,7 +268,8 @@ def _moved(days: Path, piece: Piece) -> Iterator[pa.RecordBatch]:
     held = [one for one in Live(days).held() if one.gateway == piece.gateway and one.journal is None]
     with reading(days):
         for one in pieces({}, end, held):
-            yield from _of_file(Path(one.path), one)
+            if Path(one.path).exists():
+                yield from _of_file(Path(one.path), one)
 
 
 def _placed(batch: pa.RecordBatch, gateway: str) -> pa.RecordBatch:

@@ -115,14 +115,21 @@ def without(part: Ranges, held: Ranges) -> Ranges:
 
 
 def _cut(some: list[Interval], held: list[Interval]) -> list[Interval]:
-    for first, last in held:
-        parts = [
-            part
-            for one in some
-            for part in ((one[0], min(one[1], first - 1)), (max(one[0], last + 1), one[1]))
-        ]
-        some = [part for part in parts if part[0] <= part[1]]
-    return some
+    """Return what is in `some` and not in `held`: both are joined and in order, and are gone through once."""
+    rest, at = list[Interval](), 0
+    for first, last in some:
+        while at < len(held) and held[at][1] < first:
+            at += 1
+        while at < len(held) and held[at][0] <= last:
+            if first < held[at][0]:
+                rest.append((first, held[at][0] - 1))
+            first = held[at][1] + 1
+            if first > last:
+                break  # the next one may begin in what is held too
+            at += 1
+        if first <= last:
+            rest.append((first, last))
+    return rest
 
 
 def first_of(part: Ranges, limit: int | None) -> Ranges:

@@ -8,11 +8,12 @@ not looked at, and counted.
 
 import argparse
 import json
+import re
 import shutil
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pyspark.sql import functions as F
 
@@ -35,14 +36,14 @@ if TYPE_CHECKING:
 _FILES: Final = 64  # files in one batch
 _AGE: Final = "36500d"  # Spark leaves out files a week older than the newest, and says nothing
 _LOOK_S: Final = 0.2
-_TABLES_S: Final = 5
-_ALERTS_S: Final = 1
-"""Times between batches; a longer batch is followed by the next."""
+_ALERTS_S: Final = 1.0  # from batch to batch; a longer batch is followed by the next
 
 _PARTITIONS: Final = "2"  # fixed by the first checkpoint
 _KEEP: Final = 2  # earlier states of the last values
 _TEXT_MOST: Final = 200  # letters of a text that is cut; JSON writes some of them in six bytes
 CUT: Final = "cut"
+_PLAN: Final = "=== Streaming Query ==="
+_CLASS: Final = re.compile(r"^(bus|capture|pipeline)(\.\w+)+: ")  # of an error of ours
 _OURS: Final = f"{PipelineError.__module__}.{PipelineError.__qualname__}: "
 
 
@@ -60,7 +61,7 @@ def start(
         rows.writeStream.queryName("tables")
         .foreachBatch(tables(output, options.seconds))
         .option("checkpointLocation", str(output / "checkpoint" / "tables"))
-        .trigger(**_trigger(options.once, _TABLES_S))
+        .trigger(**_trigger(options.once, options.every_s))
         .start()
     ]
     if options.alert:
@@ -70,8 +71,8 @@ def start(
     return queries
 
 
-def _trigger(once: bool, seconds: int) -> dict[str, Any]:
-    return {"availableNow": True} if once else {"processingTime": f"{seconds} seconds"}
+def _trigger(once: bool, seconds: float) -> dict[str, Any]:
+    return {"availableNow": True} if once else {"processingTime": f"{seconds * 1000:.0f} milliseconds"}
 
 
 def stream(spark: "SparkSession", where: str) -> "DataFrame":
@@ -205,7 +206,7 @@ def follow(
 
     Raises `PipelineError` with the reason if a query failed, or if what is watched is no longer `on`.
     """
-    seen: dict[str, int] = {}
+    seen: dict[str, _Seen] = {}
     active = True
     while active:
         active = any(query.isActive for query in queries)
@@ -222,13 +223,28 @@ def follow(
             time.sleep(_LOOK_S)
 
 
-def _news(query: "StreamingQuery", seen: dict[str, int]) -> Iterator[tuple[str, str]]:
+class _Seen(NamedTuple):
+    """What was reported of a query: the newest batch with rows, and the time of the newest progress."""
+
+    batch: int = -1
+    time: str = ""
+
+
+def _news(query: "StreamingQuery", seen: dict[str, _Seen]) -> Iterator[tuple[str, str]]:
+    """Yield a line for each new batch, and what was lost. A hundred past ones are asked for only if there is
+    a new one: they are long."""
+    newest, known = query.lastProgress, seen.get(query.name, _Seen())
+    if newest is None or newest["timestamp"] == known.time:
+        return
+    batch = known.batch
     for progress in query.recentProgress:
-        number = progress["batchId"]
-        if number <= seen.get(query.name, -1) or not progress["numInputRows"]:
-            continue
-        seen[query.name] = number
-        yield f"{query.name}: batch {number}, {progress['numInputRows']} rows", late(progress) + cut(progress)
+        if progress["batchId"] > batch and progress["numInputRows"]:
+            batch = progress["batchId"]
+            yield (
+                f"{query.name}: batch {batch}, {progress['numInputRows']} rows",
+                late(progress) + cut(progress),
+            )
+    seen[query.name] = _Seen(batch, newest["timestamp"])
 
 
 def late(progress: Any) -> str:
@@ -244,9 +260,9 @@ def cut(progress: Any) -> str:
 
 
 def _last_line(text: str) -> str:
-    """Find what a query says at its end. What a sink said stands within the stacks of two languages."""
-    ours = [line.partition(_OURS)[2] for line in text.splitlines() if _OURS in line]
-    if ours:
-        return ours[-1]
-    lines = [line.strip() for line in text.splitlines() if line.strip() and not line.startswith("\t")]
-    return lines[-1] if lines else text
+    """Find what a query says at its end: the last cause, before the plan and beside the stacks of two
+    languages, which are indented."""
+    said = [line for line in text.partition(_PLAN)[0].splitlines() if line.strip()]
+    ours = [line.partition(_OURS)[2] for line in said if _OURS in line]
+    causes = ours or [line for line in said if not line[0].isspace()] or said
+    return _CLASS.sub("", causes[-1]) if causes else text

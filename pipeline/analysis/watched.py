@@ -1,15 +1,20 @@
 """The tables that a watch writes (`pipeline.analysis.watch`), as a reader sees them, and their directories.
 
-A batch's rates are in `rates/batch=N`, its alerts in `alerts/batch=N`. Many batches are merged into the last
-of them, which then has the file `_MERGED`: it stands for all before it. Two directories change places for
-that in one step, so `parts` names each batch once, whenever the watch is killed.
+A batch's rates are in `rates/batch=N`, its alerts in `alerts/batch=N`. Many directories are merged into the
+last of them, which then has the file `_MERGED-LEVEL-FIRST`: it stands for the batches FIRST to N. Two
+directories change places for that in one step, so `parts` names each batch once, whenever the watch is
+killed.
+
+Directories of one level become one of the next, and a large one stays as it is. So what a merge rewrites does
+not grow with the age of the watch, and each row is rewritten a few times only.
 """
 
+import re
 import shutil
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator
+from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pyspark.sql import functions as F
 
@@ -21,9 +26,11 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 MERGE_AT: Final = 64
-"""Batches that become one."""
+"""Directories of one level that become one."""
+MERGED_BYTES: Final = 64 << 20
+"""The most that one merge rewrites. A directory of half as much is not merged again."""
 
-_MERGED: Final = "_MERGED"
+_MERGED: Final = re.compile(r"_MERGED(?:-(?P<level>\d+)-(?P<first>\d+))?")
 _ASIDE: Final = "_merging"
 _SUMS: Final = ("n", "bytes")
 _SHOWN: Final = 20
@@ -35,11 +42,34 @@ def batches(directory: Path) -> dict[int, Path]:
     return dict(sorted((int(path.name.partition("=")[2]), path) for path in done))
 
 
+class Part(NamedTuple):
+    """A directory that stands for the batches from `first` to the one in its name. `level` says how often
+    its rows were merged."""
+
+    path: Path
+    first: int
+    level: int
+
+
 def parts(directory: Path) -> dict[int, Path]:
-    """Return the batches that count: the newest merged one, and those after it."""
-    found = batches(directory)
-    first = max((number for number, path in found.items() if (path / _MERGED).exists()), default=-1)
-    return {number: path for number, path in found.items() if number >= first}
+    """Return the directories that count, by number: those that no merged one stands for."""
+    return {number: part.path for number, part in _parts(directory).items()}
+
+
+def _parts(directory: Path) -> dict[int, Part]:
+    found, begin = dict[int, Part](), float("inf")
+    for number, path in reversed(batches(directory).items()):
+        if number < begin:
+            found[number] = _part(path, number)
+            begin = found[number].first
+    return dict(reversed(found.items()))
+
+
+def _part(path: Path, number: int) -> Part:
+    marks = (_MERGED.fullmatch(one.name) for one in path.glob("_MERGED*"))
+    for mark in filter(None, marks):  # an older version wrote no numbers
+        return Part(path, int(mark["first"] or 0), int(mark["level"] or 1))
+    return Part(path, number, 0)
 
 
 def summed(rows: "DataFrame") -> "DataFrame":
@@ -51,22 +81,59 @@ def summed(rows: "DataFrame") -> "DataFrame":
 def merge(
     spark: "SparkSession", directory: Path, number: int, joined: "Callable[[DataFrame], DataFrame]"
 ) -> None:
-    """Merge the batches before `number` into one, if there are many: `joined` makes its rows of theirs.
+    """Merge directories of the batches before `number`, if there are many: `joined` makes the rows of one
+    from theirs.
 
     Nothing happens where the file system cannot exchange directories.
     """
-    found = {one: path for one, path in parts(directory).items() if one < number}
-    if len(found) < MERGE_AT:
-        return
-    newest, aside = max(found), directory / _ASIDE
-    rows = spark.read.parquet(*map(str, found.values()))
-    joined(rows).coalesce(1).write.mode("overwrite").parquet(str(aside))
-    (aside / _MERGED).touch()
-    with suppress(OSError):
-        exchange(aside, found[newest])
-        for old in (path for one, path in batches(directory).items() if one < newest):
-            shutil.rmtree(old)
+    while due := _due(part for one, part in _parts(directory).items() if one < number):
+        aside = directory / _ASIDE
+        if not _can_exchange(aside):
+            return
+        rows = spark.read.parquet(*(str(part.path) for part in due))
+        joined(rows).coalesce(1).write.mode("overwrite").parquet(str(aside))
+        (aside / f"_MERGED-{due[0].level + 1}-{due[0].first}").touch()
+        exchange(aside, due[-1].path)
+        for old in batches(directory).keys() - parts(directory).keys():
+            shutil.rmtree(directory / f"batch={old}", ignore_errors=True)
+        shutil.rmtree(aside, ignore_errors=True)
+
+
+def _due(found: Iterable[Part]) -> list[Part]:
+    """Choose directories to merge: the oldest of many that follow each other and have the same level."""
+    sizes = ((part, _size_bytes(part.path)) for part in found)
+    for (_, is_full), some in groupby(sizes, lambda one: (one[0].level, 2 * one[1] >= MERGED_BYTES)):
+        run = list(some)
+        if len(run) >= MERGE_AT and not is_full:
+            return list(_within(run[:MERGE_AT], MERGED_BYTES))
+    return []
+
+
+def _within(run: Iterable[tuple[Part, int]], limit_bytes: int) -> Iterator[Part]:
+    for part, size_bytes in run:
+        limit_bytes -= size_bytes
+        if limit_bytes < 0:
+            return
+        yield part
+
+
+def _size_bytes(path: Path) -> int:
+    return sum(one.stat().st_size for one in path.glob("*.parquet"))
+
+
+def _can_exchange(aside: Path) -> bool:
+    """Try whether the file system can exchange directories, before anything large is written for that."""
     shutil.rmtree(aside, ignore_errors=True)
+    pair = aside / "one", aside / "other"
+    for one in pair:
+        one.mkdir(parents=True)
+    try:
+        exchange(*pair)
+    except OSError:
+        return False
+    finally:
+        shutil.rmtree(aside)
+    return True
 
 
 def rates(spark: "SparkSession", output: Path, seconds: float) -> "DataFrame":

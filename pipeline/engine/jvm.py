@@ -29,6 +29,8 @@ from pipeline.errors import PipelineError
 START_S: Final = 120.0
 _LOOK_S: Final = 0.02
 PARALLEL: Final = ("-XX:+UseParallelGC",)
+# At each full collection. The parallel collector does not enlarge the heap with these: it collects for ever.
+GIVES_BACK: Final = ("-XX:+UseG1GC", "-XX:MinHeapFreeRatio=10", "-XX:MaxHeapFreeRatio=30")
 _LOG4J: Final = Path(__file__).parent / "conf" / "log4j2.properties"
 
 

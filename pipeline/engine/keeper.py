@@ -15,16 +15,13 @@ from typing import Any, BinaryIO, Final
 
 from pipeline.engine import java
 from pipeline.engine.jars import unsign
-from pipeline.engine.jvm import Jvm, archive, point_to
+from pipeline.engine.jvm import GIVES_BACK, Jvm, archive, point_to
 from pipeline.engine.server import LOCK, SERVER, STOP_S, USE, Server, load, took
 
 IDLE_S: Final = 600.0
 _LOOK_S: Final = 0.1
 _SETTLED_S: Final = 1.0
 """Idle for so long, it rehearses: a command that follows another at once is not held up."""
-
-# At each full collection. The parallel collector does not enlarge the heap with these: it collects for ever.
-_GIVES_BACK: Final = ("-XX:+UseG1GC", "-XX:MinHeapFreeRatio=10", "-XX:MaxHeapFreeRatio=30")
 
 
 @contextmanager
@@ -160,7 +157,7 @@ def java_of(memory: str) -> Iterator[Jvm]:
     found = java.find()
     target = archive(found)
     partial = target.with_suffix(f".{os.getpid()}.tmp") if not target.exists() and _can_archive() else None
-    jvm = Jvm(found, memory, quick=True, record=partial, collector=_GIVES_BACK)
+    jvm = Jvm(found, memory, quick=True, record=partial, collector=GIVES_BACK)
     try:
         yield jvm
     finally:

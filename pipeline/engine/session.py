@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 from pipeline import cache
 from pipeline.engine import java, resident
 from pipeline.engine.choice import Where
-from pipeline.engine.jvm import Jvm, same_interrupts
+from pipeline.engine.jvm import GIVES_BACK, PARALLEL, Jvm, same_interrupts
 from pipeline.engine.resident import Resident
 from pipeline.engine.sail import Sail
 from pipeline.errors import PipelineError, cause_of
@@ -58,6 +58,13 @@ LOCAL: Final = {
 """For Spark on this machine. On a cluster all this is its own, or its user's."""
 SOUND: Final = {"spark.hadoop.parquet.page.verify-checksum.enabled": "true"}
 """For a Java of ours, wherever it works: a damaged page is an error. Recorders write the checksums."""
+LASTING: Final = {
+    # A stream has some dozen plans. But each batch of alerts has code of its own, with its watermark in it.
+    "spark.sql.codegen.cache.maxEntries": "200",
+    # What a read has listed is kept, up to 250 MB, for a next read by the same DataFrame: here there is none.
+    "spark.sql.hive.filesourcePartitionFileCacheSize": "0",
+}
+"""For a session that goes on for months, on this machine."""
 QUIET: Final = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}
 """For a Java of ours, wherever it works: it has no jars for the pages of the UI."""
 ASKED: Final = {
@@ -91,16 +98,18 @@ class Local(Protocol):
     def close(self) -> None: ...
 
 
-def start(where: Where, quick: bool = False, rehearsal: str = "") -> Local | None:
+def start(where: Where, quick: bool = False, rehearsal: str = "", lasting: bool = False) -> Local | None:
     """Start Java or Sail while the rest is prepared, or find the Spark that is resident, which runs the
-    module `rehearsal` once. None if another process has the engine."""
+    module `rehearsal` once. None if another process has the engine. `lasting`: it goes on for long, and gives
+    memory back."""
     if where.on_sail:
         return Sail(where.memory)
     if where.submitted or where.remote:
         return None
     if where.resident and (found := resident.enter(where.memory, settings(where, ours=True), rehearsal)):
         return found
-    return Jvm(java.find(), where.memory, quick, managed=where.managed, conf=where.conf)
+    collector = GIVES_BACK if lasting else PARALLEL
+    return Jvm(java.find(), where.memory, quick, managed=where.managed, conf=where.conf, collector=collector)
 
 
 @contextmanager

@@ -4,7 +4,7 @@ Rows come from journals about a second after they were recorded, and from files 
 The offset says which rows were read, so a stream that starts again goes on there: it replays the directory.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -29,11 +29,15 @@ ROWS: Final = 500_000
 """Rows of one batch, about, if the option `max_rows` says nothing else."""
 
 
-class Part(InputPartition):
-    """A piece of a batch, for one task."""
+PART_ROWS: Final = 50_000
+"""Rows of one task, about: a task costs more than the reading of a small file."""
 
-    def __init__(self, piece: "Piece") -> None:
-        self.piece = piece
+
+class Part(InputPartition):
+    """The pieces of a batch that one task reads."""
+
+    def __init__(self, pieces: "list[Piece]") -> None:
+        self.pieces = pieces
 
 
 class LiveReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -84,18 +88,20 @@ class LiveReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return written(latest(read(start), held, rows))
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        """Make a partition of each file, as far as it is in the batch."""
+        """Make partitions of the files, as far as they are in the batch: of a large one, or several small
+        ones."""
         from capture.live import pieces
 
-        return [Part(piece) for piece in pieces(read(start), read(end), self.live.held())]
+        return [Part(some) for some in packed(pieces(read(start), read(end), self.live.held()), PART_ROWS)]
 
     def read(self, partition: InputPartition) -> "Iterator[pa.RecordBatch]":
         from capture import live
 
         assert isinstance(partition, Part)
-        for batch in live.read(self.days, partition.piece):
-            if len(batch):
-                yield self._cast(batch)
+        for piece in partition.pieces:
+            for batch in live.read(self.days, piece):
+                if len(batch):
+                    yield self._cast(batch)
 
     def _cast(self, batch: "pa.RecordBatch") -> "pa.RecordBatch":
         """Give a batch the columns and types that Spark wants."""
@@ -110,6 +116,19 @@ class LiveReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             for one in wanted
         ]
         return pa.RecordBatch.from_arrays(arrays, names=wanted.names)
+
+
+def packed(pieces: "Iterable[Piece]", rows: int) -> "list[list[Piece]]":
+    """Join pieces, in their order, to lists of about so many rows."""
+    found: list[list[Piece]] = []
+    held = rows
+    for piece in pieces:
+        if held >= rows:
+            found.append([])
+            held = 0
+        found[-1].append(piece)
+        held += piece.last - piece.first + 1
+    return found
 
 
 def written(position: "Position") -> dict[str, Any]:

@@ -70,7 +70,10 @@ def opened(job: Job, options: argparse.Namespace) -> Iterator[OpenCapture]:
     place = decide(options, SAIL in job.engines)
     if job.follows or not is_small:  # it would hold the resident Spark for ever; or should compile thoroughly
         place = place._replace(resident=False)
-    local = session.start(place, quick=is_small and not job.follows, rehearsal=_REHEARSAL)
+    if job.follows and place.here:
+        place = place._replace(conf={**session.LASTING, **place.conf})
+    quick = is_small and not job.follows
+    local = session.start(place, quick, _REHEARSAL, lasting=job.follows)
     if local is not None:
         tell(f"{local.begins} on this machine")
     try:

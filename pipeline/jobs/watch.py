@@ -105,6 +105,9 @@ JOB: Final = Job(
         option(
             "--seconds", type=above(0), default=10.0, metavar="S", help="length of a window of rates (10)"
         ),
+        option(
+            "--every-s", type=above(0), default=5.0, metavar="S", help="from batch to batch of tables (5)"
+        ),
         option("--late-s", type=above(0), default=600.0, metavar="S", help="how late a file may land (600)"),
         option("--live", metavar="ENDPOINT", help="record this bus or medium into DIRECTORY meanwhile"),
         option("--once", action="store_true", help="take what is there, and end"),

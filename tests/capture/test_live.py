@@ -1,8 +1,11 @@
 """What is new in a recorder's directory: each row once, from journals and files, as they move."""
 
 import os
+import shutil
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
@@ -180,6 +183,44 @@ def test_runs_that_have_gone_are_forgotten_but_not_if_all_is_gone(tmp_path: Path
     look = Live(days_directory(tmp_path))
     at = {GATEWAY: {7: [(0, 9)], BOOT: [(0, 1)]}, "gw-b": {8: [(0, 3)]}}
     assert latest(at, look.held(), None) == {GATEWAY: {BOOT: [(0, 1)]}, "gw-b": {8: [(0, 3)]}}
+
+
+def test_holes_between_rows_that_have_gone_are_forgotten(tmp_path: Path) -> None:
+    recording = Recording(tmp_path, 500)
+    recording.add(5)
+    recording.finish()
+    look = Live(days_directory(tmp_path))
+    holes = [(n, n + 3) for n in range(0, 450, 10)]
+    at = {GATEWAY: {BOOT: [*holes, (502, 504)]}}
+    assert latest(at, look.held(), None) == {GATEWAY: {BOOT: [(0, 443), (500, 504)]}}
+    assert step(look, at)[1] == [500, 501]
+    late = Recording(tmp_path, 460)  # of the days between those that have gone and those that are there
+    late.add(3)
+    late.finish()
+    assert step(look, {GATEWAY: {BOOT: [(0, 443), (500, 504)]}})[1] == [460, 461, 462]
+
+
+def test_retention_may_delete_a_day_while_it_is_looked_at(tmp_path: Path) -> None:
+    generate(tmp_path / "whole", Plan(rows=1_000, filtered=True))
+    days, ended = days_directory(tmp_path / "here"), Event()
+    days.mkdir(parents=True)
+
+    def come_and_go() -> None:
+        while not ended.is_set():
+            for day in days_directory(tmp_path / "whole").iterdir():
+                shutil.copytree(day, days / day.name, copy_function=os.link)  # whole files
+                shutil.rmtree(days / day.name)
+
+    with ThreadPoolExecutor(1) as pool:
+        going = pool.submit(come_and_go)
+        try:
+            for _ in range(500):
+                look = Live(days)
+                for piece in pieces({}, latest({}, look.held(), None), look.held()):
+                    list(live.read(days, piece))
+        finally:
+            ended.set()
+        going.result()
 
 
 def test_of_old_days_only_their_rows_are_kept(tmp_path: Path) -> None:

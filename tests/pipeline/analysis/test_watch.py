@@ -49,7 +49,7 @@ SECONDS = 1.0
 
 def options(output: Path, **more: object) -> argparse.Namespace:
     common = {"output": str(output), "alert": None, "to": None, "pattern": "alert", "seconds": SECONDS}
-    places = {"post": None, "pipe": None, "call": None, "show": False, "live": None}
+    places = {"post": None, "pipe": None, "call": None, "show": False, "live": None, "every_s": 5.0}
     return argparse.Namespace(**{**common, **places, "late_s": 600.0, "once": True, "quiet": True, **more})
 
 
@@ -253,6 +253,26 @@ def test_a_file_that_was_written_long_ago_is_taken_when_it_lands(
     assert sum(row.brought for row in found) == 2
 
 
+def test_a_damaged_file_ends_a_watch_with_its_name(spark: "SparkSession", tmp_path: Path) -> None:
+    path = file(tmp_path, 0, (100, 31))
+    path.write_bytes(path.read_bytes()[:100])
+    with pytest.raises(PipelineError, match=rf"^tables: {path}: unreadable \("):
+        run(options(tmp_path / "out"), spark, str(path.parents[2]))
+
+
+def test_what_a_batch_raises_is_said_and_not_its_plan(
+    spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = file(tmp_path, 0, (100, 31))
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(watched, "merge", full)
+    with pytest.raises(PipelineError, match=r"^tables: OSError: \[Errno 28\] No space left on device$"):
+        run(options(tmp_path / "out"), spark, str(path.parents[2]))
+
+
 def test_alerts_raise_no_alerts_and_long_ones_are_cut(
     spark: "SparkSession", tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -310,6 +330,12 @@ def until(condition: Callable[[], bool], limit_s: float) -> None:
         time.sleep(0.005)
 
 
+def java_of(pid: int) -> set[str]:
+    """Return the words by which a process has started its Java."""
+    (child,) = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return set(Path(f"/proc/{child}/cmdline").read_text().split("\0"))
+
+
 def kill_within_a_batch(output: Path, where: str, rule: str) -> None:
     """Start a watch as a user does, and kill its processes when its first batch has begun to write."""
     words = ["pipeline", "watch", where, "--output", str(output), "--seconds", str(SECONDS), "--alert", rule]
@@ -318,6 +344,11 @@ def kill_within_a_batch(output: Path, where: str, rule: str) -> None:
     )
     try:
         until((output / "rates/batch=0").exists, 100.0)
+        words_of_java = java_of(process.pid)
+        assert {
+            "-XX:+UseG1GC",
+            "spark.sql.codegen.cache.maxEntries=200",
+        } <= words_of_java  # it goes on for long
     finally:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait(20)
@@ -400,26 +431,84 @@ def test_the_database_of_the_page_takes_a_batch_again(
         assert base.execute("SELECT count(*), sum(value) FROM alerts").fetchall() == [(3, 4.5)]
 
 
+def divided(rows: "DataFrame", directory: Path, count: int) -> None:
+    """Write rows as the rates of so many batches."""
+    for number, part in enumerate(rates.seen(rows, SECONDS, 1).randomSplit([1.0] * count, 1)):
+        part.coalesce(1).write.parquet(str(directory / f"batch={number}"))
+
+
 def test_many_batches_become_one_and_each_counts_once_whenever_it_is_killed(
     spark: "SparkSession", whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    land(whole, tmp_path, "gw-*")
-    rows = capture.read(spark, capture.root(str(tmp_path)))
+    rows = capture.read(spark, capture.root(str(whole)))
     due = rows_of(rates.rates(rows, SECONDS))
-    directory = tmp_path / "out" / "rates"
-    seen = rates.seen(rows, SECONDS, 1)
-    for number, part in enumerate(seen.randomSplit([1.0] * 5, 1)):
-        part.coalesce(1).write.parquet(str(directory / f"batch={number}"))
-    assert len(watched.parts(directory)) == 5
-    monkeypatch.setattr(watched, "MERGE_AT", 4)
-    killed = tmp_path / "killed"
-    monkeypatch.setattr(shutil, "rmtree", lambda path, **how: shutil.copytree(tmp_path / "out", killed))
-    with pytest.raises(FileExistsError):  # at the second removal
-        watched.merge(spark, directory, 4, watched.summed)
-    monkeypatch.undo()
-    assert list(watched.parts(killed / "rates")) == [3, 4]  # the others are still there
-    assert rows_of(watched.rates(spark, killed, SECONDS)) == due
+    directory, killed = tmp_path / "out" / "rates", tmp_path / "killed"
+    divided(rows, directory, 6)
+    assert len(watched.parts(directory)) == 6
     monkeypatch.setattr(watched, "MERGE_AT", 2)
+    remove = shutil.rmtree
+    copies = iter(range(100))
+
+    def copied(path: Path, **how: Any) -> None:
+        if Path(path).exists():
+            shutil.copytree(tmp_path / "out", killed / str(next(copies)))
+            remove(path, **how)
+
+    monkeypatch.setattr(shutil, "rmtree", copied)
     watched.merge(spark, directory, 5, watched.summed)
-    assert list(watched.batches(directory)) == [4]
-    assert rows_of(watched.rates(spark, tmp_path / "out", SECONDS)) == due
+    monkeypatch.undo()
+    assert list(watched.batches(directory)) == [3, 4, 5]  # of four batches, of one, and the newest
+    for one in (tmp_path / "out", *killed.iterdir()):  # as it was before each removal
+        assert rows_of(watched.rates(spark, one, SECONDS)) == due
+    assert next(copies) > 3
+
+
+def test_what_a_merge_rewrites_is_bounded_and_so_is_the_number_of_directories(
+    spark: "SparkSession", whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = capture.read(spark, capture.root(str(whole)))
+    directory, added = tmp_path / "rates", tmp_path / "added"
+    divided(rows, added, 1)
+    size = sum(path.stat().st_size for path in added.glob("*/*.parquet"))
+    monkeypatch.setattr(watched, "MERGE_AT", 2)
+    monkeypatch.setattr(watched, "MERGED_BYTES", 5 * size)
+    rewritten = []
+
+    def joined(some: "DataFrame") -> "DataFrame":
+        rewritten.append(len(some.inputFiles()))
+        return some
+
+    for number in range(17):
+        shutil.copytree(added / "batch=0", directory / f"batch={number}")
+        watched.merge(spark, directory, number, joined)
+    assert len(rewritten) > 8
+    assert max(rewritten) == 2
+    found = watched.parts(directory)
+    assert (
+        spark.read.parquet(*map(str, found.values())).count() == 17 * spark.read.parquet(str(added)).count()
+    )
+    sizes = [sum(path.stat().st_size for path in one.glob("*.parquet")) for one in found.values()]
+    assert max(sizes) < 6 * size
+    assert len(found) < 9
+
+
+def test_nothing_is_rewritten_where_directories_cannot_change_places(
+    spark: "SparkSession", whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    divided(capture.read(spark, capture.root(str(whole))), tmp_path, 4)
+    monkeypatch.setattr(watched, "MERGE_AT", 2)
+
+    def refused(one: Path, other: Path) -> None:
+        raise OSError("this file system cannot exchange directories")
+
+    monkeypatch.setattr(watched, "exchange", refused)
+    watched.merge(spark, tmp_path, 3, lambda rows: pytest.fail("it was begun"))
+    assert sorted(path.name for path in tmp_path.iterdir()) == [f"batch={number}" for number in range(4)]
+
+
+def test_what_an_older_version_merged_stands_for_all_before(tmp_path: Path) -> None:
+    for number in range(4):
+        (tmp_path / f"batch={number}").mkdir()
+        (tmp_path / f"batch={number}" / "_SUCCESS").touch()
+    (tmp_path / "batch=2" / "_MERGED").touch()
+    assert list(watched.parts(tmp_path)) == [2, 3]

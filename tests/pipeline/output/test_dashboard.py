@@ -75,7 +75,7 @@ def test_alerts_are_the_newest(spark: "SparkSession", output: Path) -> None:
     assert 0 < len(found) <= 200
 
 
-def test_a_batch_counts_when_it_is_complete_and_a_merged_one_for_all_before(
+def test_a_batch_counts_when_it_is_complete_and_a_merged_one_for_those_that_it_names(
     output: Path, tmp_path: Path
 ) -> None:
     copy = Path(shutil.copytree(output, tmp_path / "copy"))
@@ -85,7 +85,11 @@ def test_a_batch_counts_when_it_is_complete_and_a_merged_one_for_all_before(
     assert panel(title, copy) == before
     (added / "_SUCCESS").touch()
     assert panel(title, copy) == [(time, bus, 2 * value) for time, bus, value in before]
-    (added / "_MERGED").touch()
+    (added / "_MERGED-1-1").touch()  # batches 1 to 7
+    assert panel(title, copy) == [(time, bus, 2 * value) for time, bus, value in before]
+    (added / "_MERGED-1-1").rename(added / "_MERGED-2-0")
+    assert panel(title, copy) == before
+    (added / "_MERGED-2-0").rename(added / "_MERGED")  # of an older version
     assert panel(title, copy) == before
 
 
