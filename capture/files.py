@@ -90,7 +90,7 @@ def listed(directory: Path) -> list[Path]:
         paths: Iterable[Path] = (directory / name for name in logged(str(directory)))
     else:
         paths = directory.rglob(f"*{FILE_SUFFIX}")
-    return sorted(filter(_is_in_place, paths), key=lambda path: (gateway_of(path), path.name))
+    return sorted(filter(is_in_place, paths), key=lambda path: (gateway_of(path), path.name))
 
 
 def logged(directory: str) -> dict[str, int]:
@@ -118,7 +118,8 @@ def foreign(directory: Path) -> list[Path]:
     return [path for path in found if not any(part[0] in "._" for part in path.relative_to(directory).parts)]
 
 
-def _is_in_place(path: Path) -> bool:
+def is_in_place(path: Path) -> bool:
+    """Return whether a path is that of a capture file, by its directories."""
     *_, date, gateway, name = path.absolute().parts
     return date.startswith(f"{DATE}=") and gateway.startswith(f"{GATEWAY}=") and name[0] not in "._"
 

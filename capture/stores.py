@@ -22,8 +22,11 @@ class Store(Protocol):
     def sizes(self, directory: str) -> dict[str, int]:
         """Return the names of the files in a directory, without it, and their sizes in bytes."""
 
-    def below(self) -> list[str]:
-        """Return the names of all files, in order."""
+    def folders(self, directory: str = "") -> list[str]:
+        """Return the names of the directories in a directory, in order."""
+
+    def below(self, directory: str = "") -> dict[str, int]:
+        """Return the names of all files below a directory, in order, and their sizes in bytes."""
 
     def put(self, path: Path, name: str) -> None:
         """Store a copy of a file of this machine as `name`, in place of one that has the name."""
@@ -52,11 +55,15 @@ class Directory:
             found = (self.root / directory).iterdir() if (self.root / directory).is_dir() else ()
             return {path.name: path.stat().st_size for path in found if path.name[0] != "."}
 
-    def below(self) -> list[str]:
+    def folders(self, directory: str = "") -> list[str]:
         with said(self.root):
-            return sorted(
-                path.relative_to(self.root).as_posix() for path in self.root.rglob("*") if path.is_file()
-            )
+            found = [path for path in (self.root / directory).glob("*") if path.is_dir()]
+        return sorted(path.relative_to(self.root).as_posix() for path in found)
+
+    def below(self, directory: str = "") -> dict[str, int]:
+        with said(self.root):
+            found = sorted(path for path in (self.root / directory).rglob("*") if path.is_file())
+            return {path.relative_to(self.root).as_posix(): path.stat().st_size for path in found}
 
     def put(self, path: Path, name: str) -> None:
         target = self.root / name
@@ -85,15 +92,24 @@ class Bucket:
         self._system, self._prefix, self._url = system, prefix.rstrip("/"), url.partition("?")[0].rstrip("/")
 
     def sizes(self, directory: str) -> dict[str, int]:
-        where = fs.FileSelector(f"{self._prefix}/{directory}", allow_not_found=True)
-        with said(self._url):
-            return {one.base_name: one.size for one in self._system.get_file_info(where) if one.is_file}
+        return {one.base_name: one.size for one in self._infos(directory) if one.is_file}
 
-    def below(self) -> list[str]:
-        where = fs.FileSelector(self._prefix, allow_not_found=True, recursive=True)
+    def folders(self, directory: str = "") -> list[str]:
+        found = [one for one in self._infos(directory) if one.type == fs.FileType.Directory]
+        return sorted(map(self._name, found))
+
+    def below(self, directory: str = "") -> dict[str, int]:
+        found = {self._name(one): one.size for one in self._infos(directory, recursive=True) if one.is_file}
+        return dict(sorted(found.items()))
+
+    def _infos(self, directory: str, recursive: bool = False) -> list[fs.FileInfo]:
+        place = f"{self._prefix}/{directory}".rstrip("/")
+        where = fs.FileSelector(place, allow_not_found=True, recursive=recursive)
         with said(self._url):
-            found = [one.path for one in self._system.get_file_info(where) if one.is_file]
-        return sorted(path.removeprefix(f"{self._prefix}/") for path in found)
+            return list(self._system.get_file_info(where))
+
+    def _name(self, info: fs.FileInfo) -> str:
+        return str(info.path.removeprefix(f"{self._prefix}/"))
 
     def put(self, path: Path, name: str) -> None:
         # In one call: a stream that is closed early would store the half of it as a whole.

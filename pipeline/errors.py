@@ -1,5 +1,8 @@
 """Errors of jobs that a user can mend, each in one line."""
 
+import re
+from typing import Final
+
 from bus.errors import BusError
 
 
@@ -7,8 +10,15 @@ class PipelineError(BusError):
     """A job that cannot run: a wrong path, an unreadable or later capture, no Java. One clear line."""
 
 
+_OURS: Final = re.compile(r"(?:^|: )(?:pipeline|capture)\.[a-z.]+\.\w+Error: (.*)")
+"""An error of ours as a worker in Python tells it, by way of an engine."""
+
+
 def cause_of(text: str) -> str:
-    """Find the last cause that an engine's words name, else their first line; at most 300 characters."""
+    """Find our own error in an engine's words, else the last cause that they name, else their first line; at
+    most 300 characters."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
+    if ours := [found[1] for found in map(_OURS.search, lines) if found]:
+        return ours[-1][:300]
     causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
     return (causes[-1] if causes else lines[0] if lines else "no reason given")[:300]

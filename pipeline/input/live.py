@@ -105,17 +105,12 @@ class LiveReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _cast(self, batch: "pa.RecordBatch") -> "pa.RecordBatch":
         """Give a batch the columns and types that Spark wants."""
-        import pyarrow as pa
         from pyspark.sql.pandas.types import to_arrow_schema
 
-        wanted = to_arrow_schema(self._schema)
-        arrays = [
-            batch[one.name].cast(one.type)
-            if one.name in batch.schema.names
-            else pa.nulls(len(batch), one.type)
-            for one in wanted
-        ]
-        return pa.RecordBatch.from_arrays(arrays, names=wanted.names)
+        from pipeline.input.arrow import fitted
+
+        columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+        return fitted(columns, len(batch), to_arrow_schema(self._schema))
 
 
 def packed(pieces: "Iterable[Piece]", rows: int) -> "list[list[Piece]]":

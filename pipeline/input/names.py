@@ -10,6 +10,7 @@ from bus.names import Names, names_from
 from capture import names
 from capture.files import NAMES
 from pipeline.errors import PipelineError
+from pipeline.input import stored
 from pipeline.input.read import is_remote
 
 if TYPE_CHECKING:
@@ -34,33 +35,41 @@ def reader(read: ReadNames) -> Callable[[str], Given]:
     return given
 
 
-def known(spark: "SparkSession", days: str, given: Sequence[Given]) -> Names:
-    """Return the names beside a capture and those given.
+def known(spark: "SparkSession", days: str, given: Sequence[Given], is_native: bool = True) -> Names:
+    """Return the names beside a capture and those given. If the engine is not `is_native` to the store of the
+    capture, pyarrow reads them.
 
     Raises `CaptureError` for an unreadable file beside the capture, and `PipelineError` for a remote one.
     """
-    beside = names.beside(Path(days)) if not is_remote(days) else _beside(spark, days)
-    more = [_remote(spark, one) if isinstance(one, str) else one for one in given]
+    beside = names.beside(Path(days)) if not is_remote(days) else _beside(spark, days, is_native)
+    more = [_remote(spark, one, is_native) if isinstance(one, str) else one for one in given]
     return Names(name for some in (beside, *more) for name in some)
 
 
-def _beside(spark: "SparkSession", days: str) -> list[int | str]:
-    try:
-        return _remote(spark, f"{days.rstrip('/')}/{NAMES}/*.txt")
-    except PipelineError:
-        return []  # no tap wrote any
+def _beside(spark: "SparkSession", days: str, is_native: bool) -> list[int | str]:
+    url = f"{days.rstrip('/')}/{NAMES}/*.txt"
+    return _names(url, _lines(spark, url) if is_native else stored.beside(days))  # none if no tap wrote any
 
 
-def _remote(spark: "SparkSession", url: str) -> list[int | str]:
+def _remote(spark: "SparkSession", url: str, is_native: bool) -> list[int | str]:
+    by_spark = is_native or not url.startswith(stored.STORES)
+    lines = _lines(spark, url) if by_spark else stored.lines(url)
+    if not lines:
+        raise PipelineError(f"{url}: no such file of names, or nothing in it")
+    return _names(url, lines)
+
+
+def _lines(spark: "SparkSession", url: str) -> list[str]:
     from pyspark.errors import AnalysisException
 
     try:
-        rows = spark.read.text(url).collect()
+        return [row.value for row in spark.read.text(url).collect()]
     except AnalysisException:
-        rows = []  # Spark raises if there is no such file, Sail does not
-    if not rows:
-        raise PipelineError(f"{url}: no such file of names, or nothing in it")
+        return []  # Spark raises if there is no such file, Sail does not
+
+
+def _names(url: str, lines: list[str]) -> list[int | str]:
     try:
-        return names_from(row.value for row in rows)
+        return names_from(lines)
     except TokenError as error:
         raise PipelineError(f"{url}: {error}") from None

@@ -5,13 +5,17 @@ from typing import TYPE_CHECKING, Final
 from uuid import uuid4
 
 from capture import files, schema
+from capture.files import NAMES
 from pipeline.errors import PipelineError
+from pipeline.input import stored
+from pipeline.input.span import Span
+from pipeline.input.stored import STORES
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-STORES: Final = ("s3://", "s3a://")
-"""The object stores that we look into ourselves; not into hdfs:// and others."""
+_NO_SYSTEM: Final = ("S3AFileSystem not found", "No FileSystem for scheme")
+"""Spark's words if it lacks the jars for a URL."""
 _SHOWN: Final = 5  # captures that a message lists
 
 
@@ -81,8 +85,29 @@ def read(spark: "SparkSession", directory: str, knows_delta: bool = False) -> "D
 def _is_delta(directory: str) -> bool:
     if not is_remote(directory):
         return files.is_delta(Path(directory))
-    if not directory.startswith(STORES):
-        return False
-    from capture.stores import store_of
+    return directory.startswith(STORES) and stored.is_delta(directory)
 
-    return bool(store_of(directory).sizes(files.DELTA_LOG))
+
+def by_engine(spark: "SparkSession", url: str) -> str:
+    """Return the URL by which the engine itself reads a store: Spark knows `s3a://` for `s3://`, if it has
+    the jars. "" if it has none. Other URLs are the engine's affair."""
+    if not url.startswith(STORES):
+        return url
+    for one in dict.fromkeys((url, url.replace("s3://", "s3a://", 1))):
+        try:
+            spark.read.text(f"{one.rstrip('/')}/{NAMES}").schema  # noqa: B018 - Connect analyses no earlier
+        except Exception as error:
+            if any(words in str(error) for words in _NO_SYSTEM):
+                continue
+        return one
+    return ""
+
+
+def read_stored(spark: "SparkSession", url: str, span: Span) -> "DataFrame":
+    """Return the rows of the files of a span in an object store, with `date` and `gateway`: Python reads
+    them on Spark's workers, for an engine that cannot itself."""
+    from pipeline.input.source import Buscoupler, options_of
+
+    spark.dataSource.register(Buscoupler)
+    reader = spark.read.format(Buscoupler.name()).options(**options_of(span))
+    return reader.option("buscoupler.read", uuid4().hex).load(url)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from capture import files
 from capture.files import CaptureError
 from capture.schema import Kind
+from pipeline.input import stored
 from pipeline.input.span import WHOLE, Span
 
 if TYPE_CHECKING:
@@ -125,9 +126,9 @@ def _share(one: Path, other: Path) -> bool:
     return ranges.overlap(ranges.of_path(one), ranges.of_path(other))
 
 
-def version_by_url(url: str) -> str:
-    """Look at the newest file of each day and gateway of a capture in an object store: say what is wrong with
-    the first that this program cannot read, "" if nothing is.
+def version_by_url(url: str, found: stored.Listing) -> str:
+    """Look at the newest of the files found for each day and gateway, in an object store: say what is wrong
+    with the first that this program cannot read, "" if nothing is.
 
     An engine reads a file of a later version as if it were of this one. Raises `CaptureError` if nobody here
     can look.
@@ -137,12 +138,10 @@ def version_by_url(url: str) -> str:
     from capture.stores import store_of
 
     store = store_of(url)
-    is_logged = bool(store.sizes(files.DELTA_LOG))
-    names = files.logged(url) if is_logged else store.below()
-    newest = {name.rpartition("/")[0]: name for name in names if name.endswith(files.FILE_SUFFIX)}
+    newest = {name.rpartition("/")[0]: name for name in found.sizes}
     for name in newest.values():
         with store.opened(name) as stream, ParquetFile(stream) as file:
-            if is_logged and not files.is_ours(file):
+            if found.is_logged and not files.is_ours(file):
                 continue
             try:
                 files.check_version(f"{url}/{name}", file.metadata.metadata or {})

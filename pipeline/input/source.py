@@ -1,5 +1,6 @@
-"""A Spark data source: `spark.read.format("buscoupler")` reads pcapng, `df.write.format("buscoupler")`
-sends frames, and `spark.readStream.format("buscoupler")` follows a recorder (`pipeline.input.live`).
+"""A Spark data source: `spark.read.format("buscoupler")` reads pcapng, and captures in an object store
+(`pipeline.input.buckets`); `df.write.format("buscoupler")` sends frames; and
+`spark.readStream.format("buscoupler")` follows a recorder (`pipeline.input.live`).
 
     spark.dataSource.register(source.Buscoupler)
     spark.read.format("buscoupler").option("gateway", "gw-a").load("plant.pcapng")
@@ -12,7 +13,7 @@ is planned once is shared by every query of one `load()` (tests/pipeline/input/t
 import glob
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -33,6 +34,8 @@ from capture.pcapng import Packet
 from capture.reader import read_pcapng
 from capture.schema import DDL_PARTITIONED, Kind
 from pipeline.errors import PipelineError
+from pipeline.input.span import Span
+from pipeline.input.stored import STORES
 
 if TYPE_CHECKING:
     from pyspark.sql.types import Row, StructType
@@ -42,8 +45,8 @@ SENT: Final = "sent"  # file beside the checkpoint: the last batch whose frames 
 
 
 class Buscoupler(DataSource):
-    """The data source. Options for reading pcapng: path (a file, a directory or a pattern), gateway, from_ns,
-    to_ns.
+    """The data source. Options for reading: path, gateway (several with commas), from_ns, to_ns. The path is
+    that of pcapng (a file, a directory or a pattern), or the URL of a capture in an object store.
 
     For writing: path or `to` (a bus's URL), pattern (a/b/c). Frames are the column `payload`, with the column
     `tokens` as their pattern if there is one. When streaming, `checkpoint` (a directory) keeps a batch that
@@ -57,8 +60,13 @@ class Buscoupler(DataSource):
     def schema(self) -> str:
         return DDL_PARTITIONED
 
-    def reader(self, schema: "StructType") -> "Reader":
-        return Reader(dict(self.options))
+    def reader(self, schema: "StructType") -> DataSourceReader:
+        path, span = self.options.get("path", ""), span_of(self.options)
+        if not path.startswith(STORES):
+            return Reader(path, span)
+        from pipeline.input.buckets import BucketReader
+
+        return BucketReader(path, span, schema)
 
     def streamReader(self, schema: "StructType") -> DataSourceStreamReader:
         from pipeline.input.live import LiveReader
@@ -72,11 +80,24 @@ class Buscoupler(DataSource):
         return StreamWriter(dict(self.options))
 
 
+def options_of(span: Span) -> dict[str, str]:
+    """Return the options that choose a span."""
+    bounds = {"from_ns": span.from_ns, "to_ns": span.to_ns}
+    found = {name: str(bound) for name, bound in bounds.items() if bound is not None}
+    return found | ({"gateway": ",".join(span.gateways)} if span.gateways else {})
+
+
+def span_of(options: Mapping[str, str]) -> Span:
+    """Return the span that options choose."""
+    begin, end = (int(options[name]) if name in options else None for name in ("from_ns", "to_ns"))
+    return Span(begin, end, tuple(options["gateway"].split(",")) if "gateway" in options else ())
+
+
 class Reader(DataSourceReader):
-    def __init__(self, options: dict[str, str]) -> None:
-        self.path = options.get("path", "")
-        self.gateway = options.get("gateway")
-        self.begin, self.end = int(options.get("from_ns", 0)), int(options.get("to_ns", 1 << 63))
+    """Reads pcapng."""
+
+    def __init__(self, path: str, span: Span) -> None:
+        self.path, self.span = path, span
 
     def partitions(self) -> list[InputPartition]:
         """Make a partition of each file: pcapng can only be read from its beginning.
@@ -91,8 +112,8 @@ class Reader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[tuple[Any, ...]]:
         for packet in read_pcapng(Path(partition.value)):
-            here = self.gateway is None or packet.gateway == self.gateway
-            if here and packet.kind != Kind.NAMES and self.begin <= packet.ts_ns < self.end:
+            here = not self.span.gateways or packet.gateway in self.span.gateways
+            if here and packet.kind != Kind.NAMES and self.span.touches(packet.ts_ns, packet.ts_ns):
                 yield row(packet)
 
 

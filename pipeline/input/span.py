@@ -42,8 +42,17 @@ class Span(NamedTuple):
     def has(self, path: Path) -> bool:
         """Return whether a capture file may have rows of it, by its directories."""
         day = path.absolute().parts[-3].removeprefix(f"{DATE}=")
+        return self.has_day(day) and (not self.gateways or gateway_of(path) in self.gateways)
+
+    def has_day(self, day: str) -> bool:
+        """Return whether a day (`YYYY-MM-DD`) may have rows of it."""
         begin, end = self._days()
-        return begin <= day <= end and (not self.gateways or gateway_of(path) in self.gateways)
+        return begin <= day <= end
+
+    def touches(self, first_ns: int, last_ns: int) -> bool:
+        """Return whether one of the times from the first to the last is within the bounds."""
+        is_after = self.from_ns is None or last_ns >= self.from_ns
+        return is_after and (self.to_ns is None or first_ns < self.to_ns)
 
     def _days(self) -> tuple[str, str]:
         begin = "0001-01-01" if self.from_ns is None else day_of(self.from_ns)

@@ -15,7 +15,7 @@ from pipeline.engine import choice
 from pipeline.engine.choice import Engine
 from pipeline.input import span
 from pipeline.input.names import ReadNames, reader
-from pipeline.input.read import read
+from pipeline.input.read import read, read_stored
 from pipeline.input.span import Span
 from pipeline.output.tables import Progress
 
@@ -64,8 +64,9 @@ class Facts(NamedTuple):
 
 class OpenCapture(NamedTuple):
     """A capture that a job works on: its session, the directory of its days, where progress goes, the names
-    of its tokens, how many files were left out, the facts about this run, the part that is asked for, and
-    whether the engine `knows_delta` (a server of one's own has to, if the capture is a Delta table)."""
+    of its tokens, how many files were left out, the facts about this run, the part that is asked for,
+    whether the engine `knows_delta` (a server of one's own has to, if the capture is a Delta table), and
+    whether it reads the files itself: if not `is_native`, Python does."""
 
     spark: "SparkSession"
     directory: str
@@ -75,6 +76,7 @@ class OpenCapture(NamedTuple):
     facts: Facts = Facts()
     span: Span = Span()
     knows_delta: bool = False
+    is_native: bool = True
 
     @property
     def recorded(self) -> int | None:
@@ -83,7 +85,10 @@ class OpenCapture(NamedTuple):
 
     def rows(self, margin_ns: int = 0) -> "DataFrame":
         """Return the rows of the span that is looked at, with a margin before and after."""
-        return self.span.widened(margin_ns).select(read(self.spark, self.directory, self.knows_delta))
+        part = self.span.widened(margin_ns)
+        if not self.is_native:
+            return part.select(read_stored(self.spark, self.directory, part))
+        return part.select(read(self.spark, self.directory, self.knows_delta))
 
 
 class Job(NamedTuple):

@@ -3,6 +3,7 @@
 import argparse
 import json
 import logging
+import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from importlib import metadata
@@ -17,9 +18,10 @@ from pipeline.engine import sail, session
 from pipeline.engine.choice import SAIL, Where, decide
 from pipeline.engine.sail import Sail
 from pipeline.errors import PipelineError, cause_of
-from pipeline.input import read, since, sound, span
+from pipeline.input import read, since, sound, span, stored
 from pipeline.input.names import known
 from pipeline.input.span import Span
+from pipeline.input.stored import STORES, Listing
 from pipeline.jobs.record import Facts, Job, OpenCapture, collected
 from pipeline.output import place
 from pipeline.output.names import named, titled
@@ -65,10 +67,12 @@ def opened(job: Job, options: argparse.Namespace) -> Iterator[OpenCapture]:
     tell, warn = Progress(options.quiet), Progress(quiet=False)
     where = (read.followed if job.follows else read.root)(options.directory)
     is_here = not read.is_remote(where)
-    is_small = is_here and read.size_bytes(where) < QUICK_BYTES
     note, part = _part(job, options, where)
+    listing, doubt = (None, "") if is_here else _listed(where, part)
+    is_small = _bytes(where, listing) < QUICK_BYTES
     place = decide(options, SAIL in job.engines)
-    if job.follows or not is_small:  # it would hold the resident Spark for ever; or should compile thoroughly
+    # The resident Spark would be held for ever, should compile more thoroughly, or has others' credentials.
+    if job.follows or not is_small or not is_here:
         place = place._replace(resident=False)
     if job.follows and place.here:
         place = place._replace(conf={**session.LASTING, **place.conf})
@@ -77,13 +81,13 @@ def opened(job: Job, options: argparse.Namespace) -> Iterator[OpenCapture]:
     if local is not None:
         tell(f"{local.begins} on this machine")
     try:
-        bad, count, newest_ns = (
-            _looked_at(job, options, where, part, warn) if is_here else _by_url(where, warn)
-        )
+        looked = _looked_at(job, options, where, part, warn) if is_here else None
+        doubt = doubt if listing is None else _doubt(where, listing)
     except BaseException:
         if local is not None:
             local.close()
         raise
+    bad, count, newest_ns = looked or ([], None, 0)
     if note is not None:
         to_ns = max(part.from_ns or 0, newest_ns - span.MARGIN_NS)
         begin = "the beginning" if part.from_ns is None else clock(part.from_ns)
@@ -99,10 +103,20 @@ def opened(job: Job, options: argparse.Namespace) -> Iterator[OpenCapture]:
     ):
         for key in session.SMALL.keys() - place.conf.keys() if is_small and place.here else ():
             spark.conf.set(key, session.SMALL[key])
-        names = known(spark, rest, options.names if job.has_names else ())
+        native = rest if is_here or place.on_sail else read.by_engine(spark, rest)
+        if job.follows and not native:
+            raise PipelineError(f"{where}: Spark cannot follow it without the jars of hadoop-aws (--conf)")
+        if doubt and not native and not place.remote:
+            raise CaptureError(doubt)  # who plans the reading is this machine
+        if doubt:
+            warn(f"the versions of the files were not checked: {doubt}")
+        rest = native or rest
+        names = known(spark, rest, options.names if job.has_names else (), bool(native))
         facts = Facts(*engine_of(spark, place), count, read.size_bytes(rest) if is_here else None)
         knows_delta = place.on_sail or bool(place.remote)
-        yield OpenCapture(spark, rest, tell, names, len(bad), facts, part, knows_delta)
+        yield OpenCapture(
+            spark, rest, tell, names, len(bad), facts, part, knows_delta, is_native=bool(native)
+        )
     if note is not None and part.to_ns is not None and not bad:
         since.store(note, job.name, where, part.to_ns)
     tell("done")
@@ -123,17 +137,35 @@ def _part(job: Job, options: argparse.Namespace, where: str) -> tuple[Path | Non
     return note, part._replace(from_ns=since.load(note))
 
 
-def _by_url(where: str, warn: Progress) -> tuple[list[sound.Bad], None, int]:
-    """Look at the versions of files in an object store. Raises `CaptureError` for a later one."""
-    if where.startswith(read.STORES):
-        try:
-            trouble = sound.version_by_url(where)
-        except CaptureError as error:
-            warn(f"the versions of the files were not checked: {error}")
-        else:
-            if trouble:
-                raise CaptureError(trouble)
-    return [], None, 0
+def _listed(where: str, part: Span) -> tuple[Listing | None, str]:
+    """List the files of a part of a capture in an object store; or say why that cannot be done here."""
+    if not where.startswith(STORES):
+        return None, ""
+    try:
+        return stored.listing(where, part.widened(span.MARGIN_NS)), ""
+    except CaptureError as error:
+        return None, str(error)
+
+
+def _bytes(where: str, listing: Listing | None) -> float:
+    """Return the size of a capture; without end if only the engine can see it."""
+    if not read.is_remote(where):
+        return read.size_bytes(where)
+    return math.inf if listing is None else sum(listing.sizes.values())
+
+
+def _doubt(where: str, listing: Listing) -> str:
+    """Look at the versions of files in an object store. Say why that cannot be done here; "" if it can.
+
+    Raises `CaptureError` for a later version.
+    """
+    try:
+        trouble = sound.version_by_url(where, listing)
+    except CaptureError as error:
+        return str(error)
+    if trouble:
+        raise CaptureError(trouble)
+    return ""
 
 
 def _looked_at(job: Job, options: argparse.Namespace, where: str, part: Span, warn: Progress) -> sound.Looked:

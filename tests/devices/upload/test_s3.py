@@ -24,6 +24,7 @@ from capture.schema import META_VERSION
 from capture.stores import store_of
 from capture.tables import PlainTable, Table, load
 from pipeline.input import sound
+from pipeline.input.stored import listing
 from tests.bridges.support import until
 from tests.devices.upload.captures import GATEWAY, PARTS, mine, planted, rows
 from tests.devices.upload.test_upload import idle, run, text
@@ -126,14 +127,14 @@ def test_a_job_refuses_a_file_of_a_later_version_there(s3: str, tmp_path: Path) 
     root = planted(tmp_path)
     for path in files.listed(root):
         store_of(s3).put(path, "/".join(path.parts[-3:]))
-    assert sound.version_by_url(s3) == ""
+    assert sound.version_by_url(s3, listing(s3)) == ""
     path = files.listed(root)[-1]
     table = pq.read_table(path)
     later = {**table.schema.metadata, META_VERSION.encode(): b"99"}
     pq.write_table(table.replace_schema_metadata(later), path)
     store_of(s3).put(path, "/".join(path.parts[-3:]))
-    assert "capture schema 99" in sound.version_by_url(s3.replace("s3://", "s3a://"))
-    assert path.name in sound.version_by_url(s3)
+    for url in (s3, s3.replace("s3://", "s3a://")):
+        assert f"{path.name}: capture schema 99" in sound.version_by_url(url, listing(url))
 
 
 def table_of(kind: str, url: str) -> Table:
