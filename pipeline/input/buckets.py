@@ -77,7 +77,10 @@ class BucketReader(DataSourceReader):
         assert isinstance(partition, Piece)
         store = store_of(self.url)
         for name in partition.names:
-            with store.opened(name) as stream, ParquetFile(stream, pre_buffer=True) as file:
+            with (
+                store.opened(name) as stream,
+                ParquetFile(stream, pre_buffer=True, page_checksum_verification=True) as file,
+            ):
                 if files.is_ours(file) or not partition.is_logged:
                     files.check_version(f"{self.url}/{name}", file.metadata.metadata or {})
                 yield from self._batches(Path(name), file, partition.groups(file.num_row_groups))
