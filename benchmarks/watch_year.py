@@ -95,7 +95,7 @@ def verdict(samples: Sequence[Sample]) -> tuple[list[str], bool]:
         ("live heap", early.heap, late.heap),
         ("Java, heap and all", early.java, late.java),
         ("Python driver", early.driver, late.driver),
-        ("Python workers", early.worker, late.worker),
+        *([("Python workers", early.worker, late.worker)] if early.worker else []),  # by URL there is none
     ]
     lines = [f"{name}: {now / _MB:.1f} MB, {now / before - 1:+.1%} of month 2" for name, before, now in pairs]
     count = samples[-1].batches - samples[1].batches

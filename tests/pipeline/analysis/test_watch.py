@@ -30,6 +30,7 @@ from capture.compact import compact
 from capture.files import capture_file, days_directory, listed, name_of
 from capture.live import Live
 from pipeline.analysis import last, rates, watch, watched
+from pipeline.engine.session import LASTING
 from pipeline.errors import PipelineError
 from pipeline.input import read as capture
 from pipeline.input import sample
@@ -344,11 +345,8 @@ def kill_within_a_batch(output: Path, where: str, rule: str) -> None:
     )
     try:
         until((output / "rates/batch=0").exists, 100.0)
-        words_of_java = java_of(process.pid)
-        assert {
-            "-XX:+UseG1GC",
-            "spark.sql.codegen.cache.maxEntries=200",
-        } <= words_of_java  # it goes on for long
+        lasting = {f"{name}={value}" for name, value in LASTING.items()}
+        assert {"-XX:+UseG1GC", *lasting} <= java_of(process.pid)
     finally:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait(20)
