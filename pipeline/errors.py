@@ -12,13 +12,17 @@ class PipelineError(BusError):
 
 _OURS: Final = re.compile(r"(?:^|: )(?:pipeline|capture)\.[a-z.]+\.\w+Error: (.*)")
 """An error of ours as a worker in Python tells it, by way of an engine."""
+_PYTHON: Final = re.compile(r"^(?:\w+\.)*\w+Error: .")
+_TRACEBACK: Final = "Traceback (most recent call last):"
 
 
 def cause_of(text: str) -> str:
-    """Find our own error in an engine's words, else the last cause that they name, else their first line; at
-    most 300 characters."""
+    """Find our own error in an engine's words, else Python's if they begin with its stack, else the last
+    cause that they name, else their first line; at most 300 characters."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     if ours := [found[1] for found in map(_OURS.search, lines) if found]:
         return ours[-1][:300]
+    if lines and lines[0].endswith(_TRACEBACK) and (raised := [*filter(_PYTHON.match, lines)]):
+        return raised[-1][:300]
     causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
     return (causes[-1] if causes else lines[0] if lines else "no reason given")[:300]

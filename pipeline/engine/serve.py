@@ -1,5 +1,6 @@
 """A resident Spark Connect server on loopback, for jobs with `--remote sc://...` (`pipeline.jobs.serve`)."""
 
+import os
 import signal
 import socket
 import subprocess
@@ -74,7 +75,8 @@ def command(port: int, memory: str) -> list[str]:
 
 
 def start(port: int, memory: str, log: Path) -> "subprocess.Popen[bytes]":
-    return started(command(port, memory), log, stdin=subprocess.DEVNULL, cwd=log.parent)
+    python = {"PYSPARK_PYTHON": os.environ.get("PYSPARK_PYTHON", sys.executable)}  # which has our data source
+    return started(command(port, memory), log, python, stdin=subprocess.DEVNULL, cwd=log.parent)
 
 
 def wait(server: "subprocess.Popen[bytes]", port: int, log: Path) -> None:

@@ -104,10 +104,10 @@ def opened(job: Job, options: argparse.Namespace) -> Iterator[OpenCapture]:
         for key in session.SMALL.keys() - place.conf.keys() if is_small and place.here else ():
             spark.conf.set(key, session.SMALL[key])
         native = rest if is_here or place.on_sail else read.by_engine(spark, rest)
-        if job.follows and not native:
-            raise PipelineError(f"{where}: Spark cannot follow it without the jars of hadoop-aws (--conf)")
-        if doubt and not native and not place.remote:
-            raise CaptureError(doubt)  # who plans the reading is this machine
+        if not native:
+            _check_ours(
+                job, where, "" if place.remote else doubt
+            )  # this machine plans the reading, or theirs
         if doubt:
             warn(f"the versions of the files were not checked: {doubt}")
         rest = native or rest
@@ -145,6 +145,15 @@ def _listed(where: str, part: Span) -> tuple[Listing | None, str]:
         return stored.listing(where, part.widened(span.MARGIN_NS)), ""
     except CaptureError as error:
         return None, str(error)
+
+
+def _check_ours(job: Job, where: str, doubt: str) -> None:
+    """Check that Python can read a store for a job, since Spark cannot. Raises `PipelineError`, and
+    `CaptureError` for what this machine could not look into."""
+    if job.follows:
+        raise PipelineError(f"{where}: Spark cannot follow it without the jars of hadoop-aws (--conf)")
+    if doubt:
+        raise CaptureError(doubt)
 
 
 def _bytes(where: str, listing: Listing | None) -> float:

@@ -1,22 +1,16 @@
 """Uploads and loads to a server of S3's protocol on loopback."""
 
 import asyncio
-import socket
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.helpers.ports import free_port
-
 pytest.importorskip("pyarrow")
 pytest.importorskip("boto3")
 pytest.importorskip("moto")
 
-import boto3
 import pyarrow.parquet as pq
 
 from capture import files
@@ -25,24 +19,17 @@ from capture.stores import store_of
 from capture.tables import PlainTable, Table, load
 from pipeline.input import sound
 from pipeline.input.stored import listing
-from tests.bridges.support import until
 from tests.devices.upload.captures import GATEWAY, PARTS, mine, planted, rows
 from tests.devices.upload.test_upload import idle, run, text
+from tests.helpers.s3 import client, environment, served
 
 SECRETS = "[default]\naws_access_key_id = one\naws_secret_access_key = two\n"
 
 
 @pytest.fixture(scope="module")
 def port() -> Iterator[int]:
-    """The port of a server, which is a process: a client that holds the interpreter would wait for ever."""
-    port = free_port()
-    command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
-        try:
-            asyncio.run(until(lambda: answers(port), 60))
-            yield port
-        finally:
-            process.kill()
+    with served() as port:
+        yield port
 
 
 @pytest.fixture
@@ -55,15 +42,6 @@ def s3(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, port: int) -> Iterator[s
     yield f"s3://plant/captures?endpoint_override=127.0.0.1:{port}&scheme=http&region=us-east-1"
     for name in stored(port):
         client(port).delete_object(Bucket="plant", Key=name)
-
-
-def answers(port: int) -> bool:
-    with socket.socket() as one:
-        return one.connect_ex(("127.0.0.1", port)) == 0
-
-
-def client(port: int) -> Any:
-    return boto3.client("s3", endpoint_url=f"http://127.0.0.1:{port}", region_name="us-east-1")
 
 
 def port_of(url: str) -> int:
@@ -107,13 +85,7 @@ async def test_a_server_that_is_away_is_said(s3: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["plain", "delta"])
 def test_a_table_there_is_loaded_once(s3: str, tmp_path: Path, kind: str, monkeypatch: Any) -> None:
-    for name, value in {
-        "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port_of(s3)}",
-        "AWS_ALLOW_HTTP": "true",
-        "AWS_REGION": "us-east-1",
-        "AWS_ACCESS_KEY_ID": "one",
-        "AWS_SECRET_ACCESS_KEY": "two",
-    }.items():
+    for name, value in environment(port_of(s3)).items():
         monkeypatch.setenv(name, value)
     days = files.days_directory(planted(tmp_path))
     assert sum(one.added for one in load(days, table_of(kind, s3))) == 4 * PARTS
