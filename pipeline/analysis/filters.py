@@ -16,7 +16,7 @@ from capture.schema import Hubs
 from pipeline.analysis.frames import begins, first_token
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column
+    from pyspark.sql import Column, DataFrame
 
 Patterns = tuple[tuple[int, ...], ...]
 NUMBERED_MOST: Final = 62
@@ -45,6 +45,23 @@ def patterns(hubs: Hubs) -> Iterator[tuple[int, ...]]:
             for name, lists in side.items():
                 if name != "segment":
                     yield from map(tuple, lists)
+
+
+def of_frame(known: Patterns) -> "dict[str, Column]":
+    """Return what a frame is by its tokens: its `flow`, and where they say more, `token` and `begun`.
+
+    Without patterns nothing has `begun`, and unless one looks deeper the flow is the first token.
+    """
+    is_deep = any(len(pattern) > 1 for pattern in known)
+    token = {"token": first_token()} if is_deep else {}
+    return {"flow": flow(known), **token, **({"begun": begun(known)} if known else {})}
+
+
+def with_all(rows: "DataFrame") -> "DataFrame":
+    """Add to rows with the columns of `of_frame` those that it left out."""
+    default = {"token": F.col("flow"), "begun": F.lit(0).cast("bigint")}
+    missing = {name: one for name, one in default.items() if name not in rows.columns}
+    return rows.withColumns(missing) if missing else rows
 
 
 def flow(known: Patterns) -> "Column":

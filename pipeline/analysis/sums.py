@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from pipeline.analysis.expected import ENVELOPED_UNIT, PROOF, SEGMENTS_A_WORD, SENT_UNIT, SEVERAL, Expected
-from pipeline.analysis.filters import flow
+from pipeline.analysis.filters import of_frame
 from pipeline.analysis.frames import (
     content,
     envelope,
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 def keyed(rows: "DataFrame", at: Places) -> "DataFrame":
     """Add `key` and the number of the `segment` to rows of frames that enter, that a bridge receives, or that
     it puts."""
-    wanted = with_key(rows, at)
+    wanted = with_key(rows, at).where(~is_told())
     if at.words == 1:  # to compare a few names takes half the time of a join
         return wanted.withColumn("segment", _number(at.segments))
     numbers = local_table(
@@ -50,20 +50,20 @@ def _number(segments: Sequence[str]) -> "Column":
 
 
 def with_key(rows: "DataFrame", at: Places) -> "DataFrame":
-    """Do as `keyed` does, without the segment's number."""
+    """Do as `keyed` does, without the segment's number; also for what gateways say about themselves."""
     key = envelope() if at.by_envelope else content()
-    return frames(rows).where((received() | on_bridge()) & ~is_told()).withColumn("key", key)
+    return frames(rows).where(received() | on_bridge()).withColumn("key", key)
 
 
 def sums(keyed_rows: "DataFrame", at: Places, span: Span = WHOLE) -> "DataFrame":
-    """Sum up the rows of each key: `words`, `rows`, `flow` (see `pipeline.analysis.expected`); and whether
-    the first of them is `inside` the span."""
+    """Sum up the rows of each key: `words`, `rows`, `flow` (see `pipeline.analysis.expected`), and what else
+    its tokens say (`pipeline.analysis.filters.of_frame`); and whether the first is `inside` the span."""
     enveloped = F.when(F.col("origin").isNull(), F.lit(0)).otherwise(F.lit(ENVELOPED_UNIT))
     unit = F.when(sent(), F.lit(SENT_UNIT)).otherwise(F.lit(1)) + enveloped
     masks = [F.bit_or(_in_word(n, at.words)).alias(f"word{n}") for n in range(at.words)]
-    rows, its_flow = F.sum(unit).alias("rows"), F.max(flow(at.filters)).alias("flow")
+    its = [F.max(column).alias(name) for name, column in of_frame(at.filters).items()]
     inside = span.inside(F.min("ts_ns")).alias("inside")
-    return keyed_rows.groupBy("key").agg(*masks, rows, its_flow, inside)
+    return keyed_rows.groupBy("key").agg(*masks, F.sum(unit).alias("rows"), *its, inside)
 
 
 def _in_word(number: int, words: int) -> "Column":

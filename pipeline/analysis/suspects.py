@@ -10,13 +10,13 @@ from pyspark.sql import functions as F
 
 from pipeline.analysis import filters, sums
 from pipeline.analysis.expected import Expected
-from pipeline.analysis.frames import first_token
 from pipeline.analysis.inventory import Places
 from pipeline.analysis.service import BIN_NS
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
+_ITS: Final = ("token", "flow", "begun")
 BROADCAST_MOST: Final = 2_000_000
 """Frames of which a hash table in each worker is small."""
 _SAMPLE: Final = 2_000
@@ -30,9 +30,10 @@ def picked(
 
     `of_frames` are the rows of all frames with their `key` (`pipeline.analysis.sums.with_key`). Rows of one
     key that one peer of a hub has within a bin of time become one: `n` rows, from `first_ns` to `last_ns`.
+    What the tokens of a frame say is taken from its sums: so tokens are not read again if envelopes are keys.
     """
     usual = sums.typical(frame_sums, expected, at)
-    judged = frame_sums.join(usual, sums.columns(at), "left").select("key", "home")
+    judged = filters.with_all(frame_sums.join(usual, sums.columns(at), "left")).select("key", "home", *_ITS)
     wanted = judged.where(F.col("home").isNull() | _is_in_sample(expected, at))
     if wrong < BROADCAST_MOST:
         wanted = F.broadcast(wanted)
@@ -50,8 +51,7 @@ def _condensed(rows: "DataFrame", at: Places) -> "DataFrame":
     """Make one row of those of a key, a peer of a hub, and a bin of time. Envelopes need no time."""
     place = ("key", "home", "gateway", "hub", "bus", "dir", "origin", "seq")
     times = F.min("ts_ns").alias("first_ns"), F.max("ts_ns").alias("last_ns")
-    its = {"token": first_token(), "flow": filters.flow(at.filters), "begun": filters.begun(at.filters)}
-    most = (F.max(column).alias(name) for name, column in its.items())
+    most = (F.max(name).alias(name) for name in _ITS)
     when = [] if at.by_envelope else [F.expr(f"ts_ns div {BIN_NS}").alias("bin")]
     groups = rows.groupBy(*place, F.xxhash64("peer").alias("peer"), *when)
     return groups.agg(F.count(F.lit(1)).alias("n"), *times, *most).drop("bin")
