@@ -19,7 +19,7 @@ with suppress(ModuleNotFoundError):  # the machine of tests/kernel has none
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let one of the two processes of `make test` run the tests of the pipeline, with the Spark they share."""
+    """Let one of the two processes of `make test` run the tests of the pipeline, which share one Spark."""
     for item in items:
         room = "pipeline" if "pipeline" in item.path.parts else "all else"
         item.add_marker(pytest.mark.xdist_group(room))

@@ -83,7 +83,7 @@ class ServerUpgrade(_Upgrade):
         status, self.fault = HTTPStatus.FORBIDDEN, ""
         if not host:
             status, self.fault = HTTPStatus.BAD_REQUEST, "an HTTP request with no Host, or with several"
-        elif request.path.partition("?")[0] != self._path:
+        elif (request.path.partition("?")[0] or "/") != self._path:  # NNG sends no path for the root
             status, self.fault = HTTPStatus.NOT_FOUND, f"nothing is at the path {_text(request.path)}"
         else:
             self.fault = self._origins.refusal(origin, host)

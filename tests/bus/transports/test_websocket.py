@@ -70,7 +70,7 @@ async def exchange(peer: pynng.Bus0, ear: Ear) -> None:
     await until(lambda: ear.heard == MESSAGES)
 
 
-@pytest.mark.parametrize("url", URLS)
+@pytest.mark.parametrize("url", [*URLS, "ws://127.0.0.1:0"])
 async def test_a_socket_of_nng_dials_us(url: str, tls: Tls) -> None:
     async with serving(url, tls) as (hub, link):
         ear = Ear(hub)
@@ -81,9 +81,9 @@ async def test_a_socket_of_nng_dials_us(url: str, tls: Tls) -> None:
             assert [pipe.stats.balance() for pipe in link.pipes] == [0]
 
 
-@pytest.mark.parametrize("url", URLS)
+@pytest.mark.parametrize("url", [*URLS, "ws://127.0.0.1:0"])
 async def test_we_dial_a_socket_of_nng(url: str, tls: Tls) -> None:
-    url = url.replace(":0", f":{free_port()}")
+    url = url.replace("127.0.0.1:0", f"127.0.0.1:{free_port()}")
     hub, link = Hub(), make_link(url, "dial", tls=None if url.startswith("ws:") else tls)
     ear = Ear(hub)
     with nng_socket(tls, pynng.TLSConfig.MODE_SERVER) as peer:

@@ -73,9 +73,10 @@ def test_a_request_that_is_refused_is_told_why(old: str, new: str, status: int, 
     assert not far.done
 
 
-def test_a_query_is_no_part_of_the_path_and_no_path_is_the_root() -> None:
+@pytest.mark.parametrize("path", ["/?token=x", "/", "", "?x"])
+def test_a_query_is_no_part_of_the_path_and_no_path_is_the_root(path: str) -> None:
     far = ServerUpgrade("", Origins())
-    feed(far, REQUEST.replace("/plant", "/?token=x").encode(), 4096)
+    feed(far, REQUEST.replace("/plant", path).encode(), 4096)
     assert far.done
 
 
