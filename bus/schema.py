@@ -27,6 +27,7 @@ from bus.urls import check_broker, check_dial, check_dialled_broker, check_host,
 from bus.wire.envelope import MESSAGE_BYTES_MAX
 from bus.wire.frame import TOKENS_MAX
 from bus.wire.notation import check_wildcards, names_in
+from bus.wire.websocket.origins import check_origin
 
 T = TypeVar("T")
 TOKEN_MAX = 0xFFFFFFFF
@@ -319,6 +320,7 @@ AnyUrl = Annotated[str, Check(check_listen, "an address")]
 ListenUrl = Annotated[str, Check(check_listen, "an address to listen on")]
 DialUrl = Annotated[str, Check(check_dial, "an address to dial")]
 BrokerUrl = Annotated[str, Check(check_broker, "an address of a broker")]
+Origin = Annotated[str, Check(check_origin, "an origin such as https://panel.example")]
 Broker = Annotated[str, Ref("broker", ("brokers",), Check(check_dialled_broker, "tcp://HOST:PORT"))]
 Gateway = Annotated[str, Ref("gateway", ("gateways",))]
 BusName = Annotated[str, Ref("bus", ("buses",))]

@@ -10,6 +10,7 @@ HOSTED = ("tcp", "tls+tcp", "ws", "wss")
 SCHEMES = (*HOSTED, "ipc", "inproc")
 BEACON = "beacon"  # no place, but the name of a bus that says itself where it is
 TLS_SCHEMES = ("tls+tcp", "wss")
+WEB_SCHEMES = ("ws", "wss")
 URL_CHARACTERS_MAX = 1024
 IPC_PATH_BYTES_MAX = 107  # sun_path of Linux, without its closing zero
 HOST_CHARACTERS_MAX = 253

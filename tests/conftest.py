@@ -1,6 +1,5 @@
-"""Fixtures that all tests share, and the marker of those that NNG's WebSocket listener may abort."""
+"""Fixtures that all tests share, and the room of each test."""
 
-import re
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -17,20 +16,13 @@ with suppress(ModuleNotFoundError):  # the machine of tests/kernel has none
     settings.register_profile("fuzz", deadline=None, max_examples=1000)
     settings.load_profile("steady")
 
-WEBSOCKET = re.compile(r"\[(?:[^\]]*-)?wss?(?:-[^\]]*)?\]$")
-
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what listens on a WebSocket by a parameter `ws` or `wss` (see tests/test_websocket.py).
-
-    Of two processes (`make test`) one runs the tests of the pipeline, with the one Spark that they share.
-    """
+    """Let one of the two processes of `make test` run the tests of the pipeline, which share one Spark."""
     for item in items:
         room = "pipeline" if "pipeline" in item.path.parts else "all else"
         item.add_marker(pytest.mark.xdist_group(room))
-        if WEBSOCKET.search(item.nodeid):
-            item.add_marker("websocket")
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -14,7 +14,7 @@ from topologies.segments import joints
 
 
 class Use(NamedTuple):
-    """The use of resource `what` by `owner` on a gateway; `host` and a WebSocket's `path` narrow a port.
+    """The use of resource `what` by `owner` on a gateway; `host` narrows a port.
 
     `place` is what has only one of it: a machine, a process or a wire.
     """
@@ -25,7 +25,6 @@ class Use(NamedTuple):
     owner: str
     where: Where
     host: str = ""
-    path: str | None = None
 
 
 def find_conflicts(topology: Topology) -> list[Finding]:
@@ -34,7 +33,7 @@ def find_conflicts(topology: Topology) -> list[Finding]:
     findings = []
     for use in sorted(uses(topology), key=lambda use: use.where):
         before = taken[use.place, use.what]
-        if first := next((one for one in before if _clash(one, use)), None):
+        if first := next((one for one in before if overlap(one.host, use.host)), None):
             text = f"{use.what} is taken by {first.owner} already (line {first.where.line})"
             findings.append(error(use.where, text))
         before.append(use)
@@ -44,13 +43,6 @@ def find_conflicts(topology: Topology) -> list[Finding]:
 def uses(topology: Topology) -> list[Use]:
     """Return all uses of resources that only one part can have."""
     return [*_listeners(topology), *_taken(topology)]
-
-
-def _clash(one: Use, other: Use) -> bool:
-    """Return whether two uses conflict. NNG can serve two WebSocket paths on one port."""
-    if None not in (one.path, other.path) and one.path != other.path and one.host == other.host:
-        return False
-    return overlap(one.host, other.host)
 
 
 def _listeners(topology: Topology) -> Iterator[Use]:
@@ -68,8 +60,7 @@ def _listeners(topology: Topology) -> Iterator[Use]:
 def _address(topology: Topology, gateway: str, text: str, owner: str, where: Where) -> Iterator[Use]:
     url, place = split_url(text), machine(topology, gateway)
     if url.scheme in HOSTED and url.port:
-        path = url.path.rstrip("/") if url.scheme.startswith("ws") else None
-        yield Use(place, gateway, f"TCP port {url.port}", owner, where, url.host, path)
+        yield Use(place, gateway, f"TCP port {url.port}", owner, where, url.host)
     if url.scheme == "ipc":
         yield Use(place, gateway, f"socket {normpath(url.path)}", owner, where)
     if url.scheme == "inproc":

@@ -27,6 +27,7 @@ from bus.schema import (
     Names,
     Node,
     OneOf,
+    Origin,
     Path,
     Patterns,
     PeerHost,
@@ -42,6 +43,7 @@ from bus.transports.options import (
     check_fit,
     check_last_values,
     check_limits,
+    check_origins,
     check_tls,
 )
 from bus.urls import BEACON, split_url
@@ -86,11 +88,18 @@ class Listen(Address):
     last_values: Annotated[
         bool, "give the newest frame of each pattern to every peer that connects (docs/values.md)"
     ] = False
+    origins: Annotated[
+        tuple[Origin, ...],
+        Length(0, 64),
+        Single(),
+        "pages of other hosts that may connect to `ws://` and `wss://` (docs/wire/websocket.md)",
+    ] = ()
 
     def __post_init__(self) -> None:
         Address.__post_init__(self)  # `slots` makes the class anew, and `super()` would refer to the old one
         check_last_values(self.url, self.trunk, self.last_values)
         check_tls(self.url, self.tls, listens=True)
+        check_origins(self.url, self.origins)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

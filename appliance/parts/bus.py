@@ -20,7 +20,7 @@ from devices.beacon.sending import Announcement, announcement
 from topologies.model import Address, BusSpec, Listen
 from topologies.reach import dials_of, has_trunk
 
-LIMITS = frozenset({"queue_bytes", "message_bytes"})
+LIMITS = frozenset({"queue_bytes", "message_bytes", "origins"})
 
 
 class BusPart(BasePart):
@@ -140,9 +140,9 @@ def _outside(link: str) -> str:
 
 
 def _address_plan(spec: BusSpec, address: Address, mode: Mode) -> Plan[BusLink]:
-    return bus_plan(
-        _place(mode, address), address.url, mode, address.trunk, spec.limits(address), address.tls
-    )
+    place, origins = _place(mode, address), address.origins if isinstance(address, Listen) else ()
+    limits, tls = spec.limits(address), address.tls
+    return bus_plan(place, address.url, mode, address.trunk, limits, tls, origins=origins)
 
 
 def _place(mode: Mode, address: Address) -> str:
@@ -157,6 +157,7 @@ def bus_plan(
     limits: tuple[int, int],
     tls: Tls | None = None,
     choice: Hashable = None,
+    origins: tuple[str, ...] = (),
 ) -> Plan[BusLink]:
     """Plan a link that listens for a bus or dials one. `limits` are those of its queue and messages."""
     queue_bytes, message_bytes = limits
@@ -167,14 +168,14 @@ def bus_plan(
         "message_bytes": message_bytes,
         "tls": tls,
         "certificates": certificates(tls),
+        "origins": origins,
     }
-    return Plan(
-        place,
-        settings,
-        lambda: bus_link(url, mode, queue_bytes, message_bytes, tls, trunk=trunk, make=_maker(url)),
-        choice,
-        soft=LIMITS,
-    )
+
+    def make() -> BusLink:
+        limits = queue_bytes, message_bytes
+        return bus_link(url, mode, *limits, tls, trunk, make=_maker(url), origins=origins)
+
+    return Plan(place, settings, make, choice, soft=LIMITS)
 
 
 def _maker(url: str) -> Callable[..., BusLink] | None:

@@ -25,7 +25,7 @@ class Endpoint(NamedTuple):
 
     @property
     def uncounted(self) -> bool:
-        """Return whether the transport does not count the messages it has written: NNG's do not."""
+        """Return whether the transport does not count what it has written: only inproc does not."""
         return self.medium is None and self.word.partition("://")[0] not in STREAMS
 
     def link(self, listen: bool = False, tls: Tls | None = None, hears: bool = True) -> Link:

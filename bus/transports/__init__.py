@@ -1,6 +1,7 @@
 """The links of a bus.
 
-`links` makes one for a URL. `tcp` listens and dials over TCP and IPC; its peers are a `stream` each, with
-a `framing`, a `backlog` of what waits, and `gathering` under load; `sockets` accepts and connects. `nng`
-has the transports of NNG, on its `nng_socket`; `options` are those of a link.
+`links` makes one for a URL. `tcp` listens and dials at every address but those of inproc; a `channel` says
+what lies between its sockets and its messages there: `secure` is TLS, `websocket` the framing of ws and wss.
+Its peers are a `stream` each, with a `framing`, a `backlog` of what waits, and `gathering` under load;
+`sockets` accepts and connects. `nng` has inproc, on `nng_socket`; `options` are those of a link.
 """

@@ -1,13 +1,22 @@
 """The queue of a stream socket that takes no more for now."""
 
-import socket
 from collections import deque
+from collections.abc import Callable, Iterator
 from itertools import islice
+from typing import Protocol
 
 from bus.ledger import Stats
-from bus.wire.batch import LENGTH, LENGTH_BYTES
 
 _VECTORS = 64  # items in one sendmsg
+
+Divide = Callable[[bytes], Iterator[tuple[int, bytes]]]
+"""Yields the end of each message in the bytes of whole ones, and its body."""
+
+
+class Sending(Protocol):
+    """A non-blocking socket, or what stands for one."""
+
+    def sendmsg(self, buffers: list[memoryview], /) -> int: ...
 
 
 class Backlog(deque[tuple[memoryview, int]]):
@@ -30,7 +39,7 @@ class Backlog(deque[tuple[memoryview, int]]):
         stats.queued += count
         stats.queued_bytes += size
 
-    def write(self, sock: socket.socket) -> None:
+    def write(self, sock: Sending) -> None:
         """Send as much as `sock` accepts without blocking. Raises `OSError`, including `BlockingIOError`."""
         written = sock.sendmsg([view for view, _ in islice(self, _VECTORS)])
         stats = self._stats
@@ -46,17 +55,17 @@ class Backlog(deque[tuple[memoryview, int]]):
             view, count = self[0]
             self[0] = (view[written:], count)
 
-    def purge(self, reason: str, lead: int) -> list[bytes]:
-        """Drop the messages that have not begun, and return them; `lead` bytes stand before each length.
+    def purge(self, reason: str, divide: Divide) -> list[bytes]:
+        """Drop the messages that have not begun, and return them. What is no message stays.
 
-        Each run must be what is left of a batch, to its end (`bus.wire.batch`).
+        Each run must be what is left of whole messages that `divide` tells apart, to their end.
         """
         stats, messages = self._stats, list[bytes]()
         for view, count in self._emptied():
-            begun, waiting = _divide(view, lead)
-            if begun is not None:
-                self.put(begun, 1)
-            stats.sent += count - len(waiting) - (begun is not None)
+            begun, waiting = _divide(view, divide) if count else (view, [])
+            if begun:
+                self.put(begun, min(count, 1))
+            stats.sent += max(0, count - len(waiting) - 1) if begun else count - len(waiting)
             messages += waiting
         stats.drop(reason, len(messages))
         return messages
@@ -75,16 +84,14 @@ class Backlog(deque[tuple[memoryview, int]]):
         return runs
 
 
-def _divide(view: memoryview, lead: int) -> tuple[memoryview | None, list[bytes]]:
-    """Split the rest of a batch: what is left of a message that has begun, if any, and the whole ones."""
-    whole, begun = memoryview(view.obj), None
+def _divide(view: memoryview, divide: Divide) -> tuple[memoryview, list[bytes]]:
+    """Split the rest of a run: what is left of a message that has begun, if any, and the whole ones."""
+    whole, begun = bytes(view.obj), memoryview(b"")
     written, position, waiting = len(whole) - len(view), 0, list[bytes]()
-    while position < len(whole):
-        start = position + lead + LENGTH_BYTES
-        end = start + LENGTH.unpack_from(whole, position + lead)[0]
+    for end, body in divide(whole):
         if position >= written:
-            waiting.append(bytes(whole[start:end]))
+            waiting.append(body)
         elif end > written:
-            begun = memoryview(bytes(whole[position:end]))[written - position :]
+            begun = memoryview(whole[position:end])[written - position :]
         position = end
     return begun, waiting

@@ -1,11 +1,15 @@
 """Framings: how messages lie on a stream, given to a `StreamPipe`. That of SP is here."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
-from bus.wire.batch import Batch
-from bus.wire.sp import HANDSHAKE, LEAD_IPC, SCRATCH_BYTES, Decoder, add_lead, handshake_fault
+from bus.wire.batch import LENGTH_BYTES, Batch
+from bus.wire.handshake import Greeting, Handshake
+from bus.wire.sp import LEAD_IPC, SCRATCH_BYTES, Decoder, add_lead, divide
+
+Encode = Callable[[Batch], tuple[bytes, int]]
 
 
 class StreamDecoder(Protocol):
@@ -30,19 +34,37 @@ class Framing:
     """The framing of all peers of one link.
 
     `decoder(rejected)` makes the decoder of one peer; it may count by reason there what it throws away.
-    `greeting` is sent first and expected from the peer; `greeting_fault(received)` says what is wrong with
-    its first bytes, None while they are right. `encode(batch)` returns the bytes to send and how many
-    messages they hold: the others cannot be carried and are dropped with the reason `unfit`. Without `encode`
-    a batch goes out as it is. `lead` bytes stand before each u64 length of what is sent; None where there is
-    no such length: then messages cannot be taken back.
+    `handshake()` makes the handshake of one peer; without it, messages come at once. `encode(batch)` returns
+    the bytes to send and how many messages they hold: the others cannot be carried and are dropped with the
+    reason `unfit`. Without `encode` a batch goes out as it is.
+
+    `divide(data)` yields the end of each message in what was encoded, and its body; without it messages
+    cannot be taken back. `head_bytes` may stand before a message there.
+    `answer(decoder)` returns what the peer is to be sent after a read, and whether it has taken its leave;
+    `farewell()` what it is sent when it is closed from here.
     """
 
     decoder: Callable[[dict[str, int]], StreamDecoder]
-    greeting: bytes = b""
-    greeting_fault: Callable[[bytes], str | None] = lambda _: None
-    encode: Callable[[Batch], tuple[bytes, int]] | None = None
+    handshake: Callable[[], Handshake] | None = None
+    encode: Encode | None = None
     unfit: str = "malformed"
-    lead: int | None = None
+    divide: Callable[[bytes], Iterator[tuple[int, bytes]]] | None = None
+    head_bytes: int = 0
+    answer: Callable[[Any], tuple[bytes, bool]] | None = None
+    farewell: Callable[[], bytes] | None = None
+
+
+class Once:
+    """An encoder that keeps its last result, because the hub offers the same batch to each peer in turn."""
+
+    def __init__(self, encode: Encode) -> None:
+        self._encode = encode
+        self._last: tuple[Batch | None, tuple[bytes, int]] = None, (b"", 0)
+
+    def __call__(self, batch: Batch) -> tuple[bytes, int]:
+        if self._last[0] is not batch:
+            self._last = batch, self._encode(batch)
+        return self._last[1]
 
 
 def sp_framing(message_bytes: int, ipc: bool = False) -> Framing:
@@ -50,10 +72,10 @@ def sp_framing(message_bytes: int, ipc: bool = False) -> Framing:
     scratch, lead = bytearray(SCRATCH_BYTES), len(LEAD_IPC) if ipc else 0
     return Framing(
         lambda _: Decoder(scratch, message_bytes, lead),
-        HANDSHAKE,
-        handshake_fault,
+        Greeting,
         _encode_ipc if ipc else None,
-        lead=lead,
+        divide=partial(divide, lead=lead),
+        head_bytes=lead + LENGTH_BYTES,
     )
 
 

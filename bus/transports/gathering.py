@@ -9,6 +9,7 @@ while it yields several messages a read, so it never delays a lone one (docs/dec
 import socket
 from contextlib import suppress
 from time import monotonic, sleep
+from typing import Protocol
 
 WAIT_S = 100e-6
 WINDOW_BYTES = 64 * 1024
@@ -19,12 +20,18 @@ BRISK_READS = 16
 SO_BUF_LOCK = 72  # Linux 5.14: which buffer sizes were set by hand; 0 gives them back to the kernel
 
 
+class Tunable(Protocol):
+    """A socket, or what stands for one."""
+
+    def setsockopt(self, level: int, option: int, value: int, /) -> None: ...
+
+
 class Gathering:
     """The gathering of one connected socket: `wait()` before each read, `note()` after it."""
 
     __slots__ = ("_brisk", "_narrow", "_read_at", "_socket")
 
-    def __init__(self, sock: socket.socket) -> None:
+    def __init__(self, sock: Tunable) -> None:
         self._socket = sock
         self._brisk = 0
         self._narrow = False

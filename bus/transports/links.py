@@ -5,7 +5,7 @@ from typing import Any, Literal, Protocol
 
 from bus.errors import LinkError
 from bus.hub import Hub, Link
-from bus.transports.options import MESSAGE_BYTES, QUEUE_BYTES, STREAMS, Tls
+from bus.transports.options import MESSAGE_BYTES, QUEUE_BYTES, Tls
 from bus.urls import split_url
 from bus.wire.envelope import ENVELOPE_BYTES
 
@@ -25,7 +25,7 @@ def make_link(url: str, mode: Mode = "listen", **options: Any) -> BusLink:
         scheme = split_url(url).scheme
     except ValueError as error:
         raise LinkError(f"{url}: {error}") from error
-    if scheme not in STREAMS:
+    if scheme == "inproc":
         from bus.transports.nng import NngLink
 
         return NngLink(url, mode, **options)
@@ -42,9 +42,10 @@ def bus_link(
     tls: Tls | None = None,
     trunk: bool = False,
     make: Callable[..., BusLink] | None = None,
+    origins: tuple[str, ...] = (),
     **retry: Any,
 ) -> BusLink:
-    """Make a link with a file's settings. Our streams bound a queue in bytes, NNG's in messages.
+    """Make a link with a file's settings. Our streams bound a queue in bytes, inproc in messages.
 
     A `trunk` has room for an envelope beside the longest message. `make(url, ...)` makes a link of streams
     that connects in another way.
@@ -52,8 +53,10 @@ def bus_link(
     if trunk:
         queue_bytes = (queue_bytes or QUEUE_BYTES) + ENVELOPE_BYTES
         message_bytes = (message_bytes or MESSAGE_BYTES) + ENVELOPE_BYTES
-    ours = make is not None or url.partition("://")[0] in STREAMS
-    retry |= {"queue_bytes": queue_bytes} if ours else {"tls": tls}
-    given = {"message_bytes": message_bytes, **retry}
+    if make is None and url.startswith("inproc:"):
+        queue_bytes = None
+    given = {"queue_bytes": queue_bytes, "message_bytes": message_bytes, "tls": tls, **retry}
     options = {key: value for key, value in given.items() if value is not None}
+    if origins:
+        options["origins"] = origins
     return make(url, **options) if make is not None else make_link(url, mode, **options)

@@ -1,12 +1,13 @@
-"""The transports that NNG carries for us, as a link: ws, wss, tls+tcp, inproc.
+"""The transport that NNG carries for us, as a link: inproc, which joins the programs of one process.
 
-One raw NNG socket, and one pipe of our hub for each of its peers. A raw BUS socket cannot send to one
-peer: it sends to all, or to all but one. So the first pipe that the hub offers a batch to carries it
-for its siblings, and these only count it; when the batch came from one of them, NNG leaves that one
-out. What a single pipe of a listening link is given therefore reaches all peers of that link.
+NNG never has a port of ours (docs/decisions.md). One raw NNG socket, and one pipe of our hub for each of its
+peers. A raw BUS socket cannot send to one peer: it sends to all, or to all but one. So the first pipe that
+the hub offers a batch to carries it for its siblings, and these only count it; when the batch came from one
+of them, NNG leaves that one out. What a single pipe of a listening link is given therefore reaches all peers
+of that link.
 """
 
-from asyncio import AbstractEventLoop, TimerHandle
+from asyncio import AbstractEventLoop
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
@@ -20,13 +21,11 @@ from bus.errors import LinkError
 from bus.hub import Hub, Link, Pipe, State
 from bus.ledger import Stats
 from bus.transports.nng_socket import NOBODY, Limits, NngSocket
-from bus.transports.options import Tls
 from bus.wire.batch import LENGTH, LENGTH_BYTES, Batch, from_payloads
 
 WAKE_MESSAGES_MAX = 512
 WAKE_BYTES_MAX = 1 << 20
 DEPARTED_MAX = 256
-BURY_S = 1.0
 
 
 class NngPipe(Pipe):
@@ -63,11 +62,10 @@ class _Relay:
 
 
 class NngLink:
-    """A link for `ws://`, `wss://`, `tls+tcp://` and `inproc://` (NNG's `tcp://` and `ipc://` work too).
+    """A link for `inproc://`. Raises `LinkError` for another address.
 
-    `mode` is "listen" or "dial"; dialing repeats with NNG's randomised back-off. `url` gets the port
-    that was bound when it asked for port 0. wss and tls+tcp need `tls`; `limits` are `Limits`' fields.
-    NNG does not tell why a dial failed, nor what waits: `queue_bytes` is the most that it may hold.
+    `mode` is "listen" or "dial"; dialing repeats with NNG's randomised back-off. `limits` are `Limits`'
+    fields. NNG does not tell why a dial failed, nor what waits: `queue_bytes` is the most that it may hold.
     """
 
     condition = ""
@@ -76,26 +74,24 @@ class NngLink:
         self,
         url: str,
         mode: Literal["listen", "dial"] = "listen",
-        *,
-        tls: Tls | None = None,
         **limits: Any,
     ) -> None:
         if mode not in ("listen", "dial"):
             raise ValueError(f"mode {mode!r}: listen or dial")
+        if not url.startswith("inproc://"):
+            raise LinkError(f"{url}: NNG carries inproc:// only")
         self.url, self.mode, self.name = url, mode, url
-        self._tls = tls
         self.limits = Limits(**limits)
         self.queue_bytes = self.limits.queue_messages * self.limits.message_bytes
         self.fault = ""
         self.losses = 0
         self._socket: NngSocket | None = None
-        self._timer: TimerHandle
         self._pipes: dict[int, NngPipe] = {}
         self._departed: deque[int] = deque(maxlen=DEPARTED_MAX)
         self._relay: _Relay | None = None
 
     def open(self, hub: Hub, loop: AbstractEventLoop) -> None:
-        """Start. Raises `LinkError` for a bad address, a taken port or unusable TLS files."""
+        """Start. Raises `LinkError` for a bad address, and for one that is taken."""
         self._hub, self._loop = hub, loop
         self._socket = socket = NngSocket(
             self.limits,
@@ -105,15 +101,14 @@ class NngLink:
         )
         try:
             if self.mode == "dial":
-                socket.dial(self.url, self._tls)
+                socket.dial(self.url)
             else:
-                self.url = socket.listen(self.url, self._tls)
+                self.url = socket.listen(self.url)
         except LinkError:
             self._socket = None
             socket.close()
             raise
         loop.add_reader(socket.recv_fd, self._drain)
-        self._timer = loop.call_later(BURY_S, self._bury)
 
     def rehome(self, hub: Hub) -> None:
         """Go over to another hub with all peers: they notice nothing. Call it between two batches."""
@@ -125,11 +120,6 @@ class NngLink:
     def revise(self, other: Link) -> bool:
         """Return whether the limits are the same: NNG takes others for new sockets only."""
         return isinstance(other, NngLink) and other.limits == self.limits
-
-    def _bury(self) -> None:
-        if self._socket is not None:
-            self._socket.bury()
-            self._timer = self._loop.call_later(BURY_S, self._bury)
 
     @property
     def state(self) -> State:
@@ -149,7 +139,6 @@ class NngLink:
         socket, self._socket = self._socket, None
         if socket is None:
             return
-        self._timer.cancel()
         self._loop.remove_reader(socket.recv_fd)
         socket.close()
         for peer in tuple(self._pipes):

@@ -4,13 +4,14 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from bus.schema import Host, Node, Path
-from bus.urls import BEACON, TLS_SCHEMES, split_url
+from bus.urls import TLS_SCHEMES, WEB_SCHEMES, split_url
 
 MESSAGE_BYTES = 1 << 20
 """Longest message, by default."""
 QUEUE_BYTES = 8 << 20
 """Bound of the queue to each peer, by default."""
-STREAMS = ("tcp", "ipc")  # on our own streams, whose queue is bounded in bytes; NNG's is in messages
+STREAMS = ("tcp", "ipc", *TLS_SCHEMES, "ws")
+"""Schemes of our own streams, whose queue is bounded in bytes; that of inproc, NNG's, is in messages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +37,19 @@ def check_tls(url: str, tls: Tls | None, listens: bool) -> None:
         raise ValueError("key_file has no effect without cert_file")
 
 
+def check_origins(url: str, origins: tuple[str, ...], listens: bool = True) -> None:
+    """Raise ValueError for origins where no browser can connect."""
+    if origins and not (listens and split_url(url).scheme in WEB_SCHEMES):
+        raise ValueError("origins are for listening on ws:// and wss:// only: browsers connect nowhere else")
+
+
 def check_limits(url: str, queue_bytes: int | None, message_bytes: int | None) -> None:
     """Raise ValueError for a limit that the transport of an address does not have."""
-    scheme = split_url(url).scheme
-    if queue_bytes is not None and scheme not in (*STREAMS, BEACON):
-        raise ValueError(f"queue_bytes has no effect here: {scheme}:// bounds its queues in messages")
-    if message_bytes is not None and scheme == "inproc":
+    if split_url(url).scheme != "inproc":
+        return
+    if queue_bytes is not None:
+        raise ValueError("queue_bytes has no effect here: inproc:// bounds its queues in messages")
+    if message_bytes is not None:
         raise ValueError("message_bytes has no effect here: inproc:// takes messages of any length")
 
 
@@ -50,7 +58,7 @@ def check_last_values(url: str, trunk: bool, last_values: bool) -> None:
     if last_values and trunk:
         raise ValueError("last_values on a trunk: another bus would say all of them again as new")
     if last_values and split_url(url).scheme not in STREAMS:
-        raise ValueError("last_values is for tcp:// and ipc://: NNG cannot give it to the new peer alone")
+        raise ValueError("last_values has no effect here: inproc:// cannot give it to the new peer alone")
 
 
 def check_fit(queue_bytes: int, message_bytes: int) -> None:

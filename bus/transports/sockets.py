@@ -9,6 +9,7 @@ from asyncio import AbstractEventLoop
 from collections.abc import Callable
 from typing import Any
 
+CLOSED_BY_PEER = "closed by the peer"
 _ACCEPTS = 64  # connections taken in one wake-up
 _PAUSE_S = 0.5  # when the process has no descriptors left
 _KEEPALIVE = ((socket.TCP_KEEPIDLE, 10), (socket.TCP_KEEPINTVL, 5), (socket.TCP_KEEPCNT, 3))

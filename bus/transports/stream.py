@@ -3,6 +3,7 @@
 import socket
 from asyncio import AbstractEventLoop, TimerHandle
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,9 +14,10 @@ from bus.transports.backlog import Backlog
 from bus.transports.framing import Framing
 from bus.transports.gathering import Gathering
 from bus.transports.options import MESSAGE_BYTES, QUEUE_BYTES, check_fit
-from bus.wire.batch import LENGTH_BYTES, Batch
-
-CLOSED_BY_PEER = "closed by the peer"
+from bus.transports.secure import SecureSocket
+from bus.transports.sockets import CLOSED_BY_PEER
+from bus.wire.batch import Batch
+from bus.wire.handshake import Handshake
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,18 +37,19 @@ class StreamOptions:
 
 
 class StreamPipe(Pipe):
-    """One peer on a connected non-blocking socket.
+    """One peer on a connected non-blocking socket, which may be secure.
 
-    `on_ready(pipe)` is called once its greeting is right, `on_batch(batch, pipe)` with what it sends, and
+    `on_ready(pipe)` is called once its handshake is done, `on_batch(batch, pipe)` with what it sends, and
     `on_close(pipe)` exactly once, when the pipe is gone for whatever reason; `fault` says why, "" where it
     was closed from here. `on_drained()` is called when nothing waits any more.
     """
 
     __slots__ = (
+        "_answer",
         "_encode",
         "_framing",
         "_gathering",
-        "_greeting",
+        "_handshake",
         "_loop",
         "_on_batch",
         "_on_close",
@@ -54,6 +57,7 @@ class StreamPipe(Pipe):
         "_on_ready",
         "_queue",
         "_queue_bytes",
+        "_secure",
         "_socket",
         "_timer",
         "closed",
@@ -67,7 +71,7 @@ class StreamPipe(Pipe):
 
     def __init__(
         self,
-        sock: socket.socket,
+        sock: socket.socket | SecureSocket,
         name: str,
         framing: Framing,
         queue_bytes: int,
@@ -85,13 +89,13 @@ class StreamPipe(Pipe):
         self.fault = ""
         self.decoder = framing.decoder(self.stats.rejected)
         self._socket = sock
-        self._framing, self._encode = framing, framing.encode
-        # The longest message is queued with its length in front, and the bound must have room for both.
-        head_bytes = 0 if framing.lead is None else framing.lead + LENGTH_BYTES
-        self._queue, self._queue_bytes = Backlog(self.stats), queue_bytes + head_bytes
+        self._secure = sock if isinstance(sock, SecureSocket) else None
+        self._framing, self._encode, self._answer = framing, framing.encode, framing.answer
+        # The longest message is queued with its head in front, and the bound must have room for both.
+        self._queue, self._queue_bytes = Backlog(self.stats), queue_bytes + framing.head_bytes
         self._on_batch, self._on_close, self._on_ready = on_batch, on_close, on_ready
         self._on_drained = on_drained
-        self._greeting = b""
+        self._handshake: Handshake | None = None
         self._gathering = gathering(sock)
         self._timer: TimerHandle | None = None
 
@@ -101,42 +105,64 @@ class StreamPipe(Pipe):
         return self._queue.bytes
 
     def start(self, loop: AbstractEventLoop, handshake_s: float) -> None:
-        """Greet the peer and wait for its greeting, for so long; without a greeting it is ready at once."""
+        """Begin the handshake, which may take so long; without one the peer is ready at once."""
         self._loop = loop
-        greeting = self._framing.greeting
-        if not greeting:
+        if self._framing.handshake is None:
             return self._enter()
         self._timer = loop.call_later(handshake_s, self.close, f"no handshake within {handshake_s:g} s")
-        loop.add_reader(self._socket, self._on_greeting)
-        try:
-            self._socket.send(greeting)
-        except OSError as error:
-            self.close(words_of(error))
-        return None
+        loop.add_reader(self._socket, self._on_handshake)
+        return self._on_handshake()
 
-    def _on_greeting(self) -> None:
-        greeting = self._framing.greeting
+    def _on_handshake(self) -> None:
+        """Go on with the handshake: with that of TLS, if any, and then that of the framing."""
         try:
-            received = self._socket.recv(len(greeting) - len(self._greeting))
+            if self._secure is None or self._secure.shake():
+                self._shake()
         except (BlockingIOError, InterruptedError):
             return
         except OSError as error:
-            return self.close(words_of(error))
-        self._greeting += received
-        fault = self._framing.greeting_fault(self._greeting)
+            self.close(words_of(error))
+
+    def _shake(self) -> None:
+        handshake = self._handshake
+        if handshake is None:
+            assert self._framing.handshake is not None
+            handshake = self._handshake = self._framing.handshake()
+            self._say(handshake.begin())
+        received = self._socket.recv(handshake.wants)
         if not received:  # who says nothing only looked whether anybody listens
-            fault = "closed during the handshake" if self._greeting else CLOSED_BY_PEER
-        if fault:
-            self.close(fault)
-        elif len(self._greeting) == len(greeting):
+            return self.close("closed during the handshake" if handshake.begun else CLOSED_BY_PEER)
+        self._say(handshake.feed(received))
+        if handshake.fault:
+            return self.close(handshake.fault)
+        if handshake.done:
             self._enter()
+            self._replay(handshake.rest)
+        return self._read_on()
 
     def _enter(self) -> None:
         self._disarm()
-        self._greeting = b""
+        self._handshake = None
         self.ready = True
         self._loop.add_reader(self._socket, self.read)
         self._on_ready(self)
+
+    def _replay(self, data: bytes) -> None:
+        """Take what was read with the end of the handshake."""
+        while data and not self.closed:
+            window = self.decoder.buffer()
+            size = min(len(window), len(data))
+            window[:size], data = data[:size], data[size:]
+            self._take(size)
+
+    def _read_on(self) -> None:
+        """Read again soon if TLS holds bytes that the loop does not know of."""
+        if self._secure is not None and self._secure.pending:
+            self._loop.call_soon(self._on_pending)
+
+    def _on_pending(self) -> None:
+        if not self.closed:
+            self.read() if self.ready else self._on_handshake()
 
     def rehome(
         self, on_batch: "Callable[[Any, StreamPipe], None]", on_ready: "Callable[[StreamPipe], None]"
@@ -162,22 +188,54 @@ class StreamPipe(Pipe):
     def read(self) -> None:
         """Read once what is there, and hand on whole messages."""
         self._gathering.wait()
-        decoder = self.decoder
         try:
-            read_bytes = self._socket.recv_into(decoder.buffer())
+            read_bytes = self._socket.recv_into(self.decoder.buffer())
         except (BlockingIOError, InterruptedError):
             return
         except OSError as error:
             return self.close(words_of(error))
         if not read_bytes:
             return self.close(CLOSED_BY_PEER)
+        self._take(read_bytes)
+        if self._secure is not None:
+            self._read_on()
+
+    def _take(self, read_bytes: int) -> None:
+        """Hand on the whole messages that came with what was read."""
+        decoder = self.decoder
         batch = decoder.feed(read_bytes)
         if batch is not None:
             self._on_batch(batch, self)
+        if self._answer is not None and self._is_leaving(*self._answer(decoder)):
+            return self.close(CLOSED_BY_PEER)
         if decoder.fault:
             self.stats.reject("framing")
             return self.close(decoder.fault)
         self._gathering.note(read_bytes, batch.count if batch else 0)
+
+    def _is_leaving(self, answer: bytes, leaves: bool) -> bool:
+        """Send the answer to what was read, unless too much waits, and return whether the peer leaves."""
+        if answer and self._queue.bytes <= self._queue_bytes:
+            self._say(answer)
+        return leaves
+
+    def _say(self, data: bytes) -> None:
+        """Send what is no message, now or later."""
+        written = 0
+        if not self._queue and data:
+            try:
+                written = self._socket.send(data)
+            except (BlockingIOError, InterruptedError):
+                written = 0
+            except OSError as error:
+                return self.close(words_of(error))
+        if written < len(data) and not self.closed:
+            self._wait(memoryview(data)[written:], 0)
+
+    def _wait(self, view: memoryview, count: int) -> None:
+        if not self._queue:
+            self._loop.add_writer(self._socket, self._on_writable)
+        self._queue.put(view, count)
 
     def send(self, batch: Batch) -> None:
         """Send at once what the kernel takes, queue the rest, drop the batch if the queue is full."""
@@ -211,9 +269,7 @@ class StreamPipe(Pipe):
         if not written and self._queue.bytes + len(data) > self._queue_bytes:
             return self.stats.drop("queue full", count)
         owned = data if isinstance(data, bytes) else batch.keep()
-        if not self._queue:
-            self._loop.add_writer(self._socket, self._on_writable)
-        self._queue.put(memoryview(owned)[written:], count)
+        self._wait(memoryview(owned)[written:], count)
         self.stats.sent_bytes += written
         return None
 
@@ -233,8 +289,8 @@ class StreamPipe(Pipe):
 
         Where the framing cannot cut what waits into messages again, the pipe is closed if anything does.
         """
-        lead = self._framing.lead
-        return super().purge(reason) if lead is None else self._queue.purge(reason, lead)
+        divide = self._framing.divide
+        return super().purge(reason) if divide is None else self._queue.purge(reason, divide)
 
     def _disarm(self) -> None:
         if self._timer is not None:
@@ -247,6 +303,9 @@ class StreamPipe(Pipe):
             return
         self.closed, self.fault = True, fault
         self._disarm()
+        if self.ready and not fault and not self._queue and self._framing.farewell is not None:
+            with suppress(OSError):
+                self._socket.send(self._framing.farewell())
         # Before the descriptor is closed: its number may be given to another peer at once.
         self._loop.remove_reader(self._socket)
         self._loop.remove_writer(self._socket)

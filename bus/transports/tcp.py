@@ -1,4 +1,4 @@
-"""Links over stream sockets, listening and dialling: tcp:// and ipc:// for SP, or any other framing."""
+"""Links over stream sockets, listening and dialling: of SP at any address but inproc, or another framing."""
 
 import asyncio
 import errno
@@ -13,9 +13,11 @@ from typing import Any, Protocol
 from bus.backoff import Backoff
 from bus.errors import LinkError, words_of
 from bus.hub import Hub, Link, State
-from bus.transports.framing import Framing, sp_framing
-from bus.transports.sockets import Acceptor, OnPeer, connect_to, tune
-from bus.transports.stream import CLOSED_BY_PEER, StreamOptions, StreamPipe
+from bus.transports.channel import Channel
+from bus.transports.framing import Framing
+from bus.transports.options import STREAMS, Tls
+from bus.transports.sockets import CLOSED_BY_PEER, Acceptor, OnPeer, connect_to, tune
+from bus.transports.stream import StreamOptions, StreamPipe
 from bus.urls import BEACON, Url, split_url, with_host
 
 log = logging.getLogger("buscoupler.bus")
@@ -48,27 +50,24 @@ class _StreamLink:
     _hub: Hub
     _loop: AbstractEventLoop
 
-    def __init__(self, url: str, framing: Framing | None, name: str, options: dict[str, Any]) -> None:
+    def __init__(self, url: str, channel: Channel, name: str, options: dict[str, Any]) -> None:
         self.name, self.url = name or url, url
         self.options = StreamOptions(**options)
         self.queue_bytes = self.options.queue_bytes
-        self.address = parse(url)
         self.pipes: set[StreamPipe] = set()
         self.fault = ""
         self.losses = 0
-        self._given = framing
-        self._framing = framing or self._sp_framing()
+        self.channel = channel
+        self._framing = channel.framing(self.options.message_bytes)
         self._is_open = False
-
-    def _sp_framing(self) -> Framing:
-        return sp_framing(self.options.message_bytes, self.address[0] == socket.AF_UNIX)
 
     def revise(self, other: Link) -> bool:
         """Take over the limits of another link to the same address, for peers that are there too."""
         if not isinstance(other, _StreamLink):
             return False
         self.options, self.queue_bytes = other.options, other.queue_bytes
-        self._framing = self._given or self._sp_framing()
+        self.channel.revise(other.channel)
+        self._framing = self.channel.framing(self.options.message_bytes)
         for pipe in self.pipes:
             pipe.revise(self.queue_bytes, self.options.message_bytes)
         return True
@@ -81,8 +80,9 @@ class _StreamLink:
         if sock.family != socket.AF_UNIX:
             tune(sock, self.options.silence_s)
         hub = self._hub
+        bound, made = self.queue_bytes, self.channel.secure(sock)
         pipe = StreamPipe(
-            sock, name, self._framing, self.queue_bytes, hub.publish, on_close, self._enter, link=self.name
+            made, name, self._framing, bound, hub.publish, on_close, self._enter, link=self.name
         )
         self.pipes.add(pipe)
         pipe.start(self._loop, self.options.handshake_s)
@@ -126,7 +126,7 @@ class ListenLink(_StreamLink):
     """Accepts peers on an address. `url` names the port that was bound, where 0 was asked for.
 
     `framing` is SP unless given; `acceptor` brings the connections, from sockets unless given; `name` is the
-    URL unless given. `options` are the fields of `StreamOptions`.
+    URL unless given; `tls` and `origins` are those of `Channel`. `options` are the fields of `StreamOptions`.
     """
 
     def __init__(
@@ -135,10 +135,13 @@ class ListenLink(_StreamLink):
         framing: Framing | None = None,
         acceptor: Accepting | None = None,
         name: str = "",
+        tls: Tls | None = None,
+        origins: tuple[str, ...] = (),
         **options: Any,
     ) -> None:
-        super().__init__(url, framing, name, options)
-        self._acceptor: Accepting = acceptor or Acceptor(*self.address)
+        address = parse(url)
+        super().__init__(url, Channel(url, True, framing, tls, origins), name, options)
+        self._acceptor: Accepting = acceptor or Acceptor(*address)
 
     @property
     def state(self) -> State:
@@ -147,13 +150,14 @@ class ListenLink(_StreamLink):
     def open(self, hub: Hub, loop: AbstractEventLoop) -> None:
         """Bind and listen. Raises `LinkError` with the address if that fails."""
         self._hub, self._loop = hub, loop
+        self.channel.open()
         try:
             bound = self._acceptor.open(loop, self._accepted, self._on_trouble)
         except OSError as error:
             raise LinkError(f"{self.url}: cannot listen: {words_of(error)}") from error
         self._is_open = True
         if isinstance(bound, tuple):
-            self.url = with_host(Url("tcp", "", bound[1], ""), bound[0])
+            self.url = _bound(split_url(self.url), *bound[:2])
 
     def _accepted(self, sock: socket.socket, peer: str) -> None:
         if len(self.pipes) >= self.options.peers:
@@ -176,7 +180,7 @@ class DialLink(_StreamLink):
     """Keeps one connection to an address; connects again with growing, jittered pauses.
 
     `framing` is SP unless given; `connect` makes the connections, by sockets unless given; `name` is the URL
-    unless given. `options` are the fields of `StreamOptions`.
+    unless given; `tls` is that of `Channel`. `options` are the fields of `StreamOptions`.
     """
 
     peers_leave = False
@@ -187,9 +191,11 @@ class DialLink(_StreamLink):
         framing: Framing | None = None,
         connect: Connect | None = None,
         name: str = "",
+        tls: Tls | None = None,
         **options: Any,
     ) -> None:
-        super().__init__(url, framing, name, options)
+        self.address = parse(url)
+        super().__init__(url, Channel(url, False, framing, tls), name, options)
         self._connect = connect or self._dial
         self._pauses = Backoff(self.options.retry_min_s, self.options.retry_max_s, random.uniform)
         self._task: asyncio.Task[None] | None = None
@@ -203,7 +209,8 @@ class DialLink(_StreamLink):
         return "waiting" if self.fault else "opening"
 
     def open(self, hub: Hub, loop: AbstractEventLoop) -> None:
-        """Start dialling; returns at once."""
+        """Start dialling; returns at once. Raises `LinkError` for certificates that are of no use."""
+        self.channel.open()
         self._hub, self._loop, self._is_open = hub, loop, True
         self._pauses.reset()
         self._task = loop.create_task(self._keep_connected(), name=f"dial {self.url}")
@@ -247,7 +254,7 @@ class DialLink(_StreamLink):
 
         pipe = self._adopt(sock, self.url, on_close)
         await gone.wait()
-        if self._framing.greeting:
+        if self._framing.handshake is not None:
             return pipe.ready
         return pipe.stats.received > 0 or self._loop.time() - began_s > _SERVED_S
 
@@ -259,10 +266,16 @@ class DialLink(_StreamLink):
         super().close()
 
 
-def parse(url: str) -> tuple[int, Any]:
-    """Return family and address of a tcp:// or ipc:// URL. Raises `LinkError` that says what is wrong.
+def _bound(url: Url, host: str, port: int) -> str:
+    """Return an address with the port that was bound. A name stays, because a certificate may be for it."""
+    plain = url.scheme == "tcp" or url.host == "*"
+    return with_host(url._replace(port=port), host if plain else url.host)
 
-    TCP: (0, (host, port)), host `""` for `*`; IPC: (AF_UNIX, path).
+
+def parse(url: str) -> tuple[int, Any]:
+    """Return family and address of a URL of our streams. Raises `LinkError` that says what is wrong.
+
+    TCP and what is on it: (0, (host, port)), host `""` for `*`; IPC: (AF_UNIX, path).
     """
     try:
         parts = split_url(url)
@@ -272,6 +285,6 @@ def parse(url: str) -> tuple[int, Any]:
         return socket.AF_UNIX, parts.path
     if parts.scheme == BEACON:  # such a link is told how to connect
         return 0, (parts.path, 0)
-    if parts.scheme != "tcp":
-        raise LinkError(f"{url}: not an address: write tcp://HOST:PORT or ipc:///PATH")
+    if parts.scheme not in STREAMS:
+        raise LinkError(f"{url}: not an address of a stream: use one of {', '.join(STREAMS)}")
     return 0, ("" if parts.host == "*" else parts.host, parts.port)

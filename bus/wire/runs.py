@@ -4,11 +4,16 @@ Strided slices pick the same byte of every message, so that C compares hundreds 
 exact by induction: message k + 1 starts where k equal strides say it does.
 """
 
+from collections.abc import Callable
+
 from bus.wire.batch import LENGTH, LENGTH_BYTES, Buffer
 from bus.wire.envelope import ENVELOPE_BYTES, MARK
 
 LENGTH_OFFSETS = tuple(range(LENGTH_BYTES - 1, -1, -1))
 """The bytes of a batch's length, those that differ most often first."""
+WORTH = 16
+"""A run of fewer messages is not worth to be treated as one."""
+_GROWTH = 8
 _FRAME_OFFSETS = (1, 2, 3)
 _ENVELOPED_OFFSETS = (0, 2, 3, *(ENVELOPE_BYTES + offset for offset in _FRAME_OFFSETS))
 
@@ -40,3 +45,16 @@ def equal_run(data: bytes | bytearray, start: int, stop: int, limit: int, lead: 
     """
     stride = LENGTH.unpack_from(data, start + lead)[0] + LENGTH_BYTES + lead
     return alike(data, start + lead, stride, min((stop - start) // stride, limit), LENGTH_OFFSETS), stride
+
+
+def long_run(count: Callable[[int], int], most: int) -> int:
+    """Return the length of a run, of which `count(limit)` counts at most `limit`; 0 if it is below `WORTH`.
+
+    It looks in steps that grow, so that the work is proportional to what it finds, whatever follows.
+    """
+    limit = WORTH
+    run = count(limit) if most >= limit else 0
+    while run == limit < most:
+        limit = min(_GROWTH * limit, most)
+        run = count(limit)
+    return run if run >= WORTH else 0

@@ -4,7 +4,10 @@ Sources: SP TCP mapping (rfc/sp-tcp-mapping-01), SP IPC mapping; docs/wire/sp.md
 Over IPC each message has one byte 0x01 before its length; here it is called the lead.
 """
 
+from collections.abc import Iterator
+
 from bus.wire.batch import LENGTH, LENGTH_BYTES, Batch
+from bus.wire.large import Large
 from bus.wire.runs import equal_run
 
 HANDSHAKE = bytes.fromhex("0053500000700000")
@@ -78,6 +81,15 @@ def add_lead(batch: Batch) -> bytes:
     return b"".join(parts)
 
 
+def divide(data: bytes, lead: int = 0) -> Iterator[tuple[int, bytes]]:
+    """Yield the end and the body of each message in what was sent; `lead` bytes stand before each length."""
+    position = 0
+    while position < len(data):
+        start = position + lead + LENGTH_BYTES
+        position = start + LENGTH.unpack_from(data, position + lead)[0]
+        yield position, data[start:position]
+
+
 class Decoder:
     """Cuts one peer's stream into batches; holds memory only for a message that is not yet whole.
 
@@ -94,35 +106,35 @@ class Decoder:
         self._lead = lead
         self._message_bytes = message_bytes
         self._window = min(len(scratch), message_bytes + LENGTH_BYTES + lead)
-        self._rest: bytes | _Large = b""
+        self._rest: bytes | Large = b""
         self.fault: str | None = None
 
     def revise(self, message_bytes: int) -> None:
         """Allow messages of another length. One that has begun is still read to its end."""
         rest, head = self._rest, self._lead + LENGTH_BYTES
         if isinstance(rest, bytes) and len(rest) >= head:
-            self._rest = _Large(rest, head + LENGTH.unpack_from(rest, self._lead)[0])
+            self._rest = Large(rest, head + LENGTH.unpack_from(rest, self._lead)[0])
         self._message_bytes = message_bytes
         self._window = min(len(self._scratch), message_bytes + head)
 
     def buffer(self) -> memoryview:
         """Return where to read into; never empty."""
         rest = self._rest
-        if isinstance(rest, _Large):
+        if isinstance(rest, Large):
             return rest.buffer()
         self._scratch[: len(rest)] = rest
         return memoryview(self._scratch)[len(rest) : self._window]
 
     def feed(self, read_bytes: int) -> Batch | None:
         """Return the messages that are whole now, if any. Set `fault` if the stream lost its framing."""
-        if isinstance(self._rest, _Large):
+        if isinstance(self._rest, Large):
             return self._feed_large(self._rest, read_bytes)
         stop = len(self._rest) + read_bytes
         count, position = scan(self._scratch, stop, self._lead)
         self._keep_rest(position, stop)
         return self._batch(self._scratch, position, count) if count else None
 
-    def _feed_large(self, large: "_Large", read_bytes: int) -> Batch | None:
+    def _feed_large(self, large: "Large", read_bytes: int) -> Batch | None:
         if not large.feed(read_bytes):
             return None
         self._rest = b""
@@ -138,7 +150,7 @@ class Decoder:
         if size > self._message_bytes:
             self.fault = f"a message of {size} bytes: at most {self._message_bytes} are allowed"
         elif 2 * (head + size) > self._window:
-            self._rest = _Large(rest, head + size)
+            self._rest = Large(rest, head + size)
 
     def _batch(self, data: bytearray, stop: int, count: int) -> Batch | None:
         if not self._lead:
@@ -148,25 +160,3 @@ class Decoder:
             self.fault = "an IPC message that does not start with 0x01"
             return None
         return Batch(stripped, count)
-
-
-class _Large:
-    """One message too large for the scratch buffer: its own memory, grown as it arrives."""
-
-    __slots__ = ("data", "filled", "size")
-
-    def __init__(self, begun: bytes, size: int) -> None:
-        self.data = bytearray(begun)
-        self.filled = len(begun)
-        self.size = size
-
-    def buffer(self) -> memoryview:
-        if self.filled == len(self.data):
-            more = min(self.size - self.filled, max(self.filled, SCRATCH_BYTES))
-            self.data += bytes(more)
-        return memoryview(self.data)[self.filled :]
-
-    def feed(self, read_bytes: int) -> bool:
-        """Return whether the message is whole now."""
-        self.filled += read_bytes
-        return self.filled == self.size

@@ -96,7 +96,7 @@ async def test_a_reload_begins_and_ends_it_for_those_who_come_later() -> None:
             "{url: 'tcp://127.0.0.1:5', trunk: true, last_values: true}",
             "another bus would say all of them again",
         ),
-        ("{url: 'ws://127.0.0.1:5/x', last_values: true}", "last_values is for tcp:// and ipc://"),
+        ("{url: 'inproc://x', last_values: true}", "last_values has no effect here"),
     ],
 )
 def test_where_it_cannot_be_it_is_an_error(address: str, words: str) -> None:

@@ -2,7 +2,9 @@
 
 import asyncio
 import contextlib
+import random
 import socket
+import ssl
 from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
@@ -11,10 +13,15 @@ from uuid import uuid4
 
 from bridges.media.uart.codec import encode
 from bus.transports.links import make_link
+from bus.urls import TLS_SCHEMES, WEB_SCHEMES, split_url
 from bus.wire.batch import from_payloads
 from bus.wire.sp import HANDSHAKE, LEAD_IPC, SCRATCH_BYTES, add_lead
+from bus.wire.websocket import frames as websocket
+from bus.wire.websocket.decoder import LARGE_BYTES
+from bus.wire.websocket.upgrade import ClientUpgrade
 from tests.bridges.support import frame, until
 from tests.conformance.pair import Action, Maker, Pair, Side, noise
+from tests.helpers.certificates import own_tls
 from tests.helpers.links import tcp_link
 from tests.helpers.ports import free_port
 
@@ -24,35 +31,67 @@ _CUT = "test_a_peer_gone_in_mid_frame_and_back"
 _GARBAGE = "test_garbage_then_the_next_frame_but_one_at_the_latest"
 
 
+class Wire:
+    """A connection of a stranger, over TLS if `secure` is given."""
+
+    def __init__(self, sock: socket.socket, secure: ssl.SSLContext | None) -> None:
+        self._socket, self._secure = sock, secure
+        self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
+
+    async def say(self, data: tuple[bytes, ...]) -> None:
+        if self._secure is None:
+            for piece in data:
+                await asyncio.get_running_loop().sock_sendall(self._socket, piece)
+            return
+        self._streams = await asyncio.open_connection(
+            sock=self._socket, ssl=self._secure, server_hostname="127.0.0.1"
+        )
+        self._streams[1].writelines(data)
+
+    async def ended(self) -> None:
+        """Wait until the other side has closed."""
+        with contextlib.suppress(ConnectionError, ssl.SSLError):
+            while await self._read():
+                pass
+        self.close()
+
+    async def _read(self) -> bytes:
+        if self._streams is not None:
+            return await self._streams[0].read(65536)
+        return await asyncio.get_running_loop().sock_recv(self._socket, 65536)
+
+    def close(self) -> None:
+        if self._streams is not None:
+            self._streams[1].transport.abort()
+        self._socket.close()
+
+
 class Stranger:
     """A program with a plain socket to `near`: it sends invalid or partial data, or reads nothing."""
 
-    def __init__(self, near: Side, address: Callable[[], Any], family: int = socket.AF_INET) -> None:
-        self.near, self.address, self.family = near, address, family
-        self.sockets: list[socket.socket] = []
+    def __init__(
+        self,
+        near: Side,
+        address: Callable[[], Any],
+        family: int = socket.AF_INET,
+        secure: ssl.SSLContext | None = None,
+    ) -> None:
+        self.near, self.address, self.family, self.secure = near, address, family, secure
+        self.wires: list[Wire] = []
 
-    async def dial(self, *data: bytes, buffer_bytes: int = 0) -> socket.socket:
+    async def dial(self, *data: bytes, buffer_bytes: int = 0) -> Wire:
         sock = socket.socket(self.family, socket.SOCK_STREAM)
-        self.sockets.append(sock)
         sock.setblocking(False)
         if buffer_bytes:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer_bytes)
-        loop = asyncio.get_running_loop()
-        await loop.sock_connect(sock, self.address())
-        for piece in data:
-            await loop.sock_sendall(sock, piece)
-        return sock
-
-    async def is_closed(self, sock: socket.socket) -> None:
-        """Wait until the link has closed the connection."""
-        with contextlib.suppress(ConnectionError):
-            while await asyncio.get_running_loop().sock_recv(sock, 65536):
-                pass
-        sock.close()
+        self.wires.append(wire := Wire(sock, self.secure))
+        await asyncio.get_running_loop().sock_connect(sock, self.address())
+        await wire.say(data)
+        return wire
 
     def close(self) -> None:
-        for sock in self.sockets:
-            sock.close()
+        for wire in self.wires:
+            wire.close()
 
 
 def cutting(
@@ -89,45 +128,53 @@ def hanging_up(near: Side, far: Side) -> tuple[Side, Action, Action]:
     return far, lose, regain
 
 
+class Speech:
+    """What a program says at an address: its `greeting`, and `body(...)`. It need not hear the answer."""
+
+    def __init__(self, url: str) -> None:
+        self.scheme = split_url(url).scheme
+        web = self.scheme in WEB_SCHEMES
+        self.greeting = ClientUpgrade(url).begin() if web else HANDSHAKE
+        self.wrong = self.greeting + (LEAD_IPC if self.scheme == "ipc" else b"") + b"\xff" * 100
+
+    def body(self, *messages: bytes) -> bytes:
+        batch = from_payloads(messages)
+        if self.scheme in WEB_SCHEMES:
+            return websocket.encode(batch, random.Random(1).randbytes)
+        return add_lead(batch) if self.scheme == "ipc" else batch.keep()
+
+
 def sp(path: Path, scheme: str, clogged: bool = False) -> Pair:
-    """Make a pair on `tcp` or `ipc`: near listens, far dials, and so does a stranger."""
-    options = {"queue_bytes": (1 if clogged else 8) << 20, **_RETRY}
-    url = "tcp://127.0.0.1:0" if scheme == "tcp" else f"ipc://{path}"
+    """Make a pair on one of our streams: near listens, far dials, and so does a stranger."""
+    tls = own_tls(path.parent) if scheme in TLS_SCHEMES else None
+    options: dict[str, Any] = {"queue_bytes": (1 if clogged else 8) << 20, "tls": tls, **_RETRY}
+    hosted = f"{scheme}://127.0.0.1:0" + ("/bus" if scheme in WEB_SCHEMES else "")
+    url = f"ipc://{path}" if scheme == "ipc" else hosted
     near = Side("near", lambda: make_link(bound[0] if bound else url, "listen", **options), once=True)
     bound: list[str] = []
-
-    def listening() -> str:
-        assert near.link is not None
-        return near.link.url
-
     near.open()
-    bound.append(listening())
-    far = Side("far", lambda: make_link(bound[0], "dial", **_RETRY), once=True)
-    is_tcp = scheme == "tcp"
-    address = ("127.0.0.1", int(bound[0].rpartition(":")[2])) if is_tcp else str(path)
-    stranger = Stranger(near, lambda: address, socket.AF_INET if is_tcp else socket.AF_UNIX)
-
-    def body(*messages: bytes) -> bytes:
-        batch = from_payloads(messages)
-        return bytes(batch.data) if is_tcp else add_lead(batch)
+    assert near.link is not None
+    bound.append(near.link.url)
+    far = Side("far", lambda: make_link(bound[0], "dial", tls=tls, **_RETRY), once=True)
+    speech, address = Speech(bound[0]), ("127.0.0.1", split_url(bound[0]).port)
+    secure = ssl.create_default_context(cafile=tls.ca_file) if tls else None
+    local = scheme == "ipc"
+    stranger = Stranger(
+        near, lambda: str(path) if local else address, socket.AF_UNIX if local else socket.AF_INET, secure
+    )
 
     async def garbage() -> None:
-        for begin in (noise(5000), HANDSHAKE + (b"" if is_tcp else LEAD_IPC) + b"\xff" * 100):
-            await stranger.is_closed(await stranger.dial(begin))
+        for begin in (noise(5000), speech.wrong):
+            await (await stranger.dial(begin)).ended()
 
-    cut, mend = cutting(stranger, HANDSHAKE + body(frame(3000))[:1500], HANDSHAKE + body(frame(200)))
+    half, whole = speech.body(frame(3000))[:1500], speech.body(frame(200))
+    cut, mend = cutting(stranger, speech.greeting + half, speech.greeting + whole)
     far.open()
     pair = Pair(
         near, far, garbage=garbage, cut=cut, mend=mend, back=[frame(200)], loses=hanging_up(near, far)
     )
     pair.closers.append(stranger.close)
-    return pair
-
-
-def sp_clogged(path: Path, scheme: str) -> Pair:
-    """Make a pair with a stranger that greets and then reads nothing."""
-    pair = sp(path, scheme, clogged=True)
-    return _with_deaf_stranger(pair, HANDSHAKE)
+    return _with_deaf_stranger(pair, speech.greeting) if clogged else pair
 
 
 def _with_deaf_stranger(pair: Pair, greeting: bytes) -> Pair:
@@ -138,19 +185,16 @@ def _with_deaf_stranger(pair: Pair, greeting: bytes) -> Pair:
     return pair
 
 
-def _stop(task: asyncio.Task[socket.socket]) -> None:
+def _stop(task: asyncio.Task[Wire]) -> None:
     task.cancel()
 
 
-def nng(_: Path, scheme: str) -> Pair:
-    """Make a pair on `ws` or `inproc`."""
-    url = "ws://127.0.0.1:0/bus" if scheme == "ws" else f"inproc://{uuid4().hex}"
-    near = Side("near", lambda: make_link(bound[0] if bound else url, "listen"), once=True)
-    bound: list[str] = []
+def inproc(_: Path) -> Pair:
+    """Make a pair on `inproc`."""
+    url = f"inproc://{uuid4().hex}"
+    near = Side("near", lambda: make_link(url, "listen"), once=True)
     near.open()
-    assert near.link is not None
-    bound.append(near.link.url)
-    far = Side("far", lambda: make_link(bound[0], "dial", retry_min_s=0.01, retry_max_s=0.1), once=True)
+    far = Side("far", lambda: make_link(url, "dial", retry_min_s=0.01, retry_max_s=0.1), once=True)
     far.open()
     return Pair(near, far, loses=hanging_up(near, far))
 
@@ -168,7 +212,7 @@ def frames(_: Path, framing: Any, clogged: bool = False) -> Pair:
 
     async def garbage() -> None:
         if framing == "frames":
-            return await stranger.is_closed(await stranger.dial(b"\x01\x00\xff\xff" + noise(5000)))
+            return await (await stranger.dial(b"\x01\x00\xff\xff" + noise(5000))).ended()
         sock = await stranger.dial(noise(5000), encode(frame(10)))
         await until(lambda: near.heard.messages[-1:] == [frame(10)])
         near.heard.messages.pop()
@@ -195,15 +239,28 @@ def any_bytes(size: int) -> bytes:
 
 _SCRATCH = SCRATCH_BYTES - 8
 _NNG = {
-    _GARBAGE: "NNG reads the stream itself; tests/bus/transports/test_nng.py has its bad peers",
-    _CUT: "NNG hands over whole messages only; tests/bus/transports/test_nng.py kills its peers",
+    _GARBAGE: "it is no stream: NNG hands over a pointer to each message",
+    _CUT: "it is no stream: NNG hands over whole messages only",
     _CLOGGED: "NNG drops for a slow peer and does not say so: see bus/transports/nng.py",
 }
 MAKERS = [
-    Maker("tcp", _SCRATCH, partial(sp, scheme="tcp"), partial(sp_clogged, scheme="tcp"), sizes=any_bytes),
-    Maker("ipc", _SCRATCH, partial(sp, scheme="ipc"), partial(sp_clogged, scheme="ipc"), sizes=any_bytes),
-    Maker("ws", 126, partial(nng, scheme="ws"), sizes=any_bytes, left_out=_NNG),
-    Maker("inproc", 126, partial(nng, scheme="inproc"), sizes=any_bytes, left_out=_NNG),
+    *(
+        Maker(
+            scheme,
+            mtu,
+            partial(sp, scheme=scheme),
+            partial(sp, scheme=scheme, clogged=True),
+            sizes=any_bytes,
+        )
+        for scheme, mtu in (
+            ("tcp", _SCRATCH),
+            ("ipc", _SCRATCH),
+            ("tls+tcp", _SCRATCH),
+            ("ws", LARGE_BYTES),
+            ("wss", LARGE_BYTES),
+        )
+    ),
+    Maker("inproc", 126, inproc, sizes=any_bytes, left_out=_NNG),
     *(
         Maker(
             f"tcp-{framing}",

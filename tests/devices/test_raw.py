@@ -13,6 +13,7 @@ import pytest
 from bus.errors import LinkError
 from devices.raw import RawDevice
 from tests.helpers.peers import Ear, SpPeer, until
+from tests.helpers.ports import free_port
 
 needs = {
     "nanocat": pytest.mark.skipif(not shutil.which("nanocat"), reason="Debian package nanomsg-utils"),
@@ -82,6 +83,27 @@ async def test_foreign_programs_hear_and_are_heard(device: tuple[RawDevice, str]
         assert said == b"from outside"
     assert ear.heard == [b"from outside"]
     assert all(pipe.stats.balance() == 0 for pipe in opened.hub.pipes)
+
+
+@pytest.mark.parametrize("scheme", ["tcp", "ws"])
+@pytest.mark.parametrize("program", [pytest.param(name, marks=mark) for name, mark in needs.items()])
+async def test_foreign_programs_are_dialled(scheme: str, program: str) -> None:
+    url = f"{scheme}://127.0.0.1:{free_port()}"  # without a path, at which nanomsg cannot listen
+    listens = {
+        "nanocat": ["nanocat", "--bus", "--ascii", "--data", "from outside", "-i", "0.1", "--bind"],
+        "nngcat": ["nngcat", "--bus0", "--ascii", "--data", "from outside", "-i", "1", "--listen"],
+    }
+    with running([*listens[program], url]) as cat:
+        async with Opened([], [url]) as opened:
+            ear = Ear(opened.hub)
+            assert cat.stdout is not None
+            reading = asyncio.create_task(asyncio.to_thread(cat.stdout.read, 5))
+            while not reading.done():
+                ear.say(b"hello")
+                await asyncio.wait([reading], timeout=0.05)
+            assert reading.result() == b"hello"
+            await until(lambda: ear.heard)
+            assert set(ear.heard) == {b"from outside"}
 
 
 @pytest.mark.parametrize("other", ["tcp", "ipc"])

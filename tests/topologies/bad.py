@@ -141,11 +141,18 @@ BAD = {
     ),
     "lease too long": Bad(broker("listen: 'tcp://127.0.0.1:5', lease_ms: 99999999"), 3, "out of range"),
     # keys without effect
-    "queue of WebSocket": Bad(
-        listen("ws://127.0.0.1:5/x", ", queue_bytes: 5000000"), 3, "queue_bytes has no effect"
+    "queue of inproc": Bad(listen("inproc://x", ", queue_bytes: 5000000"), 3, "queue_bytes has no effect"),
+    "queue of an inproc side": Bad(
+        side("url: {address: 'inproc://x', queue_bytes: 5000000}"), 4, "queue_bytes has no effect"
     ),
-    "queue of a WebSocket side": Bad(
-        side("url: {address: 'ws://h:5/x', queue_bytes: 5000000}"), 4, "queue_bytes has no effect"
+    "origin with a path": Bad(
+        listen("ws://127.0.0.1:5/x", ", origins: ['http://panel.example/']"), 3, "is no origin"
+    ),
+    "origins of TCP": Bad(
+        listen("tcp://127.0.0.1:5", ", origins: ['http://panel.example']"), 3, "origins are for"
+    ),
+    "origins of a side that dials": Bad(
+        side("url: {address: 'ws://h:5/x', origins: ['http://panel.example']}"), 4, "origins are for"
     ),
     "bound of inproc": Bad(listen("inproc://x", ", message_bytes: 5000"), 3, "message_bytes has no effect"),
     "certificate for plain TCP": Bad(listen("tcp://127.0.0.1:5", TLS % ""), 3, "tls is for"),
@@ -159,7 +166,7 @@ BAD = {
     "policy of a bus": Bad(
         side("uart: /dev/x").replace("bus: p", "{bus: p, shed: oldest}"), 4, "nothing waits for a bus"
     ),
-    "policy of WebSocket": Bad(side("url: 'ws://h:5/x', shed: oldest"), 4, "state a rate"),
+    "policy of inproc": Bad(side("url: 'inproc://x', shed: oldest"), 4, "state a rate"),
     "classic without FD": Bad(side("can: {channel: can0, mixed: classic}"), 4, "without fd: true"),
     "data rate without FD": Bad(side("can: {channel: can0, data_bitrate: 2000000}"), 4, "needs fd: true"),
     "flow control elsewhere": Bad(

@@ -28,8 +28,10 @@ def test_a_policy_that_cannot_act_is_an_error() -> None:
     def said(side: str) -> list[str]:
         return errors(TWO + f"bridges: {{x: {{on: gw, join: [{{bus: left}}, {side}]}}}}\n")
 
-    assert ["state a rate" in text for text in said("{url: 'ws://h:1', shed: oldest}")] == [True]
-    assert said("{url: 'ws://h:1', shed: {policy: oldest, rate: 5}}") == []
+    inproc = "{url: {address: 'inproc://x', mode: listen}, shed: %s}"
+    assert ["state a rate" in text for text in said(inproc % "oldest")] == [True]
+    assert said(inproc % "{policy: oldest, rate: 5}") == []
+    assert said("{url: 'ws://h:1', shed: oldest}") == []
     assert said("{url: 'tcp://h:1', shed: oldest}") == []
 
 
@@ -198,7 +200,7 @@ def test_a_failover_group_is_one_bridge() -> None:
         ("tcp://127.0.0.1:5", "tcp://localhost:5", True),
         ("tcp://127.0.0.1:5", "tcp://127.0.0.1:6", False),
         ("tcp://127.0.0.1:0", "tcp://127.0.0.1:0", False),
-        ("ws://127.0.0.1:5/a", "ws://127.0.0.1:5/b", False),
+        ("ws://127.0.0.1:5/a", "ws://127.0.0.1:5/b", True),
         ("ws://127.0.0.1:5/a", "ws://127.0.0.1:5/a", True),
         ("ipc:///tmp/x", "ipc:///tmp//x", True),
         ("ipc:///tmp/x", "ipc:///tmp/y", False),

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from bus.needs import Need, dialling_needs, listening_needs
-from bus.schema import AnyUrl, Bytes
+from bus.schema import AnyUrl, Bytes, Length, Origin, Single
 from bus.transports.options import (
     MESSAGE_BYTES,
     QUEUE_BYTES,
@@ -13,6 +13,7 @@ from bus.transports.options import (
     Tls,
     check_fit,
     check_limits,
+    check_origins,
     check_tls,
 )
 from bus.urls import check_dial, split_url
@@ -38,12 +39,19 @@ class Sp(Medium):
     queue_bytes: Annotated[Bytes | None, "bound of the queue to each peer"] = None
     message_bytes: Annotated[Bytes | None, "longest message taken from a peer, without its envelope"] = None
     tls: Annotated[Tls | None, "certificates, for `tls+tcp://` and `wss://`"] = None
+    origins: Annotated[
+        tuple[Origin, ...],
+        Length(0, 64),
+        Single(),
+        "pages of other hosts that may connect, where this listens on `ws://` or `wss://`",
+    ] = ()
 
     def check(self) -> None:
         check_limits(self.address, self.queue_bytes, self.message_bytes)
         if split_url(self.address).scheme in STREAMS:
             check_fit(self.queue_bytes or QUEUE_BYTES, self.message_bytes or MESSAGE_BYTES)
         check_tls(self.address, self.tls, listens=self.mode == "listen")
+        check_origins(self.address, self.origins, listens=self.mode == "listen")
         if self.mode == "dial":
             check_dial(self.address)
 
@@ -56,6 +64,7 @@ class Sp(Medium):
         from bus.transports.links import bus_link
 
         limits = self.queue_bytes, self.message_bytes
+        retry["origins"] = self.origins
         # It may be a trunk, which only its side knows: leave room for envelopes.
         return ShedLink(bus_link(self.address, self.mode, *limits, self.tls, trunk=True, **retry), shed)
 

@@ -5,7 +5,6 @@ handshake (docs/wire/tcp.md).
 """
 
 from asyncio import AbstractEventLoop
-from collections.abc import Callable
 from typing import Any, Literal
 
 from bridges.media.shed_pipe import ShedLink
@@ -15,13 +14,10 @@ from bridges.media.tcp.medium import Tcp
 from bridges.media.uart.codec import WIRE_BYTES_MAX
 from bus.errors import LinkError
 from bus.hub import Hub, Link, State
-from bus.transports.framing import Framing
+from bus.transports.framing import Framing, Once
 from bus.transports.stream import StreamPipe
 from bus.transports.tcp import DialLink, ListenLink
-from bus.wire.batch import Batch
 from bus.wire.sp import SCRATCH_BYTES
-
-Encode = Callable[[Batch], tuple[bytes, int]]
 
 
 def _framing(kind: Literal["frames", "cobs"]) -> Framing:
@@ -32,19 +28,6 @@ def _framing(kind: Literal["frames", "cobs"]) -> Framing:
             lambda rejected: CobsDecoder(scratch, rejected), encode=Once(join_cobs), unfit="oversize"
         )
     return Framing(lambda _: FramesDecoder(scratch), encode=Once(join))
-
-
-class Once:
-    """An encoder that keeps its last result, because the hub offers the same batch to each peer in turn."""
-
-    def __init__(self, encode: Encode) -> None:
-        self._encode = encode
-        self._last: tuple[Batch | None, tuple[bytes, int]] = None, (b"", 0)
-
-    def __call__(self, batch: Batch) -> tuple[bytes, int]:
-        if self._last[0] is not batch:
-            self._last = batch, self._encode(batch)
-        return self._last[1]
 
 
 def tcp_link(options: Tcp, shed: Shed | None = None, **retry: Any) -> Link:

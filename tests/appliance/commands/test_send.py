@@ -149,7 +149,6 @@ async def test_send_to_a_serial_line(line: PtyPair) -> None:
     assert far.messages == [READING] * 300
 
 
-@pytest.mark.websocket
 async def test_send_over_websocket_waits_until_it_has_left() -> None:
     link = listening("ws://127.0.0.1:0/bus")
     async with opened(link) as (_, ear):

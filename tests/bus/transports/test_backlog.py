@@ -4,18 +4,33 @@ import asyncio
 import contextlib
 import random
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 
 import pytest
 
 from bus.ledger import Stats
 from bus.serving.connection import Connection
 from bus.tmq.wire import Cutter
-from bus.transports.backlog import Backlog
-from bus.wire.batch import from_payloads
-from bus.wire.sp import add_lead
+from bus.transports.backlog import Backlog, Divide
+from bus.wire import sp
+from bus.wire.batch import Batch, from_payloads
+from bus.wire.websocket import frames
 
 Pair = tuple[socket.socket, socket.socket]
+
+
+def constant(size: int) -> bytes:
+    """Return the bytes of equal keys."""
+    return b"key." * (size // 4)
+
+
+FORMS: dict[str, tuple[Callable[[Batch], bytes], Divide]] = {
+    "tcp": (Batch.keep, sp.divide),
+    "ipc": (sp.add_lead, partial(sp.divide, lead=1)),
+    "ws": (frames.encode, frames.divide),
+    "ws masked": (partial(frames.encode, keys=constant), frames.divide),
+}
 
 
 @pytest.fixture
@@ -80,16 +95,16 @@ async def test_a_connection_counts_every_byte_that_the_socket_took(pair: Pair) -
 
 
 @pytest.mark.parametrize("seed", range(20))
-@pytest.mark.parametrize("lead", [0, 1])
+@pytest.mark.parametrize(("encode", "divide"), FORMS.values(), ids=FORMS)
 def test_what_is_purged_has_not_begun_and_what_has_begun_is_finished(
-    pair: Pair, seed: int, lead: int
+    pair: Pair, seed: int, encode: Callable[[Batch], bytes], divide: Divide
 ) -> None:
     chance, stats = random.Random(seed), Stats()
     backlog, said = Backlog(stats), list[bytes]()
     for _ in range(30):
         some = [chance.randbytes(chance.choice((0, 1, 50, 3000))) for _ in range(chance.randint(1, 9))]
         batch = from_payloads(some)
-        backlog.put(memoryview(add_lead(batch) if lead else batch.keep()), batch.count)
+        backlog.put(memoryview(encode(batch)), batch.count)
         said += some
     stats.offered = len(said)
     wire = b""
@@ -97,14 +112,14 @@ def test_what_is_purged_has_not_begun_and_what_has_begun_is_finished(
         with contextlib.suppress(BlockingIOError):
             backlog.write(pair[0])
         wire += pair[1].recv(chance.randint(1, 2000))
-    purged = backlog.purge("fenced", lead)
+    purged = backlog.purge("fenced", divide)
     with contextlib.suppress(BlockingIOError):
         backlog.write(pair[0])
-    assert backlog.purge("fenced", lead) == []  # a message that has begun is finished
+    assert backlog.purge("fenced", divide) == []  # a message that has begun is finished
     assert stats.dropped == ({"fenced": len(purged)} if purged else {})
     assert stats.balance() == 0
     wire += drained(backlog, pair)
     sent = said[: len(said) - len(purged)]
     assert said == sent + purged
-    assert wire == (add_lead(from_payloads(sent)) if lead else from_payloads(sent).keep())
+    assert wire == encode(from_payloads(sent))
     assert (stats.sent, stats.queued, stats.queued_bytes) == (len(sent), 0, 0)

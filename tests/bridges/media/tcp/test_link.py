@@ -224,6 +224,7 @@ async def test_keepalive_no_delay_and_a_bound_on_silence() -> None:
         await until(lambda: len(link.pipes) == 1)
         (pipe,) = link.pipes
         sock = pipe._socket  # noqa: SLF001
+        assert isinstance(sock, socket.socket)
         assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
         assert sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) == 1
         assert sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) == 7000

@@ -1,0 +1,58 @@
+"""The channel of a link: what lies between its sockets and its messages, by the scheme of its address."""
+
+import socket
+from ssl import SSLContext
+
+from bus.transports.framing import Framing, sp_framing
+from bus.transports.options import Tls
+from bus.transports.secure import SCRATCH_BYTES, SecureSocket, context
+from bus.urls import TLS_SCHEMES, WEB_SCHEMES, split_url
+
+
+class Channel:
+    """TLS and the framing at one end of an address: SP unless `framing` is given.
+
+    `origins` are those of pages that may connect to a WebSocket here, beside those of its own host.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        listens: bool,
+        framing: Framing | None = None,
+        tls: Tls | None = None,
+        origins: tuple[str, ...] = (),
+    ) -> None:
+        self._text, self._url, self._listens = url, split_url(url), listens
+        self._given, self.origins = framing, origins
+        self._tls = tls or Tls()
+        self._context: SSLContext | None = None
+
+    def revise(self, other: "Channel") -> None:
+        """Let in the pages that `other` lets in, from the next framing on."""
+        self.origins = other.origins
+
+    def framing(self, message_bytes: int) -> Framing:
+        """Return the framing for messages of at most so many bytes."""
+        if self._given is not None:
+            return self._given
+        if self._url.scheme not in WEB_SCHEMES:
+            return sp_framing(message_bytes, self._url.scheme == "ipc")
+        from bus.transports import websocket
+
+        if self._listens:
+            return websocket.listening_framing(self._url, message_bytes, self.origins)
+        return websocket.dialling_framing(self._text, message_bytes)
+
+    def open(self) -> None:
+        """Load the certificates. Raises `LinkError` if one of them is of no use."""
+        if self._url.scheme in TLS_SCHEMES:
+            self._context = context(self._text, self._tls, self._listens)
+            self._scratch = memoryview(bytearray(SCRATCH_BYTES))
+
+    def secure(self, sock: socket.socket) -> socket.socket | SecureSocket:
+        """Return what the pipe of a connection reads and writes: the socket, or TLS on it."""
+        if self._context is None:
+            return sock
+        name = self._tls.server_name or self._url.host
+        return SecureSocket(sock, self._context, self._listens, name, self._scratch)

@@ -1,0 +1,199 @@
+"""TLS on a non-blocking socket: an object with the methods of a socket that a `StreamPipe` uses.
+
+OpenSSL reads from memory and writes to it (`ssl.MemoryBIO`), so it never waits for a direction that the pipe
+does not expect, and a write that is not done need not be repeated with the same bytes.
+"""
+
+import socket
+import ssl
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from ssl import SSLContext
+
+from bus.errors import LinkError, words_of
+from bus.transports.options import Tls
+from bus.transports.sockets import CLOSED_BY_PEER
+from bus.wire.batch import Buffer
+
+_PIECE_BYTES = 64 * 1024  # encrypted at once: so much may wait for a peer beyond the bound of its queue
+SCRATCH_BYTES = 256 * 1024
+
+
+def context(url: str, tls: Tls, listens: bool) -> SSLContext:
+    """Return what all connections of a link have in common. Raises `LinkError` for useless files."""
+    made = SSLContext(ssl.PROTOCOL_TLS_SERVER if listens else ssl.PROTOCOL_TLS_CLIENT)
+    made.minimum_version = ssl.TLSVersion.TLSv1_2
+    made.options |= ssl.OP_NO_RENEGOTIATION
+    if listens:
+        made.num_tickets = 0  # nobody resumes a session, so none is kept
+    file = tls.cert_file
+    try:
+        if tls.cert_file:
+            made.load_cert_chain(tls.cert_file, tls.key_file, password=lambda: b"")
+        if not listens or tls.require_peer_cert:
+            made.verify_mode, file = ssl.CERT_REQUIRED, tls.ca_file
+            made.load_verify_locations(tls.ca_file) if tls.ca_file else made.load_default_certs()
+    except OSError as error:
+        raise LinkError(f"{url}: {file}: {_words(error)}") from error
+    if listens and not tls.cert_file:
+        raise LinkError(f"{url}: a TLS listener needs cert_file")
+    return made
+
+
+def _words(error: OSError) -> str:
+    """Return the words of an error of TLS, without the numbers and the file of OpenSSL."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"TLS: the certificate is refused: {error.verify_message}"
+    if isinstance(error, ssl.SSLError):
+        return f"TLS: {(error.reason or words_of(error)).lower().replace('_', ' ')}"
+    return words_of(error)
+
+
+class SecureSocket:
+    """One connection over TLS, set up by `shake()`. Those of a loop can share the `scratch` to read into.
+
+    `pending`: there may be bytes to read that the socket does not announce.
+    """
+
+    __slots__ = (
+        "_ended",
+        "_fault",
+        "_heard",
+        "_incoming",
+        "_left",
+        "_outgoing",
+        "_owed",
+        "_read",
+        "_scratch",
+        "_secured",
+        "_socket",
+        "_ssl",
+        "pending",
+    )
+
+    def __init__(
+        self, sock: socket.socket, secure: SSLContext, listens: bool, name: str | None, scratch: memoryview
+    ) -> None:
+        self._socket, self._scratch = sock, scratch
+        self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self._ssl = secure.wrap_bio(self._incoming, self._outgoing, listens, None if listens else name)
+        self._read: Callable[[int, memoryview], int] = self._ssl.read  # type: ignore[assignment]
+        self._left = memoryview(b"")  # encrypted, and not yet sent
+        self._owed = 0  # see `send`
+        self._fault = ""
+        self._secured = self._heard = self._ended = self.pending = False
+
+    def fileno(self) -> int:
+        return self._socket.fileno()
+
+    def setsockopt(self, level: int, option: int, value: int) -> None:
+        self._socket.setsockopt(level, option, value)
+
+    def shake(self) -> bool:
+        """Go on with the handshake, and return whether it is done. Raises `OSError` if it fails."""
+        while not self._secured:
+            try:
+                self._ssl.do_handshake()
+            except ssl.SSLWantReadError:
+                self._flush_some()
+                self._fetch()
+            except ssl.SSLError as error:
+                self._flush_some()  # it says to the other side why
+                raise OSError(_words(error)) from error
+            else:
+                self._secured = self.pending = True
+                self._flush_some()
+            if self._ended:
+                raise OSError("closed during the TLS handshake" if self._heard else CLOSED_BY_PEER)
+        return True
+
+    def _fetch(self) -> None:
+        """Read from the network."""
+        count = self._socket.recv_into(self._scratch)
+        self._ended = not count
+        self._heard |= count > 0
+        self._incoming.write(self._scratch[:count])
+
+    def recv(self, size: int) -> bytes:
+        """Read as `socket.recv` does."""
+        buffer = bytearray(size)
+        return bytes(buffer[: self.recv_into(memoryview(buffer))])
+
+    def recv_into(self, buffer: memoryview) -> int:
+        """Read as `socket.recv_into` does, several records at once. Raises `OSError`."""
+        filled = self._decrypt(buffer) if self.pending else 0
+        if not filled and not self._ended:
+            self._fetch()
+            filled = self._decrypt(buffer)
+        if not filled and not self._ended:
+            raise BlockingIOError
+        return filled
+
+    def _decrypt(self, buffer: memoryview) -> int:
+        """Return how many bytes were put into `buffer`. Without room for more, they may be `pending`."""
+        filled, self.pending = 0, False
+        try:
+            while filled < len(buffer) and not self._ended and not self._fault:
+                count = self._read(len(buffer) - filled, buffer[filled:])
+                filled += count
+                self._ended = not count  # the other side has said that this is the end
+            self.pending = True
+        except ssl.SSLWantReadError:
+            if self._outgoing.pending:
+                self._flush_some()
+        except ssl.SSLZeroReturnError:
+            self._ended = self.pending = True
+        except ssl.SSLError as error:
+            self._flush_some()  # it says to the other side why
+            self._fault, self.pending = _words(error), True
+        if self._fault and not filled:
+            raise OSError(self._fault)
+        return filled
+
+    def send(self, data: Buffer) -> int:
+        """Send as `socket.send` does. Raises `OSError`.
+
+        What has been encrypted must go out. If not all of it has, its last byte is not counted, so that the
+        caller waits and calls again with that byte first: it is skipped then.
+        """
+        self._flush()
+        view, done = memoryview(data), self._owed
+        if not view:
+            return 0
+        self._owed = 0
+        while done < len(view):
+            done += self._ssl.write(view[done : done + _PIECE_BYTES])
+            try:
+                self._flush()
+            except BlockingIOError:
+                self._owed = 1
+                break
+        return done - self._owed
+
+    def sendmsg(self, views: Iterable[memoryview]) -> int:
+        """Send some of `views` as `send` does: short ones together in one record."""
+        size, pieces = 0, list[memoryview]()
+        for view in views:
+            pieces.append(view[:_PIECE_BYTES])
+            size += len(pieces[-1])
+            if size >= _PIECE_BYTES or len(pieces[-1]) < len(view):
+                break
+        return self.send(pieces[0] if len(pieces) == 1 else b"".join(pieces))
+
+    def _flush(self) -> None:
+        """Send all that is encrypted. Raises `OSError`: `BlockingIOError` if some of it is left."""
+        while self._left or self._outgoing.pending:
+            self._left = self._left or memoryview(self._outgoing.read())
+            self._left = self._left[self._socket.send(self._left) :]
+
+    def _flush_some(self) -> None:
+        with suppress(OSError):
+            self._flush()
+
+    def close(self) -> None:
+        """Say that this is the end, if that can be said at once, and close."""
+        if self._secured:
+            with suppress(OSError):
+                self._ssl.unwrap()  # it wants to read, but we do not wait
+        self._flush_some()
+        self._socket.close()

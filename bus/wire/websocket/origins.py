@@ -1,0 +1,73 @@
+"""Origins: which browser pages may open a WebSocket here.
+
+A browser lets any page connect anywhere, and says in `Origin` where the page is from. Programs that are no
+browsers send none; whom to let in of these is not decided here.
+"""
+
+from collections.abc import Iterable
+from urllib.parse import urlsplit
+
+from bus.urls import check_host, is_ip, is_loopback, plain_host
+
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+_SHOWN_CHARACTERS = 100
+
+
+def check_origin(text: str) -> None:
+    """Raise ValueError if a browser cannot send this as the origin of a page."""
+    parts = urlsplit(text)
+    if text == "null":
+        return
+    if not parts.scheme or not parts.hostname or f"{parts.scheme}://{parts.netloc}" != text or "@" in text:
+        raise ValueError(f'"{text}" is no origin: write one such as https://panel.example, without a path')
+    check_host(parts.hostname)
+    _port(text)
+
+
+def _port(text: str) -> int | None:
+    try:
+        return urlsplit(text).port
+    except ValueError:
+        raise ValueError(f'"{text}" is no origin: its port is no number up to 65535') from None
+
+
+def plain_origin(text: str) -> str:
+    """Return an origin as browsers write it: in small letters, without the default port of its scheme."""
+    origin, colon, port = text.lower().rpartition(":")
+    scheme = origin.partition("://")[0]
+    return origin if colon and port == str(_DEFAULT_PORTS.get(scheme)) else text.lower()
+
+
+class Origins:
+    """The pages that are let in: those of `allowed` origins, and those of the host that they connect to.
+
+    `names` are the names of that host. They are checked as well, because a hostile page can have a name of
+    its own that leads to our address (DNS rebinding); an IP address cannot be anybody else's name.
+    """
+
+    def __init__(self, allowed: Iterable[str] = (), names: Iterable[str] = ()) -> None:
+        self._allowed = frozenset(map(plain_origin, allowed))
+        self._names = frozenset(name.lower() for name in names)
+
+    def refusal(self, origin: str | None, host: str) -> str:
+        """Return why a page is not let in, from the headers of its request; "" if it is."""
+        if origin is None or plain_origin(origin) in self._allowed:
+            return ""
+        page, here = _host(origin.partition("://")[2]), _host(host)
+        shown = "".join(filter(str.isprintable, origin))[:_SHOWN_CHARACTERS]
+        if not here or page != here:
+            return f"a page of {shown} may not connect here: to allow it, add that to origins"
+        if is_ip(here) or is_loopback(here) or here in self._names:
+            return ""
+        return (
+            f"{here[:_SHOWN_CHARACTERS]} is no name of this bus: to allow its pages, add {shown} to origins"
+        )
+
+
+def _host(netloc: str) -> str:
+    """Return the host of HOST:PORT; "" if there is none."""
+    try:
+        host = urlsplit(f"//{netloc}").hostname or ""
+    except ValueError:
+        return ""
+    return plain_host(host) if host.isprintable() else ""
