@@ -22,10 +22,10 @@ def program() -> str:
 
 
 def install(extra: str) -> str:
-    """Return the command that installs an extra into the environment that this program runs in."""
+    """Return the command that installs an extra into the environment of this program; "" is none of them."""
     pip = Path(sys.executable).with_name("pip")
     start = "pip" if typed(str(pip)) == "pip" else f"{typed(sys.executable)} -m pip"
-    return f"{start} install '{DISTRIBUTION}[{extra}]'"
+    return f"{start} install '{DISTRIBUTION}[{extra}]'" if extra else f"{start} install {DISTRIBUTION}"
 
 
 def lacking(what: str, package: str, extra: str) -> str:

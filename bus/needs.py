@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from bus.transports.options import Tls
-from bus.urls import HOSTED, is_ip, is_wildcard, split_url
+from bus.urls import HOSTED, WEB_SCHEMES, is_ip, is_wildcard, split_url
 
 
 class Library(NamedTuple):
-    """A Python module of a package that an extra of buscoupler installs."""
+    """A Python module of a package that an extra of buscoupler installs, or buscoupler itself (extra "")."""
 
     module: str
     package: str
@@ -71,6 +71,9 @@ class Probe(NamedTuple):
     arguments: tuple[object, ...] = ()
 
 
+WEB_LIBRARY = "websockets", "websockets", ""
+"""What every link on ws:// and wss:// needs."""
+
 Need = Library | Device | Listening | SocketFile | Lookup | Readable | Certificate | Directory | Probe
 
 
@@ -81,7 +84,7 @@ def listening_needs(url: str, tls: Tls | None = None) -> Iterator[Need]:
         yield Listening(parts.host, parts.port)
     if parts.scheme == "ipc":
         yield SocketFile(parts.path)
-    yield from _tls_needs(tls)
+    yield from _scheme_needs(parts.scheme, tls)
 
 
 def dialling_needs(url: str, tls: Tls | None = None, ipv4: bool = False) -> Iterator[Need]:
@@ -89,7 +92,7 @@ def dialling_needs(url: str, tls: Tls | None = None, ipv4: bool = False) -> Iter
     parts = split_url(url)
     if parts.scheme in HOSTED:
         yield from host_needs(parts.host, ipv4)
-    yield from _tls_needs(tls)
+    yield from _scheme_needs(parts.scheme, tls)
 
 
 def host_needs(host: str, ipv4: bool = False) -> Iterator[Need]:
@@ -98,7 +101,9 @@ def host_needs(host: str, ipv4: bool = False) -> Iterator[Need]:
         yield Lookup(host, ipv4)
 
 
-def _tls_needs(tls: Tls | None) -> Iterator[Need]:
+def _scheme_needs(scheme: str, tls: Tls | None) -> Iterator[Need]:
+    if scheme in WEB_SCHEMES:
+        yield Library(*WEB_LIBRARY)
     if tls is None:
         return
     yield from (Readable(path) for path in (tls.ca_file, tls.cert_file, tls.key_file) if path)

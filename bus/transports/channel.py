@@ -3,6 +3,9 @@
 import socket
 from ssl import SSLContext
 
+from bus.errors import LinkError
+from bus.extras import lacking
+from bus.needs import WEB_LIBRARY
 from bus.transports.framing import Framing, sp_framing
 from bus.transports.options import Tls
 from bus.transports.secure import SCRATCH_BYTES, SecureSocket, context
@@ -38,8 +41,10 @@ class Channel:
             return self._given
         if self._url.scheme not in WEB_SCHEMES:
             return sp_framing(message_bytes, self._url.scheme == "ipc")
-        from bus.transports import websocket
-
+        try:
+            from bus.transports import websocket
+        except ModuleNotFoundError as error:
+            raise LinkError(lacking(self._text, *WEB_LIBRARY[1:])) from error
         if self._listens:
             return websocket.listening_framing(self._url, message_bytes, self.origins)
         return websocket.dialling_framing(self._text, message_bytes)

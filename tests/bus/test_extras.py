@@ -38,6 +38,7 @@ def test_what_the_path_finds_needs_no_path(environment: Path, monkeypatch: pytes
     monkeypatch.setenv("PATH", f"{environment}:/usr/bin")
     assert extras.program() == "buscoupler"
     assert extras.install("sail") == "pip install 'buscoupler[sail]'"
+    assert extras.install("") == "pip install buscoupler"
 
 
 def test_what_is_lacking_is_said_in_one_way(environment: Path) -> None:

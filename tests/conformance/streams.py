@@ -13,6 +13,7 @@ from uuid import uuid4
 
 from bridges.media.uart.codec import encode
 from bus.transports.links import make_link
+from bus.transports.options import Tls
 from bus.urls import TLS_SCHEMES, WEB_SCHEMES, split_url
 from bus.wire.batch import from_payloads
 from bus.wire.sp import HANDSHAKE, LEAD_IPC, SCRATCH_BYTES, add_lead
@@ -21,7 +22,6 @@ from bus.wire.websocket.decoder import LARGE_BYTES
 from bus.wire.websocket.upgrade import ClientUpgrade
 from tests.bridges.support import frame, until
 from tests.conformance.pair import Action, Maker, Pair, Side, noise
-from tests.helpers.certificates import own_tls
 from tests.helpers.links import tcp_link
 from tests.helpers.ports import free_port
 
@@ -144,9 +144,15 @@ class Speech:
         return add_lead(batch) if self.scheme == "ipc" else batch.keep()
 
 
+def _own_tls(folder: Path) -> Tls:
+    from tests.helpers.certificates import own_tls  # late: the machine of tests/kernel has no trustme
+
+    return own_tls(folder)
+
+
 def sp(path: Path, scheme: str, clogged: bool = False) -> Pair:
     """Make a pair on one of our streams: near listens, far dials, and so does a stranger."""
-    tls = own_tls(path.parent) if scheme in TLS_SCHEMES else None
+    tls = _own_tls(path.parent) if scheme in TLS_SCHEMES else None
     options: dict[str, Any] = {"queue_bytes": (1 if clogged else 8) << 20, "tls": tls, **_RETRY}
     hosted = f"{scheme}://127.0.0.1:0" + ("/bus" if scheme in WEB_SCHEMES else "")
     url = f"ipc://{path}" if scheme == "ipc" else hosted

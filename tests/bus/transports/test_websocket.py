@@ -5,6 +5,7 @@ import logging
 import os
 import socket
 import struct
+import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, closing, contextmanager, suppress
 from pathlib import Path
@@ -295,6 +296,16 @@ async def test_a_dialer_says_what_is_wrong_with_the_other_side(tls: Tls, tmp_pat
         await until(lambda: dial.fault)
         assert "404" in dial.fault
         dial.close()
+
+
+def test_a_link_without_the_library_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    make_link(WS)
+    monkeypatch.setitem(sys.modules, "websockets.client", None)
+    monkeypatch.delitem(sys.modules, "bus.wire.websocket.upgrade")
+    monkeypatch.delitem(sys.modules, "bus.transports.websocket")
+    monkeypatch.delattr("bus.transports.websocket")
+    with pytest.raises(LinkError, match=r"ws://127.0.0.1:0/bus needs websockets: run .*install buscoupler"):
+        make_link(WS)
 
 
 @pytest.mark.parametrize("url", URLS[1:])
