@@ -8,6 +8,7 @@ import random
 import socket
 from asyncio import AbstractEventLoop
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any, Protocol
 
 from bus.backoff import Backoff
@@ -16,6 +17,7 @@ from bus.hub import Hub, Link, State
 from bus.transports.channel import Channel
 from bus.transports.framing import Framing
 from bus.transports.options import STREAMS, Tls
+from bus.transports.seats import Seats
 from bus.transports.sockets import CLOSED_BY_PEER, Acceptor, OnPeer, connect_to, tune
 from bus.transports.stream import StreamOptions, StreamPipe
 from bus.urls import BEACON, Url, split_url, with_host
@@ -142,6 +144,7 @@ class ListenLink(_StreamLink):
         address = parse(url)
         super().__init__(url, Channel(url, True, framing, tls, origins), name, options)
         self._acceptor: Accepting = acceptor or Acceptor(*address)
+        self._seats = Seats()
 
     @property
     def state(self) -> State:
@@ -160,11 +163,17 @@ class ListenLink(_StreamLink):
             self.url = _bound(split_url(self.url), *bound[:2])
 
     def _accepted(self, sock: socket.socket, peer: str) -> None:
-        if len(self.pipes) >= self.options.peers:
-            log.warning("%s: refused a peer: %d are connected", self.name, len(self.pipes))
+        host = "" if sock.family == socket.AF_UNIX else peer.rpartition(":")[0]
+        if why := self._seats.refusal(host, sock.fileno(), self.options.peers):
+            log.warning("%s: refused a peer: %s", self.name, why, extra={"cause": f"{self.name}: refused"})
             sock.close()
             return
-        self._adopt(sock, f"{self.url} from {peer}", self._forget)
+        self._seats.take(host)
+        self._adopt(sock, f"{self.url} from {peer}", partial(self._left, host))
+
+    def _left(self, host: str, pipe: StreamPipe) -> None:
+        self._seats.leave(host)
+        self._forget(pipe)
 
     def _on_trouble(self, error: OSError) -> None:
         self.fault = f"cannot accept: {words_of(error)}"
