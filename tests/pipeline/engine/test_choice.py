@@ -7,7 +7,7 @@ pytest.importorskip("pyspark")
 from pipeline import jobs
 from pipeline.engine import jars, sail
 from pipeline.engine.choice import SAIL, SPARK, VARIABLE, Where, decide
-from pipeline.engine.session import ALWAYS, ASKED, LOCAL, QUIET, settings
+from pipeline.engine.session import ALWAYS, ASKED, LOCAL, QUIET, SOUND, settings
 from pipeline.errors import PipelineError
 
 
@@ -92,9 +92,9 @@ def test_two_places_are_refused(words: tuple[str, str]) -> None:
 
 def test_settings_of_this_machine_are_not_taken_to_a_cluster() -> None:
     fixed = "spark.sql.shuffle.partitions"
-    assert settings(Where(), ours=True) == {**ALWAYS, **QUIET, **LOCAL}
+    assert settings(Where(), ours=True) == {**ALWAYS, **QUIET, **SOUND, **LOCAL}
     assert fixed in settings(Where(master="local[2]"), ours=True)
-    assert settings(Where(master="spark://head:7077"), ours=True) == {**ALWAYS, **QUIET}
+    assert settings(Where(master="spark://head:7077"), ours=True) == {**ALWAYS, **QUIET, **SOUND}
     assert settings(Where(submitted=True), ours=False) == ALWAYS
     assert settings(Where(remote="sc://head"), ours=False) == {**ALWAYS, **ASKED}
 

@@ -53,7 +53,7 @@ def test_a_directory_without_a_capture(capsys: pytest.CaptureFixture[str], tmp_p
 
 def test_an_unreadable_file(capsys: pytest.CaptureFixture[str], tmp_path: Path, file: Path) -> None:
     file.write_bytes(file.read_bytes()[:-100])
-    told = complaint(capsys, "audit", str(tmp_path))
+    told = complaint(capsys, "audit", str(tmp_path), "--no-resident")
     assert told.startswith(f"buscoupler: {file}: unreadable (")
 
 
@@ -61,7 +61,7 @@ def test_a_file_of_a_later_version(capsys: pytest.CaptureFixture[str], tmp_path:
     table = pq.read_table(file, partitioning=None)
     later = {**(table.schema.metadata or {}), schema.META_VERSION.encode(): b"9"}
     pq.write_table(table.replace_schema_metadata(later), file)
-    told = complaint(capsys, "audit", str(tmp_path))
+    told = complaint(capsys, "audit", str(tmp_path), "--no-resident")
     assert f"capture schema 9, and this program reads up to {schema.VERSION}: update buscoupler" in told
 
 
@@ -69,7 +69,9 @@ def test_a_parquet_file_of_somebody_else(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, file: Path
 ) -> None:
     pq.write_table(pq.read_table(file, partitioning=None).replace_schema_metadata(None), file)
-    assert "a Parquet file, but not of a capture" in complaint(capsys, "audit", str(tmp_path))
+    assert "a Parquet file, but not of a capture" in complaint(
+        capsys, "audit", str(tmp_path), "--no-resident"
+    )
 
 
 def no_java(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
