@@ -4,9 +4,9 @@ BIN := .venv/bin
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
 # Debian packages: the interpreter's venv module for everything; foreign SP peers for the tests;
-# libnanomsg, nats-server and a compiler for the comparison in `make bench`.
+# libnanomsg, nats-server, OpenSSL and a compiler for the comparison in `make bench`.
 TEST_PACKAGES := nanomsg-utils nng-utils qemu-system-arm firmware-microbit-micropython linux-image-amd64 qemu-system-x86 busybox-static kmod iproute2 can-utils tshark socat
-BENCH_PACKAGES := $(TEST_PACKAGES) libnanomsg5 nats-server gcc libc6-dev
+BENCH_PACKAGES := $(TEST_PACKAGES) libnanomsg5 nats-server gcc libc6-dev libssl-dev openssl
 
 define install
 	@missing=$$(for p in $(1); do dpkg-query -W -f '$${Status}' $$p 2>/dev/null | grep -q 'ok installed' || echo $$p; done); \
@@ -39,6 +39,7 @@ format: .venv/dev
 bench: .venv/bench
 	$(call install,$(BENCH_PACKAGES))
 	$(BIN)/python -m benchmarks
+	$(BIN)/python -m benchmarks.channels
 	$(BIN)/python -m benchmarks.bridges
 	$(BIN)/python -m benchmarks.media
 	$(BIN)/python -m benchmarks.tap

@@ -1,4 +1,6 @@
-"""The raw devices of other libraries, one in a small process: `foreign.py nng|nanomsg PORT`.
+"""The raw devices of other libraries, one in a small process: `foreign.py nng|nanomsg PORT [CERTIFICATE]`.
+
+In place of a port NNG takes a URL, with a certificate where that is one of TLS.
 
 Both run the library's own device function as a reflector on one raw bus socket. The library's C code
 does all the forwarding. Python only starts it, and adds 10 to 20 MiB of resident size.
@@ -8,6 +10,8 @@ import ctypes
 import ctypes.util
 import os
 import sys
+from collections.abc import Callable
+from pathlib import Path
 
 AF_SP_RAW = 2
 NN_BUS = 7 * 16 + 0
@@ -16,16 +20,20 @@ NNG_BUFFER_MESSAGES = 8192
 NN_BUFFER_BYTES = 4 << 20
 
 
-def nng_device(port: int) -> None:
+def nng_device(where: str, certificate: str = "") -> None:
     """Run `nng_device` on a raw bus socket. Its queues hold 8192 messages, the maximum, instead of 16."""
     import pynng
 
     with pynng.Bus0(
         opener=pynng.lib.nng_bus0_open_raw,
-        listen=f"tcp://127.0.0.1:{port}",
         send_buffer_size=NNG_BUFFER_MESSAGES,
         recv_buffer_size=NNG_BUFFER_MESSAGES,
     ) as bus:
+        if certificate:
+            own = Path(certificate).read_text()
+            mode = pynng.TLSConfig.MODE_SERVER
+            bus.tls_config = pynng.TLSConfig(mode, own_key_string=own, own_cert_string=own)
+        bus.listen(where if "://" in where else f"tcp://127.0.0.1:{where}")
         pynng.lib.nng_device(bus.socket, bus.socket)
 
 
@@ -34,7 +42,7 @@ def nn_library() -> str | None:
     return ctypes.util.find_library("nanomsg")
 
 
-def nn_device(port: int) -> None:
+def nn_device(port: str) -> None:
     """Run `nn_device` in loopback mode on a raw bus socket, with 4 MiB buffers instead of 128 KiB."""
     nn = ctypes.CDLL(nn_library() or "libnanomsg.so.5", use_errno=True)
     bus = nn.nn_socket(AF_SP_RAW, NN_BUS)
@@ -48,4 +56,5 @@ def nn_device(port: int) -> None:
 
 
 if __name__ == "__main__":
-    {"nng": nng_device, "nanomsg": nn_device}[sys.argv[1]](int(sys.argv[2]))
+    device: Callable[..., None] = nng_device if sys.argv[1] == "nng" else nn_device
+    device(*sys.argv[2:])

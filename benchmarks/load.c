@@ -1,16 +1,19 @@
 /* The load generator: one sender, many receivers, one thread, one epoll; prints one JSON line.
  *
- * usage: load throughput PORT sp|nats SIZE RECEIVERS STUCK single|batched WARMUP_S SECONDS PID
- *        load roundtrip  PORT sp|nats SECONDS PID
- *        load idle       PORT sp|nats PEERS         (says READY, waits for end of input)
+ * usage: load throughput PORT sp|ws|nats SIZE RECEIVERS STUCK single|batched WARMUP_S SECONDS PID
+ *        load roundtrip  PORT sp|ws|nats SECONDS PID
+ *        load idle       PORT sp|ws|nats PEERS         (says READY, waits for end of input)
  * SIZE is a number of bytes, "mixed" (octaves 16..2048 B, each carrying the same bytes) or "uniform".
  *
  * The sender walks a precomputed cycle of messages as fast as the device reads. A body starts with its
  * index in the cycle, so a receiver checks the length of every message and the content of every 64th.
  * STUCK receivers join and never read. Delivered is counted over SECONDS at the good receivers; loss
- * over the whole run, after what was under way has drained.
+ * over the whole run, after what was under way has drained. `ws` is SP over WebSocket; all its keys are 0, which
+ * costs a device no less than others, and lets a receiver compare what comes back.
  */
 #include "measure.h"
+
+#include "channel.h"
 
 enum { WRITE = 64 << 10, READ = 256 << 10, CYCLE = 256 << 10, CARRY = 4096, BURST_BATCHED = 4, BURST_SINGLE = 64 };
 enum { SAMPLE = 64, ROUND_TRIPS = 1 << 20, LINE = 256, CONTROL = -2, BROKEN = -1, PARTIAL = 0 };
@@ -19,14 +22,24 @@ struct cycle { uint8_t *wire; size_t bytes; uint32_t count, *size; size_t *body,
 struct peer { int fd, closed; size_t skip, carried; uint64_t messages, errors, sampled; uint8_t carry[CARRY]; };
 
 static struct cycle cycle;
-static int nats, port;
+static int nats, web, port;
 static const char GREETING[] = "\0SP\0\0\x70\0\0";
 
 /* ---- the two protocols ---- */
 
+static size_t web_head(uint8_t *to, uint32_t size) {
+    size_t n = 2;
+    to[0] = 0x82, to[1] = 0x80 | (size < 126 ? size : size < 65536 ? 126 : 127);
+    if (size >= 65536) put_u64(to + n, size), n += 8;
+    else if (size >= 126) to[2] = size >> 8, to[3] = size, n += 2;
+    memset(to + n, 0, 4);
+    return n + 4;
+}
+
 static size_t wrap(uint8_t *to, const char *subject, uint32_t index, uint32_t size, size_t *body) {
     size_t head = nats ? (size_t)sprintf((char *)to, "PUB %s %u\r\n", subject, size) : 8;
-    if (!nats) put_u64(to, size);
+    if (web) head = web_head(to, size);
+    else if (!nats) put_u64(to, size);
     for (uint32_t i = 0; i < size; i++) to[head + i] = (uint8_t)(index * 31 + i * 7);
     memcpy(to + head, &index, 4);
     if (nats) memcpy(to + head + size, "\r\n", 2);
@@ -48,9 +61,19 @@ static inline int head_nats(int fd, const uint8_t *p, size_t n, uint64_t *size) 
     return (int)(stop + 1 - p);
 }
 
+static inline int head_web(const uint8_t *p, size_t n, uint64_t *size) {
+    size_t wide = n < 2 ? 0 : p[1] == 126 ? 2 : p[1] == 127 ? 8 : 0;
+    if (n < 2 + wide) return PARTIAL;
+    if (p[0] != 0x82 || p[1] > 127) return BROKEN;
+    *size = wide ? 0 : p[1];
+    for (size_t i = 0; i < wide; i++) *size = *size << 8 | p[2 + i];
+    return (int)(2 + wide);
+}
+
 /* Bytes of the head of the message at p, and its size; or PARTIAL, BROKEN, CONTROL (size = bytes to pass). */
 static inline int head(int fd, const uint8_t *p, size_t n, uint64_t *size) {
     if (nats) return n < 6 ? PARTIAL : head_nats(fd, p, n, size);
+    if (web) return head_web(p, n, size);
     if (n < 8) return PARTIAL;
     memcpy(size, p, 8);
     *size = __builtin_bswap64(*size);
@@ -89,20 +112,34 @@ static void receive(struct peer *r) {
     if (r->closed) return;
     size_t carried = r->carried;
     memcpy(area, r->carry, carried);
-    ssize_t n = recv(r->fd, area + carried, READ, MSG_DONTWAIT);
+    ssize_t n = wire_recv(r->fd, area + carried, READ, MSG_DONTWAIT);
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
     if (n <= 0) { r->closed = 1, close(r->fd); return; }
     r->carried = 0;
     feed(r, area, carried + n);
+    if (wire_pending(r->fd)) receive(r);
 }
 
 /* ---- joining ---- */
 
+static void upgrade(int fd) {
+    static const char ask[] = "GET /bus HTTP/1.1\r\nHost: 127.0.0.1\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+        "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n"
+        "Sec-WebSocket-Protocol: bus.sp.nanomsg.org\r\n\r\n";
+    char reply[4096] = "";
+    if (wire_send(fd, ask, sizeof ask - 1, MSG_NOSIGNAL) != sizeof ask - 1) die("upgrade");
+    for (size_t have = 0; have < 4 || memcmp(reply + have - 4, "\r\n\r\n", 4); have++)  // and not a byte of a frame
+        if (have >= sizeof reply - 1 || wire_recv(fd, reply + have, 1, 0) != 1) die("upgrade");
+    if (memcmp(reply, "HTTP/1.1 101", 12)) die("upgrade refused");
+}
+
 static int dial(const char *subject) {
     char text[LINE], reply[4096] = "";
     int fd = connect_local(port);
+    secure(fd);
+    if (web) return upgrade(fd), fd;
     if (!nats) {
-        if (send(fd, GREETING, 8, MSG_NOSIGNAL) != 8 || recv(fd, reply, 8, MSG_WAITALL) != 8) die("handshake");
+        if (wire_send(fd, GREETING, 8, MSG_NOSIGNAL) != 8 || wire_recv(fd, reply, 8, MSG_WAITALL) != 8) die("handshake");
         if (memcmp(reply, GREETING, 8)) die("handshake");
         return fd;
     }
@@ -150,7 +187,7 @@ static void advance(struct sender *s, size_t n) {
 static void send_burst(struct sender *s, int burst) {
     for (int i = 0; i < burst && s->writable; i++) {
         size_t left = (s->single ? cycle.end[s->next] : cycle.bytes) - s->at;
-        ssize_t n = send(s->fd, cycle.wire + s->at, left < WRITE || s->single ? left : WRITE, MSG_NOSIGNAL | MSG_DONTWAIT);
+        ssize_t n = wire_send(s->fd, cycle.wire + s->at, left < WRITE || s->single ? left : WRITE, MSG_NOSIGNAL | MSG_DONTWAIT);
         if (n < 0 && errno != EAGAIN && errno != EINTR) die("the device closed the sender");
         if (n < 0) s->writable = 0;
         else advance(s, n);
@@ -241,9 +278,9 @@ static int throughput(char **a) {
 
 static int pass(int from, int to, const uint8_t *wire, size_t n, size_t back) {
     uint8_t got[LINE];
-    if (send(from, wire, n, MSG_NOSIGNAL) != (ssize_t)n) die("send");
+    if (wire_send(from, wire, n, MSG_NOSIGNAL) != (ssize_t)n) die("send");
     for (size_t have = 0; have < back;) {
-        ssize_t k = recv(to, got + have, back - have, 0);
+        ssize_t k = wire_recv(to, got + have, back - have, 0);
         if (k < 0 && errno == EAGAIN) return 0;
         if (k <= 0) die("the device closed a peer");
         have += k;
@@ -263,7 +300,7 @@ static void greet(int from, int to, const uint8_t *wire, size_t n, size_t back) 
     setsockopt(to, SOL_SOCKET, SO_RCVTIMEO, &brief, sizeof brief);
     for (int i = 0; !pass(from, to, wire, n, back); i++)
         if (i == 50) die("no message comes through");
-    while (recv(to, rest, sizeof rest, 0) > 0) continue;
+    while (wire_recv(to, rest, sizeof rest, 0) > 0) continue;
     setsockopt(to, SOL_SOCKET, SO_RCVTIMEO, &usual, sizeof usual);
 }
 
@@ -275,7 +312,7 @@ static int by_value(const void *a, const void *b) {
 static int roundtrip(char **a) {
     static float us[ROUND_TRIPS];
     uint8_t ask[LINE], answer[LINE];
-    size_t body, n = wrap(ask, "b", 1, 64, &body), back = nats ? strlen("MSG b 1 64\r\n") + 66 : 72;
+    size_t body, n = wrap(ask, "b", 1, 64, &body), back = nats ? strlen("MSG b 1 64\r\n") + 66 : web ? 66 : 72;
     int pid = atoi(a[1]), there = dial("b"), here = dial("a"), count = 0;
     wrap(answer, "a", 2, 64, &body);
     greet(here, there, ask, n, back);
@@ -307,7 +344,7 @@ static int idle(char **a) {
 int main(int argc, char **argv) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (argc < 5) return fprintf(stderr, "load: see the head of load.c\n"), 2;
-    port = atoi(argv[2]), nats = !strcmp(argv[3], "nats");
+    port = atoi(argv[2]), nats = !strcmp(argv[3], "nats"), web = !strcmp(argv[3], "ws");
     if (!strcmp(argv[1], "throughput") && argc == 11) return throughput(argv + 4);
     if (!strcmp(argv[1], "roundtrip") && argc == 6) return roundtrip(argv + 4);
     if (!strcmp(argv[1], "idle") && argc == 5) return idle(argv + 4);

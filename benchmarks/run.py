@@ -75,9 +75,13 @@ def memory_mib(pid: int, field: str) -> float:
 def generate(*arguments: object) -> dict[str, float]:
     """Run the load generator once and return its values. Its arguments are described in load.c.
 
-    Raises `BenchError` with its error output if it fails, `TimeoutExpired` if it hangs.
+    A protocol after `tls+` goes over TLS. Raises `BenchError` with its error output if it fails,
+    `TimeoutExpired` if it hangs.
     """
-    command = [str(build("load")), *map(str, arguments)]
+    words = list(map(str, arguments))
+    secure = words[2].startswith("tls+")
+    words[2] = words[2].removeprefix("tls+")
+    command = [str(build("secure_load" if secure else "load")), *words]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
     if done.returncode:
         raise BenchError(done.stderr.strip() or f"the load generator ended with {done.returncode}")

@@ -19,6 +19,7 @@ HERE = Path(__file__).parent
 CACHE = HERE.parent / "build" / "bench"
 COMMAND = Path(sys.executable).with_name("buscoupler")
 START_S = 15.0
+LIBRARIES = {"secure_load": ("-lssl", "-lcrypto")}
 STOP_S = 3.0
 
 
@@ -49,12 +50,12 @@ def build(name: str) -> Path:
     Raises `BenchError` with the compiler's error output.
     """
     source, program = HERE / f"{name}.c", CACHE / name
-    changed = max(path.stat().st_mtime for path in (source, *HERE.glob("*.h")))
+    changed = max(path.stat().st_mtime for path in (source, HERE / "load.c", *HERE.glob("*.h")))
     if program.exists() and program.stat().st_mtime >= changed:
         return program
     CACHE.mkdir(parents=True, exist_ok=True)
     fresh = program.with_name(f"{name}.{os.getpid()}")
-    command = ["cc", "-O2", "-Wall", "-Wextra", "-o", str(fresh), str(source)]
+    command = ["cc", "-O2", "-Wall", "-Wextra", "-o", str(fresh), str(source), *LIBRARIES.get(name, ())]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise BenchError(f"{' '.join(command)}:\n{done.stderr}")
@@ -73,9 +74,14 @@ def _unless(present: Callable[[], object], what: object) -> Callable[[], str]:
     return lambda: "" if present() else f"{what} is missing"
 
 
+def missing_module(name: str) -> Callable[[], str]:
+    """Return the look whether a Python package is missing."""
+    return _unless(lambda: find_spec(name), name)
+
+
 SYSTEMS = (
     System("ours", "buscoupler device", "sp", _ours, _unless(COMMAND.exists, COMMAND)),
-    System("nng", "nng_device", "sp", _foreign("nng"), _unless(lambda: find_spec("pynng"), "pynng")),
+    System("nng", "nng_device", "sp", _foreign("nng"), missing_module("pynng")),
     System("nanomsg", "nn_device", "sp", _foreign("nanomsg"), _unless(foreign.nn_library, "libnanomsg")),
     System(
         "nats",

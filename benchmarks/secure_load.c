@@ -1,0 +1,3 @@
+/* The load generator over TLS: link it with libssl and libcrypto. */
+#define SECURE
+#include "load.c"
