@@ -65,3 +65,19 @@ def check_fit(queue_bytes: int, message_bytes: int) -> None:
     """Raise ValueError for a queue that is shorter than the longest message."""
     if queue_bytes < message_bytes:
         raise ValueError("queue_bytes must be at least message_bytes: else the longest never fits")
+
+
+@dataclass(frozen=True, slots=True)
+class StreamOptions:
+    """Limits of each peer of a stream link."""
+
+    queue_bytes: int = QUEUE_BYTES  # waiting for one slow peer; more is dropped and counted
+    message_bytes: int = MESSAGE_BYTES  # a peer that announces more is closed
+    handshake_s: float = 5.0
+    peers: int = 16384
+    retry_min_s: float = 0.1
+    retry_max_s: float = 10.0
+    silence_s: float = 0.0  # a peer that acknowledges nothing for so long is closed; 0: as the system does
+
+    def __post_init__(self) -> None:
+        check_fit(self.queue_bytes, self.message_bytes)

@@ -4,7 +4,6 @@ import socket
 from asyncio import AbstractEventLoop, TimerHandle
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 
 from bus.errors import words_of
@@ -13,27 +12,10 @@ from bus.ledger import Stats
 from bus.transports.backlog import Backlog
 from bus.transports.framing import Framing
 from bus.transports.gathering import Gathering
-from bus.transports.options import MESSAGE_BYTES, QUEUE_BYTES, check_fit
 from bus.transports.secure import SecureSocket
 from bus.transports.sockets import CLOSED_BY_PEER
 from bus.wire.batch import Batch
 from bus.wire.handshake import Handshake
-
-
-@dataclass(frozen=True, slots=True)
-class StreamOptions:
-    """Limits of each peer of a stream link."""
-
-    queue_bytes: int = QUEUE_BYTES  # waiting for one slow peer; more is dropped and counted
-    message_bytes: int = MESSAGE_BYTES  # a peer that announces more is closed
-    handshake_s: float = 5.0
-    peers: int = 16384
-    retry_min_s: float = 0.1
-    retry_max_s: float = 10.0
-    silence_s: float = 0.0  # a peer that acknowledges nothing for so long is closed; 0: as the system does
-
-    def __post_init__(self) -> None:
-        check_fit(self.queue_bytes, self.message_bytes)
 
 
 class StreamPipe(Pipe):

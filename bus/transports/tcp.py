@@ -16,10 +16,10 @@ from bus.errors import LinkError, words_of
 from bus.hub import Hub, Link, State
 from bus.transports.channel import Channel
 from bus.transports.framing import Framing
-from bus.transports.options import STREAMS, Tls
+from bus.transports.options import STREAMS, StreamOptions, Tls
 from bus.transports.seats import Seats
 from bus.transports.sockets import CLOSED_BY_PEER, Acceptor, OnPeer, connect_to, tune
-from bus.transports.stream import StreamOptions, StreamPipe
+from bus.transports.stream import StreamPipe
 from bus.urls import BEACON, Url, split_url, with_host
 
 log = logging.getLogger("buscoupler.bus")

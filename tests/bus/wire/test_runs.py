@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from bus.wire.batch import LENGTH_BYTES, from_payloads
 from bus.wire.envelope import Envelope, wrap
 from bus.wire.frame import pack
-from bus.wire.runs import LENGTH_OFFSETS, alike, equal_run, layout
+from bus.wire.runs import LENGTH_OFFSETS, WORTH, alike, equal_run, layout, long_run
 
 
 @given(st.lists(st.sampled_from([16, 17, 272, 16 + 65536]), min_size=1, max_size=40))
@@ -31,3 +31,18 @@ def test_messages_are_alike_as_long_as_tokens_and_data_have_the_first_one_s_size
 
 def test_none_are_alike_where_there_are_none() -> None:
     assert alike(b"", 0, 12, 0, LENGTH_OFFSETS) == 0
+
+
+def test_a_long_run_is_found_in_steps_that_grow_with_it() -> None:
+    for length in (0, 15, 16, 17, 100, 5000, 1_000_000):
+        for most in (0, 15, 16, 1000, 1_000_000):
+            looked = list[int]()
+
+            def count(limit: int, length: int = length, looked: list[int] = looked) -> int:
+                looked.append(limit)
+                return min(limit, length)
+
+            found = min(length, most)
+            assert long_run(count, most) == (found if found >= WORTH else 0)
+            assert len(looked) <= 8
+            assert sum(looked) <= 10 * max(found, WORTH)
