@@ -52,7 +52,7 @@ class Measured(NamedTuple):
 
     @property
     def ratio(self) -> float:
-        """How many times as long Spark takes as DuckDB."""
+        """Return how many times as long Spark takes as DuckDB."""
         return self.s("spark") / self.s("duckdb")
 
     @property

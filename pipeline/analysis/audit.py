@@ -51,7 +51,7 @@ class Audit(NamedTuple):
 
 
 class Judged(NamedTuple):
-    """What is wrong with suspects: their fault `patterns`, `groups`, and the `findings` one by one."""
+    """The faults of suspects: their `patterns`, the `groups` of these, and the `findings` one by one."""
 
     patterns: Sequence[FaultPattern]
     groups: Sequence[Group]

@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
+from pipeline.analysis.clocks import at_one_clock
 from pipeline.analysis.service import BIN_NS, MISSED_LEAST
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pyspark.sql import Column, DataFrame
-
-from pipeline.analysis.clocks import at_one_clock
 
 SLACK_NS: Final = 10_000_000
 """A frame that entered so shortly before a spell was still on its way when that began."""

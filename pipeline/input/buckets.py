@@ -30,7 +30,7 @@ _BATCH_ROWS: Final = 1 << 16
 
 
 class Piece(InputPartition):
-    """What one task reads: some files, of each the part `part` of `parts`."""
+    """The share of one task: some files, of each the part `part` of `parts`."""
 
     def __init__(self, names: list[str], is_logged: bool, part: int = 0, parts: int = 1) -> None:
         self.names, self.is_logged, self.part, self.parts = names, is_logged, part, parts
