@@ -40,6 +40,7 @@ COMMANDS = {
     "capture": ("appliance.commands.capture", "record a bus or medium; export captures, or send them again"),
     "traffic": ("appliance.commands.traffic", "send numbered test traffic at a given rate"),
     "top": ("appliance.commands.top", "show what running gateways do now"),
+    "key": ("appliance.commands.key", "make a key that the gateways of a system share"),
     "tokens": ("appliance.commands.tokens", "show the tokens of names, and names that share one"),
     "pipeline": ("appliance.commands.pipeline", "run any job on captures: also tokens, watch, serve"),
 }

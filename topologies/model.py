@@ -353,6 +353,12 @@ class Topology(Node):
     devices: Annotated[
         Mapping[Name, Annotated[DeviceSpec, KindOf("a device", DEVICES)]], "devices, by name"
     ] = field(default_factory=dict)
+    keys: Annotated[
+        tuple[Path, ...],
+        Length(0, 16),
+        Single(),
+        "files of keys for trunks and brokers (`buscoupler key new`): the first signs, all verify",
+    ] = ()
     names: Annotated[NamesSpec, "names of tokens, for all that prints them"] = NamesSpec()
     events: Annotated[
         tuple[BusName, ...],

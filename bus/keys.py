@@ -1,0 +1,93 @@
+"""Keys that gateways share: their files, and what is signed with them (docs/security.md).
+
+A key file is one line of text, `buscoupler-key 1 ` and 32 random bytes in hexadecimal digits. A `Keyring`
+holds several of them, so that keys can be changed one gateway at a time: the first signs, all verify.
+"""
+
+import os
+from collections.abc import Iterable
+from hmac import compare_digest, digest
+from secrets import token_bytes
+
+from bus.errors import LinkError, words_of
+
+SECRET_BYTES = 32
+TAG_BYTES = 8
+_HEAD = "buscoupler-key 1 "
+_FILE_BYTES_MAX = 4096
+_OTHERS = 0o007
+
+
+def new_key(path: str) -> str:
+    """Write a new key to a new file that only its owner can read. Return its name. Raises `LinkError`."""
+    secret = token_bytes(SECRET_BYTES)
+    try:
+        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        with os.fdopen(file, "w") as out:
+            out.write(f"{_HEAD}{secret.hex()}\n")
+    except OSError as error:
+        raise LinkError(f"{path}: cannot write the key: {words_of(error)}") from error
+    return name_of(secret)
+
+
+def name_of(secret: bytes) -> str:
+    """Return 8 hexadecimal digits that tell one key from another and do not give it away."""
+    return tag(secret, b"buscoupler name of a key")[:4].hex()
+
+
+def read_key(path: str) -> bytes:
+    """Return the key in a file. Raises `LinkError` if there is none, or if every user may read the file."""
+    try:
+        with open(path, "rb") as file:
+            mode, text = os.fstat(file.fileno()).st_mode, file.read(_FILE_BYTES_MAX)
+    except OSError as error:
+        raise LinkError(f"{path}: cannot read the key: {words_of(error)}") from error
+    if mode & _OTHERS:
+        raise LinkError(f"{path}: every user may read this key: chmod o= {path}")
+    return _secret(path, text)
+
+
+def _secret(path: str, text: bytes) -> bytes:
+    try:
+        line = text.decode("ascii").strip()
+        secret = bytes.fromhex(line.removeprefix(_HEAD)) if line.startswith(_HEAD) else b""
+    except ValueError:
+        secret = b""
+    if len(secret) != SECRET_BYTES:
+        raise LinkError(f"{path}: this is no key: make one with `buscoupler key new FILE`")
+    return secret
+
+
+def tag(secret: bytes, *parts: bytes) -> bytes:
+    """Return HMAC-SHA-256 of the parts behind each other, cut to 8 bytes (RFC 2104, section 5)."""
+    return digest(secret, b"".join(parts), "sha256")[:TAG_BYTES]
+
+
+class Keyring:
+    """The keys of a link, at least one: the first signs, all verify."""
+
+    __slots__ = ("_secrets",)
+
+    def __init__(self, secrets: Iterable[bytes]) -> None:
+        self._secrets = tuple(secrets)
+
+    @classmethod
+    def load(cls, paths: Iterable[str]) -> "Keyring":
+        """Read the key files. Raises `LinkError` for the first that is of no use."""
+        return cls(read_key(path) for path in paths)
+
+    def derive(self, *purpose: bytes) -> "Keyring":
+        """Return keys for one purpose only: what is signed there is valid nowhere else.
+
+        `purpose` is, for example, a word and the nonces of both ends of a connection.
+        """
+        words = b"".join(len(part).to_bytes(2, "big") + part for part in purpose)
+        return Keyring(digest(secret, words, "sha256") for secret in self._secrets)
+
+    def sign(self, *parts: bytes) -> bytes:
+        """Return the tag of the parts behind each other, 8 bytes, by the first key."""
+        return tag(self._secrets[0], *parts)
+
+    def verify(self, found: bytes, *parts: bytes) -> bool:
+        """Tell whether `found` is the tag of the parts by any of the keys. Its time tells nothing of them."""
+        return any(compare_digest(tag(secret, *parts), found) for secret in self._secrets)
