@@ -35,6 +35,7 @@ DROPPED: Final = (
     Reason("peer gone", "gone", "the peer was gone when the message was offered"),
     Reason("closed", "gone", "the message waited, or was offered, when the pipe was closed"),
     Reason("queue full", "trouble", "more would wait than the queue holds, and no `shed` says what to do"),
+    Reason("memory", "trouble", "the process held more than its `memory_bytes`, and most of it waited here"),
     Reason("stale", "trouble", "the message waited too long for the medium, and no `shed` asked for it"),
     Reason("hops", "trouble", "no hops are left for a trunk"),
     Reason("loop", "trouble", "the pipe is cut because it carries a loop"),

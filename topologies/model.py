@@ -60,6 +60,11 @@ class Gateway(Node):
     origin: Annotated[
         Annotated[int, Range(1, 0xFFFFFFFF)] | None, "its id in envelopes; by default random, and kept"
     ] = None
+    memory_bytes: Annotated[
+        Annotated[int, Range(1 << 20, 1 << 44)] | None,
+        "what each of its processes may hold for all stream peers together; by default a quarter of the "
+        "machine's memory",
+    ] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
