@@ -14,7 +14,7 @@ define install
 	$(SUDO) apt-get update -qq && $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing >/dev/null; fi
 endef
 
-.PHONY: demo test fuzz check format bench clean
+.PHONY: demo test fuzz mutants check format bench clean
 
 demo: .venv/demo
 	$(BIN)/buscoupler demo
@@ -25,6 +25,10 @@ test: .venv/dev .venv/hermes/bin/python
 
 fuzz: .venv/dev
 	$(BIN)/python -m pytest --hypothesis-profile=fuzz $$(grep -rl '^from hypothesis' tests --include='test_*.py')
+
+# Small changes to the modules without I/O: the tests must notice them. COUNT of each module, 0: all (hours).
+mutants: .venv/dev
+	$(BIN)/python -m tests.mutants.hunt --count $(or $(COUNT),5) --seed $(or $(SEED),1)
 
 check: .venv/dev
 	$(BIN)/ruff format --check .
