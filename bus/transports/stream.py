@@ -48,6 +48,7 @@ class StreamPipe(Pipe):
         "_secure",
         "_socket",
         "_timer",
+        "accepted",
         "closed",
         "decoder",
         "fault",
@@ -70,9 +71,10 @@ class StreamPipe(Pipe):
         gathering: type[Gathering] = Gathering,
         link: str = "",
         on_drained: "Callable[[], None]" = lambda: None,
+        accepted: bool = False,
         memory: Budget = PROCESS,
     ) -> None:
-        self.name, self.link = name, link
+        self.name, self.link, self.accepted = name, link, accepted
         self.stats = stats or Stats()
         self.ready = self.closed = False
         self.fault = ""

@@ -84,7 +84,15 @@ class _StreamLink:
         hub = self._hub
         bound, made = self.queue_bytes, self.channel.secure(sock)
         pipe = StreamPipe(
-            made, name, self._framing, bound, hub.publish, on_close, self._enter, link=self.name
+            made,
+            name,
+            self._framing,
+            bound,
+            hub.publish,
+            on_close,
+            self._enter,
+            link=self.name,
+            accepted=self.peers_leave,
         )
         self.pipes.add(pipe)
         pipe.start(self._loop, self.options.handshake_s)
