@@ -10,7 +10,9 @@ from bus.ledger import Stats
 _VECTORS = 64  # items in one sendmsg
 
 Divide = Callable[[bytes], Iterator[tuple[int, bytes]]]
-"""Yields the end of each message in the bytes of whole ones, and its body."""
+"""Yields the end of each message in the bytes of whole ones, and its body.
+
+Messages with the same end go together: of these, all have begun or none."""
 
 
 class Sending(Protocol):
@@ -62,10 +64,10 @@ class Backlog(deque[tuple[memoryview, int]]):
         """
         stats, messages = self._stats, list[bytes]()
         for view, count in self._emptied():
-            begun, waiting = _divide(view, divide) if count else (view, [])
+            begun, going, waiting = _divide(view, divide) if count else (view, 0, [])
             if begun:
-                self.put(begun, min(count, 1))
-            stats.sent += max(0, count - len(waiting) - 1) if begun else count - len(waiting)
+                self.put(begun, going)
+            stats.sent += count - going - len(waiting)
             messages += waiting
         stats.drop(reason, len(messages))
         return messages
@@ -84,14 +86,15 @@ class Backlog(deque[tuple[memoryview, int]]):
         return runs
 
 
-def _divide(view: memoryview, divide: Divide) -> tuple[memoryview, list[bytes]]:
-    """Split the rest of a run: what is left of a message that has begun, if any, and the whole ones."""
-    whole, begun = bytes(view.obj), memoryview(b"")
-    written, position, waiting = len(whole) - len(view), 0, list[bytes]()
+def _divide(view: memoryview, divide: Divide) -> tuple[memoryview, int, list[bytes]]:
+    """Split the rest of a run: what is left of messages that have begun, their number, and the whole ones."""
+    whole, begun, going = bytes(view.obj), memoryview(b""), 0
+    written, start, stop, waiting = len(whole) - len(view), 0, 0, list[bytes]()
     for end, body in divide(whole):
-        if position >= written:
+        if end > stop:
+            start, stop = stop, end
+        if start >= written:
             waiting.append(body)
         elif end > written:
-            begun = memoryview(whole[position:end])[written - position :]
-        position = end
-    return begun, waiting
+            begun, going = memoryview(whole[start:end])[written - start :], going + 1
+    return begun, going, waiting
