@@ -13,13 +13,15 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from bus.errors import words_of
+from bus.errors import LinkError, words_of
 from bus.extras import lacking
+from bus.keys import read_key
 from bus.kinds import load
 from bus.needs import (
     Certificate,
     Device,
     Directory,
+    KeyFile,
     Library,
     Listening,
     Lookup,
@@ -129,6 +131,14 @@ def _readable(need: Readable) -> str:
         return f"{need.path}: {os.strerror(error.errno or 0)}: make it readable for {user}"
 
 
+def _key_file(need: KeyFile) -> str:
+    try:
+        read_key(need.path)
+    except LinkError as error:
+        return str(error)
+    return ""
+
+
 def _certificate(need: Certificate) -> str:
     with suppress(OSError):  # told by `Readable`
         for path in need:
@@ -162,6 +172,7 @@ _LOOKS: dict[type[Any], Callable[[Any], str]] = {
     SocketFile: _socket_file,
     Lookup: _lookup,
     Readable: _readable,
+    KeyFile: _key_file,
     Certificate: _certificate,
     Directory: _directory,
     Probe: _probe,

@@ -48,6 +48,12 @@ class Readable(NamedTuple):
     path: str
 
 
+class KeyFile(NamedTuple):
+    """A key of trunks and brokers, in a file that this user can read and not everybody can."""
+
+    path: str
+
+
 class Certificate(NamedTuple):
     """A certificate and the key that belongs to it, in PEM."""
 
@@ -74,7 +80,9 @@ class Probe(NamedTuple):
 WEB_LIBRARY = "websockets", "websockets", ""
 """What every link on ws:// and wss:// needs."""
 
-Need = Library | Device | Listening | SocketFile | Lookup | Readable | Certificate | Directory | Probe
+Need = (
+    Library | Device | Listening | SocketFile | Lookup | Readable | KeyFile | Certificate | Directory | Probe
+)
 
 
 def listening_needs(url: str, tls: Tls | None = None) -> Iterator[Need]:

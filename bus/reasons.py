@@ -71,8 +71,11 @@ REJECTED: Final = (
     Reason("repeat", "elsewhere", "CAN: a controller sent a frame again that was received before"),
     Reason("fragment repeated", "elsewhere", "multicast: the fragment came before"),
     Reason("foreign", "elsewhere", "CAN: the frame is not ours"),
+    Reason("unsigned", "trouble", "a trunk with keys: the peer does not sign what it sends"),
+    Reason("forged", "trouble", "a trunk with keys: the other end has another key, or did not sign this"),
+    Reason("signed", "trouble", "a trunk without keys: the peer signs what it sends"),
 )
-"""Why input did not become a message; those that are not trouble. Formats have more (docs/wire)."""
+"""Why input did not become a message; of trouble, only that of keys. Formats have more (docs/wire)."""
 
 _KINDS: Final[dict[str, Kind]] = {reason.word: reason.kind for reason in (*REJECTED, *DROPPED)}
 

@@ -16,7 +16,9 @@ _MERGED_BYTES = 64 * 1024
 _VECTORS = 64  # runs in one sendmsg
 
 Divide = Callable[[bytes], Iterator[tuple[int, bytes]]]
-"""Yields the end of each message in the bytes of whole ones, and its body."""
+"""Yields the end of each message in the bytes of whole ones, and its body.
+
+Messages with the same end go together: of these, all have begun or none."""
 
 
 class Sending(Protocol):
@@ -97,7 +99,7 @@ class Backlog(deque[Run]):
         ends = [end for end, _ in self._divide(data)]
         first = bisect_right(ends, written)
         start = ends[first - 1] if first else 0
-        last = max(first + 1, bisect_right(ends, start + room_bytes - RUN_BYTES))
+        last = bisect_right(ends, max(ends[first], start + room_bytes - RUN_BYTES))
         self._stats.sent += first
         self._stats.drop(reason, count - last)
         return self.put(data[start : ends[last - 1]], last - first, written - start)
@@ -166,16 +168,19 @@ def _fits(last: Run, data: Buffer, count: int) -> bool:
 
 
 def _split(run: Run, divide: Divide | None) -> tuple[int, Run | None, list[bytes]]:
-    """Return how many messages of a run are out, the one that has begun, if any, and those that wait."""
+    """Return how many messages of a run are out, those that have begun, if any, and those that wait."""
     if divide is None or not run.count:
         return 0, run, []
-    whole, done, begun, waiting, start = bytes(run.data), 0, None, list[bytes](), 0
+    whole, done, begun, going, waiting = bytes(run.data), 0, None, 0, list[bytes]()
+    start = stop = 0
     for end, body in divide(whole):
+        if end > stop:
+            start, stop = stop, end
         if start >= run.written:
             waiting.append(body)
         elif end > run.written:
-            begun = Run(whole[start:end], run.written - start, 1)
+            going += 1
+            begun = Run(whole[start:end], run.written - start, going)
         else:
             done += 1
-        start = end
     return done, begun, waiting

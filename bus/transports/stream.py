@@ -105,9 +105,13 @@ class StreamPipe(Pipe):
         self._loop = loop
         if self._framing.handshake is None:
             return self._enter()
-        self._timer = loop.call_later(handshake_s, self.close, f"no handshake within {handshake_s:g} s")
+        self._timer = loop.call_later(handshake_s, self._on_silence, handshake_s)
         loop.add_reader(self._socket, self._on_handshake)
         return self._on_handshake()
+
+    def _on_silence(self, handshake_s: float) -> None:
+        name = "handshake" if self._handshake is None else self._handshake.name
+        self.close(f"no {name} within {handshake_s:g} s")
 
     def _on_handshake(self) -> None:
         """Go on with the handshake: with that of TLS, if any, and then that of the framing."""
@@ -127,7 +131,7 @@ class StreamPipe(Pipe):
             self._say(handshake.begin())
         received = self._socket.recv(handshake.wants)
         if not received:  # who says nothing only looked whether anybody listens
-            return self.close("closed during the handshake" if handshake.begun else CLOSED_BY_PEER)
+            return self.close(f"closed during the {handshake.name}" if handshake.begun else CLOSED_BY_PEER)
         self._say(handshake.feed(received))
         if handshake.fault:
             return self.close(handshake.fault)
@@ -232,7 +236,7 @@ class StreamPipe(Pipe):
         if self._answer is not None and self._is_leaving(*self._answer(decoder)):
             return self.close(CLOSED_BY_PEER)
         if decoder.fault:
-            self.stats.reject("framing")
+            self.stats.reject(self._framing.lost)
             return self.close(decoder.fault)
         self._gathering.note(read_bytes, batch.count if batch else 0)
 
