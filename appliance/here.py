@@ -7,6 +7,7 @@ from appliance.local.places import runtime_directory
 from appliance.machine import is_here, trouble
 from appliance.status.client import status_socket
 from bus.needs import Directory
+from bus.permissions import distrust
 from bus.urls import IPC_PATH_BYTES_MAX
 from topologies.findings import Finding, error, warning
 from topologies.model import Topology
@@ -44,6 +45,8 @@ def _lacking(topology: Topology, gateway: str) -> Iterator[Finding]:
     if len(os.fsencode(path)) > IPC_PATH_BYTES_MAX:
         text = f"{path} is too long for a socket, which top and run --only need"
         yield warning(here.where, f"{text}: choose shorter names, or a --run-directory")
+    if os.path.lexists(runtime_directory()) and (why := distrust(runtime_directory())):
+        yield error(here.where, f"{runtime_directory()} {why}")
     for where, need in ((here.where, Directory(str(runtime_directory()))), *needs_of(topology, gateway)):
         text = trouble(need)
         if text and text not in told:
