@@ -28,6 +28,22 @@ def limited() -> Iterator[None]:
         os.umask(_given.pop())
 
 
+def umask() -> int:
+    """Return the umask of this process."""
+    found = os.umask(0o777)
+    os.umask(found)
+    return found
+
+
+def write_secret(path: Path, text: str) -> None:
+    """Write a file for its user alone, at once: a reader finds all of the old text or of the new one."""
+    partial = path.with_name(f"{path.name}.tmp")
+    partial.unlink(missing_ok=True)
+    with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        file.write(text)
+    partial.replace(path)
+
+
 def as_given(path: str) -> None:
     """Give a new socket at `ipc://` the permissions of the user's own umask: it may let a group connect."""
     if _given:
