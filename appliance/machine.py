@@ -26,8 +26,10 @@ from bus.needs import (
     Need,
     Probe,
     Readable,
+    Secret,
     SocketFile,
 )
+from bus.permissions import exposure
 
 
 def trouble(need: Need) -> str:
@@ -140,6 +142,10 @@ def _certificate(need: Certificate) -> str:
     return ""
 
 
+def _secret(need: Secret) -> str:
+    return exposure(need.path)
+
+
 def _directory(need: Directory) -> str:
     path = Path(need.path).absolute()
     there = next(parent for parent in (path, *path.parents) if os.path.exists(parent))
@@ -162,6 +168,7 @@ _LOOKS: dict[type[Any], Callable[[Any], str]] = {
     SocketFile: _socket_file,
     Lookup: _lookup,
     Readable: _readable,
+    Secret: _secret,
     Certificate: _certificate,
     Directory: _directory,
     Probe: _probe,
