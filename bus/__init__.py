@@ -7,7 +7,7 @@ for foreign clients, within bounds: `tmq`, which has clients and brokers, stands
 forwards, `embedded` is for microcontrollers. `schema` and `kinds` describe records that a file configures,
 `urls` takes addresses apart, `needs` are those of links, `names` shows tokens by name, `keys` are what
 gateways sign with, `extras` says what to install, `spelling` what was meant. `reasons` says why a ledger
-counts a message as dropped, and who intended it. `errors` and `backoff` are shared by all. `events` and
-`logs` are what gateways say about themselves. `values` has the newest frame of each pattern, and `asking` is
-how one asks for it.
+counts a message as dropped, and who intended it. `errors` and `backoff` are shared by all, `permissions` are
+those of files. `events` and `logs` are what gateways say about themselves. `values` has the newest frame of
+each pattern, and `asking` is how one asks for it.
 """
