@@ -15,7 +15,7 @@ from bus.watched import WatchedHub
 
 if TYPE_CHECKING:  # most gateways have neither, and start faster without TMQ
     from bus.leases.candidacy import Candidacy
-    from bus.leases.table import Lease
+    from bus.leases.group import Lease
 
 
 class Broker(Protocol):

@@ -72,9 +72,9 @@ class Broker:
         self._ours: dict[Address, None] = {}
         self._probed: dict[Address, float] = {}
         self._lapsed: dict[Address, None] = {}
-        self._reject = Rejections(name, self.stats.rejected, log)
+        self.reject = Rejections(name, self.stats.rejected, log)
         self._greeter = Greeter(
-            self._options, self._hello, self._on_frames, self._on_gone, self._reject, self.stats
+            self._options, self._hello, self._on_frames, self._on_gone, self.reject, self.stats
         )
         self._listener = self._greeter.listener
         self._outgoing = Outgoing(
@@ -186,7 +186,7 @@ class Broker:
             elif kind & ~wire.SHARED in _REGISTRATIONS or kind == wire.DEAD | wire.SHARED:
                 self._shared(connection, frame)
             else:
-                self._reject("bridge" if kind & BRIDGE else f"type 0x{kind:02x}", connection.host)
+                self.reject("bridge" if kind & BRIDGE else f"type 0x{kind:02x}", connection.host)
 
     def _greeted(self, connection: Connection, frame: bytes) -> None:
         hello = self._greeter.greeted(connection, frame)
@@ -224,7 +224,7 @@ class Broker:
         if not fault:
             fault = _unfit(role, tokens, addresses)
         if fault:
-            return self._reject(fault, connection.host)
+            return self.reject(fault, connection.host)
         address = self._reachable(addresses[0], connection)  # of a list the first, as the reference
         if kind & REMOVE:
             self._tell(self.registry.remove(role, tokens, address))
@@ -238,7 +238,7 @@ class Broker:
         again = role == PUB or not connection.greeted
         told, fault = self.registry.add(role, tokens, address, connection.host, exact, again)
         if fault:
-            return self._reject(fault, connection.host)
+            return self.reject(fault, connection.host)
         self._sharing.register(role, tokens, address)
         self._tell(told)
 
@@ -248,7 +248,7 @@ class Broker:
         lifetime_s, addresses, fault = wire.unpack_shared(wire.data_of(frame))
         guest = self._guests.get(connection)
         if not self._sharing.expected or guest is None:
-            return self._reject("not a peer broker", connection.host)
+            return self.reject("not a peer broker", connection.host)
         if kind == wire.DEAD or fault:
             return self._reported(connection, addresses, fault, verified=True)
         role = SUB if kind & SUB else PUB
@@ -262,7 +262,7 @@ class Broker:
             fault = fault or refused
             self._tell(told)
         if fault:
-            self._reject(fault, connection.host)
+            self.reject(fault, connection.host)
 
     def _tell(self, told: Iterable[Tell]) -> None:
         for tell in told:
@@ -281,12 +281,12 @@ class Broker:
         self, connection: Connection, addresses: list[Address], fault: str, verified: bool = False
     ) -> None:
         if fault or not addresses:
-            return self._reject(fault or "no address", connection.host)
+            return self.reject(fault or "no address", connection.host)
         for address in addresses:
             if self.registry.knows(address):
                 self._probe(address, verified)
             else:
-                self._reject("report of a stranger", connection.host)
+                self.reject("report of a stranger", connection.host)
 
     def _probe(self, address: Address, verified: bool = False) -> None:
         """See whether a client takes a connection. `verified`: it lost one, or another broker found none."""
@@ -294,7 +294,7 @@ class Broker:
         if not verified and now_s - self._probed.get(address, -_PROBE_AGAIN_S) < _PROBE_AGAIN_S:
             return
         if len(self._probed) >= _PROBES:
-            return self._reject("probes full")
+            return self.reject("probes full")
         self._probed[address] = now_s
         self._probes += 1
         self._outgoing.probe(address, self._question(address))
@@ -324,7 +324,7 @@ class Broker:
             self._sharing.register(*key)
         self._tell(told)
         if fault:
-            self._reject(fault, address[0])
+            self.reject(fault, address[0])
 
     def _failed(self, address: Address, reason: str) -> None:
         """Remove a client that took no connection; tell its publishers and the other brokers."""
