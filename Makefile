@@ -14,7 +14,7 @@ define install
 	$(SUDO) apt-get update -qq && $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing >/dev/null; fi
 endef
 
-.PHONY: demo test fuzz check format bench clean
+.PHONY: demo test fuzz chaos check format bench clean
 
 demo: .venv/demo
 	$(BIN)/buscoupler demo
@@ -25,6 +25,12 @@ test: .venv/dev .venv/hermes/bin/python
 
 fuzz: .venv/dev
 	$(BIN)/python -m pytest --hypothesis-profile=fuzz $$(grep -rl '^from hypothesis' tests --include='test_*.py')
+
+# A plant in virtual time under faults (docs/chaos.md): `SEEDS=10000`, resumed where it stopped; `SEED=7`, that one.
+SEEDS ?= 1000
+PROCESSES ?= 2
+chaos: .venv/dev
+	$(BIN)/python -m tests.chaos $(if $(SEED),--seed $(SEED),--seeds $(SEEDS) --processes $(PROCESSES))
 
 check: .venv/dev
 	$(BIN)/ruff format --check .
