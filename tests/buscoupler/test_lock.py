@@ -1,4 +1,4 @@
-"""The lock of the appliance: what `pyproject.toml` asks for, what that needs, and nothing else; with hashes."""
+"""The lock of the appliance: all that `pyproject.toml` asks for and that this needs, with hashes."""
 
 import re
 import tomllib
