@@ -14,7 +14,7 @@ define install
 	$(SUDO) apt-get update -qq && $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing >/dev/null; fi
 endef
 
-.PHONY: demo test fuzz check format bench clean
+.PHONY: demo test fuzz chaos mutants check format bench clean
 
 demo: .venv/demo
 	$(BIN)/buscoupler demo
@@ -25,6 +25,16 @@ test: .venv/dev .venv/hermes/bin/python
 
 fuzz: .venv/dev
 	$(BIN)/python -m pytest --hypothesis-profile=fuzz $$(grep -rl '^from hypothesis' tests --include='test_*.py')
+
+# Small changes to the modules without I/O: the tests must notice them. COUNT of each module, 0: all (hours).
+mutants: .venv/dev
+	$(BIN)/python -m tests.mutants.hunt --count $(or $(COUNT),5) --seed $(or $(SEED),1)
+
+# A plant in virtual time under faults (docs/chaos.md): `SEEDS=10000`, resumed where it stopped; `SEED=7`, that one.
+SEEDS ?= 1000
+PROCESSES ?= 2
+chaos: .venv/dev
+	$(BIN)/python -m tests.chaos $(if $(SEED),--seed $(SEED),--seeds $(SEEDS) --processes $(PROCESSES))
 
 check: .venv/dev
 	$(BIN)/ruff format --check .

@@ -13,21 +13,25 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from bus.errors import words_of
+from bus.errors import LinkError, words_of
 from bus.extras import lacking
+from bus.keys import read_key
 from bus.kinds import load
 from bus.needs import (
     Certificate,
     Device,
     Directory,
+    KeyFile,
     Library,
     Listening,
     Lookup,
     Need,
     Probe,
     Readable,
+    Secret,
     SocketFile,
 )
+from bus.permissions import exposure
 
 
 def trouble(need: Need) -> str:
@@ -129,6 +133,14 @@ def _readable(need: Readable) -> str:
         return f"{need.path}: {os.strerror(error.errno or 0)}: make it readable for {user}"
 
 
+def _key_file(need: KeyFile) -> str:
+    try:
+        read_key(need.path)
+    except LinkError as error:
+        return str(error)
+    return ""
+
+
 def _certificate(need: Certificate) -> str:
     with suppress(OSError):  # told by `Readable`
         for path in need:
@@ -138,6 +150,10 @@ def _certificate(need: Certificate) -> str:
         except ssl.SSLError:
             return f"{need.key_file} is not the key of {need.cert_file}, or one of them is no PEM file"
     return ""
+
+
+def _secret(need: Secret) -> str:
+    return exposure(need.path)
 
 
 def _directory(need: Directory) -> str:
@@ -162,6 +178,8 @@ _LOOKS: dict[type[Any], Callable[[Any], str]] = {
     SocketFile: _socket_file,
     Lookup: _lookup,
     Readable: _readable,
+    KeyFile: _key_file,
+    Secret: _secret,
     Certificate: _certificate,
     Directory: _directory,
     Probe: _probe,

@@ -84,6 +84,15 @@ class Keyring:
         words = b"".join(len(part).to_bytes(2, "big") + part for part in purpose)
         return Keyring(digest(secret, words, "sha256") for secret in self._secrets)
 
+    def singles(self) -> "tuple[Keyring, ...]":
+        """Return each key as a ring of its own, in order."""
+        return tuple(Keyring((secret,)) for secret in self._secrets)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the keys (`name_of`), in order."""
+        return tuple(name_of(secret) for secret in self._secrets)
+
     def sign(self, *parts: bytes) -> bytes:
         """Return the tag of the parts behind each other, 8 bytes, by the first key."""
         return tag(self._secrets[0], *parts)

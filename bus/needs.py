@@ -48,6 +48,18 @@ class Readable(NamedTuple):
     path: str
 
 
+class KeyFile(NamedTuple):
+    """A key of trunks and brokers, in a file that this user can read and not everybody can."""
+
+    path: str
+
+
+class Secret(NamedTuple):
+    """A file with a key or password, which other users should not be able to read or change."""
+
+    path: str
+
+
 class Certificate(NamedTuple):
     """A certificate and the key that belongs to it, in PEM."""
 
@@ -74,7 +86,19 @@ class Probe(NamedTuple):
 WEB_LIBRARY = "websockets", "websockets", ""
 """What every link on ws:// and wss:// needs."""
 
-Need = Library | Device | Listening | SocketFile | Lookup | Readable | Certificate | Directory | Probe
+Need = (
+    Library
+    | Device
+    | Listening
+    | SocketFile
+    | Lookup
+    | Readable
+    | KeyFile
+    | Secret
+    | Certificate
+    | Directory
+    | Probe
+)
 
 
 def listening_needs(url: str, tls: Tls | None = None) -> Iterator[Need]:
@@ -109,3 +133,4 @@ def _scheme_needs(scheme: str, tls: Tls | None) -> Iterator[Need]:
     yield from (Readable(path) for path in (tls.ca_file, tls.cert_file, tls.key_file) if path)
     if tls.cert_file:
         yield Certificate(tls.cert_file, tls.key_file or tls.cert_file)
+        yield Secret(tls.key_file or tls.cert_file)

@@ -35,6 +35,7 @@ DROPPED: Final = (
     Reason("peer gone", "gone", "the peer was gone when the message was offered"),
     Reason("closed", "gone", "the message waited, or was offered, when the pipe was closed"),
     Reason("queue full", "trouble", "more would wait than the queue holds, and no `shed` says what to do"),
+    Reason("memory", "trouble", "the process held more than its `memory_bytes`, and most of it waited here"),
     Reason("stale", "trouble", "the message waited too long for the medium, and no `shed` asked for it"),
     Reason("hops", "trouble", "no hops are left for a trunk"),
     Reason("loop", "trouble", "the pipe is cut because it carries a loop"),
@@ -70,8 +71,11 @@ REJECTED: Final = (
     Reason("repeat", "elsewhere", "CAN: a controller sent a frame again that was received before"),
     Reason("fragment repeated", "elsewhere", "multicast: the fragment came before"),
     Reason("foreign", "elsewhere", "CAN: the frame is not ours"),
+    Reason("unsigned", "trouble", "a trunk with keys: the peer does not sign what it sends"),
+    Reason("forged", "trouble", "a trunk with keys: the other end has another key, or did not sign this"),
+    Reason("signed", "trouble", "a trunk without keys: the peer signs what it sends"),
 )
-"""Why input did not become a message; those that are not trouble. Formats have more (docs/wire)."""
+"""Why input did not become a message; of trouble, only that of keys. Formats have more (docs/wire)."""
 
 _KINDS: Final[dict[str, Kind]] = {reason.word: reason.kind for reason in (*REJECTED, *DROPPED)}
 

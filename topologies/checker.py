@@ -13,6 +13,7 @@ from topologies.exclusive import find_conflicts
 from topologies.failover import find_gaps
 from topologies.filters import related, tokens
 from topologies.findings import Finding, error, note, warning
+from topologies.keys import find_unkeyed
 from topologies.messages import find_unequal_limits
 from topologies.model import BridgeSpec, BusSpec, Side, Topology, candidates_of, gateways_of, running
 from topologies.names import listed, used
@@ -39,6 +40,7 @@ def check(topology: Topology) -> list[Finding]:
         *_brokerless(topology),
         *_shared_plain(topology),
         *find_unequal_limits(topology),
+        *find_unkeyed(topology),
         *_colliding_tokens(topology),
         *_beyond_policies(topology),
         *_unmatched(topology),

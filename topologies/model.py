@@ -41,6 +41,7 @@ from bus.transports.options import (
     QUEUE_BYTES,
     Tls,
     check_fit,
+    check_keys,
     check_last_values,
     check_limits,
     check_origins,
@@ -60,6 +61,17 @@ class Gateway(Node):
     origin: Annotated[
         Annotated[int, Range(1, 0xFFFFFFFF)] | None, "its id in envelopes; by default random, and kept"
     ] = None
+    memory_bytes: Annotated[
+        Annotated[int, Range(1 << 20, 1 << 44)] | None,
+        "what each of its processes may hold for all stream peers together; by default a quarter of the "
+        "machine's memory",
+    ] = None
+
+
+OwnKeys = Annotated[
+    Annotated[tuple[Path, ...], Length(0, 16), Single()] | None,
+    "files of keys for this trunk; those of the file by default, `[]` for none (docs/wire/signed.md)",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,9 +86,11 @@ class Address(Node):
         Bytes | None, "longest message accepted, without its envelope; the bus's by default"
     ] = None
     tls: Annotated[Tls | None, "certificates, for `tls+tcp://` and `wss://`"] = None
+    keys: OwnKeys = None
 
     def __post_init__(self) -> None:
         check_limits(self.url, self.queue_bytes, self.message_bytes)
+        check_keys(self.url, self.trunk, self.keys)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -206,12 +220,15 @@ class Side(Node):
     allow: Annotated[Filter, "only these patterns cross here"] = Filter()
     deny: Annotated[Filter, "these patterns do not cross here"] = Filter()
     shed: Annotated[Shed | None, "what to drop above the capacity of the medium"] = None
+    keys: OwnKeys = None
 
     def __post_init__(self) -> None:
         if self.bus is None and self.medium is None:
             raise ValueError("bus has no name: write the name of a bus")
         if self.pattern and (self.allow.both or self.allow.inward or self.allow.outward):
             raise ValueError("pattern and allow on one side: write the pattern into allow")
+        if self.keys is not None and self.bus:
+            raise ValueError("a bus is signed at its addresses: give the keys to these")
         if self.shed and self.bus:
             raise ValueError("nothing waits for a bus: give the shed policy to the side that is slow")
         if self.medium is not None:
@@ -250,6 +267,10 @@ def _check_fit(side: Side, medium: Medium) -> None:
         raise ValueError(
             f"{medium.key} carries no envelopes, so this side cannot be a trunk: leave trunk out"
         )
+    if side.keys is not None and not side.trunk:
+        raise ValueError("keys have no effect here: only a trunk is signed, so write trunk: true beside them")
+    if side.keys and not medium.signs:
+        raise ValueError(f"keys have no effect here: nothing is signed on {medium.key}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator
 
-from bus.needs import Need, dialling_needs, listening_needs
+from bus.needs import KeyFile, Need, dialling_needs, listening_needs
 from bus.schema import Where
+from topologies.keys import keys_at, keys_of
 from topologies.model import Topology, candidates_of, running
 from topologies.reach import address_of, broker_urls, dials_of, with_addresses
 from topologies.segments import joints
@@ -26,8 +27,10 @@ def _of_buses(topology: Topology, gateway: str) -> Iterator[Placed]:
     for name, bus in running(topology.buses, gateway).items():
         for listen in bus.listen:
             yield from ((listen.where, need) for need in listening_needs(listen.url, listen.tls))
+            yield from ((listen.where, KeyFile(path)) for path in keys_of(topology, listen))
         for dial in dials_of(topology, name):
             yield from ((dial.where, need) for need in dialling_needs(dial.url, dial.tls))
+            yield from ((dial.where, KeyFile(path)) for path in keys_of(topology, dial))
 
 
 def _of_sides(topology: Topology, gateway: str) -> Iterator[Placed]:
@@ -38,10 +41,13 @@ def _of_sides(topology: Topology, gateway: str) -> Iterator[Placed]:
         if side.medium is not None:
             medium = with_addresses(topology, side.medium)
             yield from ((medium.where, need) for need in medium.needs())
+            yield from ((side.where, KeyFile(path)) for path in keys_at(topology, side, joint.trunk))
         elif side.bus and topology.buses[side.bus].on != gateway:
             found = address_of(topology, side.bus, gateway, joint.trunk)
             needs = dialling_needs(found[0], found[1].tls) if found else ()
             yield from ((side.where, need) for need in needs)
+            keys = keys_of(topology, found[1]) if found else ()
+            yield from ((side.where, KeyFile(path)) for path in keys)
 
 
 def _of_brokers(topology: Topology, gateway: str) -> Iterator[Placed]:

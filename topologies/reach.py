@@ -47,7 +47,9 @@ def trunks_of(topology: Topology, bus: str) -> dict[str, Dial | None]:
 def _trunk_to(topology: Topology, bus: str, other: str) -> Dial | None:
     spec = topology.buses[bus]
     found = address_of(topology, other, spec.on, trunk=True)
-    return Dial(url=found[0], trunk=True, tls=found[1].tls, where=spec.where) if found else None
+    if not found:
+        return None
+    return Dial(url=found[0], trunk=True, tls=found[1].tls, keys=found[1].keys, where=spec.where)
 
 
 def dials_of(topology: Topology, bus: str) -> tuple[Dial, ...]:

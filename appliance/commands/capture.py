@@ -28,7 +28,7 @@ from typing import BinaryIO
 
 from appliance.interrupts import status_of
 from appliance.names import names_argument
-from appliance.probe.endpoint import parse_endpoint
+from appliance.probe.endpoint import add_keys, parse_endpoint, ring_of
 from appliance.probe.replay import replay
 from appliance.probe.station import because
 from appliance.serve import Stop
@@ -60,6 +60,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--gateway", default="here", metavar="NAME", help="our name in the capture (here)")
     parser.add_argument("--seconds", type=float, default=inf, metavar="S", help="stop after S seconds")
     parser.add_argument("--count", type=int, default=sys.maxsize, metavar="N", help="stop after N messages")
+    add_keys(parser)
     names_argument(parser, "names to leave in what is written, beside those that are there already")
     parser.add_argument("--hub", metavar="NAME", help="replay only what was seen there, like 'bus plant'")
     parser.add_argument("--bus", metavar="NAME", help="replay only this segment, like 'bus plant'")
@@ -149,7 +150,8 @@ async def capture(options: argparse.Namespace) -> int:
     """
     loop = asyncio.get_running_loop()
     stop = Stop(loop)
-    links = [(parse_endpoint(word).link(), ListenHub(word)) for word in options.words]
+    keys = ring_of(options)
+    links = [(parse_endpoint(word).link(keys=keys), ListenHub(word)) for word in options.words]
     hubs = [hub for _, hub in links]
     with contextlib.ExitStack() as stack:
         sink = _record(options, hubs, stack, stop)

@@ -4,10 +4,10 @@ import zlib
 from asyncio import AbstractEventLoop
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from appliance.parts.broker import Standing, candidate_of, endpoints, is_same, standing_of
-from appliance.parts.bus import LIMITS, BusPart, bus_plan, certificates
+from appliance.parts.bus import LIMITS, BusPart, bus_plan, certificates, ring_of, stamped
 from appliance.parts.changes import Change, Draft, End, Plan, differing, settings_of
 from appliance.parts.patch import Patch
 from appliance.parts.site import BasePart, Revision, Site
@@ -18,7 +18,9 @@ from bridges.media import shedding
 from bridges.media.medium import Medium
 from bus.errors import LinkError
 from bus.hub import Link
+from bus.keys import Keyring
 from bus.transports.options import Tls
+from topologies.keys import keys_at, keys_of
 from topologies.model import BridgeSpec, Gateway, Shed
 from topologies.seats import Seat
 
@@ -84,7 +86,8 @@ class BridgePart(BasePart):
     def _plan(self, seat: Seat, number: int, site: Site, buses: Mapping[str, BusPart]) -> Plan[Link]:
         medium, bus, policy = seat.side.medium, str(seat.side.bus), _policy(seat)
         if medium is not None:
-            return _medium_plan(medium, seat.side.shed, site.here, mates_of(self.name, site, number), policy)
+            keys, mates = keys_at(site.topology, seat.side, seat.trunk), mates_of(self.name, site, number)
+            return _medium_plan(medium, seat.side.shed, site.here, mates, policy, keys)
         if bus in buses:
             settings = {"trunk": seat.trunk, "address": None}
             return Plan(
@@ -104,7 +107,8 @@ class BridgePart(BasePart):
             kind = "a trunk address" if seat.trunk else "an address"
             raise LinkError(f"bus {bus}: it does not listen on {kind} that {site.gateway} can reach")
         url, listen = seat.dial
-        return bus_plan(f"bus {bus}", url, "dial", seat.trunk, spec.limits(listen), listen.tls, policy)
+        limits, keys = spec.limits(listen), keys_of(site.topology, listen)
+        return bus_plan(f"bus {bus}", url, "dial", seat.trunk, limits, listen.tls, policy, keys=keys)
 
     def _settle(self, site: Site, standing: Standing | None, seats: list[Seat], draft: Draft[Link]) -> None:
         """Take over what does not need opening: the sides and their rules, and the candidate."""
@@ -267,21 +271,32 @@ def mates_of(bridge: str, site: Site, number: int) -> int:
     return zlib.crc32(f"{standing.origin} {number}".encode()) & ~0xFF | standing.on
 
 
-def _medium_plan(medium: Medium, shed: Shed | None, here: Gateway, mates: int, policy: Policy) -> Plan[Link]:
+def _medium_plan(
+    medium: Medium, shed: Shed | None, here: Gateway, mates: int, policy: Policy, keys: tuple[str, ...]
+) -> Plan[Link]:
     node = here.node if medium.needs_node else None
     own = settings_of(medium)
     renewed = [certificates(value) for value in own.values() if isinstance(value, Tls)]
     told = {"mates": mates} if medium.selective else {}
-    settings = {**own, **told, "shed": shed, "node": node, "certificates": renewed}
-    return Plan(medium.label(), settings, lambda: medium_link(medium, shed, here, mates), policy, _SOFT)
+    settings = {**own, **told, "shed": shed, "node": node, "certificates": renewed, "keys": stamped(keys)}
+
+    def make() -> Link:
+        return medium_link(medium, shed, here, mates, ring_of(keys))
+
+    return Plan(medium.label(), settings, make, policy, _SOFT)
 
 
-def medium_link(medium: Medium, words: Shed | None, gateway: Gateway, mates: int = 0) -> Link:
+def medium_link(
+    medium: Medium, words: Shed | None, gateway: Gateway, mates: int = 0, keys: Keyring | None = None
+) -> Link:
     """Return the link of one side of a bridge, not yet open. Raises `LinkError` if it can never work.
 
-    The queue is as large as the medium's if the words do not say. `mates` is as in `mates_of`.
+    The queue is as large as the medium's if the words do not say. `mates` is as in `mates_of`; `keys` are for
+    a medium that signs.
     """
-    told = {"mates": mates} if medium.selective else {}
+    told: dict[str, Any] = {"mates": mates} if medium.selective else {}
+    if keys is not None:
+        told["keys"] = keys
     if words is None:
         return medium.link(gateway.node, None, **told)
     age_s = None if words.age_ms is None else words.age_ms / 1000

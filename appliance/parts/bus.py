@@ -12,15 +12,17 @@ from appliance.parts.site import BasePart, Revision, Site
 from appliance.status.snapshot import Broker
 from bridges.bridge import Bridge
 from bus.hub import Hub, Link
+from bus.keys import Keyring
 from bus.transports.links import BusLink, Mode, bus_link
 from bus.transports.options import Tls
 from bus.urls import BEACON, split_url
 from bus.watched import WatchedHub
 from devices.beacon.sending import Announcement, announcement
+from topologies.keys import keys_of
 from topologies.model import Address, BusSpec, Listen
 from topologies.reach import dials_of, has_trunk
 
-LIMITS = frozenset({"queue_bytes", "message_bytes", "origins"})
+LIMITS = frozenset({"queue_bytes", "message_bytes", "origins", "keys"})
 
 
 class BusPart(BasePart):
@@ -46,8 +48,11 @@ class BusPart(BasePart):
 
     def _plans(self, site: Site) -> Iterator[Plan[BusLink]]:
         spec = site.topology.buses[self.name]
-        yield from (_address_plan(spec, address, "listen") for address in spec.listen)
-        yield from (_address_plan(spec, address, "dial") for address in dials_of(site.topology, self.name))
+        modes: tuple[tuple[Mode, tuple[Address, ...]], ...]
+        modes = ("listen", spec.listen), ("dial", dials_of(site.topology, self.name))
+        for mode, addresses in modes:
+            for address in addresses:
+                yield _address_plan(spec, address, mode, keys_of(site.topology, address))
         for trunk in (False, True) if has_trunk(spec) else (False,):
             url = site.local_socket(self.name, trunk)
             if url is not None:
@@ -139,10 +144,10 @@ def _outside(link: str) -> str:
     return link.removeprefix("plain/")
 
 
-def _address_plan(spec: BusSpec, address: Address, mode: Mode) -> Plan[BusLink]:
+def _address_plan(spec: BusSpec, address: Address, mode: Mode, keys: tuple[str, ...]) -> Plan[BusLink]:
     place, origins = _place(mode, address), address.origins if isinstance(address, Listen) else ()
     limits, tls = spec.limits(address), address.tls
-    return bus_plan(place, address.url, mode, address.trunk, limits, tls, origins=origins)
+    return bus_plan(place, address.url, mode, address.trunk, limits, tls, origins=origins, keys=keys)
 
 
 def _place(mode: Mode, address: Address) -> str:
@@ -158,8 +163,12 @@ def bus_plan(
     tls: Tls | None = None,
     choice: Hashable = None,
     origins: tuple[str, ...] = (),
+    keys: tuple[str, ...] = (),
 ) -> Plan[BusLink]:
-    """Plan a link that listens for a bus or dials one. `limits` are those of its queue and messages."""
+    """Plan a link that listens for a bus or dials one. `limits` are those of its queue and messages.
+
+    `keys` are files.
+    """
     queue_bytes, message_bytes = limits
     settings = {
         "trunk": trunk,
@@ -169,11 +178,13 @@ def bus_plan(
         "tls": tls,
         "certificates": certificates(tls),
         "origins": origins,
+        "keys": stamped(keys),
     }
 
     def make() -> BusLink:
-        limits = queue_bytes, message_bytes
-        return bus_link(url, mode, *limits, tls, trunk, make=_maker(url), origins=origins)
+        limits, ring = (queue_bytes, message_bytes), ring_of(keys)
+        make = _maker(url)
+        return bus_link(url, mode, *limits, tls, trunk, make, origins, keys=ring, wary=trunk)
 
     return Plan(place, settings, make, choice, soft=LIMITS)
 
@@ -191,6 +202,16 @@ def certificates(tls: Tls | None) -> tuple[object, ...]:
     """Return what tells that a file of certificates has been renewed."""
     files = () if tls is None else (tls.ca_file, tls.cert_file, tls.key_file)
     return tuple(_stamp(file) for file in files if file)
+
+
+def ring_of(keys: tuple[str, ...]) -> Keyring | None:
+    """Return the keys in files; None for none. Raises `LinkError` for one that is of no use."""
+    return Keyring.load(keys) if keys else None
+
+
+def stamped(keys: tuple[str, ...]) -> tuple[object, ...]:
+    """Return the files of keys, and what tells that one has been renewed."""
+    return tuple((file, _stamp(file)) for file in keys)
 
 
 def _stamp(file: str) -> object:

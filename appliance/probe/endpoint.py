@@ -1,7 +1,7 @@
 """Endpoints: one word that names a bus or a medium, and the link to it."""
 
 import argparse
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from appliance.probe.media import form_of, forms, medium_of
 from appliance.probe.words import above_zero, argument, whole_above_zero
@@ -9,6 +9,7 @@ from bridges.media import MEDIA
 from bridges.media.medium import Medium
 from bus.errors import LinkError
 from bus.hub import Link
+from bus.keys import Keyring
 from bus.transports.links import Mode, bus_link
 from bus.transports.options import STREAMS, Tls
 from bus.urls import SCHEMES
@@ -28,16 +29,21 @@ class Endpoint(NamedTuple):
         """Return whether the transport does not count what it has written: only inproc does not."""
         return self.medium is None and self.word.partition("://")[0] not in STREAMS
 
-    def link(self, listen: bool = False, tls: Tls | None = None, hears: bool = True) -> Link:
-        """Return the link, not yet open; it need not hear if not `hears`.
+    def link(
+        self, listen: bool = False, tls: Tls | None = None, hears: bool = True, keys: Keyring | None = None
+    ) -> Link:
+        """Return the link, not yet open; it need not hear if not `hears`. With `keys` it signs, as a trunk.
 
         Raises `LinkError` for settings that can never work.
         """
         if self.medium is None:
-            return _bus_link(self.word, listen, tls)
+            return _bus_link(self.word, listen, tls, keys)
         if listen or tls:
             raise LinkError(f"{self.word}: --listen and --tls-... are for a bus")
-        return (self.medium if hears else self.medium.mute()).link(retry_max_s=RETRY_MAX_S)
+        if keys is not None and not self.medium.signs:
+            raise LinkError(f"{self.word}: nothing is signed on {self.medium.key}: leave --keys out")
+        signing: dict[str, Any] = {} if keys is None else {"keys": keys}
+        return (self.medium if hears else self.medium.mute()).link(retry_max_s=RETRY_MAX_S, **signing)
 
 
 def parse_endpoint(word: str) -> Endpoint:
@@ -56,11 +62,14 @@ def parse_endpoint(word: str) -> Endpoint:
     raise LinkError(f"{word!r} is no endpoint: write a bus ({schemes}) or a medium ({media})")
 
 
-def _bus_link(url: str, listen: bool, tls: Tls | None) -> Link:
+def _bus_link(url: str, listen: bool, tls: Tls | None, keys: Keyring | None) -> Link:
     if tls and not url.startswith(("wss://", "tls+tcp://")):
         raise LinkError(f"{url}: --tls-... are for wss:// and tls+tcp://")
     mode: Mode = "listen" if listen else "dial"
-    return bus_link(url, mode, tls=tls, trunk=True, retry_max_s=RETRY_MAX_S)  # it may be one
+    if keys is not None and url.startswith("inproc:"):
+        raise LinkError(f"{url}: --keys is for an address that other processes reach")
+    # It may be a trunk.
+    return bus_link(url, mode, tls=tls, trunk=True, keys=keys, wary=True, retry_max_s=RETRY_MAX_S)
 
 
 class _Help(argparse.RawDescriptionHelpFormatter):
@@ -91,6 +100,18 @@ def endpoint_arguments(parser: argparse.ArgumentParser, count: str) -> None:
     parser.add_argument("--listen", action="store_true", help="listen on the bus URL instead of dialling it")
     for name, text in (("ca", "trust this authority"), ("cert", "our certificate"), ("key", "our key")):
         parser.add_argument(f"--tls-{name}", metavar="FILE", help=f"{text} (wss://, tls+tcp://)")
+    add_keys(parser)
+
+
+def add_keys(parser: argparse.ArgumentParser) -> None:
+    """Add `--keys`, for a command that may dial a trunk."""
+    text = "a key of the trunk (several: the first signs, all verify)"
+    parser.add_argument("--keys", action="append", default=[], metavar="FILE", help=text)
+
+
+def ring_of(options: argparse.Namespace) -> Keyring | None:
+    """Return the keys that the arguments name. Raises `LinkError` for a file that is no key."""
+    return Keyring.load(options.keys) if options.keys else None
 
 
 def add_timeout(parser: argparse.ArgumentParser) -> None:
@@ -103,7 +124,9 @@ def link_of(options: argparse.Namespace, hears: bool = True) -> Link:
     """Return the link that the arguments ask for. Wrong use ends the program with status 2."""
     tls = Tls(ca_file=options.tls_ca, cert_file=options.tls_cert, key_file=options.tls_key)
     try:
-        made: Link = options.endpoint.link(options.listen, None if tls == Tls() else tls, hears)
+        made: Link = options.endpoint.link(
+            options.listen, None if tls == Tls() else tls, hears, ring_of(options)
+        )
     except LinkError as error:
         options.fail(str(error))
     return made

@@ -9,8 +9,9 @@ from math import inf
 from pathlib import Path
 
 from appliance.ledger import reasons
-from appliance.probe.endpoint import parse_endpoint
+from appliance.probe.endpoint import parse_endpoint, ring_of
 from appliance.probe.station import MESSAGE_COST_BYTES, Station
+from bus.hub import Link
 from bus.wire.envelope import take_apart
 from capture.files import CaptureError
 from capture.pcapng import Packet
@@ -31,7 +32,8 @@ def replay(source: Path, word: str, options: argparse.Namespace) -> int:
     wanted = selection(options)
     _check_choice(source, wanted)
     frames = (packet for packet in read(source) if wanted(packet))
-    return asyncio.run(_replay(frames, word, inf if options.fast else options.speed, options.envelopes))
+    link = parse_endpoint(word).link(hears=False, keys=ring_of(options))
+    return asyncio.run(_replay(frames, word, link, inf if options.fast else options.speed, options.envelopes))
 
 
 def selection(options: argparse.Namespace) -> Callable[[Packet], bool]:
@@ -59,9 +61,8 @@ def _check_choice(source: Path, wanted: Callable[[Packet], bool]) -> None:
         raise CaptureError("\n".join([f"{source}: seen at several places; say which:", *lines]))
 
 
-async def _replay(frames: Iterator[Packet], word: str, speed: float, envelopes: bool) -> int:
-    endpoint = parse_endpoint(word)
-    async with Station(endpoint.link(hears=False), endpoint.uncounted) as station:
+async def _replay(frames: Iterator[Packet], word: str, link: Link, speed: float, envelopes: bool) -> int:
+    async with Station(link, parse_endpoint(word).uncounted) as station:
         if not await station.peer(PEER_S):
             return station.complain("capture", "no peer, device or broker")
         await _play(station, frames, speed, envelopes)

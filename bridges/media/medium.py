@@ -15,6 +15,7 @@ from bus.schema import Node, Patterns, check_fields
 if TYPE_CHECKING:
     from bridges.media.shedding import Shed
     from bus.hub import Link
+    from bus.transports.options import Tls
 
 
 class Word(NamedTuple):
@@ -67,7 +68,8 @@ class Medium(Node):
     in a few words. `LINK` names the class of its links as "module:Class". `deaf` is True if a standby cannot
     hear what the active bridge sends, for example on a line between two devices. `opaque` is True if it
     carries messages that are no frames, as a bus does. `selective` is True if a link hears only what it asks
-    for. `plain` is True if it carries no envelopes, so that it cannot be a trunk.
+    for. `plain` is True if it carries no envelopes, so that it cannot be a trunk. `signs` is True if a link
+    takes `keys`, with which it signs what it sends on a trunk, and verifies what it receives there.
     """
 
     LINK: ClassVar[str]
@@ -78,6 +80,7 @@ class Medium(Node):
     opaque: ClassVar[bool] = False
     selective: ClassVar[bool] = False
     plain: ClassVar[bool] = False
+    signs: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -103,10 +106,10 @@ class Medium(Node):
     def link(self, node: int | None = None, shed: "Shed | None" = None, **retry: Any) -> "Link":
         """Make the link, not yet open. `node` is the gateway's node id, `shed` the policy of its queue.
 
-        `retry` can have `retry_min_s` and `retry_max_s`. A selective medium is also told by `mates` whether
-        other gateways run the bridge: a standby must hear what the active bridge sends. It is 0, or a
-        number of the side, the same there but for the last 8 bits. Raises `LinkError` for settings that can
-        never work.
+        `retry` can have `retry_min_s` and `retry_max_s`, and `keys` if the medium signs. A selective medium
+        is also told by `mates` whether other gateways run the bridge: a standby must hear what the active
+        bridge sends. It is 0, or a number of the side, the same there but for the last 8 bits. Raises
+        `LinkError` for settings that can never work.
         """
         made: Link = load(self.LINK)(self, shed=shed, **retry)
         return made
@@ -170,6 +173,15 @@ class Medium(Node):
     def listens(self) -> str:
         """The address on which the link listens as a bus; "" if it does not listen."""
         return ""
+
+    @property
+    def listens_tls(self) -> "Tls | None":
+        """The certificates with which it `listens`."""
+        return None
+
+    def lets_in(self) -> Iterator[str]:
+        """Yield the hosts at which it accepts connections that are none of a bus."""
+        yield from ()
 
     def unshed(self) -> str:
         """Return why a shed policy has no effect on the link's queue; "" if it has."""

@@ -109,6 +109,9 @@ class ShedHub(Hub):
             self._hub.detach(stage)
             stage.gone()
 
+    def keep(self, link: str, stats: Stats) -> None:
+        self._hub.keep(link, stats)
+
     def revise(self, shed: Shed) -> None:
         """Go over to another policy on all stages."""
         self._shed = shed

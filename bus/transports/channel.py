@@ -1,21 +1,25 @@
 """The channel of a link: what lies between its sockets and its messages, by the scheme of its address."""
 
+import os
 import socket
 from ssl import SSLContext
 
 from bus.errors import LinkError
 from bus.extras import lacking
+from bus.keys import Keyring
 from bus.needs import WEB_LIBRARY
 from bus.transports.framing import Framing, sp_framing
 from bus.transports.options import Tls
 from bus.transports.secure import SCRATCH_BYTES, SecureSocket, context
 from bus.urls import TLS_SCHEMES, WEB_SCHEMES, split_url
+from bus.wire.signed import NONCE_BYTES, Session, record_bytes
 
 
 class Channel:
-    """TLS and the framing at one end of an address: SP unless `framing` is given.
+    """TLS, the framing and the keys at one end of an address: SP unless `framing` is given.
 
-    `origins` are those of pages that may connect to a WebSocket here, beside those of its own host.
+    `origins` are those of pages that may connect to a WebSocket here, beside those of its own host. With
+    `keys` both ends sign what they send.
     """
 
     def __init__(
@@ -25,20 +29,27 @@ class Channel:
         framing: Framing | None = None,
         tls: Tls | None = None,
         origins: tuple[str, ...] = (),
+        keys: Keyring | None = None,
     ) -> None:
         self._text, self._url, self._listens = url, split_url(url), listens
-        self._given, self.origins = framing, origins
+        self._given, self.origins, self.keys = framing, origins, keys
         self._tls = tls or Tls()
         self._context: SSLContext | None = None
 
     def revise(self, other: "Channel") -> None:
-        """Let in the pages that `other` lets in, from the next framing on."""
-        self.origins = other.origins
+        """Take over the pages that may connect and the keys, from the next framing on."""
+        self.origins, self.keys = other.origins, other.keys
+
+    def session(self) -> Session | None:
+        """Return what signs on one new connection; None without keys."""
+        return None if self.keys is None else Session(self.keys, self._listens, os.urandom(NONCE_BYTES))
 
     def framing(self, message_bytes: int) -> Framing:
-        """Return the framing for messages of at most so many bytes."""
+        """Return the framing for messages of at most so many bytes; with keys, that of the records."""
         if self._given is not None:
             return self._given
+        if self.keys is not None:
+            message_bytes = record_bytes(message_bytes)
         if self._url.scheme not in WEB_SCHEMES:
             return sp_framing(message_bytes, self._url.scheme == "ipc")
         try:

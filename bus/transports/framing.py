@@ -19,6 +19,10 @@ class StreamDecoder(Protocol):
     def fault(self) -> str | None:
         """The reason why the framing is lost; None while it is not."""
 
+    @property
+    def waiting(self) -> int:
+        """The bytes of a message that has begun and is not whole yet."""
+
     def buffer(self) -> memoryview:
         """Return where to read into; never empty."""
 
@@ -41,7 +45,8 @@ class Framing:
     `divide(data)` yields the end of each message in what was encoded, and its body; without it messages
     cannot be taken back. `head_bytes` may stand before a message there.
     `answer(decoder)` returns what the peer is to be sent after a read, and whether it has taken its leave;
-    `farewell()` what it is sent when it is closed from here.
+    `farewell()` what it is sent when it is closed from here. `lost` is the reason why input is rejected when
+    the decoder has a fault.
     """
 
     decoder: Callable[[dict[str, int]], StreamDecoder]
@@ -52,6 +57,7 @@ class Framing:
     head_bytes: int = 0
     answer: Callable[[Any], tuple[bytes, bool]] | None = None
     farewell: Callable[[], bytes] | None = None
+    lost: str = "framing"
 
 
 class Once:

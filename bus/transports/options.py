@@ -37,6 +37,14 @@ def check_tls(url: str, tls: Tls | None, listens: bool) -> None:
         raise ValueError("key_file has no effect without cert_file")
 
 
+def check_keys(url: str, trunk: bool, keys: tuple[str, ...] | None) -> None:
+    """Raise ValueError for keys where nothing is signed."""
+    if keys is not None and not trunk:
+        raise ValueError("keys have no effect here: only a trunk is signed, so write trunk: true beside them")
+    if keys and split_url(url).scheme == "inproc":
+        raise ValueError("keys have no effect here: inproc:// never leaves its process")
+
+
 def check_origins(url: str, origins: tuple[str, ...], listens: bool = True) -> None:
     """Raise ValueError for origins where no browser can connect."""
     if origins and not (listens and split_url(url).scheme in WEB_SCHEMES):

@@ -14,13 +14,18 @@ from typing import Any, Protocol
 from bus.backoff import Backoff
 from bus.errors import LinkError, words_of
 from bus.hub import Hub, Link, State
+from bus.keys import Keyring
+from bus.ledger import Stats
 from bus.transports.channel import Channel
 from bus.transports.framing import Framing
 from bus.transports.options import STREAMS, StreamOptions, Tls
 from bus.transports.seats import Seats
+from bus.transports.signing import signed
 from bus.transports.sockets import CLOSED_BY_PEER, Acceptor, OnPeer, connect_to, tune
 from bus.transports.stream import StreamPipe
 from bus.urls import BEACON, Url, split_url, with_host
+from bus.wire.batch import Batch
+from bus.wire.signed import SIGNS, Session, begins_with_hello
 
 log = logging.getLogger("buscoupler.bus")
 
@@ -52,14 +57,16 @@ class _StreamLink:
     _hub: Hub
     _loop: AbstractEventLoop
 
-    def __init__(self, url: str, channel: Channel, name: str, options: dict[str, Any]) -> None:
+    def __init__(self, url: str, channel: Channel, name: str, wary: bool, options: dict[str, Any]) -> None:
         self.name, self.url = name or url, url
         self.options = StreamOptions(**options)
         self.queue_bytes = self.options.queue_bytes
         self.pipes: set[StreamPipe] = set()
         self.fault = ""
         self.losses = 0
-        self.channel = channel
+        self.channel, self._wary = channel, wary
+        self._sessions: dict[StreamPipe, Session] = {}
+        self._refused = Stats()
         self._framing = channel.framing(self.options.message_bytes)
         self._is_open = False
 
@@ -70,9 +77,16 @@ class _StreamLink:
         self.options, self.queue_bytes = other.options, other.queue_bytes
         self.channel.revise(other.channel)
         self._framing = self.channel.framing(self.options.message_bytes)
-        for pipe in self.pipes:
+        for pipe in tuple(self.pipes):
             pipe.revise(self.queue_bytes, self.options.message_bytes)
+            if not self._is_trusted(pipe):
+                pipe.close("its key is in force no more")
         return True
+
+    def _is_trusted(self, pipe: StreamPipe) -> bool:
+        """Tell whether the keys that a connection relies on are still in force; one without, if none are."""
+        session, keys = self._sessions.get(pipe), self.channel.keys
+        return keys is None if session is None else session.is_trusted(keys)
 
     @property
     def state(self) -> State:
@@ -81,19 +95,47 @@ class _StreamLink:
     def _adopt(self, sock: socket.socket, name: str, on_close: Callable[[StreamPipe], None]) -> StreamPipe:
         if sock.family != socket.AF_UNIX:
             tune(sock, self.options.silence_s)
-        hub = self._hub
+        session, framing = self.channel.session(), self._framing
+        if session is not None:
+            framing = signed(framing, session, self.options.message_bytes)
+        on_batch = self._first if self._wary and session is None else self._hub.publish
         bound, made = self.queue_bytes, self.channel.secure(sock)
         pipe = StreamPipe(
-            made, name, self._framing, bound, hub.publish, on_close, self._enter, link=self.name
+            made,
+            name,
+            framing,
+            bound,
+            on_batch,
+            on_close,
+            self._enter,
+            link=self.name,
+            accepted=self.peers_leave,
         )
         self.pipes.add(pipe)
+        if session is not None:
+            self._sessions[pipe] = session
         pipe.start(self._loop, self.options.handshake_s)
         return pipe
 
     def _enter(self, pipe: StreamPipe) -> None:
         self._hub.attach(pipe)
         self._hub.welcome(pipe)
-        log.info("%s: connected", pipe.name, extra={"cause": f"{self.name}: connected"})
+        session = self._sessions.get(pipe)
+        signed_by = "" if session is None else f", signed with {' and '.join(session.keys)}"
+        log.info("%s: connected%s", pipe.name, signed_by, extra={"cause": f"{self.name}: connected"})
+
+    def _first(self, batch: Batch, pipe: StreamPipe) -> None:
+        """Take the first batch of a peer where there are no keys: close it if it begins to sign."""
+        pipe.rehome(self._hub.publish, self._enter)
+        if begins_with_hello(batch):
+            pipe.stats.reject("signed")
+            return pipe.close(SIGNS)
+        return self._hub.publish(batch, pipe)
+
+    def _count_refused(self, hub: Hub) -> None:
+        """Have a hub count the input of peers that it never gets to know."""
+        self._refused = Stats()
+        hub.keep(self.name, self._refused)
 
     def rehome(self, hub: Hub) -> None:
         """Go over to another hub with all peers: they notice nothing. Call it between two batches."""
@@ -103,11 +145,15 @@ class _StreamLink:
                 self._hub.detach(pipe)
                 hub.attach(pipe)
         self._hub = hub
+        self._count_refused(hub)
 
     def _forget(self, pipe: StreamPipe) -> None:
         """Take a pipe that is closed out of the hub, and note why it closed."""
         self._hub.detach(pipe)
         self.pipes.discard(pipe)
+        self._sessions.pop(pipe, None)
+        for reason, count in pipe.stats.rejected.items() if not pipe.ready else ():
+            self._refused.reject(reason, count)
         if pipe.fault:
             self.losses += pipe.ready
             expected = self.peers_leave and pipe.fault in _LEFT
@@ -128,7 +174,8 @@ class ListenLink(_StreamLink):
     """Accepts peers on an address. `url` names the port that was bound, where 0 was asked for.
 
     `framing` is SP unless given; `acceptor` brings the connections, from sockets unless given; `name` is the
-    URL unless given; `tls` and `origins` are those of `Channel`. `options` are the fields of `StreamOptions`.
+    URL unless given; `tls`, `origins` and `keys` are those of `Channel`. A `wary` link without keys closes
+    peers that sign. `options` are the fields of `StreamOptions`.
     """
 
     def __init__(
@@ -139,10 +186,12 @@ class ListenLink(_StreamLink):
         name: str = "",
         tls: Tls | None = None,
         origins: tuple[str, ...] = (),
+        keys: Keyring | None = None,
+        wary: bool = False,
         **options: Any,
     ) -> None:
         address = parse(url)
-        super().__init__(url, Channel(url, True, framing, tls, origins), name, options)
+        super().__init__(url, Channel(url, True, framing, tls, origins, keys), name, wary, options)
         self._acceptor: Accepting = acceptor or Acceptor(*address)
         self._seats = Seats()
 
@@ -153,6 +202,7 @@ class ListenLink(_StreamLink):
     def open(self, hub: Hub, loop: AbstractEventLoop) -> None:
         """Bind and listen. Raises `LinkError` with the address if that fails."""
         self._hub, self._loop = hub, loop
+        self._count_refused(hub)
         self.channel.open()
         try:
             bound = self._acceptor.open(loop, self._accepted, self._on_trouble)
@@ -189,7 +239,8 @@ class DialLink(_StreamLink):
     """Keeps one connection to an address; connects again with growing, jittered pauses.
 
     `framing` is SP unless given; `connect` makes the connections, by sockets unless given; `name` is the URL
-    unless given; `tls` is that of `Channel`. `options` are the fields of `StreamOptions`.
+    unless given; `tls`, `keys` and `wary` are as in `ListenLink`. `options` are the fields of
+    `StreamOptions`.
     """
 
     peers_leave = False
@@ -201,10 +252,12 @@ class DialLink(_StreamLink):
         connect: Connect | None = None,
         name: str = "",
         tls: Tls | None = None,
+        keys: Keyring | None = None,
+        wary: bool = False,
         **options: Any,
     ) -> None:
         self.address = parse(url)
-        super().__init__(url, Channel(url, False, framing, tls), name, options)
+        super().__init__(url, Channel(url, False, framing, tls, keys=keys), name, wary, options)
         self._connect = connect or self._dial
         self._pauses = Backoff(self.options.retry_min_s, self.options.retry_max_s, random.uniform)
         self._task: asyncio.Task[None] | None = None
@@ -221,6 +274,7 @@ class DialLink(_StreamLink):
         """Start dialling; returns at once. Raises `LinkError` for certificates that are of no use."""
         self.channel.open()
         self._hub, self._loop, self._is_open = hub, loop, True
+        self._count_refused(hub)
         self._pauses.reset()
         self._task = loop.create_task(self._keep_connected(), name=f"dial {self.url}")
 

@@ -10,9 +10,10 @@ class Handshake(Protocol):
 
     Send what `begin()` returns, then give it what arrives. With `done` the rest of the stream is messages, of
     which `rest` has already arrived. A `fault` is the reason why there is no peer; neither may be there yet.
-    `begun`: the peer has said something.
+    `begun`: the peer has said something. `name`: what people call it.
     """
 
+    name: str = "handshake"
     begun: bool = False
     done: bool = False
     fault: str = ""

@@ -29,7 +29,7 @@ def handshake_fault(received: bytes) -> str | None:
     return f"bad SP handshake: {received.hex(' ')}"
 
 
-def walk(data: bytearray, start: int, stop: int, limit: int, lead: int = 0) -> tuple[int, int]:
+def walk(data: bytes | bytearray, start: int, stop: int, limit: int, lead: int = 0) -> tuple[int, int]:
     """Count the whole messages from `start` on, at most `limit`; return where the next one begins too."""
     unpack, head, count = LENGTH.unpack_from, LENGTH_BYTES + lead, 0
     last = stop - head
@@ -42,7 +42,7 @@ def walk(data: bytearray, start: int, stop: int, limit: int, lead: int = 0) -> t
     return count, start
 
 
-def scan(data: bytearray, stop: int, lead: int = 0) -> tuple[int, int]:
+def scan(data: bytes | bytearray, stop: int, lead: int = 0) -> tuple[int, int]:
     """Count the whole messages in `data[:stop]`; return where the first incomplete one begins too."""
     total = position = 0
     while position + LENGTH_BYTES + lead <= stop:
@@ -108,6 +108,11 @@ class Decoder:
         self._window = min(len(scratch), message_bytes + LENGTH_BYTES + lead)
         self._rest: bytes | Large = b""
         self.fault: str | None = None
+
+    @property
+    def waiting(self) -> int:
+        """The bytes of a message that has begun and is not whole yet."""
+        return len(self._rest)
 
     def revise(self, message_bytes: int) -> None:
         """Allow messages of another length. One that has begun is still read to its end."""

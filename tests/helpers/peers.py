@@ -3,6 +3,7 @@
 import asyncio
 import socket
 from collections.abc import Callable
+from contextlib import suppress
 
 from bus.hub import Hub, Pipe
 from bus.ledger import Stats
@@ -76,6 +77,14 @@ class SpPeer:
         head = self.exactly(8 + len(self.lead))
         assert head[: len(self.lead)] == self.lead
         return self.exactly(int.from_bytes(head[-8:], "big"))
+
+    def rest(self) -> bytes:
+        """Return what comes until the other side closes."""
+        data = b""
+        with suppress(ConnectionResetError):
+            while more := self.socket.recv(65536):
+                data += more
+        return data
 
     def at_end(self) -> bool:
         """Read to the end. Return whether the other side closed: with an end of stream or a reset."""

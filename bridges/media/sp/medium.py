@@ -31,6 +31,7 @@ class Sp(Medium):
 
     key: ClassVar = "url"
     opaque: ClassVar = True
+    signs: ClassVar = True
     help: ClassVar = "an address outside this file"
 
     SHORT: ClassVar = "address"
@@ -66,7 +67,8 @@ class Sp(Medium):
         limits = self.queue_bytes, self.message_bytes
         retry["origins"] = self.origins
         # It may be a trunk, which only its side knows: leave room for envelopes.
-        return ShedLink(bus_link(self.address, self.mode, *limits, self.tls, trunk=True, **retry), shed)
+        made = bus_link(self.address, self.mode, *limits, self.tls, trunk=True, wary=True, **retry)
+        return ShedLink(made, shed)
 
     def label(self) -> str:
         return f"{self.mode} {self.address}"
@@ -81,6 +83,10 @@ class Sp(Medium):
     @property
     def listens(self) -> str:
         return self.address if self.mode == "listen" else ""
+
+    @property
+    def listens_tls(self) -> Tls | None:
+        return self.tls
 
     def needs(self) -> Iterator[Need]:
         return (listening_needs if self.mode == "listen" else dialling_needs)(self.address, self.tls)

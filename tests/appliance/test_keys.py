@@ -1,0 +1,185 @@
+"""Two appliances and a trunk with keys: strangers change nothing, keys rotate under load, ends disagree."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from appliance.cli import main
+from appliance.compose import Appliance
+from bus.balance import imbalances
+from bus.errors import LinkError
+from bus.hub import Hub
+from bus.keys import new_key
+from bus.transports.links import make_link
+from bus.wire.envelope import Envelope, wrap
+from bus.wire.frame import PUB, pack
+from bus.wire.pattern import Pattern
+from tests.helpers.peers import Ear, SpPeer, until
+from tests.helpers.ports import free_port
+from topologies.loader import loads
+
+TEXT = """
+name: t
+keys: [%s]
+gateways: {one: {origin: 1}, two: {origin: 2}}
+buses:
+  p: {on: one, listen: ["tcp://127.0.0.1:%d", {url: "tcp://127.0.0.1:%d", trunk: true}]}
+  q: {on: two, listen: "tcp://127.0.0.1:%d", dial: {url: "tcp://127.0.0.1:%d", trunk: true}}
+"""
+
+
+@pytest.fixture
+def keys(tmp_path: Path) -> tuple[str, str]:
+    old, new = str(tmp_path / "old.key"), str(tmp_path / "new.key")
+    new_key(old), new_key(new)
+    return old, new
+
+
+class Plant:
+    """Two gateways with a trunk between them, and an application on each bus."""
+
+    def __init__(self, near: str, far: str) -> None:
+        self.plain, self.trunk, self.other = (free_port() for _ in range(3))
+        self.one = Appliance(loads(self.text(near)), "one")
+        self.two = Appliance(loads(self.text(far)), "two")
+        self.apps: list[Ear] = []
+
+    def text(self, keys: str) -> str:
+        return TEXT % (keys, self.plain, self.trunk, self.other, self.trunk)
+
+    def joined(self) -> bool:
+        hub = next(iter(self.two.hubs()))
+        account = hub.accounts().get(f"trunk/tcp://127.0.0.1:{self.trunk}")
+        return account is not None and account.live == 1
+
+
+@asynccontextmanager
+async def running(near: str, far: str) -> AsyncIterator[Plant]:
+    loop, plant = asyncio.get_running_loop(), Plant(near, far)
+    hubs = [Hub(), Hub()]
+    links = [make_link(f"tcp://127.0.0.1:{port}", "dial") for port in (plant.plain, plant.other)]
+    try:
+        plant.one.open(loop)
+        plant.two.open(loop)
+        for link, hub in zip(links, hubs, strict=True):
+            link.open(hub, loop)
+        await until(lambda: all(len(hub.pipes) == 1 for hub in hubs))
+        plant.apps = [Ear(hub) for hub in hubs]
+        yield plant
+        assert imbalances([*plant.one.hubs(), *plant.two.hubs()]) == []
+    finally:
+        for link in links:
+            link.close()
+        plant.one.close()
+        plant.two.close()
+
+
+def frame(number: int) -> bytes:
+    return pack(PUB, Pattern("a"), number.to_bytes(4, "big"))
+
+
+async def test_a_stranger_at_the_trunk_cannot_make_a_frame_disappear(keys: tuple[str, str]) -> None:
+    async with running(keys[0], keys[0]) as plant:
+        await until(plant.joined)
+        near, far = plant.apps
+        for round_ in range(3):
+            evil = await asyncio.to_thread(SpPeer, f"tcp://127.0.0.1:{plant.trunk}")
+            await asyncio.to_thread(evil.greeting)
+            hub = next(iter(plant.one.hubs()))
+            forged = [
+                wrap(frame(0), Envelope(origin, sequence & 0xFFFFFFFF, 0))
+                for origin in (1, 2, hub.origin)  # type: ignore[attr-defined]
+                for sequence in range(hub.sequence, hub.sequence + 300)  # type: ignore[attr-defined]
+            ]
+            await asyncio.to_thread(evil.send, *forged)
+            assert await asyncio.to_thread(evil.at_end)
+            evil.close()
+            said = [frame(100 * round_ + number) for number in range(100)]
+            near.say(*said)
+            await until(lambda: len(far.heard) == 100)
+            assert far.heard == said
+            far.heard.clear()
+        account = next(iter(plant.one.hubs())).accounts()[f"trunk/tcp://127.0.0.1:{plant.trunk}"]
+        assert account.stats.rejected == {"unsigned": 3}
+
+
+async def test_keys_rotate_under_load_without_a_loss(keys: tuple[str, str]) -> None:
+    old, new = keys
+    async with running(old, old) as plant:
+        await until(plant.joined)
+        near, far = plant.apps
+        said = 0
+        for step in (f"{old}, {new}", f"{new}, {old}"):
+            for appliance in (plant.one, plant.two):
+                found = [one.line() for one in appliance.change(loads(plant.text(step)))]
+                assert all("keys" in line for line in found)
+                assert found
+                assert plant.joined()
+                near.say(*map(frame, range(said, said + 100)))
+                said += 100
+                await until(lambda: len(far.heard) == said)  # noqa: B023
+        assert far.heard == [frame(number) for number in range(said)]
+        plant.two.change(loads(plant.text(new)))  # ends the connection, which relies on the old key
+        assert not plant.joined()
+        await until(plant.joined)
+        plant.one.change(loads(plant.text(new)))
+        assert plant.joined()
+        near.say(frame(said))
+        await until(lambda: far.heard[-1] == frame(said))
+
+
+async def test_ends_with_other_keys_say_so_and_carry_nothing(
+    keys: tuple[str, str], caplog: pytest.LogCaptureFixture
+) -> None:
+    async with running(*keys) as plant:
+        near, far = plant.apps
+        await until(lambda: caplog.text.count("give both ends the same keys") >= 2)
+        near.say(frame(1))
+        far.say(frame(2))
+        assert not plant.joined()
+        said = {record.getMessage().partition(": ")[0] for record in caplog.records}
+        assert any(" from " in name for name in said), "the listener"
+        assert f"tcp://127.0.0.1:{plant.trunk}" in said, "the dialler"
+        assert near.heard == far.heard == []
+
+
+@pytest.mark.parametrize("text", [None, "no key"])
+def test_a_key_that_is_missing_or_none_stops_the_start(
+    text: str | None, keys: tuple[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bad = tmp_path / "bad.key"
+    if text is not None:
+        bad.write_text(text)
+        bad.chmod(0o600)
+    plant = TEXT % (f"{keys[0]}, {bad}", free_port(), free_port(), free_port(), free_port())
+    with pytest.raises(LinkError, match=r"bad\.key"):
+        Appliance(loads(plant), "one")
+    file = tmp_path / "plant.yaml"
+    file.write_text(plant)
+    assert main(["check", str(file), "--here", "--gateway", "one"]) == 1
+    assert "bad.key" in capsys.readouterr().out
+
+
+async def test_a_reload_with_a_bad_key_changes_nothing(keys: tuple[str, str]) -> None:
+    async with running(keys[0], keys[0]) as plant:
+        await until(plant.joined)
+        with pytest.raises(LinkError):
+            plant.one.change(loads(plant.text("/nowhere.key")))
+        assert plant.joined()
+
+
+async def test_programs_at_a_trunk_sign_with_the_keys_that_they_are_given(
+    keys: tuple[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    async with running(keys[0], keys[0]) as plant:
+        await until(plant.joined)
+        url = f"tcp://127.0.0.1:{plant.trunk}"
+        send = ["send", url, "a/b", "--timeout", "2"]
+        assert await asyncio.to_thread(main, [*send, "--keys", keys[0]]) == 0
+        await until(lambda: plant.apps[1].heard)
+        await asyncio.to_thread(main, send)  # it has sent before it hears that the trunk signs
+        assert await asyncio.to_thread(main, [*send, "--keys", keys[1]]) == 1
+        assert len(plant.apps[1].heard) == 1

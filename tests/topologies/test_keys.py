@@ -1,0 +1,117 @@
+"""Keys of a topology: which are in force where, those that have no effect, and ends that do not agree."""
+
+import pytest
+
+from bus.needs import KeyFile
+from tests.topologies.support import PAIR, errors, said, warnings
+from topologies.keys import keys_at, keys_of
+from topologies.loader import loads
+from topologies.needs import needs_of
+from topologies.reach import dials_of
+from topologies.segments import joints
+
+TRUNKS = PAIR + (
+    "%s\n"
+    "buses:\n"
+    "  p: {on: a, listen: [tcp://0.0.0.0:4, {url: 'tcp://0.0.0.0:5', trunk: true%s}]}\n"
+    "  q: {on: b, dial: {url: 'tcp://10.0.0.1:5', trunk: true%s}}\n"
+)
+
+
+def test_the_keys_of_the_file_are_for_all_its_trunks_and_an_address_may_have_others() -> None:
+    topology = loads(TRUNKS % ("keys: [new, old]", "", ", keys: other"))
+    plain, trunk = topology.buses["p"].listen
+    assert keys_of(topology, plain) == ()
+    assert keys_of(topology, trunk) == ("new", "old")
+    assert keys_of(topology, topology.buses["q"].dial[0]) == ("other",)
+    unsigned = loads(TRUNKS % ("keys: main", ", keys: []", ", keys: []"))
+    assert keys_of(unsigned, unsigned.buses["p"].listen[1]) == ()
+
+
+def test_a_trunk_that_joins_two_buses_of_the_file_has_the_keys_of_where_it_listens() -> None:
+    text = (TRUNKS % ("keys: main", ", keys: own", "")).replace(
+        "dial: {url: 'tcp://10.0.0.1:5', trunk: true}", "trunks: p"
+    )
+    topology = loads(text)
+    (dial,) = dials_of(topology, "q")
+    assert keys_of(topology, dial) == ("own",)
+    assert errors(text) == []
+
+
+@pytest.mark.parametrize(
+    ("keys", "here", "there"),
+    [
+        ("", ", keys: a", ""),
+        ("keys: a", "", ", keys: []"),
+        ("keys: a", "", ", keys: b"),
+        ("keys: [a, b]", "", ", keys: [c, a]"),
+    ],
+)
+def test_ends_of_a_trunk_that_do_not_know_each_other_s_key_are_an_error(
+    keys: str, here: str, there: str
+) -> None:
+    (found,) = errors(TRUNKS % (keys, here, there))
+    assert "give both ends the same keys" in found
+
+
+@pytest.mark.parametrize(
+    ("keys", "here", "there"), [("keys: [a, b]", "", ", keys: [b, a]"), ("", "", ""), ("keys: a", "", "")]
+)
+def test_ends_that_know_each_other_s_key_are_none(keys: str, here: str, there: str) -> None:
+    text = TRUNKS % (keys, here, there)
+    assert errors(text) == warnings(text) == []
+
+
+def test_a_plain_end_of_a_signed_trunk_is_an_error() -> None:
+    text = (TRUNKS % ("keys: a", "", "")).replace(":5', trunk: true}}", ":5'}}")
+    assert ["signs with no key here, and bus p with a" in one for one in errors(text)] == [True]
+
+
+def test_keys_that_sign_nothing_are_told() -> None:
+    text = PAIR + "keys: a\nbuses: {p: {on: a, listen: 'tcp://0.0.0.0:4'}, q: {on: b}}\n"
+    assert ["keys have no effect" in one for one in warnings(text)] == [True]
+    brokers = text + "brokers: {m: {on: a, listen: 'tcp://0.0.0.0:9'}}\n"
+    assert not any("keys have no effect" in one for one in warnings(brokers))
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "{url: 'tcp://0.0.0.0:5', keys: a}",
+        "{url: 'tcp://0.0.0.0:5', keys: []}",
+        "{url: 'inproc://x', trunk: true, keys: a}",
+    ],
+)
+def test_keys_where_nothing_is_signed_are_an_error(address: str) -> None:
+    text = PAIR + f"buses: {{p: {{on: a, listen: {address}}}, q: {{on: b}}}}\n"
+    assert "keys have no effect here" in said(text)
+
+
+SIDE = PAIR + "%s\nbuses: {p: {on: a}, q: {on: b}}\nbridges: {x: {on: a, join: [{bus: p}, {%s}]}}\n"
+
+
+def test_a_side_that_is_a_trunk_has_the_keys_of_the_file_or_its_own() -> None:
+    url = "url: 'tcp://192.0.2.1:5', trunk: true"
+    for words, keys in ((url, ("a",)), (f"{url}, keys: b", ("b",)), (f"{url}, keys: []", ())):
+        topology = loads(SIDE % ("keys: a", words))
+        joint = joints(topology)[1]
+        assert keys_at(topology, joint.side, joint.trunk) == keys
+        needs = [need for _, need in needs_of(topology, "a")]
+        assert [need.path for need in needs if isinstance(need, KeyFile)] == list(keys)
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        ("url: 'tcp://192.0.2.1:5', keys: b", "only a trunk is signed"),
+        ("bus: q, keys: b", "give the keys to these"),
+        ("i2c: {bus: 1, targets: [8]}, trunk: true, keys: b", "nothing is signed on i2c"),
+    ],
+)
+def test_keys_of_a_side_that_does_not_sign_are_an_error(words: str, why: str) -> None:
+    assert why in said(SIDE % ("", words))
+
+
+def test_a_trunk_on_a_medium_that_does_not_sign_is_told() -> None:
+    found = warnings(SIDE % ("keys: a", "i2c: {bus: 1, targets: [8]}, trunk: true"))
+    assert any("nothing is signed on i2c" in one for one in found)
