@@ -19,10 +19,6 @@ class Allowance:
         """Take units, even more than there are: then it takes the longer until there is one again."""
         self._left = self.left(now) - units
 
-    def wait_s(self, now: float) -> float:
-        """Return the time until there is a unit."""
-        return max(0.0, 1.0 - self.left(now)) / self._rate
-
     def full(self, now: float) -> bool:
         """Return whether nothing was taken that has not come back: then it may be forgotten."""
         return self.left(now) >= self._at_once
