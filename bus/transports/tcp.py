@@ -100,12 +100,14 @@ class _StreamLink:
 
     def _enter(self, pipe: StreamPipe) -> None:
         self._hub.attach(pipe)
+        if pipe.closed:  # the hub has turned it away
+            return
         self._hub.welcome(pipe)
         log.info("%s: connected", pipe.name, extra={"cause": f"{self.name}: connected"})
 
     def rehome(self, hub: Hub) -> None:
         """Go over to another hub with all peers: they notice nothing. Call it between two batches."""
-        for pipe in self.pipes:
+        for pipe in tuple(self.pipes):
             pipe.rehome(hub.publish, self._enter)
             if pipe.ready:
                 self._hub.detach(pipe)
