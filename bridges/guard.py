@@ -99,6 +99,10 @@ class GuardedHub(Hub):
         if stage is not None:
             self._hub.detach(stage)
 
+    def keep(self, link: str, stats: Stats) -> None:
+        """Add counts of no pipe to the accounts of the hub behind."""
+        self._hub.keep(link, stats)
+
     def welcome(self, pipe: Pipe) -> None:
         self._hub.welcome(self._stages[pipe])
 

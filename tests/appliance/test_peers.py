@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 from appliance.compose import Appliance
+from bridges.guard import GuardedHub
 from bus.balance import imbalances
 from bus.hub import Hub
+from bus.ledger import Stats
 from bus.transports.links import make_link
 from bus.transports.options import Tls
 from bus.wire.frame import PUB, pack
@@ -169,3 +171,10 @@ async def test_the_first_trunk_of_a_bus_leaves_the_guard_at_its_place(tmp_path: 
         sensor.say(OTHER, TEMP)
         await until(lambda: panel.heard == [TEMP])
         assert free.heard == [TEMP]
+
+
+def test_what_is_refused_before_the_list_is_looked_at_is_in_the_accounts_of_the_bus() -> None:
+    hub, refused = Hub("bus"), Stats()
+    GuardedHub(hub, ()).keep("link", refused)
+    refused.reject("unsigned")
+    assert hub.accounts()["link"].stats.rejected == {"unsigned": 1}
