@@ -6,7 +6,8 @@ cuts loops, which `loops` finds; `patch` joins two hubs of a process. `serving` 
 within bounds: `tmq`, which has clients and brokers, stands on it. `leases` chooses who forwards, `embedded`
 is for microcontrollers. `schema` and `kinds` describe records that a file configures, `urls` takes
 addresses apart, `needs` are those of links, `names` shows tokens by name, `extras` says what to install,
-`spelling` what was meant. `reasons` says why a ledger counts a message as dropped, and who intended it.
-`errors` and `backoff` are shared by all. `events` and `logs` are what gateways say about themselves. `values`
-has the newest frame of each pattern, and `asking` is how one asks for it.
+`spelling` what was meant, and `printable` makes foreign text fit for a terminal. `reasons` says why a
+ledger counts a message as dropped, and who intended it. `errors` and `backoff` are shared by all. `events`
+and `logs` are what gateways say about themselves. `values` has the newest frame of each pattern, and
+`asking` is how one asks for it.
 """

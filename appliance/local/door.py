@@ -12,6 +12,7 @@ from pathlib import Path
 from appliance.local.places import is_listening, is_of_program, sweep
 from appliance.serve import Service
 from bus.hub import Hub
+from bus.transports.sockets import file_of, unlink_own
 
 log = logging.getLogger("buscoupler")
 
@@ -29,6 +30,7 @@ class Door:
         self.path, self.without = path, without
         self._answer = answer
         self._server: asyncio.AbstractServer | None = None
+        self._file: tuple[int, int] | None = None
 
     async def open(self) -> None:
         """Listen, even if a dead process left its socket file there. Raises `OSError`."""
@@ -36,9 +38,9 @@ class Door:
             raise FileExistsError(f"{self.path}: another process listens there")
         self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.path.unlink(missing_ok=True)
-        self._server = await asyncio.start_unix_server(
-            self._serve, sock=_bound(self.path), limit=REQUEST_BYTES
-        )
+        sock = _bound(self.path)
+        self._file = file_of(str(self.path))
+        self._server = await asyncio.start_unix_server(self._serve, sock=sock, limit=REQUEST_BYTES)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(OSError, TimeoutError, ValueError):
@@ -48,10 +50,10 @@ class Door:
         writer.close()
 
     def close(self) -> None:
-        """Stop listening and remove the socket file."""
+        """Stop listening, and remove the socket file if it is still ours."""
         if self._server is not None:
             self._server.close()
-            self.path.unlink(missing_ok=True)
+            unlink_own(str(self.path), self._file)
 
 
 def _bound(path: Path) -> socket.socket:
