@@ -17,6 +17,8 @@ from bus.transports.sockets import file_of, unlink_own
 log = logging.getLogger("buscoupler")
 
 REQUEST_BYTES = 1 << 16
+TAKE_S = 5.0
+"""So long a client may take to read its answer."""
 _CREDENTIALS = struct.Struct("3i")  # process, user and group of a peer
 
 Answer = Callable[[asyncio.StreamReader], Awaitable[bytes]]
@@ -46,8 +48,8 @@ class Door:
         with contextlib.suppress(OSError, TimeoutError, ValueError):
             if _user(writer.get_extra_info("socket")) in (os.geteuid(), 0):
                 writer.write(await self._answer(reader))
-                await writer.drain()
         writer.close()
+        asyncio.get_running_loop().call_later(TAKE_S, writer.transport.abort)
 
     def close(self) -> None:
         """Stop listening, and remove the socket file if it is still ours."""

@@ -13,7 +13,7 @@ from tests.fuzz.engine import inputs_of
 from tests.fuzz.targets import TARGETS
 from tests.helpers import ROOT
 
-_ROUND: Final = 100_000
+_ROUND: Final = 50_000
 _SHOWN: Final = 4000
 
 
