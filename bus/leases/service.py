@@ -33,6 +33,7 @@ class LeasingBroker:
             self._on_bridge,
             heartbeat_s=settings.heartbeat_ms / 1000,
             classic_prefixes=not settings.exact,
+            foreign_hosts=settings.foreign_hosts,
             **options,
         )
         self.hub = Hub(self.broker.name)
@@ -74,6 +75,7 @@ class LeasingBroker:
     def revise(self, peers: Iterable[str | Address], settings: BrokerSettings) -> None:
         """Go over to other peers and settings; all connections, registrations and leases stay."""
         self.table.revise(settings.lease_ms)
+        self.broker.foreign_hosts = settings.foreign_hosts
         self.broker.revise(peers, not settings.exact, settings.heartbeat_ms / 1000)
 
     def hubs(self) -> Iterable[Hub]:
