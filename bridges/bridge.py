@@ -163,7 +163,7 @@ class Bridge(WatchedHub):
         self.gate = Gate(self.sides, self.origin, self.seen, self.clock, may_forward, on_lapse, age_s)
         return self.gate
 
-    def without(self, batch: Batch, is_out: Callable[[bytes], bool]) -> Batch | None:
+    def without_messages(self, batch: Batch, is_out: Callable[[bytes], bool]) -> Batch | None:
         """Return `batch`, as it is inside this bridge, without some messages; None if none are left."""
         gone = [number for number, message in enumerate(payloads(batch)) if is_out(message)]
         if len(gone) == batch.count:
