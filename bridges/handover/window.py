@@ -188,7 +188,7 @@ class Window:
             return "duplicate"
         if noted is None and (noted := self._match(side, frame, lambda one: not one.named)) is not None:
             self._rename(noted, key, envelope.hops)
-        new = ours or self._seen.add(key)
+        new = ours or (self._seen.add if envelope.hops else self._seen.add_spent)(key)
         if noted is not None:
             return self._met(noted, side, now)
         if not new:
@@ -201,7 +201,8 @@ class Window:
         if self._by_key.get(noted.key) is noted:
             del self._by_key[noted.key]
         noted.key, noted.hops, noted.named = key, hops - 1, True
-        self._by_key[key] = noted
+        if hops:
+            self._by_key[key] = noted
 
     def _match(self, side: int, frame: bytes, among: Callable[[_Noted], bool]) -> _Noted | None:
         """Return the oldest frame of this content that may yet be heard on a side, `among` some."""
@@ -247,7 +248,7 @@ class Window:
         noted.awaited = awaited
         self._owe(noted, due)
         self._frames[noted] = None
-        if noted.key >= 0:
+        if noted.key >= 0 and noted.hops >= 0:
             self._by_key[noted.key] = noted
         self._by_frame.setdefault(noted.frame, deque()).append(noted)
         self._bytes += len(noted.frame)

@@ -11,7 +11,7 @@ from bridges.handover.stamps import Stamps
 from bridges.handover.window import SideRules, Window
 from bridges.rules import Seen
 from bus.wire.batch import from_payloads
-from bus.wire.envelope import Envelope, wrap
+from bus.wire.envelope import Envelope, take_apart, wrap
 from bus.wire.frame import pack
 from tests.bridges.support import RecordingPipe, until
 
@@ -157,6 +157,17 @@ def test_what_another_appliance_sent_on_a_trunk_is_not_taken_for_its_echo() -> N
     heard.hear(0, OTHER, 1000.0)
     heard.hear(1, OTHER, 1000.0)
     assert [due.sides for due in heard.replay(1000.1)] == [2, 1]
+
+
+def test_a_forged_key_without_hops_left_keeps_no_frame_from_the_takeover() -> None:
+    sides = [SideRules(every, every, trunk=True), SideRules(every, every)]
+    heard = Window(sides, 1, Seen(), Stamps(), lambda: 5 << 32)
+    assert heard.hear(0, wrap(OTHER, Envelope(7, 1, 0)), 1000.0) == "standby"
+    assert heard.hear(0, wrap(OTHER, Envelope(7, 1, 0)), 1000.0) == "duplicate"
+    assert heard.hear(0, wrap(READING, Envelope(7, 1)), 1000.0) == "standby"
+    due = heard.replay(1000.1)
+    assert [(one.sides, one.hops < 0) for one in due] == [(2, True), (2, False)]
+    assert take_apart(due[1].message).content == READING
 
 
 def test_with_three_sides_only_those_that_missed_it_get_it() -> None:
