@@ -61,8 +61,8 @@ TARGETS: Final = (
         _crossed,
         _seeds,
         whole=True,
-        inputs=20_000,
-        why="0.2 ms an input: two buses and a bridge are made",
+        inputs=10_000,
+        why="0.3 ms an input: two buses and a bridge are made",
     ),
     Target(
         "rows",
