@@ -14,6 +14,7 @@ SEED = 19
 every_target = pytest.mark.parametrize("target", TARGETS.values(), ids=lambda target: target.name)
 
 
+@pytest.mark.timeout(600)  # against a parser that does not end, on however slow a machine
 @every_target
 def test_no_input_breaks_a_parser(target: Target) -> None:
     fuzz(target, target.inputs, SEED)

@@ -8,6 +8,8 @@ from typing import Any, Final
 from zlib import crc32
 
 from bridges.media.can import codec as can
+from bridges.media.can.netlink import restart_request
+from bridges.media.can.netlink import result as restarted
 from bridges.media.can.port import BusPort
 from bridges.media.can.slcan import BufferedLine
 from bridges.media.can.socketcan import ERROR, KINDS, pack_frame, unpack_frame
@@ -235,6 +237,11 @@ def written_seeds() -> list[bytes]:
     return [recorded(*written[:many]) for many in (2, 8, len(written))]
 
 
+def _netlink(pieces: Pieces) -> object:
+    data = b"".join(pieces)
+    return list(rtnetlink.parse(data)), restarted(data)
+
+
 def _netlink_seeds() -> list[bytes]:
     attribute = Struct("=HH")
     name, mtu = attribute.pack(9, 3) + b"eth0\0\0\0\0", attribute.pack(8, 4) + (1500).to_bytes(4, "little")
@@ -242,7 +249,7 @@ def _netlink_seeds() -> list[bytes]:
     address = Struct("=BBBBI").pack(2, 24, 0, 0, 2) + attribute.pack(8, 2) + bytes((10, 0, 0, 1))
     messages = [(16, link), (17, link), (20, address), (21, address), (3, b""), (2, bytes(4))]
     made = [Struct("=IHHII").pack(16 + len(body), kind, 0, 1, 0) + body for kind, body in messages]
-    return [*made, b"".join(made)]
+    return [*made, b"".join(made), restart_request(3)]
 
 
 TARGETS: Final = (
@@ -280,7 +287,7 @@ TARGETS: Final = (
     Target(
         "netlink",
         "the kernel's news about interfaces",
-        lambda p: list(rtnetlink.parse(b"".join(p))),
+        _netlink,
         _netlink_seeds,
         whole=True,
     ),
