@@ -14,7 +14,7 @@ define install
 	$(SUDO) apt-get update -qq && $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing >/dev/null; fi
 endef
 
-.PHONY: demo test fuzz chaos check format bench clean
+.PHONY: demo test fuzz chaos takeovers check format bench clean
 
 demo: .venv/demo
 	$(BIN)/buscoupler demo
@@ -31,6 +31,10 @@ SEEDS ?= 1000
 PROCESSES ?= 2
 chaos: .venv/dev
 	$(BIN)/python -m tests.chaos $(if $(SEED),--seed $(SEED),--seeds $(SEEDS) --processes $(PROCESSES))
+
+FAULTS ?= 1000
+takeovers: .venv/dev
+	$(BIN)/python -m tests.chaos.drill --count $(FAULTS)
 
 check: .venv/dev
 	$(BIN)/ruff format --check .
