@@ -18,7 +18,7 @@ endef
 LOCKED := can uart i2c
 TOOLS := .venv/tools/bin
 
-.PHONY: demo test fuzz chaos mutants check format bench clean lock sbom audit
+.PHONY: demo test fuzz chaos mutants check format bench clean lock sbom audit takeovers
 
 demo: .venv/demo
 	$(BIN)/buscoupler demo
@@ -42,6 +42,10 @@ SEEDS ?= 1000
 PROCESSES ?= 2
 chaos: .venv/dev
 	$(BIN)/python -m tests.chaos $(if $(SEED),--seed $(SEED),--seeds $(SEEDS) --processes $(PROCESSES))
+
+FAULTS ?= 1000
+takeovers: .venv/dev
+	$(BIN)/python -m tests.chaos.drill --count $(FAULTS)
 
 check: .venv/dev
 	$(BIN)/ruff format --check .

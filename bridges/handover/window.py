@@ -120,6 +120,7 @@ class Window:
     def _sit(self, sides: Sequence[SideRules]) -> None:
         self._sides = tuple(sides)
         self._all = (1 << len(self._sides)) - 1
+        self._trunks = sum(1 << n for n, side in enumerate(self._sides) if side.trunk)
         self._hearing = sum(1 << n for n, side in enumerate(self._sides) if not side.deaf)
 
     def revise(self, sides: Sequence[SideRules], places: Sequence[int | None], stamps: Stamps | None) -> None:
@@ -337,8 +338,14 @@ class Window:
         return Due(noted.due, wrap(noted.frame, envelope), noted.hops)
 
     def void(self, reason: str, before_s: float, now: float) -> None:
-        """Send nothing that was heard before `before_s`; count it by `reason`, and know its copies."""
+        """Send nothing that was heard before `before_s`; count it by `reason`, and know its copies.
+
+        Only a frame that came with an envelope still goes to trunks: who has it there knows its key.
+        """
         for noted in takewhile(lambda noted: noted.heard_s <= before_s, self._frames):
+            if noted.named and noted.due & self._trunks:
+                noted.due &= self._trunks
+                continue
             if noted.due:
                 self._settle(reason)
             noted.due, noted.void = 0, True

@@ -308,3 +308,17 @@ def test_a_message_that_is_no_frame_waits_for_sides_that_carry_it_only() -> None
     refusing = Window([bus._replace(inward=none), bus._replace(outward=none)], 1, Seen())
     assert refusing.hear(0, b"hello", 1000.0) == "no frame"
     assert refusing.hear(0, READING, 1000.0) == "pattern"
+
+
+def test_what_was_heard_in_a_blind_time_still_goes_to_trunks_if_it_has_a_key() -> None:
+    trunk, plain = SideRules(every, every, trunk=True), SideRules(every, every)
+    heard = Window([plain, trunk, plain], 1, Seen(), Stamps())
+    heard.hear(1, wrap(READING, Envelope(5, 1)), 1000.0)  # due on plain sides only
+    heard.hear(0, wrap(OTHER, Envelope(5, 2)), 1000.0)
+    heard.hear(0, pack(1, (7, 1), b"4.7"), 1000.0)  # as we would stamp it, nobody knows it
+    heard.void("blind", 1000.0, 1000.0)
+    assert [(due.sides, due.message) for due in heard.replay(1000.1)] == [
+        (0b10, wrap(OTHER, Envelope(5, 2, 7)))
+    ]
+    assert heard.stats.dropped == {"blind": 2}
+    assert heard.stats.balance() == 0
