@@ -9,6 +9,7 @@ from itertools import pairwise
 from appliance import interrupts, streams
 from appliance.log import output as log
 from appliance.parsing import Parser
+from bus import permissions
 from bus.errors import BusError, words_of
 from bus.extras import lacking
 
@@ -101,7 +102,7 @@ def parser(selected: str | None = None) -> Parser:
 def main(arguments: list[str] | None = None) -> int:
     """Run one command. Return the exit status: 0, 1 (a problem was found), 2 (wrong use), 128 + a signal."""
     streams.prepare()
-    with interrupts.raised():
+    with interrupts.raised(), permissions.limited():
         try:
             try:
                 return _command(sys.argv[1:] if arguments is None else arguments)

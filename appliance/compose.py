@@ -12,13 +12,14 @@ from appliance.monitor import SCAN_S, Monitor
 from appliance.parts.bridge import BridgePart
 from appliance.parts.broker import BrokerPart
 from appliance.parts.bus import BusPart
-from appliance.parts.changes import Change, of_names, of_told
+from appliance.parts.changes import Change, of_memory, of_names, of_told
 from appliance.parts.device import DevicePart, part_class
 from appliance.parts.outlets import Outlets
 from appliance.parts.site import Revision, Site
 from appliance.status.snapshot import View
 from bus.errors import TopologyError
 from bus.hub import Hub, Link
+from bus.transports import budget
 from topologies.events import EVENTS, LOGS, publishing_buses
 from topologies.model import S, Topology, running
 from topologies.names import known, listed
@@ -182,6 +183,7 @@ class Appliance:
     def open(self, loop: AbstractEventLoop) -> None:
         """Open everything, buses before bridges. Raises `LinkError` with nothing left open."""
         self._loop = loop
+        self._settle_budget()
         self._listen()
         try:
             for part in self.parts.values():
@@ -190,6 +192,11 @@ class Appliance:
             self.close()
             raise
         self._scan()
+
+    def _settle_budget(self) -> None:
+        """Bound what this process holds for its peers, as the topology says."""
+        limit_bytes = self.topology.gateways[self.gateway].memory_bytes
+        budget.PROCESS.revise(budget.default_bytes() if limit_bytes is None else limit_bytes)
 
     def _scan(self) -> None:
         assert self._loop is not None
@@ -254,9 +261,11 @@ class Appliance:
         publishing = Publishing.of(topology, self.gateway)
         built = self._build(topology, self.parts)
         more = of_names(self._listed, in_list) + self._publishing.changes(publishing)
+        more += of_memory(self.topology.gateways[self.gateway], topology.gateways[self.gateway])
         differing = [*built.changes(self.parts), *more]
         built.close(self.parts)
         self.parts, self.topology, self.names, self._listed = built.parts, topology, names, in_list
+        self._settle_budget()
         failed = built.open(self._loop)
         self._publish(topology)
         self._listen()

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from appliance.local.places import runtime_directory
 from appliance.machine import is_here, trouble
 from appliance.status.client import status_socket
-from bus.needs import Directory
+from bus.needs import Directory, Secret
+from bus.permissions import distrust
 from bus.urls import IPC_PATH_BYTES_MAX
 from topologies.findings import Finding, error, warning
 from topologies.model import Topology
@@ -14,7 +15,7 @@ from topologies.needs import needs_of
 
 
 def find_lacking(topology: Topology, wanted: str | None) -> list[Finding]:
-    """Return an error for all that is missing here, each once, in the order of the file.
+    """Return an error for all that is missing here, each once, in the order of the file; warnings of risks.
 
     It looks for the gateway that is wanted; else for the only one, or for those with an address of this
     machine.
@@ -44,8 +45,10 @@ def _lacking(topology: Topology, gateway: str) -> Iterator[Finding]:
     if len(os.fsencode(path)) > IPC_PATH_BYTES_MAX:
         text = f"{path} is too long for a socket, which top and run --only need"
         yield warning(here.where, f"{text}: choose shorter names, or a --run-directory")
+    if os.path.lexists(runtime_directory()) and (why := distrust(runtime_directory())):
+        yield error(here.where, f"{runtime_directory()} {why}")
     for where, need in ((here.where, Directory(str(runtime_directory()))), *needs_of(topology, gateway)):
         text = trouble(need)
         if text and text not in told:
             told.add(text)
-            yield error(where, text)
+            yield (warning if isinstance(need, Secret) else error)(where, text)

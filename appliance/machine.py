@@ -28,8 +28,10 @@ from bus.needs import (
     Need,
     Probe,
     Readable,
+    Secret,
     SocketFile,
 )
+from bus.permissions import exposure
 
 
 def trouble(need: Need) -> str:
@@ -150,6 +152,10 @@ def _certificate(need: Certificate) -> str:
     return ""
 
 
+def _secret(need: Secret) -> str:
+    return exposure(need.path)
+
+
 def _directory(need: Directory) -> str:
     path = Path(need.path).absolute()
     there = next(parent for parent in (path, *path.parents) if os.path.exists(parent))
@@ -173,6 +179,7 @@ _LOOKS: dict[type[Any], Callable[[Any], str]] = {
     Lookup: _lookup,
     Readable: _readable,
     KeyFile: _key_file,
+    Secret: _secret,
     Certificate: _certificate,
     Directory: _directory,
     Probe: _probe,

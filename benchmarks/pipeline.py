@@ -110,14 +110,8 @@ def with_server(directory: Path, memory: str) -> dict[str, float]:
     from pipeline.engine import serve
 
     port = free_port()
-    with tempfile.TemporaryDirectory() as name:
-        log = Path(name) / "log"
-        server = serve.start(port, memory, log)
-        try:
-            serve.wait(server, port, log)
-            return resident(directory, port)
-        finally:
-            serve.stop(server)
+    with tempfile.TemporaryDirectory() as name, serve.running(port, memory, Path(name) / "log"):
+        return resident(directory, port)
 
 
 def measured(directory: Path, sort: str, millions: int, jobs: Sequence[str], options: Any) -> Measured:

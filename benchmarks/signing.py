@@ -9,9 +9,10 @@ import argparse
 import asyncio
 import statistics
 import time
-from typing import Any
 
+from bridges.media.seals import Seals
 from bus.hub import Hub
+from bus.keys import Keyring
 from bus.transports.tcp import DialLink, ListenLink
 from bus.wire.batch import Batch, from_payloads
 
@@ -33,15 +34,11 @@ class Counter:
 
 async def turn(size: int, together: int, signed: bool) -> float:
     """Return the seconds that a message takes."""
-    options: dict[str, Any] = {}
-    if signed:
-        from bus.keys import Keyring
-
-        options = {"keys": Keyring((b"k" * 32,))}
+    keys = Keyring((b"k" * 32,)) if signed else None
     loop, near, far = asyncio.get_running_loop(), Hub(), Hub()
-    listening = ListenLink("tcp://127.0.0.1:0", **options)
+    listening = ListenLink("tcp://127.0.0.1:0", keys=keys)
     listening.open(near, loop)
-    dialling = DialLink(listening.url, **options)
+    dialling = DialLink(listening.url, keys=keys)
     dialling.open(far, loop)
     while not (near.pipes and far.pipes):
         await asyncio.sleep(0.001)
@@ -65,9 +62,6 @@ async def _send(hub: Hub, counter: Counter, batch: Batch) -> float:
 
 def seal_s(size: int) -> float:
     """Return the seconds that sealing and opening take on a wire that several share."""
-    from bridges.media.seals import Seals
-    from bus.keys import Keyring
-
     ring, messages = Keyring((b"k" * 32,)), [bytes(size)] * 1000
     near, far = (Seals(ring, "can", sender, time.time, {}) for sender in (1, 2))
     began = time.process_time()

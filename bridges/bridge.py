@@ -13,6 +13,7 @@ from typing import NamedTuple
 from bridges.admission import NO_FRAME, Admission
 from bridges.egress import leaving
 from bridges.enveloped import MixedBatch
+from bridges.enveloped import without as without_numbers
 from bridges.handover.gate import Gate
 from bridges.handover.window import AGE_S
 from bridges.holdoff import HoldOff
@@ -21,7 +22,7 @@ from bridges.rules import Patterns, Rule, Rules, Seen
 from bus.hub import Hub, Pipe, Tap, without
 from bus.ledger import Stats
 from bus.watched import WatchedHub
-from bus.wire.batch import Batch, from_payloads
+from bus.wire.batch import Batch, from_payloads, payloads
 from bus.wire.frame import is_frame
 from bus.wire.pattern import Pattern
 
@@ -162,10 +163,22 @@ class Bridge(WatchedHub):
         self.gate = Gate(self.sides, self.origin, self.seen, self.clock, may_forward, on_lapse, age_s)
         return self.gate
 
+    def without(self, batch: Batch, is_out: Callable[[bytes], bool]) -> Batch | None:
+        """Return `batch`, as it is inside this bridge, without some messages; None if none are left."""
+        gone = [number for number, message in enumerate(payloads(batch)) if is_out(message)]
+        if len(gone) == batch.count:
+            return None
+        rest = without_numbers(batch, gone)
+        return batch.keeping(rest, gone) if isinstance(batch, MixedBatch) else rest
+
     def own_batch(self, message: bytes) -> Batch:
         """Return a message of our own in the form that it has inside the bridge."""
         batch = from_payloads([message])
         return batch if is_frame(message) else MixedBatch(batch.keep(), 1, (0,))
+
+    def is_guest(self, pipe: Pipe) -> bool:
+        """Tell whether anybody may be at the other end; at a trunk there are appliances."""
+        return super().is_guest(pipe) and not (isinstance(pipe, Port) and pipe.side.trunk)
 
     def stand_alone(self) -> None:
         """Forward without asking, as no other gateway runs this bridge."""

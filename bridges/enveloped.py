@@ -1,7 +1,7 @@
 """Batches inside a bridge that hold more than plain frames: opaque messages too, or each in its envelope."""
 
 from bisect import bisect_left
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from bridges.runs import WALK, cut, find
 from bus.wire.batch import LENGTH, LENGTH_BYTES, Batch
@@ -28,6 +28,10 @@ class MixedBatch(Batch):
 
     def _without_opaque(self) -> Batch:
         return without(self, self.opaque)
+
+    def keeping(self, rest: Batch, gone: Sequence[int]) -> Batch:
+        """Return `rest`, which is this batch without the messages `gone` (numbers, in order), as one."""
+        return MixedBatch(rest.keep(), rest.count, renumbered(self.opaque, gone))
 
 
 class EnvelopedBatch(MixedBatch):
@@ -57,9 +61,18 @@ class EnvelopedBatch(MixedBatch):
         return self._bare
 
     def _without_opaque(self) -> Batch:
-        kept, gone = without(self, self.opaque), set(self.opaque)
-        spent = tuple(n - bisect_left(self.opaque, n) for n in self.spent if n not in gone)
-        return EnvelopedBatch(kept.keep(), kept.count, None, spent)
+        kept = without(self, self.opaque)
+        return EnvelopedBatch(kept.keep(), kept.count, None, renumbered(self.spent, self.opaque))
+
+    def keeping(self, rest: Batch, gone: Sequence[int]) -> Batch:
+        spent, opaque = renumbered(self.spent, gone), renumbered(self.opaque, gone)
+        return EnvelopedBatch(rest.keep(), rest.count, None, spent, opaque)
+
+
+def renumbered(numbers: Sequence[int], gone: Sequence[int]) -> tuple[int, ...]:
+    """Return the numbers that messages have when those with the numbers `gone`, in order, are taken out."""
+    out = set(gone)
+    return tuple(number - bisect_left(gone, number) for number in numbers if number not in out)
 
 
 def without(batch: Batch, numbers: Collection[int]) -> Batch:

@@ -15,8 +15,8 @@ class Pipe(Protocol):
     """A live peer. `send` never blocks, and never raises because of a fault of the peer.
 
     `link` is the name of the link that made it, which its counts are added up under; it stays the same over
-    all that connect there. `inner` is the pipe that this one wraps, if any. Derive from this class: it has
-    defaults for these two and for `purge`.
+    all that connect there. `inner` is the pipe that this one wraps, if any. `accepted`: the peer connected to
+    us, as anybody may. Derive from this class: it has defaults for these three and for `purge`.
     """
 
     __slots__ = ("__weakref__",)
@@ -25,6 +25,7 @@ class Pipe(Protocol):
     stats: Stats
     link: str = ""
     inner: "Pipe | None" = None
+    accepted: bool = False
 
     def send(self, batch: Batch) -> None:
         """Count `batch` as offered. Then send it, queue it (`batch.keep()`), or drop and count it."""

@@ -2,12 +2,13 @@
 
 A bus message has no hop count, so a ring of plain links carries it for ever (docs/loops.md). The watch counts
 how often the first message of each batch comes back within a second. That alone proves nothing, since equal
-readings are legal; so a canary goes out, and if it comes back there is a loop. Pure: time and chance are
-arguments.
+readings are legal; so a canary goes out by each way, and if one comes back there is a loop. Each is another
+one, which nobody can guess, so it tells by which way it went out. Pure: time and chance are arguments.
 """
 
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Generic, TypeVar
 
 from bus.wire.batch import Buffer
 from bus.wire.frame import PUB, TOKENS_MAX, is_frame, pack, unpack
@@ -21,12 +22,17 @@ GENERATION_S = 1.0
 CONTENTS = 4096  # told apart in one generation
 DELAY_S = 0.01  # at most, before a canary: of several who suspect, the first to cut ends it for all
 CANARY_S = 0.25  # a canary that is out for longer does not come back
+SPENT_S = 1.0  # so long canaries are taken out that are not asked about any more
 STORM = 10_000  # copies in a second, by two ways, that no acquittal covers
 QUARANTINE_S = 0.05  # so long a canary that is out keeps its suspect back
 PAUSE_S, PAUSE_MAX_S = 5.0, 640.0  # after a canary that found nothing; doubled each time
+NONCE_BYTES = 12
 NAME = "buscoupler/loop"
 TOKEN = token(NAME)
 _MARK = b"buscoupler canary "
+
+
+Way = TypeVar("Way")
 
 
 class _Content:
@@ -38,22 +44,26 @@ class _Content:
         self.by, self.count, self.ways = by, 0, 1
 
 
-class LoopWatch:
+class LoopWatch(Generic[Way]):
     """Watches what crosses one hub: `look` at each batch; all else happens only where that is suspicious.
 
-    `suspect` is the message that seems to go round; None if there is none. `jitter(low, high)` returns a
-    random number between both, and `nonce()` bytes that nobody else has.
+    `suspect` is the message that seems to go round; None if there is none. `alert`: canaries may come in.
+    `copies` is how often the busiest suspect came in a second. `jitter(low, high)` returns a random number
+    between both, and `nonce()` `NONCE_BYTES` that nobody else has.
     """
 
     def __init__(self, jitter: Callable[[float, float], float], nonce: Callable[[], bytes]) -> None:
         self._jitter, self._make_nonce = jitter, nonce
         self._contents: dict[int, _Content] = {}
         self.suspect: bytes | None = None
-        self._nonce: bytes | None = None
+        self.copies = 0
+        self.alert = False
+        self._name = self._spent = b""  # in all canaries that are out, and in those before
+        self._keys: dict[bytes, Way] = {}
         self._pause_s = PAUSE_S
         self._since_s = self._due_s = self._out_s = self._rest_s = float("-inf")
 
-    def look(self, message: Buffer, by: object, now: float, copies: int = 1) -> bool:
+    def look(self, message: Buffer, by: Way, now: float, copies: int = 1) -> bool:
         """Note that `message` came by a pipe; return whether it must not go on, as it seems to go round."""
         if now - self._since_s >= GENERATION_S or len(self._contents) >= CONTENTS:
             self._contents, self._since_s = {}, now
@@ -77,45 +87,68 @@ class LoopWatch:
         if self.suspect is None:
             self.suspect = bytes(message)
             self._due_s = now + self._jitter(0, DELAY_S)
+        self.copies = max(self.copies, content.count)
         if content.count < QUARANTINE or content.ways == 1:
             if content.count >= URGENT:
                 self._due_s = min(self._due_s, now)
             return False
-        return self._nonce is None or now - self._out_s < QUARANTINE_S
+        return not self._name or now - self._out_s < QUARANTINE_S
 
     def expire(self, now: float) -> None:
-        """Drop a suspicion whose canary has not come back by now, or that died of itself."""
+        """Drop a suspicion whose canaries have not come back by now, or that died of itself."""
+        if self._spent and now > self._out_s + SPENT_S:
+            self._spent, self.alert = b"", bool(self._name)
         told_s = max(self._due_s, self._out_s) + CANARY_S
         if self.suspect is not None and now > told_s:
-            if self._nonce is not None:
+            if self._name:
                 self._rest_s = told_s + self._pause_s
                 self._pause_s = min(2 * self._pause_s, PAUSE_MAX_S)
             self.drop()
 
     def drop(self) -> None:
         """Suspect nothing any more, and wait for no canary."""
-        self.suspect = self._nonce = None
+        self._call_off()
+        self.suspect, self.copies = None, 0
 
-    def canary(self, now: float) -> bytes | None:
-        """Return the message to send to everyone now, if one is due."""
-        if self.suspect is None or self._nonce is not None or now < self._due_s:
+    def _call_off(self) -> None:
+        if self._name:
+            self._name, self._spent, self._keys = b"", self._name, {}
+
+    def canaries(self, ways: Sequence[Way], now: float) -> list[bytes] | None:
+        """Return the messages to send now, one for each way, if they are due."""
+        if self.suspect is None or self._name or now < self._due_s:
             return None
         self.expire(now)
-        return None if self.suspect is None else self.probe(self.suspect, now)
+        return None if self.suspect is None else self.probe(self.suspect, ways, now)
 
-    def probe(self, like: bytes, now: float) -> bytes:
-        """Return a canary that resembles a message, so that it passes every filter that lets that by."""
-        self.suspect, self._nonce = like, _MARK + self._make_nonce()
+    def probe(self, like: bytes, ways: Sequence[Way], now: float) -> list[bytes]:
+        """Return a canary for each way. All resemble a message, so they pass each filter that lets it by."""
+        self._call_off()
+        self.suspect, self._name, self.alert = like, _MARK + self._make_nonce(), True
+        self._keys = {self._make_nonce(): way for way in ways}
         self._due_s = self._out_s = now
-        if not is_frame(like):
-            return self._nonce
-        return pack(PUB, (*unpack(like).tokens[: TOKENS_MAX - 1], TOKEN), self._nonce)
+        return [_resembling(like, self._name + key) for key in self._keys]
 
-    def came_back(self, data: Buffer) -> bool:
-        """Return whether our canary is in `data`; that proves a loop, and the watch begins anew."""
-        if self._nonce is None or self._nonce not in bytes(data):
-            return False
+    def left_by(self, data: bytes) -> Way | None:
+        """Return by which way the first of our canaries in `data` went out; None if none is there."""
+        if not self._name:
+            return None
+        keys = [text[:NONCE_BYTES] for text in data.split(self._name)[1:]]
+        return next((self._keys[key] for key in keys if key in self._keys), None)
+
+    def is_ours(self, data: bytes) -> bool:
+        """Tell whether a canary of ours is in `data`, also one that nobody asks about any more."""
+        return any(name and name in data for name in (self._name, self._spent))
+
+    def prove(self) -> None:
+        """Take the suspicion as proved, and begin anew."""
         self.drop()
         self._contents.clear()
         self._pause_s = PAUSE_S
-        return True
+
+
+def _resembling(like: bytes, text: bytes) -> bytes:
+    """Return `text` as a frame with the tokens of another one and `TOKEN`; as it is for what is no frame."""
+    if not is_frame(like):
+        return text
+    return pack(PUB, (*unpack(like).tokens[: TOKENS_MAX - 1], TOKEN), text)

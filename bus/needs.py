@@ -54,6 +54,12 @@ class KeyFile(NamedTuple):
     path: str
 
 
+class Secret(NamedTuple):
+    """A file with a key or password, which other users should not be able to read or change."""
+
+    path: str
+
+
 class Certificate(NamedTuple):
     """A certificate and the key that belongs to it, in PEM."""
 
@@ -81,7 +87,17 @@ WEB_LIBRARY = "websockets", "websockets", ""
 """What every link on ws:// and wss:// needs."""
 
 Need = (
-    Library | Device | Listening | SocketFile | Lookup | Readable | KeyFile | Certificate | Directory | Probe
+    Library
+    | Device
+    | Listening
+    | SocketFile
+    | Lookup
+    | Readable
+    | KeyFile
+    | Secret
+    | Certificate
+    | Directory
+    | Probe
 )
 
 
@@ -117,3 +133,4 @@ def _scheme_needs(scheme: str, tls: Tls | None) -> Iterator[Need]:
     yield from (Readable(path) for path in (tls.ca_file, tls.cert_file, tls.key_file) if path)
     if tls.cert_file:
         yield Certificate(tls.cert_file, tls.key_file or tls.cert_file)
+        yield Secret(tls.key_file or tls.cert_file)

@@ -24,6 +24,7 @@ DROPPED: Final = (
         "policy",
         "a filter of the side does not let the frame out; or it is an event that no list of the side names",
     ),
+    Reason("peers", "policy", "`peers` of the address do not let this peer hear the message"),
     Reason("no frame", "policy", "a field medium, or a side with a pattern, takes TMQ frames only"),
     Reason("conflated", "policy", "`policy: conflate`: a later frame of the pattern took its place"),
     Reason("shed", "policy", "`shed`: more than its `queue_bytes` would wait"),
@@ -35,6 +36,7 @@ DROPPED: Final = (
     Reason("peer gone", "gone", "the peer was gone when the message was offered"),
     Reason("closed", "gone", "the message waited, or was offered, when the pipe was closed"),
     Reason("queue full", "trouble", "more would wait than the queue holds, and no `shed` says what to do"),
+    Reason("memory", "trouble", "the process held more than its `memory_bytes`, and most of it waited here"),
     Reason("stale", "trouble", "the message waited too long for the medium, and no `shed` asked for it"),
     Reason("hops", "trouble", "no hops are left for a trunk"),
     Reason("loop", "trouble", "the pipe is cut because it carries a loop"),
@@ -59,6 +61,7 @@ DROPPED: Final = (
 
 REJECTED: Final = (
     Reason("pattern", "policy", "a filter does not let the frame in"),
+    Reason("peers", "policy", "`peers` of the address do not let this peer send the message"),
     Reason("no frame", "policy", "a pattern takes TMQ frames only"),
     Reason("type", "policy", "a rule of a syndication broker: the frame is no data (type 01)"),
     Reason("canary", "policy", "a rule of a syndication broker: the frame searches for a loop"),

@@ -1,6 +1,7 @@
 """Addresses as written in topology files: splitting and checking, without I/O."""
 
 import re
+from collections.abc import Iterable
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import NamedTuple
@@ -159,6 +160,12 @@ def is_loopback(host: str) -> bool:
     if address is None:
         return host == "localhost" or host.endswith(".localhost")
     return address.is_loopback
+
+
+def are_loopback(hosts: Iterable[str]) -> bool:
+    """Return whether there are hosts, and all of them can be reached only from their own machine."""
+    known = list(hosts)
+    return bool(known) and all(map(is_loopback, known))
 
 
 def overlap(one: str, other: str) -> bool:

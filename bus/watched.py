@@ -3,33 +3,21 @@
 import logging
 import secrets
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from itertools import count
 from random import uniform
 
-from bus.hub import Hub, Pipe, without
-from bus.loops import CANARY_S, LoopWatch
+from bus.hub import Hub, Pipe, chain, without
+from bus.loops import CANARY_S, NONCE_BYTES, QUARANTINE, LoopWatch
+from bus.rings import HOLD_DOWN_MAX_S, Cut, Place, Ring, closing
 from bus.wire.batch import LENGTH, LENGTH_BYTES, Batch, Buffer, from_payloads, payloads
 from bus.wire.envelope import ENVELOPE_BYTES, is_enveloped
 
 log = logging.getLogger("buscoupler.bus")
 
-HOLD_DOWN_S = 10.0  # pause before a cut pipe is probed; it doubles each time the loop is still there
-HOLD_DOWN_MAX_S = 640.0
-_NONCE_BYTES = 12
 _SPREAD = 1.0, 1.5  # if two hubs cut one ring, the first to probe reopens it; the other stays cut
-
-
-@dataclass(slots=True)
-class Cut:
-    """A pipe that carries a loop. Nothing passes until a canary, sent after `until_s`, does not come back."""
-
-    pipe: Pipe
-    like: bytes
-    until_s: float
-    hold_down_s: float = HOLD_DOWN_S
-    probed_s: float | None = None
+_arrivals = count()
 
 
 class WatchedHub(Hub):
@@ -38,14 +26,19 @@ class WatchedHub(Hub):
     `clock` returns monotonic seconds. `cuts` are the pipes that are cut now; `loops` counts the cuts made.
     """
 
-    __slots__ = ("clock", "cuts", "loops", "watch")
+    __slots__ = ("_places", "clock", "cuts", "loops", "watch")
 
     def __init__(self, name: str = "", clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__(name)
         self.clock = clock
-        self.watch = LoopWatch(uniform, partial(secrets.token_bytes, _NONCE_BYTES))
+        self.watch = LoopWatch[Pipe](uniform, partial(secrets.token_bytes, NONCE_BYTES))
         self.loops = 0
         self.cuts: tuple[Cut, ...] = ()
+        self._places: dict[Pipe, Place] = {}
+
+    def attach(self, pipe: Pipe) -> None:
+        super().attach(pipe)
+        self._places[pipe] = Place(next(_arrivals))
 
     def inherit(self, old: Hub, rename: Callable[[str], str]) -> None:
         """Go on with the counts of another hub; loops are looked for anew."""
@@ -55,6 +48,7 @@ class WatchedHub(Hub):
     def detach(self, pipe: Pipe) -> None:
         """Remove a pipe, even if it is cut."""
         super().detach(pipe)
+        self._places.pop(pipe, None)
         self.cuts = tuple(cut for cut in self.cuts if cut.pipe is not pipe)
 
     def publish(self, batch: Batch, origin: Pipe | None = None) -> None:
@@ -78,10 +72,15 @@ class WatchedHub(Hub):
             cut.pipe.stats.offered += count
             cut.pipe.stats.drop("loop", count)
 
-    def _ask(self, canary: bytes) -> None:
-        """Send a canary to every pipe that is not cut."""
-        self._drop_at_cuts(1)
-        super().publish(self.own_batch(canary))
+    def _ask(self, pipes: Sequence[Pipe], canaries: Iterable[bytes]) -> None:
+        """Send each pipe its own canary."""
+        for pipe, canary in zip(pipes, canaries, strict=True):
+            self.give(pipe, self.own_batch(canary))
+
+    def without(self, batch: Batch, is_out: Callable[[bytes], bool]) -> Batch | None:
+        """Return `batch`, as it is inside this hub, without some messages; None if none are left."""
+        rest = [message for message in payloads(batch) if not is_out(message)]
+        return from_payloads(rest) if rest else None
 
     def own_batch(self, message: bytes) -> Batch:
         """Return a message of our own as this hub sends it."""
@@ -89,46 +88,83 @@ class WatchedHub(Hub):
 
     def _let_by(self, batch: Batch, origin: Pipe, now: float) -> Batch | None:
         """Return `batch` without the messages that seem to go round a loop; None if none are left."""
-        watch, suspect = self.watch, self.watch.suspect
-        if suspect is not None and watch.came_back(batch.data):
-            self._cut(origin, suspect, now)
+        watch = self.watch
+        kept = self._without_canaries(batch, origin, now) if watch.alert else batch
+        if kept is None or (self.cuts and any(cut.pipe is origin for cut in self.cuts)):
             return None
-        if self.cuts and any(cut.pipe is origin for cut in self.cuts):
-            return None
-        first = _first(batch.data)
-        held = watch.look(first, origin, now, _copies(batch, first) if batch.count > 1 else 1)
-        if watch.suspect is not None and (canary := watch.canary(now)):
-            self._ask(canary)
-        if not held:
-            return batch
-        # a bridge's own type of batch holds more than bytes, so it cannot be split
-        return _without(batch, bytes(first)) if type(batch) is Batch else None
+        first = _first(kept.data)
+        held = watch.look(first, origin, now, _copies(kept, first) if kept.count > 1 else 1)
+        if watch.suspect is not None and (canaries := watch.canaries(self.pipes, now)):
+            self._ask(self.pipes, canaries)
+        return self.without(kept, partial(_is, content=bytes(first))) if held else kept
 
-    def _cut(self, pipe: Pipe, like: bytes, now: float) -> None:
-        """Cut the pipe that a canary came back from. If it probed a cut pipe, keep that one cut longer."""
+    def _without_canaries(self, batch: Batch, origin: Pipe, now: float) -> Batch | None:
+        """Take out canaries of ours that came back, and judge what they prove."""
+        watch, data = self.watch, bytes(batch.data)
+        watch.expire(now)
+        if not watch.is_ours(data):
+            return batch
+        out = watch.left_by(data)
+        if out is not None:
+            self._judge(Ring(out, origin), now)
+        return self.without(batch, watch.is_ours)
+
+    def _judge(self, ring: Ring, now: float) -> None:
+        """Cut a pipe of a ring that a canary has proved, or keep the pipe cut that is being probed."""
         probed = next((cut for cut in self.cuts if cut.probed_s is not None), None)
-        if probed is None:
-            self.pipes = without(self.pipes, pipe)
-            self.cuts += (probed := Cut(pipe, like, now + HOLD_DOWN_S * uniform(*_SPREAD)),)
-        else:
-            probed.hold_down_s = min(2 * probed.hold_down_s, HOLD_DOWN_MAX_S)
-            probed.until_s, probed.probed_s = now + probed.hold_down_s * uniform(*_SPREAD), None
+        if probed is not None:
+            if probed.is_in(ring):
+                self._extend(probed, ring, now)
+            return
+        if ring.out not in self.pipes or ring.back not in self.pipes:
+            return  # it is open already
+        if ring.is_echo and self.watch.copies < QUARANTINE:
+            return  # somebody out there can do that to any pipe, and few copies do no harm
+        self._cut(closing(ring, self.is_guest, self._places), ring, now)
+
+    def is_guest(self, pipe: Pipe) -> bool:
+        """Tell whether anybody may be at the other end: we choose whom we dial, not who connects to us."""
+        return any(one.accepted for one in chain(pipe))
+
+    def _cut(self, pipe: Pipe, ring: Ring, now: float) -> None:
+        hold_down_s = self._places[pipe].next_hold_down_s(now)
+        like = self.watch.suspect
+        assert like is not None
+        self.pipes = without(self.pipes, pipe)
+        cut = Cut(pipe, ring, like, now, hold_down_s)
+        self.cuts += (cut,)
+        self._hold(cut, ring, now)
+
+    def _extend(self, cut: Cut, ring: Ring, now: float) -> None:
+        cut.hold_down_s = min(2 * cut.hold_down_s, HOLD_DOWN_MAX_S)
+        self._hold(cut, ring, now)
+
+    def _hold(self, cut: Cut, ring: Ring, now: float) -> None:
+        """Keep a pipe cut from now on, and say why."""
+        cut.until_s, cut.probed_s = now + cut.hold_down_s * uniform(*_SPREAD), None
+        self.watch.prove()
         self.loops += 1
-        log.error("%s: loop: what was sent came back by %s", self.name, pipe.name)
-        log.error("%s: %s is cut for %g s", self.name, probed.pipe.name, probed.hold_down_s)
+        log.error("%s: loop: what left by %s came back by %s", self.name, ring.out.name, ring.back.name)
+        log.error("%s: %s is cut for %g s", self.name, cut.pipe.name, cut.hold_down_s)
 
     def _review(self, now: float) -> None:
         """Probe the cut pipes whose pause is over, one at a time, and reopen those without a loop."""
         for cut in self.cuts:
             if cut.probed_s is not None and now - cut.probed_s > CANARY_S:
-                self.cuts = tuple(other for other in self.cuts if other is not cut)
-                self.watch.drop()
-                log.info("%s: %s is open again: the loop has gone", self.name, cut.pipe.name)
-                self.pipes += (cut.pipe,)
+                self._open(cut, now)
             elif cut.probed_s is None and now >= cut.until_s and self.watch.suspect is None:
                 cut.probed_s = now
-                self._ask(self.watch.probe(cut.like, now))
+                pipes = *self.pipes, cut.pipe
+                self._ask(pipes, self.watch.probe(cut.like, pipes, now))
         self.watch.expire(now)  # an expired suspicion must not keep a pipe cut
+
+    def _open(self, cut: Cut, now: float) -> None:
+        self.cuts = tuple(other for other in self.cuts if other is not cut)
+        self.watch.drop()
+        log.info("%s: %s is open again: the loop has gone", self.name, cut.pipe.name)
+        self.pipes += (cut.pipe,)
+        place = self._places[cut.pipe]
+        place.hold_down_s, place.opened_s = cut.hold_down_s, now
 
 
 def _first(data: Buffer) -> Buffer:
@@ -143,12 +179,6 @@ def _first(data: Buffer) -> Buffer:
 def _copies(batch: Batch, first: Buffer) -> int:
     """Return how often `first` is in `batch`. If the last message is equal, assume that all are; else 1."""
     return batch.count if batch.data[-len(first) :] == first else 1
-
-
-def _without(batch: Batch, content: bytes) -> Batch | None:
-    """Return `batch` without the messages that are `content`, bare or enveloped; None if none are left."""
-    rest = [message for message in payloads(batch) if not _is(message, content)]
-    return from_payloads(rest) if rest else None
 
 
 def _is(message: bytes, content: bytes) -> bool:

@@ -63,6 +63,10 @@ class DeviceSpec(Node):
         """Yield the addresses on which it listens."""
         yield from ()
 
+    def lets_in(self) -> Iterator[str]:
+        """Yield the hosts at which it accepts connections, too, on ports that the system chooses."""
+        yield from ()
+
     def hears(self) -> Iterator[Flow]:
         """Yield the frames that make it say others."""
         yield from ()

@@ -5,6 +5,7 @@ import json
 
 from appliance.here import find_lacking
 from topologies.checker import check
+from topologies.exposure import find_exposed
 from topologies.findings import Finding, InvalidTopology
 from topologies.loader import STDIN, load
 from topologies.messages import find_frames_only
@@ -30,7 +31,8 @@ def findings_of(file: str, here: bool = False, gateway: str | None = None) -> li
         topology = load(file)
     except InvalidTopology as error:
         return list(error.findings)
-    found = [*check(topology), *find_frames_only(topology)]
+    found = [*check(topology), *find_frames_only(topology), *find_exposed(topology)]
+    found.sort(key=lambda finding: (finding.line, finding.column, finding.text))
     if not here or any(finding.level == "error" for finding in found):
         return found
     return [*found, *find_lacking(topology, gateway)]

@@ -17,6 +17,7 @@ from appliance.serve import serve
 from appliance.status.client import status_socket
 from appliance.status.door import status_door
 from bus.errors import TopologyError
+from bus.permissions import make_private
 from topologies.findings import Finding, InvalidTopology
 from topologies.loader import load
 from topologies.model import Topology
@@ -84,7 +85,8 @@ def sole_gateway(topology: Topology) -> str:
 
 
 def sockets_directory(given: Path | None, name: str, gateway: str) -> Path:
-    """Make and return a directory that only this user can enter: who can write there can join the buses."""
-    directory = given or runtime_directory() / name / gateway
-    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-    return directory
+    """Make and return the directory of the local sockets: who can write there can join the buses.
+
+    Raises `PermissionError` if that is somebody else, too.
+    """
+    return make_private(given or runtime_directory() / name / gateway, runtime_directory())

@@ -9,9 +9,10 @@ import struct
 from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 
-from appliance.local.places import is_listening, is_of_program, sweep
+from appliance.local.places import is_listening, is_of_program, runtime_directory, sweep
 from appliance.serve import Service
 from bus.hub import Hub
+from bus.permissions import make_private
 
 log = logging.getLogger("buscoupler")
 
@@ -32,9 +33,9 @@ class Door:
 
     async def open(self) -> None:
         """Listen, even if a dead process left its socket file there. Raises `OSError`."""
+        make_private(self.path.parent, runtime_directory())
         if is_listening(self.path):
             raise FileExistsError(f"{self.path}: another process listens there")
-        self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.path.unlink(missing_ok=True)
         self._server = await asyncio.start_unix_server(
             self._serve, sock=_bound(self.path), limit=REQUEST_BYTES

@@ -6,10 +6,13 @@ The directories of a user are for that user and for root.
 import errno
 import os
 import socket
+import stat
 import tempfile
 from collections.abc import Collection, Iterator
 from contextlib import suppress
 from pathlib import Path
+
+from bus import permissions
 
 PROGRAMS = "device", "broker", "syndicate", "catalog"
 
@@ -32,6 +35,8 @@ def process_directory(program: str) -> Path:
 
 def sweep(program: str) -> None:
     """Remove what killed processes of a program left behind."""
+    if not _is_owners(runtime_directory()):
+        return
     for path in (runtime_directory() / program).glob("*/*.sock"):
         if is_of_program(path) and not is_listening(path):
             with suppress(OSError):
@@ -47,7 +52,7 @@ def is_of_program(path: Path) -> bool:
 def runtime_directories() -> list[Path]:
     """Return the runtime directories that the caller may look into: its own, and for root those of all users.
 
-    A directory that does not belong to the user in its name is left out: somebody else made it.
+    A directory that does not belong to the user in its name, or that others can change, is left out.
     """
     found = [runtime_directory()]
     for root in ("/run", "/run/user/*", tempfile.gettempdir()):
@@ -57,8 +62,9 @@ def runtime_directories() -> list[Path]:
 
 def _is_owners(path: Path) -> bool:
     with suppress(OSError):
-        owner = path.lstat().st_uid
-        return path.name == f"buscoupler-{owner}" and path.is_dir() and os.access(path, os.R_OK | os.X_OK)
+        found = path.lstat()
+        private = stat.S_ISDIR(found.st_mode) and not found.st_mode & permissions.WRITABLE
+        return path.name == f"buscoupler-{found.st_uid}" and private and os.access(path, os.R_OK | os.X_OK)
     return False
 
 

@@ -11,6 +11,7 @@ from appliance.parts.site import BasePart, Revision, Site
 from appliance.status.snapshot import Broker
 from bus.errors import LinkError
 from bus.leases.candidate import Candidate
+from bus.leases.wire import ANOTHER
 from bus.schema import Names
 from bus.urls import split_url
 from bus.wire.pattern import Pattern
@@ -163,7 +164,7 @@ def candidate_of(standing: Standing) -> Candidate:
     return Candidate(
         Pattern(*standing.pattern),
         standing.lease,
-        id=secrets.randbits(32) or 1,
+        id=1 + secrets.randbelow(ANOTHER - 1),
         order=standing.on,
         brokers=len(standing.brokers),
         name=standing.gateway,

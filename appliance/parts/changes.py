@@ -7,6 +7,7 @@ from typing import Any, Generic, Literal, NamedTuple, TypeVar
 from bus.hub import Link
 from bus.schema import Node
 from bus.wire.notation import written
+from topologies.model import Gateway
 
 T = TypeVar("T")
 L = TypeVar("L", bound=Link)
@@ -46,6 +47,13 @@ def of_told(what: str, old: Sequence[str], new: Sequence[str]) -> list[Change]:
     """Return the change from some buses on which events or logs are published to others."""
     where = ", ".join(f"bus {name}" for name in new) or "no bus"
     return [] if old == new else [Change("changed", what, detail=f"published on {where}")]
+
+
+def of_memory(old: Gateway, new: Gateway) -> list[Change]:
+    """Return the change of what the processes of this gateway may hold for their peers."""
+    return (
+        [] if old.memory_bytes == new.memory_bytes else [Change("changed", "gateway", detail="memory_bytes")]
+    )
 
 
 def _some(names: Sequence[str]) -> str:

@@ -10,11 +10,12 @@ from appliance.status.client import VERSION
 from bus.events import Event
 from bus.hub import Hub, Link, chain
 from bus.ledger import Account
+from bus.transports.budget import PROCESS
 from bus.watched import WatchedHub
 
 if TYPE_CHECKING:  # most gateways have neither, and start faster without TMQ
     from bus.leases.candidacy import Candidacy
-    from bus.leases.table import Lease
+    from bus.leases.group import Lease
 
 
 class Broker(Protocol):
@@ -69,6 +70,7 @@ def snapshot(view: View) -> dict[str, Any]:
         "candidates": [_candidate(candidacy) for candidacy in view.candidacies()],
         "events": [event._asdict() for event in view.events()],
         "names": list(view.names()),
+        "memory": {"held_bytes": PROCESS.held_bytes, "limit_bytes": PROCESS.limit_bytes},
     }
 
 

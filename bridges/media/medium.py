@@ -15,6 +15,7 @@ from bus.schema import Node, Patterns, check_fields
 if TYPE_CHECKING:
     from bridges.media.shedding import Shed
     from bus.hub import Link
+    from bus.transports.options import Tls
 
 
 SEAL_BYTES = 18
@@ -182,6 +183,15 @@ class Medium(Node):
     def listens(self) -> str:
         """The address on which the link listens as a bus; "" if it does not listen."""
         return ""
+
+    @property
+    def listens_tls(self) -> "Tls | None":
+        """The certificates with which it `listens`."""
+        return None
+
+    def lets_in(self) -> Iterator[str]:
+        """Yield the hosts at which it accepts connections that are none of a bus."""
+        yield from ()
 
     def unshed(self) -> str:
         """Return why a shed policy has no effect on the link's queue; "" if it has."""

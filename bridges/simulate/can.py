@@ -129,6 +129,11 @@ class CanPort(End):
             port.look_again()
         return self._bus
 
+    @property
+    def is_open(self) -> bool:
+        """Whether a program uses the controller."""
+        return self._bus is not None
+
     def look_again(self) -> None:
         """Retry frames that nobody acknowledged, because a node has joined."""
         self._unheard = False

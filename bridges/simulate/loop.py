@@ -43,7 +43,22 @@ class _JumpingSelector(selectors.EpollSelector):
         return ready
 
 
-class SimulatedLoop(asyncio.SelectorEventLoop):
+class Owner:
+    """Closes sockets of simulated wires at the end, if they are still open then."""
+
+    def __init__(self) -> None:
+        self._sockets: list[socket.socket] = []
+
+    def close_at_end(self, *sockets: socket.socket) -> None:
+        self._sockets = [sock for sock in self._sockets if sock.fileno() >= 0]
+        self._sockets += sockets
+
+    def close_sockets(self) -> None:
+        for sock in self._sockets:
+            sock.close()
+
+
+class SimulatedLoop(asyncio.SelectorEventLoop, Owner):
     """An asyncio loop on which an idle hour takes no time. The same seed gives the same run.
 
     `time()` starts at 0.0 and is in seconds of the simulation. `run_in_executor` runs its function at
@@ -54,21 +69,15 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
 
     def __init__(self, patience_s: float = 10.0) -> None:
         self._jumping = _JumpingSelector(patience_s)
-        self._sockets: list[socket.socket] = []
+        Owner.__init__(self)
         super().__init__(self._jumping)
 
     def time(self) -> float:
         return self._jumping.now_s
 
-    def close_at_end(self, *sockets: socket.socket) -> None:
-        """Close these sockets with the loop, if they are still open then."""
-        self._sockets = [sock for sock in self._sockets if sock.fileno() >= 0]
-        self._sockets += sockets
-
     def close(self) -> None:
         super().close()
-        for sock in self._sockets:
-            sock.close()
+        self.close_sockets()
 
     def run_in_executor(  # type: ignore[override]
         self, executor: Any, func: Callable[..., T], *args: Any
@@ -85,11 +94,11 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
 def socket_pair(
     loop: asyncio.AbstractEventLoop, kind: int = socket.SOCK_STREAM
 ) -> tuple[socket.socket, socket.socket]:
-    """Return a wire's and a program's end, both non-blocking. A simulated loop closes them when it closes."""
+    """Return a wire's and a program's end, both non-blocking. A loop of ours closes them at its end."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, kind)
     for sock in (ours, theirs):
         sock.setblocking(False)
-    if isinstance(loop, SimulatedLoop):
+    if isinstance(loop, Owner):
         loop.close_at_end(ours, theirs)
     return ours, theirs
 

@@ -174,6 +174,8 @@ class _Sender:
         self.go()
 
     def close(self) -> None:
+        if self._closed:
+            return
         self._closed = True
         self._loop.remove_reader(self._interface)
         self._interface.close()

@@ -53,8 +53,21 @@ class TcpWire(Wire):
         self.clients.append(TcpEnd(self, name or f"client{len(self.clients)}"))
         return self.clients[-1]
 
+    def join(self, client: "TcpEnd", loop: AbstractEventLoop) -> tuple[socket.socket, socket.socket]:
+        """Make a connection of `client` to the server at once. Return the sockets of both programs."""
+        connection = _Connection(self, client, loop)
+        self.connections.append(connection)
+        self.note(loop, client.name, "connected")
+        return connection.sockets
+
     def _on_stuck(self) -> None:
         for connection in tuple(self.connections):
+            connection.go_on()
+
+    def halt(self) -> None:
+        """Leave all connections half open: nothing passes them any more, and they end after 25 s."""
+        for connection in tuple(self.connections):
+            connection.halted = True
             connection.go_on()
 
     def reset(self, end: "TcpEnd | None" = None) -> None:
@@ -94,11 +107,9 @@ class TcpEnd(End):
             raise trouble(errno.EHOSTUNREACH)
         if wire.on_peer is None:
             raise trouble(errno.ECONNREFUSED)
-        connection = _Connection(wire, self, loop)
-        wire.connections.append(connection)
-        wire.note(loop, self.name, "connected")
-        wire.on_peer(connection.sockets[1], f"{self.name}:0")
-        return connection.sockets[0]
+        near, far = wire.join(self, loop)
+        wire.on_peer(far, f"{self.name}:0")
+        return near
 
 
 def _tcp_pair(loop: AbstractEventLoop) -> tuple[socket.socket, socket.socket]:
@@ -115,6 +126,7 @@ class _Connection:
     def __init__(self, wire: TcpWire, client: TcpEnd, loop: AbstractEventLoop) -> None:
         self.wire, self.loop = wire, loop
         self.ends = client, wire.server
+        self.halted = False
         near, far = _tcp_pair(loop), _tcp_pair(loop)
         self.sockets = near[1], far[1]
         self._ours = near[0], far[0]
@@ -123,9 +135,14 @@ class _Connection:
         self._timer: TimerHandle | None = None
         self._closed = False
 
+    @property
+    def dead(self) -> bool:
+        """Whether nothing passes."""
+        return self.halted or self.wire.stuck
+
     def go_on(self) -> None:
         """Adapt to an end or wire that was clogged, stuck or set free."""
-        if not self.wire.stuck:
+        if not self.dead:
             cancel(self._timer)
             self._timer = None
         elif self._timer is None:
@@ -156,20 +173,33 @@ class _Direction:
         self._loop, self._wire = connection.loop, connection.wire
         self._order = Order()
         self._unread = b""
-        self._closed = self._carrying = False
+        self._closed = self._carrying = self._over = False
+        self._reads = self._writes = False
         self.go_on()
 
     def go_on(self) -> None:
         """Write to the receiver what has arrived, and read from the sender only when nothing is left."""
         if self._closed:
             return
-        blocked = self._wire.stuck or self._receiver.clogged
-        self._loop.remove_writer(self._sink)
-        self._loop.remove_reader(self._source)
-        if self._unread and not blocked:
-            self._loop.add_writer(self._sink, self._on_writable)
-        elif not self._unread and not self._carrying and not blocked:
-            self._loop.add_reader(self._source, self._on_readable)
+        blocked = self._connection.dead or self._receiver.clogged
+        self._watch(
+            bool(self._unread) and not blocked, not (self._unread or self._carrying or self._over or blocked)
+        )
+
+    def _watch(self, writes: bool, reads: bool) -> None:
+        """Wait for room at the receiver, or for the sender's next bytes. Changes alone cost something."""
+        if writes != self._writes:
+            self._writes = writes
+            if writes:
+                self._loop.add_writer(self._sink, self._on_writable)
+            else:
+                self._loop.remove_writer(self._sink)
+        if reads != self._reads:
+            self._reads = reads
+            if reads:
+                self._loop.add_reader(self._source, self._on_readable)
+            else:
+                self._loop.remove_reader(self._source)
 
     def _on_readable(self) -> None:
         try:
@@ -181,6 +211,7 @@ class _Direction:
             self._loop.call_later(len(data) / self._wire.rate_bytes_s, self._carried)
             self._order.at(self._loop, self._late_s(data), partial(self._come_out, data))
         else:
+            self._over = True
             self._order.at(self._loop, self._wire.delay_s(), self._end)
         self.go_on()
 
@@ -216,8 +247,7 @@ class _Direction:
 
     def stop(self) -> None:
         self._closed = True
-        self._loop.remove_reader(self._source)
-        self._loop.remove_writer(self._sink)
+        self._watch(False, False)
 
 
 class _Acceptor:

@@ -1,17 +1,19 @@
 """The broker's side of the leases on an event loop: a TMQ broker with a table of leases behind it."""
 
 from asyncio import AbstractEventLoop, TimerHandle
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
+from math import inf
 from typing import Any
 
 from bus.hub import Hub
+from bus.leases.group import Answer, Lease
 from bus.leases.settings import BrokerSettings
-from bus.leases.table import Answer, Lease, LeaseTable
+from bus.leases.table import LeaseTable
 from bus.serving.connection import Connection
 from bus.tmq.broker import Broker
 from bus.tmq.wire import Address
 
-_TICK_S = 0.01
+_TICK_S = 0.01  # at least, between two looks
 
 
 class LeasingBroker:
@@ -24,7 +26,7 @@ class LeasingBroker:
         settings: BrokerSettings = BrokerSettings(),  # noqa: B008 (frozen)
         **options: Any,
     ) -> None:
-        self.table = LeaseTable(settings.lease_ms)
+        self.table = LeaseTable(settings.lease_ms, on_reject=self._on_reject)
         self.broker = Broker(
             listen,
             peers,
@@ -40,6 +42,7 @@ class LeasingBroker:
         self._connections: set[Connection] = set()
         self._loop: AbstractEventLoop | None = None
         self._timer: TimerHandle | None = None
+        self._due_s = inf
 
     @property
     def name(self) -> str:
@@ -67,7 +70,6 @@ class LeasingBroker:
         """Listen, and watch the time. Raises `LinkError` with nothing left open."""
         self.broker.open(loop)
         self._loop = loop
-        self._tick()
 
     def revise(self, peers: Iterable[str | Address], settings: BrokerSettings) -> None:
         """Go over to other peers and settings; all connections, registrations and leases stay."""
@@ -88,22 +90,35 @@ class LeasingBroker:
         if connection not in self._connections:
             self._connections.add(connection)
             connection.on_lost(self._on_lost)
-        self._send(self.table.heard(frame, connection, self._loop.time()))
+        self._send(self.table.heard(frame, connection, self._loop.time(), connection.host))
 
     def _on_lost(self, connection: Connection) -> None:
         self._connections.discard(connection)
         if self._loop is not None:
             self._send(self.table.lost(connection, self._loop.time()))
 
+    def _on_reject(self, reason: str, who: Hashable) -> None:
+        self.broker.reject(reason, who.host if isinstance(who, Connection) else "")
+
     def _tick(self) -> None:
-        assert self._loop is not None
-        self._send(self.table.tick(self._loop.time()))
-        self._timer = self._loop.call_later(_TICK_S if len(self.table) else 10 * _TICK_S, self._tick)
+        self._due_s = inf
+        if self._loop is not None:
+            self._send(self.table.tick(self._loop.time()))
 
     def _send(self, answers: list[Answer]) -> None:
         for who, frame in answers:
             if isinstance(who, Connection):
                 who.send(frame)
+        self._arm()
+
+    def _arm(self) -> None:
+        """Look again when the table has something to do. Most of the time that is later than was thought."""
+        if self._loop is None or self.table.due_s >= self._due_s:
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+        self._due_s = self.table.due_s
+        self._timer = self._loop.call_later(max(_TICK_S, self._due_s - self._loop.time()), self._tick)
 
     def close(self) -> None:
         """Stop, and close all connections. Idempotent."""

@@ -3,228 +3,27 @@
 The rules, and why they keep two candidates from forwarding at once, are in docs/failover.md.
 """
 
-from collections.abc import Hashable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Hashable
 from math import inf
-from typing import NamedTuple
 
-from bus.leases.wire import LEASE_MS, LEASE_MS_MIN, Claim, Grant, Tokens, lease_s_of, pack_grant, unpack_claim
+from bus.leases.group import KEPT_S, Answer, Group, Key, Lease, Member, Rival
+from bus.leases.wire import LEASE_MS, LEASE_MS_MIN, Claim, lease_s_of, unpack_claim
+from bus.serving.allowance import Allowance
+from bus.serving.quota import Quota
 
-Key = tuple[Tokens, str]
-Answer = tuple[Hashable, bytes]
 HOLD_DOWN_S = 10.0
-_NOBODY = Claim((), "", 0)
-_KEPT_S = 600.0  # a group, with its epoch, that no candidate claims
+_ANSWERS_PER_S = 1000.0  # for one connection: four times what the shortest heartbeat asks for
+_PER_CONNECTION = 64  # groups
 
 
-class Standing(NamedTuple):
-    """One candidate as the table knows it. `order`: 0 is the best. `holding`: it says that it forwards."""
+class _Visitor:
+    """A connection that brings claims: the candidates that are its own, and how fast it may go on."""
 
-    name: str
-    order: int
-    ready: bool
-    holding: bool
-    silent_ms: int
+    __slots__ = ("allowance", "brought")
 
-
-class Lease(NamedTuple):
-    """One lease, for a status page. `holder` is a name, "" for nobody; `expires_ms` counts from now."""
-
-    pattern: Tokens
-    bridge: str
-    epoch: int
-    holder: str
-    expires_ms: int
-    candidates: tuple[Standing, ...]
-
-
-@dataclass(slots=True, eq=False)
-class _Candidate:
-    """The last claim of one candidate for a lease, and the connection `who` that brought it."""
-
-    who: Hashable
-    claim: Claim
-    heard_s: float
-    lease_s: float = 0.0
-    ready_s: float | None = None  # since when, without a break
-    resigned_s: float = -inf
-
-    def heard(self, who: Hashable, claim: Claim, now: float, lease_s: float) -> None:
-        """Take in a claim."""
-        self.who, self.claim, self.heard_s, self.lease_s = who, claim, now, lease_s
-        if not claim.ready:
-            self.ready_s = None
-        elif self.ready_s is None:
-            self.ready_s = now
-
-    def live(self, now: float) -> bool:
-        """Return whether its last claim is no older than a lease."""
-        return now < self.heard_s + self.lease_s
-
-    def fit(self, now: float) -> bool:
-        """Return whether it could forward."""
-        return self.ready_s is not None and self.live(now)
-
-    def rank(self, now: float) -> tuple[bool, int, int]:
-        """Return a sort key: the best candidate first, those that have just resigned last."""
-        recently = now - self.resigned_s < 4 * self.lease_s
-        return recently, self.claim.order, self.claim.id
-
-    def standing(self, now: float) -> Standing:
-        """Return what a status page shows of it."""
-        claim = self.claim
-        return Standing(
-            claim.name, claim.order, self.fit(now), claim.holding, int(1000 * (now - self.heard_s))
-        )
-
-    def late(self, claim: Claim, who: Hashable, now: float) -> bool:
-        """Return whether a claim is older than the last one, from a connection that was given up since."""
-        older = (claim.number - self.claim.number) & 0xFFFF >= 0x8000
-        return older and self.who != who and self.live(now)
-
-
-@dataclass(slots=True, eq=False)
-class _Group:
-    """The candidates for the lease of one pattern and bridge name, and which of them holds it."""
-
-    key: Key
-    touched_s: float
-    free_s: float  # when no earlier lease can run any more
-    candidates: dict[int, _Candidate] = field(default_factory=dict)
-    holder: _Candidate | None = None
-    last_id: int = 0  # of the last holder, which may go on in the same epoch
-    epoch: int = 0
-    epoch_held: int = 0  # the holder's; other candidates may claim a later one
-    granted_s: float = -inf
-    expiry_s: float = -inf
-    grace_s: float | None = None
-
-    @property
-    def standing(self) -> tuple[int, int, bool]:
-        """The holder's id, the epoch, and whether the holder acts: all candidates hear when this changes."""
-        return self.claim.id, self.epoch, self.claim.holding
-
-    @property
-    def claim(self) -> Claim:
-        """The holder's last claim; that of nobody while there is no holder."""
-        return _NOBODY if self.holder is None else self.holder.claim
-
-    def take(self, candidate: _Candidate, now: float) -> None:
-        """Apply a candidate's claim, before a holder is chosen."""
-        claim, holder = candidate.claim, self.holder
-        self.touched_s = now
-        if self.grace_s is None:
-            # A holder that this broker does not know may still forward: it has one lease to say so.
-            self.grace_s = now + candidate.lease_s
-        self.epoch = max(self.epoch, claim.epoch)
-        if claim.resign:
-            candidate.resigned_s = now
-            if candidate is holder:
-                self.holder, self.free_s = None, now
-        elif candidate is holder:
-            self._renew(holder, now)
-        elif claim.holding and (holder is None or self._outranks(candidate, holder)):
-            self._grant(candidate, now)
-
-    def _renew(self, holder: _Candidate, now: float) -> None:
-        claim = holder.claim
-        if not (claim.holding or claim.ready):
-            self.holder = None  # it was chosen, but is not ready any more
-        elif not claim.holding and self._outwaited(holder, now):
-            self.holder, self.grace_s = None, self.expiry_s  # until then it may yet begin
-        else:
-            self.expiry_s = now + holder.lease_s
-
-    def _outwaited(self, holder: _Candidate, now: float) -> bool:
-        """Return whether the chosen candidate has not begun within a lease, and a better one could.
-
-        Brokers that hear of the candidates in different order choose different ones. Then no candidate has
-        the grants of all brokers, until all choose the best.
-        """
-        return now - self.granted_s > holder.lease_s and any(
-            other.rank(now) < holder.rank(now) for other in self.candidates.values() if other.fit(now)
-        )
-
-    def _outranks(self, candidate: _Candidate, holder: _Candidate) -> bool:
-        """Return whether a candidate that says that it forwards takes the lease from its holder.
-
-        It does if the holder does not act. Else the later epoch wins, then the better order. The holder's
-        epoch is the one that it was granted, even if it has not heard of it yet: else two candidates whose
-        claims and grants cross would take the lease from each other for ever.
-        """
-        one, other = candidate.claim, holder.claim
-        epoch = max(self.epoch_held, other.epoch)
-        return not other.holding or (one.epoch, -one.order, -one.id) > (epoch, -other.order, -other.id)
-
-    def _grant(self, candidate: _Candidate, now: float) -> None:
-        if self.holder is not None and self.holder is not candidate:
-            self.free_s = max(self.free_s, self.expiry_s)
-        again = candidate.claim.id == self.last_id and not candidate.claim.resign
-        if not again and (not candidate.claim.holding or candidate.claim.epoch < self.epoch):
-            self.epoch = min(self.epoch + 1, 0xFFFFFFFF)
-        self.last_id, self.epoch_held = candidate.claim.id, self.epoch
-        self.holder, self.granted_s, self.expiry_s = candidate, now, now + candidate.lease_s
-
-    def settle(self, now: float) -> None:
-        """Take the lease back if it ran out, and give a free one to the best candidate that is ready."""
-        if self.holder is not None and now >= self.expiry_s:
-            self.holder = None
-        if self.holder is None and self.grace_s is not None and now >= self.grace_s:
-            able = [candidate for candidate in self.candidates.values() if candidate.fit(now)]
-            if able:
-                self._grant(min(able, key=lambda candidate: candidate.rank(now)), now)
-
-    def remove(self, candidate: _Candidate) -> None:
-        """Forget a candidate whose connection ended."""
-        del self.candidates[candidate.claim.id]
-        if candidate is self.holder:
-            # Its lease counts even if it has not said that it forwards: it may have begun since.
-            self.holder, self.free_s = None, max(self.free_s, self.expiry_s)
-
-    def forget_silent(self, now: float) -> None:
-        """Forget the candidates that were silent for a lease; they return with their next claim."""
-        for id, candidate in list(self.candidates.items()):
-            if not candidate.live(now) and candidate is not self.holder:
-                del self.candidates[id]
-
-    def lease(self, now: float) -> Lease:
-        """Return what a status page shows of it, the best candidate first."""
-        candidates = sorted(self.candidates.values(), key=lambda candidate: candidate.claim.order)
-        expires_ms = 0 if self.holder is None else max(0, int(1000 * (self.expiry_s - now)))
-        standings = tuple(candidate.standing(now) for candidate in candidates)
-        return Lease(*self.key, self.epoch, self.claim.name, expires_ms, standings)
-
-    def answers(self, now: float, hold_down_s: float) -> list[Answer]:
-        """Return the grants for all candidates."""
-        return [self.answer(candidate, now, hold_down_s) for candidate in self.candidates.values()]
-
-    def answer(self, candidate: _Candidate, now: float, hold_down_s: float) -> Answer:
-        """Return the grant for one candidate."""
-        claim, granted = self.claim, candidate is self.holder
-        grant = Grant(
-            *self.key,
-            granted=granted,
-            please_resign=granted and self._better(candidate, now, hold_down_s),
-            acting=claim.holding,
-            alone=now >= self.free_s,
-            holder=claim.id,
-            order=claim.order,
-            epoch=self.epoch,
-            lease_ms=int(1000 * candidate.lease_s),
-            number=candidate.claim.number,
-            name=claim.name,
-        )
-        return candidate.who, pack_grant(grant)
-
-    def _better(self, holder: _Candidate, now: float, hold_down_s: float) -> bool:
-        """Return whether another should have the lease: the holder lost a link, or its better is back."""
-        others = [other for other in self.candidates.values() if other is not holder and other.fit(now)]
-        if holder.ready_s is None:
-            return bool(others)
-        return any(
-            other.claim.order < holder.claim.order and now - (other.ready_s or now) >= hold_down_s
-            for other in others
-        )
+    def __init__(self, now: float) -> None:
+        self.allowance = Allowance(_ANSWERS_PER_S, _ANSWERS_PER_S, now)
+        self.brought: dict[Group, Member] = {}
 
 
 class LeaseTable:
@@ -232,7 +31,8 @@ class LeaseTable:
 
     `lease_ms` bounds every lease; a candidate with shorter heartbeats gets 2.5 of those. `hold_down_s`: a
     better candidate gets the lease back when it has been ready for that long without a break. The table holds
-    at most `groups`, with `candidates` in each; `rejected` counts refused claims by reason.
+    at most `groups`, with `candidates` in each; half of the groups from one host, 64 of one connection.
+    `rejected` counts refused claims by reason, and `on_reject(reason, who)` hears of each.
     """
 
     def __init__(
@@ -241,12 +41,20 @@ class LeaseTable:
         hold_down_s: float = HOLD_DOWN_S,
         groups: int = 1024,
         candidates: int = 64,
+        on_reject: Callable[[str, Hashable], object] = lambda reason, who: None,
     ) -> None:
         self.rejected: dict[str, int] = {}
         self.hold_down_s = hold_down_s
+        self.due_s = inf
+        """When `tick` has something to do, if nothing is heard before."""
         self.revise(lease_ms)
-        self._groups_max, self._candidates_max = groups, candidates
-        self._groups: dict[Key, _Group] = {}
+        self._groups_max, self._candidates_max, self._on_reject = groups, candidates, on_reject
+        self._quota = Quota[Hashable](
+            4 * groups, _PER_CONNECTION, max(1, groups // 2), 0, what="candidates"
+        )  # a group has one candidate of each connection
+        self._groups: dict[Key, Group] = {}
+        self._vacant: dict[Key, None] = {}  # groups without candidates
+        self._visitors: dict[Hashable, _Visitor] = {}
 
     def __len__(self) -> int:
         return len(self._groups)
@@ -259,77 +67,155 @@ class LeaseTable:
         """Return all leases and their candidates, for a status page."""
         return [group.lease(now) for group in self._groups.values()]
 
-    def heard(self, frame: bytes, who: Hashable, now: float) -> list[Answer]:
+    def heard(self, frame: bytes, who: Hashable, now: float, host: str = "") -> list[Answer]:
         """Take in a frame from `who`. Returns the frames to send, to it and to others that are affected."""
+        visitor = self._visitors.get(who)
+        if visitor is None:
+            visitor = self._visitors[who] = _Visitor(now)
+        if visitor.allowance.left(now) < 1:
+            return self._reject("claims too fast", who)
+        answers = self._heard(frame, who, now, host)
+        visitor.allowance.take(max(1, len(answers)), now)
+        return answers
+
+    def _heard(self, frame: bytes, who: Hashable, now: float, host: str) -> list[Answer]:
         claim = unpack_claim(frame)
         if claim is None:
-            return self._reject("not a claim")
+            return self._reject("not a claim", who)
         group = self._group((claim.tokens, claim.bridge), now)
         if group is None:
-            return self._reject("groups full")
-        candidate = self._candidate(group, claim, who, now)
+            return self._reject("groups full", who)
+        claim = group.believed(claim)
+        candidate = group.candidates.get(claim.id)
+        if candidate is not None and candidate.who != who and candidate.live(now):
+            return self._contest(group, candidate, Rival(who, claim, now, host))
+        candidate, fault = self._admit(group, candidate, claim, who, now, host)
         if candidate is None:
-            return self._reject("candidates full")
-        if candidate.late(claim, who, now):
-            return self._reject("late")
-        candidate.heard(who, claim, now, min(self._lease_s, lease_s_of(claim.heartbeat_ms)))
+            return self._reject(fault, who)
+        return self._take(group, candidate, claim, now)
+
+    def _take(self, group: Group, candidate: Member, claim: Claim, now: float) -> list[Answer]:
+        """Apply a claim of a candidate. Return the grants for it, or for all if the holder is another now."""
         before = group.standing
+        candidate.heard(claim, now, min(self._lease_s, lease_s_of(claim.heartbeat_ms)))
         group.take(candidate, now)
         group.settle(now)
+        self.due_s = min(self.due_s, group.due_s)
         if group.standing != before:
             return group.answers(now, self.hold_down_s)
         return [group.answer(candidate, now, self.hold_down_s)]
 
-    def _reject(self, reason: str) -> list[Answer]:
+    def _reject(self, reason: str, who: Hashable) -> list[Answer]:
         self.rejected[reason] = self.rejected.get(reason, 0) + 1
+        self._on_reject(reason, who)
         return []
 
-    def _group(self, key: Key, now: float) -> _Group | None:
+    def _contest(self, group: Group, candidate: Member, rival: Rival) -> list[Answer]:
+        """Refuse a claim with the id of another connection, as long as that one lives.
+
+        A candidate that has closed its connection and dialled again may be quicker than the end of the old
+        one. So the broker sends something there: a closed one ends then, and `lost` takes the claim.
+        """
+        candidate.rival = rival
+        self._reject("id of another connection", rival.who)
+        return [group.answer(candidate, rival.heard_s, self.hold_down_s)]
+
+    def _group(self, key: Key, now: float) -> Group | None:
         """Return the group of that key, new if need be, or None if there is no room."""
         group = self._groups.get(key)
-        if group is None and (len(self._groups) < self._groups_max or self._forget(now)):
-            group = self._groups[key] = _Group(key, touched_s=now, free_s=now)
+        if group is None and (len(self._groups) < self._groups_max or self._forget_vacant()):
+            group = self._groups[key] = Group(key, free_s=now)
+            self._vacant[key] = None
         return group
 
-    def _forget(self, now: float) -> bool:
-        """Remove one group that has no candidates any more. Returns whether there was one."""
-        idle = [key for key, group in self._groups.items() if not group.candidates]
-        idle = idle or [key for key, group in self._groups.items() if now - group.touched_s > _KEPT_S]
-        for key in idle[:1]:
-            del self._groups[key]
-        return bool(idle)
+    def _forget_vacant(self) -> bool:
+        """Remove the group that has been without candidates longest. Return whether there was one."""
+        for key in self._vacant:
+            del self._vacant[key], self._groups[key]
+            return True
+        return False
 
-    def _candidate(self, group: _Group, claim: Claim, who: Hashable, now: float) -> _Candidate | None:
-        """Return the candidate of a claim, new if need be, or None if there is no room."""
-        if claim.id not in group.candidates:
-            if len(group.candidates) >= self._candidates_max:
-                group.forget_silent(now)
-            if len(group.candidates) >= self._candidates_max:
-                return None
-            group.candidates[claim.id] = _Candidate(who, claim, now)
-        return group.candidates[claim.id]
+    def _admit(
+        self, group: Group, candidate: Member | None, claim: Claim, who: Hashable, now: float, host: str
+    ) -> tuple[Member | None, str]:
+        """Return the candidate of a claim, new if need be; or None and the bound that refuses it."""
+        if candidate is not None and candidate.who == who:
+            return candidate, ""
+        if group in self._visitors[who].brought:
+            return None, "a second id of one connection"
+        if candidate is not None:
+            self._let_go(group, candidate)  # silent for a lease: another connection may speak for it
+        elif len(group.candidates) >= self._candidates_max:
+            for silent in group.silent(now, 0.0):
+                self._remove(group, silent)
+        if candidate is None and len(group.candidates) >= self._candidates_max:
+            return None, "candidates full"
+        fault = self._quota.take(who, host)
+        if fault:
+            if candidate is not None:
+                self._remove(group, candidate)
+            return None, fault
+        candidate = candidate or Member(who, claim, now)
+        self._bind(group, candidate, who, host)
+        return candidate, ""
+
+    def _bind(self, group: Group, candidate: Member, who: Hashable, host: str) -> None:
+        candidate.who, candidate.host, candidate.rival = who, host, None
+        group.candidates[candidate.claim.id] = candidate
+        self._visitors[who].brought[group] = candidate
+        self._vacant.pop(group.key, None)
+
+    def _let_go(self, group: Group, candidate: Member) -> None:
+        visitor = self._visitors.get(candidate.who)
+        if visitor is not None and visitor.brought.get(group) is candidate:
+            del visitor.brought[group]
+            self._quota.give_back(candidate.who, candidate.host)
+
+    def _remove(self, group: Group, candidate: Member) -> None:
+        self._let_go(group, candidate)
+        group.remove(candidate)
+        if not group.candidates:
+            self._vacant[group.key] = None
 
     def lost(self, who: Hashable, now: float) -> list[Answer]:
         """Forget the candidates of a connection that ended, and pass their leases on at once."""
         answers: list[Answer] = []
-        for group in self._groups.values():
-            gone = [candidate for candidate in group.candidates.values() if candidate.who == who]
-            for candidate in gone:
-                group.remove(candidate)
-            if gone:
-                group.settle(now)
-                answers += group.answers(now, self.hold_down_s)
+        visitor = self._visitors.get(who)
+        for group, candidate in list(visitor.brought.items()) if visitor is not None else ():
+            answers += self._succeed(group, candidate, now) or self._withdraw(group, candidate, now)
+        self._visitors.pop(who, None)
         return answers
 
+    def _succeed(self, group: Group, candidate: Member, now: float) -> list[Answer]:
+        """Let the claim of a rival count now, if it is no older than a lease and its connection lives."""
+        rival = candidate.rival
+        if rival is None or rival.who not in self._visitors or now >= rival.heard_s + candidate.lease_s:
+            return []
+        self._let_go(group, candidate)
+        if group in self._visitors[rival.who].brought or self._quota.take(rival.who, rival.host):
+            return []
+        self._bind(group, candidate, rival.who, rival.host)
+        return self._take(group, candidate, rival.claim, now)
+
+    def _withdraw(self, group: Group, candidate: Member, now: float) -> list[Answer]:
+        self._remove(group, candidate)
+        group.settle(now)
+        self.due_s = min(self.due_s, group.due_s)
+        return group.answers(now, self.hold_down_s)
+
     def tick(self, now: float) -> list[Answer]:
-        """Take back leases that ran out. Call about every 10 ms."""
+        """Take back leases that ran out. Call it at `due_s`, or more often: before, it costs nothing."""
         answers: list[Answer] = []
-        for group in self._groups.values():
-            before = group.standing
-            for id, candidate in list(group.candidates.items()):
-                if now - candidate.heard_s > _KEPT_S:
-                    del group.candidates[id]
-            group.settle(now)
-            if group.standing != before:
-                answers += group.answers(now, self.hold_down_s)
+        if now < self.due_s:
+            return answers
+        for group in [group for group in self._groups.values() if now >= group.due_s]:
+            answers += self._look(group, now)
+        self.due_s = min((group.due_s for group in self._groups.values()), default=inf)
         return answers
+
+    def _look(self, group: Group, now: float) -> list[Answer]:
+        before = group.standing
+        for silent in group.silent(now, KEPT_S):
+            self._remove(group, silent)
+        group.settle(now)
+        return group.answers(now, self.hold_down_s) if group.standing != before else []

@@ -11,6 +11,7 @@ from bus.wire.frame import BRIDGE, BROKER, pack, unpack
 CLAIM_TYPE, GRANT_TYPE = BRIDGE | BROKER, BRIDGE
 VERSION = 1
 NAME_BYTES_MAX = 255
+ANOTHER = 0xFFFFFFFF  # in a grant, for the id of a holder that is not the receiver
 LEASE_MS = 250
 LEASE_MS_MIN, LEASE_MS_MAX = 10, 0xFFFF
 HEARTBEATS = 2.5  # in a lease, so that a frozen holder is replaced within three
@@ -30,7 +31,7 @@ def lease_s_of(heartbeat_ms: int) -> float:
 
 
 class Claim(NamedTuple):
-    """A candidate's heartbeat. `order`: 0 is the best; `id` (u32, not 0) is new in every process.
+    """A candidate's heartbeat. `order`: 0 is the best. `id`: new in every process, not 0 or `ANOTHER`.
 
     `epoch`: the highest that the candidate has heard of, or its own while it holds the lease. The answer
     repeats `number` (u16). `tokens` (the pattern) and `bridge` name the lease, `name` the candidate.
@@ -50,10 +51,11 @@ class Claim(NamedTuple):
 
 
 class Grant(NamedTuple):
-    """A broker's answer: candidate `holder` (0: nobody) may forward, in `epoch`, for `lease_ms`.
+    """A broker's answer: candidate `holder` may forward, in `epoch`, for `lease_ms`. 0 is nobody.
 
-    `granted`: the receiver is the holder. `number` is that of the last claim from the receiver. `acting`: the
-    holder has said that it forwards. `alone`: no earlier lease can still run.
+    `granted`: the receiver is the holder; all others hear of it as `ANOTHER`. `number` is that of the last
+    claim from the receiver. `acting`: the holder has said that it forwards. `alone`: no earlier lease can
+    still run.
     """
 
     tokens: Tokens
@@ -90,7 +92,7 @@ def unpack_claim(frame: bytes) -> Claim | None:
     if found is None:
         return None
     tokens, (flags, order, id, epoch, heartbeat_ms, number), bridge, name = found
-    if not id or not heartbeat_ms:
+    if id in (0, ANOTHER) or not heartbeat_ms:
         return None
     ready, holding, resign = _bits(flags, 3)
     return Claim(tokens, bridge, id, order, epoch, heartbeat_ms, number, ready, holding, resign, name)

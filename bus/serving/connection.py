@@ -139,7 +139,7 @@ class Connection:
 
     def has_room(self, size: int) -> bool:
         """Return whether so many bytes more would be sent or queued, and not dropped."""
-        return not self.closed and self.queued_bytes + size <= self._limits.queue_bytes
+        return self._pipe.has_room(size)
 
     def say(self, data: bytes) -> None:
         """Send what no ledger counts."""

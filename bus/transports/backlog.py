@@ -1,13 +1,19 @@
-"""The queue of a stream socket that takes no more for now."""
+"""The queue of a stream socket that takes no more for now. Its bound is one of memory."""
 
+from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Protocol
 
 from bus.ledger import Stats
+from bus.wire.batch import Buffer
 
-_VECTORS = 64  # items in one sendmsg
+RUN_BYTES = 256
+"""What a run costs beside its bytes: the objects that hold it, and its place in the queue."""
+SMALL_BYTES = 4096
+_MERGED_BYTES = 64 * 1024
+_VECTORS = 64  # runs in one sendmsg
 
 Divide = Callable[[bytes], Iterator[tuple[int, bytes]]]
 """Yields the end of each message in the bytes of whole ones, and its body.
@@ -21,80 +27,160 @@ class Sending(Protocol):
     def sendmsg(self, buffers: list[memoryview], /) -> int: ...
 
 
-class Backlog(deque[tuple[memoryview, int]]):
-    """Runs of whole messages with their number, in order; `bytes` in all. Counts into `stats`.
+class Run:
+    """Whole messages, `count` of them, of whose `data` so many bytes are `written`. 0: what is no message.
+
+    `data` is shared with other queues if it is `bytes`; a bytearray is ours, and more is added to it.
+    """
+
+    __slots__ = ("count", "data", "written")
+
+    def __init__(self, data: bytes | bytearray, written: int, count: int) -> None:
+        self.data, self.written, self.count = data, written, count
+
+    def __len__(self) -> int:
+        return len(self.data) - self.written
+
+    @property
+    def cost(self) -> int:
+        """Bytes of memory that it takes, at most: a bytearray that grows has an eighth to spare."""
+        size = len(self.data)
+        return RUN_BYTES + (size if isinstance(self.data, bytes) else size + (size >> 3))
+
+
+def cost_of(size: int) -> int:
+    """Return what a run of so many bytes costs by itself, at most."""
+    return RUN_BYTES + size + (size >> 3 if size <= SMALL_BYTES else 0)
+
+
+class Backlog(deque[Run]):
+    """Runs of messages in order: `bytes` of them wait, and they take `cost` bytes of memory.
+
+    Small runs are copied behind each other, so that many tiny messages cost little more than their bytes.
+    Large ones are shared with the queues of other peers, and each is charged for them. Counts into `stats`.
+    `divide` tells the messages in a run apart; without it, a run is sent, dropped and counted as one.
 
     Derives from `deque` so that asking whether anything waits, as each send does, runs no Python.
     """
 
-    __slots__ = ("_stats", "bytes")
+    __slots__ = ("_divide", "_stats", "bytes", "cost")
 
-    def __init__(self, stats: Stats) -> None:
+    def __init__(self, stats: Stats, divide: Divide | None = None) -> None:
         super().__init__()
-        self._stats, self.bytes = stats, 0
+        self._stats, self._divide, self.bytes, self.cost = stats, divide, 0, 0
 
-    def put(self, view: memoryview, count: int) -> None:
-        """Queue the rest of `count` messages. The caller bounds the size."""
-        size, stats = len(view), self._stats
-        self.append((view, count))
+    def put(self, data: Buffer, count: int, written: int = 0) -> None:
+        """Queue `count` messages, of whose bytes some are `written`. Copies what is lent or small.
+
+        The caller bounds the size.
+        """
+        size, stats = len(data) - written, self._stats
         self.bytes += size
         stats.queued += count
         stats.queued_bytes += size
+        last = self[-1] if self else None
+        if last is not None and not written and _fits(last, data, count):
+            self.cost -= last.cost
+            last.data += data
+            last.count += count
+        else:
+            own = bytearray(data) if len(data) <= SMALL_BYTES else bytes(data)
+            self.append(last := Run(own, written, count))
+        self.cost += last.cost
+
+    def begin(self, data: bytes, count: int, written: int, room_bytes: int, reason: str) -> None:
+        """Queue the rest of a message that has begun, and of those behind it what there is room for.
+
+        `data` holds `count` messages, of whose bytes some are `written`. What is not queued is sent already,
+        or dropped and counted by `reason`.
+        """
+        if self._divide is None:
+            return self.put(data, count, written)
+        ends = [end for end, _ in self._divide(data)]
+        first = bisect_right(ends, written)
+        start = ends[first - 1] if first else 0
+        last = bisect_right(ends, max(ends[first], start + room_bytes - RUN_BYTES))
+        self._stats.sent += first
+        self._stats.drop(reason, count - last)
+        return self.put(data[start : ends[last - 1]], last - first, written - start)
 
     def write(self, sock: Sending) -> None:
         """Send as much as `sock` accepts without blocking. Raises `OSError`, including `BlockingIOError`."""
-        written = sock.sendmsg([view for view, _ in islice(self, _VECTORS)])
+        written = sock.sendmsg([memoryview(run.data)[run.written :] for run in islice(self, _VECTORS)])
         stats = self._stats
         self.bytes -= written
         stats.queued_bytes -= written
         stats.sent_bytes += written
-        while self and written >= len(self[0][0]):
-            view, count = self.popleft()
-            written -= len(view)
-            stats.queued -= count
-            stats.sent += count
+        while self and written >= len(self[0]):
+            run = self.popleft()
+            written -= len(run)
+            self.cost -= run.cost
+            stats.queued -= run.count
+            stats.sent += run.count
         if written:
-            view, count = self[0]
-            self[0] = (view[written:], count)
+            self[0].written += written
 
-    def purge(self, reason: str, divide: Divide) -> list[bytes]:
-        """Drop the messages that have not begun, and return them. What is no message stays.
-
-        Each run must be what is left of whole messages that `divide` tells apart, to their end.
-        """
+    def purge(self, reason: str) -> list[bytes]:
+        """Drop the messages that have not begun, and return them. What is no message stays."""
         stats, messages = self._stats, list[bytes]()
-        for view, count in self._emptied():
-            begun, going, waiting = _divide(view, divide) if count else (view, 0, [])
-            if begun:
-                self.put(begun, going)
-            stats.sent += count - going - len(waiting)
+        for run in self._emptied():
+            done, begun, waiting = _split(run, self._divide)
+            stats.sent += done
             messages += waiting
+            if begun is not None:
+                self.put(begun.data, begun.count, begun.written)
         stats.drop(reason, len(messages))
         return messages
 
+    def shed(self, reason: str) -> None:
+        """Drop the messages that have not begun, as `purge` does, at a cost of runs and not of messages."""
+        stats = self._stats
+        for run in self._emptied():
+            whole = run.count and not run.written
+            done, begun, waiting = (0, None, []) if whole else _split(run, self._divide)
+            stats.sent += done
+            stats.drop(reason, run.count if whole else len(waiting))
+            if begun is not None:
+                self.put(begun.data, begun.count, begun.written)
+
     def drop(self, reason: str) -> None:
         """Drop all of it, counted by `reason`."""
-        self._stats.drop(reason, sum(count for _, count in self._emptied()))
+        stats = self._stats
+        for run in self._emptied():
+            done = _split(run, self._divide)[0] if run.written else 0  # only the first run has begun
+            stats.sent += done
+            stats.drop(reason, run.count - done)
 
-    def _emptied(self) -> list[tuple[memoryview, int]]:
+    def _emptied(self) -> list[Run]:
         """Take all of it out of the queue."""
         stats, runs = self._stats, list(self)
-        stats.queued -= sum(count for _, count in runs)
+        stats.queued -= sum(run.count for run in runs)
         stats.queued_bytes -= self.bytes
-        self.bytes = 0
+        self.bytes = self.cost = 0
         self.clear()
         return runs
 
 
-def _divide(view: memoryview, divide: Divide) -> tuple[memoryview, int, list[bytes]]:
-    """Split the rest of a run: what is left of messages that have begun, their number, and the whole ones."""
-    whole, begun, going = bytes(view.obj), memoryview(b""), 0
-    written, start, stop, waiting = len(whole) - len(view), 0, 0, list[bytes]()
+def _fits(last: Run, data: Buffer, count: int) -> bool:
+    """Return whether messages may be copied behind the last ones, or what is no message behind its like."""
+    alike = bool(count) == bool(last.count) and isinstance(last.data, bytearray)
+    return alike and len(data) <= SMALL_BYTES and len(last.data) + len(data) <= _MERGED_BYTES
+
+
+def _split(run: Run, divide: Divide | None) -> tuple[int, Run | None, list[bytes]]:
+    """Return how many messages of a run are out, those that have begun, if any, and those that wait."""
+    if divide is None or not run.count:
+        return 0, run, []
+    whole, done, begun, going, waiting = bytes(run.data), 0, None, 0, list[bytes]()
+    start = stop = 0
     for end, body in divide(whole):
         if end > stop:
             start, stop = stop, end
-        if start >= written:
+        if start >= run.written:
             waiting.append(body)
-        elif end > written:
-            begun, going = memoryview(whole[start:end])[written - start :], going + 1
-    return begun, going, waiting
+        elif end > run.written:
+            going += 1
+            begun = Run(whole[start:end], run.written - start, going)
+        else:
+            done += 1
+    return done, begun, waiting

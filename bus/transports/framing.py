@@ -19,6 +19,10 @@ class StreamDecoder(Protocol):
     def fault(self) -> str | None:
         """The reason why the framing is lost; None while it is not."""
 
+    @property
+    def waiting(self) -> int:
+        """The bytes of a message that has begun and is not whole yet."""
+
     def buffer(self) -> memoryview:
         """Return where to read into; never empty."""
 

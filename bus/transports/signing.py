@@ -74,6 +74,10 @@ class _Decoder(StreamDecoder):
     def fault(self) -> str | None:
         return self._fault or self._inner.fault
 
+    @property
+    def waiting(self) -> int:
+        return self._inner.waiting
+
     def buffer(self) -> memoryview:
         return self._inner.buffer()
 

@@ -9,6 +9,8 @@ from asyncio import AbstractEventLoop
 from collections.abc import Callable
 from typing import Any
 
+from bus.permissions import as_given
+
 CLOSED_BY_PEER = "closed by the peer"
 _ACCEPTS = 64  # connections taken in one wake-up
 _PAUSE_S = 0.5  # when the process has no descriptors left
@@ -116,6 +118,8 @@ def _listen(family: int, address: Any) -> socket.socket:
         family, address = found[0][0], found[0][4]
     both = family == socket.AF_INET6 and socket.has_dualstack_ipv6()  # a wildcard of IPv6 takes IPv4 too
     sock = socket.create_server(address, family=family, backlog=1024, dualstack_ipv6=both)
+    if family == socket.AF_UNIX:
+        as_given(str(address))
     sock.setblocking(False)
     return sock
 

@@ -9,13 +9,17 @@ from typing import Any
 from bus.errors import words_of
 from bus.hub import Pipe
 from bus.ledger import Stats
-from bus.transports.backlog import Backlog
+from bus.transports.backlog import SMALL_BYTES, Backlog, cost_of
+from bus.transports.budget import PROCESS, REASON, Budget
 from bus.transports.framing import Framing
 from bus.transports.gathering import Gathering
+from bus.transports.peers import Identity
 from bus.transports.secure import SecureSocket
 from bus.transports.sockets import CLOSED_BY_PEER
-from bus.wire.batch import Batch
+from bus.wire.batch import Batch, Buffer
 from bus.wire.handshake import Handshake
+
+_PARTIAL_BYTES = 16 * 1024
 
 
 class StreamPipe(Pipe):
@@ -28,6 +32,8 @@ class StreamPipe(Pipe):
 
     __slots__ = (
         "_answer",
+        "_budget",
+        "_charged_bytes",
         "_encode",
         "_framing",
         "_gathering",
@@ -37,11 +43,13 @@ class StreamPipe(Pipe):
         "_on_close",
         "_on_drained",
         "_on_ready",
+        "_partial_bytes",
         "_queue",
         "_queue_bytes",
         "_secure",
         "_socket",
         "_timer",
+        "accepted",
         "closed",
         "decoder",
         "fault",
@@ -64,8 +72,10 @@ class StreamPipe(Pipe):
         gathering: type[Gathering] = Gathering,
         link: str = "",
         on_drained: "Callable[[], None]" = lambda: None,
+        accepted: bool = False,
+        memory: Budget = PROCESS,
     ) -> None:
-        self.name, self.link = name, link
+        self.name, self.link, self.accepted = name, link, accepted
         self.stats = stats or Stats()
         self.ready = self.closed = False
         self.fault = ""
@@ -73,8 +83,9 @@ class StreamPipe(Pipe):
         self._socket = sock
         self._secure = sock if isinstance(sock, SecureSocket) else None
         self._framing, self._encode, self._answer = framing, framing.encode, framing.answer
-        # The longest message is queued with its head in front, and the bound must have room for both.
-        self._queue, self._queue_bytes = Backlog(self.stats), queue_bytes + framing.head_bytes
+        self._queue = Backlog(self.stats, framing.divide)
+        self._queue_bytes = self._bound(queue_bytes)
+        self._budget, self._charged_bytes, self._partial_bytes = memory, 0, 0
         self._on_batch, self._on_close, self._on_ready = on_batch, on_close, on_ready
         self._on_drained = on_drained
         self._handshake: Handshake | None = None
@@ -85,6 +96,10 @@ class StreamPipe(Pipe):
     def queued_bytes(self) -> int:
         """Bytes that wait for this peer, where `stats` is shared by several."""
         return self._queue.bytes
+
+    def has_room(self, size: int) -> bool:
+        """Return whether so many bytes more would be sent or queued, and not dropped."""
+        return not self.closed and self._queue.cost + cost_of(size) <= self._queue_bytes
 
     def start(self, loop: AbstractEventLoop, handshake_s: float) -> None:
         """Begin the handshake, which may take so long; without one the peer is ready at once."""
@@ -150,6 +165,14 @@ class StreamPipe(Pipe):
         if not self.closed:
             self.read() if self.ready else self._on_handshake()
 
+    def identity(self) -> Identity:
+        """Return who is at the other end. Call it after the handshake."""
+        try:
+            host = "" if self._socket.family == socket.AF_UNIX else self._socket.getpeername()[0]
+        except OSError:  # it has gone
+            host = ""
+        return Identity(host, self._secure.peer_names() if self._secure is not None else ())
+
     def rehome(
         self, on_batch: "Callable[[Any, StreamPipe], None]", on_ready: "Callable[[StreamPipe], None]"
     ) -> None:
@@ -158,8 +181,32 @@ class StreamPipe(Pipe):
 
     def revise(self, queue_bytes: int, message_bytes: int) -> None:
         """Take other bounds from now on. What is queued stays queued."""
-        self._queue_bytes = queue_bytes
+        self._queue_bytes = self._bound(queue_bytes)
         self.decoder.revise(message_bytes)
+
+    def _bound(self, queue_bytes: int) -> int:
+        """Return the memory for a queue: the longest message, which has a head in front, must fit."""
+        return cost_of(queue_bytes + self._framing.head_bytes)
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes of memory that it holds for its peer: what waits, and a long message that is not whole."""
+        return self._queue.cost + self._partial_bytes
+
+    def _charge(self) -> None:
+        """Let the budget know what it holds now."""
+        change = self.held_bytes - self._charged_bytes
+        if change:
+            self._charged_bytes += change
+            self._budget.charge(self, change)
+
+    def relieve(self) -> None:
+        """Let go of what waits; of the peer, if more of the memory is for a message from it."""
+        if self._partial_bytes > self._queue.cost:
+            self.close("the process holds too much memory for its peers")
+        else:
+            self._queue.shed(REASON)
+            self._charge()
 
     def pause(self) -> None:
         """Read nothing until `resume`."""
@@ -190,6 +237,9 @@ class StreamPipe(Pipe):
         """Hand on the whole messages that came with what was read."""
         decoder = self.decoder
         batch = decoder.feed(read_bytes)
+        partial_bytes = decoder.waiting
+        if partial_bytes > _PARTIAL_BYTES or self._partial_bytes:
+            self._note_partial(partial_bytes)
         if batch is not None:
             self._on_batch(batch, self)
         if self._answer is not None and self._is_leaving(*self._answer(decoder)):
@@ -199,9 +249,14 @@ class StreamPipe(Pipe):
             return self.close(decoder.fault)
         self._gathering.note(read_bytes, batch.count if batch else 0)
 
+    def _note_partial(self, partial_bytes: int) -> None:
+        """Charge a long message that is not yet whole. Short ones are not charged."""
+        self._partial_bytes = partial_bytes if partial_bytes > _PARTIAL_BYTES else 0
+        self._charge()
+
     def _is_leaving(self, answer: bytes, leaves: bool) -> bool:
         """Send the answer to what was read, unless too much waits, and return whether the peer leaves."""
-        if answer and self._queue.bytes <= self._queue_bytes:
+        if answer and self._queue.cost <= self._queue_bytes:
             self._say(answer)
         return leaves
 
@@ -216,12 +271,14 @@ class StreamPipe(Pipe):
             except OSError as error:
                 return self.close(words_of(error))
         if written < len(data) and not self.closed:
-            self._wait(memoryview(data)[written:], 0)
+            self._await_room()
+            self._queue.put(data, 0, written)
+            self._charge()
 
-    def _wait(self, view: memoryview, count: int) -> None:
+    def _await_room(self) -> None:
+        """Have the loop say when the socket takes more."""
         if not self._queue:
             self._loop.add_writer(self._socket, self._on_writable)
-        self._queue.put(view, count)
 
     def send(self, batch: Batch) -> None:
         """Send at once what the kernel takes, queue the rest, drop the batch if the queue is full."""
@@ -250,14 +307,20 @@ class StreamPipe(Pipe):
             return None
         return self._enqueue(data, written, count, batch)
 
-    def _enqueue(self, data: bytes | bytearray | memoryview, written: int, count: int, batch: Batch) -> None:
-        """Queue what is left of a batch. A batch that has begun must go on, whatever its size."""
-        if not written and self._queue.bytes + len(data) > self._queue_bytes:
+    def _enqueue(self, data: Buffer, written: int, count: int, batch: Batch) -> None:
+        """Queue what is left of a batch, or drop what has no room. A message that has begun goes on."""
+        queue, room_bytes = self._queue, self._queue_bytes - self._queue.cost
+        fits = cost_of(len(data)) <= room_bytes
+        if not written and not fits:
             return self.stats.drop("queue full", count)
-        owned = data if isinstance(data, bytes) else batch.keep()
-        self._wait(memoryview(owned)[written:], count)
+        self._await_room()
+        owned = data if isinstance(data, bytes) or len(data) <= SMALL_BYTES else batch.keep()
+        if fits:
+            queue.put(owned, count, written)
+        else:
+            queue.begin(bytes(owned), count, written, room_bytes, "queue full")
         self.stats.sent_bytes += written
-        return None
+        return self._charge()
 
     def _on_writable(self) -> None:
         try:
@@ -266,6 +329,7 @@ class StreamPipe(Pipe):
             return
         except OSError as error:
             return self.close(words_of(error))
+        self._charge()
         if not self._queue:
             self._loop.remove_writer(self._socket)
             self._on_drained()
@@ -275,8 +339,11 @@ class StreamPipe(Pipe):
 
         Where the framing cannot cut what waits into messages again, the pipe is closed if anything does.
         """
-        divide = self._framing.divide
-        return super().purge(reason) if divide is None else self._queue.purge(reason, divide)
+        if self._framing.divide is None:
+            return super().purge(reason)
+        messages = self._queue.purge(reason)
+        self._charge()
+        return messages
 
     def _disarm(self) -> None:
         if self._timer is not None:
@@ -297,4 +364,6 @@ class StreamPipe(Pipe):
         self._loop.remove_writer(self._socket)
         self._socket.close()
         self._queue.drop("closed")
+        self._partial_bytes = 0
+        self._charge()
         self._on_close(self)

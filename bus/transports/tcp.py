@@ -100,7 +100,17 @@ class _StreamLink:
             framing = signed(framing, session, self.options.message_bytes)
         on_batch = self._first if self._wary and session is None else self._hub.publish
         bound, made = self.queue_bytes, self.channel.secure(sock)
-        pipe = StreamPipe(made, name, framing, bound, on_batch, on_close, self._enter, link=self.name)
+        pipe = StreamPipe(
+            made,
+            name,
+            framing,
+            bound,
+            on_batch,
+            on_close,
+            self._enter,
+            link=self.name,
+            accepted=self.peers_leave,
+        )
         self.pipes.add(pipe)
         if session is not None:
             self._sessions[pipe] = session
@@ -109,6 +119,8 @@ class _StreamLink:
 
     def _enter(self, pipe: StreamPipe) -> None:
         self._hub.attach(pipe)
+        if pipe.closed:  # the hub has turned it away
+            return
         self._hub.welcome(pipe)
         session = self._sessions.get(pipe)
         signed_by = "" if session is None else f", signed with {' and '.join(session.keys)}"
@@ -129,7 +141,7 @@ class _StreamLink:
 
     def rehome(self, hub: Hub) -> None:
         """Go over to another hub with all peers: they notice nothing. Call it between two batches."""
-        for pipe in self.pipes:
+        for pipe in tuple(self.pipes):
             pipe.rehome(hub.publish, self._enter)
             if pipe.ready:
                 self._hub.detach(pipe)

@@ -13,6 +13,10 @@ class Large:
         self.filled = len(begun)
         self.size = size
 
+    def __len__(self) -> int:
+        """Return the bytes of memory that it has taken so far."""
+        return len(self.data)
+
     def buffer(self) -> memoryview:
         """Return where to read into; never empty."""
         if self.filled == len(self.data):

@@ -109,6 +109,11 @@ class Decoder:
         self._rest: bytes | Large = b""
         self.fault: str | None = None
 
+    @property
+    def waiting(self) -> int:
+        """The bytes of a message that has begun and is not whole yet."""
+        return len(self._rest)
+
     def revise(self, message_bytes: int) -> None:
         """Allow messages of another length. One that has begun is still read to its end."""
         rest, head = self._rest, self._lead + LENGTH_BYTES

@@ -1,7 +1,7 @@
 """The settings and facts of a proxy. Pure."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar, Final
 
 from bus.needs import Need, dialling_needs, listening_needs
@@ -65,7 +65,11 @@ class ProxySpec(DeviceSpec):
 
     def listens(self) -> Iterator[Listener]:
         if self.listen is not None:
-            yield Listener(self.listen, self.where, self.tls)
+            proving = self.tls and replace(self.tls, require_peer_cert=True)  # a proxy always asks for it
+            yield Listener(self.listen, self.where, proving)
+
+    def lets_in(self) -> Iterator[str]:
+        yield self.host
 
     def needs(self) -> Iterator[Need]:
         yield from dialling_needs(self.proxy)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from os.path import normpath
 from typing import Annotated, ClassVar
 
-from bus.needs import Directory, Library, Need, Readable
+from bus.needs import Directory, Library, Need, Readable, Secret
 from bus.schema import Bytes, Check, Path, Seconds
 from devices.device import DeviceSpec
 
@@ -67,5 +67,6 @@ class UploadSpec(DeviceSpec):
         yield Directory(self.upload)
         if self.credentials is not None:
             yield Readable(self.credentials)
+            yield Secret(self.credentials)
         if "://" not in self.to:
             yield Directory(self.to)

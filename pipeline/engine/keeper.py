@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
+from bus.permissions import write_secret
 from pipeline.engine import java
 from pipeline.engine.jars import unsign
 from pipeline.engine.jvm import GIVES_BACK, Jvm, archive, point_to
@@ -69,15 +70,6 @@ def let_go(gateway: Any, known: int) -> int:
     for number in range(known + 1, newest + 1):
         gateway._gateway_client.garbage_collect_object(f"o{number}")  # noqa: SLF001
     return newest
-
-
-def write(place: Path, server: Server) -> None:
-    """Write how to reach the server, for its user alone."""
-    partial = place / f"{SERVER}.tmp"
-    partial.unlink(missing_ok=True)
-    with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-        json.dump(server._asdict(), file)
-    partial.replace(place / SERVER)
 
 
 class Attention:
@@ -142,7 +134,8 @@ def keep(place: Path, key: str, memory: str, rehearsal: str, settings: Mapping[s
             port, secret = jvm.address()
             point_to(port, secret)  # for the rehearsal
             gateway = open_context(port, secret, settings)
-            write(place, Server(os.getpid(), port, secret, key))
+            told = Server(os.getpid(), port, secret, key)
+            write_secret(place / SERVER, json.dumps(told._asdict()))
             try:
                 watch(jvm, gateway, use, place / SERVER, rehearsal)
             finally:

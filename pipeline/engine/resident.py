@@ -9,7 +9,6 @@ its settings are those of a command's own, so that nothing but the time differs.
 import fcntl
 import hashlib
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,6 +17,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from bus.permissions import make_private
 from pipeline import cache
 from pipeline.engine import java
 from pipeline.engine.jvm import (
@@ -54,9 +54,7 @@ def enter(memory: str, settings: Mapping[str, str], rehearsal: str) -> "Resident
     """
     place = directory()
     try:
-        place.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if place.stat().st_uid != os.geteuid():  # as under sudo: it would be another user's
-            return None
+        make_private(place)  # under sudo it would be another user's
         key = key_of(memory)
         other = load(place)
         if other is not None and other.key != key and not (_is_idle(place) and stop(place)):

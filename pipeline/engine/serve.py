@@ -1,18 +1,26 @@
-"""A resident Spark Connect server on loopback, for jobs with `--remote sc://...` (`pipeline.jobs.serve`)."""
+"""A resident Spark Connect server on loopback, for jobs with `--remote sc://...` (`pipeline.jobs.serve`).
+
+Who can use it can run any program as its user. So it takes only clients with its token, which is in a file
+that only this user can read (`pipeline.engine.server`).
+"""
 
 import os
+import secrets
 import signal
 import socket
 import subprocess
 import sys
 import tempfile
-from contextlib import ExitStack, suppress
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
+from bus.permissions import make_private, write_secret
 from pipeline.engine import java
 from pipeline.engine.jvm import PARALLEL, START_S, end, last_words, options, started, until
-from pipeline.engine.session import ALWAYS, LOCAL, QUIET
+from pipeline.engine.server import TOKEN, directory, token_file
+from pipeline.engine.session import ALWAYS, QUIET, for_local
 from pipeline.errors import PipelineError
 from pipeline.output.tables import Progress
 
@@ -34,17 +42,16 @@ def serve(port: int, memory: str, rehearsal: str) -> int:
     with suppress(KeyboardInterrupt), ExitStack() as at_end:
         name = at_end.enter_context(tempfile.TemporaryDirectory(prefix="buscoupler-serve-"))
         log = Path(name) / "spark.log"
-        server = start(port, memory, log)
-        at_end.callback(stop, server)
-        wait(server, port, log)
+        server = at_end.enter_context(running(port, memory, log))
         tell(f"give jobs --remote '{url(port)}' (or set SPARK_REMOTE to it); Ctrl-C ends it")
+        tell(f"other programs of yours also need {TOKEN}=$(cat {token_file(port)})")
         at_end.callback(at_end.enter_context(warm_up(port, rehearsal)).kill)
         server.wait()
     return 0
 
 
 def url(port: int) -> str:
-    return f"sc://127.0.0.1:{port}/;session_id={SESSION}"
+    return f"sc://localhost:{port}/;session_id={SESSION}"
 
 
 def warm_up(port: int, rehearsal: str) -> "subprocess.Popen[bytes]":
@@ -57,7 +64,7 @@ def command(port: int, memory: str) -> list[str]:
     """Return the command of the server: the same Java and settings as a local session's."""
     found = java.find()
     settings = {
-        **LOCAL, **QUIET, **ALWAYS,
+        **for_local(), **QUIET, **ALWAYS,
         "spark.connect.session.manager.defaultSessionTimeout": "-1",
         "spark.connect.grpc.binding.port": str(port), "spark.connect.grpc.binding.address": "127.0.0.1",
     }  # fmt: skip
@@ -74,15 +81,26 @@ def command(port: int, memory: str) -> list[str]:
     return [*words, "--class", _CLASS, "spark-internal"]
 
 
-def start(port: int, memory: str, log: Path) -> "subprocess.Popen[bytes]":
-    python = {"PYSPARK_PYTHON": os.environ.get("PYSPARK_PYTHON", sys.executable)}  # which has our data source
-    return started(command(port, memory), log, python, stdin=subprocess.DEVNULL, cwd=log.parent)
+@contextmanager
+def running(port: int, memory: str, log: Path) -> "Iterator[subprocess.Popen[bytes]]":
+    """Run a server in the block, from when it listens. Raises `PipelineError` if it ends instead."""
+    token = secrets.token_urlsafe(32)
+    server = started(command(port, memory), log, told(token), stdin=subprocess.DEVNULL, cwd=log.parent)
+    try:
+        if not listening(port, START_S, server):
+            raise PipelineError(f"the Connect server did not start: {last_words(log)}")
+        make_private(directory())
+        write_secret(token_file(port), token)
+        yield server
+    finally:
+        token_file(port).unlink(missing_ok=True)
+        stop(server)
 
 
-def wait(server: "subprocess.Popen[bytes]", port: int, log: Path) -> None:
-    """Wait until it listens. Raises `PipelineError` if it ends instead."""
-    if not listening(port, START_S, server):
-        raise PipelineError(f"the Connect server did not start: {last_words(log)}")
+def told(token: str) -> dict[str, str]:
+    """Return the environment of the server: its words anyone can read, but not this."""
+    python = os.environ.get("PYSPARK_PYTHON", sys.executable)  # which has our data source
+    return {"PYSPARK_PYTHON": python, TOKEN: token}
 
 
 def listening(port: int, limit_s: float, process: "subprocess.Popen[bytes] | None" = None) -> bool:

@@ -1,5 +1,5 @@
-"""The files by which commands find the Spark that is resident (`pipeline.engine.resident`): its locks, and
-how to reach it."""
+"""The files by which commands find a Spark of their user: of the one that is resident
+(`pipeline.engine.resident`) its locks, and how to reach it; of Connect servers their tokens."""
 
 import fcntl
 import json
@@ -18,6 +18,8 @@ USE: Final = "use.lock"  # shared by those who use it
 SERVER: Final = "server.json"  # 0600: how to reach it
 LOG: Final = "log"
 STOP_S: Final = 30.0
+TOKEN: Final = "SPARK_CONNECT_AUTHENTICATE_TOKEN"
+"""The variable by which Spark's Connect servers and clients know the token."""
 
 
 class Server(NamedTuple):
@@ -34,6 +36,18 @@ def directory() -> Path:
     """Return the directory of the locks: below $XDG_RUNTIME_DIR, or where the class archive is."""
     runtime = os.environ.get("XDG_RUNTIME_DIR")
     return Path(runtime) / "buscoupler" / "spark" if runtime else cache_directory() / "spark"
+
+
+def token_file(port: int) -> Path:
+    """Return the file with the token of this user's Connect server at a port of loopback."""
+    return directory() / f"connect-{port}.token"
+
+
+def token_of(port: int) -> str:
+    """Return the token of this user's Connect server at a port; "" if none of ours is there."""
+    with suppress(OSError):
+        return token_file(port).read_text()
+    return ""
 
 
 def load(place: Path) -> Server | None:

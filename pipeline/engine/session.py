@@ -13,8 +13,10 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, Protocol
 from urllib.parse import urlsplit
 
+from bus import permissions
+from bus.urls import is_loopback
 from pipeline import cache
-from pipeline.engine import java, resident
+from pipeline.engine import java, resident, server
 from pipeline.engine.choice import Where
 from pipeline.engine.jvm import GIVES_BACK, PARALLEL, Jvm, same_interrupts
 from pipeline.engine.resident import Resident
@@ -44,6 +46,7 @@ LOCAL: Final = {
     "spark.sql.requireAllClusterKeysForCoPartition": "false",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
+    "spark.authenticate": "true",  # other users reach loopback too: Spark makes a secret for itself
     "spark.sql.codegen.cache.maxEntries": "2000",  # an audit alone has more than the default, 100
     # Of past queries, for pages that nobody sees: plans of audits would fill the memory of a long session.
     "spark.sql.ui.retainedExecutions": "10",
@@ -56,6 +59,8 @@ LOCAL: Final = {
     "spark.sql.codegen.aggregate.fastHashMap.capacityBit": "20",  # most frames of a part, instead of 65,536
 }
 """For Spark on this machine. On a cluster all this is its own, or its user's."""
+UMASK: Final = "spark.hadoop.fs.permissions.umask-mode"
+"""Hadoop sets the permissions of its files itself."""
 SOUND: Final = {"spark.hadoop.parquet.page.verify-checksum.enabled": "true"}
 """For a Java of ours, wherever it works: a damaged page is an error. Recorders write the checksums."""
 LASTING: Final = {
@@ -160,8 +165,13 @@ def settings(where: Where, ours: bool) -> dict[str, str]:
     if where.remote:
         found |= ASKED
     elif ours:
-        found |= QUIET | SOUND | (LOCAL if where.here else {})
+        found |= QUIET | SOUND | (for_local() if where.here else {})
     return found | dict(where.conf)
+
+
+def for_local() -> dict[str, str]:
+    """Return `LOCAL`, and what goes for the files that Spark writes as this process."""
+    return {**LOCAL, UMASK: f"{permissions.umask() | permissions.DENIED:03o}"}
 
 
 def _fault(error: Exception) -> str:
@@ -181,11 +191,25 @@ def make(where: Where, settings: Mapping[str, str]) -> "SparkSession":
 
     builder = SparkSession.builder.appName("buscoupler")
     if where.remote:
-        builder = builder.remote(where.remote)
+        builder = builder.remote(with_token(where.remote))
     elif where.master or not where.submitted:
         builder = builder.master(where.master or "local[*]")
     with same_interrupts():
         return builder.config(map=dict(settings)).getOrCreate()
+
+
+def with_token(remote: str) -> str:
+    """Return a URL with the token of this user's own Connect server on this machine, if it leads there.
+
+    Without encryption a client gives a token to `localhost` only.
+    """
+    address = urlsplit(remote)
+    ours = address.scheme == "sc" and is_loopback(address.hostname or "")
+    if not ours or ";token=" in address.path or server.TOKEN in os.environ:
+        return remote
+    port = address.port or CONNECT_PORT
+    token = server.token_of(port)
+    return f"sc://localhost:{port}{address.path or '/'};token={token}" if token else remote
 
 
 def reach(remote: str) -> None:

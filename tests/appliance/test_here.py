@@ -11,8 +11,10 @@ import pytest
 from appliance.cli import main
 from appliance.compose import Appliance
 from appliance.here import find_lacking
+from appliance.local.places import runtime_directory
 from bus.errors import BusError
 from bus.needs import Device, Directory, Library, Listening, Lookup, Probe, Readable
+from tests.helpers.certificates import own_tls
 from topologies.checker import check
 from topologies.loader import loads
 from topologies.needs import needs_of
@@ -177,3 +179,30 @@ async def test_what_run_refuses_because_of_this_machine_is_found(
         assert any(words in finding.text and finding.line == 3 for finding in found), found
         with pytest.raises(BusError):
             Appliance(topology, "a").open(asyncio.get_running_loop())
+
+
+@pytest.mark.parametrize("place", ["buses", "devices"])
+def test_a_secret_that_others_can_read_is_a_warning(tmp_path: Path, place: str) -> None:
+    own_tls(tmp_path)
+    (tmp_path / "own.pem").chmod(0o644)
+    bus = "{p: {on: a, listen: {url: 'tls+tcp://127.0.0.1:0', tls: {cert_file: %s}}}}"
+    upload = "{u: {on: a, upload: /tmp, to: 's3://b/c', credentials: %s}}"
+    text = f"{place}: {bus if place == 'buses' else upload}" % (tmp_path / "own.pem")
+    topology = loads(f"name: t\ngateways: {{a: {{}}}}\n{text}\n")
+    (found,) = find_lacking(topology, None)
+    assert (found.level, found.line) == ("warning", 3)
+    assert found.text.endswith(f"run chmod 0600 {tmp_path / 'own.pem'}")
+    (tmp_path / "own.pem").chmod(0o600)
+    assert find_lacking(topology, None) == []
+
+
+def test_a_run_directory_that_others_can_change_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    topology = loads("name: t\ngateways: {a: {}}\nbuses: {p: {on: a}}\n")
+    assert find_lacking(topology, None) == []
+    runtime_directory().mkdir()
+    runtime_directory().chmod(0o777)
+    (found,) = find_lacking(topology, None)
+    assert (found.level, "can be changed by other users" in found.text) == ("error", True)

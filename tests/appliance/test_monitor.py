@@ -170,8 +170,9 @@ def test_a_loop_is_an_event_that_names_what_was_cut(parts: Parts, monitor: Monit
     ears = [Ear(parts.hub), Ear(parts.hub)]
     for number in range(64):
         ears[number % 2].say(pack(1, (7,)))
-    canary = parts.hub.watch.probe(pack(1, (7,)), parts.hub.clock())
-    ears[0].say(canary)
+    hub = parts.hub
+    canaries = hub.watch.probe(pack(1, (7,)), hub.pipes, hub.clock())
+    ears[0].say(canaries[hub.pipes.index(ears[1])])
     monitor.scan(0)
     assert monitor.events[-1].kind == "loop"
     assert "ear for 10 s" in monitor.events[-1].cause

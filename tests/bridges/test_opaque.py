@@ -327,9 +327,46 @@ def test_a_loop_of_opaque_messages_is_found_by_an_opaque_canary() -> None:
     canary = next(m for m in turning.ways[0][1].messages if m != b"round and round")
     assert not is_frame(canary)
     assert field.messages == []  # it is opaque as well
-    turning.ways[0][0].publish(from_payloads([canary]), turning.ways[0][1])
+    turning.ways[1][0].publish(from_payloads([canary]), turning.ways[1][1])
     assert bridge.loops == 1
     assert balanced(bridge) or bridge.cuts
+
+
+def test_a_guest_on_a_plain_side_is_cut_and_not_the_trunk_that_came_later() -> None:
+    bridge = make()
+    turning = Turning(
+        bridge, (bridge.side("plain", opaque=True), bridge.side("trunk", trunk=True, opaque=True))
+    )
+    (plain, guest), (trunk, appliance) = turning.ways
+    guest.accepted = appliance.accepted = True
+    for _ in range(RETURNS + 128):
+        turning.round(b"round and round")
+    canary = next(m for m in guest.messages if m != b"round and round")
+    trunk.publish(from_payloads([wrap(canary, Envelope(1, 1))]), appliance)
+    assert [cut.pipe for cut in bridge.cuts] == [plain.ports[0]]
+
+
+@pytest.mark.parametrize("stamps", [True, False])
+def test_what_came_with_a_canary_goes_on_in_its_own_form(stamps: bool) -> None:
+    bridge = make()
+    near = bridge.side("near", trunk=stamps, opaque=True)
+    sides = bridge.side("plain", opaque=True), bridge.side("field"), bridge.side("trunk", stamps, opaque=True)
+    speaker, (plain, field, trunk) = recorder(near), [recorder(side) for side in sides]
+    canary = bridge.watch.probe(b"opaque", bridge.pipes, bridge.clock())[0]
+    for pipe in (plain, field, trunk):
+        pipe.messages.clear()
+    contents = [pack(1, (1,), b"a"), canary, b"opaque", pack(1, (1,), b"b"), canary, b"more"]
+    hops = [1, 1, 0, 0, 1, 1]
+    say(
+        near,
+        speaker,
+        *(wrap(c, Envelope(1, n, h)) for n, (c, h) in enumerate(zip(contents, hops, strict=True))),
+    )
+    rest = [content for content in contents if content != canary]
+    assert plain.messages == rest
+    assert field.messages == [rest[0], rest[2]]
+    left = [take_apart(message).content for message in trunk.messages]
+    assert left == ([rest[0], rest[3]] if stamps else rest)
 
 
 def test_only_the_message_that_goes_round_is_held_back() -> None:

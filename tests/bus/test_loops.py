@@ -6,11 +6,14 @@ from collections import deque
 from collections.abc import Callable
 from functools import partial
 
+import pytest
+
 from bus.balance import imbalances
 from bus.hub import Hub, Pipe
 from bus.ledger import Stats
-from bus.loops import CANARY_S, DELAY_S, PAUSE_S, QUARANTINE, RETURNS, TOKEN, LoopWatch
-from bus.watched import HOLD_DOWN_S, WatchedHub
+from bus.loops import CANARY_S, DELAY_S, NONCE_BYTES, PAUSE_S, QUARANTINE, RETURNS, TOKEN, LoopWatch
+from bus.rings import HOLD_DOWN_S
+from bus.watched import WatchedHub
 from bus.wire.batch import Batch, from_payloads, payloads
 from bus.wire.envelope import Envelope, wrap
 from bus.wire.frame import pack, unpack
@@ -28,13 +31,19 @@ class Clock:
 
 
 class Wire:
-    """A connection of two hubs by a queue, as a network has it. Messages arrive when the test says so."""
+    """A connection of two hubs by a queue, as a network has it. Messages arrive when the test says so.
 
-    def __init__(self, one: Hub, other: Hub, under_way: "deque[Callable[[], None]]") -> None:
+    `dialled`: the first hub has accepted it, and the other one dialled; else nobody knows.
+    """
+
+    def __init__(
+        self, one: Hub, other: Hub, under_way: "deque[Callable[[], None]]", dialled: bool = False
+    ) -> None:
         self.ends = tuple(
             WireEnd(f"{hub.name} to {far.name}", hub, under_way) for hub, far in ((one, other), (other, one))
         )
         self.ends[0].far, self.ends[1].far = self.ends[1], self.ends[0]
+        self.ends[0].accepted = dialled
 
 
 class WireEnd(Pipe):
@@ -167,39 +176,70 @@ def test_a_net_without_a_ring_is_never_cut_however_equal_its_readings() -> None:
     assert len(canaries) <= 2 * 2 * (1 + 1500 * 0.01 / PAUSE_S)
 
 
+def watching(wait: Callable[[float, float], float] = lambda low, high: 0.0) -> LoopWatch[str]:
+    return LoopWatch[str](wait, partial(secrets.token_bytes, NONCE_BYTES))
+
+
+def suspicious(watch: LoopWatch[str], now: float, message: bytes = READING) -> list[bytes] | None:
+    """Let a message come by two ways as often as is suspicious; return the canaries, if any."""
+    for way in WAYS * RETURNS:
+        watch.look(message, way, now)
+    return watch.canaries(WAYS, now)
+
+
+WAYS = ["left", "right"]
+
+
 def test_the_canary_looks_like_its_suspect_so_that_filters_let_it_by() -> None:
-    watch = LoopWatch(lambda low, high: high, partial(secrets.token_bytes, 12))
-    for way in [0, 1] * RETURNS:
-        watch.look(READING, way, 5.0)
-    assert watch.canary(5.0) is None
-    canary = watch.canary(5.0 + DELAY_S)
-    assert canary
-    assert unpack(canary).tokens == (7, TOKEN)
-    assert watch.canary(6.0) is None
-    assert watch.came_back(b"before" + canary + b"after")
-    assert not watch.came_back(canary)
+    watch = watching(lambda low, high: high)
+    assert suspicious(watch, 5.0) is None
+    canaries = watch.canaries(WAYS, 5.0 + DELAY_S)
+    assert canaries
+    assert [unpack(canary).tokens for canary in canaries] == [(7, TOKEN)] * 2
+    assert watch.canaries(WAYS, 6.0) is None
+
+
+def test_a_canary_tells_by_which_way_it_went_out() -> None:
+    watch = watching()
+    canaries = suspicious(watch, 5.0)
+    assert canaries
+    assert [watch.left_by(b"before" + canary + b"after") for canary in canaries] == WAYS
+    assert watch.left_by(READING) is None
+
+
+def test_who_heard_one_canary_cannot_make_that_of_another_way() -> None:
+    watch = watching()
+    canaries = suspicious(watch, 5.0)
+    assert canaries
+    forged = canaries[0][:-NONCE_BYTES] + bytes(NONCE_BYTES)
+    assert watch.left_by(forged) is None
+    assert watch.left_by(forged + canaries[1]) == "right"
+
+
+def test_a_canary_is_answered_once_and_known_for_a_while() -> None:
+    watch = watching()
+    canaries = suspicious(watch, 5.0)
+    assert canaries
+    watch.prove()
+    assert watch.left_by(canaries[1]) is None
+    assert watch.is_ours(canaries[1])
+    watch.expire(10.0)
+    assert not watch.is_ours(canaries[1])
+    assert not watch.alert
 
 
 def test_a_canary_that_does_not_come_back_clears_the_suspect_for_a_while() -> None:
-    watch = LoopWatch(lambda low, high: 0.0, partial(secrets.token_bytes, 12))
-
-    def storm(now: float) -> bytes | None:
-        for way in [0, 1] * RETURNS:
-            watch.look(READING, way, now)
-        return watch.canary(now)
-
-    assert storm(5.0)
-    assert storm(5.0 + 2 * CANARY_S) is None
-    assert storm(5.0 + 2 * CANARY_S + 1.01 * PAUSE_S) is not None
+    watch = watching()
+    assert suspicious(watch, 5.0)
+    assert suspicious(watch, 5.0 + 2 * CANARY_S) is None
+    assert suspicious(watch, 5.0 + 2 * CANARY_S + 1.01 * PAUSE_S) is not None
 
 
 def test_a_message_that_is_no_frame_has_a_canary_too() -> None:
-    watch = LoopWatch(lambda low, high: 0.0, partial(secrets.token_bytes, 12))
-    for way in [0, 1] * RETURNS:
-        watch.look(b"?", way, 5.0)
-    canary = watch.canary(5.0)
-    assert canary
-    assert watch.came_back(canary)
+    watch = watching()
+    canaries = suspicious(watch, 5.0, b"?")
+    assert canaries
+    assert watch.left_by(canaries[0]) == "left"
 
 
 def test_a_new_envelope_in_every_lap_does_not_hide_the_frame() -> None:
@@ -232,12 +272,29 @@ async def test_three_devices_in_a_ring_are_no_storm() -> None:
             device.close()
 
 
+async def test_who_connects_is_a_guest_and_who_was_dialled_is_not() -> None:
+    loop = asyncio.get_running_loop()
+    near = RawDevice(["tcp://127.0.0.1:0"])
+    near.open(loop)
+    far = RawDevice([], [near.links[0].url])
+    far.open(loop)
+    try:
+        await until(lambda: bool(near.hub.pipes and far.hub.pipes))
+        assert isinstance(near.hub, WatchedHub)
+        assert isinstance(far.hub, WatchedHub)
+        assert near.hub.is_guest(near.hub.pipes[0])
+        assert not far.hub.is_guest(far.hub.pipes[0])
+    finally:
+        for device in (near, far):
+            device.close()
+
+
 def test_two_cuts_both_open_when_their_loops_have_gone() -> None:
     clock = Clock()
     hub = WatchedHub("hub", clock)
-    ends = [ears_end(hub, f"pipe{n}") for n in range(2)]
+    keeper, ends = Ear(hub), [accepted_end(hub, f"pipe{n}") for n in range(2)]
     for end in ends:
-        prove_loop(hub, end, clock)
+        prove_ring(hub, end, keeper)
     assert {cut.pipe for cut in hub.cuts} == set(ends)
     mouth = Ear(hub)
     for _ in range(3):
@@ -246,16 +303,161 @@ def test_two_cuts_both_open_when_their_loops_have_gone() -> None:
     assert hub.cuts == ()
 
 
-def ears_end(hub: Hub, name: str) -> Ear:
+def accepted_end(hub: Hub, name: str = "accepted") -> Ear:
     ear = Ear(hub)
-    ear.name = name
+    ear.name, ear.accepted = name, True
     return ear
 
 
-def prove_loop(hub: WatchedHub, end: Ear, clock: Clock) -> None:
-    """Send a canary for a suspect and bring it back by `end`, which proves a loop."""
-    canary = hub.watch.probe(READING, clock.now)
-    hub.publish(from_payloads([canary]), end)
+def prove_ring(hub: WatchedHub, out: Ear, back: Ear, copies: int = 0) -> None:
+    """Send a canary for a suspect by one pipe and bring it back by another."""
+    canaries = hub.watch.probe(READING, hub.pipes, hub.clock())
+    hub.watch.copies = copies
+    hub.publish(from_payloads([canaries[hub.pipes.index(out)]]), back)
+
+
+def test_of_a_ring_the_pipe_is_cut_that_was_accepted() -> None:
+    for swapped in (False, True):
+        hub = WatchedHub("hub", Clock())
+        guest, chosen = accepted_end(hub), Ear(hub)
+        prove_ring(hub, *((chosen, guest) if swapped else (guest, chosen)))
+        assert [cut.pipe for cut in hub.cuts] == [guest]
+
+
+def test_of_a_ring_of_equals_the_later_pipe_is_cut() -> None:
+    for accepted in (False, True):
+        for swapped in (False, True):
+            hub = WatchedHub("hub", Clock())
+            early, late = Ear(hub), Ear(hub)
+            early.accepted = late.accepted = accepted
+            prove_ring(hub, *((late, early) if swapped else (early, late)))
+            assert [cut.pipe for cut in hub.cuts] == [late]
+
+
+def test_an_echo_cuts_nothing_unless_it_is_a_storm() -> None:
+    hub = WatchedHub("hub", Clock())
+    far = accepted_end(hub)
+    prove_ring(hub, far, far, QUARANTINE - 1)
+    assert not hub.cuts
+    prove_ring(hub, far, far, QUARANTINE)
+    assert [cut.pipe for cut in hub.cuts] == [far]
+
+
+def probe_cut(hub: WatchedHub, clock: Clock, pipe: Ear, mouth: Ear) -> None:
+    """Let a cut's pause pass, so that it is probed, and have its pipe say all that it heard since."""
+    pipe.heard.clear()
+    clock.now += 2 * HOLD_DOWN_S
+    mouth.say(b"time has passed")
+    pipe.say(*pipe.heard)
+
+
+def test_an_echo_keeps_a_pipe_cut_if_an_echo_had_it_cut() -> None:
+    for was_echo in (True, False):
+        clock = Clock()
+        hub = WatchedHub("hub", clock)
+        far, link = accepted_end(hub), Ear(hub)
+        prove_ring(hub, far if was_echo else link, far, QUARANTINE)
+        probe_cut(hub, clock, far, link)
+        assert hub.cuts[0].hold_down_s == (2 if was_echo else 1) * HOLD_DOWN_S
+
+
+def test_a_pipe_that_has_gone_with_its_canary_is_in_no_ring() -> None:
+    hub = WatchedHub("hub", Clock())
+    guest, link = accepted_end(hub), accepted_end(hub)
+    canaries = hub.watch.probe(READING, hub.pipes, hub.clock())
+    guest.close()
+    hub.publish(from_payloads([canaries[0]]), link)
+    assert hub.cuts == ()
+
+
+def test_what_came_with_a_canary_goes_on_without_it() -> None:
+    hub = WatchedHub("hub", Clock())
+    guest, link, ear = accepted_end(hub), Ear(hub), Ear(hub)
+    canaries = hub.watch.probe(READING, hub.pipes, hub.clock())
+    hub.publish(from_payloads([b"before", canaries[0], b"after"]), link)
+    assert ear.heard == [b"before", b"after"]
+    assert link.stats.rejected == {"loop": 1}
+    assert imbalances([hub]) == []
+    assert [cut.pipe for cut in hub.cuts] == [guest]
+
+
+def test_a_pipe_that_plays_canaries_again_is_cut_for_longer_each_time() -> None:
+    clock = Clock()
+    hub = WatchedHub("hub", clock)
+    guest, link = accepted_end(hub), Ear(hub)
+    found = list[float]()
+    for _ in range(3):
+        prove_ring(hub, guest, link)
+        found.append(hub.cuts[0].hold_down_s)
+        while hub.cuts:
+            clock.now += 1.0
+            link.say(b"time passes")
+    assert found == [HOLD_DOWN_S, 2 * HOLD_DOWN_S, 4 * HOLD_DOWN_S]
+
+
+class Attack:
+    """A peer of two buses that are joined by a link, which the second has dialled. It plays canaries.
+
+    It came after the link, unless it is `early`. It says READING by both pipes, and `play` plays what it
+    hears.
+    """
+
+    def __init__(self, play: Callable[["Attack"], None], early: bool = False) -> None:
+        self.clock, self.under_way = Clock(), deque[Callable[[], None]]()
+        self.near, self.far = WatchedHub("near", self.clock), WatchedHub("far", self.clock)
+        if early:
+            self.evil = accepted_end(self.near, "evil"), accepted_end(self.far, "evil")
+        self.link = Wire(self.near, self.far, self.under_way, dialled=True)
+        if not early:
+            self.evil = accepted_end(self.near, "evil"), accepted_end(self.far, "evil")
+        self.ears = Ear(self.near), Ear(self.far)
+        self._play = play
+
+    def run(self, seconds: float) -> None:
+        for step in range(int(100 * seconds)):
+            self.clock.now += 0.01
+            for evil in self.evil:
+                evil.say(READING)
+            self.ears[step % 2].say(b"legit %d" % step)
+            while self.under_way:
+                self.under_way.popleft()()
+            self._play(self)
+            while self.under_way:
+                self.under_way.popleft()()
+
+    def heard_canaries(self, place: int) -> list[bytes]:
+        heard = [m for m in self.evil[place].heard if b"canary" in m]
+        self.evil[place].heard.clear()
+        return heard
+
+    def is_joined(self) -> bool:
+        return not any(cut.pipe in self.link.ends for hub in (self.near, self.far) for cut in hub.cuts)
+
+
+def swap(attack: Attack) -> None:
+    """Play what each bus said into the other."""
+    for place in (0, 1):
+        for canary in attack.heard_canaries(place):
+            attack.evil[1 - place].say(canary)
+
+
+def echo(attack: Attack) -> None:
+    """Play what a bus said into the same bus, so that it goes back over the link it came by."""
+    for place in (0, 1):
+        for canary in attack.heard_canaries(place):
+            attack.evil[place].say(canary)
+
+
+@pytest.mark.parametrize(("play", "early"), [(swap, False), (echo, False), (echo, True)])
+def test_a_peer_that_plays_canaries_does_not_cut_the_link(
+    play: Callable[[Attack], None], early: bool
+) -> None:
+    attack = Attack(play, early)
+    for _ in range(60):
+        attack.run(1.0)
+        assert attack.is_joined()
+    assert attack.ears[0].heard.count(b"legit 1") == attack.ears[1].heard.count(b"legit 0") > 0
+    assert (attack.near.loops + attack.far.loops > 0) == (play is swap)
 
 
 def test_what_opens_a_cut_goes_through_it_and_is_counted_once() -> None:
@@ -280,11 +482,9 @@ def test_a_cut_pipe_is_not_offered_what_it_brought() -> None:
 
 
 def test_an_old_canary_does_not_delay_the_next_one() -> None:
-    watch = LoopWatch(lambda low, high: 0.0, partial(secrets.token_bytes, 12))
+    watch = watching()
     for now in (1.0, 3600.0):
-        for way in [0, 1] * RETURNS:
-            watch.look(READING, way, now)
-        assert watch.canary(now)
+        assert suspicious(watch, now)
 
 
 def test_a_run_of_equal_messages_from_one_pipe_is_not_suspected() -> None:

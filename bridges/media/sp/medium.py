@@ -84,6 +84,10 @@ class Sp(Medium):
     def listens(self) -> str:
         return self.address if self.mode == "listen" else ""
 
+    @property
+    def listens_tls(self) -> Tls | None:
+        return self.tls
+
     def needs(self) -> Iterator[Need]:
         return (listening_needs if self.mode == "listen" else dialling_needs)(self.address, self.tls)
 

@@ -161,6 +161,11 @@ class FramesDecoder:
         """Return the buffer to read into; never empty."""
         return memoryview(self._scratch)
 
+    @property
+    def waiting(self) -> int:
+        """The bytes of a message that has begun and is not whole yet."""
+        return len(self._rest)
+
     def revise(self, message_bytes: int) -> None:
         """Change nothing: the format bounds its messages."""
 
@@ -194,6 +199,11 @@ class CobsDecoder:
     def buffer(self) -> memoryview:
         """Return the buffer to read into; never empty."""
         return memoryview(self._scratch)
+
+    @property
+    def waiting(self) -> int:
+        """The bytes of a message that has begun and is not whole yet."""
+        return self._decoder.waiting
 
     def revise(self, message_bytes: int) -> None:
         """Change nothing: the format bounds its messages."""

@@ -54,6 +54,10 @@ class Tcp(Medium):
         if self.mode == "listen" and self.port:
             yield Taken(f"TCP port {self.port}", self.host)
 
+    def lets_in(self) -> Iterator[str]:
+        if self.mode == "listen":
+            yield self.host
+
     def needs(self) -> Iterator[Need]:
         if self.mode == "dial":
             yield from host_needs(self.host)

@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar
 from bridges.media.medium import Medium, Passing, Taken, Word
 from bus.needs import Listening, Need, dialling_needs
 from bus.schema import Broker, Check, Length, Patterns, QueueBytes, Range, Single
-from bus.urls import check_host
+from bus.urls import are_loopback, check_host, split_url
 
 
 def _check_host(host: str) -> None:
@@ -45,7 +45,8 @@ class Tmq(Medium):
     host: Annotated[
         str,
         Check(_check_host, "an IPv4 address or host name"),
-        "the address of this gateway that publishers connect to; `*` is any",
+        "the address of this gateway that publishers connect to; `*` is any, 127.0.0.1 if all brokers are "
+        "at loopback",
     ] = "*"
     port: Annotated[int, Range(0, 65_535), "the TCP port that they connect to; 0 is any"] = 0
     patterns: Annotated[int, Range(1, 65_536), "most patterns declared to the broker at a time"] = 1000
@@ -75,6 +76,10 @@ class Tmq(Medium):
     def takes(self, node: int | None) -> Iterator[Taken]:
         if self.port:
             yield Taken(f"TCP port {self.port}", self.host)
+
+    def lets_in(self) -> Iterator[str]:
+        if self.host != "*" or not are_loopback(split_url(url).host for url in self.brokers or ()):
+            yield self.host
 
     def needs(self) -> Iterator[Need]:
         for broker in self.brokers or ():

@@ -91,6 +91,11 @@ class Decoder:
         self._tail = bytearray()
         self._skipping = False
 
+    @property
+    def waiting(self) -> int:
+        """The bytes of a message that has begun and is not whole yet."""
+        return len(self._tail)
+
     def feed(self, data: bytes) -> list[bytes]:
         """Return the messages that `data` completes, in order."""
         first, *rest = data.split(b"\0")

@@ -12,6 +12,7 @@ from bus.tmq.peer import Peer, PeerOwner
 from bus.tmq.wire import Address, Hello
 
 _WAITING = 65536
+_AT_ONCE = 64  # handed to peers in one turn of the event loop
 _IDLE_S = 10.0
 
 
@@ -66,13 +67,18 @@ class Outgoing(PeerOwner):
 
     def _start(self) -> None:
         self._starting = False
-        while self._waiting and (peer := self._peer(self._waiting[0][0])) is not None:
+        for _ in range(min(len(self._waiting), _AT_ONCE)):
+            peer = self._peer(self._waiting[0][0])
+            if peer is None:
+                return  # until one is done
             _, frame = self._waiting.popleft()
             self.stats.queued -= 1
             self.stats.queued_bytes -= len(frame)
             self.stats.offered -= 1  # the peer offers it again
             peer.retry_now()
             peer.send(frame)
+        if self._waiting:
+            self._start_soon()
 
     def _peer(self, address: Address) -> Peer | None:
         peer = self._peers.get(address)

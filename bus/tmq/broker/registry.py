@@ -4,13 +4,18 @@ A registration is (role, pattern, address). It is *own* once a client made it he
 taken back or the address is found dead (a reference client never repeats itself). What other brokers sent is
 *shared*. What a broker repeats no more is forgotten if that broker is there. If it is silent, the
 registration has *lapsed*: it stays until its client is found dead, or alive and *adopted*. Then it is our own
-until that broker is back. Every change returns what publishers must be told.
+until that broker is back.
+
+A change counts at once. What publishers must be told of it is given in steps, of which each has a bounded
+cost, so that the broker can do something else between two of them. A step looks at what is registered by
+then: where changes overlap, publishers are told what has come of all of them.
 """
 
-from bisect import bisect_left, insort
+from bisect import bisect_left, bisect_right, insort
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import chain, islice
 from typing import Literal, NamedTuple, TypeVar
 
 from bus.serving.quota import Quota, lower
@@ -32,11 +37,18 @@ class Tell(NamedTuple):
     subscribers: tuple[Address, ...]
 
 
+Step = tuple[int, Tell | None]
+"""Units of work, and perhaps what to tell."""
+_ADDRESSES = 128  # told in one step
+_ENTRIES = 64  # looked at in one step
+
+
 @dataclass(slots=True)
 class _Entry:
     host: str = ""  # whose client said it here, or was adopted; "" where only other brokers did
     exact: bool = False
     lapsed: int | None = None  # the broker that said it and was silent after that
+    dead: bool = False  # its client is, and it counts no more: it is about to be removed
     shared: dict[int, float] = field(default_factory=dict)
 
 
@@ -55,13 +67,18 @@ class Registry:
         self._lengths = Counter[int]()
         self._publishers: dict[Tokens, dict[Address, None]] = {}
         self._nodes: set[int] = set()  # brokers that said what is here
+        self.expired = 0
         self._published: list[Tokens] = []  # sorted: those that start with a pattern are a run
 
     def __len__(self) -> int:
         return len(self._entries)
 
     def knows(self, address: Address) -> bool:
-        return address in self._by_address
+        return any(not self._entries[(*what, address)].dead for what in self._by_address.get(address, ()))
+
+    def host_of(self, address: Address) -> str:
+        """Return from where the first of what `address` is registered for was said; "" by other brokers."""
+        return next((self._entries[(*what, address)].host for what in self._by_address.get(address, ())), "")
 
     def of(self, address: Address) -> list[tuple[Role, Tokens]]:
         """Return what `address` is registered for."""
@@ -71,101 +88,138 @@ class Registry:
         """Yield what clients registered here: other brokers are told this."""
         return (key for key, entry in self._entries.items() if entry.host)
 
-    def said_by(self, node: int) -> list[Key]:
-        """Return what broker `node` said and nobody registered here."""
-        return [key for key, entry in self._entries.items() if node in entry.shared and not entry.host]
+    def own_by_pattern(self) -> Iterator[tuple[Role, Tokens, list[Address]]]:
+        """Yield what clients registered here, some addresses at a time; it may change meanwhile."""
+        for role, table in ((SUB, self._subscribers), (PUB, self._publishers)):
+            for tokens in list(table):
+                for addresses in _some(table.get(tokens, ())):
+                    found = ((a, self._entries.get((role, tokens, a))) for a in addresses)
+                    yield role, tokens, [address for address, entry in found if entry and entry.host]
+
+    def said_by(self, node: int) -> Iterator[Key | None]:
+        """Yield what broker `node` said and nobody registered here; None where there is none for a while."""
+        for number, key in enumerate(list(self._entries)):
+            entry = self._entries.get(key)
+            if entry is not None and node in entry.shared and not entry.host:
+                yield key
+            elif not number % _ENTRIES:
+                yield None
 
     def is_own(self, address: Address) -> bool:
         return any(self._entries[(*what, address)].host for what in self._by_address.get(address, ()))
 
     def subscribers(self, tokens: Tokens) -> list[Address]:
         """Return those whose pattern `tokens` start with, each once, shortest pattern first."""
-        found: dict[Address, None] = {}
+        return list(self.each_subscriber(tokens))
+
+    def each_subscriber(self, tokens: Tokens) -> Iterator[Address]:
+        """Yield those, each once; they may change meanwhile."""
+        found: set[Address] = set()
         for pattern in prefixes(tokens, sorted(self._lengths)):
-            for address in self._subscribers.get(pattern, ()):
-                if pattern == tokens or not self._entries[SUB, pattern, address].exact:
-                    found[address] = None
-        return list(found)
+            for address in tuple(self._subscribers.get(pattern, ())):
+                entry = self._entries.get((SUB, pattern, address))
+                if address not in found and entry and not entry.dead and _covers(pattern, entry, tokens):
+                    found.add(address)
+                    yield address
 
     def add(
         self, role: Role, tokens: Tokens, address: Address, host: str, exact: bool = False, again: bool = True
-    ) -> tuple[list[Tell], str]:
+    ) -> tuple[Iterator[Step], str]:
         """Register what a client at `host` said. Registering again is no error.
 
         `exact`: this subscriber can take nothing but the pattern itself. `again`: publishers are told of a
         subscriber that they know. Returns what to tell, and "" or the bound that refused it.
         """
         key = role, tokens, address
-        known = entry = self._entries.get(key)
+        entry = self._entries.get(key)
+        known = entry is not None and not entry.dead
         if entry is None:
             fault = self._quota.take(address, host, len(tokens))
             if fault:
-                return [], fault
+                return iter(()), fault
             entry = self._enter(key)
         else:
             self._quota.move(entry.host, host)
-        entry.host, entry.exact, entry.lapsed = host, exact, None
-        return ([] if known and not again else self._told_of(key)), ""
+        entry.host, entry.exact, entry.lapsed, entry.dead = host, exact, None, False
+        return (iter(()) if known and not again else self._told_of(key)), ""
 
     def share(
         self, role: Role, tokens: Tokens, address: Address, node: int, until_s: float
-    ) -> tuple[list[Tell], str]:
+    ) -> tuple[Iterator[Step], str]:
         """Register what broker `node` said, good until `until_s`. Only news is returned."""
         key = role, tokens, address
         known = self._entries.get(key)
-        if known is not None:
+        if known is not None and not known.dead:
             known.shared[node] = until_s
             known.lapsed = known.lapsed if known.host else None
-            return [], ""
-        fault = self._quota.take(address, "", len(tokens))
+            return iter(()), ""
+        fault = "" if known is not None else self._quota.take(address, "", len(tokens))
         if fault:
-            return [], fault
-        self._enter(key).shared[node] = until_s
-        return (self._told_of(key) if role == SUB else []), ""
+            return iter(()), fault
+        entry = known or self._enter(key)
+        entry.shared[node], entry.dead = until_s, False
+        return (self._told_of(key) if role == SUB else iter(())), ""
 
-    def remove(self, role: Role, tokens: Tokens, address: Address) -> list[Tell]:
+    def remove(self, role: Role, tokens: Tokens, address: Address) -> Iterator[Step]:
         """Remove what its client took back, also by way of another broker. No error if it is not there."""
         key = role, tokens, address
         entry = self._entries.pop(key, None)
         if entry is None:
-            return []
+            return iter(())
         self._quota.give_back(address, entry.host, len(tokens))
         _discard(self._by_address, address, (role, tokens))
         if role == PUB:
             if _discard(self._publishers, tokens, address):
                 del self._published[bisect_left(self._published, tokens)]
-            return []
+            return iter(())
         if _discard(self._subscribers, tokens, address):
             lower(self._lengths, len(tokens))
-        return list(self._tell_publishers(tokens, address, "remove"))
+        return self._tell_publishers(tokens, address, "remove")
 
-    def remove_address(self, address: Address) -> list[Tell]:
-        """Remove everything that a dead client was registered for."""
-        told: list[Tell] = []
-        for role, tokens in sorted(self.of(address)):  # PUB first: the dead are told nothing
-            told += self.remove(role, tokens, address)
-        return told
+    def remove_address(self, address: Address) -> Iterator[Step]:
+        """Remove all that a dead client was registered for, apart from what is said again meanwhile."""
+        dead = self.of(address)
+        for what in dead:
+            self._entries[(*what, address)].dead = True
+        return self._bury([(*what, address) for what in dead])
+
+    def _bury(self, dead: list[Key]) -> Iterator[Step]:
+        for key in dead:
+            entry = self._entries.get(key)
+            if entry is not None and entry.dead:
+                yield from self.remove(*key)
+                yield 1, None
 
     def expire(
-        self, now_s: float, silent: Container[int] = (), here: Container[Address] = ()
-    ) -> tuple[list[Tell], list[Address]]:
+        self,
+        now_s: float,
+        silent: Container[int] = (),
+        here: Container[Address] = (),
+        lapsed: dict[Address, None] | None = None,
+    ) -> Iterator[Step]:
         """Forget what other brokers have not repeated in time, but not yet what `silent` ones said.
 
-        Also returns the addresses of that: do these clients live? Those that are `here` say all themselves.
+        Notes the addresses of that in `lapsed`: do these clients live? Those that are `here` say all
+        themselves.
         """
-        told: list[Tell] = []
-        lapsed: dict[Address, None] = {}
-        self._nodes = set()
-        for key, entry in list(self._entries.items()):
+        nodes = set[int]()
+        for number, key in enumerate(list(self._entries)):
+            entry = self._entries.get(key)
+            if not number % _ENTRIES:
+                yield 1, None
+            if entry is None:
+                continue
             if self._lapse(entry, now_s, () if key[2] in here else silent):
                 if entry.lapsed is None:
-                    told += self.remove(*key)
+                    self.expired += 1
+                    yield from self.remove(*key)
                     continue
-                lapsed[key[2]] = None
-            self._nodes.update(entry.shared)
+                if lapsed is not None:
+                    lapsed[key[2]] = None
+            nodes.update(entry.shared)
             if entry.lapsed is not None:
-                self._nodes.add(entry.lapsed)
-        return told, list(lapsed)
+                nodes.add(entry.lapsed)
+        self._nodes = nodes
 
     def _lapse(self, entry: _Entry, now_s: float, silent: Container[int]) -> bool:
         """Return whether nobody says it any more."""
@@ -178,13 +232,13 @@ class Registry:
             entry.lapsed = next((node for node in ended if node in silent), None)
         return True
 
-    def adopt(self, address: Address) -> tuple[list[Key], list[Tell], str]:
+    def adopt(self, address: Address) -> tuple[list[Key], Iterator[Step], str]:
         """Make what has lapsed of a client that lives our own, within the bound of its host.
 
         Returns what is own now, what to tell, and "" or the bound that refused some of it, which is removed.
         """
         adopted: list[Key] = []
-        told: list[Tell] = []
+        told: list[Iterator[Step]] = []
         fault = ""
         for role, tokens in self.of(address):
             entry = self._entries[key := (role, tokens, address)]
@@ -193,22 +247,23 @@ class Registry:
             refused = self._quota.hand_over(address[0])
             if refused:
                 fault = refused
-                told += self.remove(*key)
+                told.append(self.remove(*key))
                 continue
             entry.host = address[0]
             adopted.append(key)
-            told += self._told_of(key) if role == PUB else ()
-        return adopted, told, fault
+            told += [self._told_of(key)] if role == PUB else []
+        return adopted, chain.from_iterable(told), fault
 
-    def return_to_broker(self, node: int, until_s: float) -> None:
+    def return_to_broker(self, node: int, until_s: float) -> Iterator[Step]:
         """Broker `node` is back. What it said is its own, and ends at `until_s` unless it is repeated."""
-        if node not in self._nodes:
-            return
-        for entry in self._entries.values():
-            if entry.lapsed == node:
+        for number, key in enumerate(list(self._entries) if node in self._nodes else ()):
+            entry = self._entries.get(key)
+            if entry is not None and entry.lapsed == node:
                 self._disown(entry, node, until_s)
-            elif node in entry.shared:
+            elif entry is not None and node in entry.shared:
                 entry.shared[node] = max(until_s, entry.shared[node])
+            if not number % _ENTRIES:
+                yield 1, None
 
     def return_to_client(self, address: Address, node: int, until_s: float) -> None:
         """A client that repeats itself has come: what was adopted ends at `until_s` unless it is repeated."""
@@ -239,38 +294,62 @@ class Registry:
                 self._lengths[len(tokens)] += 1
         table[tokens][address] = None
 
-    def _told_of(self, key: Key) -> list[Tell]:
+    def _told_of(self, key: Key) -> Iterator[Step]:
         role, tokens, address = key
         if role == SUB:
-            return list(self._tell_publishers(tokens, address, "add"))
-        found = self.subscribers(tokens)
-        return [Tell(address, tokens, "add", tuple(found))] if found else []
+            return self._tell_publishers(tokens, address, "add")
+        return self._tell_subscribers(tokens, address)
+
+    def _tell_subscribers(self, tokens: Tokens, publisher: Address) -> Iterator[Step]:
+        for some in _some(self.each_subscriber(tokens)):
+            yield len(some) // 16 + self._cost(tokens), Tell(publisher, tokens, "add", some)
 
     def _tell_publishers(
         self, tokens: Tokens, subscriber: Address, change: Literal["add", "remove"]
-    ) -> Iterator[Tell]:
+    ) -> Iterator[Step]:
         """Yield what our own publishers under `tokens` must be told; other brokers tell theirs."""
         for published in self._starting_with(tokens):
-            hears = self._hears(subscriber, published)
-            if hears == (change == "add"):
-                for address in self._publishers[published]:
-                    if self._entries[PUB, published, address].host:
-                        yield Tell(address, published, change, (subscriber,))
+            yield self._cost(published), None
+            for address in tuple(self._publishers.get(published, ())):
+                if self._hears(subscriber, published) != (change == "add"):
+                    break
+                entry = self._entries.get((PUB, published, address))
+                if entry is not None and entry.host and not entry.dead:
+                    yield self._cost(published), Tell(address, published, change, (subscriber,))
+
+    def _cost(self, tokens: Tokens) -> int:
+        """Return the units of one look for all that covers `tokens`."""
+        return 1 + min(len(tokens), len(self._lengths)) // 4
 
     def _hears(self, subscriber: Address, tokens: Tokens) -> bool:
         """Return whether any of its subscriptions covers `tokens`: one taken back may leave another."""
         for pattern in prefixes(tokens, sorted(self._lengths)):
             entry = self._entries.get((SUB, pattern, subscriber))
-            if entry is not None and (pattern == tokens or not entry.exact):
+            if entry is not None and _covers(pattern, entry, tokens):
                 return True
         return False
 
-    def _starting_with(self, tokens: Tokens) -> Iterable[Tokens]:
-        begin = end = bisect_left(self._published, tokens)
-        size = len(tokens)
-        while end < len(self._published) and self._published[end][:size] == tokens:
-            end += 1
-        return self._published[begin:end]
+    def _starting_with(self, tokens: Tokens) -> Iterator[Tokens]:
+        """Yield the published patterns that start with `tokens`; they may change meanwhile."""
+        published, size = self._published, len(tokens)
+        place = bisect_left(published, tokens)
+        while place < len(published) and published[place][:size] == tokens:
+            found = published[place]
+            yield found
+            here = place < len(published) and published[place] is found
+            place = place + 1 if here else bisect_right(published, found)
+
+
+def _covers(pattern: Tokens, entry: _Entry, tokens: Tokens) -> bool:
+    """Return whether a subscriber to a pattern takes `tokens`, which start with it."""
+    return pattern == tokens or not entry.exact
+
+
+def _some(addresses: Iterable[Address]) -> Iterator[tuple[Address, ...]]:
+    """Yield addresses in groups; those of a dictionary as they are at the beginning."""
+    left = iter(addresses if isinstance(addresses, Iterator) else tuple(addresses))
+    while some := tuple(islice(left, _ADDRESSES)):
+        yield some
 
 
 def _discard(table: dict[K, dict[M, None]], key: K, member: M) -> bool:

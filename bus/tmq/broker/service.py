@@ -3,8 +3,9 @@
 import logging
 import random
 from asyncio import AbstractEventLoop, TimerHandle
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import Any
 
 import bus.tmq.wire as wire
@@ -12,9 +13,10 @@ from bus.errors import LinkError
 from bus.ledger import Stats
 from bus.serving.connection import Connection
 from bus.serving.rejections import Rejections
+from bus.serving.turns import Job, Turns
 from bus.tmq.address import endpoint, written
 from bus.tmq.broker.outgoing import Outgoing
-from bus.tmq.broker.registry import Registry, Role, Tell
+from bus.tmq.broker.registry import Registry, Role, Step
 from bus.tmq.broker.sharing import Sharing
 from bus.tmq.greeter import Greeter
 from bus.tmq.options import Options
@@ -27,6 +29,8 @@ _REGISTRATIONS = {wire.SUBSCRIBE, wire.PUBLISH, wire.UNSUBSCRIBE, wire.UNPUBLISH
 _PROBES = 1024  # addresses looked at
 _LOOKS_AT_ONCE = 64  # a heartbeat, for clients of a silent broker; they take half of the probes at most
 _PROBE_AGAIN_S = 5.0  # one that was found alive is not looked at again within
+_READ_BYTES = 16 * 1024  # at once: some hundreds of packets
+_SHOWN = 128  # subscribers, in a question to a publisher whether it lives
 _LOOKS_S = (0.005, 0.1, 0.5)  # after a connection was lost: a dying process closes its listener a bit later
 ANY = "0.0.0.0"
 
@@ -63,25 +67,31 @@ class Broker:
         self.registry = Registry(registrations, per_address, per_host)
         self._wanted = [endpoint(address) for address in where]
         self._bound: dict[Address, Address] = {}
-        self._options, self._on_bridge = Options(**options), on_bridge
+        self._options, self._on_bridge = Options(**{"read_bytes": _READ_BYTES} | options), on_bridge
+        self._turns = Turns()
         self._node = random.getrandbits(32)
         self._classic_prefixes = classic_prefixes
-        self._deaths = self._probes = self._expired = self._adopted = 0
+        self._deaths = self._probes = self._adopted = 0
         self._routes: dict[Address, Connection] = {}
         self._guests: dict[Connection, Hello] = {}
         self._ours: dict[Address, None] = {}
         self._probed: dict[Address, float] = {}
         self._lapsed: dict[Address, None] = {}
-        self._reject = Rejections(name, self.stats.rejected, log)
+        self.reject = Rejections(name, self.stats.rejected, log)
         self._greeter = Greeter(
-            self._options, self._hello, self._on_frames, self._on_gone, self._reject, self.stats
+            self._options, self._hello, self._on_frames, self._on_gone, self.reject, self.stats
         )
         self._listener = self._greeter.listener
         self._outgoing = Outgoing(
             self._options, self._hello, self._on_frames, self._reached, self._failed, self.stats
         )
         self._sharing = Sharing(
-            [written(peer) for peer in peers], self._options, self._hello, self.registry, self._on_frames
+            [written(peer) for peer in peers],
+            self._options,
+            self._hello,
+            self.registry,
+            self._on_frames,
+            self._turns,
         )
         self._timer: TimerHandle | None = None
         self._open = False
@@ -107,10 +117,11 @@ class Broker:
             "probes": self._probes,
             "doubted": self._outgoing.doubted,
             "deaths": self._deaths,
-            "expired": self._expired,
+            "expired": self.registry.expired,
             "adopted": self._adopted,
             "routes": len(self._routes),
             "peers": len(self._sharing.up),
+            "waiting": len(self._turns),
         }
 
     @property
@@ -121,6 +132,7 @@ class Broker:
     def open(self, loop: AbstractEventLoop) -> None:
         """Listen. Raises `LinkError` for the first address that fails; then none stays open."""
         self._loop = loop
+        self._turns.open(loop)
         try:
             for address in self._wanted:
                 self._bound[address] = self._listener.open(loop, address)
@@ -172,33 +184,55 @@ class Broker:
         return Hello(self._node, self._options.silence_ms, flags)
 
     def _on_frames(self, connection: Connection, frames: list[bytes]) -> None:
+        """Take packets: those for the bridges at once, the others as there is time, in their order."""
         self.stats.received += len(frames)
-        for frame in frames:
-            kind = frame[0]
-            if kind & wire.HELLO_MASK == wire.HELLO:
-                self._greeted(connection, frame)
-            elif kind & BRIDGE and self._on_bridge is not None:
-                self._on_bridge(frame, connection)
-            elif kind in _REGISTRATIONS:
-                self._register(connection, frame)
-            elif kind == wire.DEAD:
-                self._reported(connection, *wire.unpack_addresses(wire.data_of(frame)))
-            elif kind & ~wire.SHARED in _REGISTRATIONS or kind == wire.DEAD | wire.SHARED:
-                self._shared(connection, frame)
-            else:
-                self._reject("bridge" if kind & BRIDGE else f"type 0x{kind:02x}", connection.host)
+        others = [frame for frame in frames if not self._bridged(connection, frame)]
+        if not others:
+            return
+        if not self._turns.put(connection, connection.host, self._handled(connection, others)):
+            self.reject("too much work", connection.host, len(others))
+        elif self._turns.waits(connection):
+            connection.pause()  # what comes next waits there
 
-    def _greeted(self, connection: Connection, frame: bytes) -> None:
+    def _bridged(self, connection: Connection, frame: bytes) -> bool:
+        if frame[0] & wire.HELLO_MASK == wire.HELLO or not frame[0] & BRIDGE or self._on_bridge is None:
+            return False
+        self._on_bridge(frame, connection)
+        return True
+
+    def _handled(self, connection: Connection, frames: list[bytes]) -> Job:
+        try:
+            for frame in frames:
+                yield 1
+                yield from self._handle(connection, frame)
+        finally:
+            connection.resume()
+
+    def _handle(self, connection: Connection, frame: bytes) -> Job:
+        kind = frame[0]
+        if kind & wire.HELLO_MASK == wire.HELLO:
+            return self._tell(self._greeted(connection, frame))
+        if kind in _REGISTRATIONS:
+            return self._tell(self._register(connection, frame))
+        if kind == wire.DEAD:
+            self._reported(connection, *wire.unpack_addresses(wire.data_of(frame)))
+        elif kind & ~wire.SHARED in _REGISTRATIONS or kind == wire.DEAD | wire.SHARED:
+            return self._tell(self._shared(connection, frame))
+        else:
+            self.reject("bridge" if kind & BRIDGE else f"type 0x{kind:02x}", connection.host)
+        return iter(())
+
+    def _greeted(self, connection: Connection, frame: bytes) -> Iterator[Step]:
         hello = self._greeter.greeted(connection, frame)
         if hello is None or connection.closed:
-            return
+            return iter(())
         until_s = self._loop.time() + self._sharing.lifetime_s
         new = connection not in self._guests
         if hello.address is None:  # another broker, or a sign of life
-            if new:
-                self._guests[connection] = hello
-                self._broker_came(hello.node, until_s)
-            return
+            if not new:
+                return iter(())
+            self._guests[connection] = hello
+            return self._broker_came(hello.node, until_s)
         self._unroute(connection)
         address = self._reachable(hello.address, connection)
         if new:
@@ -207,68 +241,76 @@ class Broker:
         self._routes[address] = connection
         if len(self._ours) < self.registry.limit:
             self._ours[address] = None
+        return iter(())
 
-    def _broker_came(self, node: int, until_s: float) -> None:
+    def _broker_came(self, node: int, until_s: float) -> Iterator[Step]:
         if node != self._node and self._sharing.expected:
-            self.registry.return_to_broker(node, until_s)
+            yield from self.registry.return_to_broker(node, until_s)
             self._sharing.called()
 
     def _reachable(self, address: Address, connection: Connection) -> Address:
         """Replace 0.0.0.0 of a client by the address that its connection comes from."""
         return (connection.host, address[1]) if address[0] == ANY else address
 
-    def _register(self, connection: Connection, frame: bytes) -> None:
+    def _register(self, connection: Connection, frame: bytes) -> Iterator[Step]:
         kind, tokens = frame[0], wire.tokens_of(frame)
         addresses, fault = wire.unpack_addresses(wire.data_of(frame))
         role = SUB if kind & SUB else PUB
         if not fault:
             fault = _unfit(role, tokens, addresses)
         if fault:
-            return self._reject(fault, connection.host)
+            self.reject(fault, connection.host)
+            return iter(())
         address = self._reachable(addresses[0], connection)  # of a list the first, as the reference
-        if kind & REMOVE:
-            self._tell(self.registry.remove(role, tokens, address))
-            self._sharing.withdraw(kind, tokens, address)
-        else:
-            self._add(connection, role, tokens, address)
+        if not kind & REMOVE:
+            return self._add(connection, role, tokens, address)
+        told = self.registry.remove(role, tokens, address)
+        self._sharing.withdraw(kind, tokens, address)
+        return told
 
-    def _add(self, connection: Connection, role: Role, tokens: Tokens, address: Address) -> None:
+    def _add(self, connection: Connection, role: Role, tokens: Tokens, address: Address) -> Iterator[Step]:
         exact = not self._classic_prefixes and address not in self._ours
         # Ours repeat all they say; their publishers do too, and hear of all subscribers at once.
         again = role == PUB or not connection.greeted
         told, fault = self.registry.add(role, tokens, address, connection.host, exact, again)
         if fault:
-            return self._reject(fault, connection.host)
-        self._sharing.register(role, tokens, address)
-        self._tell(told)
+            self.reject(fault, connection.host)
+        else:
+            self._sharing.register(role, tokens, address)
+        return told
 
-    def _shared(self, connection: Connection, frame: bytes) -> None:
+    def _shared(self, connection: Connection, frame: bytes) -> Iterator[Step]:
         """Take what another broker was told. It goes no further: every broker knows every other."""
         kind, tokens = frame[0] & ~wire.SHARED, wire.tokens_of(frame)
         lifetime_s, addresses, fault = wire.unpack_shared(wire.data_of(frame))
         guest = self._guests.get(connection)
         if not self._sharing.expected or guest is None:
-            return self._reject("not a peer broker", connection.host)
+            return self.reject("not a peer broker", connection.host)
         if kind == wire.DEAD or fault:
             return self._reported(connection, addresses, fault, verified=True)
         role = SUB if kind & SUB else PUB
         fault = _unfit(role, tokens, addresses)
         for address in addresses if not fault else ():
+            yield 1, None
             if kind & REMOVE:
-                self._tell(self.registry.remove(role, tokens, address))
+                yield from self.registry.remove(role, tokens, address)
                 continue
             until_s = self._loop.time() + lifetime_s
             told, refused = self.registry.share(role, tokens, address, guest.node, until_s)
             fault = fault or refused
-            self._tell(told)
+            yield from told
         if fault:
-            self._reject(fault, connection.host)
+            self.reject(fault, connection.host)
+        return None
 
-    def _tell(self, told: Iterable[Tell]) -> None:
-        for tell in told:
-            kind = wire.ADD if tell.change == "add" else wire.FORGET
-            for frame in wire.address_frames(kind, tell.tokens, tell.subscribers):
-                self._send(tell.publisher, frame)
+    def _tell(self, told: Iterable[Step]) -> Job:
+        """Send to publishers what they must be told, a step at a time."""
+        for units, tell in told:
+            if tell is not None:
+                kind = wire.ADD if tell.change == "add" else wire.FORGET
+                for frame in wire.address_frames(kind, tell.tokens, tell.subscribers):
+                    self._send(tell.publisher, frame)
+            yield units
 
     def _send(self, address: Address, frame: bytes) -> None:
         route = self._routes.get(address)
@@ -281,12 +323,12 @@ class Broker:
         self, connection: Connection, addresses: list[Address], fault: str, verified: bool = False
     ) -> None:
         if fault or not addresses:
-            return self._reject(fault or "no address", connection.host)
+            return self.reject(fault or "no address", connection.host)
         for address in addresses:
             if self.registry.knows(address):
                 self._probe(address, verified)
             else:
-                self._reject("report of a stranger", connection.host)
+                self.reject("report of a stranger", connection.host)
 
     def _probe(self, address: Address, verified: bool = False) -> None:
         """See whether a client takes a connection. `verified`: it lost one, or another broker found none."""
@@ -294,7 +336,7 @@ class Broker:
         if not verified and now_s - self._probed.get(address, -_PROBE_AGAIN_S) < _PROBE_AGAIN_S:
             return
         if len(self._probed) >= _PROBES:
-            return self._reject("probes full")
+            return self.reject("probes full")
         self._probed[address] = now_s
         self._probes += 1
         self._outgoing.probe(address, self._question(address))
@@ -310,7 +352,8 @@ class Broker:
         known = self.registry.of(address)
         published = next((tokens for role, tokens in known if role == PUB), None)
         if published is not None:
-            return wire.address_frames(wire.ADD, published, self.registry.subscribers(published))[0]
+            some = list(islice(self.registry.each_subscriber(published), _SHOWN))
+            return wire.address_frames(wire.ADD, published, some)[0]
         return pack(wire.MESSAGE, next(tokens for _, tokens in known))
 
     def _reached(self, address: Address) -> None:
@@ -322,9 +365,9 @@ class Broker:
         self._adopted += len(adopted)
         for key in adopted:
             self._sharing.register(*key)
-        self._tell(told)
+        self._turns.put(("adopted", address), "", self._tell(told))
         if fault:
-            self._reject(fault, address[0])
+            self.reject(fault, address[0])
 
     def _failed(self, address: Address, reason: str) -> None:
         """Remove a client that took no connection; tell its publishers and the other brokers."""
@@ -338,7 +381,10 @@ class Broker:
         log.info("%s: client %s:%d is gone: %s", self.name, *address, reason, extra={"cause": cause})
         if self.registry.is_own(address):
             self._sharing.withdraw(wire.DEAD, (), address)
-        self._tell(self.registry.remove_address(address))
+        host = self.registry.host_of(address)
+        buried = self._tell(self.registry.remove_address(address))
+        if not self._turns.put(("dead", address), host, buried):
+            self._turns.put(("dead", address), "", buried)
 
     def _unroute(self, connection: Connection) -> Address | None:
         """Forget where its client listens; return it if this was the connection to there."""
@@ -361,17 +407,24 @@ class Broker:
 
     def _tick(self) -> None:
         now_s = self._loop.time()
-        before = len(self.registry)
-        silent = self._sharing.nodes - {hello.node for hello in self._guests.values()}
-        told, lapsed = self.registry.expire(now_s, silent, self._routes)
-        self._tell(told)
-        self._expired += before - len(self.registry)
         self._probed = {a: at for a, at in self._probed.items() if now_s - at < _PROBE_AGAIN_S}
-        self._look_at(lapsed)
-        self._ours = {a: None for a in self._ours if a in self._routes or self.registry.knows(a)}
+        if not self._turns.waits("sweep"):
+            self._turns.put("sweep", "", self._sweep(now_s))
         self._outgoing.tick(now_s)
         self._sharing.tick(now_s)
         self._timer = self._loop.call_later(self._options.heartbeat_s, self._tick)
+
+    def _sweep(self, now_s: float) -> Job:
+        """Look for what brokers repeat no more, and forget who is gone."""
+        silent = self._sharing.nodes - {hello.node for hello in self._guests.values()}
+        lapsed = dict[Address, None]()
+        yield from self._tell(self.registry.expire(now_s, silent, self._routes, lapsed))
+        self._look_at(list(lapsed))
+        for number, address in enumerate(list(self._ours)):
+            if address not in self._routes and not self.registry.knows(address):
+                del self._ours[address]
+            if not number % 16:
+                yield 1
 
     def _look_at(self, lapsed: Sequence[Address]) -> None:
         """Probe clients of brokers that are silent, some at each heartbeat."""
@@ -390,6 +443,7 @@ class Broker:
         self._listener.close()
         self._outgoing.close()
         self._sharing.close()
+        self._turns.close()
 
 
 def _unfit(role: Role, tokens: Tokens, addresses: Sequence[Address]) -> str:

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from bus.ledger import Stats
 from bus.serving.connection import OnObjects
+from bus.serving.turns import Job, Turns
 from bus.tmq.broker.registry import Registry, Role
 from bus.tmq.options import Options
 from bus.tmq.peer import Peer, PeerOwner
@@ -41,11 +42,13 @@ class Sharing(PeerOwner):
         hello: Callable[[int], Hello],
         registry: Registry,
         on_frames: OnObjects,
+        turns: Turns,
     ) -> None:
         self.expected = bool(peers)
         self.stats = Stats()
         self._options = replace(options, queue_bytes=max(options.queue_bytes, _QUEUE_BYTES))
         self._addresses, self._hello, self._registry, self._on_frames = peers, hello, registry, on_frames
+        self._turns = turns
         self.lifetime_s = max(1, round(3 * options.share_s))
         self._called_s = -options.retry_min_s
         self._peers: list[Peer] = []
@@ -111,16 +114,25 @@ class Sharing(PeerOwner):
         """Register at a broker that has started again the clients that it had: those of 2015 do not."""
         before = self._nodes.get(peer, node)
         self._nodes[peer] = node
-        for role, tokens, address in self._registry.said_by(before) if before != node else ():
-            peer.send(*address_frames(SUBSCRIBE if role == SUB else PUBLISH, tokens, [address]))
+        if before != node:
+            self._turns.put(peer, "", self._giving_back(peer, before))
+
+    def _giving_back(self, peer: Peer, before: int) -> Job:
+        for key in self._registry.said_by(before):
+            if key is not None:
+                role, tokens, address = key
+                peer.send(*address_frames(SUBSCRIBE if role == SUB else PUBLISH, tokens, [address]))
+            yield 1
 
     def _say_all(self, peer: Peer) -> None:
         self.up[peer] = self._loop.time() + self._options.share_s * random.uniform(0.8, 1.0)
-        by_pattern: dict[tuple[Role, Tokens], list[Address]] = {}
-        for role, tokens, address in self._registry.own():
-            by_pattern.setdefault((role, tokens), []).append(address)
-        for (role, tokens), addresses in by_pattern.items():
-            peer.send(*self._registration(role, tokens, addresses))
+        self._turns.put(peer, "", self._saying_all(peer))
+
+    def _saying_all(self, peer: Peer) -> Job:
+        for role, tokens, addresses in self._registry.own_by_pattern():
+            if addresses and peer in self.up:
+                peer.send(*self._registration(role, tokens, addresses))
+            yield 1 + len(addresses) // 16
 
     def peer_lost(self, peer: Peer) -> None:
         log.warning("peer broker %s: connection lost", peer.name)

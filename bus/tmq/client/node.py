@@ -18,6 +18,7 @@ from bus.tmq.greeter import Greeter
 from bus.tmq.options import Options
 from bus.tmq.peer import Peer, PeerOwner
 from bus.tmq.wire import Address, Hello, Tokens
+from bus.urls import are_loopback
 from bus.wire.frame import BRIDGE, SUB
 
 log = logging.getLogger("buscoupler.tmq")
@@ -25,6 +26,7 @@ log = logging.getLogger("buscoupler.tmq")
 _SUBSCRIBERS = 4096  # addresses that brokers may make us send to
 _OWN = 64  # addresses that are remembered as ours
 ANY = "0.0.0.0"
+LOOPBACK = "127.0.0.1"
 
 
 class NodeUser(Protocol):
@@ -91,7 +93,10 @@ class Node(PeerOwner):
     def open(self, loop: AbstractEventLoop) -> None:
         """Listen, and begin to reach a broker; never blocks. Raises `LinkError` where it cannot listen."""
         self._loop = loop
-        self.address = self._listener.open(loop, self.address)
+        host, port = self.address
+        if host == ANY and are_loopback(broker for broker, _ in self.uplink.brokers):
+            host = LOOPBACK  # which is what they tell publishers
+        self.address = self._listener.open(loop, (host, port))
         self.uplink.open(loop)
         self._tick()
 

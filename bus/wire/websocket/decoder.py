@@ -91,6 +91,12 @@ class Decoder:
         self.ended = False
         self.fault: str | None = None
 
+    @property
+    def waiting(self) -> int:
+        """The bytes of a message that has begun and is not whole yet."""
+        large = 0 if self._large is None else len(self._large[1])
+        return len(self._rest) + len(self._begun or b"") + large
+
     def revise(self, message_bytes: int) -> None:
         """Allow messages of another length. One that has begun is still read to its end."""
         frame = self._parse(bytearray(self._rest), 0, len(self._rest))

@@ -75,6 +75,20 @@ def test_standard_input_is_a_file_like_any_other(command: str) -> None:
     assert "<standard input>:3:" in done.stdout + done.stderr
 
 
+def test_an_address_for_everybody_is_a_warning_and_no_problem_of_a_start(
+    tmp_path: Path, capsys: Out, caplog: pytest.LogCaptureFixture
+) -> None:
+    file = tmp_path / "t.yaml"
+    file.write_text(ALONE.replace("127.0.0.1:6", "0.0.0.0:6").replace("group: g, ", ""))
+    assert main(["check", str(file)]) == 0
+    (line,) = capsys.readouterr().out.splitlines()
+    assert line.startswith(
+        f"{file}:3:71: warning: buses.q.listen: every machine that reaches tcp://0.0.0.0:6 "
+    )
+    checked(str(file))
+    assert caplog.records == [], "who chose it hears of it when he checks, not at each start"
+
+
 def test_what_is_right_on_standard_input() -> None:
     done = process("check", "-", text="name: t\ngateways: {a: }\nbuses: {p: {on: a}}\n")
     assert (done.returncode, done.stdout) == (0, "<standard input>: ok\n")

@@ -140,3 +140,35 @@ def test_same_seed_same_run() -> None:
             return [*wire.log, *(station.heard.messages for station in made)]
 
     assert run(scenario(1), 1) == run(scenario(1), 1) != run(scenario(2), 2)
+
+
+@pytest.mark.timeout(20)
+def test_the_end_of_a_connection_is_late_too() -> None:
+    async def scenario() -> float:
+        loop = asyncio.get_running_loop()
+        with stations(TcpWire(faults=Faults(delay_s=0.2))) as (server, client):
+            await connected(server)
+            client.link.close()
+            start_s = loop.time()
+            await until(lambda: len(server.hub.pipes) == 1)
+            return loop.time() - start_s
+
+    assert 0.15 < run(scenario()) < 0.3
+
+
+def test_a_half_open_connection_ends_by_keepalive() -> None:
+    async def scenario() -> float:
+        loop = asyncio.get_running_loop()
+        wire = TcpWire()
+        with stations(wire) as (server, client):
+            await connected(server)
+            wire.halt()
+            say(client.hub, None, MESSAGE)
+            start_s = loop.time()
+            await until(lambda: len(server.hub.pipes) == 1, 30)
+            assert server.heard.messages == []
+            waited_s = loop.time() - start_s
+            await connected(server)
+            return waited_s
+
+    assert run(scenario()) == pytest.approx(25, abs=1)

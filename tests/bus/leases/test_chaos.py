@@ -109,3 +109,23 @@ def test_a_broken_connection_promotes_nobody_who_cannot_hear_the_other_broker(se
     world.kill(0)
     world.run(0.5)
     assert world.forwarding() == [1]
+
+
+@pytest.mark.parametrize("late", [False, True])
+@pytest.mark.parametrize("seed", range(6))
+def test_a_holder_that_dials_again_is_heard_though_the_broker_knows_the_old_connection(
+    seed: int, late: bool
+) -> None:
+    world = World(seed, 1, 2)
+    world.run(1.5)
+    world.mark()
+    for _ in range(10):
+        (holder,) = world.forwarding()
+        line = world.gateways[holder].dialers[0].line
+        assert line is not None
+        line.near.reset()  # a middlebox tells the gateway first, or it alone
+        if late:
+            line.far.reset(late)
+        world.run(0.5)
+    assert len(world.forwarding()) == 1
+    assert world.silence_s() < 0.1

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bus.leases.table import LeaseTable
-from bus.leases.wire import Claim, Grant, pack_claim, unpack_claim, unpack_grant
+from bus.leases.wire import ANOTHER, Claim, Grant, pack_claim, unpack_claim, unpack_grant
 from bus.wire.frame import BRIDGE, BROKER, pack
 
 FRIDGE = (0x11223344,)
@@ -54,7 +54,7 @@ def test_a_broker_without_memory_waits_one_lease_and_then_takes_the_best() -> No
     desk.wait(0.06)
     assert desk.heard["a"].granted
     assert not desk.heard["b"].granted
-    assert desk.heard["b"].holder == ord("a")
+    assert (desk.heard["a"].holder, desk.heard["b"].holder) == (ord("a"), ANOTHER)
 
 
 def test_a_candidate_that_says_it_forwards_is_believed_at_once_and_the_latest_epoch_wins() -> None:
@@ -200,16 +200,97 @@ def test_tables_are_bounded_and_what_does_not_fit_is_counted() -> None:
     assert table.heard(pack_claim(Claim((9,), "x", 1)), "new", 1.0)
 
 
-def test_packets_of_a_closed_connection_are_ignored_as_late() -> None:
-    """The old connection's end, read after claims on the new one, must not take the lease from its holder."""
+HOLDER = Claim(FRIDGE, "fridge", 1, ready=True, holding=True, epoch=1)
+
+
+def held() -> LeaseTable:
+    """Return a table in which candidate 1 holds the lease by the connection "one", and 2 is the standby."""
     table = LeaseTable()
-    claim = Claim(FRIDGE, "fridge", 1, ready=True, holding=True, epoch=1)
-    assert table.heard(pack_claim(claim._replace(number=3)), "new", 0.0)
-    assert table.heard(pack_claim(claim._replace(number=0xFFFF)), "old", 0.01) == []
-    assert table.rejected == {"late": 1}
-    assert table.lost("old", 0.02) == []
-    assert table.heard(pack_claim(claim._replace(number=0x7FFF)), "newest", 0.03)
-    assert table.heard(pack_claim(claim._replace(number=1)), "after a long while", 9.0)
+    for now in (-1.0, -0.8, 0.0):
+        assert table.heard(pack_claim(HOLDER), "one", now)
+        assert table.heard(pack_claim(Claim(FRIDGE, "fridge", 2, 1, ready=True)), "two", now)
+    return table
+
+
+def granted(answers: list[tuple[object, bytes]]) -> list[object]:
+    return [who for who, frame in answers if (grant := unpack_grant(frame)) and grant.granted]
+
+
+def test_a_claim_with_the_id_of_another_connection_is_refused_while_that_lives() -> None:
+    table = held()
+    forged = pack_claim(HOLDER._replace(resign=True, holding=False, number=9))
+    (probed,) = table.heard(forged, "liar", 0.1)
+    assert granted([probed]) == ["one"]  # something is sent there, to see whether it lives
+    assert table.rejected == {"id of another connection": 1}
+    assert granted(table.heard(pack_claim(HOLDER), "one", 0.2)) == ["one"]
+    assert granted(table.lost("liar", 0.21)) == []
+    assert granted(table.lost("one", 0.22)) == ["two"]
+
+
+def test_a_candidate_that_has_dialled_again_goes_on_when_the_end_of_the_old_connection_is_found() -> None:
+    table = held()
+    table.heard(pack_claim(HOLDER._replace(number=1)), "new", 0.1)
+    assert granted(table.lost("one", 0.11)) == ["new"]
+    assert table.heard(pack_claim(HOLDER), "one", 0.12)  # late; and nobody has to answer it
+    assert granted(table.heard(pack_claim(HOLDER), "new", 0.2)) == ["new"]
+    assert granted(table.lost("one", 0.3)) == []
+
+
+def test_an_old_connection_that_is_silent_for_a_lease_makes_way_without_its_end() -> None:
+    table = held()
+    assert granted(table.heard(pack_claim(HOLDER), "new", 0.24)) == ["one"]
+    assert granted(table.heard(pack_claim(HOLDER), "new", 0.26)) == ["new"]
+    assert granted(table.heard(pack_claim(HOLDER), "one", 0.27)) == ["new"]  # that is the probe
+
+
+def test_a_claim_that_was_refused_counts_no_more_when_its_own_connection_is_gone() -> None:
+    table = held()
+    table.heard(pack_claim(HOLDER), "new", 0.1)
+    table.lost("new", 0.11)
+    assert granted(table.lost("one", 0.12)) == ["two"]
+
+
+def test_a_connection_has_one_candidate_in_a_group_and_a_bound_of_groups() -> None:
+    table = held()
+    assert table.heard(pack_claim(HOLDER._replace(id=3)), "one", 0.1) == []
+    assert table.rejected == {"a second id of one connection": 1}
+    for number in range(70):
+        table.heard(pack_claim(Claim((number,), "x", 9)), "greedy", 0.1)
+    assert table.rejected["candidates of one connection"] == 6
+    table.lost("greedy", 0.2)
+    assert table.heard(pack_claim(Claim((1,), "x", 9)), "other", 0.2)
+
+
+def test_one_host_has_half_of_the_groups_at_most() -> None:
+    table = LeaseTable(groups=8)
+    for number in range(6):
+        table.heard(pack_claim(Claim((number,), "x", 9)), number, 0.1, "10.0.0.1")
+    assert table.rejected == {"candidates of one host": 2}
+    assert table.heard(pack_claim(Claim((9,), "x", 9)), "other", 0.1, "10.0.0.2")
+
+
+def test_claims_that_come_too_fast_are_refused_until_there_was_time() -> None:
+    table = held()
+    heartbeat = pack_claim(HOLDER)
+    answered = [bool(table.heard(heartbeat, "one", 0.1)) for _ in range(1100)]
+    assert answered.count(False) == table.rejected["claims too fast"] >= 100
+    assert table.heard(pack_claim(Claim(FRIDGE, "fridge", 2, 1, ready=True)), "two", 0.1)  # others are not
+    assert table.heard(heartbeat, "one", 0.2)
+
+
+def test_an_idle_table_has_nothing_due_and_is_looked_at_when_a_lease_ends() -> None:
+    table = held()
+    for number in range(64):
+        table.heard(pack_claim(Claim((number,), "x", 9)), "other", 0.0)
+    table.tick(0.0)
+    assert table.due_s == 0.25
+    table.lost("other", 0.1)
+    assert granted(table.tick(0.26)) == []
+    assert table.due_s > 600.0
+    assert table.tick(599.0) == []
+    table.tick(700.0)
+    assert table.due_s == float("inf")
+    assert [lease.candidates for lease in table.leases(700.0)] == [()] * 65
 
 
 def test_whoever_falls_silent_makes_room_for_others() -> None:
@@ -220,12 +301,21 @@ def test_whoever_falls_silent_makes_room_for_others() -> None:
     assert table.heard(pack_claim(Claim(FRIDGE, "x", 3)), "c3", 0.6)
 
 
-def test_an_epoch_stays_at_its_end() -> None:
+def test_an_epoch_grows_by_one_and_a_broker_without_memory_believes_half_of_all_at_most() -> None:
     desk = Desk()
     desk.say("b", 1, epoch=0xFFFFFFFF)
     desk.wait(0.26)
     assert desk.say("b", 1).granted
-    assert desk.heard["b"].epoch == 0xFFFFFFFF
+    assert desk.heard["b"].epoch == 0x80000000
+    assert desk.say("c", 2, epoch=0xFFFFFFFF).epoch == 0x80000001
+    assert desk.say("c", 2, epoch=0xFFFFFFFF).epoch == 0x80000002
+
+
+def test_what_another_broker_granted_far_ahead_is_believed_step_by_step() -> None:
+    desk = Desk()
+    desk.settle()
+    assert desk.say("b", 1, holding=True, epoch=9).granted
+    assert [desk.say("b", 1, holding=True, epoch=9).epoch for _ in range(8)] == [3, 4, 5, 6, 7, 8, 9, 9]
 
 
 @given(st.binary(max_size=60), st.sampled_from([BRIDGE | BROKER, BRIDGE]))

@@ -7,7 +7,7 @@ pytest.importorskip("pyspark")
 from pipeline import jobs
 from pipeline.engine import jars, sail
 from pipeline.engine.choice import SAIL, SPARK, VARIABLE, Where, decide
-from pipeline.engine.session import ALWAYS, ASKED, LOCAL, QUIET, SOUND, settings
+from pipeline.engine.session import ALWAYS, ASKED, QUIET, SOUND, for_local, settings
 from pipeline.errors import PipelineError
 
 
@@ -92,7 +92,7 @@ def test_two_places_are_refused(words: tuple[str, str]) -> None:
 
 def test_settings_of_this_machine_are_not_taken_to_a_cluster() -> None:
     fixed = "spark.sql.shuffle.partitions"
-    assert settings(Where(), ours=True) == {**ALWAYS, **QUIET, **SOUND, **LOCAL}
+    assert settings(Where(), ours=True) == {**ALWAYS, **QUIET, **SOUND, **for_local()}
     assert fixed in settings(Where(master="local[2]"), ours=True)
     assert settings(Where(master="spark://head:7077"), ours=True) == {**ALWAYS, **QUIET, **SOUND}
     assert settings(Where(submitted=True), ours=False) == ALWAYS

@@ -129,16 +129,25 @@ def test_a_server_that_is_ended_leaves_no_java(number: signal.Signals) -> None:
         process.kill()
 
 
+def stranger(url: str, place: Path) -> "subprocess.CompletedProcess[str]":
+    """Run a client that knows no token of ours."""
+    session = f"SparkSession.builder.remote({url!r}).getOrCreate()"
+    code = f"from pyspark.sql import SparkSession; print({session}.range(3).count())"
+    environment = alone() | {"XDG_RUNTIME_DIR": str(place)}
+    words = [sys.executable, "-c", code]
+    return subprocess.run(words, capture_output=True, text=True, timeout=120, cwd=place, env=environment)
+
+
 @pytest.mark.slow
 def test_a_resident_connect_server_gives_the_same(directory: Path, here: Answers, tmp_path: Path) -> None:
     pytest.importorskip("grpc")
     port = free_port()
-    server = serve.start(port, "2g", tmp_path / "log")
-    try:
-        serve.wait(server, port, tmp_path / "log")
+    with serve.running(port, "2g", tmp_path / "log"):
         assert there(directory, "--remote", f"sc://127.0.0.1:{port}") == here
-    finally:
-        serve.stop(server)
+        for url in (f"sc://localhost:{port}", f"sc://localhost:{port}/;token=guessed"):
+            done = stranger(url, tmp_path)
+            assert done.returncode == 1, done.stdout
+            assert "UNAUTHENTICATED" in done.stderr
 
 
 @pytest.mark.slow

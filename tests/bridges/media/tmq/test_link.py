@@ -111,7 +111,9 @@ async def test_its_own_publications_do_not_come_back(net: Network) -> None:
 async def test_it_learns_from_the_greeting_that_an_address_is_its_own(net: Network) -> None:
     """As behind a router that translates addresses. The first message has come back by then."""
     broker = net.broker()
-    bus = await net.bus(broker, host="*")
+    bus = await net.bus(
+        broker, "tcp://192.0.2.1:9", host="*"
+    )  # not all are at loopback, so it listens on all
     say(broker.addresses[0], packet(SUBSCRIBE, TEMP, packed(("127.0.0.2", bus.address[1]))))
     await until(lambda: len(broker.registry.subscribers(TEMP)) == 2)
     bus.say(frame(TEMP, b"0"))
@@ -120,6 +122,13 @@ async def test_it_learns_from_the_greeting_that_an_address_is_its_own(net: Netwo
     assert bus.pipe.stats.dropped == {"closed": 1, "no subscriber": 1}
     await net.bus(broker)  # whatever was on its way has arrived
     assert bus.heard.messages == [frame(TEMP, b"0")]
+
+
+@pytest.mark.parametrize(("more", "host"), [((), "127.0.0.1"), (("tcp://192.0.2.1:9",), "0.0.0.0")])
+async def test_publishers_of_this_machine_only_connect_at_loopback(
+    net: Network, more: tuple[str, ...], host: str
+) -> None:
+    assert (await net.bus(net.broker(), *more, host="*")).address[0] == host
 
 
 async def test_the_address_that_a_broker_is_told_is_that_of_the_connection_to_it(net: Network) -> None:

@@ -71,9 +71,10 @@ class Network:
         self.stack.callback(made.close)
         return made
 
-    async def bus(self, *brokers: Broker, **settings: Any) -> Bus:
+    async def bus(self, *brokers: Broker | str, **settings: Any) -> Bus:
         """Return a bus whose side has been registered."""
-        made = Bus(*(broker.urls[0] for broker in brokers), **settings)
+        urls = (one if isinstance(one, str) else one.urls[0] for one in brokers)
+        made = Bus(*urls, **settings)
         self.buses.append(made)
         self.stack.callback(made.link.close)
         await until(lambda: made.link.state == "up")

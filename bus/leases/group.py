@@ -1,0 +1,256 @@
+"""The candidates for one lease at a broker, and the choice between them. Pure.
+
+The rules, and why they keep two candidates from forwarding at once, are in docs/failover.md.
+"""
+
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from math import inf
+from typing import Final, NamedTuple
+
+from bus.leases.wire import ANOTHER, Claim, Grant, Tokens, pack_grant
+
+Key = tuple[Tokens, str]
+Answer = tuple[Hashable, bytes]
+_NOBODY = Claim((), "", 0)
+KEPT_S = 600.0  # a candidate that is silent, and with it the group's epoch
+_EPOCH_MAX: Final = 0xFFFFFFFF
+_EPOCH_BROUGHT_MAX: Final = 0x7FFFFFFF  # a liar leaves room to grow
+
+
+class Standing(NamedTuple):
+    """One candidate as the table knows it. `order`: 0 is the best. `holding`: it says that it forwards."""
+
+    name: str
+    order: int
+    ready: bool
+    holding: bool
+    silent_ms: int
+
+
+class Lease(NamedTuple):
+    """One lease, for a status page. `holder` is a name, "" for nobody; `expires_ms` counts from now."""
+
+    pattern: Tokens
+    bridge: str
+    epoch: int
+    holder: str
+    expires_ms: int
+    candidates: tuple[Standing, ...]
+
+
+class Rival(NamedTuple):
+    """A claim with a candidate's id that came over another connection while the candidate's own lived."""
+
+    who: Hashable
+    claim: Claim
+    heard_s: float
+    host: str
+
+
+@dataclass(slots=True, eq=False)
+class Member:
+    """The last claim of one candidate for a lease, and the connection `who` that brought it, from `host`."""
+
+    who: Hashable
+    claim: Claim
+    heard_s: float
+    host: str = ""
+    lease_s: float = 0.0
+    ready_s: float | None = None  # since when, without a break
+    resigned_s: float = -inf
+    rival: Rival | None = None
+
+    def heard(self, claim: Claim, now: float, lease_s: float) -> None:
+        """Take in a claim."""
+        self.claim, self.heard_s, self.lease_s = claim, now, lease_s
+        if not claim.ready:
+            self.ready_s = None
+        elif self.ready_s is None:
+            self.ready_s = now
+
+    def live(self, now: float) -> bool:
+        """Return whether its last claim is no older than a lease."""
+        return now < self.heard_s + self.lease_s
+
+    def fit(self, now: float) -> bool:
+        """Return whether it could forward."""
+        return self.ready_s is not None and self.live(now)
+
+    def rank(self, now: float) -> tuple[bool, int, int]:
+        """Return a sort key: the best candidate first, those that have just resigned last."""
+        recently = now - self.resigned_s < 4 * self.lease_s
+        return recently, self.claim.order, self.claim.id
+
+    def standing(self, now: float) -> Standing:
+        """Return what a status page shows of it."""
+        claim = self.claim
+        return Standing(
+            claim.name, claim.order, self.fit(now), claim.holding, int(1000 * (now - self.heard_s))
+        )
+
+
+@dataclass(slots=True, eq=False)
+class Group:
+    """The candidates for the lease of one pattern and bridge name, and which of them holds it."""
+
+    key: Key
+    free_s: float  # when no earlier lease can run any more
+    candidates: dict[int, Member] = field(default_factory=dict)
+    holder: Member | None = None
+    last_id: int = 0  # of the last holder, which may go on in the same epoch
+    epoch: int = 0
+    epoch_held: int = 0  # the holder's; other candidates may claim a later one
+    granted_s: float = -inf
+    expiry_s: float = -inf
+    grace_s: float | None = None
+    settled_s: float = -inf
+
+    @property
+    def standing(self) -> tuple[int, int, bool]:
+        """The holder's id, the epoch, and whether the holder acts: all candidates hear when this changes."""
+        return self.claim.id, self.epoch, self.claim.holding
+
+    @property
+    def claim(self) -> Claim:
+        """The holder's last claim; that of nobody while there is no holder."""
+        return _NOBODY if self.holder is None else self.holder.claim
+
+    def believed(self, claim: Claim) -> Claim:
+        """Return a claim with an epoch that this broker believes.
+
+        Epochs grow by one. Only a broker that has granted nothing yet takes a later one from the candidates.
+        """
+        brought = self.granted_s == -inf
+        bound = _EPOCH_BROUGHT_MAX if brought else min(self.epoch + 1, _EPOCH_MAX)
+        return claim if claim.epoch <= bound else claim._replace(epoch=bound)
+
+    def take(self, candidate: Member, now: float) -> None:
+        """Apply a candidate's claim, before a holder is chosen."""
+        claim, holder = candidate.claim, self.holder
+        if self.grace_s is None:
+            # A holder that this broker does not know may still forward: it has one lease to say so.
+            self.grace_s = now + candidate.lease_s
+        self.epoch = max(self.epoch, claim.epoch)
+        if claim.resign:
+            candidate.resigned_s = now
+            if candidate is holder:
+                self.holder, self.free_s = None, now
+        elif candidate is holder:
+            self._renew(holder, now)
+        elif claim.holding and (holder is None or self._outranks(candidate, holder)):
+            self._grant(candidate, now)
+
+    def _renew(self, holder: Member, now: float) -> None:
+        claim = holder.claim
+        if not (claim.holding or claim.ready):
+            self.holder = None  # it was chosen, but is not ready any more
+        elif not claim.holding and self._outwaited(holder, now):
+            self.holder, self.grace_s = None, self.expiry_s  # until then it may yet begin
+        else:
+            self.expiry_s = now + holder.lease_s
+
+    def _outwaited(self, holder: Member, now: float) -> bool:
+        """Return whether the chosen candidate has not begun within a lease, and a better one could.
+
+        Brokers that hear of the candidates in different order choose different ones. Then no candidate has
+        the grants of all brokers, until all choose the best.
+        """
+        return now - self.granted_s > holder.lease_s and any(
+            other.rank(now) < holder.rank(now) for other in self.candidates.values() if other.fit(now)
+        )
+
+    def _outranks(self, candidate: Member, holder: Member) -> bool:
+        """Return whether a candidate that says that it forwards takes the lease from its holder.
+
+        It does if the holder does not act. Else the later epoch wins, then the better order. The holder's
+        epoch is the one that it was granted, even if it has not heard of it yet: else two candidates whose
+        claims and grants cross would take the lease from each other for ever.
+        """
+        one, other = candidate.claim, holder.claim
+        epoch = max(self.epoch_held, other.epoch)
+        return not other.holding or (one.epoch, -one.order, -one.id) > (epoch, -other.order, -other.id)
+
+    def _grant(self, candidate: Member, now: float) -> None:
+        if self.holder is not None and self.holder is not candidate:
+            self.free_s = max(self.free_s, self.expiry_s)
+        again = candidate.claim.id == self.last_id and not candidate.claim.resign
+        if not again and (not candidate.claim.holding or candidate.claim.epoch < self.epoch):
+            self.epoch = min(self.epoch + 1, _EPOCH_MAX)
+        self.last_id, self.epoch_held = candidate.claim.id, self.epoch
+        self.holder, self.granted_s, self.expiry_s = candidate, now, now + candidate.lease_s
+
+    def settle(self, now: float) -> None:
+        """Take the lease back if it ran out, and give a free one to the best candidate that is ready."""
+        self.settled_s = now
+        if self.holder is not None and now >= self.expiry_s:
+            self.holder = None
+        if self.holder is None and self.grace_s is not None and now >= self.grace_s:
+            able = [candidate for candidate in self.candidates.values() if candidate.fit(now)]
+            if able:
+                self._grant(min(able, key=lambda candidate: candidate.rank(now)), now)
+
+    def remove(self, candidate: Member) -> None:
+        """Forget a candidate whose connection ended."""
+        del self.candidates[candidate.claim.id]
+        if candidate is self.holder:
+            # Its lease counts even if it has not said that it forwards: it may have begun since.
+            self.holder, self.free_s = None, max(self.free_s, self.expiry_s)
+
+    @property
+    def due_s(self) -> float:
+        """When there is something to do, if no claim comes before."""
+        others = (one for one in self.candidates.values() if one is not self.holder)
+        silent_s = min((one.heard_s + one.lease_s for one in others), default=inf) + KEPT_S
+        if self.holder is not None:
+            return min(self.expiry_s, silent_s)
+        waits = self.grace_s is not None and self.settled_s < self.grace_s
+        return min(self.grace_s, silent_s) if waits and self.grace_s is not None else silent_s
+
+    def silent(self, now: float, seconds: float) -> list[Member]:
+        """Return the candidates, apart from the holder, that brought no claim for a lease and `seconds`."""
+        return [
+            candidate
+            for candidate in self.candidates.values()
+            if now >= candidate.heard_s + candidate.lease_s + seconds and candidate is not self.holder
+        ]
+
+    def lease(self, now: float) -> Lease:
+        """Return what a status page shows of it, the best candidate first."""
+        candidates = sorted(self.candidates.values(), key=lambda candidate: candidate.claim.order)
+        expires_ms = 0 if self.holder is None else max(0, int(1000 * (self.expiry_s - now)))
+        standings = tuple(candidate.standing(now) for candidate in candidates)
+        return Lease(*self.key, self.epoch, self.claim.name, expires_ms, standings)
+
+    def answers(self, now: float, hold_down_s: float) -> list[Answer]:
+        """Return the grants for all candidates."""
+        return [self.answer(candidate, now, hold_down_s) for candidate in self.candidates.values()]
+
+    def answer(self, candidate: Member, now: float, hold_down_s: float) -> Answer:
+        """Return the grant for one candidate."""
+        claim, granted = self.claim, candidate is self.holder
+        grant = Grant(
+            *self.key,
+            granted=granted,
+            please_resign=granted and self._better(candidate, now, hold_down_s),
+            acting=claim.holding,
+            alone=now >= self.free_s,
+            # Who knows an id could speak for its candidate, so only the holder hears its own.
+            holder=claim.id if granted else claim.id and ANOTHER,
+            order=claim.order,
+            epoch=self.epoch,
+            lease_ms=int(1000 * candidate.lease_s),
+            number=candidate.claim.number,
+            name=claim.name,
+        )
+        return candidate.who, pack_grant(grant)
+
+    def _better(self, holder: Member, now: float, hold_down_s: float) -> bool:
+        """Return whether another should have the lease: the holder lost a link, or its better is back."""
+        others = [other for other in self.candidates.values() if other is not holder and other.fit(now)]
+        if holder.ready_s is None:
+            return bool(others)
+        return any(
+            other.claim.order < holder.claim.order and now - (other.ready_s or now) >= hold_down_s
+            for other in others
+        )

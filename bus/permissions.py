@@ -1,0 +1,91 @@
+"""Permissions: of what this program makes, of directories that it trusts, and of files with secrets."""
+
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Final
+
+DENIED: Final = 0o027
+"""Permissions that no new file or directory has, and no file with a secret: 0640 and 0750 are left."""
+WRITABLE: Final = 0o022
+"""Permissions by which others could change what is in a directory."""
+_given: list[int] = []  # umasks of those who started us
+
+
+@contextmanager
+def limited() -> Iterator[None]:
+    """Deny `DENIED` to all that is made in the block, also by libraries and child processes.
+
+    A stricter umask stays as strict as it is.
+    """
+    _given.append(os.umask(0o777))
+    os.umask(_given[-1] | DENIED)
+    try:
+        yield
+    finally:
+        os.umask(_given.pop())
+
+
+def umask() -> int:
+    """Return the umask of this process."""
+    found = os.umask(0o777)
+    os.umask(found)
+    return found
+
+
+def write_secret(path: Path, text: str) -> None:
+    """Write a file for its user alone, at once: a reader finds all of the old text or of the new one."""
+    partial = path.with_name(f"{path.name}.tmp")
+    partial.unlink(missing_ok=True)
+    with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        file.write(text)
+    partial.replace(path)
+
+
+def as_given(path: str) -> None:
+    """Give a new socket at `ipc://` the permissions of the user's own umask: it may let a group connect."""
+    if _given:
+        os.chmod(path, 0o777 & ~_given[-1])
+
+
+def make_private(directory: Path, root: Path | None = None) -> Path:
+    """Make a directory for this user alone, if it does not exist, and return it.
+
+    Raises `PermissionError`, with what to do, if others could change it, or a directory from `root` down to
+    it.
+    """
+    above = [path for path in directory.parents if root is not None and path.is_relative_to(root)]
+    for path in (*reversed(above), directory):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with suppress(FileExistsError):
+            path.mkdir(mode=0o700)
+        if why := distrust(path):
+            raise PermissionError(f"{path} {why}")
+    return directory
+
+
+def distrust(directory: Path) -> str:
+    """Return why others could change what is in a directory, and what to do; "" if only root and we can."""
+    found = directory.lstat()
+    if not stat.S_ISDIR(found.st_mode):
+        kind = "a symbolic link" if stat.S_ISLNK(found.st_mode) else "no directory"
+        return f"is {kind}: remove it, or choose another directory"
+    if found.st_uid not in (os.geteuid(), 0):
+        return f"belongs to another user ({found.st_uid}): remove it, or choose another directory"
+    if found.st_mode & WRITABLE:
+        return f"can be changed by other users: look what is in it, then run chmod 0700 {directory}"
+    return ""
+
+
+def exposure(path: str) -> str:
+    """Return what is wrong if other users can read or change a file with a secret, and what to do.
+
+    Its group may read it, as Debian's `ssl-cert` does.
+    """
+    with suppress(OSError):  # those who read it say what is wrong
+        mode = os.stat(path).st_mode
+        if stat.S_ISREG(mode) and mode & DENIED:
+            return f"{path} holds a secret, and other users can read or change it: run chmod 0600 {path}"
+    return ""

@@ -1,0 +1,24 @@
+"""Bounds how much one peer may ask for in a time. Pure."""
+
+
+class Allowance:
+    """So many units at once, and `rate` of them a second. Times in seconds, monotonic."""
+
+    __slots__ = ("_at_once", "_left", "_rate", "_seen_s")
+
+    def __init__(self, rate: float, at_once: float, now: float) -> None:
+        self._rate, self._at_once, self._left, self._seen_s = rate, at_once, at_once, now
+
+    def left(self, now: float) -> float:
+        """Return how many units there are; fewer than 0 if more were taken."""
+        self._left = min(self._at_once, self._left + self._rate * (now - self._seen_s))
+        self._seen_s = now
+        return self._left
+
+    def take(self, units: float, now: float) -> None:
+        """Take units, even more than there are: then it takes the longer until there is one again."""
+        self._left = self.left(now) - units
+
+    def full(self, now: float) -> bool:
+        """Return whether nothing was taken that has not come back: then it may be forgotten."""
+        return self.left(now) >= self._at_once

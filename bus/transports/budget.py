@@ -1,0 +1,76 @@
+"""The budget of a process: the memory that may wait in all its stream queues together.
+
+What its peers make a process hold is charged here: messages that wait for a slow peer, and those that have
+not come whole. Over the budget, who holds most lets go first.
+"""
+
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import Protocol
+
+REASON = "memory"
+"""The reason of drops by a budget."""
+_SHARE = 4
+_CGROUP = "/sys/fs/cgroup/memory.max"
+
+
+class Holder(Protocol):
+    """One who holds memory for a peer."""
+
+    @property
+    def held_bytes(self) -> int:
+        """What it holds, as it was charged."""
+
+    def relieve(self) -> None:
+        """Let go of as much as possible, counted as dropped by `REASON`."""
+
+
+class Budget:
+    """At most `limit_bytes` may be held; `held_bytes` are. It knows its holders by what they charge."""
+
+    __slots__ = ("_holders", "held_bytes", "limit_bytes")
+
+    def __init__(self, limit_bytes: int) -> None:
+        self.limit_bytes, self.held_bytes = limit_bytes, 0
+        self._holders: set[Holder] = set()
+
+    def revise(self, limit_bytes: int) -> None:
+        """Allow another sum from now on."""
+        self.limit_bytes = limit_bytes
+        self._keep_within()
+
+    def charge(self, holder: Holder, change: int) -> None:
+        """Note that a holder holds so many bytes more, or fewer. Over the limit, the fullest let go."""
+        self.held_bytes += change
+        if change > 0:
+            self._holders.add(holder)
+            if self.held_bytes > self.limit_bytes:
+                self._keep_within()
+        elif not holder.held_bytes:
+            self._holders.discard(holder)
+
+    def _keep_within(self) -> None:
+        """Relieve the fullest until an eighth of the limit is free, so that the next time is not at once."""
+        enough = self.limit_bytes - self.limit_bytes // 8
+        for holder in sorted(self._holders, key=lambda holder: holder.held_bytes, reverse=True):
+            if self.held_bytes <= enough:
+                break
+            holder.relieve()
+
+
+def memory_of_machine() -> int:
+    """Return the memory that this process may have: that of the machine, or of its control group if less."""
+    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    with suppress(OSError, ValueError):  # no control group, or "max"
+        total = min(total, int(Path(_CGROUP).read_text()))
+    return total
+
+
+def default_bytes() -> int:
+    """Return what a process may hold unless it is told otherwise: a quarter of the memory."""
+    return memory_of_machine() // _SHARE
+
+
+PROCESS = Budget(default_bytes())
+"""The budget of this process, which has one memory; `memory_bytes` of its gateway revises it."""

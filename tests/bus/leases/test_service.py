@@ -1,0 +1,66 @@
+"""A broker with leases, over real sockets."""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+
+import pytest
+
+from bus.leases.service import LeasingBroker
+from bus.leases.wire import Claim, Grant, pack_claim, unpack_grant
+from bus.tmq.wire import PUBLISH, SUBSCRIBE, UNSUBSCRIBE, Cutter, pack_address
+from bus.wire.frame import pack
+from tests.bridges.support import until
+
+CLAIM = Claim((1,), "bridge", 77, ready=True)
+
+
+@pytest.fixture
+async def service() -> AsyncIterator[LeasingBroker]:
+    made = LeasingBroker(["tcp://127.0.0.1:0"])
+    made.open(asyncio.get_running_loop())
+    yield made
+    made.close()
+
+
+def dial(service: LeasingBroker) -> socket.socket:
+    return socket.create_connection(service.broker.addresses[0])
+
+
+async def grants(sock: socket.socket, cutter: Cutter) -> list[Grant]:
+    """Return the grants that come next."""
+    sock.setblocking(False)
+    frames = cutter.cut(await asyncio.get_running_loop().sock_recv(sock, 4096))
+    return [grant for frame in frames if (grant := unpack_grant(frame))]
+
+
+async def test_a_claim_is_answered_ahead_of_what_thousands_of_publishers_must_be_told(
+    service: LeasingBroker,
+) -> None:
+    broker, me = service.broker, pack_address(("127.0.0.1", 9))
+    with dial(service) as greedy, dial(service) as candidate:
+        for number in range(3000):
+            greedy.sendall(pack(PUBLISH, (7, number), pack_address(("127.0.0.1", 1 + number % 60))))
+        await until(lambda: len(broker.registry) == 3000)
+        greedy.sendall(5 * (pack(SUBSCRIBE, (7,), me) + pack(UNSUBSCRIBE, (7,), me)))
+        await until(lambda: broker.counts["waiting"] > 0)
+        candidate.sendall(pack_claim(CLAIM))
+        assert [grant.bridge for grant in await grants(candidate, Cutter())] == ["bridge"]
+        assert broker.counts["waiting"] > 0
+
+
+async def test_refused_claims_are_in_the_ledger_by_their_reason(service: LeasingBroker) -> None:
+    with dial(service) as sock:
+        sock.sendall(pack_claim(CLAIM) + pack_claim(CLAIM._replace(id=78)) + pack(0x80, (), b"?"))
+        await until(lambda: len(service.rejected) == 2)
+        assert service.rejected == {"a second id of one connection": 1, "not a claim": 1}
+
+
+async def test_a_lease_that_runs_out_is_passed_on_without_another_claim(service: LeasingBroker) -> None:
+    with dial(service) as holder, dial(service) as standby:
+        holder.sendall(pack_claim(CLAIM._replace(holding=True, heartbeat_ms=10)))
+        assert (await grants(holder, Cutter()))[0].granted
+        standby.sendall(pack_claim(CLAIM._replace(id=78, order=1)))
+        cutter = Cutter()
+        assert not (await grants(standby, cutter))[0].granted
+        assert (await grants(standby, cutter))[0].granted

@@ -1,0 +1,34 @@
+"""A plant under many faults: whatever the seed, what docs/chaos.md promises holds."""
+
+import json
+import subprocess
+
+import pytest
+
+from tests.chaos.__main__ import CHUNK, child, chunks, environment, line
+from tests.chaos.shrink import shortest
+
+SEEDS = 20
+
+
+@pytest.mark.timeout(900)
+def test_seeds_break_no_law_and_repeat_to_the_last_event() -> None:
+    ran = subprocess.run(child(0, SEEDS), stdout=subprocess.PIPE, text=True, env=environment(), check=True)
+    told = [json.loads(one) for one in ran.stdout.splitlines()]
+    assert [one["seed"] for one in told] == list(range(SEEDS))
+    assert not [line(one) for one in told if one["failures"]]
+    assert all(one["heard"] > one["frames"] for one in told)
+    again = subprocess.run(child(3, 1), stdout=subprocess.PIPE, text=True, env=environment(), check=True)
+    assert json.loads(again.stdout)["digest"] == told[3]["digest"]
+
+
+def test_the_shortest_list_has_only_what_is_needed() -> None:
+    assert shortest(range(16), lambda some: {3, 11} <= set(some)) == [3, 11]
+    assert shortest(range(5), lambda some: True) == []
+    assert shortest([7], lambda some: 7 in some) == [7]
+
+
+def test_seeds_of_an_earlier_run_are_left_out() -> None:
+    assert list(chunks(0, 10, {2, 3})) == [(0, 2), (4, 6)]
+    assert list(chunks(0, CHUNK + 1, set())) == [(0, CHUNK), (CHUNK, 1)]
+    assert list(chunks(5, 2, {5, 6})) == []
