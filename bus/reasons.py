@@ -79,6 +79,8 @@ REJECTED: Final = (
         "trouble",
         "a trunk or broker with keys: the other end has another key, or did not sign this",
     ),
+    Reason("replayed", "trouble", "a trunk with keys on a shared wire: the message was said before"),
+    Reason("clock", "trouble", "a trunk with keys on a shared wire: the sender's clock is far from ours"),
     Reason("signed", "trouble", "a trunk or broker without keys: the peer signs what it sends"),
 )
 """Why input did not become a message; of trouble, only that of keys. Formats have more (docs/wire)."""
