@@ -13,6 +13,7 @@ from bus.wire.envelope import Envelope, take_apart
 from bus.wire.frame import Frame, unpack
 
 T = TypeVar("T")
+_DIGITS = 18  # more are no number of anything here, and Python reads no very long ones
 
 TYPES = {
     "pub": frame.PUB,
@@ -51,7 +52,7 @@ def above_zero(word: str) -> float:
 
 def whole_above_zero(word: str) -> int:
     """Return a whole number above 0. Raises argparse's error."""
-    if not (word.isascii() and word.isdigit() and int(word)):
+    if not (word.isascii() and word.isdigit() and len(word) <= _DIGITS and int(word)):
         raise argparse.ArgumentTypeError(f"{word!r} is not a whole number above 0: write at least 1")
     return int(word)
 
@@ -66,7 +67,7 @@ def hex_bytes(word: str) -> bytes:
 
 def type_of(word: str) -> int:
     """Return a frame's type from `pub`, `pub+cache`, or a number from 0 to 255. Raises `FrameError`."""
-    if word.isascii() and word.isdigit() and int(word) <= 0xFF:
+    if word.isascii() and word.isdigit() and len(word) <= 3 and int(word) <= 0xFF:
         return int(word)
     bits = 0
     for part in word.lower().split("+"):

@@ -12,6 +12,7 @@ from bus.errors import TokenError
 from bus.wire.pattern import Pattern, hexadecimal, token
 
 _NUMBER: Final = re.compile("[0-9]+|0[xX][0-9a-fA-F]+")
+_NUMBER_CHARACTERS: Final = 64  # Python itself refuses to read a very long one, in other words
 _PART: Final = re.compile(r'("[^"]*"|[^/]*)(?:/|$)')
 _WILDCARDS: Final = ("#", "+", "*", "**")  # of MQTT and of key expressions
 
@@ -21,6 +22,8 @@ def name_of(part: str) -> int | str:
     if len(part) > 1 and part[0] == part[-1] == '"':
         return part[1:-1]
     if _NUMBER.fullmatch(part):
+        if len(part) > _NUMBER_CHARACTERS:
+            raise TokenError(f"{part[:_NUMBER_CHARACTERS]}... is not a token: it is above 4294967295")
         return token(int(part, 16 if part[1:2] in ("x", "X") else 10))
     return part
 

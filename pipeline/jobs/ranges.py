@@ -4,15 +4,17 @@ import argparse
 from collections.abc import Callable
 from math import inf, isfinite
 
+_DIGITS = 19  # of nanoseconds since 1970, the largest numbers here
+
 
 def whole(least: int, most: int | None = None) -> Callable[[str], int]:
     """Return a parser of whole numbers from `least` to `most`. It raises argparse's error."""
 
     def parse(word: str) -> int:
         digits = word.removeprefix("-")
-        if not (digits.isascii() and digits.isdigit()) or not least <= int(word) <= (
-            inf if most is None else most
-        ):
+        if not (digits.isascii() and digits.isdigit() and len(digits) <= _DIGITS) or not least <= int(
+            word
+        ) <= (inf if most is None else most):
             raise argparse.ArgumentTypeError(f"{word!r} is no whole number {_range(least, most)}")
         return int(word)
 

@@ -93,7 +93,10 @@ def _slcan() -> tuple[Any, int, SimpleNamespace]:
 
 
 def _slcan_lines(pieces: Pieces) -> object:
-    """Give lines to an adapter that is new. Return its frames; what it cannot read is counted."""
+    """Give lines to an adapter that is new. Return its frames; what it cannot read is counted.
+
+    A line that is too long is cut where a read ends, so pieces do matter there.
+    """
     bus, write, line = _slcan()
     bus._buffer.clear()  # noqa: SLF001
     bus.serialPortOrig = BufferedLine(line)
@@ -267,6 +270,7 @@ TARGETS: Final = (
             b"D04123405f" + b"00" * 64 + b"\r",
             b"\r\a" * 9,
         ],
+        whole=True,
         inputs=20_000,
         why="python-can reads byte by byte, through a pipe",
     ),

@@ -186,8 +186,8 @@ TARGETS: Final = (
         _topology_seeds,
         whole=True,
         grown=_topology_grown,
-        inputs=300,
-        why="10 ms an input, in PyYAML",
+        inputs=2_000,
+        why="1 ms an input, in PyYAML",
     ),
     Target(
         "query",
@@ -197,8 +197,8 @@ TARGETS: Final = (
         (QueryError,),
         whole=True,
         grown=lambda n: [b"a = 1" + b" and a = 1" * (n // 40), b"(" * (n // 8) + b"a = 1" + b")" * (n // 8)],
-        inputs=10_000,
-        why="0.3 ms an input, in Lark",
+        inputs=20_000,
+        why="0.1 ms an input, in Lark",
     ),
     Target("reload", "requests at the local socket, and answers", _reload, _reload_seeds, whole=True),
 )
