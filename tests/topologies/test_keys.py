@@ -48,6 +48,7 @@ def test_a_trunk_that_joins_two_buses_of_the_file_has_the_keys_of_where_it_liste
         ("keys: a", "", ", keys: []"),
         ("keys: a", "", ", keys: b"),
         ("keys: [a, b]", "", ", keys: [c, a]"),
+        ("keys: [a, b]", ", keys: [c, a]", ""),
     ],
 )
 def test_ends_of_a_trunk_that_do_not_know_each_other_s_key_are_an_error(
