@@ -18,7 +18,7 @@ endef
 LOCKED := can uart i2c
 TOOLS := .venv/tools/bin
 
-.PHONY: demo test fuzz chaos mutants check format bench clean lock sbom audit
+.PHONY: demo test fuzz chaos mutants check format bench clean lock sbom audit takeovers
 
 demo: .venv/demo
 	$(BIN)/buscoupler demo
@@ -27,7 +27,10 @@ test: .venv/dev .venv/hermes/bin/python
 	$(call install,$(TEST_PACKAGES))
 	$(BIN)/python -m pytest -n 2 --dist loadgroup
 
-fuzz: .venv/dev
+# Each parser gets INPUTS inputs (docs/fuzzing.md), and each property others than in `make test`.
+INPUTS ?= 1000000
+fuzz: .venv/dev .venv/fuzz
+	$(BIN)/python -m tests.fuzz --inputs $(INPUTS)
 	$(BIN)/python -m pytest --hypothesis-profile=fuzz $$(grep -rl '^from hypothesis' tests --include='test_*.py')
 
 # Small changes to the modules without I/O: the tests must notice them. COUNT of each module, 0: all (hours).
@@ -39,6 +42,10 @@ SEEDS ?= 1000
 PROCESSES ?= 2
 chaos: .venv/dev
 	$(BIN)/python -m tests.chaos $(if $(SEED),--seed $(SEED),--seeds $(SEEDS) --processes $(PROCESSES))
+
+FAULTS ?= 1000
+takeovers: .venv/dev
+	$(BIN)/python -m tests.chaos.drill --count $(FAULTS)
 
 check: .venv/dev
 	$(BIN)/ruff format --check .

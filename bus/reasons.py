@@ -73,11 +73,15 @@ REJECTED: Final = (
     Reason("repeat", "elsewhere", "CAN: a controller sent a frame again that was received before"),
     Reason("fragment repeated", "elsewhere", "multicast: the fragment came before"),
     Reason("foreign", "elsewhere", "CAN: the frame is not ours"),
-    Reason("unsigned", "trouble", "a trunk with keys: the peer does not sign what it sends"),
-    Reason("forged", "trouble", "a trunk with keys: the other end has another key, or did not sign this"),
+    Reason("unsigned", "trouble", "a trunk or broker with keys: the peer does not sign what it sends"),
+    Reason(
+        "forged",
+        "trouble",
+        "a trunk or broker with keys: the other end has another key, or did not sign this",
+    ),
     Reason("replayed", "trouble", "a trunk with keys on a shared wire: the message was said before"),
     Reason("clock", "trouble", "a trunk with keys on a shared wire: the sender's clock is far from ours"),
-    Reason("signed", "trouble", "a trunk without keys: the peer signs what it sends"),
+    Reason("signed", "trouble", "a trunk or broker without keys: the peer signs what it sends"),
 )
 """Why input did not become a message; of trouble, only that of keys. Formats have more (docs/wire)."""
 

@@ -58,5 +58,6 @@ def _of_brokers(topology: Topology, gateway: str) -> Iterator[Placed]:
             yield from ((address.where, need) for need in listening_needs(address.url))
     groups = [candidates_of(topology, name) for name in topology.bridges]
     if here or any(len(group) > 1 and gateway in {one.gateway for one in group} for group in groups):
+        yield from ((topology.where, KeyFile(path)) for path in topology.keys)
         for broker, url in zip(topology.brokers.values(), broker_urls(topology), strict=True):
             yield from ((broker.where, need) for need in dialling_needs(url, ipv4=True))

@@ -10,6 +10,7 @@ from appliance.serve import serve
 from appliance.status.client import status_socket
 from appliance.status.door import status_door
 from appliance.status.snapshot import View
+from bus.keys import Keyring
 from bus.leases.service import LeasingBroker
 from bus.leases.settings import BrokerSettings
 from bus.schema import check_fields, settings
@@ -20,6 +21,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--peer", action="append", default=[], metavar="URL",
         help="another broker, to share registrations with (repeatable; each names the others)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--keys", action="append", default=[], metavar="FILE",
+        help="a key of the gateways: leases ask for signed claims (several: the first signs, all verify)",
     )  # fmt: skip
     for key, one in settings(BrokerSettings).items():
         flag = f"--{key.replace('_', '-')}"
@@ -42,7 +47,8 @@ def settings_of(options: argparse.Namespace) -> BrokerSettings:
 
 
 def run(options: argparse.Namespace) -> int:
-    service = LeasingBroker(options.listen, options.peer, settings_of(options))
+    keys = Keyring.load(options.keys) if options.keys else None
+    service = LeasingBroker(options.listen, options.peer, settings_of(options), keys)
 
     def announce() -> None:
         for url in service.broker.urls:

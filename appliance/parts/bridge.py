@@ -62,7 +62,8 @@ class BridgePart(BasePart):
         ] = []  # links that a reload opened, and until when they may come up
         self._loop: AbstractEventLoop | None = None
         draft = Draft([], self._plans(seats, site, buses))
-        self._settle(site, standing_of(name, site), seats, draft)
+        standing = standing_of(name, site)
+        self._settle(site, standing, _ring(standing, site), seats, draft)
 
     @property
     def spec(self) -> BridgeSpec:
@@ -110,7 +111,14 @@ class BridgePart(BasePart):
         limits, keys = spec.limits(listen), keys_of(site.topology, listen)
         return bus_plan(f"bus {bus}", url, "dial", seat.trunk, limits, listen.tls, policy, keys=keys)
 
-    def _settle(self, site: Site, standing: Standing | None, seats: list[Seat], draft: Draft[Link]) -> None:
+    def _settle(
+        self,
+        site: Site,
+        standing: Standing | None,
+        ring: Keyring | None,
+        seats: list[Seat],
+        draft: Draft[Link],
+    ) -> None:
         """Take over what does not need opening: the sides and their rules, and the candidate."""
         renewed = not is_same(standing, self._standing)
         if renewed and self.candidacy is not None:
@@ -124,9 +132,9 @@ class BridgePart(BasePart):
             self.candidacy = None
             self.hub.stand_alone()
         elif renewed or self.candidacy is None:
-            self.candidacy = self._stand_by(standing)
+            self.candidacy = self._stand_by(standing, ring)
         else:
-            self.candidacy.revise(endpoints(standing), standing.lease_ms)
+            self.candidacy.revise(endpoints(standing), standing.lease_ms, ring)
         if self.hub.gate is not None:
             self.hub.gate.keep(self._age_s())
 
@@ -156,14 +164,22 @@ class BridgePart(BasePart):
         ages = [shed.age_ms / 1000 for shed in sheds if shed and shed.age_ms]
         return min([AGE_S, *ages])
 
-    def _stand_by(self, standing: Standing) -> "Candidacy":
+    def _stand_by(self, standing: Standing, ring: Keyring | None) -> "Candidacy":
         """Forward only while we hold the lease."""
         # Late: most gateways run no candidate, and start faster without TMQ.
         from bus.leases.candidacy import Candidacy
 
         candidate = candidate_of(standing)
         gate = self.hub.stand_by(candidate.may_forward, lambda: candidacy.judge())
-        candidacy = Candidacy(candidate, endpoints(standing), gate, self.links_down, self._record, self.name)
+        candidacy = Candidacy(
+            candidate,
+            endpoints(standing),
+            gate,
+            self.links_down,
+            self._record,
+            self.name,
+            keys=ring,
+        )
         return candidacy
 
     def tap_events(self, hear: Hear) -> None:
@@ -197,6 +213,7 @@ class BridgePart(BasePart):
     def revise(self, site: Site, buses: Mapping[str, BusPart], seats: list[Seat]) -> Revision:
         """Return the change to the bridge as `site` describes it. Raises `LinkError` if it can never work."""
         standing = standing_of(self.name, site)
+        ring = _ring(standing, site)
         draft = Draft([leg.end for leg in self.legs], self._plans(seats, site, buses))
         renewed = not is_same(standing, self._standing)
         return Revision(
@@ -204,7 +221,7 @@ class BridgePart(BasePart):
                 *self._changes(site, standing),
                 *draft.changes(self.title, lambda n: self._more(n, seats, draft)),
             ],
-            lambda: self._settle(site, standing, seats, draft),
+            lambda: self._settle(site, standing, ring, seats, draft),
             lambda loop: self._change(draft, renewed, loop),
         )
 
@@ -258,6 +275,11 @@ class BridgePart(BasePart):
             self.candidacy.close()
         for leg in self.legs:
             leg.end.link.close()
+
+
+def _ring(standing: Standing | None, site: Site) -> Keyring | None:
+    """Return the keys that a candidate signs with. Raises `LinkError` for keys that are of no use."""
+    return None if standing is None else ring_of(site.topology.keys)
 
 
 def mates_of(bridge: str, site: Site, number: int) -> int:

@@ -3,13 +3,16 @@
 import secrets
 import zlib
 from asyncio import AbstractEventLoop
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from appliance.parts.announcing import Announcer, said_changes
+from appliance.parts.bus import ring_of, stamped
 from appliance.parts.changes import Change, differing, settings_of
 from appliance.parts.site import BasePart, Revision, Site
 from appliance.status.snapshot import Broker
 from bus.errors import LinkError
+from bus.keys import Keyring
 from bus.leases.candidate import Candidate
 from bus.leases.wire import ANOTHER
 from bus.schema import Names
@@ -31,6 +34,7 @@ class BrokerPart(BasePart):
 
     def __init__(self, name: str, site: Site) -> None:
         self.service = _service(name, site)
+        self._keys = stamped(site.topology.keys)
         super().__init__(name, site, self.service.hub)
         self._announcer = Announcer()
 
@@ -39,10 +43,15 @@ class BrokerPart(BasePart):
         return [self.service]
 
     def revise(self, site: Site) -> Revision:
-        """Return the change to the broker as `site` describes it. One that could not open is made anew."""
+        """Return the change to the broker as `site` describes it. One that could not open is made anew.
+
+        Raises `LinkError` for keys that are of no use.
+        """
+        ring, keys = ring_of(site.topology.keys), stamped(site.topology.keys)
         old, new = self._spec, site.topology.brokers[self.name]
         names = differing(settings_of(old), settings_of(new))
         names += ["peers"] if self._peers(site) != self._peers(self.site) else []
+        names += ["keys"] if keys != self._keys else []
         left = [url for url in _urls(old) if url not in _urls(new) and self.service.broker.listens(url)]
         come = [url for url in _urls(new) if not self.service.broker.listens(url)]
         lines = [Change("removed", self.title, f"listen {url}") for url in left]
@@ -53,17 +62,19 @@ class BrokerPart(BasePart):
         if not self.service.is_open:
             service = _service(self.name, site)
             return Revision(lines, lambda: self._replace(site, service), self.start)
-        return Revision(lines, lambda: self._settle(site, left), lambda loop: self._go_on(come, loop))
+        settle = partial(self._settle, site, left, ring, keys)
+        return Revision(lines, settle, lambda loop: self._go_on(come, loop))
 
     def _replace(self, site: Site, service: "LeasingBroker") -> None:
         self.close()
         self.site, self.service, self.hub = site, service, service.hub
+        self._keys = stamped(site.topology.keys)
 
-    def _settle(self, site: Site, left: list[str]) -> None:
-        self.site = site
+    def _settle(self, site: Site, left: list[str], ring: Keyring | None, keys: tuple[object, ...]) -> None:
+        self.site, self._keys = site, keys
         for url in left:
             self.service.broker.leave(url)
-        self.service.revise(self._peers(site), self._spec)
+        self.service.revise(self._peers(site), self._spec, ring)
 
     def _go_on(self, come: list[str], loop: AbstractEventLoop) -> list[Change]:
         failed = [change for url in come for change in self._attempt(url)]
@@ -110,6 +121,7 @@ def _service(name: str, site: Site) -> "LeasingBroker":
         _urls(spec),
         peer_urls(site.topology, name),
         spec,
+        ring_of(site.topology.keys),
         name=f"broker {name}",
     )
 
@@ -128,6 +140,7 @@ class Standing(NamedTuple):
     gateway: str
     lease_ms: int
     origin: int
+    keys: tuple[object, ...]  # files
 
 
 def standing_of(bridge: str, site: Site) -> Standing | None:
@@ -144,14 +157,15 @@ def standing_of(bridge: str, site: Site) -> Standing | None:
         gateway=site.gateway,
         lease_ms=min(broker.lease_ms for broker in topology.brokers.values()),
         origin=zlib.crc32(f"{topology.name}/bridge {lease}".encode()),  # all candidates stamp alike
+        keys=stamped(topology.keys),
     )
 
 
 def is_same(one: Standing | None, other: Standing | None) -> bool:
-    """Return whether a candidate stays the one that it is: it may have other brokers and times."""
+    """Return whether a candidate stays the one that it is: it may have other brokers, times and keys."""
     if one is None or other is None:
         return one is other
-    return one == other._replace(brokers=one.brokers, lease_ms=one.lease_ms)
+    return one == other._replace(brokers=one.brokers, lease_ms=one.lease_ms, keys=one.keys)
 
 
 def endpoints(standing: Standing) -> "list[Address]":

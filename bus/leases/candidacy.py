@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
 from bus.events import Record
+from bus.keys import Keyring
 from bus.leases.candidate import Candidate, State
 from bus.leases.link import BrokerLink
 from bus.leases.wake_hook import WakefulLoop
@@ -40,7 +41,8 @@ class Candidacy:
 
     It keeps a `link` to each of the `brokers`. `links_down()` names the links of the bridge that are not up.
     `record(kind, source, cause, level, **counts)` gets each event. `bridge` is the bridge's own name, if the
-    lease has another. `takeovers` counts how often this candidate began to forward.
+    lease has another. With `keys`, claims are signed and grants must be. `takeovers` counts how often this
+    candidate began to forward.
     """
 
     def __init__(
@@ -52,6 +54,7 @@ class Candidacy:
         record: Record,
         bridge: str = "",
         link: Callable[[Candidate, int, Address, Callable[[], object]], BrokerLink] = BrokerLink,
+        keys: Keyring | None = None,
     ) -> None:
         self.candidate, self.gate = candidate, gate
         self.takeovers = 0
@@ -63,6 +66,7 @@ class Candidacy:
         self._by_number = {
             number: link(candidate, number, address, self.judge) for number, address in enumerate(brokers)
         }
+        self._sign(keys)
         self._loop: AbstractEventLoop | None = None
         self._timer: TimerHandle | None = None
         self._settling: TimerHandle | None = None
@@ -89,8 +93,14 @@ class Candidacy:
     def _links(self) -> list[BrokerLink]:
         return list(self._by_number.values())
 
-    def revise(self, brokers: Sequence[Address], lease_ms: int) -> None:
-        """Go over to other brokers and times. A lease stays as long as one of the brokers grants it."""
+    def _sign(self, keys: Keyring | None) -> None:
+        self._keys = keys
+        for link in self._links:
+            link.sign(keys)
+
+    def revise(self, brokers: Sequence[Address], lease_ms: int, keys: Keyring | None = None) -> None:
+        """Go over to other brokers, times and keys. A lease stays as long as one broker grants it."""
+        self._sign(keys)
         self.candidate.revise(lease_ms)
         for address in [address for address in self._numbers if address not in brokers]:
             number = self._numbers.pop(address)
@@ -104,6 +114,7 @@ class Candidacy:
     def _add(self, address: Address) -> None:
         number = self._numbers[address] = self.candidate.add_broker()
         link = self._by_number[number] = self._link(self.candidate, number, address, self.judge)
+        link.sign(self._keys)
         if self._loop is not None:
             link.open(self._loop)
 
@@ -133,8 +144,8 @@ class Candidacy:
             self._up_s = now
         self._look_at_time(now)
         ready = self._up_s is not None and now - self._up_s >= BLIND_S
-        if ready and not self.candidate.ready and not self.candidate.holding:
-            self.gate.blind(now - BLIND_S / 2)
+        if self._up_s is not None and ready and not self.candidate.ready and not self.candidate.holding:
+            self.gate.blind(self._up_s + BLIND_S / 2)
         self._set_ready(ready, f"link down: {', '.join(down)}" if down else "all links up")
 
     def _look_at_time(self, now: float) -> None:

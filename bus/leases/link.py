@@ -11,8 +11,10 @@ from collections.abc import Callable
 
 from bus.backoff import Backoff
 from bus.errors import FrameError
+from bus.keys import Keyring
 from bus.leases.candidate import Candidate
-from bus.leases.wire import pack_claim, unpack_grant
+from bus.leases.signed import NONCE_BYTES, Answer, Session, pack_ask, unpack_answer
+from bus.leases.wire import CLAIM_TYPE, GRANT_TYPE, pack_claim, unpack_grant
 from bus.serving.connection import Connection
 from bus.tmq.wire import Address, Cutter, Hello, pack_hello
 from bus.transports.sockets import connect_to
@@ -22,6 +24,10 @@ log = logging.getLogger("buscoupler.failover")
 RETRY_MAX_S = 1.0
 SILENT_LEASES = 4  # after which a broker that does not answer is dialled again
 _SILENCE_MS = 60_000  # the broker notices silence by the lease, not by this
+_UNSIGNED = {
+    "must be signed": "it takes only signed claims: give this gateway its keys",
+    "no key": "it has no keys, and cannot sign its grants: give it the keys of this gateway",
+}
 
 
 class BrokerLink:
@@ -45,6 +51,18 @@ class BrokerLink:
         self._hurried = Backoff(beat_s / 10, beat_s / 10, jitter)
         self._connection: Connection | None = None
         self._task: Task[None] | None = None
+        self._keys: Keyring | None = None
+        self._nonce = b""
+        self._session: Session | None = None
+        self._told: set[str] = set()
+
+    def sign(self, keys: Keyring | None) -> None:
+        """Sign claims with these keys, and take only grants that are signed; with None, neither."""
+        other, self._keys = (keys is None) != (self._keys is None), keys
+        if self._session is not None and keys is not None:
+            self._session.revise(keys)
+        elif other and self._connection is not None:
+            self._connection.close("other keys")
 
     def open(self, loop: AbstractEventLoop) -> None:
         """Dial the broker, and stay connected."""
@@ -95,7 +113,12 @@ class BrokerLink:
         self._connection = Connection(self._loop, sock, name, Cutter(), self._on_frames, on_closed)
         self._candidate.reached(self._number, "up", self._loop.time())  # the next line may close it
         self._connection.say(pack_hello(Hello(secrets.randbits(32), _SILENCE_MS)))
-        self.claim()
+        self._session = None
+        if self._keys is None:
+            self.claim()
+        else:
+            self._nonce = secrets.token_bytes(NONCE_BYTES)
+            self._connection.say(pack_ask(self._nonce))
         try:
             await gone.wait()
         finally:
@@ -109,19 +132,52 @@ class BrokerLink:
             return
         if self._loop.time() - connection.heard_s > SILENT_LEASES * self._candidate.lease_s:
             # TCP retransmits at ever longer intervals: after a long outage, a new connection is faster.
+            if self._keys is not None:
+                self._warn("it does not answer to claims that are signed with the keys of this gateway")
             return connection.close("no answer")
-        if connection.queued_bytes:
+        if connection.queued_bytes or (self._keys is not None and self._session is None):
             return
         claim = self._candidate.claim(self._number, self._loop.time(), resign)
         with contextlib.suppress(FrameError):
-            connection.say(pack_claim(claim))
+            frame = pack_claim(claim)
+            connection.say(frame if self._session is None else self._session.seal(frame))
 
     def _on_frames(self, _: Connection, frames: list[bytes]) -> None:
         for frame in frames:
-            grant = unpack_grant(frame)
-            if grant is not None:
-                self._candidate.heard(self._number, grant, self._loop.time())
+            answer = unpack_answer(frame)
+            if answer is not None:
+                self._answered(*answer)
+            elif frame[0] == GRANT_TYPE:
+                self._granted(frame)
         self._judge_safely()
+
+    def _answered(self, answer: Answer, nonce: bytes) -> None:
+        """Take the broker's answer about signing: with its nonce, claims can be signed from now on."""
+        if answer != "nonce":
+            self._warn(_UNSIGNED[answer])
+        elif self._keys is not None and self._session is None:
+            self._session = Session(self._keys, self._nonce, nonce, CLAIM_TYPE)
+            self.claim()
+
+    def _granted(self, frame: bytes) -> None:
+        if self._keys is not None:
+            nothing = b"", "unsigned"
+            frame, fault = nothing if self._session is None else self._session.open(frame)
+            if fault:
+                return self._warn(f"its grants are refused: {fault}")
+            self._told.clear()
+        grant = unpack_grant(frame)
+        if grant is not None:
+            self._candidate.heard(self._number, grant, self._loop.time())
+        return None
+
+    def _warn(self, why: str) -> None:
+        """Log what is wrong with this broker, once until it grants again."""
+        if why not in self._told:
+            self._told.add(why)
+            broker = "broker {}:{}".format(*self._address)
+            cause = f"{broker}: {why}"
+            log.warning("bridge %s: %s: %s", self._candidate.bridge, broker, why, extra={"cause": cause})
 
     def close(self) -> None:
         """Disconnect. Idempotent."""

@@ -3,11 +3,14 @@
 from asyncio import AbstractEventLoop, TimerHandle
 from collections.abc import Hashable, Iterable
 from math import inf
+from secrets import token_bytes
 from typing import Any
 
 from bus.hub import Hub
+from bus.keys import Keyring
 from bus.leases.group import Answer, Lease
 from bus.leases.settings import BrokerSettings
+from bus.leases.signed import Notary, unpack_ask
 from bus.leases.table import LeaseTable
 from bus.serving.connection import Connection
 from bus.tmq.broker import Broker
@@ -17,22 +20,29 @@ _TICK_S = 0.01  # at least, between two looks
 
 
 class LeasingBroker:
-    """A TMQ broker that also leases bridges (docs/failover.md). `options` are arguments of `Broker`."""
+    """A TMQ broker that also leases bridges (docs/failover.md).
+
+    With `keys` it takes only claims that are signed, and signs its grants. `options` are arguments of
+    `Broker`.
+    """
 
     def __init__(
         self,
         listen: Iterable[str],
         peers: Iterable[str | Address] = (),
         settings: BrokerSettings = BrokerSettings(),  # noqa: B008 (frozen)
+        keys: Keyring | None = None,
         **options: Any,
     ) -> None:
         self.table = LeaseTable(settings.lease_ms, on_reject=self._on_reject)
+        self._notary = Notary(keys, token_bytes)
         self.broker = Broker(
             listen,
             peers,
             self._on_bridge,
             heartbeat_s=settings.heartbeat_ms / 1000,
             classic_prefixes=not settings.exact,
+            foreign_hosts=settings.foreign_hosts,
             **options,
         )
         self.hub = Hub(self.broker.name)
@@ -71,9 +81,13 @@ class LeasingBroker:
         self.broker.open(loop)
         self._loop = loop
 
-    def revise(self, peers: Iterable[str | Address], settings: BrokerSettings) -> None:
-        """Go over to other peers and settings; all connections, registrations and leases stay."""
+    def revise(
+        self, peers: Iterable[str | Address], settings: BrokerSettings, keys: Keyring | None = None
+    ) -> None:
+        """Go over to other peers, settings and keys; all connections, registrations and leases stay."""
+        self._notary.revise(keys)
         self.table.revise(settings.lease_ms)
+        self.broker.foreign_hosts = settings.foreign_hosts
         self.broker.revise(peers, not settings.exact, settings.heartbeat_ms / 1000)
 
     def hubs(self) -> Iterable[Hub]:
@@ -90,10 +104,22 @@ class LeasingBroker:
         if connection not in self._connections:
             self._connections.add(connection)
             connection.on_lost(self._on_lost)
-        self._send(self.table.heard(frame, connection, self._loop.time(), connection.host))
+        asked = unpack_ask(frame)
+        if asked is not None:
+            return self._say(connection, self._notary.ask(asked, connection))
+        claim, fault = self._notary.open(frame, connection)
+        if fault:
+            self._on_reject(fault, connection)
+            return self._say(connection, self._notary.first_refusal(connection))
+        return self._send(self.table.heard(claim, connection, self._loop.time(), connection.host))
+
+    def _say(self, connection: Connection, answer: bytes) -> None:
+        if answer:
+            connection.say(answer)
 
     def _on_lost(self, connection: Connection) -> None:
         self._connections.discard(connection)
+        self._notary.forget(connection)
         if self._loop is not None:
             self._send(self.table.lost(connection, self._loop.time()))
 
@@ -108,7 +134,7 @@ class LeasingBroker:
     def _send(self, answers: list[Answer]) -> None:
         for who, frame in answers:
             if isinstance(who, Connection):
-                who.send(frame)
+                who.send(self._notary.seal(frame, who))
         self._arm()
 
     def _arm(self) -> None:

@@ -12,6 +12,7 @@ from appliance.parts.bridge import BridgePart
 from appliance.parts.broker import BrokerPart
 from benchmarks.takeovers import trial
 from bus.hub import Hub
+from bus.keys import new_key
 from bus.leases.candidacy import Candidacy
 from bus.leases.table import LeaseTable
 from bus.transports.links import make_link
@@ -123,6 +124,29 @@ async def forwarding(text: str = TWO) -> AsyncIterator[Pair]:
 async def pair() -> AsyncIterator[Pair]:
     async with forwarding() as made:
         yield made
+
+
+async def test_gateways_with_keys_stand_in_for_each_other_and_whoever_has_none_is_refused(
+    tmp_path: Path,
+) -> None:
+    path = str(tmp_path / "plant.key")
+    new_key(path)
+    async with forwarding(f"{TWO}keys: {path}\n") as pair:
+        pair.table.hold_down_s = 1000.0
+        first, second = ("gw-a", "gw-b") if pair.forwards("gw-a") else ("gw-b", "gw-a")
+        await until(lambda: pair.candidacy(second).candidate.ready)
+        await pair.cross(1)
+        pair.gateways[first].close()
+        await until(lambda: pair.forwards(second))
+        await pair.cross(2)
+        part = pair.hub.parts["broker main"]
+        assert isinstance(part, BrokerPart)
+        assert part.service.rejected == {}
+        unsigned = Appliance(loads(TWO.format(*pair.ports), "pair.yaml"), first)
+        unsigned.open(asyncio.get_running_loop())
+        await until(lambda: part.service.rejected.get("unsigned", 0) > 3)
+        assert pair.forwards(second)
+        unsigned.close()
 
 
 async def test_one_stops_the_other_goes_on_and_the_first_gets_its_place_back(pair: Pair) -> None:
