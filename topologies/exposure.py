@@ -7,6 +7,7 @@ from bus.schema import Where
 from bus.transports.options import Tls
 from bus.urls import HOSTED, TLS_SCHEMES, WEB_SCHEMES, is_loopback, split_url
 from topologies.findings import Finding, warning
+from topologies.keys import keys_at, keys_of
 from topologies.model import Topology
 from topologies.reach import with_addresses
 from topologies.segments import joints
@@ -25,7 +26,7 @@ class _Opening(NamedTuple):
 
 
 def find_exposed(topology: Topology) -> Iterator[Finding]:
-    """Yield a warning for each address beyond loopback whose peers need no certificate."""
+    """Yield a warning for each address beyond loopback whose peers need no certificate and no key."""
     for opening in (*_of_buses(topology), *_of_sides(topology), *_of_services(topology)):
         if opening.host and not is_loopback(opening.host) and not proves(opening.tls):
             text = f"every machine that reaches {opening.at} is let in: {opening.advice}"
@@ -40,7 +41,8 @@ def proves(tls: Tls | None) -> bool:
 def _of_buses(topology: Topology) -> Iterator[_Opening]:
     for bus in topology.buses.values():
         for listen in bus.listen:
-            yield _opening(listen.url, listen.tls, listen.where, _secured(listen.url))
+            if not keys_of(topology, listen):
+                yield _opening(listen.url, listen.tls, listen.where, _secured(listen.url, listen.trunk))
 
 
 def _of_sides(topology: Topology) -> Iterator[_Opening]:
@@ -48,8 +50,9 @@ def _of_sides(topology: Topology) -> Iterator[_Opening]:
         if joint.side.medium is None:
             continue
         medium = with_addresses(topology, joint.side.medium)
-        if medium.listens:
-            yield _opening(medium.listens, medium.listens_tls, medium.where, _secured(medium.listens))
+        if medium.listens and not keys_at(topology, joint.side, joint.trunk):
+            advice = _secured(medium.listens, joint.trunk)
+            yield _opening(medium.listens, medium.listens_tls, medium.where, advice)
         for host in medium.lets_in():
             yield _Opening(f"{medium.key} at {host}", host, None, medium.where, _FIREWALL)
 
@@ -70,10 +73,10 @@ def _opening(url: str, tls: Tls | None, where: Where, advice: str) -> _Opening:
     return _Opening(url, parts.host if parts.scheme in HOSTED else "", tls, where, advice)
 
 
-def _secured(url: str) -> str:
-    """Return how to protect an address that can have TLS."""
-    scheme = split_url(url).scheme
+def _secured(url: str, trunk: bool = False) -> str:
+    """Return how to protect an address that can have TLS, or keys if it is a `trunk`."""
+    scheme, signed = split_url(url).scheme, ", or give the trunk keys" if trunk else ""
     if scheme in TLS_SCHEMES:
-        return "give its tls a ca_file and require_peer_cert: true"
+        return f"give its tls a ca_file and require_peer_cert: true{signed}"
     secure = "wss" if scheme in WEB_SCHEMES else "tls+tcp"
-    return f"listen on 127.0.0.1, or on {secure}:// with require_peer_cert"
+    return f"listen on 127.0.0.1, or on {secure}:// with require_peer_cert{signed}"

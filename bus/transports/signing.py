@@ -131,18 +131,16 @@ class _Signing(Handshake):
         """Take bytes one by one, because those behind the proof are not ours to take."""
         answer = b""
         for number in range(len(data)):
+            self._heard_bytes += 1
             self._decoder.buffer()[:1] = data[number : number + 1]
             batch = self._decoder.feed(1)
             for message in payloads(batch) if batch is not None else ():
                 answer += self._take(message)
-            if self._decoder.fault:
+            if self._decoder.fault or self._heard_bytes > _HANDSHAKE_BYTES:
                 self._refuse("unsigned", UNSIGNED)
             if self.done or self.fault:
                 self.rest = data[number + 1 :]
                 return answer
-        self._heard_bytes += len(data)
-        if self._heard_bytes > _HANDSHAKE_BYTES:
-            self._refuse("unsigned", UNSIGNED)
         return answer
 
     def _take(self, message: bytes) -> bytes:

@@ -55,9 +55,10 @@ class Plant:
         return TEXT % (keys, self.plain, self.trunk, self.other, self.trunk)
 
     def joined(self) -> bool:
-        hub = next(iter(self.two.hubs()))
-        account = hub.accounts().get(f"trunk/tcp://127.0.0.1:{self.trunk}")
-        return account is not None and account.live == 1
+        link = f"trunk/tcp://127.0.0.1:{self.trunk}"
+        hubs = (next(iter(appliance.hubs())) for appliance in (self.one, self.two))
+        accounts = [hub.accounts().get(link) for hub in hubs]
+        return all(account is not None and account.live == 1 for account in accounts)
 
 
 @asynccontextmanager

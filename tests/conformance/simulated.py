@@ -1,12 +1,16 @@
 """Makers of simulated media: the same links on wires of `bridges.simulate`."""
 
 import asyncio
+import time
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from bridges.media.can.codec import can_id, segment
+from bridges.media.medium import SEAL_BYTES
 from bridges.media.multicast.datagram import Encoder
+from bridges.media.seals import Seals
 from bridges.simulate import (
     CanWire,
     I2cWire,
@@ -19,6 +23,7 @@ from bridges.simulate import (
     TcpWire,
     rs485_node,
 )
+from bus.keys import Keyring
 from bus.wire.batch import from_payloads
 from bus.wire.sp import HANDSHAKE, SCRATCH_BYTES
 from tests.bridges.support import frame, until
@@ -28,6 +33,12 @@ from tests.conformance.streams import any_bytes, hanging_up
 
 _RETRY: dict[str, Any] = {"retry_min_s": 0.01, "retry_max_s": 0.1}
 _STRANGER = ("10.0.9.9", 7)
+_KEYS = Keyring((b"k" * 32,))
+
+
+def _seals(keys: Keyring, medium: str) -> Seals:
+    """Return the seals of a stranger that has the key."""
+    return Seals(keys, medium, 99, time.time, {})
 
 
 def opened(near: Side, far: Side, **actions: Any) -> Pair:
@@ -48,10 +59,10 @@ def pulling_out(side: Side, end: Any) -> tuple[Side, Action, Action]:
     return side, lose, regain
 
 
-def uart(_: Path, clogged: bool = False) -> Pair:
+def uart(_: Path, clogged: bool = False, keys: Keyring | None = None) -> Pair:
     loop, line = asyncio.get_running_loop(), SerialLine(115200)
     ends = line.end("near"), line.end("far")
-    limits = {"queue_bytes": 16384 if clogged else 1 << 20, **_RETRY}
+    limits = {"queue_bytes": 16384 if clogged else 1 << 20, "keys": keys, **_RETRY}
     near, far = (Side(end.name, partial(SimulatedUart, end, **limits)) for end in ends)
 
     async def garbage() -> None:
@@ -104,12 +115,12 @@ def rs485(_: Path, clogged: bool = False) -> Pair:
     return pair
 
 
-def can(_: Path, fd: bool, clogged: bool = False) -> Pair:
+def can(_: Path, fd: bool, clogged: bool = False, keys: Keyring | None = None) -> Pair:
     loop, wire = asyncio.get_running_loop(), CanWire()
     ports = wire.port("near", fd), wire.port("far", fd)
     stranger = wire.port("stranger", fd)
     stranger_bus = stranger.open(loop)
-    limits = {"queue_bytes": 16384 if clogged else 1 << 20, "age_ms": 60_000, **_RETRY}
+    limits = {"queue_bytes": 16384 if clogged else 1 << 20, "age_ms": 60_000, "keys": keys, **_RETRY}
     near, far = (
         Side(port.name, partial(SimulatedCan, port, node, fd=fd, **limits))
         for node, port in enumerate(ports, 1)
@@ -135,7 +146,8 @@ def can(_: Path, fd: bool, clogged: bool = False) -> Pair:
         await until(lambda: not stranger.sending)
 
     async def mend() -> None:
-        send(*segment(frame(200), 4, fd))
+        message = frame(200) if keys is None else _seals(keys, "can").seal(frame(200))
+        send(*segment(message, 4, fd))
 
     pair = opened(near, far, clog=clog, garbage=garbage, cut=cut, mend=mend, back=[frame(200)])
     pair.closers.append(stranger_bus.shutdown)
@@ -179,10 +191,11 @@ def tcp(_: Path, clogged: bool = False) -> Pair:
     return pair
 
 
-def multicast(_: Path, clogged: bool = False) -> Pair:
+def multicast(_: Path, clogged: bool = False, keys: Keyring | None = None) -> Pair:
     loop, wire = asyncio.get_running_loop(), MulticastWire()
     hosts = wire.member("near"), wire.member("far")
-    limits = {"queue_bytes": 65536 if clogged else 1 << 20, **_RETRY}
+    limits = {"queue_bytes": 65536 if clogged else 1 << 20, "keys": keys, **_RETRY}
+    seals = None if keys is None else _seals(keys, "multicast")
     near, far = (Side(host.name, partial(SimulatedMulticast, host, **limits)) for host in hosts)
 
     def clog() -> None:
@@ -193,12 +206,12 @@ def multicast(_: Path, clogged: bool = False) -> Pair:
             wire.carry(loop, noise(seed * 7, seed), _STRANGER)
 
     async def cut() -> None:
-        first = Encoder(1400, 7, 7).encode(from_payloads([frame(3000)]))[0][0]
+        first = Encoder(1400, 7, 7, seals=seals).encode(from_payloads([frame(3000)]))[0][0]
         wire.carry(loop, first, _STRANGER)
         await asyncio.sleep(0.1)
 
     async def mend() -> None:
-        for datagram, _ in Encoder(1400, 7, 8).encode(from_payloads([frame(2000)])):
+        for datagram, _ in Encoder(1400, 7, 8, seals=seals).encode(from_payloads([frame(2000)])):
             wire.carry(loop, datagram, _STRANGER)
 
     pair = opened(near, far, clog=clog, garbage=garbage, cut=cut, mend=mend, back=[frame(2000)])
@@ -210,6 +223,10 @@ def i2c(_: Path, clogged: bool = False) -> Pair:
     wire = I2cWire([0x42])
     limits = {"queue_bytes": 16384 if clogged else 1 << 20, **_RETRY}
     return i2c_pair(wire.adapter, wire.targets[0x42], Side("near", partial(wire.link, **limits)))
+
+
+def _clogged(make: Callable[..., Pair]) -> Callable[..., Pair]:
+    return partial(make, keys=_KEYS, clogged=True)
 
 
 MAKERS = [
@@ -228,5 +245,14 @@ MAKERS = [
         partial(i2c, clogged=True),
         simulated=True,
         left_out=I2C_LEFT_OUT,
+    ),
+    *(
+        Maker(f"simulated-{name}-signed", edge, partial(make, keys=_KEYS), _clogged(make), simulated=True)
+        for name, edge, make in (
+            ("uart", 254 - SEAL_BYTES, uart),
+            ("can", 7, partial(can, fd=False)),
+            ("can-fd", 63 - SEAL_BYTES, partial(can, fd=True)),
+            ("multicast", 1396 - SEAL_BYTES, multicast),
+        )
     ),
 ]

@@ -7,6 +7,7 @@ import pytest
 from bus.needs import KeyFile
 from tests.topologies.support import PAIR, errors, said, warnings
 from topologies.checker import check
+from topologies.exposure import find_exposed
 from topologies.keys import keys_at, keys_of
 from topologies.loader import loads
 from topologies.needs import needs_of
@@ -48,6 +49,7 @@ def test_a_trunk_that_joins_two_buses_of_the_file_has_the_keys_of_where_it_liste
         ("keys: a", "", ", keys: []"),
         ("keys: a", "", ", keys: b"),
         ("keys: [a, b]", "", ", keys: [c, a]"),
+        ("keys: [a, b]", ", keys: [c, a]", ""),
     ],
 )
 def test_ends_of_a_trunk_that_do_not_know_each_other_s_key_are_an_error(
@@ -154,3 +156,13 @@ def test_the_budget_of_a_wire_counts_what_signing_adds() -> None:
         if (found := re.search(r"promised (\d+)%", finding.text))
     ]
     assert shares == [74]
+
+
+def test_a_trunk_with_keys_lets_in_nobody_else_so_its_address_may_be_open() -> None:
+    exposed = [
+        finding.text
+        for keys in ("keys: a", "")
+        for finding in find_exposed(loads(TRUNKS % (keys, "", "")))
+        if ":5 is let in" in finding.text
+    ]
+    assert [text.count("or give the trunk keys") for text in exposed] == [1]

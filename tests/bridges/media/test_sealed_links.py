@@ -10,12 +10,16 @@ import pytest
 
 from bridges.media.device import DeviceLink
 from bridges.media.medium import SEAL_BYTES
+from bridges.media.multicast.datagram import Encoder
+from bridges.media.multicast.send import Outbox
 from bridges.media.seals import Seals
 from bridges.media.shedding import Shed
 from bridges.media.uart.codec import encode
 from bridges.simulate import CanWire, Faults, MulticastWire, SerialLine, run
 from bus.hub import Hub
 from bus.keys import Keyring
+from bus.ledger import Stats
+from bus.wire.batch import from_payloads
 from bus.wire.frame import PUB, pack
 from bus.wire.pattern import Pattern
 from tests.bridges.support import SIZES, PtyPair, RecordingPipe, frame, recorder, say, until
@@ -161,16 +165,15 @@ def test_what_waits_can_be_taken_back_without_its_seal(wire: Callable[[], Make],
 def test_other_keys_of_a_link_are_in_force_at_once(wire: Callable[[], Make]) -> None:
     async def scenario() -> None:
         make = wire()
-        a, b = made = await hosts(make, OLD, OLD)
+        a, b, c = made = await hosts(make, OLD, OLD, OLD)
         pipes = a.link.pipe, b.link.pipe
         for ring in (Keyring((b"o" * 32, b"n" * 32)), Keyring((b"n" * 32, b"o" * 32)), NEW):
-            for host in made:
-                other = Host.__new__(Host)
-                other.link = wire()(9, keys=ring)
-                assert host.link.revise(other.link)
+            for host in (a, b):
+                assert host.link.revise(wire()(9, keys=ring))
                 a.say(MESSAGES[0])
                 await asyncio.sleep(1)
         assert b.got == [MESSAGES[0]] * 6
+        assert c.got == [MESSAGES[0]] * 2, "who has the old key only hears what is signed with it"
         assert (a.link.pipe, b.link.pipe) == pipes
         assert not a.link.revise(wire()(9)), "to stop signing takes a new opening"
         close(*made)
@@ -207,6 +210,15 @@ def test_an_echo_on_a_line_of_two_wires_is_taken_out_sealed() -> None:
         close(*made)
 
     run(scenario())
+
+
+def test_a_queue_of_datagrams_gives_messages_back_without_their_seals() -> None:
+    seals = Seals(OLD, "multicast", 1, lambda: 0.0, {})
+    stats = Stats()
+    outbox = Outbox(Encoder(1400, 1, 1, seals=seals), stats, 1 << 20)
+    outbox.add(from_payloads(MESSAGES))
+    assert outbox.purge("fenced") == MESSAGES
+    assert stats.queued == 0
 
 
 def test_the_longest_message_has_room_for_its_seal(tmp_path: Path) -> None:

@@ -106,6 +106,24 @@ def test_only_verified_senders_are_kept_and_a_bounded_number() -> None:
     assert far.hears(sealed[-SENDERS:]) == [], "those that were heard last are all known still"
     far.now_s += CLOCK_S + 1
     assert far.hears(sealed[:5]) == [], "a sender that was forgotten is as old as its message"
+    assert far.rejected == {"forged": 3900, "replayed": SENDERS, "clock": 5}
+
+
+def test_a_sender_that_goes_on_is_not_forgotten_for_new_ones() -> None:
+    far, first = End(2), End(1)
+    said = first.say(*SAID[:2])
+    assert far.hears(said[:1]) == SAID[:1]
+    far.hears([End(number + 10).say(FRAME)[0] for number in range(SENDERS - 1)])
+    assert far.hears(said[1:]) == SAID[1:2]
+    far.hears([End(number + 1000).say(FRAME)[0] for number in range(SENDERS - 1)])
+    assert far.hears(said) == []
+    assert far.rejected == {"replayed": 2}
+
+
+def test_what_is_too_short_for_a_seal_is_refused_also_with_a_right_tag() -> None:
+    far = End(2)
+    assert far.hears([b"short" + OLD.derive(b"wire", b"can").sign(b"short")]) == []
+    assert far.rejected == {"forged": 1}
 
 
 @pytest.mark.parametrize(

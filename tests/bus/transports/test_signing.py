@@ -130,7 +130,11 @@ async def test_a_stranger_hears_nothing_and_is_not_heard() -> None:
             assert await to_thread(peer.rest) == b""
             peer.close()
         assert ear.heard == []
-        assert hub.accounts()[TCP].stats.rejected == {"unsigned": 4}
+        peer = SpPeer(listening.url)  # announces a long message, and says more than a handshake takes
+        await to_thread(peer.socket.sendall, (100_000).to_bytes(8, "big") + bytes(600))
+        assert await to_thread(peer.at_end)
+        peer.close()
+        assert hub.accounts()[TCP].stats.rejected == {"unsigned": 5}
         assert hub.pipes == (ear,)
     finally:
         listening.close()
@@ -155,19 +159,31 @@ async def test_a_hello_without_a_proof_is_closed_in_time_and_never_let_in(
 class Signed:
     """A hand-made peer that has the key, and says what a test wants."""
 
-    def __init__(self, url: str, secret: bytes) -> None:
+    def __init__(self, url: str, secret: bytes, *first: bytes) -> None:
         self.peer, session = SpPeer(url), Session(ring(secret), False, b"n" * 16)
         self.peer.greeting()
         self.peer.send(session.hello)
         proof = session.meet(self.peer.receive())
         assert proof is not None
         assert session.signer is not None
-        self.peer.send(proof)
-        assert session.prove(self.peer.receive())
         self.signer = session.signer
+        self.peer.send(proof, *(self.record(message) for message in first))
+        assert session.prove(self.peer.receive())
 
     def record(self, *messages: bytes) -> bytes:
         return self.signer.sign(from_payloads(messages).keep())
+
+
+async def test_what_comes_with_the_proof_is_not_lost() -> None:
+    listening, hub = ListenLink(TCP, keys=ring(OLD)), Hub()
+    listening.open(hub, asyncio.get_running_loop())
+    ear = Ear(hub)
+    try:
+        signed = await to_thread(Signed, listening.url, OLD, b"one", b"two")
+        await until(lambda: ear.heard == [b"one", b"two"])
+        signed.peer.close()
+    finally:
+        listening.close()
 
 
 @pytest.mark.parametrize("attack", ["tampered", "replayed", "unsigned"])
