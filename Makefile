@@ -14,7 +14,11 @@ define install
 	$(SUDO) apt-get update -qq && $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing >/dev/null; fi
 endef
 
-.PHONY: demo test fuzz chaos mutants check format bench clean
+# What `requirements.lock` holds beside the plain install: the media of a gateway, and nothing that is heavy.
+LOCKED := can uart i2c
+TOOLS := .venv/tools/bin
+
+.PHONY: demo test fuzz chaos mutants check format bench clean lock sbom audit takeovers
 
 demo: .venv/demo
 	$(BIN)/buscoupler demo
@@ -23,7 +27,10 @@ test: .venv/dev .venv/hermes/bin/python
 	$(call install,$(TEST_PACKAGES))
 	$(BIN)/python -m pytest -n 2 --dist loadgroup
 
-fuzz: .venv/dev
+# Each parser gets INPUTS inputs (docs/fuzzing.md), and each property others than in `make test`.
+INPUTS ?= 1000000
+fuzz: .venv/dev .venv/fuzz
+	$(BIN)/python -m tests.fuzz --inputs $(INPUTS)
 	$(BIN)/python -m pytest --hypothesis-profile=fuzz $$(grep -rl '^from hypothesis' tests --include='test_*.py')
 
 # Small changes to the modules without I/O: the tests must notice them. COUNT of each module, 0: all (hours).
@@ -35,6 +42,10 @@ SEEDS ?= 1000
 PROCESSES ?= 2
 chaos: .venv/dev
 	$(BIN)/python -m tests.chaos $(if $(SEED),--seed $(SEED),--seeds $(SEEDS) --processes $(PROCESSES))
+
+FAULTS ?= 1000
+takeovers: .venv/dev
+	$(BIN)/python -m tests.chaos.drill --count $(FAULTS)
 
 check: .venv/dev
 	$(BIN)/ruff format --check .
@@ -57,6 +68,22 @@ bench: .venv/bench
 	$(BIN)/python -m benchmarks.syndication
 	$(BIN)/python -m benchmarks.catalog
 
+lock: $(TOOLS)/pip-compile
+	CUSTOM_COMPILE_COMMAND="make lock" $(TOOLS)/pip-compile --quiet --upgrade --generate-hashes --strip-extras \
+	--no-emit-index-url --no-emit-find-links --no-emit-trusted-host $(LOCKED:%=--extra %) -o requirements.lock pyproject.toml
+
+sbom: $(TOOLS)/pip-compile
+	@mkdir -p build
+	$(TOOLS)/cyclonedx-py requirements requirements.lock --pyproject pyproject.toml --output-reproducible -o build/sbom.json
+
+# `--strict`: without it pip-audit finds nothing in packages that its database does not answer for.
+audit: $(TOOLS)/pip-compile
+	@mkdir -p build && rm -f build/audit.json
+	@$(TOOLS)/pip-audit --strict --disable-pip --require-hashes -r requirements.lock --progress-spinner off \
+	-f json -o build/audit.json 2>build/audit.log; status=$$?; \
+	[ -s build/audit.json ] || { echo "no database of vulnerabilities can be reached, so nothing was audited: build/audit.log says why"; exit 1; }; \
+	tail -n 1 build/audit.log; exit $$status
+
 .venv/bin/python:
 	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || { \
 	echo "installing Debian package: python3-venv"; $(SUDO) apt-get update -qq && \
@@ -68,6 +95,10 @@ bench: .venv/bench
 	$(PYTHON) -m venv .venv/hermes
 	.venv/hermes/bin/pip install --quiet --disable-pip-version-check --no-deps -r tests/system/hermes.txt
 	@touch $@
+
+$(TOOLS)/pip-compile: | .venv/bin/python
+	$(PYTHON) -m venv .venv/tools
+	$(TOOLS)/pip install --quiet --disable-pip-version-check pip-tools cyclonedx-bom pip-audit
 
 .venv/%: pyproject.toml | .venv/bin/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[$*]'

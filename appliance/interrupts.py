@@ -12,7 +12,10 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from sys import UnraisableHookArgs
 
-STOPS = (signal.SIGINT, signal.SIGTERM)
+_IGNORED: Final = signal.getsignal(signal.SIGHUP) == signal.SIG_IGN  # `nohup` says: go on
+STOPS: Final = (signal.SIGINT, signal.SIGTERM, *(() if _IGNORED else (signal.SIGHUP,)))
+"""The signals that end a command in order; SIGHUP too, when its terminal is gone. `run` reloads then."""
+
 _AGAIN_S: Final = 0.02
 
 

@@ -14,7 +14,7 @@ _DRAIN_LOOK_S = 0.01
 
 
 class Stop(asyncio.Event):
-    """A request to stop, set by SIGINT and SIGTERM. `number` is that of the first such signal; before, 0."""
+    """A request to stop, set by each of `STOPS`. `number` is that of the first such signal; before, 0."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__()
@@ -36,7 +36,7 @@ class Service(Protocol):
 
 
 def serve(service: Service, announce: Callable[[], None], farewell: Callable[[], int] = int) -> int:
-    """Open, announce, wait for SIGINT or SIGTERM, drain within a bound, close.
+    """Open, announce, wait for a signal of `STOPS`, drain within a bound, close.
 
     `farewell` is called before the service closes, and returns the exit status; without it, that is 0.
     """

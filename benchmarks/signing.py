@@ -10,6 +10,7 @@ import asyncio
 import statistics
 import time
 
+from bridges.media.seals import Seals
 from bus.hub import Hub
 from bus.keys import Keyring
 from bus.transports.tcp import DialLink, ListenLink
@@ -59,6 +60,16 @@ async def _send(hub: Hub, counter: Counter, batch: Batch) -> float:
     return (time.process_time() - began) / (total * batch.count)
 
 
+def seal_s(size: int) -> float:
+    """Return the seconds that sealing and opening take on a wire that several share."""
+    ring, messages = Keyring((b"k" * 32,)), [bytes(size)] * 1000
+    near, far = (Seals(ring, "can", sender, time.time, {}) for sender in (1, 2))
+    began = time.process_time()
+    found = far.opened([near.seal(message) for message in messages])
+    assert len(found) == len(messages)
+    return (time.process_time() - began) / len(messages)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repeat", type=int, default=7)
@@ -74,6 +85,9 @@ def main() -> None:
         if ratios:
             text += f"; signed {statistics.median(ratios):.2f} times ({min(ratios):.2f}..{max(ratios):.2f})"
         print(text)
+    if not options.plain:
+        taken = statistics.median(seal_s(100) for _ in range(options.repeat))
+        print(f"a message of 100 B on a shared wire: sealed and opened in {taken * 1e6:.1f} µs")
 
 
 if __name__ == "__main__":

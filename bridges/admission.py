@@ -21,10 +21,11 @@ SIZES = Struct(">BH")  # of a frame: tokens, data bytes
 class Admission:
     """The rules by which one side admits; `origin` is in our own envelopes, `is_new(key)` remembers a key.
 
+    `is_new_spent(key)` does so for a frame without hops left, which must not stand in for one with hops.
     `opaque`: messages may come that are no frames. `trunk`: what begins as an envelope must be one.
     """
 
-    __slots__ = ("is_new", "opaque", "origin", "rules", "trunk")
+    __slots__ = ("is_new", "is_new_spent", "opaque", "origin", "rules", "trunk")
 
     def __init__(
         self,
@@ -33,8 +34,10 @@ class Admission:
         is_new: Callable[[int], bool],
         opaque: bool = False,
         trunk: bool = False,
+        is_new_spent: Callable[[int], bool] | None = None,
     ) -> None:
         self.origin, self.rules, self.is_new = origin, rules, is_new
+        self.is_new_spent = is_new_spent or is_new
         self.opaque, self.trunk = opaque, trunk
 
 
@@ -56,7 +59,7 @@ def hops_of(data: bytes, start: int, stop: int, admission: Admission, stats: Sta
         stats.reject("echo")
     elif admission.rules and not admission.rules.admit(data, frame):
         stats.reject("pattern")  # not remembered as seen: another side may admit it
-    elif not admission.is_new(origin << 32 | sequence):
+    elif not (admission.is_new if hops else admission.is_new_spent)(origin << 32 | sequence):
         stats.reject("duplicate")
     else:
         return int(hops)
@@ -75,7 +78,7 @@ def _opaque(data: bytes, start: int, stop: int, admission: Admission, stats: Sta
         stats.reject("echo")
     elif not admission.rules.opaque:
         stats.reject(NO_FRAME)
-    elif whole and not admission.is_new(origin << 32 | sequence):
+    elif whole and not (admission.is_new if hops else admission.is_new_spent)(origin << 32 | sequence):
         stats.reject("duplicate")
     else:
         return int(hops) + HOPS_MAX + 1 if whole else BARE

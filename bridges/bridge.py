@@ -18,7 +18,7 @@ from bridges.handover.gate import Gate
 from bridges.handover.window import AGE_S
 from bridges.holdoff import HoldOff
 from bridges.ingress import admit_bare, admit_stamped, only_frames
-from bridges.rules import Patterns, Rule, Rules, Seen
+from bridges.rules import Patterns, Rule, Rules, Seen, Source
 from bus.hub import Hub, Pipe, Tap, without
 from bus.ledger import Stats
 from bus.watched import WatchedHub
@@ -163,7 +163,7 @@ class Bridge(WatchedHub):
         self.gate = Gate(self.sides, self.origin, self.seen, self.clock, may_forward, on_lapse, age_s)
         return self.gate
 
-    def without(self, batch: Batch, is_out: Callable[[bytes], bool]) -> Batch | None:
+    def without_messages(self, batch: Batch, is_out: Callable[[bytes], bool]) -> Batch | None:
         """Return `batch`, as it is inside this bridge, without some messages; None if none are left."""
         gone = [number for number, message in enumerate(payloads(batch)) if is_out(message)]
         if len(gone) == batch.count:
@@ -241,9 +241,14 @@ class Side(Hub):
         self.inward, self.outward = Rules(self.bridge.core_rule, self._in), Rules(self._out)
         self.lets_out_opaque = self.opaque and self.outward.opaque
         self._watches = self.opaque and not self.inward.opaque
-        self._admission = Admission(
-            self.bridge.origin, self.inward, self.bridge.seen.add, self.opaque, self.trunk
-        )
+        self._admission = self._admitting(self.bridge.seen)
+        for port in self.ports:
+            port.admission = self._admitting(port.keys)
+
+    def _admitting(self, keys: Source | Seen) -> Admission:
+        """Return the rules for what comes from one source of keys."""
+        origin, opaque, trunk = self.bridge.origin, self.opaque, self.trunk
+        return Admission(origin, self.inward, keys.add, opaque, trunk, keys.add_spent)
 
     @property
     def plain(self) -> bool:
@@ -264,7 +269,8 @@ class Side(Hub):
     def attach(self, pipe: Pipe) -> None:
         """Attach a port for `pipe` to the bridge."""
         self.pipes += (pipe,)
-        port = self._ports[id(pipe)] = Port(self, pipe)
+        keys = self.bridge.seen.source()
+        port = self._ports[id(pipe)] = Port(self, pipe, keys, self._admitting(keys))
         self.bridge.attach(port)
 
     def detach(self, pipe: Pipe) -> None:
@@ -274,6 +280,7 @@ class Side(Hub):
         if port is not None:
             if self.hold is not None:
                 self.hold.forget(port.stats)
+            self.bridge.seen.leave(port.keys)
             self.bridge.detach(port)
 
     def keep(self, link: str, stats: Stats) -> None:
@@ -294,7 +301,8 @@ class Side(Hub):
             self.hold.hear(batch)
         gate = self.bridge.gate
         entering = batch if gate is None else gate.enter(self.number, batch, stats)
-        admitted = None if entering is None else self._admit(entering, stats)
+        admission = self._admission if port is None else port.admission
+        admitted = None if entering is None else self._admit(entering, admission, stats)
         if self._watches and not self._told and NO_FRAME in stats.rejected:
             self.tell()
         if admitted is not None:
@@ -322,16 +330,16 @@ class Side(Hub):
         """Tell whether a frame or an opaque message may leave here."""
         return self.outward.admit(content) if is_frame(content) else self.lets_out_opaque
 
-    def _admit(self, batch: Batch, stats: Stats) -> Batch | None:
+    def _admit(self, batch: Batch, admission: Admission, stats: Stats) -> Batch | None:
         """Return what the rules let in of a batch, in the form that it has inside the bridge."""
         bridge = self.bridge
         if bridge.simple and only_frames(batch):
             return batch
         bridge.seen.advance(bridge.clock())
         if not bridge.stamps:
-            return admit_bare(batch, self._admission, stats)
+            return admit_bare(batch, admission, stats)
         key_of = None if bridge.gate is None else bridge.gate.key_of
-        admitted, bridge.sequence = admit_stamped(batch, self._admission, bridge.sequence, stats, key_of)
+        admitted, bridge.sequence = admit_stamped(batch, admission, bridge.sequence, stats, key_of)
         return admitted
 
     def replay(self, batch: Batch, since_s: float | None) -> None:
@@ -347,13 +355,17 @@ class Side(Hub):
 
 
 class Port(Pipe):
-    """A pipe as the bridge sees it. Its ledger: offered by the bridge = handed to the pipe + dropped."""
+    """A pipe as the bridge sees it. Its ledger: offered by the bridge = handed to the pipe + dropped.
 
-    __slots__ = ("inner", "link", "name", "side", "stats")
+    `keys` are those that it brought, and `admission` are the rules for what it brings.
+    """
+
+    __slots__ = ("admission", "inner", "keys", "link", "name", "side", "stats")
 
     inner: Pipe
 
-    def __init__(self, side: Side, pipe: Pipe) -> None:
+    def __init__(self, side: Side, pipe: Pipe, keys: Source, admission: Admission) -> None:
+        self.keys, self.admission = keys, admission
         self.name = f"{side.bridge.name}/{side.name}/{pipe.name}"
         self.link = f"{side.name}/{pipe.link}" if pipe.link else side.name
         self.inner = pipe

@@ -184,7 +184,7 @@ def _pass_run(data: bytes, run: Run, admission: Admission, made: _Stamped, stats
     """Take a run that has envelopes already, unless some of it needs a closer look."""
     hops = column(data, run, LENGTH_BYTES + 1)
     ours = admission.origin.to_bytes(4, "big")
-    if max(hops) > HOPS_MAX or ours in set(cut(data, run, LENGTH_BYTES + 4, 4)):
+    if max(hops) > HOPS_MAX or not min(hops) or ours in set(cut(data, run, LENGTH_BYTES + 4, 4)):
         return False
     keys, passes = numbers(data, run, LENGTH_BYTES + 4), verdicts(data, run, admission.rules)
     if passes is not None:
@@ -198,18 +198,15 @@ def _pass_run(data: bytes, run: Run, admission: Admission, made: _Stamped, stats
         new = [passes_on and next(found) for passes_on in passes]
     messages = bytearray(data[run.start : run.stop])
     messages[LENGTH_BYTES + 1 :: run.stride] = hops.translate(_ONE_HOP_LESS)
-    _pass_on(bytes(messages), run, new, hops, made)
+    _pass_on(bytes(messages), run, new, made)
     return True
 
 
-def _pass_on(messages: bytes, run: Run, passes: Sequence[int], hops: bytes, made: _Stamped) -> None:
+def _pass_on(messages: bytes, run: Run, passes: Sequence[int], made: _Stamped) -> None:
     if not all(passes):
         messages = b"".join(cut_admitted(messages, run._replace(start=0), passes, 0))
-        hops = bytes(compress(hops, passes))
-    if 0 in hops:
-        made.spent += [made.count + number for number, left in enumerate(hops) if not left]
     made.parts.append(messages)
-    made.count += len(hops)
+    made.count += sum(passes)
 
 
 def _stamp_each(

@@ -54,6 +54,7 @@ class Rule:
 ANY = (b"",)
 VERDICTS = 4096  # remembered by one `Rules`
 LIFE_S = 5.0  # of a generation of keys
+SPENT = 1 << 64  # set in the key of a frame without hops left
 
 
 class Verdicts(dict[bytes, bool]):
@@ -96,42 +97,92 @@ class Rules:
         return self.verdicts[message[at : at + min(self.reach, 4 * message[start + 1])]]
 
 
+class Source:
+    """Keys that one source brought, each list in the order in which they came. `Seen.source()` makes it."""
+
+    __slots__ = ("_known", "_seen", "old", "young")
+
+    def __init__(self, seen: "Seen", known: set[int]) -> None:
+        self._seen, self._known = seen, known
+        self.old: list[int] = []
+        self.young: list[int] = []
+
+    def __len__(self) -> int:
+        return len(self.old) + len(self.young)
+
+    def add(self, key: int) -> bool:
+        """Remember `key`. True if it is new."""
+        known = self._known
+        if key in known:
+            return False
+        if len(known) >= self._seen.cap:
+            self._seen.make_room()
+        known.add(key)
+        self.young.append(key)
+        return True
+
+    def add_spent(self, key: int) -> bool:
+        """Remember the key of a frame without hops left. True if it is new, with hops left or without."""
+        return key not in self._known and self.add(key | SPENT)
+
+    def turn(self) -> None:
+        """Forget the old keys; the young ones become old."""
+        self._known.difference_update(self.old)
+        self.old, self.young = self.young, []
+
+    def forget_half(self) -> None:
+        keys = self.old + self.young
+        half = (len(keys) + 1) // 2
+        self._known.difference_update(keys[:half])
+        self.old, self.young = self.old[half:], self.young[max(0, half - len(self.old)) :]
+
+
 class Seen:
     """Remembers keys exactly, in two generations: each for 5 to 10 seconds.
 
-    Never more than `cap` keys: when half of that is in the young generation, it becomes the old one
-    before its time, counted in `hurried`.
+    Never more than `cap` keys: beyond that the source that brought the most forgets half of them before
+    their time, counted in `hurried`. So keys that one makes up do not push out those that others brought.
+
+    A frame without hops left goes no further on trunks, so its key is remembered apart: it stops copies of
+    its kind, and never a frame with hops, whose place it might have been made to take.
     """
 
     def __init__(self, cap: int = 65536) -> None:
-        self._young: set[int] = set()
-        self._old: set[int] = set()
-        self._half = cap // 2
+        self.cap = cap
+        self._known: set[int] = set()
+        self._rest = Source(self, self._known)
+        self._sources = [self._rest]
         self._turned_s = float("-inf")
         self.hurried = 0
+        self.add, self.add_spent = self._rest.add, self._rest.add_spent
 
     def __len__(self) -> int:
-        return len(self._young) + len(self._old)
+        return len(self._known)
+
+    def source(self) -> Source:
+        """Return a source of keys of its own. What is added here belongs to none."""
+        self._sources.append(Source(self, self._known))
+        return self._sources[-1]
+
+    def leave(self, source: Source) -> None:
+        """Let go of a source. Its keys are remembered for as long as before."""
+        self._sources.remove(source)
+        self._rest.old += source.old
+        self._rest.young += source.young
 
     def advance(self, now: float) -> None:
         """Let time pass. Call it before `add`, once a batch."""
         age_s = now - self._turned_s
-        if age_s >= 2 * LIFE_S:
-            self._young, self._old = set(), set()
-            self._turned_s = now
-        elif age_s >= LIFE_S:
-            self._turn()
-            self._turned_s += LIFE_S  # in step: turning late must not make keys live longer
+        if age_s < LIFE_S:
+            return
+        for source in self._sources:
+            source.turn()
+            if age_s >= 2 * LIFE_S:
+                source.turn()
+        # in step: turning late must not make keys live longer
+        self._turned_s = now if age_s >= 2 * LIFE_S else self._turned_s + LIFE_S
 
-    def _turn(self) -> None:
-        self._old, self._young = self._young, set()
-
-    def add(self, key: int) -> bool:
-        """Remember `key`. True if it is new."""
-        if key in self._young or key in self._old:
-            return False
-        if len(self._young) >= self._half:
-            self._turn()
-            self.hurried += 1
-        self._young.add(key)
-        return True
+    def make_room(self) -> None:
+        """Have the source with the most keys forget the older half of them."""
+        max(self._sources, key=len).forget_half()
+        self.hurried += 1

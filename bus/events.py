@@ -65,7 +65,7 @@ def read_event(message: bytes) -> Event | None:
     if kind != PUB or tokens[: len(PATTERN)] != PATTERN:
         return None
     try:
-        return _event(json.loads(data))
+        return _event(json.loads(data.decode()))
     except (ValueError, RecursionError):
         return None
 

@@ -53,7 +53,7 @@ def read_line(message: bytes) -> Line | None:
     if kind != PUB or tokens[: len(PATTERN)] != PATTERN or level is None:
         return None
     try:
-        fields = json.loads(data)
+        fields = json.loads(data.decode())
     except (ValueError, RecursionError):
         return None
     return _line(level, fields)

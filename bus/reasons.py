@@ -24,6 +24,7 @@ DROPPED: Final = (
         "policy",
         "a filter of the side does not let the frame out; or it is an event that no list of the side names",
     ),
+    Reason("peers", "policy", "`peers` of the address do not let this peer hear the message"),
     Reason("no frame", "policy", "a field medium, or a side with a pattern, takes TMQ frames only"),
     Reason("conflated", "policy", "`policy: conflate`: a later frame of the pattern took its place"),
     Reason("shed", "policy", "`shed`: more than its `queue_bytes` would wait"),
@@ -60,6 +61,7 @@ DROPPED: Final = (
 
 REJECTED: Final = (
     Reason("pattern", "policy", "a filter does not let the frame in"),
+    Reason("peers", "policy", "`peers` of the address do not let this peer send the message"),
     Reason("no frame", "policy", "a pattern takes TMQ frames only"),
     Reason("type", "policy", "a rule of a syndication broker: the frame is no data (type 01)"),
     Reason("canary", "policy", "a rule of a syndication broker: the frame searches for a loop"),
@@ -77,6 +79,8 @@ REJECTED: Final = (
         "trouble",
         "a trunk or broker with keys: the other end has another key, or did not sign this",
     ),
+    Reason("replayed", "trouble", "a trunk with keys on a shared wire: the message was said before"),
+    Reason("clock", "trouble", "a trunk with keys on a shared wire: the sender's clock is far from ours"),
     Reason("signed", "trouble", "a trunk or broker without keys: the peer signs what it sends"),
 )
 """Why input did not become a message; of trouble, only that of keys. Formats have more (docs/wire)."""

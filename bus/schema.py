@@ -276,7 +276,8 @@ def _fault(annotation: Any, value: Any) -> str:
     return next(filter(None, faults), "")
 
 
-def _check_name(name: str) -> None:
+def check_name(name: str) -> None:
+    """Raise ValueError, with the reason, unless `name` can be a name in a topology."""
     if not NAME.fullmatch(name):
         raise ValueError(
             f'"{name[:64]}" is no name: up to 63 letters, digits, "_", "-", ".", not starting with "-" or "."'
@@ -312,7 +313,7 @@ def _pattern_in(text: str) -> tuple[int | str, ...]:
     return (text,)
 
 
-Name = Annotated[str, Check(_check_name, "a name")]
+Name = Annotated[str, Check(check_name, "a name")]
 Host = Annotated[str, Check(check_host, "an IP address or host name")]
 PeerHost = Annotated[str, Check(check_peer, "an IP address or host name")]
 Path = Annotated[str, Check(_check_path, "a path")]

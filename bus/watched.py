@@ -77,7 +77,7 @@ class WatchedHub(Hub):
         for pipe, canary in zip(pipes, canaries, strict=True):
             self.give(pipe, self.own_batch(canary))
 
-    def without(self, batch: Batch, is_out: Callable[[bytes], bool]) -> Batch | None:
+    def without_messages(self, batch: Batch, is_out: Callable[[bytes], bool]) -> Batch | None:
         """Return `batch`, as it is inside this hub, without some messages; None if none are left."""
         rest = [message for message in payloads(batch) if not is_out(message)]
         return from_payloads(rest) if rest else None
@@ -96,7 +96,7 @@ class WatchedHub(Hub):
         held = watch.look(first, origin, now, _copies(kept, first) if kept.count > 1 else 1)
         if watch.suspect is not None and (canaries := watch.canaries(self.pipes, now)):
             self._ask(self.pipes, canaries)
-        return self.without(kept, partial(_is, content=bytes(first))) if held else kept
+        return self.without_messages(kept, partial(_is, content=bytes(first))) if held else kept
 
     def _without_canaries(self, batch: Batch, origin: Pipe, now: float) -> Batch | None:
         """Take out canaries of ours that came back, and judge what they prove."""
@@ -107,7 +107,7 @@ class WatchedHub(Hub):
         out = watch.left_by(data)
         if out is not None:
             self._judge(Ring(out, origin), now)
-        return self.without(batch, watch.is_ours)
+        return self.without_messages(batch, watch.is_ours)
 
     def _judge(self, ring: Ring, now: float) -> None:
         """Cut a pipe of a ring that a canary has proved, or keep the pipe cut that is being probed."""

@@ -5,6 +5,7 @@ A journal is an Arrow IPC stream (lz4) of whole batches. It grows while it is re
 
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -16,7 +17,8 @@ from capture.ranges import Ranges, joined
 NEXT: Final = "next"
 """In the metadata of each batch: the number of the next record."""
 
-_BAD: Final = (StopIteration, EOFError, pa.ArrowInvalid, OSError)
+_BAD: Final = (StopIteration, EOFError, OSError, LookupError, ValueError, TypeError, pa.ArrowException)
+"""What Arrow and we raise for bytes that are no journal's: a torn tail, or a damaged file."""
 
 
 def batches_of(path: Path) -> Iterator[tuple[pa.RecordBatch, int]]:
@@ -54,23 +56,32 @@ class Index:
         return joined((one.boot, one.first, one.last) for one in self.batches)
 
     def look(self) -> None:
-        """Find what was added. Raises `OSError`."""
+        """Find what was added, up to a batch that is damaged. Raises `OSError`."""
         with self.path.open("rb") as file:
             if os.fstat(file.fileno()).st_size < self._end:  # begun anew: it had no whole batch
                 self.batches, self._end = [], 0
             file.seek(self._end)
             data = pa.BufferReader(file.read())
         begin, at = self._end, 0
-        while (message := _message(data)) is not None:
-            if message.type == "schema":
-                self._schema = pa.ipc.read_schema(message)
-            else:
-                batch = pa.ipc.read_record_batch(message, self._schema)
-                numbers = batch["cap_seq"]
-                placed = (batch["boot"][0].as_py(), numbers[0].as_py(), numbers[-1].as_py())
-                self.batches.append(Placed(begin + at, *placed))
-            at = data.tell()
+        with suppress(*_BAD):
+            while (message := _message(data)) is not None:
+                self._note(message, begin + at)
+                at = data.tell()
         self._end = begin + at
+
+    def _note(self, message: pa.Message, offset: int) -> None:
+        """Note a batch, or the schema of all. Raises what is in `_BAD`."""
+        if message.type == "schema":
+            self._schema = pa.ipc.read_schema(message)
+            return
+        if self._schema is None:
+            raise ValueError("rows before their schema")
+        batch = pa.ipc.read_record_batch(message, self._schema)
+        numbers = batch["cap_seq"]
+        placed = batch["boot"][0].as_py(), numbers[0].as_py(), numbers[-1].as_py()
+        if None in placed:
+            raise ValueError("a row without a number")
+        self.batches.append(Placed(offset, *placed))
 
     def offset_of(self, number: int) -> int:
         """Return where the batch begins that has a row."""

@@ -27,6 +27,7 @@ _PACKET_HEAD = Struct("<5I")
 _OPTION_NAME, _OPTION_RESOLUTION, _OPTION_FLAGS, _OPTION_APPLICATION = 2, 9, 2, 4
 _BLOCK_BYTES_MAX = 1 << 24
 _NAMES_BYTES = 1 << 15  # in one packet: Wireshark takes 256 KiB
+_TIME_MAX_NS = (1 << 63) - 1  # in 2262: no capture holds more, and the day of more may be none
 _BETWEEN = " | "  # gateway, hub and bus, in an interface's name
 
 
@@ -204,4 +205,6 @@ def _read_packet(body: bytes, order: str, interfaces: list[_Interface]) -> Packe
         return None
     ticks, ns = high << 32 | low, interfaces[number].ns
     ts_ns = ticks if ns == 1.0 else int(ticks * ns)
+    if ts_ns > _TIME_MAX_NS:
+        return None
     return decode(ts_ns, interfaces[number].name, body[20 : 20 + captured])

@@ -1,9 +1,11 @@
 """Check of the promised rates against the media. Their records give the worst wire time of a frame."""
 
 from collections import defaultdict
+from functools import partial
 
 from topologies.filters import Tokens, begins, one_way, related, tokens
 from topologies.findings import Finding, error, warning
+from topologies.keys import keys_at
 from topologies.model import BridgeSpec, Candidate, Rate, Side, Topology, candidates_of
 from topologies.segments import Joint, joints
 
@@ -31,17 +33,18 @@ def find_overloads(topology: Topology) -> list[Finding]:
             # Of the candidates for a bridge one forwards at a time: the one with the slowest medium counts.
             place = candidates_of(topology, joint.bridge)[0], joint.number
             there = users[joint.wire]
-            there[place] = max(there.get(place, joint), joint, key=_share)
-    findings += [f for name, there in users.items() if (f := _judge(name, [*there.values()]))]
+            there[place] = max(there.get(place, joint), joint, key=partial(_share, topology))
+    findings += [f for name, there in users.items() if (f := _judge(topology, name, [*there.values()]))]
     return findings + _strays(topology)
 
 
-def _share(joint: Joint) -> float:
+def _share(topology: Topology, joint: Joint) -> float:
     medium = joint.side.medium
     if medium is None:
         return 0.0
     crossing = [r for r in joint.spec.rates if _crosses(joint.spec, joint.side, r)]
-    times = (medium.seconds(frame_bytes(r, joint.spec), joint.trunk) or 0.0 for r in crossing)
+    seal = medium.seal_bytes if keys_at(topology, joint.side, joint.trunk) else 0
+    times = (medium.seconds(frame_bytes(r, joint.spec) + seal, joint.trunk) or 0.0 for r in crossing)
     return sum(r.frames_per_s * time for r, time in zip(crossing, times, strict=True))
 
 
@@ -57,8 +60,8 @@ def _may_pass(side: Side, pattern: Tokens, inward: bool) -> bool:
     return allowed and not any(begins(one, pattern) for one in deny)
 
 
-def _judge(name: str, joined: list[Joint]) -> Finding | None:
-    place, share = joined[0].side.where, sum(map(_share, joined))
+def _judge(topology: Topology, name: str, joined: list[Joint]) -> Finding | None:
+    place, share = joined[0].side.where, sum(_share(topology, joint) for joint in joined)
     text = f"{name} is promised {share:.0%} of what it can carry"
     if share <= FULL or all(joint.side.shed for joint in joined):
         return None

@@ -46,6 +46,9 @@ def one_way(lists: Filter, inward: bool) -> list[Tokens]:
 
 def all_names(topology: Topology) -> Iterator[tuple[int | str, ...]]:
     """Yield every pattern in the file."""
+    for bus in topology.buses.values():
+        for peer in (peer for address in bus.listen for peer in address.peers or ()):
+            yield from (*(peer.send or ()), *(peer.hear or ()))
     for spec in topology.bridges.values():
         yield spec.pattern
         yield from (rate.pattern for rate in spec.rates)

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import Literal, NamedTuple
 
 from bus.errors import TopologyError
+from bus.printable import plain
 from bus.schema import Where
 
 Level = Literal["error", "warning", "note"]
@@ -29,7 +30,7 @@ class Finding(NamedTuple):
 
     def _joined(self, level: str) -> str:
         place = f"{self.file}:{self.line}:{self.column}" if self.line else self.file
-        return ": ".join(part for part in (place, level, self.path, self.text) if part)
+        return plain(": ".join(part for part in (place, level, self.path, self.text) if part))
 
 
 class InvalidTopology(TopologyError):

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from bus.urls import split_url
-from topologies.findings import Finding, error, warning
+from topologies.findings import Finding, error, note, warning
 from topologies.model import Address, Listen, Side, Topology
 from topologies.reach import dials_of, listen_at
 from topologies.segments import Joint, joints
@@ -32,6 +32,7 @@ def find_unkeyed(topology: Topology) -> Iterator[Finding]:
     yield from _unsigned(topology)
     yield from _apart(topology)
     yield from _apart_on_wires(topology)
+    yield from _timed(topology)
 
 
 def _idle(topology: Topology) -> Iterator[Finding]:
@@ -51,6 +52,15 @@ def _unsigned(topology: Topology) -> Iterator[Finding]:
         if topology.keys and joint.trunk and medium is not None and not medium.signs:
             text = f"keys have no effect on this trunk: nothing is signed on {medium.key}"
             yield warning(joint.side.where, f"{text}, so whoever reaches the wire can forge messages")
+
+
+def _timed(topology: Topology) -> Iterator[Finding]:
+    """Yield notes on sides that need clocks: what has no handshake is judged by its time."""
+    for joint in joints(topology):
+        medium = joint.side.medium
+        if medium and medium.clock_s and keys_at(topology, joint.side, joint.trunk):
+            text = f"with keys, gateways on {joint.wire} hear each other only if their clocks"
+            yield note(joint.side.where, f"{text} differ by less than {medium.clock_s:g} s")
 
 
 def _apart(topology: Topology) -> Iterator[Finding]:

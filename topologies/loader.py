@@ -35,6 +35,7 @@ from topologies.model import Topology
 STDIN = "<standard input>"
 _WORDS = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}
 _TAGS = {bool: ("bool",), int: ("int",), float: ("float", "int"), str: ("str",)}
+_NUMBER_CHARACTERS = 64  # a longer one costs more to read than it is long, and cannot be shown
 _construct = SafeConstructor()
 _MAKE = {
     "bool": _construct.construct_yaml_bool,
@@ -308,6 +309,8 @@ class _Reader:
 
     def _construct(self, node: ScalarNode, kind: str, wanted: type, path: str) -> Any:
         try:
+            if wanted is not str and len(node.value) > _NUMBER_CHARACTERS:
+                raise ValueError
             value = wanted(_MAKE[kind](node))
         except (ValueError, OverflowError, KeyError, IndexError, ConstructorError):
             return self._wrong(node, path, f"{describe(node)} cannot be read as {_WORDS[wanted]}")

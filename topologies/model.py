@@ -47,6 +47,7 @@ from bus.transports.options import (
     check_origins,
     check_tls,
 )
+from bus.transports.peers import Peer, check_peers
 from bus.urls import BEACON, split_url
 from devices import DEVICES
 from devices.device import DeviceSpec
@@ -108,12 +109,19 @@ class Listen(Address):
         Single(),
         "pages of other hosts that may connect to `ws://` and `wss://` (docs/wire/websocket.md)",
     ] = ()
+    peers: Annotated[
+        tuple[Peer, ...] | None,
+        Length(1, 1024),
+        Single(),
+        "who may join here, and what they may send and hear; everybody by default (docs/policies.md)",
+    ] = None
 
     def __post_init__(self) -> None:
         Address.__post_init__(self)  # `slots` makes the class anew, and `super()` would refer to the old one
         check_last_values(self.url, self.trunk, self.last_values)
         check_tls(self.url, self.tls, listens=True)
         check_origins(self.url, self.origins)
+        check_peers(self.url, self.tls, self.peers or ())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

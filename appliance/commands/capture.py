@@ -34,6 +34,8 @@ from appliance.probe.station import because
 from appliance.serve import Stop
 from bus.hub import Hub, Link, Pipe
 from bus.names import texts
+from bus.printable import plain
+from bus.schema import check_name
 from bus.wire.batch import Batch, payloads
 from capture.files import CaptureError
 from capture.names import given
@@ -47,6 +49,15 @@ _LOOK_S = 0.1
 _END_S = 60.0
 
 
+def _gateway(word: str) -> str:
+    """Return the name of a gateway, which becomes one of a directory. Raises argparse's error."""
+    try:
+        check_name(word)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    return word
+
+
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = (__doc__ or "").partition("\n\n")[2]
@@ -57,7 +68,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     where = parser.add_mutually_exclusive_group()
     where.add_argument("--directory", type=Path, metavar="DIR", help="write Parquet files under DIR")
     where.add_argument("--pcapng", metavar="FILE", help="write pcapng; - is the standard output")
-    parser.add_argument("--gateway", default="here", metavar="NAME", help="our name in the capture (here)")
+    parser.add_argument(
+        "--gateway", type=_gateway, default="here", metavar="NAME", help="our name in the capture (here)"
+    )
     parser.add_argument("--seconds", type=float, default=inf, metavar="S", help="stop after S seconds")
     parser.add_argument("--count", type=int, default=sys.maxsize, metavar="N", help="stop after N messages")
     add_keys(parser)
@@ -105,7 +118,7 @@ def export(source: Path, target: str, more: Iterable[int | str] = ()) -> int:
             if packet.kind != Kind.NAMES:
                 counts[packet.gateway, packet.hub, packet.bus] += 1
     for (gateway, hub, bus), count in sorted(counts.items()):
-        print(f"{gateway}, {hub or 'everywhere'}, {bus or 'all'}: {count} rows", file=sys.stderr)
+        print(plain(f"{gateway}, {hub or 'everywhere'}, {bus or 'all'}: {count} rows"), file=sys.stderr)
     return 0
 
 

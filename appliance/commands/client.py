@@ -6,7 +6,8 @@ import json
 from collections.abc import Iterable, Iterator
 
 from appliance.commands.service import catalog_argument
-from appliance.probe.words import above_zero, columns, plain
+from appliance.probe.words import above_zero, columns
+from bus.printable import plain, plain_lines
 from devices.nodes.client import TIMEOUT_S, Client
 from devices.nodes.listing import Listed
 
@@ -43,7 +44,7 @@ async def _run(options: argparse.Namespace) -> int:
         elif options.word:
             body = [text.encode() for text in options.data]
             for frame in await client.ask(options.name, options.word, *body):
-                print(frame.decode(errors="backslashreplace"))
+                print(plain_lines(frame.decode(errors="backslashreplace")))
         else:
             found = [await client.find(options.name)] if options.name else (await client.services()).values()
             for line in map(_told, found) if options.json else _table(found):
@@ -55,7 +56,10 @@ async def _hear(client: Client, options: argparse.Namespace) -> None:
     count = 0
     async for topic, data in client.subscribe(options.name, options.subscribe):
         text = data.decode(errors="backslashreplace")
-        print(json.dumps({"topic": topic, "data": text}) if options.json else f"{topic}  {text}", flush=True)
+        print(
+            json.dumps({"topic": topic, "data": text}) if options.json else plain(f"{topic}  {text}"),
+            flush=True,
+        )
         count += 1
         if count == options.count:
             return

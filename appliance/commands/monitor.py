@@ -8,7 +8,8 @@ from contextlib import aclosing
 from datetime import datetime
 
 from appliance.commands.client import client_arguments
-from appliance.probe.words import above_zero, columns, plain, shown, whole_above_zero
+from appliance.probe.words import above_zero, columns, shown, whole_above_zero
+from bus.printable import plain
 from devices.catalog.entry import ROUTER
 from devices.monitor.wire import Life, Passed
 from devices.nodes.client import Client

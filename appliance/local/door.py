@@ -13,10 +13,13 @@ from appliance.local.places import is_listening, is_of_program, runtime_director
 from appliance.serve import Service
 from bus.hub import Hub
 from bus.permissions import make_private
+from bus.transports.sockets import file_of, unlink_own
 
 log = logging.getLogger("buscoupler")
 
 REQUEST_BYTES = 1 << 16
+TAKE_S = 5.0
+"""So long a client may take to read its answer."""
 _CREDENTIALS = struct.Struct("3i")  # process, user and group of a peer
 
 Answer = Callable[[asyncio.StreamReader], Awaitable[bytes]]
@@ -30,6 +33,7 @@ class Door:
         self.path, self.without = path, without
         self._answer = answer
         self._server: asyncio.AbstractServer | None = None
+        self._file: tuple[int, int] | None = None
 
     async def open(self) -> None:
         """Listen, even if a dead process left its socket file there. Raises `OSError`."""
@@ -37,22 +41,22 @@ class Door:
         if is_listening(self.path):
             raise FileExistsError(f"{self.path}: another process listens there")
         self.path.unlink(missing_ok=True)
-        self._server = await asyncio.start_unix_server(
-            self._serve, sock=_bound(self.path), limit=REQUEST_BYTES
-        )
+        sock = _bound(self.path)
+        self._file = file_of(str(self.path))
+        self._server = await asyncio.start_unix_server(self._serve, sock=sock, limit=REQUEST_BYTES)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(OSError, TimeoutError, ValueError):
             if _user(writer.get_extra_info("socket")) in (os.geteuid(), 0):
                 writer.write(await self._answer(reader))
-                await writer.drain()
         writer.close()
+        asyncio.get_running_loop().call_later(TAKE_S, writer.transport.abort)
 
     def close(self) -> None:
-        """Stop listening and remove the socket file."""
+        """Stop listening, and remove the socket file if it is still ours."""
         if self._server is not None:
             self._server.close()
-            self.path.unlink(missing_ok=True)
+            unlink_own(str(self.path), self._file)
 
 
 def _bound(path: Path) -> socket.socket:

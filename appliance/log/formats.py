@@ -8,6 +8,8 @@ import time
 from collections.abc import Callable
 from typing import Final
 
+from bus.printable import plain_lines
+
 Format = Callable[[logging.LogRecord, str], str]
 """Makes the lines of a record, without the last line end. The second argument stands in for its message."""
 
@@ -19,13 +21,13 @@ def text(record: logging.LogRecord, message: str) -> str:
     """Return the local time with its offset, level, logger and message, and the stack if there is one."""
     zone = time.strftime("%z", time.localtime(record.created))
     head = f"{_clock(time.localtime(record.created), record)}{zone} {record.levelname} {record.name}: "
-    return "\n".join([head + message, *_stack(record)])
+    return "\n".join([head + plain_lines(message), *_stack(record)])
 
 
 def journal(record: logging.LogRecord, message: str) -> str:
     """Return each line with its priority in front. The journal adds the time itself."""
     priority = next((number for level, number in _PRIORITIES if record.levelno >= level), 7)
-    lines = [*f"{record.name}: {message}".split("\n"), *_stack(record)]
+    lines = [*f"{record.name}: {plain_lines(message)}".split("\n"), *_stack(record)]
     return "\n".join(f"<{priority}>{line}" for line in lines)
 
 

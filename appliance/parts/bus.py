@@ -11,10 +11,12 @@ from appliance.parts.greeting import Greeter
 from appliance.parts.site import BasePart, Revision, Site
 from appliance.status.snapshot import Broker
 from bridges.bridge import Bridge
+from bridges.guard import GuardedHub
 from bus.hub import Hub, Link
 from bus.keys import Keyring
 from bus.transports.links import BusLink, Mode, bus_link
 from bus.transports.options import Tls
+from bus.transports.peers import Peer
 from bus.urls import BEACON, split_url
 from bus.watched import WatchedHub
 from devices.beacon.sending import Announcement, announcement
@@ -71,6 +73,11 @@ class BusPart(BasePart):
         """Return where a pipe joins: on the trunk side if it is a `trunk` and there is one."""
         return self.hub.sides[1] if trunk and isinstance(self.hub, Bridge) else self.plain
 
+    def _hub_of(self, end: End[BusLink]) -> Hub:
+        """Return where the pipes of a link join: behind a guard, if its address has a list of peers."""
+        hub, peers = self.hub_for(end.plan.settings["trunk"]), end.plan.settings["peers"]
+        return GuardedHub(hub, peers) if peers else hub
+
     @property
     def brokers(self) -> list[Broker]:
         return [self._greeter] if self._greeter.urls else []
@@ -81,7 +88,7 @@ class BusPart(BasePart):
     def _open(self, ends: list[End[BusLink]], loop: AbstractEventLoop) -> list[Change]:
         failed = list[Change]()
         for end in list(ends):
-            trouble = self.attempt(end.plan.place, end.link, self.hub_for(end.plan.settings["trunk"]), loop)
+            trouble = self.attempt(end.plan.place, end.link, self._hub_of(end), loop)
             if trouble:
                 self._ends = [other for other in self._ends if other is not end]
             failed += trouble
@@ -125,7 +132,7 @@ class BusPart(BasePart):
             old, self.hub = self.hub, self._make_hub(spec, site)
             self.hub.inherit(old, _inside if isinstance(self.hub, Bridge) else _outside)
             for end in draft.staying():
-                end.link.rehome(self.hub_for(end.plan.settings["trunk"]))
+                end.link.rehome(self._hub_of(end))
         elif isinstance(self.hub, Bridge) and self.hub.origin != self.origin(site):
             self.hub.revise(self.origin(site), ())
 
@@ -145,9 +152,9 @@ def _outside(link: str) -> str:
 
 
 def _address_plan(spec: BusSpec, address: Address, mode: Mode, keys: tuple[str, ...]) -> Plan[BusLink]:
-    place, origins = _place(mode, address), address.origins if isinstance(address, Listen) else ()
-    limits, tls = spec.limits(address), address.tls
-    return bus_plan(place, address.url, mode, address.trunk, limits, tls, origins=origins, keys=keys)
+    place, limits, tls, trunk = _place(mode, address), spec.limits(address), address.tls, address.trunk
+    origins, peers = (address.origins, address.peers) if isinstance(address, Listen) else ((), None)
+    return bus_plan(place, address.url, mode, trunk, limits, tls, origins=origins, peers=peers, keys=keys)
 
 
 def _place(mode: Mode, address: Address) -> str:
@@ -164,6 +171,7 @@ def bus_plan(
     choice: Hashable = None,
     origins: tuple[str, ...] = (),
     keys: tuple[str, ...] = (),
+    peers: tuple[Peer, ...] | None = None,
 ) -> Plan[BusLink]:
     """Plan a link that listens for a bus or dials one. `limits` are those of its queue and messages.
 
@@ -179,6 +187,7 @@ def bus_plan(
         "certificates": certificates(tls),
         "origins": origins,
         "keys": stamped(keys),
+        "peers": peers,
     }
 
     def make() -> BusLink:

@@ -137,11 +137,6 @@ def columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:
         yield "  ".join(word.ljust(width) for word, width in zip(row, widths, strict=True)).rstrip()
 
 
-def plain(text: str) -> str:
-    """Return a text of somebody else without what would move the cursor."""
-    return "".join(letter if letter.isprintable() else "?" for letter in text)
-
-
 def frame_in(message: bytes) -> Frame | None:
     """Return the frame of a message, with or without an envelope; None if it holds no frame."""
     _, content, framed = take_apart(message)

@@ -56,12 +56,15 @@ def unpack_outcome(line: bytes) -> Outcome:
     """Raises ValueError for anything else."""
     found = _record(line)
     texts = {name: str(found.get(name, "")) for name in ("topology", "gateway", "file", "error")}
-    lists = {name: tuple(map(str, found.get(name) or ())) for name in ("only", "changes", "failed")}
+    lists = {name: _texts(found, name) for name in ("only", "changes", "failed")}
     return Outcome(**texts, **lists, meant=bool(found.get("meant")))  # type: ignore[arg-type]
 
 
 def _record(line: bytes) -> dict[str, Any]:
-    found = json.loads(line)
+    try:
+        found = json.loads(line.decode())
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
     if not isinstance(found, dict):
         raise ValueError("not a record")
     return found
@@ -72,3 +75,10 @@ def _text(found: dict[str, Any], name: str) -> str | None:
     if value is not None and not isinstance(value, str):
         raise ValueError(f"{name} is no text")
     return value
+
+
+def _texts(found: dict[str, Any], name: str) -> tuple[str, ...]:
+    value = found.get(name) or []
+    if not isinstance(value, list):
+        raise ValueError(f"{name} is no list")
+    return tuple(map(str, value))

@@ -10,7 +10,7 @@ from textwrap import wrap
 from typing import Any
 
 from appliance.ledger import reasons
-from appliance.probe.words import plain
+from bus.printable import plain_lines
 
 Status = dict[str, Any]
 EVENTS = 8
@@ -40,7 +40,7 @@ def key_of(status: Status) -> str:
 
 def printable(text: str) -> str:
     """Return `text` without control characters: names come from peers, and must not reach a terminal so."""
-    return "\n".join(map(plain, text.split("\n")))
+    return plain_lines(text)
 
 
 def page(status: Status, before: Status | None, width: int | None) -> str:

@@ -120,6 +120,7 @@ class Window:
     def _sit(self, sides: Sequence[SideRules]) -> None:
         self._sides = tuple(sides)
         self._all = (1 << len(self._sides)) - 1
+        self._trunks = sum(1 << n for n, side in enumerate(self._sides) if side.trunk)
         self._hearing = sum(1 << n for n, side in enumerate(self._sides) if not side.deaf)
 
     def revise(self, sides: Sequence[SideRules], places: Sequence[int | None], stamps: Stamps | None) -> None:
@@ -188,7 +189,7 @@ class Window:
             return "duplicate"
         if noted is None and (noted := self._match(side, frame, lambda one: not one.named)) is not None:
             self._rename(noted, key, envelope.hops)
-        new = ours or self._seen.add(key)
+        new = ours or (self._seen.add if envelope.hops else self._seen.add_spent)(key)
         if noted is not None:
             return self._met(noted, side, now)
         if not new:
@@ -201,7 +202,8 @@ class Window:
         if self._by_key.get(noted.key) is noted:
             del self._by_key[noted.key]
         noted.key, noted.hops, noted.named = key, hops - 1, True
-        self._by_key[key] = noted
+        if hops:
+            self._by_key[key] = noted
 
     def _match(self, side: int, frame: bytes, among: Callable[[_Noted], bool]) -> _Noted | None:
         """Return the oldest frame of this content that may yet be heard on a side, `among` some."""
@@ -247,7 +249,7 @@ class Window:
         noted.awaited = awaited
         self._owe(noted, due)
         self._frames[noted] = None
-        if noted.key >= 0:
+        if noted.key >= 0 and noted.hops >= 0:
             self._by_key[noted.key] = noted
         self._by_frame.setdefault(noted.frame, deque()).append(noted)
         self._bytes += len(noted.frame)
@@ -336,8 +338,14 @@ class Window:
         return Due(noted.due, wrap(noted.frame, envelope), noted.hops)
 
     def void(self, reason: str, before_s: float, now: float) -> None:
-        """Send nothing that was heard before `before_s`; count it by `reason`, and know its copies."""
+        """Send nothing that was heard before `before_s`; count it by `reason`, and know its copies.
+
+        Only a frame that came with an envelope still goes to trunks: who has it there knows its key.
+        """
         for noted in takewhile(lambda noted: noted.heard_s <= before_s, self._frames):
+            if noted.named and noted.due & self._trunks:
+                noted.due &= self._trunks
+                continue
             if noted.due:
                 self._settle(reason)
             noted.due, noted.void = 0, True

@@ -2,17 +2,21 @@
 
 import logging
 import random
+import secrets
+import time
 from asyncio import AbstractEventLoop, Future, Handle, TimerHandle
 from collections.abc import Callable
 from functools import partial
 from importlib import import_module
 from typing import Generic, NamedTuple, TypeVar
 
+from bridges.media.seals import WORDS, Seals
 from bridges.media.shedding import Shed, checked
 from bus.backoff import Backoff
 from bus.errors import LinkError, words_of
 from bus.extras import lacking
 from bus.hub import Hub, Link, Pipe, State
+from bus.keys import Keyring
 from bus.ledger import Stats
 from bus.wire.batch import Batch
 
@@ -98,7 +102,8 @@ class DeviceLink(Generic[D]):
     Without `shed`, new messages are dropped when more than `queue_bytes` would wait, and messages that waited
     longer than `age_s` are dropped too. `shed` replaces this policy. `losses` counts how often an open device
     was lost. `stats` continues from one opening to the next. A medium that can describe its state overrides
-    `condition`.
+    `condition`. With `keys` what is sent is sealed; a medium that signs uses `seals`. `clock` gives the time
+    for them, in seconds since 1970.
     """
 
     _hub: Hub
@@ -113,6 +118,8 @@ class DeviceLink(Generic[D]):
         retry_min_s: float = 0.1,
         retry_max_s: float = 10.0,
         jitter: Callable[[float, float], float] = random.uniform,
+        keys: Keyring | None = None,
+        clock: Callable[[], float] = time.time,
     ) -> None:
         if not 0 < retry_min_s <= retry_max_s:
             raise LinkError(f"{name}: retry_min_s must be above 0 and at most retry_max_s")
@@ -121,11 +128,20 @@ class DeviceLink(Generic[D]):
         self.fault = ""
         self.losses = 0
         self.stats = Stats()
+        self.seals = None if keys is None else self._make_seals(keys, clock)
         self.pipe: OpenPipe | None = None
         self._pauses = Backoff(retry_min_s, retry_max_s, jitter)
         self._up_s = 0.0
         self._generation = 0
         self._timer: TimerHandle | None = None
+
+    def _make_seals(self, keys: Keyring, clock: Callable[[], float]) -> Seals:
+        purpose, sender = self.name.partition(":")[0], secrets.randbits(32)
+        return Seals(keys, purpose, sender, clock, self.stats.rejected, self._tell)
+
+    def _tell(self, reason: str) -> None:
+        """Log the first message that does not verify; the others are counted."""
+        log.warning("%s: rejected a message: %s; others are only counted", self.name, WORDS[reason])
 
     @property
     def url(self) -> str:
@@ -140,9 +156,13 @@ class DeviceLink(Generic[D]):
         return self.shed.queue_bytes
 
     def revise(self, other: Link) -> bool:
-        """Take over the shed policy of another link to this device."""
-        if not isinstance(other, DeviceLink):
+        """Take over the shed policy and the keys of another link to this device. To begin to sign, or to
+        stop it, takes a new opening.
+        """
+        if not isinstance(other, DeviceLink) or (self.seals is None) != (other.seals is None):
             return False
+        if self.seals is not None and other.seals is not None:
+            self.seals.rekey(other.seals.ring)
         self.shed = other.shed
         return self.pipe is None or self.pipe.revise(self.shed)
 

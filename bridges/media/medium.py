@@ -18,6 +18,12 @@ if TYPE_CHECKING:
     from bus.transports.options import Tls
 
 
+SEAL_BYTES = 18
+"""What a seal adds to each message of a trunk with keys, on a wire that several share."""
+CLOCK_S = 60.0
+"""There, what is the first of a sender may be so far from our own clock."""
+
+
 class Word(NamedTuple):
     """The syntax of a medium on the command line: `NAME:TARGET?KEY=VALUE&...`. The keys are its fields.
 
@@ -70,6 +76,8 @@ class Medium(Node):
     carries messages that are no frames, as a bus does. `selective` is True if a link hears only what it asks
     for. `plain` is True if it carries no envelopes, so that it cannot be a trunk. `signs` is True if a link
     takes `keys`, with which it signs what it sends on a trunk, and verifies what it receives there.
+    `seal_bytes` are what that adds to a message, and `clock_s` by how much clocks may differ then; 0 if they
+    are not asked for.
     """
 
     LINK: ClassVar[str]
@@ -81,6 +89,8 @@ class Medium(Node):
     selective: ClassVar[bool] = False
     plain: ClassVar[bool] = False
     signs: ClassVar[bool] = False
+    seal_bytes: ClassVar[int] = 0
+    clock_s: ClassVar[float] = 0.0
 
     def __post_init__(self) -> None:
         check_fields(self)

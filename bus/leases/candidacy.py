@@ -144,8 +144,8 @@ class Candidacy:
             self._up_s = now
         self._look_at_time(now)
         ready = self._up_s is not None and now - self._up_s >= BLIND_S
-        if ready and not self.candidate.ready and not self.candidate.holding:
-            self.gate.blind(now - BLIND_S / 2)
+        if self._up_s is not None and ready and not self.candidate.ready and not self.candidate.holding:
+            self.gate.blind(self._up_s + BLIND_S / 2)
         self._set_ready(ready, f"link down: {', '.join(down)}" if down else "all links up")
 
     def _look_at_time(self, now: float) -> None:

@@ -42,6 +42,7 @@ class LeasingBroker:
             self._on_bridge,
             heartbeat_s=settings.heartbeat_ms / 1000,
             classic_prefixes=not settings.exact,
+            foreign_hosts=settings.foreign_hosts,
             **options,
         )
         self.hub = Hub(self.broker.name)
@@ -86,6 +87,7 @@ class LeasingBroker:
         """Go over to other peers, settings and keys; all connections, registrations and leases stay."""
         self._notary.revise(keys)
         self.table.revise(settings.lease_ms)
+        self.broker.foreign_hosts = settings.foreign_hosts
         self.broker.revise(peers, not settings.exact, settings.heartbeat_ms / 1000)
 
     def hubs(self) -> Iterable[Hub]:

@@ -20,3 +20,6 @@ class BrokerSettings(Node):
     exact: Annotated[
         bool, "give clients of 2015 only patterns that they asked for to the letter; some end otherwise"
     ] = False
+    foreign_hosts: Annotated[
+        bool, "clients may register addresses of other hosts than their own, which the broker then dials"
+    ] = False

@@ -11,7 +11,7 @@ class Limits:
     """Times in seconds, sizes in bytes, all above 0. A service with more of them derives its own record."""
 
     heartbeat_s: float = 1.0  # how often silence is judged, and a sign of life is said
-    idle_s: float = 10.0  # a connection that has not greeted and brings no whole object for so long is closed
+    idle_s: float = 5.0  # a connection that has not greeted and brings no whole object for so long is closed
     stalled_s: float = 30.0  # a peer that takes nothing, or acknowledges nothing, for so long is closed
     queue_bytes: int = 1 << 20  # waiting for one peer; more is dropped and counted
     object_bytes: int = 1 << 16  # of an object that has begun; a format with a closer bound has its own

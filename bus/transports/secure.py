@@ -9,6 +9,7 @@ import ssl
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from ssl import SSLContext
+from typing import Any
 
 from bus.errors import LinkError, words_of
 from bus.transports.options import Tls
@@ -85,6 +86,19 @@ class SecureSocket:
 
     def fileno(self) -> int:
         return self._socket.fileno()
+
+    @property
+    def family(self) -> int:
+        return self._socket.family
+
+    def getpeername(self) -> Any:
+        return self._socket.getpeername()
+
+    def peer_names(self) -> tuple[str, ...]:
+        """Return the names in the peer's certificate; none, if it has none or it was not verified."""
+        found: Any = self._ssl.getpeercert() or {}
+        subject = [pair for pairs in found.get("subject", ()) for pair in pairs if pair[0] == "commonName"]
+        return tuple(dict.fromkeys(text for _, text in (*subject, *found.get("subjectAltName", ()))))
 
     def setsockopt(self, level: int, option: int, value: int) -> None:
         self._socket.setsockopt(level, option, value)

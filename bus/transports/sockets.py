@@ -53,6 +53,7 @@ class Acceptor:
     def __init__(self, family: int, address: Any) -> None:
         self._family, self._address = family, address
         self._socket: socket.socket | None = None
+        self._file: tuple[int, int] | None = None
 
     def open(self, loop: AbstractEventLoop, on_peer: OnPeer, on_trouble: Callable[[OSError], None]) -> Any:
         """Bind, listen, and return the address that was bound. Raises `OSError`.
@@ -62,6 +63,7 @@ class Acceptor:
         """
         self._loop, self._on_peer, self._on_trouble = loop, on_peer, on_trouble
         self._socket = _listen(self._family, self._address)
+        self._file = file_of(str(self._address)) if self._family == socket.AF_UNIX else None
         loop.add_reader(self._socket, self._on_acceptable)
         return self._socket.getsockname()
 
@@ -105,8 +107,7 @@ class Acceptor:
         self._loop.remove_reader(sock)
         sock.close()
         if self._family == socket.AF_UNIX:
-            with contextlib.suppress(OSError):
-                os.unlink(str(self._address))
+            unlink_own(str(self._address), self._file)
 
 
 def _listen(family: int, address: Any) -> socket.socket:
@@ -122,6 +123,22 @@ def _listen(family: int, address: Any) -> socket.socket:
         as_given(str(address))
     sock.setblocking(False)
     return sock
+
+
+def file_of(path: str) -> tuple[int, int] | None:
+    """Return what tells the file at `path` from any other; None if there is none."""
+    try:
+        found = os.lstat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def unlink_own(path: str, file: tuple[int, int] | None) -> None:
+    """Remove the socket's file at `path`, unless another program has put its own there since."""
+    if file is not None and file_of(path) == file:
+        with contextlib.suppress(OSError):
+            os.unlink(path)
 
 
 def _unlink_stale(path: str) -> None:

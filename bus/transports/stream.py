@@ -13,6 +13,7 @@ from bus.transports.backlog import SMALL_BYTES, Backlog, cost_of
 from bus.transports.budget import PROCESS, REASON, Budget
 from bus.transports.framing import Framing
 from bus.transports.gathering import Gathering
+from bus.transports.peers import Identity
 from bus.transports.secure import SecureSocket
 from bus.transports.sockets import CLOSED_BY_PEER
 from bus.wire.batch import Batch, Buffer
@@ -163,6 +164,14 @@ class StreamPipe(Pipe):
     def _on_pending(self) -> None:
         if not self.closed:
             self.read() if self.ready else self._on_handshake()
+
+    def identity(self) -> Identity:
+        """Return who is at the other end. Call it after the handshake."""
+        try:
+            host = "" if self._socket.family == socket.AF_UNIX else self._socket.getpeername()[0]
+        except OSError:  # it has gone
+            host = ""
+        return Identity(host, self._secure.peer_names() if self._secure is not None else ())
 
     def rehome(
         self, on_batch: "Callable[[Any, StreamPipe], None]", on_ready: "Callable[[StreamPipe], None]"

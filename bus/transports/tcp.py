@@ -119,6 +119,8 @@ class _StreamLink:
 
     def _enter(self, pipe: StreamPipe) -> None:
         self._hub.attach(pipe)
+        if pipe.closed:  # the hub has turned it away
+            return
         self._hub.welcome(pipe)
         session = self._sessions.get(pipe)
         signed_by = "" if session is None else f", signed with {' and '.join(session.keys)}"
@@ -139,7 +141,7 @@ class _StreamLink:
 
     def rehome(self, hub: Hub) -> None:
         """Go over to another hub with all peers: they notice nothing. Call it between two batches."""
-        for pipe in self.pipes:
+        for pipe in tuple(self.pipes):
             pipe.rehome(hub.publish, self._enter)
             if pipe.ready:
                 self._hub.detach(pipe)

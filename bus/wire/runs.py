@@ -38,13 +38,16 @@ def alike(data: bytes | bytearray, start: int, stride: int, count: int, offsets:
     return count
 
 
-def equal_run(data: bytes | bytearray, start: int, stop: int, limit: int, lead: int = 0) -> tuple[int, int]:
+def equal_run(data: bytes | bytearray, start: int, stop: int, most: int, lead: int = 0) -> tuple[int, int]:
     """Count a batch's messages from `start` on that have the first one's size; return the stride too.
 
-    At most `limit`, all of them whole before `stop`. `lead` bytes stand before each length.
+    At most `most`, all of them whole before `stop`; fewer than `WORTH` count as none. `lead` bytes stand
+    before each length.
     """
-    stride = LENGTH.unpack_from(data, start + lead)[0] + LENGTH_BYTES + lead
-    return alike(data, start + lead, stride, min((stop - start) // stride, limit), LENGTH_OFFSETS), stride
+    first = start + lead
+    stride = LENGTH.unpack_from(data, first)[0] + LENGTH_BYTES + lead
+    most = min((stop - start) // stride, most)
+    return long_run(lambda limit: alike(data, first, stride, limit, LENGTH_OFFSETS), most), stride
 
 
 def long_run(count: Callable[[int], int], most: int) -> int:

@@ -14,8 +14,9 @@ HANDSHAKE = bytes.fromhex("0053500000700000")
 LEAD_IPC = b"\x01"
 SCRATCH_BYTES = 512 * 1024
 
-_PEEK = 16  # equal sizes in a row before the strided look at the whole buffer pays
-_WALK = 256  # messages of mixed sizes between two such attempts
+_DRIPPED_BYTES = 4096  # less is copied faster than a read is made
+_WALK = 256  # messages of mixed sizes between two looks for a run
+_SOON = 256  # after a run of so many the next look is at once: shorter ones in a row are mixed sizes too
 
 
 def handshake_fault(received: bytes) -> str | None:
@@ -46,11 +47,10 @@ def scan(data: bytes | bytearray, stop: int, lead: int = 0) -> tuple[int, int]:
     """Count the whole messages in `data[:stop]`; return where the first incomplete one begins too."""
     total = position = 0
     while position + LENGTH_BYTES + lead <= stop:
-        run, stride = equal_run(data, position, stop, _PEEK, lead)
-        if run == _PEEK:
-            run, stride = equal_run(data, position, stop, stop, lead)
-            total += run
-            position += run * stride
+        run, stride = equal_run(data, position, stop, stop, lead)
+        total += run
+        position += run * stride
+        if run >= _SOON:
             continue
         count, position = walk(data, position, stop, _WALK, lead)
         total += count
@@ -59,16 +59,16 @@ def scan(data: bytes | bytearray, stop: int, lead: int = 0) -> tuple[int, int]:
     return total, position
 
 
-def strip_lead(data: bytearray, count: int) -> bytes | None:
-    """Return IPC messages as a batch's bytes, each without its lead; None if a lead is not 0x01."""
-    parts, position = [], 0
+def strip_lead(data: bytearray, count: int) -> Batch:
+    """Return IPC messages as a batch, each without its lead, up to the first whose lead is not 0x01."""
+    parts, position = list[bytes | bytearray](), 0
     for _ in range(count):
         if data[position] != LEAD_IPC[0]:
-            return None
+            break
         end = position + 1 + LENGTH_BYTES + LENGTH.unpack_from(data, position + 1)[0]
         parts.append(data[position + 1 : end])
         position = end
-    return b"".join(parts)
+    return Batch(b"".join(parts), len(parts))
 
 
 def add_lead(batch: Batch) -> bytes:
@@ -136,7 +136,7 @@ class Decoder:
             return self._feed_large(self._rest, read_bytes)
         stop = len(self._rest) + read_bytes
         count, position = scan(self._scratch, stop, self._lead)
-        self._keep_rest(position, stop)
+        self._keep_rest(position, stop, dripped=not count and read_bytes < len(self._rest))
         return self._batch(self._scratch, position, count) if count else None
 
     def _feed_large(self, large: "Large", read_bytes: int) -> Batch | None:
@@ -145,7 +145,11 @@ class Decoder:
         self._rest = b""
         return self._batch(large.data, len(large.data), 1)
 
-    def _keep_rest(self, position: int, stop: int) -> None:
+    def _keep_rest(self, position: int, stop: int, dripped: bool) -> None:
+        """Keep a message that is not whole: in memory of its own if it is large, or comes in small pieces.
+
+        Else what has come of it would be copied with each piece.
+        """
         rest = bytes(memoryview(self._scratch)[position:stop])
         self._rest = rest
         head = self._lead + LENGTH_BYTES
@@ -154,14 +158,13 @@ class Decoder:
         size = LENGTH.unpack_from(rest, self._lead)[0]
         if size > self._message_bytes:
             self.fault = f"a message of {size} bytes: at most {self._message_bytes} are allowed"
-        elif 2 * (head + size) > self._window:
+        elif 2 * (head + size) > self._window or (dripped and len(rest) > _DRIPPED_BYTES):
             self._rest = Large(rest, head + size)
 
     def _batch(self, data: bytearray, stop: int, count: int) -> Batch | None:
         if not self._lead:
             return Batch(memoryview(data)[:stop], count)
         stripped = strip_lead(data, count)
-        if stripped is None:
+        if stripped.count < count:
             self.fault = "an IPC message that does not start with 0x01"
-            return None
-        return Batch(stripped, count)
+        return stripped if stripped.count else None

@@ -61,7 +61,7 @@ class Grant(NamedTuple):
 def read_grant(data: bytes) -> Grant | None:
     """Return the answer to a request for a mirror; None if it is none."""
     try:
-        fields = json.loads(data)
+        fields = json.loads(data.decode())
     except (ValueError, RecursionError):
         return None
     match fields:

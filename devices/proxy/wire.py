@@ -4,6 +4,7 @@ import json
 from struct import Struct
 from typing import Any, Final, NamedTuple
 
+from bus.printable import plain
 from devices.catalog.body import read_objects
 from devices.catalog.bounds import Bounds
 
@@ -66,7 +67,7 @@ def read_hello(body: bytes) -> Hello | str:
         case {"version": int(version)} if version != VERSION:
             return f"it speaks version {version}, and this is {VERSION}"
         case {"version": int(), "id": str(id_), "name": str(name)} if id_:
-            return Hello(id_[:64], name[:200])
+            return Hello(id_[:64], plain(name[:200]))
     return "its first frame is no hello"
 
 

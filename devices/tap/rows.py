@@ -22,7 +22,7 @@ from devices.tap.ring import Place, Record, place_of
 Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 _PAD = bytes(ENVELOPE_BYTES + FRAME_BYTES_MIN)  # so that looking at a header never leaves the buffer
-_RUN = 16  # equal sizes in a row before the strided look at the whole batch pays
+_SOON = 256  # after a run of so many the next look is at once: shorter ones in a row are mixed sizes too
 _WALK = 256  # messages of mixed sizes between two such attempts
 _KINDS = {"hub": pa.string(), "bus": pa.string(), "peer": pa.string(), "dir": pa.int16()}
 _CAP_SEQ = next(number for number, column in enumerate(COLUMNS) if column.name == "cap_seq")
@@ -212,17 +212,17 @@ def _heads(buffer: bytearray, start: int, stop: int, count: int) -> Ints:
     found: list[Ints] = []
     length_at = LENGTH.unpack_from
     while count:
-        run, stride = equal_run(buffer, start, stop, min(_RUN, count))
-        if run == _RUN:
-            run, stride = equal_run(buffer, start, stop, count)
+        run, stride = equal_run(buffer, start, stop, count)
+        if run:
             found.append(start + stride * np.arange(run))
             start, count = start + run * stride, count - run
+        if run >= _SOON:
             continue
         walk = min(_WALK, count)
         starts = []
         for _ in range(walk):
             starts.append(start)
             start += LENGTH_BYTES + length_at(buffer, start)[0]
-        found.append(np.array(starts))
+        found.append(np.array(starts, np.int64))
         count -= walk
     return np.concatenate(found) if found else np.empty(0, np.int64)

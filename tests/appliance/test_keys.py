@@ -1,6 +1,7 @@
 """Two appliances and a trunk with keys: strangers change nothing, keys rotate under load, ends disagree."""
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -9,11 +10,14 @@ import pytest
 
 from appliance.cli import main
 from appliance.compose import Appliance
+from bridges.bridge import Bridge
+from bridges.media.multicast.datagram import Encoder
 from bus.balance import imbalances
 from bus.errors import LinkError
-from bus.hub import Hub
+from bus.hub import Hub, Link
 from bus.keys import new_key
 from bus.transports.links import make_link
+from bus.wire.batch import from_payloads
 from bus.wire.envelope import Envelope, wrap
 from bus.wire.frame import PUB, pack
 from bus.wire.pattern import Pattern
@@ -183,3 +187,64 @@ async def test_programs_at_a_trunk_sign_with_the_keys_that_they_are_given(
         await asyncio.to_thread(main, send)  # it has sent before it hears that the trunk signs
         assert await asyncio.to_thread(main, [*send, "--keys", keys[1]]) == 1
         assert len(plant.apps[1].heard) == 1
+
+
+SHARED = """
+name: t
+keys: [%s]
+gateways: {one: {origin: 1}, two: {origin: 2}}
+buses: {p: {on: one, listen: "tcp://127.0.0.1:%d"}, q: {on: two, listen: "tcp://127.0.0.1:%d"}}
+bridges:
+  x: {on: one, join: [{bus: p}, {multicast: {group: 239.255.91.8, port: %d, interface: lo}, trunk: true}]}
+  y: {on: two, join: [{bus: q}, {multicast: {group: 239.255.91.8, port: %d, interface: lo}, trunk: true}]}
+"""
+
+
+@asynccontextmanager
+async def on_one_group(keys: str) -> AsyncIterator[tuple[list[Appliance], list[Ear], int]]:
+    loop, ports = asyncio.get_running_loop(), [free_port() for _ in range(3)]
+    topology = loads(SHARED % (keys, *ports, ports[2]))
+    made = [Appliance(topology, name) for name in ("one", "two")]
+    hubs = [Hub(), Hub()]
+    links = [make_link(f"tcp://127.0.0.1:{port}", "dial") for port in ports[:2]]
+    try:
+        for appliance in made:
+            appliance.open(loop)
+        for link, hub in zip(links, hubs, strict=True):
+            link.open(hub, loop)
+        await until(lambda: all(len(hub.pipes) == 1 for hub in hubs))
+        await until(lambda: all(link.state == "up" for part in made for link in watched(part)))
+        yield made, [Ear(hub) for hub in hubs], ports[2]
+    finally:
+        for link in links:
+            link.close()
+        for appliance in made:
+            appliance.close()
+
+
+def watched(appliance: Appliance) -> list[Link]:
+    return [link for part in appliance.parts.values() for link in part.watched]
+
+
+def forged(hub: Hub, count: int) -> list[bytes]:
+    """Return datagrams with the keys of the frames that a bridge is about to send."""
+    assert isinstance(hub, Bridge)
+    envelopes = [Envelope(hub.origin, (hub.sequence + 1 + n) & 0xFFFFFFFF) for n in range(count)]
+    batch = from_payloads([wrap(pack(PUB, Pattern("z")), envelope) for envelope in envelopes])
+    return [datagram for datagram, _ in Encoder(1400, 0, 0).encode(batch)]
+
+
+async def test_a_stranger_in_the_group_cannot_make_a_frame_disappear(keys: tuple[str, str]) -> None:
+    async with on_one_group(keys[0]) as (made, (near, far), port):
+        bridge = next(hub for hub in made[0].hubs() if hub.name == "x")
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as evil:
+            evil.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, socket.inet_aton("127.0.0.1"))
+            for datagram in forged(bridge, 200):
+                evil.sendto(datagram, ("239.255.91.8", port))
+            links = watched(made[1])
+            await until(lambda: links[0].stats.rejected.get("unsigned"))  # type: ignore[attr-defined]
+            near.say(*map(frame, range(100)))
+            await until(lambda: len(far.heard) == 100)
+            assert far.heard == [frame(number) for number in range(100)]
+            far.say(frame(7))
+            await until(lambda: near.heard == [frame(7)])

@@ -116,6 +116,59 @@ def test_hops_run_out() -> None:
     assert balanced(bridge)
 
 
+def test_forged_keys_without_hops_left_hide_no_frame() -> None:
+    bridge, _ = make()
+    trunk, plain = bridge.side("a", trunk=True), bridge.side("b")
+    evil, wire, app = recorder(trunk), recorder(trunk), recorder(plain)
+    keys = range(1000)
+    say(trunk, evil, *(wrap(pack(1, (9,), b""), Envelope(1, key, 0)) for key in keys))
+    app.messages.clear()
+    frames = [pack(1, (5,), b"%4d" % key) for key in keys]
+    say(trunk, wire, *(wrap(frame, Envelope(1, key)) for key, frame in zip(keys, frames, strict=True)))
+    assert app.messages == frames
+
+
+def test_a_frame_without_hops_left_is_delivered_once() -> None:
+    bridge, _ = make()
+    trunk, plain = bridge.side("a", trunk=True), bridge.side("b")
+    wires, app = [recorder(trunk), recorder(trunk)], recorder(plain)
+    for hops in ((0, 0), (8, 0)):
+        for wire, left in zip(wires, hops, strict=True):
+            say(trunk, wire, *(wrap(FRAME, Envelope(hops[0], key, left)) for key in range(40)))
+    assert app.messages == [FRAME] * 80
+    assert rejected(trunk) == {}
+    assert trunk.ports[1].stats.rejected == {"duplicate": 80}
+
+
+def test_forged_keys_push_out_none_that_another_peer_brought() -> None:
+    bridge, _ = make()
+    trunk, plain = bridge.side("a", trunk=True), bridge.side("b")
+    evil, wire, other = recorder(trunk), recorder(trunk), recorder(trunk)
+    frames = [wrap(FRAME, Envelope(1, key)) for key in range(1000)]
+    say(trunk, wire, *frames)
+    app = recorder(plain)
+    for start in range(0, 200_000, 1000):
+        say(trunk, evil, *(wrap(FRAME, Envelope(2, key)) for key in range(start, start + 1000)))
+    app.messages.clear()
+    say(trunk, other, *frames)
+    assert app.messages == []
+    assert len(bridge.seen) <= bridge.seen.cap
+
+
+def test_keys_are_remembered_when_the_peer_that_brought_them_has_left() -> None:
+    bridge, clock = make()
+    trunk, plain = bridge.side("a", trunk=True), bridge.side("b")
+    wire, app = recorder(trunk), recorder(plain)
+    say(trunk, wire, wrap(FRAME, Envelope(1, 1)))
+    trunk.detach(wire)
+    wire = recorder(trunk)
+    say(trunk, wire, wrap(FRAME, Envelope(1, 1)))
+    assert app.messages == [FRAME]
+    clock.now += 15.0
+    say(trunk, wire, wrap(FRAME, Envelope(1, 1)))
+    assert app.messages == [FRAME] * 2
+
+
 def test_patterns_of_the_bridge_and_of_a_side() -> None:
     bridge, _ = make(pattern=(7,))
     a, b = bridge.side("a"), bridge.side("b", deny_out=[(7, 1, 3)], allow_in=[(7, 2)])

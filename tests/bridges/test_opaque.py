@@ -74,8 +74,11 @@ def test_duplicates_echoes_and_hops_of_opaque_messages_are_those_of_frames() -> 
     assert further.messages == []
     assert trunk.ports[0].stats.rejected == {"duplicate": 1, "echo": 1}
     assert trunk.ports[1].stats.dropped == {"hops": 1}
-    say(trunk, wire, wrap(FRAME, Envelope(1, 7)))  # frames and other messages are numbered together
+    say(trunk, wire, wrap(FRAME, Envelope(1, 7, 0)))  # frames and other messages are numbered together
     assert trunk.ports[0].stats.rejected == {"duplicate": 2, "echo": 1}
+    say(trunk, wire, *[wrap(HELLO, Envelope(1, 7))] * 2, wrap(HELLO, Envelope(1, 7, 0)))
+    assert [take_apart(message).content for message in further.messages] == [HELLO]
+    assert trunk.ports[0].stats.rejected == {"duplicate": 4, "echo": 1}
     assert balanced(bridge)
 
 
@@ -389,7 +392,7 @@ class Model:
 
     def __init__(self, trunk: bool) -> None:
         self.trunk, self.sequence = trunk, 41
-        self.seen = set[tuple[int, int]]()
+        self.seen = set[tuple[int, int, bool]]()
         self.passed: list[tuple[bytes, int, bool]] = []  # content, hops, whether it is a frame
         self.rejected = Counter[str]()
 
@@ -399,12 +402,17 @@ class Model:
             self.rejected["malformed"] += 1
         elif envelope is not None and envelope.origin == OWN:
             self.rejected["echo"] += 1
-        elif envelope is not None and envelope[:2] in self.seen:
+        elif envelope is not None and self._is_known(envelope):
             self.rejected["duplicate"] += 1
         else:
             hops = 9 if envelope is None else envelope.hops
-            self.seen |= set() if envelope is None else {envelope[:2]}
+            self.seen |= set() if envelope is None else {(*envelope[:2], hops > 0)}
             self.passed.append((content, hops, framed))
+
+    def _is_known(self, envelope: Envelope) -> bool:
+        """Without hops left it is new only if nothing is known; with hops, unless it came with hops."""
+        spent = () if envelope.hops else ((*envelope[:2], False),)
+        return not self.seen.isdisjoint({(*envelope[:2], True), *spent})
 
     def out(self, trunk: bool, opaque: bool) -> list[bytes]:
         return [c for c, hops, framed in self.passed if (framed or opaque) and (hops > 0 or not trunk)]

@@ -72,7 +72,43 @@ def test_the_number_of_keys_is_bounded() -> None:
         assert seen.add(key)
         assert len(seen) <= 100
     assert not seen.add(999)
-    assert seen.hurried == 19
+    assert not seen.add(951)
+    assert seen.hurried == 18
+
+
+def test_beyond_the_bound_the_source_with_the_most_keys_forgets_its_oldest() -> None:
+    seen = Seen(cap=100)
+    quiet, loud = seen.source(), seen.source()
+    assert all(quiet.add(key) for key in range(30))
+    assert all(loud.add(key) for key in range(1000, 2000))
+    assert not any(loud.add(key) for key in range(30))
+    assert not loud.add(1999)
+    assert quiet.add(1000)
+    assert len(seen) <= 100
+
+
+def test_a_key_without_hops_left_hides_its_like_only() -> None:
+    seen = Seen()
+    assert seen.add_spent(7)
+    assert not seen.add_spent(7)
+    assert seen.add(7)
+    assert not seen.add(7)
+    assert seen.add(8)
+    assert not seen.add_spent(8)
+
+
+def test_a_source_that_leaves_is_remembered_and_leaves_nothing_behind() -> None:
+    seen = Seen()
+    seen.advance(0.0)
+    for key in range(100):
+        source = seen.source()
+        source.add(key)
+        seen.leave(source)
+    assert not any(seen.add(key) for key in range(100))
+    seen.advance(5.0)
+    assert not seen.add(0)
+    seen.advance(10.0)
+    assert len(seen) == 0
 
 
 @given(st.lists(st.tuples(st.floats(0, 3), st.integers(0, 20)), max_size=200))

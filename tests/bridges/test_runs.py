@@ -62,6 +62,11 @@ batches = st.lists(run_of(), min_size=1, max_size=4).map(
 rules = st.sampled_from(RULES)
 
 
+def admission(rules: Rules) -> Admission:
+    seen = Seen()
+    return Admission(OWN, rules, seen.add, is_new_spent=seen.add_spent)
+
+
 def walked(call: Any) -> Any:
     """Return the result of `call` when no run is ever found."""
     with pytest.MonkeyPatch.context() as patch:
@@ -82,7 +87,7 @@ def account(stats: Stats) -> dict[str, int]:
 def test_admit_is_the_same_with_runs_and_without(batch: Batch, rules: Rules) -> None:
     def outcome() -> object:
         stats = Stats()
-        out = admit_bare(batch, Admission(OWN, rules, Seen().add), stats)
+        out = admit_bare(batch, admission(rules), stats)
         return out and (out.count, bytes(out.data)), account(stats)
 
     both(outcome)
@@ -92,7 +97,7 @@ def test_admit_is_the_same_with_runs_and_without(batch: Batch, rules: Rules) -> 
 def test_admit_stamped_is_the_same(batch: Batch, rules: Rules, sequence: int) -> None:
     def outcome() -> object:
         stats = Stats()
-        out, last = admit_stamped(batch, Admission(OWN, rules, Seen().add), sequence, stats)
+        out, last = admit_stamped(batch, admission(rules), sequence, stats)
         seen = out and (out.count, out.keep(), out.spent, payloads(out.bare()), payloads(out))
         return seen, last, account(stats)
 

@@ -24,3 +24,11 @@ def test_names_fit_in_packets_of_wireshark() -> None:
     assert max(len(packet.message) for packet in found) <= 1 << 15
     lines = [line for packet in found for line in packet.message.decode().splitlines()]
     assert lines == [*names[:-2], "last"]
+
+
+def test_a_time_that_no_capture_can_hold_is_passed_by() -> None:
+    writer = Writer()
+    data = writer.head() + writer.blocks(row(1, STAMPED[0]))
+    nanoseconds, seconds = b"\x09\0\x01\0\x09", b"\x09\0\x01\0\x00"  # a tick of the interface
+    assert data.count(nanoseconds) == len(list(packets(io.BytesIO(data)))) == 1
+    assert list(packets(io.BytesIO(data.replace(nanoseconds, seconds)))) == []

@@ -48,7 +48,9 @@ class Host:
         return made
 
     def check(self) -> None:
-        """Raise `OSError` if descriptors or memory are exhausted."""
+        """Raise `OSError` if descriptors or memory are exhausted, or if the program that asks is dead."""
+        if current() not in self.network.owners:
+            raise trouble(errno.ENETDOWN)
         if self.spent:
             raise trouble(self.spent)
 
@@ -75,6 +77,7 @@ class Host:
         for pause_s in _SYN_S:
             if not wire.stuck and not self.network.hosts[address[0]].off:
                 await asyncio.sleep(2 * wire.delay_s())
+                self.check()
                 return self.join(sock, address)
             await asyncio.sleep(pause_s)
         raise trouble(errno.ETIMEDOUT)
@@ -177,7 +180,9 @@ class Network:
         return [self.wire(one, other), self.wire(other, one)]
 
     def here(self) -> Host:
-        """Return the machine of the program whose turn it is."""
+        """Return the machine of the program whose turn it is. Raises `OSError` if that is dead."""
+        if current() not in self.owners:
+            raise trouble(errno.ENETDOWN)
         return self.owners[current()]
 
     def _listen(self, family: int, address: Address) -> Listening:

@@ -130,11 +130,11 @@ class Program:
 
     def _bury(self, loop: ProgramLoop, appliance: Appliance | None) -> None:
         """Free what a dead program held. Nothing of it can get out any more."""
+        self._plant.network.owners.pop(loop)
         loop.set_exception_handler(lambda *_: None)
         if appliance is not None:
             loop.call_soon(appliance.close)
         self._plant.scheduler.settle(loop)
-        self._plant.network.owners.pop(loop)
         self._plant.scheduler.remove(loop)
 
     def freeze(self, frozen: bool) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+import sys
 
 import pytest
 
@@ -20,6 +21,19 @@ def test_seeds_break_no_law_and_repeat_to_the_last_event() -> None:
     assert all(one["heard"] > one["frames"] for one in told)
     again = subprocess.run(child(3, 1), stdout=subprocess.PIPE, text=True, env=environment(), check=True)
     assert json.loads(again.stdout)["digest"] == told[3]["digest"]
+
+
+@pytest.mark.timeout(600)
+def test_takeovers_lose_and_double_nothing_also_soon_after_one_another() -> None:
+    command = [sys.executable, "-m", "tests.chaos.drill", "--json", "--count", "11"]
+    ran = subprocess.run(command, stdout=subprocess.PIPE, text=True, env=environment(), check=False)
+    told = [json.loads(one) for one in ran.stdout.splitlines()]
+    assert len(told) == 22
+    assert not [one for one in told if one["doubled"] or one["echoed"]]
+    # Without envelopes, what comes before a gateway that is back has listened for a while may be lost.
+    assert not [
+        one for one in told if one["lost"] and (one["bridge"], one["kind"]) != ("lamp", "second kill")
+    ]
 
 
 def test_the_shortest_list_has_only_what_is_needed() -> None:

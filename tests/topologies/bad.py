@@ -154,6 +154,16 @@ BAD = {
     "origins of a side that dials": Bad(
         side("url: {address: 'ws://h:5/x', origins: ['http://panel.example']}"), 4, "origins are for"
     ),
+    "peers by name without certificates": Bad(
+        listen("tls+tcp://127.0.0.1:5", TLS % "" + ", peers: pump"), 3, "peers by name need certificates"
+    ),
+    "peers by name on TCP": Bad(listen("tcp://127.0.0.1:5", ", peers: [pump]"), 3, "need certificates"),
+    "peers of inproc": Bad(listen("inproc://x", ", peers: [{send: [a]}]"), 3, "peers has no effect"),
+    "peers by address on IPC": Bad(listen("ipc:///x", ", peers: [{address: 10.0.0.1}]"), 3, "has none"),
+    "network with host bits": Bad(
+        listen("tcp://127.0.0.1:5", ", peers: [{address: 10.0.0.1/8}]"), 3, "has host bits set"
+    ),
+    "nobody may join": Bad(listen("tcp://127.0.0.1:5", ", peers: []"), 3, "it takes 1 to 1024"),
     "bound of inproc": Bad(listen("inproc://x", ", message_bytes: 5000"), 3, "message_bytes has no effect"),
     "certificate for plain TCP": Bad(listen("tcp://127.0.0.1:5", TLS % ""), 3, "tls is for"),
     "TLS without a certificate": Bad(listen("wss://127.0.0.1:5/x"), 3, "cert_file"),

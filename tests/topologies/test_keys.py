@@ -1,9 +1,12 @@
 """Keys of a topology: which are in force where, those that have no effect, and ends that do not agree."""
 
+import re
+
 import pytest
 
 from bus.needs import KeyFile
 from tests.topologies.support import PAIR, errors, said, warnings
+from topologies.checker import check
 from topologies.keys import keys_at, keys_of
 from topologies.loader import loads
 from topologies.needs import needs_of
@@ -115,3 +118,39 @@ def test_keys_of_a_side_that_does_not_sign_are_an_error(words: str, why: str) ->
 def test_a_trunk_on_a_medium_that_does_not_sign_is_told() -> None:
     found = warnings(SIDE % ("keys: a", "i2c: {bus: 1, targets: [8]}, trunk: true"))
     assert any("nothing is signed on i2c" in one for one in found)
+
+
+WIRE = (
+    PAIR
+    + """keys: a
+buses: {p: {on: a}, q: {on: b}}
+bridges:
+  x: {on: a, join: [{bus: p}, {can: {channel: can0, bitrate: 500000}, segment: w, trunk: true}], rates: [%s]}
+  y: {on: b, join: [{bus: q}, {can: can0, segment: w, trunk: true%s}]}
+"""
+)
+
+
+@pytest.mark.parametrize(("own", "wrong"), [("", False), (", keys: [b, a]", True), (", keys: []", True)])
+def test_all_on_one_wire_have_keys_that_agree(own: str, wrong: bool) -> None:
+    assert ["give all on segment w the same keys" in one for one in errors(WIRE % ("", own))] == [
+        True
+    ] * wrong
+
+
+def test_clocks_are_asked_for_where_nothing_else_keeps_old_messages_out() -> None:
+    notes = [finding.text for finding in check(loads(WIRE % ("", "")))]
+    assert len([text for text in notes if "clocks differ by less than 60 s" in text]) == 2
+    assert not any("clocks" in finding.text for finding in check(loads(TRUNKS % ("keys: a", "", ""))))
+
+
+def test_the_budget_of_a_wire_counts_what_signing_adds() -> None:
+    rate = "{pattern: [a], frames_per_s: 300, data_bytes: 12}"
+    signed, unsigned = WIRE % (rate, ""), (WIRE % (rate, "")).replace("keys: a\n", "")
+    shares = [
+        int(found[1])
+        for text in (signed, unsigned)
+        for finding in check(loads(text))
+        if (found := re.search(r"promised (\d+)%", finding.text))
+    ]
+    assert shares == [74]

@@ -14,6 +14,7 @@ from tests.helpers import ROOT
 from tests.topologies.support import GATEWAY, findings, said
 from topologies.checker import check
 from topologies.document import CHARACTERS_MAX
+from topologies.findings import InvalidTopology
 from topologies.loader import load, loads
 from topologies.model import Dial, Filter, Listen, Shed
 from topologies.show import show
@@ -148,6 +149,10 @@ def test_every_error_is_reported() -> None:
         (GATEWAY + "buses: {p: {on: gw, trunks: [q, q]}, q: {on: gw}}", "listed twice in trunks"),
         (GATEWAY + "buses: {p: {on: gw, listen: !x 'tcp://h:1'}}", "!x value"),
         (GATEWAY + "? [a]\n: 1", "a key must be text"),
+        *(
+            (GATEWAY + f"buses: {{p: {{on: gw, queue_bytes: {number}}}}}", "cannot be read as a whole number")
+            for number in ("9" * 5000, "0x" + "f" * 5000, "0b" + "1" * 20_000, "1" + ":59" * 100_000)
+        ),
         (side("uart: {port: /dev/x, baud: fast}"), 'a whole number, found the text "fast"'),
         (side("uart: {port: /dev/x, baud: 9600.5}"), "a whole number, found the number"),
         (side("uart: {port: /dev/x, rtscts: 1}"), "true or false"),
@@ -286,3 +291,10 @@ def test_nothing_listens_on_a_beacon() -> None:
     assert "this can be dialled only" in said(
         GATEWAY + 'buses:\n  plant: {on: gw, listen: "beacon://hall3/plant"}\n'
     )
+
+
+def test_a_finding_is_one_line_without_what_moves_a_cursor() -> None:
+    with pytest.raises(InvalidTopology) as caught:
+        loads('name: "\\x1b[2J"\n"\\u009b1m\\n": 1\n')
+    assert all(str(finding).isprintable() for finding in caught.value.findings)
+    assert "\x1b" not in str(caught.value)

@@ -5,6 +5,7 @@ The bytes are those of the Cyphal specification, section 4.2. Without I/O: time 
 
 from binascii import crc_hqx
 
+from bridges.media.medium import SEAL_BYTES
 from bus.wire.envelope import MESSAGE_BYTES_MAX, message_bytes
 
 PRIORITY_NOMINAL = 4
@@ -26,7 +27,7 @@ SERVICE, ANONYMOUS, RESERVED = 1 << 25, 1 << 24, 1 << 23 | 1 << 7
 _FIXED = 0b11 << 21
 _CRC_START = 0xFFFF
 _CRC_BYTES = 2
-_BUFFER_BYTES_MAX = MESSAGE_BYTES_MAX + _CRC_BYTES + 63
+_BUFFER_BYTES_MAX = MESSAGE_BYTES_MAX + SEAL_BYTES + _CRC_BYTES + 63
 
 FD_LENGTHS = (*range(9), 12, 16, 20, 24, 32, 48, 64)
 _FD_ROUNDED = tuple(next(legal for legal in FD_LENGTHS if legal >= size) for size in range(65))
@@ -100,18 +101,21 @@ class _Slot:
 
 
 class Reassembler:
-    """A collector of the transfers of one subject, for 128 source nodes and at most 6233 bytes for each.
+    """A collector of the transfers of one subject, for 128 source nodes and at most 6269 bytes for each.
 
+    `more_bytes` stand behind each message, whose header does not count them.
     `rejected` counts, by reason, frames and transfers that gave no message:
     `foreign` (another subject, a service), `anonymous`, `empty`, `toggle`, `repeat` (a doubled frame),
     `duplicate` (a doubled transfer), `unfinished`, `orphan`, `gap`, `order`, `width`, `oversize`, `crc`,
     `malformed` (a transfer with correct CRC, but no message in it).
     """
 
-    __slots__ = ("_slots", "rejected", "subject")
+    __slots__ = ("_more_bytes", "_slots", "rejected", "subject")
 
-    def __init__(self, subject: int = SUBJECT_DEFAULT, rejected: dict[str, int] | None = None) -> None:
-        self.subject = subject
+    def __init__(
+        self, subject: int = SUBJECT_DEFAULT, rejected: dict[str, int] | None = None, more_bytes: int = 0
+    ) -> None:
+        self.subject, self._more_bytes = subject, more_bytes
         self.rejected: dict[str, int] = {} if rejected is None else rejected
         self._slots: dict[int, _Slot] = {}
 
@@ -179,7 +183,7 @@ class Reassembler:
         size = message_bytes(payload)
         if not size:
             return self._reject("malformed")
-        message = bytes(payload[:size])
+        message = bytes(payload[: size + self._more_bytes])
         if slot.tid == slot.accepted and now - slot.accepted_s <= REPEAT_S and message == slot.message:
             return self._reject("duplicate")
         slot.accepted, slot.accepted_s, slot.message = slot.tid, now, message

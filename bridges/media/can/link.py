@@ -54,7 +54,7 @@ class CanLink(DeviceLink["BusABC"]):
         self.bus = BusState()
         self._shared = Shared(
             self.name, self.identifier, options, self.stats, self.shed, in_flight, self.bus,
-            deque(maxlen=_ECHOES), TransferIds(),
+            deque(maxlen=_ECHOES), TransferIds(), self.seals,
         )  # fmt: skip
 
     @property

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from bridges.media.shedding import Shed
     from bus.hub import Link
 
-from bridges.media.medium import Medium, Taken, Word
+from bridges.media.medium import CLOCK_S, SEAL_BYTES, Medium, Taken, Word
 from bus.wire.envelope import ENVELOPE_BYTES
 
 _UDP_PORT = 43113  # the default port of python-can's udp_multicast
@@ -24,6 +24,9 @@ class Can(Medium):
 
     LINK: ClassVar = "bridges.media.can.link:CanLink"
     key: ClassVar = "can"
+    signs: ClassVar = True
+    seal_bytes: ClassVar = SEAL_BYTES
+    clock_s: ClassVar = CLOCK_S
     help: ClassVar = "a CAN bus"
     words: ClassVar = (
         Word(

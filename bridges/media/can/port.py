@@ -9,7 +9,7 @@ from pathlib import Path
 from struct import Struct
 from typing import TYPE_CHECKING, Any, Protocol
 
-from bridges.media.can.slcan import BufferedLine
+from bridges.media.can.slcan import BufferedLine, socket_of
 from bridges.media.can.socketcan import (
     ERROR,
     EXTENDED,
@@ -190,7 +190,7 @@ class BusPort:
         self._line = line if isinstance(line, BufferedLine) else None
         self.overruns = 0
         if (number := self.fileno()) is not None:
-            with contextlib.suppress(OSError), socket.socket(fileno=socket.dup(number)) as sock:
+            with contextlib.suppress(OSError), socket_of(number) as sock:
                 widen(sock)
 
     def fileno(self) -> int | None:

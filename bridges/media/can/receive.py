@@ -11,6 +11,7 @@ from bridges.media.can.codec import ANONYMOUS, EOT, NODE_MAX, RESERVED, SERVICE,
 from bridges.media.can.port import FRAMES, BusPort, is_loss
 from bridges.media.can.shared import Shared
 from bridges.media.can.socketcan import ERROR, EXTENDED, FD, IDENTIFIER, KINDS, OWN, Frame
+from bridges.media.medium import SEAL_BYTES
 from bus.errors import words_of
 
 log = logging.getLogger("buscoupler.bridges")
@@ -38,7 +39,8 @@ class Inbound:
         self._name, self._identifier, self._fd = shared.name, shared.identifier, shared.options.fd
         self._stats, self._own = shared.stats, shared.own
         self._on_confirmed, self._on_error = on_confirmed, on_error
-        self._reassembler = Reassembler(shared.options.subject, shared.stats.rejected)
+        self._seals, more_bytes = shared.seals, 0 if shared.seals is None else SEAL_BYTES
+        self._reassembler = Reassembler(shared.options.subject, shared.stats.rejected, more_bytes)
         self._faults = 0
         self._warned = False
 
@@ -62,7 +64,7 @@ class Inbound:
                 self._stats.reject("fd on classic")
             elif (message := feed(now, identifier, data)) is not None:
                 found.append(message)
-        return found
+        return found if self._seals is None else self._seals.opened(found)
 
     def _no_data_frame(self, identifier: int, data: bytes | bytearray) -> None:
         if identifier & ERROR:

@@ -85,7 +85,9 @@ class Outbound:
         self.pump()
 
     def _segments(self, message: bytes) -> list[bytes]:
-        return segment(message, self._shared.transfers.next(), self._shared.options.sends_fd)
+        shared = self._shared
+        sent = message if shared.seals is None else shared.seals.seal(message)
+        return segment(sent, shared.transfers.next(), shared.options.sends_fd)
 
     def _tend_later(self) -> None:
         if self._tending is None and not self._closed and self._stats.queued:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from bridges.media.can.medium import Can
 from bridges.media.can.state import BusState
+from bridges.media.seals import Seals
 from bridges.media.shedding import Shed
 from bus.ledger import Stats
 
@@ -38,3 +39,4 @@ class Shared:
     bus: BusState
     own: deque[bytes]
     transfers: TransferIds
+    seals: Seals | None = None

@@ -4,6 +4,7 @@ import contextlib
 import errno
 import os
 import socket
+from collections.abc import Iterator
 from typing import Any
 
 _READ_BYTES = 65536
@@ -96,6 +97,19 @@ class BufferedLine:
         return getattr(self._port, name)
 
 
+@contextlib.contextmanager
+def socket_of(descriptor: int) -> Iterator[socket.socket]:
+    """Lend a socket for a copy of `descriptor`. Raises `OSError` if that is no socket."""
+    copy = os.dup(descriptor)
+    try:
+        sock = socket.socket(fileno=copy)
+    except OSError:
+        os.close(copy)
+        raise
+    with sock:
+        yield sock
+
+
 def prepare_slcan(bus: Any, bitrate: int | None, data_bitrate: int | None) -> None:
     """Set the data rate, because python-can's constructor cannot; read in blocks; send without delay.
 
@@ -108,5 +122,5 @@ def prepare_slcan(bus: Any, bitrate: int | None, data_bitrate: int | None) -> No
     except OSError:  # io.UnsupportedOperation is an OSError
         return
     bus.serialPortOrig = line
-    with contextlib.suppress(OSError), socket.socket(fileno=socket.dup(line.fileno())) as sock:
+    with contextlib.suppress(OSError), socket_of(line.fileno()) as sock:
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

@@ -4,11 +4,13 @@ docs/wire/multicast.md has the layout and the reasons. Runs of messages of one s
 `struct` cuts and joins them, without a step of Python for each message.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from struct import Struct
+from typing import TypeVar
 from zlib import crc32
 
+from bridges.media.medium import SEAL_BYTES
 from bridges.media.multicast.fragments import (
     CRC,
     DATAGRAM_BYTES_MIN,
@@ -17,6 +19,7 @@ from bridges.media.multicast.fragments import (
     is_fragment,
     link_envelope,
 )
+from bridges.media.seals import Seals, unsealed
 from bus.wire.batch import LENGTH, LENGTH_BYTES, Batch, payloads
 from bus.wire.envelope import HOPS_MAX, is_enveloped, message_bytes
 from bus.wire.frame import FRAME_BYTES_MIN
@@ -27,6 +30,7 @@ RESIDUE = 0x2144DF1C
 _RUN_MIN = 4  # messages; shorter runs are not worth the search
 _RUN_MAX = 512  # messages in one layout; this bounds the size of the caches
 
+T = TypeVar("T")
 Datagram = tuple[bytes, int]
 """Bytes of a datagram, and the number of messages that it completes: 0 for all but the last fragment."""
 
@@ -35,30 +39,55 @@ class Encoder:
     """Encoder of batches into datagrams of at most `datagram_bytes`.
 
     `origin` (u32) and `sequence` (u32) go into the envelopes of bare frames that must be fragmented.
-    Messages that are not legal are counted in `refused` as `malformed`. Raises ValueError if
-    `datagram_bytes` is below 19.
+    Messages that are not legal are counted in `refused` as `malformed`. With `seals` every datagram is
+    sealed. Raises ValueError if `datagram_bytes` is below 19, with seals 37.
     """
 
     def __init__(
-        self, datagram_bytes: int, origin: int, sequence: int, refused: dict[str, int] | None = None
+        self,
+        datagram_bytes: int,
+        origin: int,
+        sequence: int,
+        refused: dict[str, int] | None = None,
+        seals: Seals | None = None,
     ) -> None:
-        if datagram_bytes < DATAGRAM_BYTES_MIN:
-            raise ValueError(f"datagram_bytes must be at least {DATAGRAM_BYTES_MIN}, not {datagram_bytes}")
+        self._seals, self._seal_bytes = seals, 0 if seals is None else SEAL_BYTES
+        least = DATAGRAM_BYTES_MIN + self._seal_bytes
+        if datagram_bytes < least:
+            raise ValueError(f"datagram_bytes must be at least {least}, not {datagram_bytes}")
         self.datagram_bytes = datagram_bytes
         self.refused: dict[str, int] = {} if refused is None else refused
         self._origin, self._sequence = origin, sequence
 
+    @property
+    def room(self) -> int:
+        """Bytes of messages that one datagram holds."""
+        return self.datagram_bytes - CRC.size - self._seal_bytes
+
     def encode(self, batch: Batch) -> list[Datagram]:
         """Return the messages of a batch, in order, in as few datagrams as possible."""
-        size = run_bytes(batch)
-        if size and size + CRC.size <= self.datagram_bytes:
-            per_datagram = min((self.datagram_bytes - CRC.size) // size, _RUN_MAX)
-            return pack_run(batch.keep(), size, batch.count, per_datagram)
+        size, room = run_bytes(batch), self.room
+        if size and size <= room:
+            made = pack_run(batch.keep(), size, batch.count, min(room // size, _RUN_MAX))
+            return self._sealed(made)
         return self.pack(payloads(batch))
 
     def pack(self, messages: Iterable[bytes]) -> list[Datagram]:
         """Return `messages`, in order, in as few datagrams as possible."""
-        room = self.datagram_bytes - CRC.size
+        return self._sealed(self._pack(messages))
+
+    def _sealed(self, made: list[Datagram]) -> list[Datagram]:
+        seals = self._seals
+        if seals is None:
+            return made
+        return [(with_crc(seals.seal(datagram[: -CRC.size])), count) for datagram, count in made]
+
+    def plain(self, datagram: bytes) -> bytes:
+        """Return a datagram that was made here as it would be without a seal."""
+        return datagram if self._seals is None else with_crc(unsealed(datagram[: -CRC.size]))
+
+    def _pack(self, messages: Iterable[bytes]) -> list[Datagram]:
+        room = self.room
         made: list[Datagram] = []
         parts: list[bytes] = []
         total = 0
@@ -68,7 +97,7 @@ class Encoder:
                 self.refused["malformed"] = self.refused.get("malformed", 0) + 1
                 continue
             if total + size > room and parts:
-                made.append(_seal(parts))
+                made.append(_close(parts))
                 parts, total = [], 0
             if size > room:
                 made += self._fragments(message)
@@ -76,14 +105,14 @@ class Encoder:
                 parts.append(message)
                 total += size
         if parts:
-            made.append(_seal(parts))
+            made.append(_close(parts))
         return made
 
     def _fragments(self, message: bytes) -> list[Datagram]:
         if not is_enveloped(message):
             self._sequence = (self._sequence + 1) & 0xFFFFFFFF
             message = link_envelope(message, self._origin, self._sequence) + message
-        *most, last = cut(message, self.datagram_bytes)
+        *most, last = cut(message, self.datagram_bytes - self._seal_bytes)
         return [*((piece, 0) for piece in most), (last, 1)]
 
 
@@ -117,9 +146,27 @@ class Decoder:
         self.rejected[reason] = self.rejected.get(reason, 0) + 1
 
 
-def _seal(parts: Sequence[bytes]) -> Datagram:
-    body = b"".join(parts)
-    return body + CRC.pack(crc32(body)), len(parts)
+def _close(parts: Sequence[bytes]) -> Datagram:
+    return with_crc(b"".join(parts)), len(parts)
+
+
+def with_crc(body: bytes) -> bytes:
+    """Return a body with its CRC behind it."""
+    return body + CRC.pack(crc32(body))
+
+
+def opened(datagrams: Iterable[tuple[bytes, T]], seals: Seals) -> Iterator[tuple[bytes, T]]:
+    """Yield what was in sealed datagrams as datagrams without seals; damaged ones as they are."""
+    for datagram, sender in datagrams:
+        if crc32(datagram) != RESIDUE or len(datagram) < CRC.size:
+            yield datagram, sender
+        elif (body := seals.open(datagram[: -CRC.size])) is not None:
+            yield with_crc(body), sender
+
+
+def is_plain(body: bytes) -> bool:
+    """Tell whether the body of a datagram is messages, with no seal behind them."""
+    return bool(body) and bool(unpack(body, []))
 
 
 def size_at(data: bytes, start: int, end: int) -> int:
@@ -172,7 +219,7 @@ def pack_run(data: bytes, size: int, count: int, per_datagram: int) -> list[Data
             made.append((body + pack(crc32(body)), per_datagram))
     left = count - full * per_datagram
     if left:
-        made.append(_seal(_bodies(size, left).unpack_from(data, end)))
+        made.append(_close(_bodies(size, left).unpack_from(data, end)))
     return made
 
 

@@ -1,13 +1,17 @@
 """A link to an IP multicast group over UDP (docs/wire/multicast.md). All its members are one peer."""
 
+from collections.abc import Callable
 from typing import Any
 
 from bridges.media.device import DeviceLink, OpenPipe, Place
+from bridges.media.multicast.datagram import is_plain
 from bridges.media.multicast.medium import Multicast
 from bridges.media.multicast.pipe import MulticastPipe
 from bridges.media.multicast.sockets import Sockets, open_sockets
+from bridges.media.seals import Seals
 from bridges.media.shedding import Shed
 from bus.hub import Link
+from bus.keys import Keyring
 
 
 class MulticastLink(DeviceLink[Sockets]):
@@ -35,6 +39,11 @@ class MulticastLink(DeviceLink[Sockets]):
         self.options = other.options  # with the bound for later openings
         return super().revise(other)
 
+    def _make_seals(self, keys: Keyring, clock: Callable[[], float]) -> Seals:
+        made = super()._make_seals(keys, clock)
+        made.is_plain = is_plain
+        return made
+
     def _open_device(self) -> Sockets:
         return open_sockets(self.options, self.loopback)
 
@@ -42,4 +51,4 @@ class MulticastLink(DeviceLink[Sockets]):
         device.close()
 
     def _make_pipe(self, device: Sockets, place: Place) -> OpenPipe:
-        return MulticastPipe(device, self.options, self.shed if self.sheds else None, place)
+        return MulticastPipe(device, self.options, self.shed if self.sheds else None, place, self.seals)

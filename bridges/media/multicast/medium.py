@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import Annotated, ClassVar
 
-from bridges.media.medium import Medium, Word
+from bridges.media.medium import CLOCK_S, SEAL_BYTES, Medium, Word
 from bus.needs import Need, Probe
 from bus.schema import Check, Port, Range
 
@@ -27,6 +27,9 @@ class Multicast(Medium):
 
     LINK: ClassVar = "bridges.media.multicast.link:MulticastLink"
     key: ClassVar = "multicast"
+    signs: ClassVar = True
+    seal_bytes: ClassVar = SEAL_BYTES
+    clock_s: ClassVar = CLOCK_S
     help: ClassVar = "a multicast group"
     words: ClassVar = (
         Word(

@@ -7,7 +7,7 @@ from asyncio import TimerHandle
 from typing import Any
 
 from bridges.media.device import OpenPipe, Place, cancel
-from bridges.media.multicast.datagram import Decoder, Encoder
+from bridges.media.multicast.datagram import Decoder, Encoder, opened
 from bridges.media.multicast.fragments import TIMEOUT_S
 from bridges.media.multicast.interfaces import lost
 from bridges.media.multicast.medium import Multicast
@@ -15,6 +15,7 @@ from bridges.media.multicast.rtnetlink import LinkNews
 from bridges.media.multicast.send import Outbox
 from bridges.media.multicast.shed import ShedOutbox
 from bridges.media.multicast.sockets import HEADER_BYTES, Sockets
+from bridges.media.seals import Seals
 from bridges.media.shedding import Shed
 from bus.errors import words_of
 from bus.wire.batch import Batch, payloads
@@ -55,10 +56,14 @@ def drain(sock: socket.socket, view: memoryview, own: tuple[Any, ...]) -> tuple[
 class MulticastPipe(OpenPipe):
     """All other members of the group, as one peer. Without `shed`, a full queue drops the newest messages."""
 
-    def __init__(self, sockets: Sockets, options: Multicast, shed: Shed | None, place: Place) -> None:
+    def __init__(
+        self, sockets: Sockets, options: Multicast, shed: Shed | None, place: Place, seals: Seals | None
+    ) -> None:
         super().__init__(place)
+        self._seals = seals
         self._sockets, self._datagram_bytes = sockets, options.datagram_bytes
-        self._encoder = Encoder(self._fit(sockets.interface.mtu), *sockets.stamp(), self.stats.dropped)
+        size, stamp = self._fit(sockets.interface.mtu), sockets.stamp()
+        self._encoder = Encoder(size, *stamp, self.stats.dropped, seals)
         self._outbox = (
             Outbox(self._encoder, self.stats, options.queue_bytes)
             if shed is None
@@ -91,7 +96,8 @@ class MulticastPipe(OpenPipe):
         if echoes:
             self.stats.reject("echo", echoes)
         self._count_overflow()
-        batch = self._decoder.feed(datagrams, self._loop.time())
+        good = datagrams if self._seals is None else opened(datagrams, self._seals)
+        batch = self._decoder.feed(good, self._loop.time())
         if self._expiry is None and self._decoder.reassembly.unfinished:
             self._expiry = self._loop.call_later(TIMEOUT_S, self._expire)
         if batch is not None:

@@ -118,7 +118,7 @@ class Outbox:
 
     def purge(self, reason: str) -> list[bytes]:
         """Drop all messages and return them, except one whose first fragments are sent already."""
-        made = Decoder({}).feed([(datagram, None) for datagram, _ in self._ready], 0.0)
+        made = Decoder({}).feed([(self._encoder.plain(datagram), None) for datagram, _ in self._ready], 0.0)
         waiting = [*(payloads(made) if made else ()), *self._messages]
         if self._stats.queued:
             self._stats.drop(reason, self._stats.queued)

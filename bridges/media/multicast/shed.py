@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterable
 
 from bridges.media.multicast.datagram import Encoder, size_at
-from bridges.media.multicast.fragments import CRC
 from bridges.media.multicast.send import Outbox
 from bridges.media.shedding import Shed, ShedQueue
 from bus.ledger import Stats
@@ -39,7 +38,7 @@ class ShedOutbox(Outbox):
         self._queue.put(self._clock(), fit)
 
     def _refill(self) -> bool:
-        self._taken, room, now = [], self._encoder.datagram_bytes - CRC.size, self._clock()
+        self._taken, room, now = [], self._encoder.room, self._clock()
         while room > 0 and (taken := self._queue.take(now)):
             room -= len(taken[1])
             if room < 0 and self._taken:

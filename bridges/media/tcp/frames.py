@@ -10,12 +10,13 @@ from bridges.media.uart import codec as uart
 from bus.wire.batch import LENGTH, LENGTH_BYTES, Batch, from_payloads, payloads
 from bus.wire.envelope import ENVELOPE_BYTES, LENGTH_MARK, LENGTH_MASK, MAGIC, MESSAGE_BYTES_MAX
 from bus.wire.frame import DATA_BYTES_MAX, FRAME_BYTES_MIN
-from bus.wire.runs import LENGTH_OFFSETS, alike, layout
+from bus.wire.runs import LENGTH_OFFSETS, alike, layout, long_run
 
 _HEAD = Struct(">BBH")  # of a frame: type, tokens, data length; of an envelope: magic, hops, F000 | length
 _PREFIXES = tuple(LENGTH.pack(size) for size in range(MESSAGE_BYTES_MAX + 1))
 _RUN_MIN = 16  # shortest run of equal layouts that is worth a search by slices
 _WALK = 256  # frames parsed one by one between two such searches
+_SOON = 256  # after a run of so many the next search is at once: shorter ones in a row are mixed layouts too
 
 ILLEGAL = -1
 
@@ -70,19 +71,17 @@ def cut(data: bytes) -> tuple[Batch | None, int, bool]:
 
 
 def _equal_run(data: bytes, start: int, stop: int, parts: list[bytes]) -> tuple[int, int, bool]:
-    """Take a run of messages of equal layout. Return its length, its end, and whether there is one."""
+    """Take a run of messages of equal layout. Return its length, its end, and whether to look for another."""
     stride = extent(data, start, stop)
     most = (stop - start) // stride if stride > 0 else 0
-    if most < _RUN_MIN:
+    offsets = layout(data, start) if most else ()
+    run = long_run(lambda limit: alike(data, start, stride, limit, offsets), most)
+    if not run:
         return 0, start, False
-    offsets = layout(data, start)
-    if alike(data, start, stride, _RUN_MIN, offsets) < _RUN_MIN:
-        return 0, start, False
-    run = alike(data, start, stride, most, offsets)
     end, prefix = start + run * stride, _PREFIXES[stride]
     parts.append(prefix)
     parts.append(prefix.join([data[at : at + stride] for at in range(start, end, stride)]))
-    return run, end, True
+    return run, end, run >= _SOON
 
 
 def _walk(data: bytes, start: int, stop: int, parts: list[bytes]) -> tuple[int, int, int]:

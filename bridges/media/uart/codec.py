@@ -5,6 +5,7 @@ This module does no I/O and has no clock. The zero in front is mandatory: it end
 
 from zlib import crc32
 
+from bridges.media.medium import SEAL_BYTES
 from bus.wire.envelope import MESSAGE_BYTES_MAX
 from bus.wire.frame import FRAME_BYTES_MIN
 
@@ -20,8 +21,10 @@ def wire_bytes_max(size: int) -> int:
     return data + (data + _RUN - 1) // _RUN + 2
 
 
-WIRE_BYTES_MAX = wire_bytes_max(MESSAGE_BYTES_MAX)
-"""3103"""
+SEALED_BYTES_MAX = MESSAGE_BYTES_MAX + SEAL_BYTES
+"""The longest message of a trunk with keys: 3102 bytes."""
+WIRE_BYTES_MAX = wire_bytes_max(SEALED_BYTES_MAX)
+"""3121"""
 CODED_BYTES_MAX = WIRE_BYTES_MAX - 2
 """The longest run between two zeros."""
 
@@ -66,16 +69,16 @@ def cobs_decode(coded: bytes) -> bytes | None:
 
 
 def encode(message: bytes) -> bytes:
-    """Return the line's bytes for `message`, with both zeros. Raises ValueError unless 4 to 3084 bytes."""
-    if not FRAME_BYTES_MIN <= len(message) <= MESSAGE_BYTES_MAX:
+    """Return the line's bytes for `message`, with both zeros. Raises ValueError unless 4 to 3102 bytes."""
+    if not FRAME_BYTES_MIN <= len(message) <= SEALED_BYTES_MAX:
         raise ValueError(
-            f"a UART message has {FRAME_BYTES_MIN} to {MESSAGE_BYTES_MAX} bytes, not {len(message)}"
+            f"a UART message has {FRAME_BYTES_MIN} to {SEALED_BYTES_MAX} bytes, not {len(message)}"
         )
     return b"\0" + cobs_encode(message + crc32(message).to_bytes(CRC_BYTES, "little")) + b"\0"
 
 
 class Decoder:
-    """Decoder of a stream, which may start anywhere and contain anything. It holds at most 3101 bytes.
+    """Decoder of a stream, which may start anywhere and contain anything. It holds at most 3119 bytes.
 
     `rejected` counts runs between zeros that are not a message: `oversize`, `cobs`, `short`, `crc`.
     Messages and counts do not depend on how the stream is cut into pieces.

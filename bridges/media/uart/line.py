@@ -60,7 +60,8 @@ class SerialPipe(OpenPipe):
     def __init__(self, link: SerialLink, port: Port, place: Place) -> None:
         super().__init__(place)
         self._port, self._fd = port, port.fileno()
-        self._outbox = Outbox(link.stats, link.shed)
+        self._seals = link.seals
+        self._outbox = Outbox(link.stats, link.shed, None if self._seals is None else self._seals.seal)
         self._timer: TimerHandle | None = None
         self._waiting = False
 
@@ -83,6 +84,8 @@ class SerialPipe(OpenPipe):
         except OSError as error:
             return self._gone(lost(error))
         messages = self._hear(data)
+        if self._seals is not None:
+            messages = self._seals.opened(messages)
         if messages:
             self._hub.publish(from_payloads(messages), self)
         return None

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from os.path import normpath
 from typing import Annotated, ClassVar, Literal
 
-from bridges.media.medium import Medium, Taken, Word
+from bridges.media.medium import CLOCK_S, SEAL_BYTES, Medium, Taken, Word
 from bridges.media.uart.address import SERVERS, check_port, scheme_of, server_of
 from bus.needs import Device, Library, Need, Probe, host_needs
 from bus.schema import Check, Delay, Length, Node, Path, QueueBytes, Range, check_fields
@@ -45,6 +45,9 @@ class Uart(Medium):
 
     LINK: ClassVar = "bridges.media.uart.link:uart_link"
     key: ClassVar = "uart"
+    signs: ClassVar = True
+    seal_bytes: ClassVar = SEAL_BYTES
+    clock_s: ClassVar = CLOCK_S
     help: ClassVar = "a serial line"
     words: ClassVar = (
         Word(

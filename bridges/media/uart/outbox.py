@@ -1,21 +1,34 @@
 """The queue of a serial line: messages under a shed policy, encoded when the line accepts them."""
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from bridges.media.shedding import Shed, ShedQueue, fitting
 from bridges.media.uart.codec import encode
 from bus.ledger import Stats
 
 
+class _Taken(NamedTuple):
+    """A message on its way out: encoded, when it came, and as it goes out: sealed, if it is to be."""
+
+    coded: bytes
+    came_s: float
+    message: bytes
+    sent: bytes
+
+
 class Outbox:
-    """A queue whose first message may be sent in part. A message that has begun is always finished."""
+    """A queue whose first message may be sent in part. A message that has begun is always finished.
 
-    __slots__ = ("_begun", "_queue", "_stats", "_taken")
+    `seal(message)`, if given, seals each message as it is taken out.
+    """
 
-    def __init__(self, stats: Stats, shed: Shed) -> None:
-        self._stats, self._queue = stats, ShedQueue(stats, shed)
-        self._taken: deque[tuple[bytes, float, bytes]] = deque()  # encoded, arrival (s), message
+    __slots__ = ("_begun", "_queue", "_seal", "_stats", "_taken")
+
+    def __init__(self, stats: Stats, shed: Shed, seal: Callable[[bytes], bytes] | None = None) -> None:
+        self._stats, self._queue, self._seal = stats, ShedQueue(stats, shed), seal
+        self._taken: deque[_Taken] = deque()
         self._begun = 0  # bytes of the first message that are already written
 
     def __len__(self) -> int:
@@ -47,40 +60,43 @@ class Outbox:
 
         `ahead_bytes` are sent before them. A message that would reach the line too late is not taken.
         """
-        size = sum(len(coded) for coded, _, _ in self._taken) - self._begun
+        size = sum(len(one.coded) for one in self._taken) - self._begun
         while size < room and (taken := self._queue.take(now, (ahead_bytes + size) * byte_s)):
-            coded = encode(taken[1])
-            self._taken.append((coded, *taken))
-            size += len(coded)
-        return b"".join([coded for coded, _, _ in self._taken])[self._begun : self._begun + room]
+            size += len(self._take(*taken))
+        return b"".join([one.coded for one in self._taken])[self._begun : self._begun + room]
+
+    def _take(self, came_s: float, message: bytes) -> bytes:
+        """Encode the message that was taken out of the queue, and return it."""
+        sent = message if self._seal is None else self._seal(message)
+        coded = encode(sent)
+        self._taken.append(_Taken(coded, came_s, message, sent))
+        return coded
 
     def claim(self, now: float) -> bytes:
         """Take the first message and return it encoded; b"" if none is ready. It then counts as begun."""
         taken = self._queue.take(now)
-        if taken is None:
-            return b""
-        self._taken.append((encode(taken[1]), *taken))
-        return self._taken[0][0]
+        return b"" if taken is None else self._take(*taken)
 
     def settle(self, written: int) -> list[bytes]:
-        """Note that `written` more bytes are written. Return the messages that this completes."""
+        """Note that `written` more bytes are written. Return what went out whole with them."""
         done, written = [], written + self._begun
-        while self._taken and written >= len(self._taken[0][0]):
-            coded, _, message = self._taken.popleft()
-            written -= len(coded)
-            self._queue.settle(len(message))
-            done.append(message)
+        while self._taken and written >= len(self._taken[0].coded):
+            one = self._taken.popleft()
+            written -= len(one.coded)
+            self._queue.settle(len(one.message))
+            done.append(one.sent)
         self._begun = written
         return done
 
     def give_back(self) -> None:
         """Put messages that have not begun back, because the line is full: they can expire or be replaced."""
         while len(self._taken) > (self._begun > 0):
-            self._queue.put_back(*self._taken.pop()[1:])
+            one = self._taken.pop()
+            self._queue.put_back(one.came_s, one.message)
 
     def purge(self, reason: str) -> list[bytes]:
         """Drop and return all messages, even one that has begun: the zero before the next message ends it."""
-        begun = [message for _, _, message in self._taken]
+        begun = [one.message for one in self._taken]
         for message in begun:
             self._queue.settle(len(message), reason)
         self._taken.clear()

@@ -19,6 +19,7 @@ _NO_FLOW, _HARDWARE_FLOW, _DTR_ON, _RTS_ON = 1, 3, 8, 11
 _PURGE_BOTH = 3
 _NAMES = {_BAUD: "baud rate", _DATA: "data bits", _PARITY: "parity", _STOP: "stop bits"}
 _COMMAND_BYTES_MAX = 512
+_VALUE_BYTES_MAX = 4
 _REPLY_BYTES_MAX = 4096
 _U32 = Struct(">I")
 
@@ -32,7 +33,7 @@ class Client:
     """The Telnet state of a connection: it negotiates settings and removes commands from the stream.
 
     `ready`: the server has agreed to the settings. `refused`: why it never will; "" if it may. `suspended`:
-    it asked for a pause. No input raises; an unfinished command is held up to 512 bytes.
+    it asked for a pause. No input raises; an unfinished command is held up to 512 bytes, and then skipped.
     """
 
     def __init__(self, baud: int, parity: str = "N", stopbits: float = 1, rtscts: bool = False) -> None:
@@ -72,7 +73,7 @@ class Client:
                 return b"".join(parts)
             if data[at + 1] == _IAC:
                 parts.append(IAC)
-            else:
+            elif size < _COMMAND_BYTES_MAX:
                 self._obey(data[at + 1 : at + size])
             position = at + size
         return b"".join((*parts, data[position:]))
@@ -88,12 +89,14 @@ class Client:
         return size if left >= size else 0
 
     def _subnegotiation_bytes(self, data: bytes, at: int) -> int:
-        position = data.find(IAC, at + 2)
-        while 0 <= position < len(data) - 1 and data[position + 1] == _IAC:
-            position = data.find(IAC, position + 2)
-        if 0 <= position < len(data) - 1:
+        """Return the length as `_command_bytes` does; the most for one that does not end so soon."""
+        stop = min(len(data), at + _COMMAND_BYTES_MAX)
+        position = data.find(IAC, at + 2, stop - 1)
+        while position >= 0 and data[position + 1] == _IAC:
+            position = data.find(IAC, position + 2, stop - 1)
+        if position >= 0:
             return position + 2 - at
-        return len(data) - at if len(data) - at > _COMMAND_BYTES_MAX else 0
+        return _COMMAND_BYTES_MAX if stop - at == _COMMAND_BYTES_MAX else 0
 
     def _obey(self, command: bytes) -> None:
         verb = command[0]
@@ -149,7 +152,7 @@ class Client:
         if value == self._wanted[command]:
             self._unsettled.discard(command)
         else:
-            got = int.from_bytes(value, "big")
+            got = int.from_bytes(value[:_VALUE_BYTES_MAX], "big")
             wanted = int.from_bytes(self._wanted[command], "big")
             self.refused = f"the server set {_NAMES[command]} {got}, not {wanted}"
 

@@ -14,7 +14,7 @@ from bus.ledger import Stats
 from bus.serving.connection import Connection
 from bus.serving.rejections import Rejections
 from bus.serving.turns import Job, Turns
-from bus.tmq.address import endpoint, written
+from bus.tmq.address import endpoint, may_name, written
 from bus.tmq.broker.outgoing import Outgoing
 from bus.tmq.broker.registry import Registry, Role, Step
 from bus.tmq.broker.sharing import Sharing
@@ -41,10 +41,12 @@ class Broker:
     The peers are brokers of ours, each of which names the others (itself too, if one list serves all).
     `registrations` bounds them in all, `per_address` those of one client, `per_host` those said by one
     host. `classic_prefixes=False`: a subscriber that has not shown itself to be ours is given only what is
-    published under exactly its pattern (the reference client fails on a longer one). `on_bridge(frame,
-    connection)` gets each packet with the type bit BRIDGE 0x80: `connection.send(frame)` answers,
-    `connection.name` says who, `connection.on_lost(callback)` tells when it is gone. `options` are the fields
-    of `bus.tmq.Options`. `name` is used in logs. `stats` is the ledger of what clients were told; its
+    published under exactly its pattern (the reference client fails on a longer one). `foreign_hosts`: a
+    client may register an address of another host than its own, which the broker then dials.
+    `on_bridge(frame, connection)` gets each packet with the type bit BRIDGE 0x80: `connection.send(frame)`
+    answers, `connection.name` says who, `connection.on_lost(callback)` tells when it is gone. `options` are
+    the fields of `bus.tmq.Options`. `name` is used in logs. `stats` is the ledger of what clients were told;
+    its
     `rejected` counts by reason what was refused. Raises `LinkError`.
     """
 
@@ -58,6 +60,7 @@ class Broker:
         per_address: int = 1024,
         per_host: int = 16384,
         classic_prefixes: bool = True,
+        foreign_hosts: bool = False,
         **options: Any,
     ) -> None:
         single = isinstance(listen, str) or (isinstance(listen, tuple) and isinstance(listen[-1], int))
@@ -70,7 +73,7 @@ class Broker:
         self._options, self._on_bridge = Options(**{"read_bytes": _READ_BYTES} | options), on_bridge
         self._turns = Turns()
         self._node = random.getrandbits(32)
-        self._classic_prefixes = classic_prefixes
+        self._classic_prefixes, self.foreign_hosts = classic_prefixes, foreign_hosts
         self._deaths = self._probes = self._adopted = 0
         self._routes: dict[Address, Connection] = {}
         self._guests: dict[Connection, Hello] = {}
@@ -235,6 +238,9 @@ class Broker:
             return self._broker_came(hello.node, until_s)
         self._unroute(connection)
         address = self._reachable(hello.address, connection)
+        if not self._may_name(connection, address):
+            self.reject("address of another host", connection.host)
+            return iter(())
         if new:
             self.registry.return_to_client(address, hello.node, until_s)
         self._guests[connection] = hello._replace(address=address)
@@ -252,6 +258,9 @@ class Broker:
         """Replace 0.0.0.0 of a client by the address that its connection comes from."""
         return (connection.host, address[1]) if address[0] == ANY else address
 
+    def _may_name(self, connection: Connection, address: Address) -> bool:
+        return self.foreign_hosts or may_name(connection.host, address[0])
+
     def _register(self, connection: Connection, frame: bytes) -> Iterator[Step]:
         kind, tokens = frame[0], wire.tokens_of(frame)
         addresses, fault = wire.unpack_addresses(wire.data_of(frame))
@@ -262,6 +271,9 @@ class Broker:
             self.reject(fault, connection.host)
             return iter(())
         address = self._reachable(addresses[0], connection)  # of a list the first, as the reference
+        if not self._may_name(connection, address):
+            self.reject("address of another host", connection.host)
+            return iter(())
         if not kind & REMOVE:
             return self._add(connection, role, tokens, address)
         told = self.registry.remove(role, tokens, address)

@@ -9,7 +9,7 @@ from itertools import chain
 from struct import Struct
 
 from bus.wire.batch import LENGTH, LENGTH_BYTES, Batch
-from bus.wire.runs import equal_run, long_run
+from bus.wire.runs import equal_run
 
 try:
     from websockets.speedups import apply_mask
@@ -76,7 +76,7 @@ def _run(data: bytes, start: int, count: int) -> tuple[int, int]:
     stride = LENGTH.unpack_from(data, start)[0] + LENGTH_BYTES
     if stride - LENGTH_BYTES > FRAME_BYTES:
         return 0, 0
-    return long_run(lambda limit: equal_run(data, start, len(data), limit)[0], count), stride
+    return equal_run(data, start, len(data), count)
 
 
 def _equal(data: bytes, start: int, run: int, stride: int) -> bytes:

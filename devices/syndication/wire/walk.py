@@ -69,6 +69,8 @@ class Walk:
 
     def shift(self, size: int) -> None:
         """Note that `size` bytes in front of the object are no longer there."""
+        if not size:  # as while an object comes bit by bit: all its marks each time would be too many
+            return
         self._start -= size
         self.at -= size
         self.marks = [mark - size for mark in self.marks]

@@ -121,3 +121,13 @@ async def test_an_endpoint_without_a_peer_and_no_output(tmp_path: Path) -> None:
     assert list(read(tmp_path / "x")) == []
     status, said = await run("tcp://127.0.0.1:1")
     assert (status, "--directory DIR or --pcapng FILE" in said) == (2, True)
+
+
+@pytest.mark.parametrize("gateway", ["../../../escape", "a/b", "", "."])
+def test_the_name_of_a_gateway_leads_nowhere_else(
+    gateway: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        main(["capture", "tcp://127.0.0.1:1", "--directory", str(tmp_path / "here"), "--gateway", gateway])
+    assert "is no name" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []

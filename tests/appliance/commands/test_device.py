@@ -40,3 +40,9 @@ def test_a_page_of_another_host_gets_403_and_programs_join() -> None:
         with closing(WebPeer(url)) as one, closing(WebPeer(url, "Origin: http://localhost")) as other:
             assert "403" in other.answer  # another name than that of its Host
             assert "101" in one.answer
+
+
+def test_a_terminal_that_goes_ends_it_as_sigterm_does() -> None:
+    with device("tcp://127.0.0.1:0") as (process, _):
+        process.send_signal(signal.SIGHUP)
+        assert process.wait(20) == 0

@@ -60,3 +60,9 @@ def test_under_systemd_it_is_the_journal_and_only_if_the_journal_reads_it(
         assert default() == "journal"
         monkeypatch.setenv("JOURNAL_STREAM", f"{status.st_dev}:{status.st_ino + 1}")
         assert default() == "text"
+
+
+@pytest.mark.parametrize("form", ["text", "journal"])
+def test_what_a_peer_calls_itself_moves_no_cursor(form: str) -> None:
+    record = logging.LogRecord("buscoupler.proxy", logging.INFO, "", 0, "joined \x1b[2J\udcff", None, None)
+    assert line(form, record).endswith("joined ?[2J?")

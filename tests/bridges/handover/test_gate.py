@@ -87,6 +87,7 @@ class Station(Hub):
         self.said: Counter[bytes] = Counter()
         self.heard: Counter[bytes] = Counter()
         self.keys: list[tuple[int, int]] = []
+        self.remembers = False  # as an appliance does: it takes no key twice
         self.end = medium.join("station", self)
 
     def say(self, frame: bytes) -> None:
@@ -99,6 +100,8 @@ class Station(Hub):
             envelope, content, _ = take_apart(message)
             assert (envelope is not None) == self.trunk
             if envelope is not None:
+                if self.remembers and (envelope[:2] in self.keys or envelope.origin == self.origin):
+                    continue
                 self.keys.append(envelope[:2])
             self.heard[content] += 1
 
@@ -224,7 +227,12 @@ def _three_takeovers(world: World) -> None:
 
 
 def _join(world: World, name: str) -> None:
-    """Add a copy that begins to listen; the frames it hears first have no counterpart."""
+    """Add a copy that begins to listen; the frames it hears first have no counterpart.
+
+    Those with envelopes it may send again, so stations remember keys from now on.
+    """
+    for station in world.stations:
+        station.remembers = True
     world.copies[name] = Copy(name, world)
     world.churn(20)
     world.drain(*world.copies)
@@ -403,6 +411,8 @@ class Trio(World):
             self.drain(who)
             self.drain(*self.copies)
             self.copies[who].gate.pause()
+            for station in self.stations:
+                station.remembers = True
             self.copies[who].gate.blind(self.clock.now)
             self.clock.now += 0.3
 

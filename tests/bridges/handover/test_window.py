@@ -11,7 +11,7 @@ from bridges.handover.stamps import Stamps
 from bridges.handover.window import SideRules, Window
 from bridges.rules import Seen
 from bus.wire.batch import from_payloads
-from bus.wire.envelope import Envelope, wrap
+from bus.wire.envelope import Envelope, take_apart, wrap
 from bus.wire.frame import pack
 from tests.bridges.support import RecordingPipe, until
 
@@ -159,6 +159,17 @@ def test_what_another_appliance_sent_on_a_trunk_is_not_taken_for_its_echo() -> N
     assert [due.sides for due in heard.replay(1000.1)] == [2, 1]
 
 
+def test_a_forged_key_without_hops_left_keeps_no_frame_from_the_takeover() -> None:
+    sides = [SideRules(every, every, trunk=True), SideRules(every, every)]
+    heard = Window(sides, 1, Seen(), Stamps(), lambda: 5 << 32)
+    assert heard.hear(0, wrap(OTHER, Envelope(7, 1, 0)), 1000.0) == "standby"
+    assert heard.hear(0, wrap(OTHER, Envelope(7, 1, 0)), 1000.0) == "duplicate"
+    assert heard.hear(0, wrap(READING, Envelope(7, 1)), 1000.0) == "standby"
+    due = heard.replay(1000.1)
+    assert [(one.sides, one.hops < 0) for one in due] == [(2, True), (2, False)]
+    assert take_apart(due[1].message).content == READING
+
+
 def test_with_three_sides_only_those_that_missed_it_get_it() -> None:
     heard = window(3)
     heard.hear(0, READING, 1.0)
@@ -297,3 +308,17 @@ def test_a_message_that_is_no_frame_waits_for_sides_that_carry_it_only() -> None
     refusing = Window([bus._replace(inward=none), bus._replace(outward=none)], 1, Seen())
     assert refusing.hear(0, b"hello", 1000.0) == "no frame"
     assert refusing.hear(0, READING, 1000.0) == "pattern"
+
+
+def test_what_was_heard_in_a_blind_time_still_goes_to_trunks_if_it_has_a_key() -> None:
+    trunk, plain = SideRules(every, every, trunk=True), SideRules(every, every)
+    heard = Window([plain, trunk, plain], 1, Seen(), Stamps())
+    heard.hear(1, wrap(READING, Envelope(5, 1)), 1000.0)  # due on plain sides only
+    heard.hear(0, wrap(OTHER, Envelope(5, 2)), 1000.0)
+    heard.hear(0, pack(1, (7, 1), b"4.7"), 1000.0)  # as we would stamp it, nobody knows it
+    heard.void("blind", 1000.0, 1000.0)
+    assert [(due.sides, due.message) for due in heard.replay(1000.1)] == [
+        (0b10, wrap(OTHER, Envelope(5, 2, 7)))
+    ]
+    assert heard.stats.dropped == {"blind": 2}
+    assert heard.stats.balance() == 0

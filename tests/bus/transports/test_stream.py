@@ -285,6 +285,15 @@ async def test_a_taken_port_and_a_stale_socket_file(socket_path: Path) -> None:
             ListenLink(f"ipc://{socket_path}").open(hub, loop)
 
 
+async def test_a_socket_file_that_another_has_taken_over_stays(socket_path: Path) -> None:
+    async with serving(f"ipc://{socket_path}"):
+        socket_path.unlink()
+        other = socket.socket(socket.AF_UNIX)
+        other.bind(str(socket_path))
+    assert socket_path.exists()
+    other.close()
+
+
 @pytest.mark.parametrize(
     "url",
     [

@@ -1,12 +1,13 @@
 """The stream decoder: whole, one byte at a time, with a trailer, and over random splits."""
 
 import itertools
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bus.wire.batch import from_payloads, payloads
+from bus.wire.batch import Batch, from_payloads, payloads
 from bus.wire.sp import HANDSHAKE, Decoder, add_lead, handshake_fault, scan, walk
 
 SIZES = st.one_of(st.integers(0, 40), st.sampled_from([16, 16, 16, 64, 300, 3000]))
@@ -142,3 +143,44 @@ def test_a_lower_limit_lets_a_message_end_that_has_begun_and_refuses_the_next() 
     assert out == [bytes(3000)]
     assert decoder.fault is not None
     assert "at most 2000" in decoder.fault
+
+
+class Counted(bytearray):
+    """A buffer that counts the bytes that are copied into it and out of it by slices."""
+
+    copied = 0
+
+    def __getitem__(self, place: Any) -> Any:
+        found = super().__getitem__(place)
+        self.copied += len(found) if isinstance(found, bytearray) else 0
+        return found
+
+    def __setitem__(self, place: Any, value: Any) -> None:
+        self.copied += len(value) if isinstance(place, slice) else 0
+        super().__setitem__(place, value)
+
+
+@pytest.mark.parametrize("lead", [0, 1])
+def test_a_message_that_drips_is_not_copied_with_each_drop(lead: int) -> None:
+    scratch = Counted(512 * 1024)
+    decoder, message = Decoder(scratch, 1 << 20, lead), bytes(250_000)
+    wire = (add_lead if lead else Batch.keep)(from_payloads([message]))
+    found, start = None, 0
+    while start < len(wire):
+        window = decoder.buffer()
+        size = min(len(window), len(wire) - start, 200_000 if not start else 1)
+        window[:size] = wire[start : start + size]
+        start, found = start + size, decoder.feed(size)
+    assert found is not None
+    assert payloads(found) == [message]
+    assert scratch.copied < 2 * len(wire)
+
+
+@pytest.mark.parametrize("run", [1, 15, 16, 17, 40, 127, 129, 255, 256, 257, 4096])
+@pytest.mark.parametrize("lead", [0, 1])
+def test_no_mix_of_sizes_makes_the_scan_look_at_more_than_there_is(run: int, lead: int) -> None:
+    sizes = [number // run % 2 for number in range(20_000)]
+    batch = from_payloads([bytes(size) for size in sizes])
+    data = Counted(add_lead(batch) if lead else batch.keep())
+    assert scan(data, len(data), lead) == (len(sizes), len(data))
+    assert data.copied < 2 * len(data)

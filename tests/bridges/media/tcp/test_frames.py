@@ -1,4 +1,5 @@
 import random
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -174,3 +175,22 @@ def test_cobs() -> None:
     assert feed(CobsDecoder(bytearray(4096), rejected), b"noise" + stream) == said
     assert rejected == {"cobs": 1}
     assert one_by_one(CobsDecoder(bytearray(1), rejected), stream) == said
+
+
+class Counted(bytes):
+    """Data that counts the bytes that are copied out of it by slices."""
+
+    copied = 0
+
+    def __getitem__(self, place: Any) -> Any:
+        found = super().__getitem__(place)
+        self.copied += len(found) if isinstance(found, bytes) else 0
+        return found
+
+
+@pytest.mark.parametrize("run", [1, 15, 16, 17, 40, 127, 129, 255, 256, 257, 4096])
+def test_no_mix_of_layouts_makes_the_search_look_at_more_than_there_is(run: int) -> None:
+    data = Counted(b"".join(pack(1, (), bytes(number // run % 2)) for number in range(20_000)))
+    batch, position, legal = cut(data)
+    assert (batch and batch.count, position, legal) == (20_000, len(data), True)
+    assert data.copied < 4 * len(data)

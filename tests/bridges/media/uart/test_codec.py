@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from bridges.media.uart.codec import (
     CODED_BYTES_MAX,
+    SEALED_BYTES_MAX,
     WIRE_BYTES_MAX,
     Decoder,
     cobs_decode,
@@ -74,14 +75,15 @@ def test_sizes(size: int) -> None:
 
 
 def test_longest() -> None:
-    longest = b"\xaa" * MESSAGE_BYTES_MAX
-    assert len(encode(longest)) == WIRE_BYTES_MAX == 3103
+    longest = b"\xaa" * SEALED_BYTES_MAX
+    assert len(encode(longest)) == WIRE_BYTES_MAX == 3121
+    assert len(encode(longest[:MESSAGE_BYTES_MAX])) == 3103
     assert one_by_one(encode(longest), Decoder()) == [longest]
 
 
-@pytest.mark.parametrize("size", [0, 3, MESSAGE_BYTES_MAX + 1])
+@pytest.mark.parametrize("size", [0, 3, SEALED_BYTES_MAX + 1])
 def test_encode_refuses(size: int) -> None:
-    with pytest.raises(ValueError, match="4 to 3084"):
+    with pytest.raises(ValueError, match="4 to 3102"):
         encode(bytes(size))
 
 

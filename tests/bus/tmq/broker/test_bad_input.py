@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from bus.tmq import Client
+from bus.tmq.address import may_name
 from bus.tmq.broker import Broker
 from bus.tmq.wire import ADD, HELLO, MESSAGE, PUBLISH, SHARED, SUBSCRIBE, pack_address
 from bus.wire.frame import pack
@@ -184,3 +185,28 @@ async def test_a_client_survives_nonsense_too() -> None:
         assert client.subscribers((1,)) == []
         assert client.stats.balance() == 0
     made.close()
+
+
+@pytest.mark.parametrize("allowed", [False, True])
+async def test_a_stranger_cannot_let_the_broker_dial_another_host(
+    broker: Broker, allowed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All hosts of a test are this machine, so it is no longer told by its address."""
+    monkeypatch.setattr("bus.tmq.address.is_loopback", lambda host: False)
+    broker.foreign_hosts = allowed
+    with socket.socket() as inner:
+        inner.bind(("127.0.0.2", 0))
+        inner.listen()
+        victim = pack_address(inner.getsockname())
+        say(broker.addresses[0], pack(PUBLISH, (1, 2), victim))
+        say(broker.addresses[0], pack(PUBLISH, (1, 3), pack_address(("127.0.0.1", 1))))
+        refused = {} if allowed else {"address of another host": 1}
+        await until(lambda: broker.counts["registrations"] == 1 + allowed)
+        await until(lambda: broker.stats.rejected == refused)
+
+
+def test_a_client_names_its_own_host_and_a_program_of_this_machine_any() -> None:
+    assert may_name("10.0.0.7", "10.0.0.7")
+    assert may_name("127.0.0.1", "10.0.0.7")
+    assert not may_name("10.0.0.7", "10.0.0.8")
+    assert not may_name("10.0.0.7", "127.0.0.1")

@@ -1,0 +1,137 @@
+"""Seals: signatures behind the messages of a trunk on a wire that several share (docs/wire/signed.md). Pure.
+
+There is no handshake there, and anybody may come late. So each message says who sent it and when, and whoever
+hears it remembers how far each sender has come. Nothing is remembered of what does not verify.
+"""
+
+from bisect import insort
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+from struct import Struct
+
+from bridges.media.medium import CLOCK_S, SEAL_BYTES
+from bus.keys import TAG_BYTES, Keyring
+from bus.wire.envelope import message_bytes
+
+SENDERS = 256
+RECENT = 64
+"""Of a sender, messages that may overtake each other."""
+
+_STAMP = Struct(
+    ">IHI"
+)  # sender, and the time in units of 10 microseconds since 1970: its upper 16 bits first
+_UNITS = 100_000  # in a second
+_TIME_MAX = (1 << 48) - 1
+
+WORDS = {
+    "unsigned": "it is not signed: give all on this wire the same keys",
+    "forged": "it is signed with no key that is here: give all on this wire the same keys",
+    "replayed": "it was said before",
+    "clock": f"its sender's clock is more than {CLOCK_S:g} s from ours: set the clocks",
+}
+"""What is wrong with a message, by the reason that it is rejected for."""
+
+
+def is_message(data: bytes) -> bool:
+    """Tell whether these bytes are one whole message, with nothing behind it but padding."""
+    size = message_bytes(data)
+    return size > 0 and not any(data[size:])
+
+
+class _Heard:
+    """How far one sender has come: `recent` are its last times, in order; what is up to `floor` is old."""
+
+    __slots__ = ("floor", "recent")
+
+    def __init__(self, floor: int) -> None:
+        self.floor, self.recent = floor, [floor]
+
+    def is_new(self, time: int) -> bool:
+        """Tell whether a message with this time has not been heard; from now on it has."""
+        if time <= self.floor or time in self.recent:
+            return False
+        insort(self.recent, time)
+        if len(self.recent) > RECENT:
+            self.floor = self.recent.pop(0)
+        return True
+
+
+class Seals:
+    """The seals of one link: those that it makes, as `sender` (u32), and those that it hears.
+
+    `purpose` keeps what is signed on one kind of wire from being valid on another. `clock` gives the seconds
+    since 1970. `rejected` counts what is thrown away, and `tell(reason)` is called the first time for each
+    reason. `is_plain(data)` knows what would have been a message without a seal.
+    """
+
+    def __init__(
+        self,
+        ring: Keyring,
+        purpose: str,
+        sender: int,
+        clock: Callable[[], float],
+        rejected: dict[str, int],
+        tell: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self._purpose, self._sender, self._clock = purpose.encode(), sender, clock
+        self._rejected, self._tell = rejected, tell
+        self.is_plain: Callable[[bytes], bool] = is_message
+        self._heard: OrderedDict[int, _Heard] = OrderedDict()
+        self._last = 0
+        self.rekey(ring)
+
+    def rekey(self, ring: Keyring) -> None:
+        """Sign and verify with other keys from now on."""
+        self.ring, self._ring = ring, ring.derive(b"wire", self._purpose)
+        self._told = set[str]()
+
+    def seal(self, data: bytes) -> bytes:
+        """Return `data` with a seal of its own. Its time is later than that of any before."""
+        self._last = max(self._now(), self._last + 1)
+        body = data + _STAMP.pack(self._sender, self._last >> 32, self._last & 0xFFFFFFFF)
+        return body + self._ring.sign(body)
+
+    def _now(self) -> int:
+        return min(int(self._clock() * _UNITS), _TIME_MAX)
+
+    def opened(self, sealed: Iterable[bytes]) -> list[bytes]:
+        """Return the messages that a sender with our keys has just said, without their seals."""
+        return [data for one in sealed if (data := self.open(one)) is not None]
+
+    def open(self, sealed: bytes) -> bytes | None:
+        """Return what is in a sealed message; None, counted by its reason, if it does not count."""
+        body, tag = sealed[:-TAG_BYTES], sealed[-TAG_BYTES:]
+        if len(sealed) < SEAL_BYTES or not self._ring.verify(tag, body):
+            reason = "unsigned" if self.is_plain(sealed) else "forged"
+        else:
+            sender, high, low = _STAMP.unpack_from(body, len(body) - _STAMP.size)
+            reason = self._judge(sender, high << 32 | low)
+        if reason:
+            self._reject(reason)
+        return None if reason else body[: -_STAMP.size]
+
+    def _judge(self, sender: int, time: int) -> str:
+        """Return why a verified message does not count; "" if it does."""
+        if sender == self._sender:
+            return "echo"
+        heard = self._heard.get(sender)
+        if heard is None:
+            if abs(time - self._now()) > CLOCK_S * _UNITS:
+                return "clock"
+            if len(self._heard) >= SENDERS:
+                self._heard.popitem(last=False)
+            self._heard[sender] = _Heard(time)
+            return ""
+        self._heard.move_to_end(sender)
+        return "" if heard.is_new(time) else "replayed"
+
+    def _reject(self, reason: str) -> None:
+        self._rejected[reason] = self._rejected.get(reason, 0) + 1
+        if reason in WORDS and reason not in self._told:
+            self._told.add(reason)
+            self._tell(reason)
+
+
+def unsealed(sealed: bytes) -> bytes:
+    """Return what we have sealed ourselves."""
+    return sealed[:-SEAL_BYTES]

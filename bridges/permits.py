@@ -1,0 +1,54 @@
+"""What one peer of a bus may send, or hear. Pure."""
+
+from bridges.rules import Patterns, Rule, Rules
+from bridges.runs import WALK, Kept, find, keep_run
+from bus.wire.batch import LENGTH, LENGTH_BYTES, Batch
+from bus.wire.envelope import take_apart
+
+
+class Permit:
+    """What one peer may send, or hear: messages whose frame matches one of `patterns`; all if None.
+
+    Messages that are no frames match no pattern, so they pass only where all do.
+    """
+
+    def __init__(self, patterns: Patterns | None) -> None:
+        allowed = [()] if patterns is None else list(patterns)
+        rule = Rule(allowed) if allowed else Rule(deny=[()])
+        self._rules = Rules(rule)
+        self._opaque = bool(allowed) and rule.opaque
+
+    def permitted(self, batch: Batch) -> Batch | None:
+        """Return what passes of a batch, the same one if that is all; None if nothing does."""
+        if not self._rules:
+            return batch
+        data, kept, position, left = batch.keep(), Kept(), 0, batch.count
+        while left:
+            run = find(data, position, left)
+            if run is not None:
+                keep_run(data, run, self._rules, kept)
+                position, left = run.stop, left - run.messages
+            else:
+                some = min(left, WALK)
+                position = self._judge_each(data, position, some, kept)
+                left -= some
+        if kept.count == batch.count:
+            return batch
+        kept.parts.append(data[kept.begun : position])
+        return Batch(b"".join(kept.parts), kept.count) if kept.count else None
+
+    def _judge_each(self, data: bytes, position: int, count: int, kept: Kept) -> int:
+        """Judge one message after the other; return where the next one begins."""
+        for _ in range(count):
+            head, start = position, position + LENGTH_BYTES
+            position = start + LENGTH.unpack_from(data, head)[0]
+            if self._passes(data[start:position]):
+                kept.count += 1
+            else:
+                kept.parts.append(data[kept.begun : head])
+                kept.begun = position
+        return position
+
+    def _passes(self, message: bytes) -> bool:
+        _, content, is_frame = take_apart(message)
+        return self._rules.admit(content) if is_frame else self._opaque

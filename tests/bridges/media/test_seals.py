@@ -1,0 +1,148 @@
+"""Seals: what a sender with our keys says counts once; what others make of it does not, nor is it kept."""
+
+import random
+from itertools import pairwise
+
+import pytest
+
+from bridges.media.medium import CLOCK_S, SEAL_BYTES
+from bridges.media.seals import RECENT, SENDERS, WORDS, Seals, unsealed
+from bus.keys import Keyring
+from tests.bridges.support import FRAME, MESSAGE, frame
+from tests.helpers import ROOT
+
+OLD, NEW = Keyring((b"o" * 32,)), Keyring((b"n" * 32,))
+NOW_S = 1_764_000_000.0
+
+
+class End:
+    """One participant, whose clock a test sets."""
+
+    def __init__(self, sender: int, ring: Keyring = OLD, purpose: str = "can", now_s: float = NOW_S) -> None:
+        self.now_s, self.told = now_s, list[str]()
+        self.rejected: dict[str, int] = {}
+        self.seals = Seals(ring, purpose, sender, lambda: self.now_s, self.rejected, self.told.append)
+
+    def say(self, *messages: bytes) -> list[bytes]:
+        return [self.seals.seal(message) for message in messages]
+
+    def hears(self, sealed: list[bytes]) -> list[bytes]:
+        return self.seals.opened(sealed)
+
+
+SAID = [frame(20 + number, number) for number in range(100)]
+
+
+def test_what_is_sealed_is_heard_once_by_all_but_the_sender() -> None:
+    near, far, third = End(1), End(2), End(3)
+    sealed = near.say(*SAID)
+    assert all(len(one) == len(message) + SEAL_BYTES for one, message in zip(sealed, SAID, strict=True))
+    assert [unsealed(one) for one in sealed] == SAID
+    assert far.hears(sealed) == third.hears(sealed) == SAID
+    assert near.hears(sealed) == []
+    assert near.rejected == {"echo": 100}
+    assert far.hears(sealed) == []
+    assert far.rejected == {"replayed": 100}
+    assert far.told == ["replayed"]
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_no_change_of_a_bit_and_no_cut_verifies(seed: int) -> None:
+    chance, near, far = random.Random(seed), End(1), End(2)
+    for sealed in near.say(*SAID):
+        bit = chance.randrange(8 * len(sealed))
+        changed = (int.from_bytes(sealed, "big") ^ 1 << bit).to_bytes(len(sealed), "big")
+        cut = sealed[: chance.randrange(1, len(sealed))]
+        assert far.hears([changed, cut, cut + sealed, sealed + b"\0", b""]) == []
+        assert far.hears([sealed]) == [unsealed(sealed)], "nothing of it was remembered"
+
+
+def test_messages_may_overtake_each_other_a_little_and_never_count_twice() -> None:
+    chance, near, far = random.Random(1), End(1), End(2)
+    first, *sealed = near.say(*SAID)
+    assert far.hears([first]) == SAID[:1]
+    for start in range(0, len(sealed), RECENT - 1):
+        some = sealed[start : start + RECENT - 1]
+        mixed = [*some, *some]
+        chance.shuffle(mixed)
+        assert sorted(far.hears(mixed)) == sorted(map(unsealed, some))
+    late = End(4)
+    late.hears([sealed[0], *sealed[2:]])
+    assert late.hears([sealed[1]]) == [], f"more than {RECENT} have come since"
+
+
+def test_the_first_of_a_sender_must_be_of_about_now_and_what_follows_only_later() -> None:
+    for off_s, counts in (
+        (CLOCK_S - 1, True),
+        (1 - CLOCK_S, True),
+        (CLOCK_S + 1, False),
+        (-CLOCK_S - 1, False),
+    ):
+        near, far = End(1, now_s=NOW_S + off_s), End(2)
+        assert bool(far.hears(near.say(FRAME))) == counts
+        assert far.told == ([] if counts else ["clock"])
+    near, far = End(1), End(2)
+    far.hears(near.say(FRAME))
+    near.now_s -= 3600  # its clock is set back: its times go on
+    far.now_s += 7200
+    assert far.hears(near.say(*SAID)) == SAID
+
+
+def test_times_grow_whatever_the_clock_does() -> None:
+    near = End(1)
+    times = []
+    for off_s in (0, 0, 5, -100, 1e9, 0):
+        near.now_s = NOW_S + off_s
+        times.append(int.from_bytes(near.say(FRAME)[0][-14:-8], "big"))
+    assert all(one < other for one, other in pairwise(times))
+
+
+def test_only_verified_senders_are_kept_and_a_bounded_number() -> None:
+    far = End(2)
+    sealed = [End(number + 10).say(FRAME)[0] for number in range(SENDERS + 5)]
+    assert len(far.hears(sealed)) == SENDERS + 5
+    strangers = [End(number, NEW).say(FRAME)[0] for number in range(100, 4000)]
+    assert far.hears(strangers) == []
+    assert far.hears(sealed[-SENDERS:]) == [], "those that were heard last are all known still"
+    far.now_s += CLOCK_S + 1
+    assert far.hears(sealed[:5]) == [], "a sender that was forgotten is as old as its message"
+
+
+@pytest.mark.parametrize(
+    ("message", "reason"),
+    [
+        (FRAME, "unsigned"),
+        (MESSAGE, "unsigned"),
+        (MESSAGE + bytes(7), "unsigned"),
+        (b"", "forged"),
+        (FRAME + b"x" * SEAL_BYTES, "forged"),
+        (End(1, NEW).say(FRAME)[0], "forged"),
+        (End(1, OLD, "uart").say(FRAME)[0], "forged"),
+    ],
+)
+def test_what_is_wrong_is_told_once(message: bytes, reason: str) -> None:
+    far = End(2)
+    for count in (1, 2):
+        assert far.hears([message]) == []
+        assert far.rejected == {reason: count}
+    assert far.told == [reason]
+    assert WORDS[reason]
+
+
+def test_keys_change_while_messages_pass() -> None:
+    near, far = End(1), End(2)
+    assert far.hears(near.say(*SAID)) == SAID
+    sealed = near.say(FRAME)
+    far.seals.rekey(Keyring((b"n" * 32, b"o" * 32)))
+    assert far.hears(sealed) == [FRAME]
+    near.seals.rekey(Keyring((b"n" * 32, b"o" * 32)))
+    assert far.hears(near.say(*SAID)) == SAID
+    far.seals.rekey(OLD)
+    assert far.hears(near.say(FRAME)) == []
+
+
+def test_the_page_has_the_bytes() -> None:
+    page = (ROOT / "docs" / "wire" / "signed.md").read_text().replace("| ", "")
+    seals = Seals(Keyring((bytes(range(32)),)), "uart", 0x5EED0001, lambda: NOW_S, {})
+    message = bytes.fromhex("e108f011a1b2c3d4000000070202000511223344556677" + "8868656c6c6f")
+    assert seals.seal(message).hex(" ") in page

@@ -1,0 +1,114 @@
+"""The judge of a parser: what it may do with an input, and how much work that may be."""
+
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from random import Random
+from types import FrameType
+from typing import Any, Final
+
+from tests.fuzz.mutate import divided, mutated
+from tests.fuzz.target import Pieces, Target
+
+FOUND: Final = Path(__file__).with_name("found")
+"""Inputs that once broke a parser, in a directory for each target."""
+
+_SPLITS: Final = 4
+"""Each input so far is also fed in pieces."""
+
+
+class Broken(AssertionError):
+    """A parser did with `data` what it must not do."""
+
+    def __init__(self, target: Target, data: bytes, why: str) -> None:
+        shown = data.hex() if len(data) <= 400 else f"{data[:400].hex()}... ({len(data)} bytes)"
+        super().__init__(f"{target.name}: {why}\ninput: {shown}")
+        self.data = data
+
+
+def result(target: Target, pieces: Pieces) -> object:
+    """Return what the parser makes of an input, or the name of its verdict. Raises `Broken`."""
+    try:
+        return target.feed(pieces)
+    except target.verdicts as verdict:
+        return type(verdict).__name__
+    except Exception as error:
+        why = f"{type(error).__name__}: {str(error)[:500]}"
+        raise Broken(target, b"".join(pieces), why) from error
+
+
+def judge(target: Target, data: bytes, chance: Random) -> None:
+    """Feed an input whole, and some in pieces: both must give the same. Raises `Broken`."""
+    found = result(target, [data])
+    if not target.whole and chance.random() * _SPLITS < 1:
+        pieces = divided(data, chance)
+        again = result(target, pieces)
+        if again != found:
+            why = f"in pieces of {list(map(len, pieces))} bytes, it is not\n{found}\nbut\n{again}"
+            raise Broken(target, data, why[:2000])
+
+
+def fuzz(target: Target, inputs: int, seed: int) -> None:
+    """Judge the parser by mutated seeds. Raises `Broken`, which names the seed."""
+    chance = Random(seed)
+    for number, data in zip(range(inputs), mutated(target.seeds(), chance), strict=False):
+        try:
+            judge(target, data, chance)
+        except Broken as broken:
+            broken.add_note(f"input {number} of seed {seed}")
+            raise
+
+
+def found(target: Target) -> list[Path]:
+    """Return the files with inputs that once broke a parser."""
+    return sorted((FOUND / target.name).glob("*"))
+
+
+def lines_of(target: Target, pieces: Pieces) -> int:
+    """Count the lines of Python that a parser executes for an input: its work, whatever the machine."""
+    lines = 0
+
+    def trace(frame: FrameType, event: str, argument: Any) -> Any:
+        nonlocal lines
+        lines += event == "line"
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        result(target, pieces)
+    finally:
+        sys.settrace(before)
+    return lines
+
+
+_CHARACTERS: Final = (
+    b"\0",
+    b"\xff",
+    b"\x80",
+    b"[",
+    b'"',
+    b"{",
+    b"\\",
+    b"/",
+    b" ",
+    b"\r\n",
+    b"<",
+    b"a",
+    b"\xff\xfa",
+)
+
+
+def families(target: Target, size: int) -> Iterator[tuple[bytes, bytes]]:
+    """Yield pairs of inputs, of about `size` and twice as many bytes.
+
+    They are a seed or an odd character, repeated, or one message that grows.
+    """
+    yield from zip(target.grown(size), target.grown(2 * size), strict=True)
+    for unit in (*target.seeds(), *_CHARACTERS):
+        times = max(1, size // max(1, len(unit)))
+        yield unit * times, unit * (2 * times)
+
+
+def in_bytes(data: bytes) -> Sequence[bytes]:
+    return [data[at : at + 1] for at in range(len(data))]

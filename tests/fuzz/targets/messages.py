@@ -1,0 +1,156 @@
+"""Targets that read one message of a bus, or one packet of a broker."""
+
+from typing import Final
+
+from appliance.probe import words
+from bus import asking, events, logs
+from bus.errors import FrameError
+from bus.events import Event
+from bus.leases import wire as leases
+from bus.logs import Line
+from bus.names import Names
+from bus.tmq import wire as tmq
+from bus.values import LastValues
+from bus.wire.envelope import is_enveloped, message_bytes, split, take_apart, wrap
+from bus.wire.frame import PUB, Frame, frame_bytes, is_frame, pack, unpack
+from bus.wire.notation import pattern_of
+from bus.wire.pattern import Pattern
+from tests.fuzz.target import Pieces, Target, recorded, records
+from tests.fuzz.targets.streams import FRAMES, STAMPED
+
+_NAMES: Final = Names(["fridge", "temp"])
+
+
+def _frame(pieces: Pieces) -> object:
+    """Unpack a frame; packing its parts gives the same bytes."""
+    data = b"".join(pieces)
+    assert is_frame(data) == (frame_bytes(data) == len(data) > 0)
+    found = unpack(data)
+    assert pack(found.type, found.tokens, found.data) == data
+    return found
+
+
+def _envelope(pieces: Pieces) -> object:
+    """Take any message apart; wrapping its parts gives the same bytes."""
+    data = b"".join(pieces)
+    parts = take_apart(data)
+    again = parts.content if parts.envelope is None else wrap(parts.content, parts.envelope)
+    assert again == data
+    return parts, split(data), message_bytes(data), is_enveloped(data)
+
+
+def _shown(pieces: Pieces) -> object:
+    """Show a message as `recv` does: on one line, and printable."""
+    data = b"".join(pieces)
+    line = words.line(data, _NAMES, 0.0)
+    assert line.isprintable(), line
+    return line, words.record(data, _NAMES, 0.0), words.frame_in(data)
+
+
+def _claims(pieces: Pieces) -> object:
+    data = b"".join(pieces)
+    claim, grant = leases.unpack_claim(data), leases.unpack_grant(data)
+    if claim is not None:
+        assert leases.unpack_claim(leases.pack_claim(claim)) == claim
+    if grant is not None:
+        assert leases.unpack_grant(leases.pack_grant(grant)) == grant
+    return claim, grant
+
+
+def _lease_seeds() -> list[bytes]:
+    claim = leases.Claim((1, 2), "fridge", 7, 1, 9, 100, 3, True, True, False, "gw-a")
+    grant = leases.Grant((1, 2), "fridge", True, False, True, True, 7, 1, 9, 250, 3, "gw-b")
+    return [leases.pack_claim(claim), leases.pack_grant(grant), leases.pack_claim(claim._replace(tokens=()))]
+
+
+def _tmq(pieces: Pieces) -> object:
+    data = b"".join(pieces)
+    return tmq.unpack_hello(data), tmq.unpack_addresses(data), tmq.unpack_shared(data)
+
+
+def _tmq_seeds() -> list[bytes]:
+    address = tmq.pack_address(("10.0.0.7", 9943))
+    hello = tmq.data_of(tmq.pack_hello(tmq.Hello(7, 1000, 1, ("10.0.0.7", 9943))))
+    shared = tmq.data_of(tmq.pack_shared(tmq.PUBLISH, (1,), [("10.0.0.7", 9943)], 60)[0])
+    return [hello, address * 3, shared, hello[:8]]
+
+
+def _asked(pieces: Pieces) -> object:
+    data = b"".join(pieces)
+    found = asking.read(data)
+    return asking.is_about_values(data), found
+
+
+def _asking_seeds() -> list[bytes]:
+    answer = asking.say(7, 90, Frame(PUB, (1, 2), b"21.5"))
+    return [asking.ask(asking.Question(7, Pattern(1, 2))), answer, asking.end(asking.End(7, 1, 0))]
+
+
+def _remembered(pieces: Pieces) -> object:
+    """Remember frames within small bounds; what is counted is what is held."""
+    values = LastValues(4, 200)
+    for number, message in enumerate(records(b"".join(pieces))):
+        values.take([message], float(number))
+    held = list(values.read())
+    assert values.bytes == sum(len(value.frame) for value in held) <= 200
+    assert len(held) <= 4
+    return held
+
+
+def _event(pieces: Pieces) -> object:
+    """Read an event, and say it again as a line and as a frame."""
+    found = events.read_event(b"".join(pieces))
+    if found is not None:
+        found.line()
+        assert is_frame(found.frame())
+    return found
+
+
+def _logged(pieces: Pieces) -> object:
+    """Read a line of a log, and say it again."""
+    found = logs.read_line(b"".join(pieces))
+    if found is not None:
+        assert is_frame(found.frame())
+    return found
+
+
+def _event_seeds() -> list[bytes]:
+    told = Event(1, "link", "gw-a/can0", "down: é", {"drops": 3}).frame()
+    wrong = pack(
+        PUB, (*events.PATTERN, 7), b'{"time_ns":true,"kind":"\\ud800","source":"","cause":"\\u001b[1m"}'
+    )
+    return [told, wrong]
+
+
+def _log_seeds() -> list[bytes]:
+    told = Line(1, "warning", "gw-a", "buscoupler.can", "down: é").frame()
+    tokens = (*logs.PATTERN, *Pattern("error"))
+    wrong = pack(PUB, tokens, b'{"time_ns":1e3,"source":"\\ud800","logger":"","text":"\\u0000"}')
+    return [told, wrong]
+
+
+_PATTERN: Final = pattern_of("fridge/temp")
+
+TARGETS: Final = (
+    Target("frame", "a frame", _frame, lambda: FRAMES, (FrameError,), whole=True),
+    Target(
+        "envelope",
+        "a message with or without an envelope",
+        _envelope,
+        lambda: [*FRAMES, *STAMPED],
+        whole=True,
+    ),
+    Target(
+        "shown",
+        "a message as commands show it",
+        _shown,
+        lambda: [*FRAMES, *STAMPED, pack(PUB, _PATTERN, "é\x1b[2J".encode())],
+        whole=True,
+    ),
+    Target("lease", "claims and grants", _claims, _lease_seeds, whole=True),
+    Target("tmq-addresses", "greetings and addresses of TMQ", _tmq, _tmq_seeds, whole=True),
+    Target("values", "questions for last values, and answers", _asked, _asking_seeds, whole=True),
+    Target("last-values", "frames that are remembered", _remembered, lambda: [recorded(*FRAMES)], whole=True),
+    Target("event", "events of gateways", _event, _event_seeds, whole=True),
+    Target("log", "lines of the log of gateways", _logged, _log_seeds, whole=True),
+)
