@@ -266,6 +266,10 @@ def test_one_host_has_half_of_the_groups_at_most() -> None:
     for number in range(6):
         table.heard(pack_claim(Claim((number,), "x", 9)), number, 0.1, "10.0.0.1")
     assert table.rejected == {"candidates of one host": 2}
+    for number in range(4):
+        table.lost(number, 0.2)
+    for number in range(4):
+        assert table.heard(pack_claim(Claim((number,), "x", 9)), f"again {number}", 0.2, "10.0.0.1")
     assert table.heard(pack_claim(Claim((9,), "x", 9)), "other", 0.1, "10.0.0.2")
 
 

@@ -337,3 +337,19 @@ def test_no_step_is_long_however_many_publishers_and_subscribers_there_are() -> 
     assert max(units for units, _ in steps) < 16
     assert len(told(registry.remove_address(P))) == 0
     assert len(told(registry.remove_address(S))) == 1  # Q is told
+
+
+def test_what_a_client_says_while_it_is_buried_stays_and_nobody_hears_of_the_rest() -> None:
+    registry = Registry()
+    said(registry, PUB, (1,), P)
+    for tokens in ((1,), (2,)):
+        said(registry, SUB, tokens, S)
+        said(registry, PUB, tokens, S)
+    burial = registry.remove_address(S)
+    assert not registry.knows(S)
+    assert registry.subscribers((1,)) == registry.subscribers((2,)) == []
+    assert told(registry.add(SUB, (1,), Q, "h")[0]) == [Tell(P, (1,), "add", (Q,))]  # the dead hear nothing
+    assert told(registry.add(SUB, (1,), S, "h", again=False)[0]) == [Tell(P, (1,), "add", (S,))]
+    assert told(burial) == []
+    assert registry.of(S) == [(SUB, (1,))]
+    assert registry.subscribers((1,)) == [S, Q]
