@@ -14,7 +14,7 @@ define install
 	$(SUDO) apt-get update -qq && $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing >/dev/null; fi
 endef
 
-.PHONY: demo test fuzz chaos takeovers check format bench clean
+.PHONY: demo test fuzz chaos takeovers soak check format bench clean
 
 demo: .venv/demo
 	$(BIN)/buscoupler demo
@@ -35,6 +35,11 @@ chaos: .venv/dev
 FAULTS ?= 1000
 takeovers: .venv/dev
 	$(BIN)/python -m tests.chaos.drill --count $(FAULTS)
+
+# For a long time (docs/soak.md): `HOURS=24` of virtual time, or `REAL=2` hours with real processes.
+HOURS ?= 24
+soak: .venv/dev
+	$(BIN)/python -m $(if $(REAL),benchmarks.soak --hours $(REAL),tests.chaos.soak --hours $(HOURS))
 
 check: .venv/dev
 	$(BIN)/ruff format --check .
