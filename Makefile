@@ -18,7 +18,7 @@ endef
 LOCKED := can uart i2c
 TOOLS := .venv/tools/bin
 
-.PHONY: demo test fuzz chaos mutants check format bench clean lock sbom audit takeovers
+.PHONY: demo test fuzz chaos mutants check format bench clean lock sbom audit takeovers soak
 
 demo: .venv/demo
 	$(BIN)/buscoupler demo
@@ -46,6 +46,11 @@ chaos: .venv/dev
 FAULTS ?= 1000
 takeovers: .venv/dev
 	$(BIN)/python -m tests.chaos.drill --count $(FAULTS)
+
+# For a long time (docs/soak.md): `HOURS=24` of virtual time, or `REAL=2` hours with real processes.
+HOURS ?= 24
+soak: .venv/dev
+	$(BIN)/python -m $(if $(REAL),benchmarks.soak --hours $(REAL),tests.chaos.soak --hours $(HOURS))
 
 check: .venv/dev
 	$(BIN)/ruff format --check .

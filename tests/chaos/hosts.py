@@ -7,7 +7,7 @@ import socket
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 from unittest.mock import patch
 
 from bridges.media.can.link import CanLink
@@ -15,15 +15,23 @@ from bridges.media.multicast.link import MulticastLink
 from bridges.media.uart.link import UartLink
 from bridges.simulate.loop import Bell
 from bridges.simulate.tcp import TcpEnd, TcpWire
-from bridges.simulate.wire import trouble
+from bridges.simulate.wire import Wire, trouble
 from bus.transports import sockets
 from tests.chaos.loops import ProgramLoop, Scheduler, become, current
 
 _SYN_S = (1, 2, 4, 8, 16, 32)  # Linux repeats the first segment of a connection after these pauses
 _PREFIX = "10.0.0."
 Address = tuple[str, int]
+W = TypeVar("W", bound=Wire)
+_LOG_EVENTS = 64
 Opens = Callable[[], tuple[Any, Callable[[], None]]]
 """Opens a device; returns it, and what closes it. Raises `OSError`."""
+
+
+def brief(wire: W) -> W:
+    """Return a wire that keeps a short log: a plant has many, and runs for long."""
+    wire.log = deque(maxlen=_LOG_EVENTS)
+    return wire
 
 
 class Host:
@@ -171,7 +179,7 @@ class Network:
         """Return the wire of connections that `client` makes to `server`, by their addresses."""
         key = client, server
         if key not in self.wires:
-            self.wires[key] = TcpWire(seed=len(self.wires))
+            self.wires[key] = brief(TcpWire(seed=len(self.wires)))
             self.ends[key] = self.wires[key].client(f"{client} to {server}")
         return self.wires[key]
 

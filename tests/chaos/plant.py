@@ -15,7 +15,7 @@ from bridges.simulate.wire import Wire
 from bus.errors import LinkError
 from bus.hub import Hub
 from bus.leases.candidacy import Candidacy
-from tests.chaos.hosts import Host, Network
+from tests.chaos.hosts import Host, Network, brief
 from tests.chaos.loops import ProgramLoop, Scheduler
 from topologies.checker import check
 from topologies.loader import loads
@@ -170,7 +170,8 @@ class Plant:
             for name, gateway in self.topology.gateways.items()
         }
         self.apps = self.network.host("apps", "10.0.0.9")
-        self.can, self.lan, self.line = CanWire(seed=1), MulticastWire(seed=2), SerialLine(seed=3)
+        self.can, self.lan = brief(CanWire(seed=1)), brief(MulticastWire(seed=2))
+        self.line = brief(SerialLine(seed=3))
         self.ends: dict[str, CanPort | MulticastEnd | SerialEnd] = {}
         for name in ("gw-a", "gw-b", "apps"):
             self._equip(name)

@@ -53,13 +53,18 @@ class _Errors(logging.Handler):
 
 
 class Trial:
-    """A plant under a load, with stations at all ends."""
+    """A plant under a load, with stations at all ends. It looks at the laws each `step_s`.
 
-    def __init__(self, seed: int, faults: Sequence[Fault], apart: bool = False) -> None:
+    Each station waits `pause_s` between two frames, on average.
+    """
+
+    def __init__(
+        self, seed: int, faults: Sequence[Fault], pause_s: float = _PAUSE_S, step_s: float = _STEP_S
+    ) -> None:
         begin(seed)
-        self.seed, self.faults = seed, faults
+        self.faults, self._pause_s, self._step_s = faults, pause_s, step_s
         self.chance = Random(f"load {seed}")
-        self.plant = Plant(apart)
+        self.plant = Plant()
         self.trouble = Trouble(self.plant)
         self.stations = stations()
         self.verdict = Verdict(seed)
@@ -74,7 +79,7 @@ class Trial:
         try:
             with self.plant.network.installed():
                 self._run()
-                self._close()
+                self.finish()
         finally:
             logging.getLogger().removeHandler(self.errors)
         return self.verdict
@@ -94,14 +99,14 @@ class Trial:
         rest = self.chance.randbytes(self.chance.randrange(160))
         self.said.append(station.say(self.chance.choice(station.words), rest))
         self.verdict.frames += 1
-        self.apps.call_later(self.chance.uniform(0.0, 2 * _PAUSE_S), self._say_next, station)
+        self.apps.call_later(self.chance.uniform(0.0, 2 * self._pause_s), self._say_next, station)
 
     def _run(self) -> None:
         self.start()
         calm_s = self.until_calm(CALM_S)
         if calm_s is None:
             return self._fail("silence: the plant did not start")
-        self._storm()
+        self.storm(self.faults)
         silent_s = self.until_calm(BOUND_S)
         self.verdict.silent_s = BOUND_S if silent_s is None else silent_s
         if silent_s is None:
@@ -127,28 +132,37 @@ class Trial:
         self.go(_ROUND_S)
         said = list(self.said)
         self.go(_LAST_S)
+        return self.crossed(said)
+
+    def crossed(self, said: Sequence[Key]) -> laws.Crossing:
+        """Return how frames have crossed so far."""
         return laws.crossing(self.stations, said)
+
+    def forget(self, age_s: float) -> None:
+        """Forget frames that are older, once nothing has come twice."""
+        self._fail(*self._once())
+        for station in self.stations.values():
+            station.forget(clock.now_s - age_s)
+
+    def _once(self) -> list[str]:
+        heard = self.stations.values()
+        return [*laws.integrity(heard), *laws.once(heard, ("motor", "panel"))]
 
     def go(self, time_s: float) -> None:
         """Let time pass, and look at the laws that always hold."""
         until_s = clock.now_s + time_s
         while clock.now_s < until_s:
-            self.plant.scheduler.run(min(until_s, clock.now_s + _STEP_S))
+            self.plant.scheduler.run(min(until_s, clock.now_s + self._step_s))
             self._look()
 
-    def _storm(self) -> None:
+    def storm(self, faults: Sequence[Fault]) -> None:
+        """Let faults happen, until the last of them has ended."""
         began_s = clock.now_s
-        for at_s, act, fault in self._acts():
+        for at_s, act, fault in _acts(faults):
             self.go(max(0.0, began_s + at_s - clock.now_s))
             (self.trouble.begin if act else self.trouble.end)(fault)
             self._look()
         self.go(max(0.0, began_s + STORM_S - clock.now_s))
-
-    def _acts(self) -> list[tuple[float, bool, Fault]]:
-        """Return what begins (True) and ends (False) when, in order."""
-        begins = [(fault.at_s, True, fault) for fault in self.faults]
-        ends = [(fault.at_s + fault.length_s, False, fault) for fault in self.faults]
-        return sorted(begins + ends, key=lambda act: act[0])
 
     def _look(self) -> None:
         for program in self.plant.programs.values():
@@ -163,14 +177,15 @@ class Trial:
                 )
         self._fail(*laws.one_forwards(self.plant))
 
-    def _close(self) -> None:
+    def finish(self) -> None:
+        """Close everything, and look at the laws of the whole run."""
         for station in self.stations.values():
             station.close()
         for program in self.plant.programs.values():
             self._fail(*laws.calm(program))
             self.verdict.restarts += program.restarts
         heard = self.stations.values()
-        self._fail(*laws.integrity(heard), *laws.once(heard, ("motor", "panel")))
+        self._fail(*self._once())
         self._fail(*(f"exception: {problem}" for problem in (*self.apps.problems, *self.errors.lines)))
         self.verdict.heard = sum(len(times) for one in heard for times in one.heard.values())
         digests = b"".join(one.digest.digest() for one in heard)
@@ -180,6 +195,13 @@ class Trial:
     def _fail(self, *lines: str) -> None:
         new = [line for line in lines if _kind(line) not in map(_kind, self.verdict.failures)]
         self.verdict.failures += new[: max(0, _FEW - len(self.verdict.failures))]
+
+
+def _acts(faults: Sequence[Fault]) -> list[tuple[float, bool, Fault]]:
+    """Return what begins (True) and ends (False) when, in order."""
+    begins = [(fault.at_s, True, fault) for fault in faults]
+    ends = [(fault.at_s + fault.length_s, False, fault) for fault in faults]
+    return sorted(begins + ends, key=lambda act: act[0])
 
 
 def _kind(line: str) -> str:

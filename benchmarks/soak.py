@@ -1,0 +1,115 @@
+"""`python -m benchmarks.soak --hours 2`: two gateways as real processes for hours, under load and faults.
+
+It has the rig of `benchmarks.takeovers`, and the faults that leave the gateways' processes alive, with quiet
+times between. It prints frames, losses, and what the gateways hold at the start and the end.
+"""
+
+import asyncio
+import os
+import random
+import tempfile
+from pathlib import Path
+from typing import NamedTuple
+
+from benchmarks.command import Command, run_as_command
+from benchmarks.takeover_rig import Rig, until
+from benchmarks.takeovers import Load, Outcome, Station, Trial, far_link
+from bus.transports.links import make_link
+
+FAULTS = ("freeze", "link down", "broker down", "all brokers down", "partition")
+_QUIET_S = 5.0
+_WARM_S = 5.0
+
+
+class Size(NamedTuple):
+    """What a process holds."""
+
+    memory_mb: float
+    descriptors: int
+
+    @classmethod
+    def of(cls, process: int) -> "Size":
+        pages = int(Path(f"/proc/{process}/statm").read_text().split()[1])
+        memory_mb = pages * os.sysconf("SC_PAGE_SIZE") / 2**20
+        return cls(memory_mb, len(os.listdir(f"/proc/{process}/fd")))
+
+
+def sizes(rig: Rig) -> dict[str, Size]:
+    """Return what the gateways hold now."""
+    found = {name: rig.programs[name].process for name in ("gw-a", "gw-b")}
+    return {name: Size.of(process.pid) for name, process in found.items() if process is not None}
+
+
+async def soak(hours: float, seed: int, rate: float, quiet_s: float, envelopes: bool) -> list[str]:
+    """Run for so long; return the lines of the report."""
+    loop, chance = asyncio.get_running_loop(), random.Random(seed)
+    outcomes: list[Outcome] = []
+    with tempfile.TemporaryDirectory() as directory:
+        rig = Rig(Path(directory), "can", envelopes)
+        await rig.open()
+        near = Station(1, make_link(f"tcp://127.0.0.1:{rig.door}", "dial"), False)
+        far = Station(2, far_link(rig), envelopes)
+        load = Load(near, far, rate)
+        try:
+            await until(lambda: len(near.hub.pipes) == len(far.hub.pipes) == 2, what="the stations' links")
+            load.start()
+            await asyncio.sleep(_WARM_S)
+            first, end_s = sizes(rig), loop.time() + 3600 * hours
+            trial = Trial(rig, load, chance)
+            while loop.time() < end_s:
+                outcomes.append(await trial.run(chance.choice(FAULTS)))
+                await _rest(load, outcomes, quiet_s)
+            await load.stop()
+            load.recount()
+            last = sizes(rig)
+        finally:
+            near.close()
+            far.close()
+            await rig.close()
+    return [*_table(hours, outcomes), *_held(first, last)]
+
+
+async def _rest(load: Load, outcomes: list[Outcome], quiet_s: float) -> None:
+    """Let quiet time pass, and account for its frames as for those of a fault."""
+    loop, marks = asyncio.get_running_loop(), load.mark()
+    await asyncio.sleep(quiet_s)
+    outcomes.append(await load.account("quiet", marks, loop.time()))
+
+
+def _table(hours: float, outcomes: list[Outcome]) -> list[str]:
+    lines = [
+        "| time | n | frames | lost | doubled | echoed | longest wait, ms |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for kind in ("quiet", *FAULTS):
+        some = [one for one in outcomes if one.fault == kind]
+        wait_ms = max((one.wait_ms for one in some), default=0.0)
+        counts = [sum(o.sent for o in some), sum(o.lost for o in some), sum(o.doubled for o in some)]
+        cells = [kind, len(some), *counts, sum(o.strays for o in some), f"{wait_ms:.0f}"]
+        lines.append(f"| {' | '.join(map(str, cells))} |")
+    return [f"{hours:g} hours of real time:", "", *lines, ""]
+
+
+def _held(first: dict[str, Size], last: dict[str, Size]) -> list[str]:
+    return [
+        f"{name}: {first[name].memory_mb:.1f} MB and {first[name].descriptors} descriptors at the start, "
+        f"{last[name].memory_mb:.1f} MB and {last[name].descriptors} at the end"
+        for name in first
+    ]
+
+
+def main() -> int:
+    parser = Command("benchmarks.soak", __doc__)
+    parser.add_argument("--hours", type=float, default=2.0, help="hours of real time (2)")
+    parser.add_seed()
+    parser.add_argument("--rate", type=float, default=50, help="frames a second each way (50)")
+    parser.add_argument("--quiet-s", type=float, default=_QUIET_S, help=f"between faults ({_QUIET_S:g})")
+    parser.add_argument("--plain", action="store_true", help="without envelopes")
+    options = parser.parse_args()
+    made = soak(options.hours, options.seed, options.rate, options.quiet_s, not options.plain)
+    print(*asyncio.run(made), sep="\n")
+    return 0
+
+
+if __name__ == "__main__":
+    run_as_command(main)
