@@ -117,8 +117,8 @@ def try_with(files: tuple[str, ...], mutants: list[Mutant]) -> list[Mutant]:
             "TMPDIR": directory,
         }
         command = [sys.executable, "-m", "pytest", "-p", "tests.mutants.nest", *_OPTIONS, *files]
-        quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-        subprocess.run(command, cwd=ROOT, env=environment, **quiet)
+        null = subprocess.DEVNULL
+        subprocess.run(command, cwd=ROOT, env=environment, stdin=null, stdout=null, stderr=null)
         caught = read_results(results)
     if len(caught) < len(mutants):
         raise Red(" ".join(files))
@@ -126,7 +126,7 @@ def try_with(files: tuple[str, ...], mutants: list[Mutant]) -> list[Mutant]:
 
 
 def living(mutants: list[Mutant]) -> list[Mutant]:
-    """Return those of a module's mutants that no test notices; the far files see only what lives in the near."""
+    """Return those of a module's mutants that no test notices. Far files judge what the near ones miss."""
     for files in tests_of(mutants[0].module):
         if mutants:
             mutants = try_with(files, mutants)
@@ -152,7 +152,7 @@ def judged(mutants: list[Mutant]) -> tuple[list[Mutant], str]:
 
 
 def hunt(groups: list[list[Mutant]], workers: int) -> Iterator[tuple[list[Mutant], list[Mutant], str]]:
-    """Yield the mutants of each module, those that live, and the tests that are red: in order, as soon as known."""
+    """Yield the mutants of each module, those that live, and the tests that are red, in order."""
     with ThreadPoolExecutor(workers) as pool:
         for group, (lives, red) in zip(groups, pool.map(judged, groups), strict=True):
             yield group, lives, red

@@ -1,8 +1,9 @@
-"""A plugin of pytest that tries mutants of one module: `MUTANTS=PATH:1,2,3:RESULTS pytest -p tests.mutants.nest`.
+"""A plugin of pytest that tries mutants of one module, named by `MUTANTS=PATH:NUMBER,NUMBER:RESULTS`.
 
-It forks for each mutant, so that pytest is loaded once and tests are collected once. A run without a change comes
-first and tells which tests enter which function: only these run for a change of it. What runs while the module
-is loaded is changed in a process that has loaded nothing yet. RESULTS gets a line `NUMBER caught|lives` for each.
+It forks for each mutant, so that pytest is loaded once and tests are collected once. A run without a change
+comes first and tells which tests enter which function: only these run for a change of it. What runs while the
+module is loaded is changed in a process that has loaded nothing yet. RESULTS gets a line for each mutant:
+its number, and `caught` or `lives`.
 """
 
 import os

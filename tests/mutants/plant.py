@@ -1,4 +1,4 @@
-"""How one mutant gets into a process: `plant_file` before its module is loaded, `plant_functions` afterwards."""
+"""One mutant in a process: `plant_file` before its module is loaded, `plant_functions` afterwards."""
 
 import gc
 import inspect
@@ -32,7 +32,7 @@ def plant_file(path: str, number: int) -> None:
 
 
 def changed_functions(path: str, number: int) -> dict[Function, CodeType]:
-    """Return the functions that differ with a change; none if it is in what runs while the module is loaded."""
+    """Return the functions that a change makes different; none if it is in what runs at loading."""
     before = dict(_functions(code_of(path, None)))
     return {key: code for key, code in _functions(code_of(path, number)) if code != before[key]}
 

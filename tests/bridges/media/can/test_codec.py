@@ -202,8 +202,7 @@ def test_a_transfer_is_doubled_up_to_two_seconds_later() -> None:
 
 def test_a_transfer_that_begins_again_in_place_of_its_second_frame_is_no_repeat_of_another() -> None:
     reassembler = Reassembler()
-    first, *others = segment(MESSAGE, 3)
-    reassembler.feed(0.0, ID, first)
+    reassembler.feed(0.0, ID, segment(MESSAGE, 3)[0])
     assert feed_all(reassembler, segment(frame(40), 3)) == [frame(40)]
     assert reassembler.rejected == {"unfinished": 1}
 
