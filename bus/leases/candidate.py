@@ -238,5 +238,3 @@ class Candidate:
 
     def _enter(self, state: State, cause: str) -> None:
         self.state, self.cause = state, cause
-        if state in ("standby", "fenced"):
-            self.until_s = -inf

@@ -4,22 +4,27 @@ import argparse
 import ast
 import os
 import random
+import re
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
 from tests.helpers import ROOT
+from tests.mutants.nest import read_results
 from tests.mutants.sites import Site, sites
-from tests.test_layering import pure_modules
+from tests.test_layering import MAY_IMPORT, modules, pure_modules
 
 EXPLAINED = Path(__file__).parent / "explained.txt"
 CAUGHT_MIN = 0.95
-_TIMEOUT_S = 180
-_WEIGHT = ("-x", "-q", "-n", "0", "-p", "no:cacheprovider", "-p", "tests.mutants.plant", "--no-header")
+_OPTIONS = ("-x", "-q", "-n", "0", "-p", "no:cacheprovider", "--hypothesis-profile", "mutants", "--no-header")
+_SLOW = {"kernel", "system", "docs", "conformance", "benchmarks", "commands", "embedded", "chaos"}
+_SLOW |= {"mutants", "test_layering.py"}
 
 
 class Mutant(NamedTuple):
@@ -40,69 +45,117 @@ def mutants_of(module: str) -> list[Mutant]:
 
 @cache
 def explained() -> dict[str, str]:
-    """Return why mutants are as good as the original, by their names."""
+    """Return why mutants are as good as the original, by their names or patterns of these."""
     lines = EXPLAINED.read_text().splitlines() if EXPLAINED.exists() else []
     pairs = (line.split(" # ") for line in lines if line and not line.startswith("#"))
     return {name.strip(): why.strip() for name, why in pairs}
 
 
+def is_explained(mutant: Mutant) -> bool:
+    return any(mutant.name == name or fnmatchcase(mutant.name, name) for name in explained())
+
+
 @cache
-def tests_of(module: str) -> tuple[str, ...]:
-    """Return the test files that concern a module: named like it, then users, then those of its package."""
-    dotted, near = ".".join(Path(module).with_suffix("").parts), ROOT / "tests" / Path(module).parent
-    every = sorted((ROOT / "tests").rglob("test_*.py"))
-    users, beside = [file for file in every if _imports(file, dotted)], sorted(near.glob("test_*.py"))
-    found = [*users, *beside] or [file for file in every if near.parent in file.parents]
-    found.sort(key=lambda file: file.stem != f"test_{Path(module).stem}")
-    return tuple(str(file.relative_to(ROOT)) for file in dict.fromkeys(found) if _is_quick(file, module))
+def tests_of(module: str) -> list[tuple[str, ...]]:
+    """Return the test files that concern a module: the near ones, and the far ones for what these miss.
+
+    Near are those in its own package that are named like it or import it. Far are those that do so elsewhere,
+    and those that are named like a module that imports it. If there are none, those beside it stand in.
+    """
+    near = ROOT / "tests" / Path(module).parent
+    every = [file for file in sorted((ROOT / "tests").rglob("test_*.py")) if _is_quick(file, module)]
+    own = {_own_test(module)}
+    users = [file for file in every if file in own or _imports(file, module)]
+    own |= {_own_test(path) for path in _sources() if _imports(ROOT / path, module)}
+    first = [file for file in users if file.parent == near]
+    later = [*users, *(file for file in every if file in own)]
+    first = first or later or [file for file in every if file.parent in (near, near.parent)]
+    first.sort(key=lambda file: file.stem != f"test_{Path(module).stem}")
+    levels = first, [file for file in later if file not in first]
+    return [tuple(str(file.relative_to(ROOT)) for file in dict.fromkeys(files)) for files in levels if files]
+
+
+def _own_test(module: str) -> Path:
+    return ROOT / "tests" / Path(module).parent / f"test_{Path(module).stem}.py"
 
 
 def _is_quick(file: Path, module: str) -> bool:
-    """Return whether a test needs no Spark, or is of a module that does; and is not of the whole system."""
-    slow = {"kernel", "system", "docs", *(() if module.startswith("pipeline") else ("pipeline",))}
-    return not slow & set(file.relative_to(ROOT).parts)
+    """Return whether a test needs no other processes and no Spark, or is of a package that does."""
+    parts = set(file.relative_to(ROOT).parts) - set(Path(module).parts)
+    return not parts & {*_SLOW, "pipeline"}
 
 
-def _imports(file: Path, dotted: str) -> bool:
+@cache
+def _sources() -> list[str]:
+    return [str(path.relative_to(ROOT)) for package in MAY_IMPORT for path in modules(package)]
+
+
+@cache
+def _text(file: Path) -> str:
+    return file.read_text()
+
+
+def _imports(file: Path, module: str) -> bool:
+    dotted = ".".join(Path(module).with_suffix("").parts)
     parent, _, name = dotted.rpartition(".")
-    text = file.read_text()
-    return dotted in text or (f"from {parent} import" in text and name in text)
+    found = rf"\b{re.escape(dotted)}\b|from {re.escape(parent)} import [^\n]*\b{name}\b"
+    return re.search(found, _text(file)) is not None
 
 
-def notice(mutant: Mutant) -> bool:
-    """Run the tests of a mutant's module, and return whether one of them fails."""
-    environment = os.environ | {
-        "MUTANT": f"{ROOT / mutant.module}:{mutant.site.number}",
-        "PYTHONPATH": str(ROOT),
-    }
-    command = [sys.executable, "-m", "pytest", *_WEIGHT, *tests_of(mutant.module)]
-    try:
-        done = subprocess.run(
-            command,
-            cwd=ROOT,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=_TIMEOUT_S,
-        )
-    except subprocess.TimeoutExpired:
-        return True
-    return done.returncode != 0
+class Red(Exception):
+    """Tests that fail without a change, so that they can judge none."""
 
 
-def chosen(modules: list[str], count: int, seed: int) -> list[Mutant]:
+def try_with(files: tuple[str, ...], mutants: list[Mutant]) -> list[Mutant]:
+    """Run test files for some mutants of one module, and return those that nothing notices."""
+    numbers = ",".join(str(mutant.site.number) for mutant in mutants)
+    with tempfile.TemporaryDirectory() as directory:
+        results = Path(directory) / "results"
+        environment = os.environ | {
+            "MUTANTS": f"{ROOT / mutants[0].module}:{numbers}:{results}",
+            "PYTHONPATH": str(ROOT),
+            "TMPDIR": directory,
+        }
+        command = [sys.executable, "-m", "pytest", "-p", "tests.mutants.nest", *_OPTIONS, *files]
+        null = subprocess.DEVNULL
+        subprocess.run(command, cwd=ROOT, env=environment, stdin=null, stdout=null, stderr=null)
+        caught = read_results(results)
+    if len(caught) < len(mutants):
+        raise Red(" ".join(files))
+    return [mutant for mutant in mutants if not caught[mutant.site.number]]
+
+
+def living(mutants: list[Mutant]) -> list[Mutant]:
+    """Return those of a module's mutants that no test notices. Far files judge what the near ones miss."""
+    for files in tests_of(mutants[0].module):
+        if mutants:
+            mutants = try_with(files, mutants)
+    return mutants
+
+
+def chosen(paths: list[str], count: int, seed: int) -> list[list[Mutant]]:
     """Return `count` mutants of each module by chance, or all for 0, without those that are explained."""
-    chance, found = random.Random(seed), list[Mutant]()
-    for module in modules:
-        every = [mutant for mutant in mutants_of(module) if mutant.name not in explained()]
-        found += every if not count else chance.sample(every, min(count, len(every)))
-    return found
+    found = []
+    for module in paths:
+        every = [mutant for mutant in mutants_of(module) if not is_explained(mutant)]
+        chance = random.Random(f"{seed} {module}")
+        found.append(chance.sample(every, min(count, len(every))) if count else every)
+    return [mutants for mutants in found if mutants]
 
 
-def hunt(mutants: list[Mutant], workers: int) -> Iterator[tuple[Mutant, bool]]:
-    """Yield each mutant and whether it was noticed, as soon as that is known and in order."""
+def judged(mutants: list[Mutant]) -> tuple[list[Mutant], str]:
+    """Return what lives of a module's mutants; or all and the tests that fail without a change."""
+    try:
+        return living(mutants), ""
+    except Red as red:
+        return mutants, str(red)
+
+
+def hunt(groups: list[list[Mutant]], workers: int) -> Iterator[tuple[list[Mutant], list[Mutant], str]]:
+    """Yield the mutants of each module, those that live, and the tests that are red, in order."""
     with ThreadPoolExecutor(workers) as pool:
-        yield from zip(mutants, pool.map(notice, mutants), strict=True)
+        for group, (lives, red) in zip(groups, pool.map(judged, groups), strict=True):
+            yield group, lives, red
 
 
 def main() -> int:
@@ -111,21 +164,22 @@ def main() -> int:
     parser.add_argument("modules", nargs="*", help="paths; by default all without I/O that need no Spark")
     parser.add_argument("--count", type=int, default=5, help="mutants of each module (5); 0: all")
     parser.add_argument("--seed", type=int, default=1, help="for the choice among them (1)")
-    parser.add_argument("--workers", type=int, default=2, help="runs of pytest at once (2)")
+    parser.add_argument("--workers", type=int, default=2, help="modules at once (2)")
     options = parser.parse_args()
-    modules = options.modules or [path for path in pure_modules() if not path.startswith("pipeline")]
-    dull = [module for module in modules if not tests_of(module)]
-    mutants = chosen([module for module in modules if module not in dull], options.count, options.seed)
-    caught = 0
-    for mutant, noticed in hunt(mutants, options.workers):
-        caught += noticed
-        if not noticed:
-            print(f"lives: {mutant.module}:{mutant.site.line}: {mutant.site.words}", flush=True)
-    for module in dull:
-        print(f"no tests: {module}")
-    share = caught / max(1, len(mutants))
-    print(f"{caught} of {len(mutants)} mutants of {len(modules)} modules caught: {share:.1%}")
-    return int(share < CAUGHT_MIN or bool(dull))
+    pure = [path for path in pure_modules() if not path.startswith("pipeline")]
+    groups = chosen(options.modules or pure, options.count, options.seed)
+    caught = reds = 0
+    for group, lives, red in hunt(groups, options.workers):
+        caught, reds = caught + len(group) - len(lives), reds + bool(red)
+        print(f"{group[0].module}: {len(group) - len(lives)} of {len(group)} caught", flush=True)
+        if red:
+            print(f"  red without a change: {red}", flush=True)
+            continue
+        for mutant in lives:
+            print(f"  lives: {mutant.module}:{mutant.site.line}: {mutant.site.words}", flush=True)
+    total = sum(map(len, groups))
+    print(f"{caught} of {total} mutants of {len(groups)} modules caught: {caught / max(1, total):.1%}")
+    return int(caught < CAUGHT_MIN * total or bool(reds))
 
 
 if __name__ == "__main__":

@@ -1,22 +1,58 @@
-"""A plugin of pytest that puts one mutant into a run: `MUTANT=PATH:NUMBER pytest -p tests.mutants.plant`."""
+"""One mutant in a process: `plant_file` before its module is loaded, `plant_functions` afterwards."""
 
+import gc
+import inspect
 import os
+from collections.abc import Iterator
 from importlib.machinery import SourceFileLoader
-from types import CodeType
+from pathlib import Path
+from types import CodeType, FunctionType
 
 from tests.mutants.sites import mutated
 
-_path, _, _number = os.environ.get("MUTANT", "").rpartition(":")
-_get_code = SourceFileLoader.get_code
+Function = tuple[str, int]
+"""A function of a module: its qualified name and its first line."""
 
 
-def get_code(self: SourceFileLoader, fullname: str) -> CodeType | None:
-    """Return the changed code for the module of the mutant, and never from a cache; else what there is."""
-    path = self.get_filename(fullname)
-    if not _path or not os.path.samefile(path, _path):
-        return _get_code(self, fullname)
-    tree = mutated(self.get_data(path).decode(), int(_number))
-    return compile(tree, path, "exec", dont_inherit=True)
+def code_of(path: str, number: int | None) -> CodeType:
+    """Return the code of a source, with one change or with none."""
+    source = Path(path).read_text()
+    return compile(source if number is None else mutated(source, number), path, "exec", dont_inherit=True)
 
 
-SourceFileLoader.get_code = get_code  # type: ignore[method-assign, assignment]
+def plant_file(path: str, number: int) -> None:
+    """Change the code that is loaded for a file from now on, and never take that from a cache."""
+    get_code = SourceFileLoader.get_code
+
+    def changed(loader: SourceFileLoader, fullname: str) -> CodeType | None:
+        file = loader.get_filename(fullname)
+        return code_of(path, number) if os.path.samefile(file, path) else get_code(loader, fullname)
+
+    SourceFileLoader.get_code = changed  # type: ignore[method-assign, assignment]
+
+
+def changed_functions(path: str, number: int) -> dict[Function, CodeType]:
+    """Return the functions that a change makes different; none if it is in what runs at loading."""
+    before = dict(_functions(code_of(path, None)))
+    return {key: code for key, code in _functions(code_of(path, number)) if code != before[key]}
+
+
+def plant_functions(path: str, codes: dict[Function, CodeType]) -> None:
+    """Change functions of a module that is loaded."""
+    for one in gc.get_objects():
+        if isinstance(one, FunctionType) and one.__code__.co_filename == path:
+            one.__code__ = codes.get(function(one.__code__), one.__code__)
+
+
+def function(code: CodeType) -> Function:
+    return code.co_qualname, code.co_firstlineno
+
+
+def _functions(code: CodeType) -> Iterator[tuple[Function, CodeType]]:
+    """Yield the functions in a code: no bodies of classes, and no comprehensions, which have no object."""
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType):
+            is_comprehension = inner.co_name.startswith("<") and inner.co_name != "<lambda>"
+            if inner.co_flags & inspect.CO_OPTIMIZED and not is_comprehension:
+                yield function(inner), inner
+            yield from _functions(inner)

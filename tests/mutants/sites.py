@@ -39,8 +39,13 @@ class Site(NamedTuple):
 
 
 def sites(tree: ast.Module) -> list[Site]:
-    """Return all changes of a module's tree, in the order of the source."""
-    found = [one for node in _walk(tree) for one in _changes(node)]
+    """Return all changes of a module's tree, in the order of the source. Those of a constant say its name."""
+    found = [
+        (line, _constant(statement) + words, apply)
+        for statement in tree.body
+        for node in _walk(statement)
+        for line, words, apply in _changes(node)
+    ]
     found.sort(key=lambda one: one[0])
     return [Site(number, line, words, apply) for number, (line, words, apply) in enumerate(found)]
 
@@ -64,6 +69,10 @@ def _walk(node: ast.AST) -> Iterator[ast.AST]:
         for child in value if isinstance(value, list) else [value]:
             if isinstance(child, ast.AST) and not _is_slots(child):
                 yield from _walk(child)
+
+
+def _constant(statement: ast.stmt) -> str:
+    return f"{ast.unparse(statement.targets[0])} = " if isinstance(statement, ast.Assign) else ""
 
 
 def _is_slots(node: ast.AST) -> bool:

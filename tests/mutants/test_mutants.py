@@ -22,7 +22,7 @@ def f(a: int = 3) -> "list[int]":
 
 def test_comparisons_signs_conditions_and_numbers_are_changed() -> None:
     assert [site.words for site in sites(ast.parse(SOURCE))] == [
-        "5 -> 6",
+        "LIMIT = 5 -> 6",
         "3 -> 4",
         "a < LIMIT and (not a == -1) -> not",
         "a < LIMIT and (not a == -1) -> Or",

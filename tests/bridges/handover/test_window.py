@@ -8,7 +8,7 @@ import pytest
 
 from bridges.bridge import Bridge
 from bridges.handover.stamps import Stamps
-from bridges.handover.window import SideRules, Window
+from bridges.handover.window import Due, Lag, SideRules, Window
 from bridges.rules import Seen
 from bus.wire.batch import from_payloads
 from bus.wire.envelope import Envelope, take_apart, wrap
@@ -322,3 +322,115 @@ def test_what_was_heard_in_a_blind_time_still_goes_to_trunks_if_it_has_a_key() -
     ]
     assert heard.stats.dropped == {"blind": 2}
     assert heard.stats.balance() == 0
+
+
+def stamping(sides: int = 2) -> Window:
+    return Window([SideRules(every, every, trunk=True)] * sides, 1, Seen(), Stamps(), lambda: 5 << 32)
+
+
+@pytest.mark.parametrize(("hops", "left"), [(8, 7), (1, 0), (0, -1)])
+def test_what_is_sent_at_a_takeover_has_spent_a_hop(hops: int, left: int) -> None:
+    heard = stamping()
+    heard.hear(0, wrap(READING, Envelope(7, 1, hops)), 1000.0)
+    assert heard.replay(1000.0) == [Due(0b10, wrap(READING, Envelope(7, 1, max(0, left))), left)]
+
+
+def test_what_came_without_an_envelope_has_all_its_hops() -> None:
+    heard = stamping()
+    heard.advance(1000.0)
+    heard.hear(0, READING, 1000.0)
+    assert heard.replay(1000.0) == [Due(0b10, wrap(READING, Envelope(5, 0, 8)), 8)]
+    plain = window()
+    plain.hear(0, READING, 1000.0)
+    assert plain.replay(1000.0) == [Due(0b10, READING, 8)]
+
+
+def test_what_came_without_an_envelope_goes_on_with_that_of_its_copy() -> None:
+    heard = stamping(3)
+    heard.hear(0, READING, 1000.0)
+    heard.hear(1, wrap(READING, Envelope(7, 1, 6)), 1000.0)
+    assert heard.replay(1000.0) == [Due(0b100, wrap(READING, Envelope(7, 1, 5)), 5)]
+
+
+def test_what_did_not_get_out_is_sent_as_it_is() -> None:
+    heard, message = stamping(3), wrap(READING, Envelope(7, 1, 3))
+    heard.owe(1, message, 1000.0)
+    heard.owe(2, message, 1000.0)
+    assert (heard.stats.offered, heard.stats.queued) == (1, 1)
+    assert heard.replay(1000.0) == [Due(0b110, message, 3)]
+    assert heard.stats.balance() == heard.stats.queued == 0
+
+
+def test_what_did_not_get_out_without_an_envelope_is_sent_so_by_a_window_that_does_not_stamp() -> None:
+    plain, heard = window(), stamping()
+    for one in (plain, heard):
+        one.owe(1, READING, 1000.0)
+    assert plain.replay(1000.0) == [Due(0b10, READING, 8)]
+    assert heard.replay(1000.0) == [Due(0b10, wrap(READING, Envelope(5, 0, 8)), 8)]
+
+
+@pytest.mark.parametrize(("origin", "left"), [(1, 0), (5, 0), (7, 1)], ids=["ours", "our own", "another's"])
+def test_what_we_stamped_and_could_not_send_may_come_from_another_under_another_key(
+    origin: int, left: int
+) -> None:
+    heard = stamping()
+    heard.owe(1, wrap(READING, Envelope(origin, 1)), 1000.0)
+    heard.hear(1, wrap(READING, Envelope(9, 1)), 1000.0)
+    assert len([due for due in heard.replay(1000.0) if due.sides == 0b10]) == left
+
+
+def test_a_lag_is_remembered_for_two_to_four_seconds() -> None:
+    for now, expected in ((1001.9, 0.03), (1002, 0.03), (1003.9, 0.03), (1004, 0), (1007, 0)):
+        lag = Lag()
+        lag.note(0.03, 1000.0)
+        lag.note(0.02, 1000.0)
+        assert lag.most(now) == expected, now
+    lag.note(0.01, 1007.0)
+    assert lag.most(1009.0) == 0.01
+    lag.note(0.02, 1009.0)
+    assert lag.most(1009.0) == 0.02
+
+
+def test_frames_are_kept_that_just_fit() -> None:
+    frames = [pack(1, (number,), b"x" * 12) for number in range(4)]
+    heard = window(size_bytes=3 * len(frames[0]))
+    for frame in frames[:3]:
+        heard.hear(0, frame, 1.0)
+    assert len(heard) == 3
+    heard.advance(3.0)
+    assert len(heard) == 3
+    heard.hear(0, frames[3], 3.0)
+    assert [due.message for due in heard.replay(3.0)] == frames[1:]
+    heard.hear(0, frames[0], 3.0)
+    assert len(heard) == 1
+
+
+def test_what_is_void_is_not_sent_and_its_copies_are_known_for_a_quarter_of_a_second() -> None:
+    heard = window()
+    heard.hear(0, READING, 1000.0)
+    heard.hear(0, OTHER, 1000.1)
+    heard.void("fenced", 1000.0, 1000.2)
+    assert heard.stats.dropped == {"fenced": 1}
+    heard.advance(1000.45)
+    assert len(heard) == 2
+    assert heard.hear(1, READING, 1000.45) == "standby"
+    assert [due.message for due in heard.replay(1000.45)] == [OTHER]
+    assert heard.stats.balance() == 0
+    heard.hear(0, READING, 1001.0)
+    heard.void("fenced", 1001.0, 1001.0)
+    heard.advance(1001.3)
+    assert len(heard) == 0
+
+
+def test_a_side_that_goes_takes_what_was_due_there() -> None:
+    heard = window(3)
+    heard.hear(0, READING, 1000.0)
+    heard.hear(1, READING, 1000.0)
+    heard.hear(0, OTHER, 1000.0)
+    heard.revise([SideRules(every, every)] * 2, (0, 1, None), None)
+    assert heard.stats.dropped == {"closed": 1}
+    assert heard.replay(1000.0) == [Due(0b10, OTHER, 8)]
+    assert heard.stats.balance() == 0
+    heard.hear(0, READING, 1000.0)
+    heard.revise([SideRules(every, every)] * 2, (1, 0), None)
+    assert heard.replay(1000.0) == [Due(0b01, READING, 8)]

@@ -354,3 +354,17 @@ def test_an_orphan_goes_on_when_a_broker_was_back_for_a_moment_only() -> None:
     candidate.reached(0, "unreachable", 2.01)
     assert candidate.reached(0, "refused", 2.02) == "orphan"
     assert candidate.may_forward(9.0)
+
+
+def test_an_orphan_waits_one_lease_for_the_answer_of_a_broker_that_is_back() -> None:
+    candidate = Candidate((1,), "x", 5, 0, 1)
+    candidate.links(True)
+    candidate.reached(0, "up", 0.0)
+    number = candidate.claim(0, 1.0).number
+    candidate.heard(0, Grant((1,), "x", granted=True, holder=5, lease_ms=250, number=number), 1.0)
+    candidate.reached(0, "refused", 1.1)
+    candidate.reached(0, "up", 2.0)
+    assert candidate.judge(2.24) == "orphan"
+    assert candidate.may_forward(2.24)
+    assert candidate.judge(2.25) == "fenced"
+    assert not candidate.may_forward(2.24)

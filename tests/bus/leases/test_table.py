@@ -163,6 +163,25 @@ def test_who_was_chosen_and_cannot_begin_makes_way_for_a_better_one_when_its_lea
     assert desk.say("a", 0).granted
 
 
+def test_who_was_chosen_and_does_not_begin_stays_chosen_while_no_other_is_better() -> None:
+    desk = Desk()
+    desk.say("a", 0)
+    for _ in range(20):
+        desk.wait(0.1)
+        desk.say("b", 1)
+        assert desk.say("a", 0).granted == (desk.now > 0.25)
+    assert desk.heard["a"].epoch == 1
+
+
+def test_the_first_lease_of_all_is_the_first_epoch_whatever_the_id() -> None:
+    desk = Desk()
+    for _ in range(4):
+        desk.say("\x01")
+        desk.wait(0.1)
+    assert desk.heard["\x01"].granted
+    assert desk.heard["\x01"].epoch == 1
+
+
 def test_one_who_has_not_heard_of_the_later_epoch_of_the_holder_does_not_take_it_from_it() -> None:
     desk = Desk()
     desk.settle()

@@ -49,6 +49,23 @@ def test_sizes(size: int, fd: bool) -> None:
     assert reassembler.rejected == {}
 
 
+LEGAL = (0, 1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 20, 24, 32, 48, 64)  # ISO 11898-1: data bytes of a CAN FD frame
+
+
+@pytest.mark.parametrize("size", range(8, 64))
+def test_a_frame_that_is_alone_is_padded_to_the_next_legal_length(size: int) -> None:
+    (data,) = segment(bytes(size), 3, True)
+    assert len(data) == min(legal for legal in LEGAL if legal > size)
+
+
+@pytest.mark.parametrize("size", range(64, 200))
+def test_the_last_of_several_is_padded_to_the_next_legal_length(size: int) -> None:
+    *frames, last = segment(bytes(size), 3, True)
+    assert {len(data) for data in frames} == {64}
+    rest = size + 2 - 63 * len(frames)
+    assert len(last) == min(legal for legal in LEGAL if legal > rest)
+
+
 def test_frame_counts_of_the_specification() -> None:
     sizes = [len(wrap(frame(size), Envelope(1, 2))) for size in (20, 200, 2048)]
     assert [len(segment(bytes(size), 0)) for size in sizes] == [5, 31, 295]
@@ -165,6 +182,63 @@ def test_rejected(frames: list[bytes], times: tuple[float, ...], reason: str) ->
 def test_other_identifiers(identifier: int, reason: str) -> None:
     reassembler = Reassembler()
     assert feed_all(reassembler, segment(MESSAGE, 3, True), 0.0, identifier) == []
+    assert reassembler.rejected == {reason: 1}
+
+
+def test_a_pause_of_a_second_is_none_too_long() -> None:
+    first, *others = segment(MESSAGE, 3)
+    reassembler = Reassembler()
+    reassembler.feed(0.0, ID, first)
+    found = [reassembler.feed(now, ID, data) for now, data in enumerate(others, 1)]
+    assert found == [None, None, None, MESSAGE]
+
+
+def test_a_transfer_is_doubled_up_to_two_seconds_later() -> None:
+    reassembler = Reassembler()
+    times = (0.0, 2.0, 2.5)
+    found = [feed_all(reassembler, segment(MESSAGE, 3), now) for now in times]
+    assert found == [[MESSAGE], [], [MESSAGE]]
+
+
+def test_a_transfer_that_begins_again_in_place_of_its_second_frame_is_no_repeat_of_another() -> None:
+    reassembler = Reassembler()
+    reassembler.feed(0.0, ID, segment(MESSAGE, 3)[0])
+    assert feed_all(reassembler, segment(frame(40), 3)) == [frame(40)]
+    assert reassembler.rejected == {"unfinished": 1}
+
+
+def test_all_but_the_last_frame_are_full() -> None:
+    reassembler = Reassembler()
+    first, second, *_ = segment(MESSAGE, 3)
+    reassembler.feed(0.0, ID, first)
+    reassembler.feed(0.0, ID, second[1:])
+    assert reassembler.rejected == {"width": 1}
+    assert reassembler.feed(0.0, ID, first) is None
+    assert reassembler.rejected == {"width": 1}
+
+
+def test_nodes_are_told_apart() -> None:
+    reassembler = Reassembler()
+    for node in (0, 64, 127):
+        assert feed_all(reassembler, segment(MESSAGE, 3), 0.0, can_id(0x1234, node)) == [MESSAGE]
+    assert reassembler.rejected == {}
+
+
+def test_priorities_do_not_matter_to_who_hears() -> None:
+    assert can_id(0x1234, 5, 0) == 0x723405
+    assert can_id(0x1FFF, 127, 7) == 0x1C7FFF7F
+    for priority in range(8):
+        assert feed_all(Reassembler(), segment(MESSAGE, 3), 0.0, can_id(0x1234, 5, priority)) == [MESSAGE]
+
+
+@pytest.mark.parametrize(("more", "reason"), [(0, "crc"), (1, "oversize")])
+def test_a_transfer_has_room_for_the_longest_message_its_crc_and_padding(more: int, reason: str) -> None:
+    """3149 bytes: a message of 3084, a CRC of 2, and as much padding as a frame can have."""
+    reassembler, joined, tail = Reassembler(), bytes(3149 + more), 0xA0
+    for start in range(0, len(joined), 63):
+        end = 0x40 if start + 63 >= len(joined) else 0
+        assert reassembler.feed(0.0, ID, joined[start : start + 63] + bytes((tail | end,))) is None
+        tail = tail & 0x20 ^ 0x20
     assert reassembler.rejected == {reason: 1}
 
 

@@ -1,0 +1,154 @@
+"""rtnetlink messages: as this kernel sends them, and as man pages describe them."""
+
+import socket
+from collections.abc import Iterator
+from ipaddress import ip_address
+from struct import pack
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bridges.media.multicast.rtnetlink import (
+    DELETE_ADDRESS,
+    DELETE_LINK,
+    DONE,
+    ERROR,
+    GET_ADDRESS,
+    GET_LINK,
+    LOOPBACK,
+    NEW_ADDRESS,
+    NEW_LINK,
+    UP,
+    AddressNews,
+    End,
+    LinkNews,
+    News,
+    parse,
+    request,
+)
+
+NAME, MTU = 3, 4  # attributes of a link, linux/if_link.h
+ADDRESS, LOCAL, FLAGS = 1, 2, 8  # and of an address, linux/if_addr.h
+
+
+def asked(kind: int) -> Iterator[News]:
+    """Ask the kernel for all links or addresses."""
+    with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE) as kernel:
+        kernel.settimeout(10)
+        kernel.send(request(kind))
+        while True:
+            for news in parse(kernel.recv(65_536)):
+                yield news
+                if isinstance(news, End):
+                    return
+
+
+def message(kind: int, body: bytes) -> bytes:
+    size = 16 + len(body)
+    return pack("=IHHII", size, kind, 0, 1, 0) + body + bytes(-size % 4)
+
+
+def attribute(kind: int, value: bytes) -> bytes:
+    size = 4 + len(value)
+    return pack("=HH", size, kind) + value + bytes(-size % 4)
+
+
+def link(*attributes: bytes, family: int = 0) -> bytes:
+    return pack("=BxHiII", family, 1, 7, UP, 0) + b"".join(attributes)
+
+
+def address(*attributes: bytes, flags: int = 0x80) -> bytes:
+    return pack("=BBBBI", 2, 24, flags, 0, 7) + b"".join(attributes)
+
+
+def test_this_kernel_tells_of_its_loopback() -> None:
+    index = socket.if_nametoindex("lo")
+    *links, end = asked(GET_LINK)
+    (found,) = (news for news in links if isinstance(news, LinkNews) and news.ifindex == index)
+    assert (found.name, found.flags & LOOPBACK, found.gone) == ("lo", LOOPBACK, False)
+    assert found.mtu >= 1280
+    assert end == End(0)
+    *addresses, end = asked(GET_ADDRESS)
+    here = {news.address for news in addresses if isinstance(news, AddressNews) and news.ifindex == index}
+    assert ip_address("127.0.0.1") in here
+    assert end == End(0)
+
+
+def test_a_link_that_comes_or_goes() -> None:
+    body = link(attribute(NAME, b"eth0\0"), attribute(MTU, pack("=I", 1500)))
+    assert list(parse(message(NEW_LINK, body))) == [LinkNews(7, "eth0", UP, 1500, False)]
+    assert list(parse(message(DELETE_LINK, body))) == [LinkNews(7, "eth0", UP, 1500, True)]
+
+
+def test_a_link_may_leave_out_its_attributes() -> None:
+    assert list(parse(message(NEW_LINK, link()))) == [LinkNews(7, "", UP, 0, False)]
+    assert list(parse(message(NEW_LINK, link(attribute(MTU, b"\1\0\0"))))) == [LinkNews(7, "", UP, 0, False)]
+
+
+def test_the_port_of_a_bridge_is_no_link_that_goes() -> None:
+    assert list(parse(message(DELETE_LINK, link(family=socket.AF_BRIDGE)))) == []
+
+
+@pytest.mark.parametrize("text", ["10.0.0.1", "fe80::1"])
+def test_an_address_that_comes_or_goes(text: str) -> None:
+    here = ip_address(text)
+    body = address(attribute(ADDRESS, here.packed))
+    assert list(parse(message(NEW_ADDRESS, body))) == [AddressNews(7, here, 0x80, False)]
+    assert list(parse(message(DELETE_ADDRESS, body))) == [AddressNews(7, here, 0x80, True)]
+
+
+def test_of_two_addresses_the_local_one_is_ours() -> None:
+    ours, peer = ip_address("10.0.0.1"), ip_address("10.0.0.2")
+    body = address(attribute(ADDRESS, peer.packed), attribute(LOCAL, ours.packed))
+    assert list(parse(message(NEW_ADDRESS, body))) == [AddressNews(7, ours, 0x80, False)]
+
+
+def test_long_flags_of_an_address_stand_for_the_short_ones() -> None:
+    body = address(attribute(ADDRESS, bytes(4)), attribute(FLAGS, pack("=I", 0x340)))
+    assert [news.flags for news in parse(message(NEW_ADDRESS, body)) if isinstance(news, AddressNews)] == [
+        0x340
+    ]
+
+
+def test_an_address_of_neither_version_is_skipped() -> None:
+    assert list(parse(message(NEW_ADDRESS, address(attribute(ADDRESS, bytes(8)))))) == []
+
+
+def test_an_attribute_s_upper_bits_are_marks() -> None:
+    body = link(attribute(NAME | 0x8000, b"eth0\0"), attribute(MTU | 0x4000, pack("=I", 1500)))
+    assert list(parse(message(NEW_LINK, body))) == [LinkNews(7, "eth0", UP, 1500, False)]
+
+
+def test_attributes_end_at_one_that_is_too_short() -> None:
+    body = link(pack("=HH", 3, NAME), attribute(MTU, pack("=I", 1500)))
+    assert list(parse(message(NEW_LINK, body))) == [LinkNews(7, "", UP, 0, False)]
+    empty = link(pack("=HH", 4, NAME), attribute(MTU, pack("=I", 1500)))
+    assert list(parse(message(NEW_LINK, empty))) == [LinkNews(7, "", UP, 1500, False)]
+
+
+def test_a_dump_ends_well_or_with_the_kernel_s_error() -> None:
+    assert list(parse(message(DONE, pack("=i", 0)))) == [End(0)]
+    assert list(parse(message(ERROR, pack("=i", -16)))) == [End(16)]
+    assert list(parse(message(ERROR, b""))) == [End(0)]
+    assert list(parse(message(DONE, b""))) == [End(0)]
+
+
+def test_several_messages_lie_in_one_datagram_at_multiples_of_four() -> None:
+    odd, other, last = message(DONE, b"\0" * 5), message(99, b"abc"), message(NEW_LINK, link())
+    assert list(parse(odd + other + last)) == [End(0), LinkNews(7, "", UP, 0, False)]
+
+
+def test_a_message_without_a_header_s_length_ends_the_datagram() -> None:
+    assert list(parse(pack("=IHHII", 15, DONE, 0, 0, 0) + message(DONE, b""))) == []
+
+
+def test_short_bodies_are_skipped() -> None:
+    assert list(parse(message(NEW_LINK, link()[:-4]))) == []
+    assert list(parse(message(NEW_ADDRESS, address()[:-4]))) == []
+
+
+@given(st.binary(max_size=80), st.sampled_from([NEW_LINK, DELETE_LINK, NEW_ADDRESS, DELETE_ADDRESS, ERROR]))
+def test_noise_never_raises(noise: bytes, kind: int) -> None:
+    list(parse(noise))
+    list(parse(message(kind, noise)))

@@ -1,0 +1,165 @@
+"""The records of our media: their facts and what they take by default, as docs/ and the wire format say."""
+
+from typing import Any
+
+import pytest
+
+from bridges.media import MEDIA
+from bridges.media.can.medium import Can
+from bridges.media.i2c.medium import I2c
+from bridges.media.medium import Medium, Taken
+from bridges.media.multicast.medium import Multicast
+from bridges.media.sp.medium import Sp
+from bridges.media.tcp.medium import Tcp
+from bridges.media.tmq.medium import Tmq
+from bridges.media.uart.medium import Rs485, Uart
+from bus.needs import Library
+
+CAN = Can(channel="can0")
+I2C = I2c(bus=1, targets=(0x42, 0x43))
+GROUP = Multicast(group="239.9.42.1", port=9943, interface="eth0")
+BUS = Sp(address="tcp://h:1")
+STREAM = Tcp(host="h", port=9)
+NETWORK = Tmq()
+LINE = Uart(port="/dev/ttyS0")
+PAIR = Uart(port="/dev/ttyS0", rs485=Rs485(nodes=(1, 2)))
+EVERY = {"can": CAN, "i2c": I2C, "multicast": GROUP, "url": BUS, "tcp": STREAM, "tmq": NETWORK, "uart": LINE}
+
+
+def facts(medium: Medium) -> set[str]:
+    named = {
+        "deaf": medium.deaf,
+        "opaque": medium.opaque,
+        "plain": medium.plain,
+        "selective": medium.selective,
+        "shared": medium.shared,
+        "signs": medium.signs,
+    }
+    return {name for name, holds in named.items() if holds}
+
+
+def test_this_is_about_all_of_them() -> None:
+    assert set(EVERY) == set(MEDIA.ours())
+
+
+@pytest.mark.parametrize(
+    ("medium", "expected"),
+    [
+        (CAN, {"shared"}),
+        (I2C, {"deaf"}),
+        (GROUP, {"shared"}),
+        (BUS, {"opaque", "signs"}),
+        (STREAM, {"deaf"}),
+        (NETWORK, {"selective", "plain"}),
+        (LINE, set()),
+        (PAIR, {"shared"}),
+    ],
+    ids=lambda value: value.label() if isinstance(value, Medium) else "",
+)
+def test_facts(medium: Medium, expected: set[str]) -> None:
+    assert facts(medium) == expected
+
+
+@pytest.mark.parametrize("medium", EVERY.values(), ids=EVERY)
+def test_of_most_media_the_capacity_is_known_only_with_settings(medium: Medium) -> None:
+    assert (medium.seconds(100, False) is None) == (medium not in (I2C, LINE))
+    assert bool(medium.unjudged()) == (medium is CAN)
+
+
+@pytest.mark.parametrize(
+    ("medium", "defaults"),
+    [
+        (CAN, {"fd": False, "bitrate_switch": True, "subject": 0x1234, "age_ms": 500, "queue_bytes": 65_536}),
+        (I2C, {"poll_ms": 5, "clock_hz": 100_000, "queue_bytes": 65_536}),
+        (GROUP, {"hops": 1, "datagram_bytes": 1400, "queue_bytes": 1_048_576}),
+        (STREAM, {"mode": "dial", "framing": "frames", "queue_bytes": 1_048_576}),
+        (NETWORK, {"host": "*", "port": 0, "patterns": 1000, "queue_bytes": 1_048_576}),
+        (LINE, {"baud": 115_200, "stopbits": 1, "rtscts": False, "echo": False, "exclusive": True}),
+        (LINE, {"queue_bytes": 65_536}),
+        (PAIR.rs485, {"answer_ms": 20, "turnaround_ms": 1}),
+    ],
+)
+def test_what_holds_by_default(medium: Any, defaults: dict[str, object]) -> None:
+    assert {name: getattr(medium, name) for name in defaults} == defaults
+
+
+def test_a_frame_of_the_command_line_waits_longer_for_a_slow_can_bus() -> None:
+    (word,) = Can.words
+    assert word.defaults == {"age_ms": 10_000}
+
+
+def test_who_takes_what() -> None:
+    assert list(CAN.takes(7)) == [Taken("CAN node id 7 (subject 0x1234)", on_wire=True)]
+    assert list(Can(channel="can0", node=9).takes(7)) == [
+        Taken("CAN node id 9 (subject 0x1234)", on_wire=True)
+    ]
+    assert list(CAN.takes(None)) == []
+    assert [taken.what for taken in I2C.takes(7)] == ["I2C bus 1, target 0x42,", "I2C bus 1, target 0x43,"]
+    assert list(STREAM.takes(7)) == []
+    assert list(Tcp(host="h", port=9, mode="listen").takes(7)) == [Taken("TCP port 9", "h")]
+    assert list(Tcp(host="h", port=0, mode="listen").takes(7)) == []
+    assert list(NETWORK.takes(7)) == []
+    assert list(Tmq(port=9).takes(7)) == [Taken("TCP port 9", "*")]
+    assert list(LINE.takes(7)) == [Taken("serial port /dev/ttyS0")]
+
+
+def test_can_needs_a_node_id_of_somebody() -> None:
+    assert CAN.needs_node
+    assert not Can(channel="can0", node=9).needs_node
+    assert not any(medium.needs_node for medium in EVERY.values() if medium is not CAN)
+
+
+def test_can_says_what_it_is_set_to() -> None:
+    assert CAN.label() == "can can0"
+    fast = Can(channel=0, interface="pcan", fd=True, bitrate=500_000, data_bitrate=2_000_000)
+    assert fast.label() == "can pcan 0 FD 500000/2000000"
+    assert CAN.wire("gw") == "can socketcan:can0 of gw"
+    group = Can(channel="239.74.163.2", interface="udp_multicast")
+    assert group.wire("gw") == "can 239.74.163.2:43113"
+
+
+def test_settings_that_have_no_effect_without_fd_are_refused() -> None:
+    without_effect: list[Any] = [{"data_bitrate": 2_000_000}, {"mixed": "classic"}, {"bitrate_switch": False}]
+    for settings in without_effect:
+        Can(channel="can0", fd=True, **settings)
+        with pytest.raises(ValueError, match="fd"):
+            Can(channel="can0", **settings)
+
+
+def test_what_python_can_needs_for_an_adapter() -> None:
+    def libraries(can: Can) -> list[str]:
+        return [need.module for need in can.needs() if isinstance(need, Library)]
+
+    assert libraries(CAN) == ["can"]
+    assert libraries(Can(channel="239.74.163.2", interface="udp_multicast")) == ["can", "msgpack"]
+
+
+def test_a_trunk_takes_longer_by_the_envelopes() -> None:
+    assert (LINE.seconds(100, True) or 0) / LINE.byte_s == pytest.approx(100 + 12 + 4 + 1 + 2)
+    assert (LINE.seconds(100, False) or 0) / LINE.byte_s == pytest.approx(100 + 4 + 1 + 2)
+    assert LINE.byte_s * LINE.baud == 10
+    assert Uart(port="/x", parity="E", stopbits=2).byte_s * LINE.baud == 12
+
+
+def test_a_tmq_side_lets_in_publishers_but_for_loopback() -> None:
+    assert list(NETWORK.lets_in()) == ["*"]
+    assert list(Tmq(brokers=("tcp://10.0.0.1:1",)).lets_in()) == ["*"]
+    assert list(Tmq(brokers=("tcp://127.0.0.1:1",)).lets_in()) == []
+    assert list(Tmq(brokers=("tcp://127.0.0.1:1",), host="10.0.0.1").lets_in()) == ["10.0.0.1"]
+    assert list(STREAM.lets_in()) == []
+    assert list(Tcp(host="h", port=9, mode="listen").lets_in()) == ["h"]
+
+
+def test_a_stream_is_not_dialled_at_no_port_or_at_any_host() -> None:
+    for host, port in (("h", 0), ("*", 9)):
+        Tcp(host=host, port=port, mode="listen")
+        with pytest.raises(ValueError, match="dialled"):
+            Tcp(host=host, port=port)
+
+
+def test_an_address_is_dialled_or_listened_on() -> None:
+    assert (BUS.dials, BUS.listens) == ("tcp://h:1", "")
+    listening = Sp(address="tcp://*:1", mode="listen")
+    assert (listening.dials, listening.listens) == ("", "tcp://*:1")
+    assert not BUS.unshed()
+    assert Sp(address="inproc://a").unshed()
