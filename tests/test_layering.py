@@ -270,7 +270,7 @@ def test_a_package_has_what_it_offers(folder: Path) -> None:
 
 
 def test_tests_have_the_tree_of_what_they_test() -> None:
-    others = {"conformance", "helpers", "kernel", "system", "docs", "examples", "benchmarks"}
+    others = {"chaos", "conformance", "helpers", "kernel", "system", "docs", "examples", "benchmarks"}
     found = {path.parent.relative_to(ROOT / "tests") for path in (ROOT / "tests").rglob("test_*.py")}
     mirrored = {path for path in found if path.parts and path.parts[0] not in others}
     assert mirrored - {folder.relative_to(ROOT) for folder in FOLDERS} == set()
