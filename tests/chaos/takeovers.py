@@ -141,10 +141,10 @@ class Drill:
     def _fault(self, kind: str, bridge: str) -> None:
         while True:
             self._until(self._is_calm, f"calm before {kind}")
+            self._said.clear()  # what is on its way when the fault comes counts too
             self._go(self.chance.uniform(0.05, 0.3))
             if self._is_calm():
                 break
-        self._said.clear()
         active = next(one for one in self._gateways if self._forwards(one, bridge))
         other = next(one for one in self._gateways if one is not active)
         self._acts[kind](active, other, bridge)
