@@ -409,3 +409,15 @@ def test_a_side_that_goes_takes_what_was_due_there() -> None:
     heard.hear(0, READING, 1000.0)
     heard.revise([SideRules(every, every)] * 2, (1, 0), None)
     assert heard.replay(1000.0) == [Due(0b01, READING, 8)]
+
+
+def test_what_was_heard_before_there_was_a_trunk_gets_a_key_when_one_comes() -> None:
+    heard, trunk = Window([SideRules(every, every)] * 2, 1, Seen(), private=lambda: 5 << 32), Stamps()
+    trunk.advance(1000.0)
+    heard.hear(0, READING, 1000.0)
+    heard.revise([SideRules(every, every), SideRules(every, every, trunk=True)], (0, 1), trunk)
+    assert heard.hear(1, wrap(READING, Envelope(5, 0)), 1000.0) == "standby"
+    assert heard.replay(1000.0) == []
+    heard.hear(0, wrap(OTHER, Envelope(7, 1)), 1000.0)
+    heard.revise([SideRules(every, every), SideRules(every, every, trunk=True)], (0, 1), trunk)
+    assert heard.replay(1000.0) == [Due(0b10, wrap(OTHER, Envelope(7, 1, 7)), 7)]
