@@ -60,7 +60,7 @@ Change = tuple[int, str, Callable[[], None]]
 
 
 def _walk(node: ast.AST, where: str = "") -> Iterator[tuple[str, ast.AST]]:
-    """Yield the nodes that run, and where they are: no annotations, and no defaults and decorators of types."""
+    """Yield the nodes that run, and where they are: no annotations, and no decorators."""
     where = _place(node, where)
     yield where, node
     for name, value in ast.iter_fields(node):
