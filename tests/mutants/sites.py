@@ -39,11 +39,10 @@ class Site(NamedTuple):
 
 
 def sites(tree: ast.Module) -> list[Site]:
-    """Return all changes of a module's tree, in the order of the source. Those of a constant say its name."""
+    """Return all changes of a module's tree, in the order of the source."""
     found = [
-        (line, _constant(statement) + words, apply)
-        for statement in tree.body
-        for node in _walk(statement)
+        (line, f"{where}: {words}", apply)
+        for where, node in _walk(tree)
         for line, words, apply in _changes(node)
     ]
     found.sort(key=lambda one: one[0])
@@ -60,19 +59,26 @@ def mutated(source: str, number: int) -> ast.Module:
 Change = tuple[int, str, Callable[[], None]]
 
 
-def _walk(node: ast.AST) -> Iterator[ast.AST]:
-    """Yield the nodes that run: no annotations, and no defaults and decorators of types."""
-    yield node
+def _walk(node: ast.AST, where: str = "") -> Iterator[tuple[str, ast.AST]]:
+    """Yield the nodes that run, and where they are: no annotations, and no decorators."""
+    where = _place(node, where)
+    yield where, node
     for name, value in ast.iter_fields(node):
         if name in ("annotation", "returns", "decorator_list", "type_comment"):
             continue
         for child in value if isinstance(value, list) else [value]:
             if isinstance(child, ast.AST) and not _is_slots(child):
-                yield from _walk(child)
+                yield from _walk(child, where)
 
 
-def _constant(statement: ast.stmt) -> str:
-    return f"{ast.unparse(statement.targets[0])} = " if isinstance(statement, ast.Assign) else ""
+def _place(node: ast.AST, where: str) -> str:
+    """Return the function, the class or the module's constant that a node is in."""
+    match node:
+        case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+            return f"{where}.{node.name}".removeprefix(".")
+        case ast.Assign() if not where:
+            return ast.unparse(node.targets[0])
+    return where
 
 
 def _is_slots(node: ast.AST) -> bool:

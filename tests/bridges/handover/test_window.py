@@ -109,6 +109,35 @@ def test_contents_whose_numbers_meet_get_different_ones() -> None:
     assert stamps.next(READING) == first + 2
 
 
+def test_for_ten_seconds_it_is_not_sure_of_contents_that_nobody_stamped() -> None:
+    stamps = Stamps()
+    stamps.advance(0.0)
+    stamps.heard(OTHER, crc32(OTHER))
+    assert stamps.next(OTHER) == crc32(OTHER) + 1
+    stamps.advance(9.9)
+    assert stamps.next(READING) is None
+    stamps.advance(10.0)
+    assert stamps.next(READING) == crc32(READING)
+
+
+@pytest.mark.parametrize(
+    ("ahead", "goes_on"), [(0, True), ((1 << 20) - 1, True), (1 << 20, False), (-1, False)]
+)
+def test_a_number_far_from_those_of_its_content_is_ignored(ahead: int, goes_on: bool) -> None:
+    stamps = Stamps()
+    stamps.advance(0.0)
+    stamps.advance(11.0)
+    stamps.heard(READING, crc32(READING) + ahead)
+    assert stamps.next(READING) == crc32(READING) + (ahead + 1 if goes_on else 0)
+
+
+def test_a_number_is_free_again_20_to_40_seconds_after_it_came_last() -> None:
+    stamps, first = Stamps(), crc32(READING)
+    for now, expected in ((-11, None), (0, first), (19, first + 1), (39, first + 2), (79, first)):
+        stamps.advance(now)
+        assert stamps.next(READING) == expected, now
+
+
 def test_stamps_are_bounded() -> None:
     stamps = Stamps(cap=100)
     stamps.advance(0.0)
@@ -434,3 +463,15 @@ def test_a_side_that_goes_takes_what_was_due_there() -> None:
     heard.hear(0, READING, 1000.0)
     heard.revise([SideRules(every, every)] * 2, (1, 0), None)
     assert heard.replay(1000.0) == [Due(0b01, READING, 8)]
+
+
+def test_what_was_heard_before_there_was_a_trunk_gets_a_key_when_one_comes() -> None:
+    heard, trunk = Window([SideRules(every, every)] * 2, 1, Seen(), private=lambda: 5 << 32), Stamps()
+    trunk.advance(1000.0)
+    heard.hear(0, READING, 1000.0)
+    heard.revise([SideRules(every, every), SideRules(every, every, trunk=True)], (0, 1), trunk)
+    assert heard.hear(1, wrap(READING, Envelope(5, 0)), 1000.0) == "standby"
+    assert heard.replay(1000.0) == []
+    heard.hear(0, wrap(OTHER, Envelope(7, 1)), 1000.0)
+    heard.revise([SideRules(every, every), SideRules(every, every, trunk=True)], (0, 1), trunk)
+    assert heard.replay(1000.0) == [Due(0b10, wrap(OTHER, Envelope(7, 1, 7)), 7)]

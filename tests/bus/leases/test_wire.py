@@ -42,6 +42,10 @@ def test_a_number_that_does_not_fit_is_a_frame_error() -> None:
         pack_claim(Claim((1,), "x", 1, heartbeat_ms=70_000))
 
 
+def test_a_grant_that_says_nothing_is_full_of_zeros() -> None:
+    assert pack_grant(Grant((), "")).hex() == "8000" + "0011" + "01" + "00" * 16
+
+
 def test_the_worked_example_of_the_wire_page() -> None:
     claim = Claim((0x11223344,), "fridge", 0xA1B2C3D4, 1, 7, 100, 42, True, False, False, "gw-b")
     assert pack_claim(claim).hex() == (

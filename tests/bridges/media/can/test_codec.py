@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridges.media.can.codec import FD_LENGTHS, Reassembler, can_id, segment
+from bridges.media.can.codec import FD_LENGTHS, Reassembler, can_id, segment, transfer_seconds
 from bus.wire.envelope import Envelope, message_bytes, wrap
 from tests.bridges.support import MESSAGE, SIZES, frame
 
@@ -120,6 +120,17 @@ def test_noise_never_raises(noise: list[tuple[int, bytes, float]]) -> None:
         reassembler.feed(now, identifier, data)
         reassembler.feed(now, ID, data)
     assert feed_all(reassembler, segment(MESSAGE, 3), now + 10) == [MESSAGE]
+
+
+@pytest.mark.parametrize(("size", "bits"), [(0, 90), (7, 160), (8, 160 + 120)])
+def test_the_bits_of_a_classic_transfer_with_all_its_stuff_bits(size: int, bits: int) -> None:
+    assert transfer_seconds(size, 1000) == bits / 1000
+
+
+@pytest.mark.parametrize(("size", "bits"), [(7, 113), (15, 193), (19, 238), (63, 678), (64, 678 + 73)])
+def test_the_bits_of_the_data_phase_of_an_fd_transfer(size: int, bits: int) -> None:
+    frames = 1 + (size > 63)
+    assert transfer_seconds(size, 1000, 500) == pytest.approx(frames * 57 / 1000 + bits / 500)
 
 
 def test_doubled_frames_are_one_transfer() -> None:

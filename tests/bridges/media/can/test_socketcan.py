@@ -1,9 +1,21 @@
+import socket
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from bridges.media.can.codec import can_id, segment
-from bridges.media.can.socketcan import ERROR, EXTENDED, FD, OWN, REMOTE, pack_frame, unpack_frame
+from bridges.media.can.socketcan import (
+    ERROR,
+    EXTENDED,
+    FD,
+    IDENTIFIER,
+    KINDS,
+    OWN,
+    REMOTE,
+    pack_frame,
+    unpack_frame,
+)
 from tests.bridges.support import MESSAGE
 
 ID = can_id(0x1234, 5)
@@ -39,6 +51,19 @@ def test_kinds_are_kept() -> None:
     for kind in (EXTENDED, REMOTE, ERROR, 0):
         raw = (kind | 0x123).to_bytes(4, "little") + b"\x02\0\0\0ab" + bytes(6)
         assert unpack_frame(raw) == (kind | 0x123, b"ab", 0)
+
+
+def test_the_bits_are_those_of_this_system() -> None:
+    assert (EXTENDED, REMOTE, ERROR) == (socket.CAN_EFF_FLAG, socket.CAN_RTR_FLAG, socket.CAN_ERR_FLAG)
+    assert (KINDS, IDENTIFIER) == (7 << 29, socket.CAN_EFF_MASK)
+
+
+def test_the_marks_of_a_frame_are_told_apart() -> None:
+    classic, fd = unpack_frame(pack_frame(ID, b"ab"), OWN), unpack_frame(pack_frame(ID, b"ab", True))
+    assert classic is not None
+    assert fd is not None
+    assert (bool(classic[2] & FD), bool(classic[2] & OWN)) == (False, True)
+    assert (bool(fd[2] & FD), bool(fd[2] & OWN)) == (True, False)
 
 
 @given(st.binary(max_size=80))

@@ -6,6 +6,7 @@ from bridges.media.can.state import (
     BUS_OFF,
     CONTROLLER,
     COUNTERS,
+    FILTER,
     NO_ACK,
     PROTOCOL,
     RESTARTED,
@@ -79,3 +80,56 @@ def test_noise_never_raises(noise: list[tuple[int, bytes]]) -> None:
         assert bus.feed(classes, data) is (bus.state != before)
         assert bus.state in STATES
         assert len(bus.errors) <= 7
+
+
+def fed(classes: int, *data: int) -> BusState:
+    state = BusState()
+    state.feed(classes, bytes(data))
+    return state
+
+
+def test_the_classes_are_those_of_linux() -> None:
+    """linux/can/error.h."""
+    names = {
+        0x01: "tx timeout",
+        0x02: "arbitration lost",
+        0x08: "protocol",
+        0x10: "transceiver",
+        0x20: "no ack",
+        0x80: "bus error",
+    }
+    assert {bit: list(fed(bit).errors) for bit in names} == {bit: [name] for bit, name in names.items()}
+    assert (fed(0x40).state, fed(0x40).restarts) == ("bus-off", 0)
+    assert (fed(0x100).state, fed(0x100).restarts) == ("error-active", 1)
+    assert FILTER == 0x01 | 0x04 | 0x10 | 0x40 | 0x100
+
+
+@pytest.mark.parametrize(
+    ("status", "state"),
+    [
+        (0x04, "error-warning"),
+        (0x08, "error-warning"),
+        (0x10, "error-passive"),
+        (0x20, "error-passive"),
+        (0x40, "error-active"),
+        (0x80, "unknown"),
+    ],
+)
+def test_the_controller_s_bits_are_those_of_linux(status: int, state: str) -> None:
+    assert fed(0x04, 0, status).state == state
+    assert fed(0x200, 0, status).state == "unknown"
+
+
+def test_overflows_are_told_apart() -> None:
+    assert (fed(0x04, 0, 1).rx_overflows, fed(0x04, 0, 1).errors) == (1, {})
+    assert (fed(0x04, 0, 2).rx_overflows, fed(0x04, 0, 2).errors) == (0, {"tx overflow": 1})
+
+
+def test_counters_of_zero_are_told_only_by_who_says_that_there_are_counters() -> None:
+    assert (fed(0x04).tx_errors, fed(0x04).rx_errors) == (None, None)
+    assert (fed(0x200).tx_errors, fed(0x200).rx_errors) == (0, 0)
+    assert (fed(0x04, 0, 0, 0, 0, 0, 0, 5, 0).tx_errors, fed(0x04, 0, 0, 0, 0, 0, 0, 0, 6).rx_errors) == (
+        5,
+        6,
+    )
+    assert fed(0x02, 0, 0, 0, 0, 0, 0, 5, 6).tx_errors is None
