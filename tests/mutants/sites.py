@@ -67,7 +67,7 @@ def _walk(node: ast.AST, where: str = "") -> Iterator[tuple[str, ast.AST]]:
         if name in ("annotation", "returns", "decorator_list", "type_comment"):
             continue
         for child in value if isinstance(value, list) else [value]:
-            if isinstance(child, ast.AST) and not _is_slots(child):
+            if isinstance(child, ast.AST) and not _is_fixed(child):
                 yield from _walk(child, where)
 
 
@@ -81,10 +81,14 @@ def _place(node: ast.AST, where: str) -> str:
     return where
 
 
-def _is_slots(node: ast.AST) -> bool:
-    return isinstance(node, ast.Assign) and any(
-        isinstance(target, ast.Name) and target.id == "__slots__" for target in node.targets
-    )
+def _is_fixed(node: ast.AST) -> bool:
+    """Return whether a change could only loosen a check of our own, or is none of what runs."""
+    match node:
+        case ast.Assign():
+            return any(isinstance(name, ast.Name) and name.id == "__slots__" for name in node.targets)
+        case ast.keyword():
+            return node.arg == "strict"
+    return False
 
 
 def _changes(node: ast.AST) -> Iterator[Change]:
