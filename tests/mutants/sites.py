@@ -41,7 +41,7 @@ class Site(NamedTuple):
 def sites(tree: ast.Module) -> list[Site]:
     """Return all changes of a module's tree, in the order of the source."""
     found = [
-        (line, f"{where}: {words}", apply)
+        (line, f"{where}: {words}".removeprefix(": "), apply)
         for where, node in _walk(tree)
         for line, words, apply in _changes(node)
     ]
@@ -78,6 +78,8 @@ def _place(node: ast.AST, where: str) -> str:
             return f"{where}.{node.name}".removeprefix(".")
         case ast.Assign() if not where:
             return ast.unparse(node.targets[0])
+        case ast.AnnAssign() if not where:
+            return ast.unparse(node.target)
     return where
 
 
