@@ -124,3 +124,8 @@ def test_what_is_remembered_is_exact(steps: list[tuple[float, int]]) -> None:
         assert not new or age >= 4.999
         if new:
             accepted[key] = now
+
+
+def test_a_rule_looks_at_as_many_bytes_as_its_longest_pattern_has() -> None:
+    assert Rule().reach == 0
+    assert Rule([(1,)], [(1, 2), (3,)]).reach == 8

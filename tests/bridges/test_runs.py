@@ -205,3 +205,29 @@ def test_what_one_side_filters_out_another_may_still_admit(count: int) -> None:
     assert admitted.count == count
     assert admit_stamped(batch, Admission(OWN, RULES[0], seen.add), 0, stats)[0] is None
     assert stats.rejected == {"pattern": count, "duplicate": count}
+
+
+def test_the_smallest_frame_enters_in_its_envelope_too() -> None:
+    message, stats = wrap(pack(1, ()), Envelope(0xC, 1, 5)), Stats()
+    admission = Admission(OWN, Rules(), lambda _: True)
+    stamped, _ = admit_stamped(from_payloads([message]), admission, 0, stats)
+    bare = admit_bare(from_payloads([message]), admission, stats)
+    assert stamped is not None
+    assert bare is not None
+    assert payloads(stamped) == [wrap(pack(1, ()), Envelope(0xC, 1, 4))]
+    assert payloads(bare) == [pack(1, ())]
+    assert stats.rejected == {}
+
+
+@pytest.mark.parametrize("count", [1, 3, 3 * RUN_MIN])
+def test_what_came_without_envelopes_is_not_copied_to_leave_so(count: int) -> None:
+    batch = from_payloads(equal(count))
+    out, last = admit_stamped(batch, Admission(OWN, Rules(), Seen().add), 0, Stats())
+    assert out is not None
+    assert out.bare() is batch
+    assert last == count
+    mixed = from_payloads([*equal(count), wrap(pack(1, (9,)), Envelope(0xC, 1, 5))])
+    out, last = admit_stamped(mixed, Admission(OWN, Rules(), Seen().add), 0, Stats())
+    assert out is not None
+    assert payloads(out.bare()) == [*equal(count), pack(1, (9,))]
+    assert last == count

@@ -49,3 +49,18 @@ def test_what_is_no_line() -> None:
     odd += [pack(PUB, tokens, data) for data in (b"", b"{}", b"[]", b"[" * 2000, b"\xff", whole[:-1])]
     odd += [pack(PUB, tokens, b'{"time_ns": "1", "source": "", "logger": "", "text": ""}')]
     assert [read_line(message) for message in odd] == [None] * len(odd)
+
+
+def test_texts_are_cut_to_1024_bytes_and_names_to_200() -> None:
+    found = read_line(LINE._replace(text="é" * 600, source="s" * 300, logger="l" * 300).frame())
+    assert found is not None
+    assert (found.text, found.source, found.logger) == ("é" * 512, "s" * 200, "l" * 200)
+    control = read_line(LINE._replace(text="\0" * 1024).frame())  # six bytes each in JSON
+    assert control is not None
+    assert control.text == "\0" * 200
+
+
+def test_letters_beyond_ascii_are_written_as_they_are() -> None:
+    assert "Lüfter".encode() in LINE._replace(text="Lüfter").frame()
+    control = LINE._replace(text="Lüfter" + "\0" * 1024).frame()
+    assert "Lüfter".encode() in control

@@ -5,6 +5,7 @@ import secrets
 from collections import deque
 from collections.abc import Callable
 from functools import partial
+from itertools import count
 
 import pytest
 
@@ -20,7 +21,7 @@ from bus.wire.frame import pack, unpack
 from devices.raw import RawDevice
 from tests.helpers.peers import Ear, until
 
-READING = pack(1, (7,), b"21.5")
+READING, OTHER = pack(1, (7,), b"21.5"), pack(1, (7,), b"21.6")
 
 
 class Clock:
@@ -493,3 +494,103 @@ def test_a_run_of_equal_messages_from_one_pipe_is_not_suspected() -> None:
     for _ in range(100):
         near.say(*[READING] * 100)
     assert far.heard == [READING] * 10_000
+
+
+def counting_watch() -> LoopWatch[str]:
+    numbers = count()
+    return LoopWatch[str](lambda _, high: high, lambda: next(numbers).to_bytes(NONCE_BYTES, "big"))
+
+
+def twice(watch: LoopWatch[str], copies: int, now: float, data: bytes = READING) -> bool:
+    """Let a message come by two ways, `copies` times in all."""
+    watch.look(data, "a", now)
+    return watch.look(data, "b", now, copies - 1)
+
+
+def test_equal_readings_are_suspicious_from_32_by_two_ways_or_5000_by_one() -> None:
+    watch = counting_watch()
+    twice(watch, 31, 0.0)
+    assert watch.suspect is None
+    watch.look(READING, "b", 0.0)
+    assert (watch.suspect, watch.copies) == (READING, 32)
+    alone = counting_watch()
+    for _ in range(4999):
+        assert not alone.look(READING, "a", 0.0, 100)
+    assert alone.suspect is None
+    alone.look(READING, "a", 0.0, 100)
+    assert (alone.suspect, alone.copies) == (READING, 5000)
+
+
+def test_counts_begin_anew_after_a_second_or_4096_contents() -> None:
+    watch = counting_watch()
+    twice(watch, 31, 0.0)
+    watch.look(READING, "b", 1.0)
+    twice(watch, 30, 1.9)
+    assert watch.suspect is None
+    for number in range(4095):
+        watch.look(pack(1, (number,)), "a", 1.9)
+    watch.look(READING, "b", 1.9)
+    assert watch.suspect is None
+    twice(watch, 31, 1.9)
+    assert watch.suspect == READING
+
+
+@pytest.mark.parametrize(("copies", "due_s"), [(127, 0.01), (128, 0.0)])
+def test_a_canary_is_due_within_10_ms_and_at_once_for_many_copies(copies: int, due_s: float) -> None:
+    watch = counting_watch()
+    twice(watch, copies, 0.0)
+    assert (watch.canaries("ab", 0.009) is None) == (due_s > 0)
+    assert due_s == 0 or len(watch.canaries("ab", due_s) or ()) == 2
+    assert watch.canaries("ab", due_s) is None  # they are out
+
+
+def test_a_suspect_of_1000_copies_stays_until_its_canaries_are_out_for_50_ms() -> None:
+    watch = counting_watch()
+    assert not twice(watch, 999, 0.0)
+    assert watch.look(READING, "b", 0.0)
+    assert watch.canaries("ab", 0.0)
+    assert watch.look(READING, "b", 0.04)
+    assert not watch.look(READING, "b", 0.05)
+
+
+def test_a_canary_tells_by_which_way_it_went_for_a_second() -> None:
+    watch = counting_watch()
+    twice(watch, 128, 0.0)
+    one, other = watch.canaries("ab", 0.0) or ()
+    assert (watch.left_by(one), watch.left_by(b"x" + other), watch.left_by(READING)) == ("a", "b", None)
+    assert watch.alert
+    watch.expire(0.25)
+    assert watch.suspect == READING
+    watch.expire(0.26)
+    assert (watch.suspect, watch.left_by(one)) == (None, None)
+    watch.expire(1.0)
+    assert watch.is_ours(one)
+    assert watch.alert
+    watch.expire(1.01)
+    assert not watch.is_ours(one)
+    assert not watch.alert
+
+
+def test_after_a_canary_that_found_nothing_only_a_storm_is_suspicious_for_a_while_that_doubles() -> None:
+    watch, now = counting_watch(), 0.0
+    for pause_s in (5, 10, 20, 40, 80, 160, 320, 640, 640):
+        twice(watch, 128, now)
+        assert watch.canaries("ab", now)
+        watch.expire(now + 0.26)
+        rest_s = now + 0.25 + pause_s
+        twice(watch, 9_999, rest_s - 0.01)
+        assert watch.suspect is None
+        now = rest_s + 1.0
+    twice(watch, 128, now)
+    watch.prove()
+    twice(watch, 128, now)
+    assert watch.canaries("ab", now)
+    watch.expire(now + 0.26)
+    twice(watch, 10_000, now + 1.0)
+    assert watch.suspect == READING
+    watch.drop()
+    for _ in range(10_000):
+        watch.look(OTHER, "a", now + 1.5)
+    assert watch.suspect is None
+    twice(watch, 32, now + 5.26)
+    assert watch.suspect == READING

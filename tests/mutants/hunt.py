@@ -57,22 +57,29 @@ def is_explained(mutant: Mutant) -> bool:
 
 @cache
 def tests_of(module: str) -> list[tuple[str, ...]]:
-    """Return the test files that concern a module: the near ones, and the far ones for what these miss.
+    """Return the test files that concern a module, in levels: each is for what the ones before it miss.
 
     Near are those in its own package that are named like it or import it. Far are those that do so elsewhere,
-    and those that are named like a module that imports it. If there are none, those beside it stand in.
+    and those that are named like a module that imports it. Last are all others in its package.
     """
     near = ROOT / "tests" / Path(module).parent
     every = [file for file in sorted((ROOT / "tests").rglob("test_*.py")) if _is_quick(file, module)]
     own = {_own_test(module)}
     users = [file for file in every if file in own or _imports(file, module)]
     own |= {_own_test(path) for path in _sources() if _imports(ROOT / path, module)}
-    first = [file for file in users if file.parent == near]
-    later = [*users, *(file for file in every if file in own)]
-    first = first or later or [file for file in every if file.parent in (near, near.parent)]
-    first.sort(key=lambda file: file.stem != f"test_{Path(module).stem}")
-    levels = first, [file for file in later if file not in first]
-    return [tuple(str(file.relative_to(ROOT)) for file in dict.fromkeys(files)) for files in levels if files]
+    first = sorted((file for file in users if file.parent == near), key=lambda file: file not in own)
+    far = [*users, *(file for file in every if file in own)]
+    beside = [file for file in every if file.parent == near] or [f for f in every if f.parent == near.parent]
+    return [tuple(map(str, files)) for files in _fresh(first, far, beside) if files]
+
+
+def _fresh(*levels: list[Path]) -> Iterator[list[Path]]:
+    """Yield the files of each level that no level before it has, relative to the project."""
+    seen = set[Path]()
+    for files in levels:
+        fresh = [file for file in dict.fromkeys(files) if file not in seen]
+        seen.update(fresh)
+        yield [file.relative_to(ROOT) for file in fresh]
 
 
 def _own_test(module: str) -> Path:

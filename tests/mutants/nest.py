@@ -10,18 +10,16 @@ import os
 import pickle
 import select
 import signal
-import sys
 import time
 from collections import defaultdict
 from collections.abc import Generator
 from pathlib import Path
-from types import FrameType
 from typing import NamedTuple
 
 import pytest
 from hypothesis import Phase, settings
 
-from tests.mutants.plant import Function, changed_functions, function, plant_file, plant_functions
+from tests.mutants.plant import Function, changed_functions, plant_file, plant_functions, tell
 
 _PHASES = [Phase.explicit, Phase.generate]  # what failed need not be made small
 settings.register_profile("mutants", deadline=None, derandomize=True, phases=_PHASES, max_examples=30)
@@ -69,22 +67,17 @@ class Reach:
     """The plugin of the run without a change: which tests enter a function, and how long a test takes."""
 
     def __init__(self, path: str) -> None:
-        self._path = path
         self.tests = defaultdict[Function, set[str]](set)
         self.took_s = dict[str, float]()
+        self._test = ""
+        tell(path, lambda entered: self.tests[entered].add(self._test))
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
-        def enter(frame: FrameType, event: str, _: object) -> None:
-            if event == "call" and frame.f_code.co_filename == self._path:
-                self.tests[function(frame.f_code)].add(item.nodeid)
-
-        began_s = time.monotonic()
-        sys.setprofile(enter)
+        self._test, began_s = item.nodeid, time.monotonic()
         try:
             return (yield)
         finally:
-            sys.setprofile(None)
             self.took_s[item.nodeid] = time.monotonic() - began_s
 
     def pytest_sessionfinish(self) -> None:

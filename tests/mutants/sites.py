@@ -41,7 +41,7 @@ class Site(NamedTuple):
 def sites(tree: ast.Module) -> list[Site]:
     """Return all changes of a module's tree, in the order of the source."""
     found = [
-        (line, f"{where}: {words}", apply)
+        (line, f"{where}: {words}".removeprefix(": "), apply)
         for where, node in _walk(tree)
         for line, words, apply in _changes(node)
     ]
@@ -67,7 +67,7 @@ def _walk(node: ast.AST, where: str = "") -> Iterator[tuple[str, ast.AST]]:
         if name in ("annotation", "returns", "decorator_list", "type_comment"):
             continue
         for child in value if isinstance(value, list) else [value]:
-            if isinstance(child, ast.AST) and not _is_slots(child):
+            if isinstance(child, ast.AST) and not _is_fixed(child):
                 yield from _walk(child, where)
 
 
@@ -78,13 +78,19 @@ def _place(node: ast.AST, where: str) -> str:
             return f"{where}.{node.name}".removeprefix(".")
         case ast.Assign() if not where:
             return ast.unparse(node.targets[0])
+        case ast.AnnAssign() if not where:
+            return ast.unparse(node.target)
     return where
 
 
-def _is_slots(node: ast.AST) -> bool:
-    return isinstance(node, ast.Assign) and any(
-        isinstance(target, ast.Name) and target.id == "__slots__" for target in node.targets
-    )
+def _is_fixed(node: ast.AST) -> bool:
+    """Return whether a change could only loosen a check of our own, or is none of what runs."""
+    match node:
+        case ast.Assign():
+            return any(isinstance(name, ast.Name) and name.id == "__slots__" for name in node.targets)
+        case ast.keyword():
+            return node.arg == "strict"
+    return False
 
 
 def _changes(node: ast.AST) -> Iterator[Change]:

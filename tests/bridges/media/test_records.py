@@ -163,3 +163,26 @@ def test_an_address_is_dialled_or_listened_on() -> None:
     assert (listening.dials, listening.listens) == ("", "tcp://*:1")
     assert not BUS.unshed()
     assert Sp(address="inproc://a").unshed()
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"address": "tcp://h:1", "queue_bytes": 1 << 19}, "at least message_bytes"),
+        ({"address": "tcp://h:1", "message_bytes": 1 << 24}, "at least message_bytes"),
+        ({"address": "inproc://a", "queue_bytes": 1 << 20}, "bounds its queues in messages"),
+        ({"address": "tcp://*:1"}, "dial"),
+        ({"address": "wss://*:1", "mode": "listen"}, "cert_file"),
+        ({"address": "ws://h:1", "origins": ("https://x",)}, "origins are for listening"),
+    ],
+)
+def test_settings_of_an_address_that_can_never_work_are_refused(settings: dict[str, Any], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        Sp(**settings)
+
+
+def test_settings_of_an_address_that_work() -> None:
+    Sp(address="tcp://h:1", queue_bytes=1 << 20)
+    Sp(address="wss://h:1")
+    Sp(address="tcp://*:1", mode="listen")
+    Sp(address="ws://*:1", mode="listen", origins=("https://x",))

@@ -152,3 +152,8 @@ def test_short_bodies_are_skipped() -> None:
 def test_noise_never_raises(noise: bytes, kind: int) -> None:
     list(parse(noise))
     list(parse(message(kind, noise)))
+
+
+def test_an_address_of_its_own_without_bytes_is_none() -> None:
+    body = address(attribute(ADDRESS, bytes(4)), attribute(LOCAL, b""))
+    assert list(parse(message(NEW_ADDRESS, body))) == []

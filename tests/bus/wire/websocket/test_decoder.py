@@ -206,6 +206,21 @@ def test_other_bounds_apply_from_the_next_message_on(size: int, fragments: bool)
     assert "at most 4" in str(decoder.fault)
 
 
+def test_between_two_frames_of_a_message_another_limit_does_not_count_for_it() -> None:
+    decoder, found = Decoder(bytearray(SCRATCH), 1000), list[bytes]()
+    for part in (
+        frame(BINARY, bytes(10)),
+        frame(FIN | CONTINUATION, bytes(5)),
+        frame(FIN | BINARY, b"five."),
+    ):
+        decoder.buffer()[: len(part)] = part
+        batch = decoder.feed(len(part))
+        found += payloads(batch) if batch else []
+        decoder.revise(4)
+    assert found == [bytes(15)]
+    assert "at most 4" in str(decoder.fault)
+
+
 def test_a_peer_of_control_frames_gets_small_reads() -> None:
     decoder = Decoder(bytearray(SCRATCH), 1000)
     pings = frame(FIN | PING, b"") * 1000

@@ -11,7 +11,18 @@ from websockets.frames import Frame
 from websockets.streams import StreamReader
 
 from bus.wire.batch import from_payloads
-from bus.wire.websocket.frames import BINARY, FRAME_BYTES, PING, Keys, control, divide, encode, head
+from bus.wire.websocket.frames import (
+    BINARY,
+    FRAME_BYTES,
+    HEAD_BYTES_MAX,
+    KEY_BYTES,
+    PING,
+    Keys,
+    control,
+    divide,
+    encode,
+    head,
+)
 
 KEYS: dict[str, Keys | None] = {"plain": None, "masked": random.Random(1).randbytes}
 SIZES = st.sampled_from((0, 1, 2, 64, 125, 126, 127, 1000, 65535, 65536, 70_000))
@@ -88,3 +99,9 @@ def test_the_example_of_the_page() -> None:
     )
     assert control(PING, b"hi").hex(" ") == "89 02 68 69"
     assert head(126).hex(" ") == "82 7e 00 7e"
+
+
+def test_no_head_is_longer_than_it_says() -> None:
+    sizes = (0, 125, 126, 65_535, 65_536, 1 << 40)
+    assert [len(head(size)) for size in sizes] == [2, 2, 4, 4, 10, 10]
+    assert len(head(1 << 40)) + KEY_BYTES == HEAD_BYTES_MAX

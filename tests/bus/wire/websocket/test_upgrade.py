@@ -87,6 +87,14 @@ def test_a_head_without_an_end_is_bounded() -> None:
         assert handshake.wants <= HEAD_BYTES_MAX
 
 
+def test_a_head_has_less_than_16_kib() -> None:
+    for handshake in (server(), ClientUpgrade(URL)):
+        feed(handshake, b"x" * (16 * 1024 - 1), 1000)
+        assert (handshake.fault, handshake.wants) == ("", 1)
+        feed(handshake, b"x", 1)
+        assert handshake.fault
+
+
 @given(st.binary(max_size=300), st.booleans())
 def test_no_bytes_raise(data: bytes, ended: bool) -> None:
     for handshake in (server(), ClientUpgrade(URL)):
