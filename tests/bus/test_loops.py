@@ -566,7 +566,8 @@ def test_a_canary_tells_by_which_way_it_went_for_a_second() -> None:
     watch.expire(0.25)
     assert suspected(watch)[0] == READING
     watch.expire(0.26)
-    assert suspected(watch)[0] is watch.left_by(one) is None
+    assert suspected(watch)[0] is None
+    assert watch.left_by(one) is None
     watch.expire(1.0)
     assert watch.is_ours(one)
     assert watch.alert
