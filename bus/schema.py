@@ -23,7 +23,15 @@ from typing import (
 )
 
 from bus.kinds import Kinds
-from bus.urls import check_broker, check_dial, check_dialled_broker, check_host, check_listen, check_peer
+from bus.urls import (
+    check_broker,
+    check_dial,
+    check_dialled_broker,
+    check_host,
+    check_listen,
+    check_listening_broker,
+    check_peer,
+)
 from bus.wire.envelope import MESSAGE_BYTES_MAX
 from bus.wire.frame import TOKENS_MAX
 from bus.wire.notation import check_wildcards, names_in
@@ -321,6 +329,7 @@ AnyUrl = Annotated[str, Check(check_listen, "an address")]
 ListenUrl = Annotated[str, Check(check_listen, "an address to listen on")]
 DialUrl = Annotated[str, Check(check_dial, "an address to dial")]
 BrokerUrl = Annotated[str, Check(check_broker, "an address of a broker")]
+BrokerListenUrl = Annotated[str, Check(check_listening_broker, "an address of a broker")]
 Origin = Annotated[str, Check(check_origin, "an origin such as https://panel.example")]
 Broker = Annotated[str, Ref("broker", ("brokers",), Check(check_dialled_broker, "tcp://HOST:PORT"))]
 Gateway = Annotated[str, Ref("gateway", ("gateways",))]

@@ -142,6 +142,11 @@ def check_broker(text: str) -> None:
         raise ValueError("a broker needs a port that others can dial, not 0")
 
 
+def check_listening_broker(text: str) -> None:
+    """Raise ValueError if no TMQ broker of ours can listen at an address: it knows TLS, too."""
+    check_broker(text.removeprefix("tls+") if text.startswith("tls+tcp://") else text)
+
+
 def check_dialled_broker(text: str) -> None:
     """Raise ValueError if no client can dial a TMQ broker at an address."""
     check_broker(text)

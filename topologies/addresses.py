@@ -5,8 +5,17 @@ from collections.abc import Iterator
 from bus.urls import is_loopback, plain_host, split_url
 from topologies.exclusive import Use, uses
 from topologies.findings import Finding, error, warning
-from topologies.model import Topology, candidates_of
-from topologies.reach import address_of, broker_url, brokers_of, has_trunk, listen_at, machine
+from topologies.model import BrokerSpec, Topology, candidates_of
+from topologies.reach import (
+    address_of,
+    broker_url,
+    brokers_of,
+    has_trunk,
+    lease_places,
+    listen_at,
+    machine,
+    peer_urls,
+)
 from topologies.segments import joints
 
 
@@ -52,14 +61,32 @@ def _unreachable(topology: Topology) -> Iterator[Finding]:
 
 def _unreachable_brokers(topology: Topology) -> Iterator[Finding]:
     """Yield brokers that a gateway of another machine cannot dial, and has to."""
-    for name, spec in topology.brokers.items():
-        place, host = spec.listen[0].where, split_url(broker_url(topology, spec)).host
-        far = [gateway for gateway, broker in _diallers(topology) if broker == name]
-        if ":" in host:
-            text = f"broker {name} is at {host}, but TMQ knows only IPv4 addresses and names"
-            yield error(place, f"{text}: listen on an IPv4 address, or give gateway {spec.on} one")
-        elif far and is_loopback(split_url(spec.listen[0].url).host):
-            yield error(place, f"broker {name} listens on {host}, which {', '.join(far)} cannot reach")
+    yield from _secured(topology)
+    far = _diallers(topology)
+    for (name, spec), (leasing, _) in zip(topology.brokers.items(), lease_places(topology), strict=True):
+        for url in dict.fromkeys(filter(None, (broker_url(topology, spec), leasing))):
+            yield from _unreachable_broker(
+                name, spec, url, [one for one, *what in far if what == [name, url]]
+            )
+
+
+def _unreachable_broker(name: str, spec: BrokerSpec, url: str, far: list[str]) -> Iterator[Finding]:
+    place, host = spec.listen[0].where, split_url(url).host
+    if ":" in host:
+        text = f"broker {name} is at {host}, but TMQ knows only IPv4 addresses and names"
+        yield error(place, f"{text}: listen on an IPv4 address, or give gateway {spec.on} one")
+    elif far and any(one.url == url and is_loopback(host) for one in spec.listen):
+        yield error(place, f"broker {name} listens on {host}, which {', '.join(far)} cannot reach")
+
+
+def _secured(topology: Topology) -> Iterator[Finding]:
+    """Yield sides that name a broker which has TLS at all its addresses."""
+    for joint in joints(topology):
+        for name in brokers_of(topology, joint.side.medium) if joint.side.medium else ():
+            spec = topology.brokers.get(name)
+            if spec is not None and broker_url(topology, spec) is None:
+                text = f"broker {name} has TLS at all its addresses, and its clients know none"
+                yield error(joint.side.where, f"{text}: give it one with tcp://, as on 127.0.0.1")
 
 
 def _near(topology: Topology) -> Iterator[Finding]:
@@ -80,24 +107,28 @@ def _dialled(topology: Topology) -> list[tuple[str, str]]:
         (joint.gateway, topology.buses[joint.side.bus].on) for joint in joints(topology) if joint.side.bus
     ]
     far = [pair for pair in pairs if machine(topology, pair[0]) != machine(topology, pair[1])]
-    far += [(gateway, topology.brokers[broker].on) for gateway, broker in _diallers(topology)]
+    far += [(gateway, topology.brokers[broker].on) for gateway, broker, _ in _diallers(topology)]
     return list(dict.fromkeys(far))
 
 
-def _diallers(topology: Topology) -> list[tuple[str, str]]:
-    """Return each gateway with each broker of another machine that it dials.
+def _diallers(topology: Topology) -> list[tuple[str, str, str]]:
+    """Return each gateway with each broker of another machine that it dials, and the address.
 
     Those with a candidate, or with a broker, dial all of them; those with a side that dials brokers, these.
     """
     brokers = topology.brokers
+    plain = {name: broker_url(topology, spec) for name, spec in brokers.items()}
+    leasing = dict(zip(brokers, (url for url, _ in lease_places(topology)), strict=True))
     groups = [candidates_of(topology, name) for name in topology.bridges]
-    everywhere = [one.gateway for group in groups if len(group) > 1 for one in group]
-    everywhere += [spec.on for spec in brokers.values()]
-    pairs = [(gateway, name) for gateway in everywhere for name in brokers]
+    standing = [one.gateway for group in groups if len(group) > 1 for one in group]
+    dials = [(gateway, name, leasing[name]) for gateway in standing for name in brokers]
+    for owner, spec in brokers.items():
+        shared = peer_urls(topology, owner)
+        dials += [(spec.on, name, url) for name, url in plain.items() if url in shared and name != owner]
     for joint in joints(topology):
         named = brokers_of(topology, joint.side.medium) if joint.side.medium else ()
-        pairs += [(joint.gateway, name) for name in named if name in brokers]
-    far = [pair for pair in pairs if machine(topology, pair[0]) != machine(topology, brokers[pair[1]].on)]
+        dials += [(joint.gateway, name, url) for name in named if (url := plain.get(name))]
+    far = [one for one in dials if machine(topology, one[0]) != machine(topology, brokers[one[1]].on)]
     return list(dict.fromkeys(far))
 
 

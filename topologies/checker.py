@@ -17,7 +17,7 @@ from topologies.keys import find_unkeyed
 from topologies.messages import find_unequal_limits
 from topologies.model import BridgeSpec, BusSpec, Side, Topology, candidates_of, gateways_of, running
 from topologies.names import listed, used
-from topologies.reach import trunks_of
+from topologies.reach import brokers_of, trunks_of
 from topologies.returns import find_returns
 from topologies.segments import Joint, joints, wires_of
 
@@ -110,8 +110,9 @@ def _brokerless(topology: Topology) -> Iterator[Finding]:
     """Yield sides that dial all brokers of the file, where there are none."""
     for joint in joints(topology):
         medium = joint.side.medium
-        if medium is not None and medium.tmq_brokers is None and not topology.brokers:
-            text = f"{medium.key} has no broker: add one to this file (brokers:), or write an address here"
+        if medium is not None and medium.tmq_brokers is None and not brokers_of(topology, medium):
+            lack = "no broker without TLS" if topology.brokers else "no broker"
+            text = f"{medium.key} has {lack}: add one to this file (brokers:), or write an address here"
             yield error(medium.where, f"{text} (brokers: tcp://HOST:PORT)")
 
 

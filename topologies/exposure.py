@@ -60,7 +60,8 @@ def _of_sides(topology: Topology) -> Iterator[_Opening]:
 def _of_services(topology: Topology) -> Iterator[_Opening]:
     for broker in topology.brokers.values():
         for address in broker.listen:
-            yield _opening(address.url, None, address.where, _FIREWALL)
+            advice = _FIREWALL if address.tls is None else _secured(address.url)
+            yield _opening(address.url, address.tls, address.where, advice)
     for device in topology.devices.values():
         for url, where, tls in device.listens():
             yield _opening(url, tls, where, _FIREWALL if tls is None else _secured(url))

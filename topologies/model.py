@@ -12,7 +12,7 @@ from bridges.media import MEDIA
 from bridges.media.medium import Medium
 from bus.leases.settings import BrokerSettings
 from bus.schema import (
-    BrokerUrl,
+    BrokerListenUrl,
     BusName,
     ByGateway,
     Bytes,
@@ -146,8 +146,16 @@ class BrokerAddress(Node):
     """An address at which a broker listens."""
 
     SHORT = "url"
-    url: Annotated[BrokerUrl, "`tcp://HOST:PORT`; HOST is an IPv4 address or a name"]
+    url: Annotated[
+        BrokerListenUrl, "`tcp://HOST:PORT` or `tls+tcp://HOST:PORT`; HOST is an IPv4 address or a name"
+    ]
     beacon: Annotated[bool, "announce it once a second on the LAN (docs/beacon.md)"] = False
+    tls: Annotated[
+        Tls | None, "certificates, for `tls+tcp://`; gateways dial it with the same paths"
+    ] = None
+
+    def __post_init__(self) -> None:
+        check_tls(self.url, self.tls, listens=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,7 +164,10 @@ class BrokerSpec(BrokerSettings):
 
     on: Annotated[GatewayName, "the gateway that runs it"]
     listen: Annotated[
-        tuple[BrokerAddress, ...], Length(1, 64), Single(), "its addresses; others dial the first"
+        tuple[BrokerAddress, ...],
+        Length(1, 64),
+        Single(),
+        "its addresses; bridges dial the first with TLS, if there is one; all others the first without",
     ]
 
 

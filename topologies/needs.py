@@ -6,7 +6,7 @@ from bus.needs import KeyFile, Need, dialling_needs, listening_needs
 from bus.schema import Where
 from topologies.keys import keys_at, keys_of
 from topologies.model import Topology, candidates_of, running
-from topologies.reach import address_of, broker_urls, dials_of, with_addresses
+from topologies.reach import address_of, dials_of, lease_places, peer_urls, with_addresses
 from topologies.segments import joints
 
 Placed = tuple[Where, Need]
@@ -53,11 +53,15 @@ def _of_sides(topology: Topology, gateway: str) -> Iterator[Placed]:
 def _of_brokers(topology: Topology, gateway: str) -> Iterator[Placed]:
     """Yield the needs of brokers, and of candidates, which dial all brokers."""
     here = running(topology.brokers, gateway)
-    for broker in here.values():
+    for name, broker in here.items():
         for address in broker.listen:
-            yield from ((address.where, need) for need in listening_needs(address.url))
-    groups = [candidates_of(topology, name) for name in topology.bridges]
-    if here or any(len(group) > 1 and gateway in {one.gateway for one in group} for group in groups):
-        yield from ((topology.where, KeyFile(path)) for path in topology.keys)
-        for broker, url in zip(topology.brokers.values(), broker_urls(topology), strict=True):
+            yield from ((address.where, need) for need in listening_needs(address.url, address.tls))
+        for url in peer_urls(topology, name):
             yield from ((broker.where, need) for need in dialling_needs(url, ipv4=True))
+    groups = [candidates_of(topology, name) for name in topology.bridges]
+    stands = any(len(group) > 1 and gateway in {one.gateway for one in group} for group in groups)
+    if here or stands:
+        yield from ((topology.where, KeyFile(path)) for path in topology.keys)
+    places = zip(topology.brokers.values(), lease_places(topology), strict=True)
+    for broker, (url, tls) in places if stands else ():
+        yield from ((broker.where, need) for need in dialling_needs(url, tls, ipv4=True))

@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from bridges.media.medium import Medium
+from bus.transports.options import Tls
 from bus.urls import (
     HOSTED,
     URL_CHARACTERS_MAX,
@@ -77,14 +78,19 @@ def _from(topology: Topology, listen: Listen, owner: str, gateway: str) -> str |
 
 
 def brokers_of(topology: Topology, medium: Medium) -> tuple[str, ...]:
-    """Return the brokers that a medium dials, by name or address as in the file, the best first."""
-    return tuple(topology.brokers) if medium.tmq_brokers is None else medium.tmq_brokers
+    """Return the brokers that a medium dials, by name or address as in the file, the best first.
+
+    Clients know no TLS, so by default it dials those that have an address without.
+    """
+    if medium.tmq_brokers is not None:
+        return medium.tmq_brokers
+    return tuple(name for name, spec in topology.brokers.items() if broker_url(topology, spec))
 
 
 def with_addresses(topology: Topology, medium: Medium) -> Medium:
     """Return a medium with addresses in place of the names of brokers."""
     brokers, known = brokers_of(topology, medium), topology.brokers
-    urls = tuple(broker_url(topology, known[one]) if one in known else one for one in brokers)
+    urls = tuple(filter(None, (broker_url(topology, known[one]) if one in known else one for one in brokers)))
     values: dict[str, Any] = {"brokers": urls}  # a field of those media that dial brokers
     return replace(medium, **values) if brokers else medium
 
@@ -98,19 +104,31 @@ def broker_at(topology: Topology, text: str, gateway: str) -> str | None:
     return None
 
 
-def broker_urls(topology: Topology) -> list[str]:
-    """Return an address of each broker that all gateways and clients can dial, in the order of the file."""
-    return [broker_url(topology, spec) for spec in topology.brokers.values()]
+def lease_places(topology: Topology) -> list[tuple[str, Tls | None]]:
+    """Return where bridges dial each broker for their leases, and their TLS, in the order of the file.
+
+    That is its first address with TLS, else its first.
+    """
+    found = [
+        (next((one for one in spec.listen if one.tls), spec.listen[0]), spec.on)
+        for spec in topology.brokers.values()
+    ]
+    return [(_for_all(topology, listen.url, owner), listen.tls) for listen, owner in found]
 
 
 def peer_urls(topology: Topology, name: str) -> list[str]:
-    """Return an address of each broker but one: those with which it shares registrations."""
-    return [broker_url(topology, spec) for other, spec in topology.brokers.items() if other != name]
+    """Return an address of each broker but one: those with which it shares registrations.
+
+    A broker that has TLS at all its addresses has no clients, so it shares none.
+    """
+    urls = {other: broker_url(topology, spec) for other, spec in topology.brokers.items()}
+    return [url for other, url in urls.items() if url and other != name] if urls[name] else []
 
 
-def broker_url(topology: Topology, spec: BrokerSpec) -> str:
-    """Return the address at which others dial a broker."""
-    return _for_all(topology, spec.listen[0].url, spec.on)
+def broker_url(topology: Topology, spec: BrokerSpec) -> str | None:
+    """Return the address at which clients and other brokers dial a broker: without TLS; None without one."""
+    plain = next((one.url for one in spec.listen if not one.tls), None)
+    return None if plain is None else _for_all(topology, plain, spec.on)
 
 
 def _for_all(topology: Topology, listening: str, owner: str) -> str:

@@ -14,10 +14,14 @@ from bus.keys import Keyring
 from bus.leases.service import LeasingBroker
 from bus.leases.settings import BrokerSettings
 from bus.schema import check_fields, settings
+from bus.tmq.address import is_secure
+from bus.transports.options import Tls, check_tls
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("listen", nargs="+", metavar="URL", help="listen here: tcp://HOST:PORT")
+    parser.add_argument(
+        "listen", nargs="+", metavar="URL", help="listen here: tcp://HOST:PORT, or tls+tcp://"
+    )
     parser.add_argument(
         "--peer", action="append", default=[], metavar="URL",
         help="another broker, to share registrations with (repeatable; each names the others)",
@@ -25,6 +29,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--keys", action="append", default=[], metavar="FILE",
         help="a key of the gateways: leases ask for signed claims (several: the first signs, all verify)",
+    )  # fmt: skip
+    for name, text in (("cert", "our certificate"), ("key", "its key"), ("ca", "trust this authority")):
+        parser.add_argument(f"--tls-{name}", metavar="FILE", help=f"{text} (tls+tcp://)")
+    parser.add_argument(
+        "--require-peer-cert", action="store_true",
+        help="let in over TLS only who has a certificate that --tls-ca signed: claims then count as signed",
     )  # fmt: skip
     for key, one in settings(BrokerSettings).items():
         flag = f"--{key.replace('_', '-')}"
@@ -46,9 +56,23 @@ def settings_of(options: argparse.Namespace) -> BrokerSettings:
     return made
 
 
+def tls_of(options: argparse.Namespace) -> dict[str, Tls]:
+    """Return the certificates of each address with TLS. Wrong use ends the program with status 2."""
+    made = Tls(options.tls_ca, options.tls_cert, options.tls_key, require_peer_cert=options.require_peer_cert)
+    secure = [url for url in options.listen if is_secure(url)]
+    try:
+        for url in secure:
+            check_tls(url, made, listens=True)
+    except ValueError as error:
+        options.fail(str(error))
+    if made != Tls() and not secure:
+        options.fail("--tls-... and --require-peer-cert are for tls+tcp://")
+    return dict.fromkeys(secure, made)
+
+
 def run(options: argparse.Namespace) -> int:
     keys = Keyring.load(options.keys) if options.keys else None
-    service = LeasingBroker(options.listen, options.peer, settings_of(options), keys)
+    service = LeasingBroker(options.listen, options.peer, settings_of(options), keys, tls_of(options))
 
     def announce() -> None:
         for url in service.broker.urls:

@@ -6,7 +6,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from appliance.parts.broker import Standing, candidate_of, endpoints, is_same, standing_of
+from appliance.parts.broker import (
+    Proofs,
+    Standing,
+    candidate_of,
+    endpoints,
+    is_same,
+    proofs_of,
+    standing_of,
+)
 from appliance.parts.bus import LIMITS, BusPart, bus_plan, certificates, ring_of, stamped
 from appliance.parts.changes import Change, Draft, End, Plan, differing, settings_of
 from appliance.parts.patch import Patch
@@ -63,7 +71,7 @@ class BridgePart(BasePart):
         self._loop: AbstractEventLoop | None = None
         draft = Draft([], self._plans(seats, site, buses))
         standing = standing_of(name, site)
-        self._settle(site, standing, _ring(standing, site), seats, draft)
+        self._settle(site, standing, proofs_of(standing, site), seats, draft)
 
     @property
     def spec(self) -> BridgeSpec:
@@ -115,7 +123,7 @@ class BridgePart(BasePart):
         self,
         site: Site,
         standing: Standing | None,
-        ring: Keyring | None,
+        proofs: Proofs,
         seats: list[Seat],
         draft: Draft[Link],
     ) -> None:
@@ -132,9 +140,9 @@ class BridgePart(BasePart):
             self.candidacy = None
             self.hub.stand_alone()
         elif renewed or self.candidacy is None:
-            self.candidacy = self._stand_by(standing, ring)
+            self.candidacy = self._stand_by(standing, proofs)
         else:
-            self.candidacy.revise(endpoints(standing), standing.lease_ms, ring)
+            self.candidacy.revise(endpoints(standing), standing.lease_ms, *proofs)
         if self.hub.gate is not None:
             self.hub.gate.keep(self._age_s())
 
@@ -164,7 +172,7 @@ class BridgePart(BasePart):
         ages = [shed.age_ms / 1000 for shed in sheds if shed and shed.age_ms]
         return min([AGE_S, *ages])
 
-    def _stand_by(self, standing: Standing, ring: Keyring | None) -> "Candidacy":
+    def _stand_by(self, standing: Standing, proofs: Proofs) -> "Candidacy":
         """Forward only while we hold the lease."""
         # Late: most gateways run no candidate, and start faster without TMQ.
         from bus.leases.candidacy import Candidacy
@@ -178,7 +186,8 @@ class BridgePart(BasePart):
             self.links_down,
             self._record,
             self.name,
-            keys=ring,
+            keys=proofs.keys,
+            security=proofs.security,
         )
         return candidacy
 
@@ -213,7 +222,7 @@ class BridgePart(BasePart):
     def revise(self, site: Site, buses: Mapping[str, BusPart], seats: list[Seat]) -> Revision:
         """Return the change to the bridge as `site` describes it. Raises `LinkError` if it can never work."""
         standing = standing_of(self.name, site)
-        ring = _ring(standing, site)
+        proofs = proofs_of(standing, site)
         draft = Draft([leg.end for leg in self.legs], self._plans(seats, site, buses))
         renewed = not is_same(standing, self._standing)
         return Revision(
@@ -221,7 +230,7 @@ class BridgePart(BasePart):
                 *self._changes(site, standing),
                 *draft.changes(self.title, lambda n: self._more(n, seats, draft)),
             ],
-            lambda: self._settle(site, standing, ring, seats, draft),
+            lambda: self._settle(site, standing, proofs, seats, draft),
             lambda loop: self._change(draft, renewed, loop),
         )
 
@@ -275,11 +284,6 @@ class BridgePart(BasePart):
             self.candidacy.close()
         for leg in self.legs:
             leg.end.link.close()
-
-
-def _ring(standing: Standing | None, site: Site) -> Keyring | None:
-    """Return the keys that a candidate signs with. Raises `LinkError` for keys that are of no use."""
-    return None if standing is None else ring_of(site.topology.keys)
 
 
 def mates_of(bridge: str, site: Site, number: int) -> int:

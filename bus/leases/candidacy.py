@@ -2,7 +2,8 @@
 
 import logging
 from asyncio import AbstractEventLoop, TimerHandle
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Final, Protocol
 
 from bus.events import Record
@@ -11,7 +12,9 @@ from bus.leases.candidate import Candidate, State
 from bus.leases.link import BrokerLink
 from bus.leases.wake_hook import WakefulLoop
 from bus.tmq.wire import Address
+from bus.transports.secure import Security
 
+Securities = Mapping[Address, Security]
 SETTLE_S = 0.02  # from promotion to forwarding: the last frames of the other bridge arrive meanwhile,
 SETTLE_MAX_S = 0.06  # at most, where its frames have lately taken longer
 DRAIN_S = 1.0  # for what waits in pipes, before we resign
@@ -42,7 +45,7 @@ class Candidacy:
     It keeps a `link` to each of the `brokers`. `links_down()` names the links of the bridge that are not up.
     `record(kind, source, cause, level, **counts)` gets each event. `bridge` is the bridge's own name, if the
     lease has another. With `keys`, claims are signed and grants must be. `takeovers` counts how often this
-    candidate began to forward.
+    candidate began to forward. `security` has the TLS of brokers that have some.
     """
 
     def __init__(
@@ -55,6 +58,7 @@ class Candidacy:
         bridge: str = "",
         link: Callable[[Candidate, int, Address, Callable[[], object]], BrokerLink] = BrokerLink,
         keys: Keyring | None = None,
+        security: Securities = MappingProxyType({}),
     ) -> None:
         self.candidate, self.gate = candidate, gate
         self.takeovers = 0
@@ -62,11 +66,9 @@ class Candidacy:
         self._name = f"bridge {self.bridge}"
         self._links_down, self._record = links_down, record
         self._link = link
+        self._keys, self._secured = keys, security
         self._numbers = {address: number for number, address in enumerate(brokers)}
-        self._by_number = {
-            number: link(candidate, number, address, self.judge) for number, address in enumerate(brokers)
-        }
-        self._sign(keys)
+        self._by_number = {number: self._made(address) for address, number in self._numbers.items()}
         self._loop: AbstractEventLoop | None = None
         self._timer: TimerHandle | None = None
         self._settling: TimerHandle | None = None
@@ -93,14 +95,24 @@ class Candidacy:
     def _links(self) -> list[BrokerLink]:
         return list(self._by_number.values())
 
-    def _sign(self, keys: Keyring | None) -> None:
-        self._keys = keys
-        for link in self._links:
-            link.sign(keys)
+    def _made(self, address: Address) -> BrokerLink:
+        link = self._link(self.candidate, self._numbers[address], address, self.judge)
+        link.sign(self._keys)
+        link.secure(self._secured.get(address))
+        return link
 
-    def revise(self, brokers: Sequence[Address], lease_ms: int, keys: Keyring | None = None) -> None:
-        """Go over to other brokers, times and keys. A lease stays as long as one broker grants it."""
-        self._sign(keys)
+    def revise(
+        self,
+        brokers: Sequence[Address],
+        lease_ms: int,
+        keys: Keyring | None = None,
+        security: Securities = MappingProxyType({}),
+    ) -> None:
+        """Go over to other brokers, times, keys and TLS. A lease stays as long as one broker grants it."""
+        self._keys, self._secured = keys, security
+        for address, number in self._numbers.items():
+            self._by_number[number].sign(keys)
+            self._by_number[number].secure(security.get(address))
         self.candidate.revise(lease_ms)
         for address in [address for address in self._numbers if address not in brokers]:
             number = self._numbers.pop(address)
@@ -113,8 +125,7 @@ class Candidacy:
 
     def _add(self, address: Address) -> None:
         number = self._numbers[address] = self.candidate.add_broker()
-        link = self._by_number[number] = self._link(self.candidate, number, address, self.judge)
-        link.sign(self._keys)
+        link = self._by_number[number] = self._made(address)
         if self._loop is not None:
             link.open(self._loop)
 

@@ -17,6 +17,7 @@ from bus.leases.signed import NONCE_BYTES, Answer, Session, pack_ask, unpack_ans
 from bus.leases.wire import CLAIM_TYPE, GRANT_TYPE, pack_claim, unpack_grant
 from bus.serving.connection import Connection
 from bus.tmq.wire import Address, Cutter, Hello, pack_hello
+from bus.transports.secure import Security
 from bus.transports.sockets import connect_to
 
 log = logging.getLogger("buscoupler.failover")
@@ -25,7 +26,7 @@ RETRY_MAX_S = 1.0
 SILENT_LEASES = 4  # after which a broker that does not answer is dialled again
 _SILENCE_MS = 60_000  # the broker notices silence by the lease, not by this
 _UNSIGNED = {
-    "must be signed": "it takes only signed claims: give this gateway its keys",
+    "must be signed": "it takes only signed claims: give this gateway its keys, or a certificate for TLS",
     "no key": "it has no keys, and cannot sign its grants: give it the keys of this gateway",
 }
 
@@ -51,6 +52,7 @@ class BrokerLink:
         self._hurried = Backoff(beat_s / 10, beat_s / 10, jitter)
         self._connection: Connection | None = None
         self._task: Task[None] | None = None
+        self._security: Security | None = None
         self._keys: Keyring | None = None
         self._nonce = b""
         self._session: Session | None = None
@@ -64,6 +66,12 @@ class BrokerLink:
         elif other and self._connection is not None:
             self._connection.close("other keys")
 
+    def secure(self, security: Security | None) -> None:
+        """Dial with this TLS from the next time on, whose certificates are loaded; with None, with none."""
+        other, self._security = (security is None) != (self._security is None), security
+        if other and self._connection is not None:
+            self._connection.close("other security")
+
     def open(self, loop: AbstractEventLoop) -> None:
         """Dial the broker, and stay connected."""
         self._loop = loop
@@ -76,8 +84,7 @@ class BrokerLink:
             try:
                 async with asyncio.timeout(candidate.lease_s):
                     sock = await connect_to(self._loop, socket.AF_INET, self._address)
-                connected = True
-                await self._serve(sock)
+                connected = await self._serve(sock)
             except ConnectionRefusedError:
                 candidate.reached(self._number, "refused", self._loop.time())
             except (OSError, UnicodeError):  # the latter for names that no resolver takes
@@ -100,30 +107,38 @@ class BrokerLink:
             return 0.0
         return (self._hurried if self._candidate.state == "doubt" else self._pauses).next_s()
 
-    async def _serve(self, sock: socket.socket) -> None:
+    async def _serve(self, sock: socket.socket) -> bool:
+        """Claim the lease on a connection until it ends. Return whether the broker said anything."""
         gone = asyncio.Event()
 
-        def on_closed(_: Connection) -> None:
+        def on_closed(connection: Connection) -> None:
             self._connection = None
+            if self._security is not None and not connection.objects:
+                self._warn(connection.fault)
             self._candidate.reached(self._number, "unreachable", self._loop.time())
             gone.set()
             self._judge_safely()
 
         name = f"{self._address[0]}:{self._address[1]}"
-        self._connection = Connection(self._loop, sock, name, Cutter(), self._on_frames, on_closed)
+        end = sock if self._security is None else self._security.secure(sock)
+        made = self._connection = Connection(self._loop, end, name, Cutter(), self._on_frames, on_closed)
+        made.on_ready(self._begin)
+        try:
+            await gone.wait()
+        finally:
+            made.close()
+        return made.objects > 0
+
+    def _begin(self, connection: Connection) -> None:
+        """Greet the broker, and claim the lease, or ask for what claims are signed with."""
         self._candidate.reached(self._number, "up", self._loop.time())  # the next line may close it
-        self._connection.say(pack_hello(Hello(secrets.randbits(32), _SILENCE_MS)))
+        connection.say(pack_hello(Hello(secrets.randbits(32), _SILENCE_MS)))
         self._session = None
         if self._keys is None:
             self.claim()
         else:
             self._nonce = secrets.token_bytes(NONCE_BYTES)
-            self._connection.say(pack_ask(self._nonce))
-        try:
-            await gone.wait()
-        finally:
-            if self._connection is not None:
-                self._connection.close()
+            connection.say(pack_ask(self._nonce))
 
     def claim(self, resign: bool = False) -> None:
         """Send a heartbeat, if a connection is up and has sent the last one."""
@@ -132,10 +147,12 @@ class BrokerLink:
             return
         if self._loop.time() - connection.heard_s > SILENT_LEASES * self._candidate.lease_s:
             # TCP retransmits at ever longer intervals: after a long outage, a new connection is faster.
-            if self._keys is not None:
+            if self._keys is not None and connection.ready:
                 self._warn("it does not answer to claims that are signed with the keys of this gateway")
             return connection.close("no answer")
-        if connection.queued_bytes or (self._keys is not None and self._session is None):
+        if not connection.ready or connection.queued_bytes:
+            return
+        if self._keys is not None and self._session is None:
             return
         claim = self._candidate.claim(self._number, self._loop.time(), resign)
         with contextlib.suppress(FrameError):
@@ -165,9 +182,9 @@ class BrokerLink:
             frame, fault = nothing if self._session is None else self._session.open(frame)
             if fault:
                 return self._warn(f"its grants are refused: {fault}")
-            self._told.clear()
         grant = unpack_grant(frame)
         if grant is not None:
+            self._told.clear()
             self._candidate.heard(self._number, grant, self._loop.time())
         return None
 

@@ -1,9 +1,10 @@
 """The broker's side of the leases on an event loop: a TMQ broker with a table of leases behind it."""
 
 from asyncio import AbstractEventLoop, TimerHandle
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Mapping
 from math import inf
 from secrets import token_bytes
+from types import MappingProxyType
 from typing import Any
 
 from bus.hub import Hub
@@ -15,6 +16,7 @@ from bus.leases.table import LeaseTable
 from bus.serving.connection import Connection
 from bus.tmq.broker import Broker
 from bus.tmq.wire import Address
+from bus.transports.options import Tls
 
 _TICK_S = 0.01  # at least, between two looks
 
@@ -22,8 +24,9 @@ _TICK_S = 0.01  # at least, between two looks
 class LeasingBroker:
     """A TMQ broker that also leases bridges (docs/failover.md).
 
-    With `keys` it takes only claims that are signed, and signs its grants. `options` are arguments of
-    `Broker`.
+    With `keys` it takes only claims that are signed, and signs its grants. A claim over TLS with a
+    certificate that was asked for (`require_peer_cert`) counts as signed; where an address asks for one,
+    other claims must be. `tls` has the certificates of addresses. `options` are arguments of `Broker`.
     """
 
     def __init__(
@@ -32,10 +35,11 @@ class LeasingBroker:
         peers: Iterable[str | Address] = (),
         settings: BrokerSettings = BrokerSettings(),  # noqa: B008 (frozen)
         keys: Keyring | None = None,
+        tls: Mapping[str, Tls] = MappingProxyType({}),
         **options: Any,
     ) -> None:
         self.table = LeaseTable(settings.lease_ms, on_reject=self._on_reject)
-        self._notary = Notary(keys, token_bytes)
+        self._notary = Notary(keys, token_bytes, _asks(tls))
         self.broker = Broker(
             listen,
             peers,
@@ -43,6 +47,7 @@ class LeasingBroker:
             heartbeat_s=settings.heartbeat_ms / 1000,
             classic_prefixes=not settings.exact,
             foreign_hosts=settings.foreign_hosts,
+            tls=tls,
             **options,
         )
         self.hub = Hub(self.broker.name)
@@ -82,10 +87,17 @@ class LeasingBroker:
         self._loop = loop
 
     def revise(
-        self, peers: Iterable[str | Address], settings: BrokerSettings, keys: Keyring | None = None
+        self,
+        peers: Iterable[str | Address],
+        settings: BrokerSettings,
+        keys: Keyring | None = None,
+        tls: Mapping[str, Tls] = MappingProxyType({}),
     ) -> None:
-        """Go over to other peers, settings and keys; all connections, registrations and leases stay."""
-        self._notary.revise(keys)
+        """Go over to other peers, settings and keys; all connections, registrations and leases stay.
+
+        Of `tls` only whether certificates are asked for counts here: addresses come and go at `broker`.
+        """
+        self._notary.revise(keys, _asks(tls))
         self.table.revise(settings.lease_ms)
         self.broker.foreign_hosts = settings.foreign_hosts
         self.broker.revise(peers, not settings.exact, settings.heartbeat_ms / 1000)
@@ -107,7 +119,7 @@ class LeasingBroker:
         asked = unpack_ask(frame)
         if asked is not None:
             return self._say(connection, self._notary.ask(asked, connection))
-        claim, fault = self._notary.open(frame, connection)
+        claim, fault = self._notary.open(frame, connection, connection.proven)
         if fault:
             self._on_reject(fault, connection)
             return self._say(connection, self._notary.first_refusal(connection))
@@ -152,3 +164,8 @@ class LeasingBroker:
         if self._timer is not None:
             self._timer.cancel()
         self.broker.close()
+
+
+def _asks(tls: Mapping[str, Tls]) -> bool:
+    """Return whether some address asks for certificates."""
+    return any(each.require_peer_cert for each in tls.values())

@@ -113,17 +113,18 @@ def is_signed(frame: bytes) -> bool:
 class Notary:
     """A broker's ends of all signed connections. `keys` is None where claims are not signed.
 
-    `who` is anything hashable that stands for a connection; `random` makes a nonce.
+    `who` is anything hashable that stands for a connection; `random` makes a nonce. Where it is `strict`, or
+    has keys, a claim counts only if it is signed, or its connection is `proven`: by a certificate.
     """
 
-    def __init__(self, keys: Keyring | None, random: Callable[[int], bytes]) -> None:
-        self._keys, self._random = keys, random
+    def __init__(self, keys: Keyring | None, random: Callable[[int], bytes], strict: bool = False) -> None:
+        self._keys, self._random, self._strict = keys, random, strict
         self._sessions: dict[object, Session] = {}
         self._told: set[object] = set()
 
-    def revise(self, keys: Keyring | None) -> None:
+    def revise(self, keys: Keyring | None, strict: bool = False) -> None:
         """Use other keys, also on connections that are open. Without keys, what is signed is refused."""
-        self._keys = keys
+        self._keys, self._strict = keys, strict
         self._told.clear()
         if keys is None:
             return self._sessions.clear()
@@ -141,12 +142,16 @@ class Notary:
         self._sessions[who] = Session(self._keys, nonce, own, GRANT_TYPE)
         return pack_answer("nonce", own)
 
-    def open(self, frame: bytes, who: object) -> tuple[bytes, str]:
+    def open(self, frame: bytes, who: object, proven: bool = False) -> tuple[bytes, str]:
         """Return a claim as the table takes it, and "" or why it is refused."""
         session = self._sessions.get(who)
-        if self._keys is None:
-            return (frame, "") if not is_signed(frame) else (b"", "signed")
-        return session.open(frame) if session is not None else (b"", "unsigned")
+        if session is not None:
+            return session.open(frame)
+        if self._keys is None and is_signed(frame):
+            return b"", "signed"
+        if proven or (self._keys is None and not self._strict):
+            return frame, ""
+        return b"", "unsigned"
 
     def first_refusal(self, who: object) -> bytes:
         """Return what to say to a candidate that does not sign, once for a connection; then b""."""

@@ -1,4 +1,4 @@
-"""One TCP connection that carries many objects both ways, whoever made it."""
+"""One TCP connection, which may be secure, that carries many objects both ways, whoever made it."""
 
 import socket
 from asyncio import AbstractEventLoop
@@ -10,12 +10,14 @@ from bus.serving.limits import Limits
 from bus.serving.objects import Cutter, ObjectDecoder, Objects
 from bus.transports.framing import Framing
 from bus.transports.gathering import NoGathering
+from bus.transports.secure import SecureSocket
 from bus.transports.sockets import tune
 from bus.transports.stream import StreamPipe
 from bus.wire.batch import Batch
 
 OnObjects = Callable[["Connection", list[Any]], None]
 OnClosed = Callable[["Connection"], None]
+OnReady = Callable[["Connection"], None]
 Sign = Callable[[], bytes]
 """Makes a sign of life: what is said to a peer that nothing else has been said to."""
 
@@ -23,6 +25,7 @@ Sign = Callable[[], bytes]
 class Connection:
     """Objects over a connected non-blocking socket, with a bounded queue out: a stream pipe with a memory.
 
+    Over TLS nothing may be sent before it is `ready`; a handshake that takes longer than `idle_s` closes it.
     `greeted`: the handshake of its protocol is complete; then the other side may be silent for `silence_s`, 0
     being for ever. `heard_s` and `said_s` are when objects last came and went, on the loop's clock; `objects`
     counts those that came; `decoder` holds part of one, or the fault of what is none. `stats` counts what
@@ -32,7 +35,7 @@ class Connection:
     def __init__(
         self,
         loop: AbstractEventLoop,
-        sock: socket.socket,
+        sock: socket.socket | SecureSocket,
         name: str,
         cutter: Cutter,
         on_objects: OnObjects,
@@ -49,6 +52,7 @@ class Connection:
         self.decoder = ObjectDecoder(cutter, limits.object_bytes, limits.read_bytes)
         self._loop, self._socket, self._limits = loop, sock, limits
         self._on_objects, self._on_closed = on_objects, on_closed
+        self._ready: list[OnReady] = []
         self._lost: list[OnClosed] = []
         self._ending = False
         tune(sock, limits.stalled_s)
@@ -59,12 +63,23 @@ class Connection:
             limits.queue_bytes,
             self._on_batch,
             self._on_gone,
+            self._on_ready,
             stats=stats,
             gathering=NoGathering,
             on_drained=on_drained,
         )
         self.stats = self._pipe.stats
-        self._pipe.start(loop, 0.0)
+        self._pipe.start(loop, limits.idle_s)
+
+    @property
+    def ready(self) -> bool:
+        """Whether the handshake of TLS is done; from the beginning where there is none."""
+        return self._pipe.ready
+
+    @property
+    def proven(self) -> bool:
+        """Whether the other side has shown a certificate that an authority of ours has signed."""
+        return isinstance(self._socket, SecureSocket) and self._socket.proven
 
     @property
     def closed(self) -> bool:
@@ -94,6 +109,13 @@ class Connection:
         first, self.greeted, self.silence_s = not self.greeted, True, silence_s
         return first
 
+    def on_ready(self, callback: OnReady) -> None:
+        """Call `callback(connection)` once, when it is ready; at once if it already is."""
+        if self.ready:
+            callback(self)
+        else:
+            self._ready.append(callback)
+
     def on_lost(self, callback: OnClosed) -> None:
         """Call `callback(connection)` once, when the connection is gone; at once if it already is."""
         if self.closed:
@@ -107,8 +129,8 @@ class Connection:
         self._pipe.revise(limits.queue_bytes, limits.object_bytes)
 
     def read(self) -> None:
-        """Read once what is there, and hand on whole objects; nothing while it is paused."""
-        if not self.closed and not self.paused:
+        """Read once what is there, and hand on whole objects; nothing while it is paused or not ready."""
+        if self.ready and not self.closed and not self.paused:
             self._pipe.read()
 
     def pause(self) -> None:
@@ -129,7 +151,9 @@ class Connection:
         self._on_objects(self, batch.objects)
 
     def ended(self) -> bool:
-        """Return whether the other side has already closed behind what it sent."""
+        """Return whether the other side has already closed behind what it sent. Over TLS nobody can tell."""
+        if isinstance(self._socket, SecureSocket):
+            return False
         try:
             return not self._socket.recv(1, socket.MSG_PEEK)
         except (BlockingIOError, InterruptedError):
@@ -178,6 +202,12 @@ class Connection:
         if not self._ending:
             self._ending = True
             self._loop.call_later(self._limits.heartbeat_s, self.close, why)
+
+    def _on_ready(self, _: StreamPipe) -> None:
+        self.heard_s = self._loop.time()
+        ready, self._ready = self._ready, []
+        for callback in ready:
+            callback(self)
 
     def _on_gone(self, _: StreamPipe) -> None:
         self._on_closed(self)

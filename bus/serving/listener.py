@@ -4,6 +4,7 @@ import socket
 from asyncio import AbstractEventLoop, TimerHandle
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 
 from bus.errors import LinkError, words_of
 from bus.ledger import Stats
@@ -11,6 +12,7 @@ from bus.serving.connection import Connection, OnClosed, OnObjects, Sign
 from bus.serving.limits import Limits
 from bus.serving.objects import Cutter
 from bus.serving.rejections import Rejections
+from bus.transports.secure import Security
 from bus.transports.sockets import Acceptor
 
 Address = tuple[str, int]
@@ -25,6 +27,7 @@ class Listener:
     `on_closed` is called for each that was accepted, when it is gone. `stats` is the ledger of what goes out
     to all; `reject` counts the rest. `sign` makes what is said to a greeted peer that nothing has been said
     to for half a heartbeat; None: nothing. `half` is the reason of a connection that ends within an object.
+    One that fails at TLS is counted by the words of the failure.
     """
 
     def __init__(
@@ -60,14 +63,21 @@ class Listener:
         for acceptor in self._acceptors.values():
             acceptor.release()
 
-    def open(self, loop: AbstractEventLoop, address: Address) -> Address:
-        """Listen at one more IPv4 address; return it with the port that was bound. Raises `LinkError`."""
+    def open(self, loop: AbstractEventLoop, address: Address, security: Security | None = None) -> Address:
+        """Listen at one more IPv4 address; return it with the port that was bound. Raises `LinkError`.
+
+        `security` is the TLS of those who come by it; None: they come without.
+        """
         self._loop = loop
+        if security is not None:
+            security.open()
         acceptor = Acceptor(0, address)
         try:
-            bound: Address = acceptor.open(self._loop, self._take, self._on_trouble)
+            bound: Address = acceptor.open(self._loop, partial(self._take, security), self._on_trouble)
         except OSError as error:
-            raise LinkError(f"tcp://{address[0]}:{address[1]}: cannot listen: {words_of(error)}") from error
+            scheme = "tcp" if security is None else "tls+tcp"
+            where = f"{scheme}://{address[0]}:{address[1]}"
+            raise LinkError(f"{where}: cannot listen: {words_of(error)}") from error
         self._acceptors[bound] = acceptor
         if self._held:
             acceptor.hold()
@@ -93,7 +103,7 @@ class Listener:
     def _on_trouble(self, error: OSError) -> None:
         self._reject(f"cannot accept: {words_of(error)}")
 
-    def _take(self, sock: socket.socket, name: str) -> None:
+    def _take(self, security: Security | None, sock: socket.socket, name: str) -> None:
         self.accepted += 1
         host, full = name.rpartition(":")[0], len(self.connections) >= self._limits.connections
         if full and not self._make_room(host):
@@ -102,7 +112,10 @@ class Listener:
             sock.close()
             return
         heard, closed, limits = self._on_objects, self._closed, self._limits
-        connection = Connection(self._loop, sock, name, self._cutter(), heard, closed, self._stats, limits)
+        end = sock if security is None else security.secure(sock)
+        connection = Connection(self._loop, end, name, self._cutter(), heard, closed, self._stats, limits)
+        if connection.closed:  # by what it sent in place of TLS
+            return
         self.connections[connection] = None
         connection.read()  # a client of one object has already sent it,
         connection.read()  # and closed
@@ -128,6 +141,8 @@ class Listener:
             self._reject("framing", connection.host, 0)  # its pipe has counted it
         elif connection.decoder.waiting:
             self._reject(self._half, connection.host)
+        elif not connection.ready:
+            self._reject(connection.fault, connection.host)
         elif not connection.objects:
             self._reject(_ROOM if connection.fault == _ROOM else "nothing said", connection.host)
         self._on_gone(connection)

@@ -2,7 +2,6 @@
 
 import os
 import socket
-from ssl import SSLContext
 
 from bus.errors import LinkError
 from bus.extras import lacking
@@ -10,7 +9,7 @@ from bus.keys import Keyring
 from bus.needs import WEB_LIBRARY
 from bus.transports.framing import Framing, sp_framing
 from bus.transports.options import Tls
-from bus.transports.secure import SCRATCH_BYTES, SecureSocket, context
+from bus.transports.secure import SecureSocket, Security
 from bus.urls import TLS_SCHEMES, WEB_SCHEMES, split_url
 from bus.wire.signed import NONCE_BYTES, Session, record_bytes
 
@@ -33,8 +32,8 @@ class Channel:
     ) -> None:
         self._text, self._url, self._listens = url, split_url(url), listens
         self._given, self.origins, self.keys = framing, origins, keys
-        self._tls = tls or Tls()
-        self._context: SSLContext | None = None
+        secure = self._url.scheme in TLS_SCHEMES
+        self._security = Security(url, tls or Tls(), listens) if secure else None
 
     def revise(self, other: "Channel") -> None:
         """Take over the pages that may connect and the keys, from the next framing on."""
@@ -62,13 +61,9 @@ class Channel:
 
     def open(self) -> None:
         """Load the certificates. Raises `LinkError` if one of them is of no use."""
-        if self._url.scheme in TLS_SCHEMES:
-            self._context = context(self._text, self._tls, self._listens)
-            self._scratch = memoryview(bytearray(SCRATCH_BYTES))
+        if self._security is not None:
+            self._security.open()
 
     def secure(self, sock: socket.socket) -> socket.socket | SecureSocket:
         """Return what the pipe of a connection reads and writes: the socket, or TLS on it."""
-        if self._context is None:
-            return sock
-        name = self._tls.server_name or self._url.host
-        return SecureSocket(sock, self._context, self._listens, name, self._scratch)
+        return sock if self._security is None else self._security.secure(sock)

@@ -14,6 +14,7 @@ from typing import Any
 from bus.errors import LinkError, words_of
 from bus.transports.options import Tls
 from bus.transports.sockets import CLOSED_BY_PEER
+from bus.urls import split_url
 from bus.wire.batch import Buffer
 
 _PIECE_BYTES = 64 * 1024  # encrypted at once: so much may wait for a peer beyond the bound of its queue
@@ -48,6 +49,23 @@ def _words(error: OSError) -> str:
     if isinstance(error, ssl.SSLError):
         return f"TLS: {(error.reason or words_of(error)).lower().replace('_', ' ')}"
     return words_of(error)
+
+
+class Security:
+    """TLS at one end of an address: what its connections have in common. Open it first, to make them."""
+
+    def __init__(self, url: str, tls: Tls, listens: bool) -> None:
+        self._url, self._tls, self._listens = url, tls, listens
+        self._name = tls.server_name or split_url(url).host
+
+    def open(self) -> None:
+        """Load the certificates. Raises `LinkError` if one of them is of no use."""
+        self._context = context(self._url, self._tls, self._listens)
+        self._scratch = memoryview(bytearray(SCRATCH_BYTES))
+
+    def secure(self, sock: socket.socket) -> "SecureSocket":
+        """Return TLS on the socket of a connection."""
+        return SecureSocket(sock, self._context, self._listens, self._name, self._scratch)
 
 
 class SecureSocket:
@@ -93,6 +111,14 @@ class SecureSocket:
 
     def getpeername(self) -> Any:
         return self._socket.getpeername()
+
+    def getsockname(self) -> Any:
+        return self._socket.getsockname()
+
+    @property
+    def proven(self) -> bool:
+        """Whether the peer has shown a certificate that an authority of ours has signed."""
+        return self._secured and self._ssl.context.verify_mode == ssl.CERT_REQUIRED
 
     def peer_names(self) -> tuple[str, ...]:
         """Return the names in the peer's certificate; none, if it has none or it was not verified."""

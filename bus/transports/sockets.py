@@ -7,7 +7,7 @@ import socket
 import stat
 from asyncio import AbstractEventLoop
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 from bus.permissions import as_given
 
@@ -16,11 +16,18 @@ _ACCEPTS = 64  # connections taken in one wake-up
 _PAUSE_S = 0.5  # when the process has no descriptors left
 _KEEPALIVE = ((socket.TCP_KEEPIDLE, 10), (socket.TCP_KEEPINTVL, 5), (socket.TCP_KEEPCNT, 3))
 
+
+class Tunable(Protocol):
+    """A socket, or what stands for one."""
+
+    def setsockopt(self, level: int, option: int, value: int, /) -> None: ...
+
+
 OnPeer = Callable[[socket.socket, str], None]
 """Called with a connected, non-blocking socket and the peer's address in words."""
 
 
-def tune(sock: socket.socket, silence_s: float = 0.0) -> None:
+def tune(sock: Tunable, silence_s: float = 0.0) -> None:
     """Set a TCP socket up: no Nagle delay; a peer that vanished is noticed within half a minute.
 
     `silence_s`: a peer that acknowledges nothing, or has room for nothing, for so long is given up; 0 leaves

@@ -102,9 +102,9 @@ class StreamPipe(Pipe):
         return not self.closed and self._queue.cost + cost_of(size) <= self._queue_bytes
 
     def start(self, loop: AbstractEventLoop, handshake_s: float) -> None:
-        """Begin the handshake, which may take so long; without one the peer is ready at once."""
+        """Begin the handshakes, which may take so long; without any the peer is ready at once."""
         self._loop = loop
-        if self._framing.handshake is None:
+        if self._framing.handshake is None and self._secure is None:
             return self._enter()
         self._timer = loop.call_later(handshake_s, self._on_silence, handshake_s)
         loop.add_reader(self._socket, self._on_handshake)
@@ -126,8 +126,10 @@ class StreamPipe(Pipe):
 
     def _shake(self) -> None:
         handshake = self._handshake
+        if self._framing.handshake is None:
+            self._enter()
+            return self._read_on()
         if handshake is None:
-            assert self._framing.handshake is not None
             handshake = self._handshake = self._framing.handshake()
             self._say(handshake.begin())
         received = self._socket.recv(handshake.wants)

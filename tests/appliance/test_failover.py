@@ -21,6 +21,7 @@ from bus.wire.pattern import Pattern
 from capture.reader import read
 from capture.schema import Kind
 from devices.child import settle
+from tests.helpers.certificates import own_tls
 from tests.helpers.peers import Ear, until
 from tests.helpers.ports import free_port
 from topologies.loader import loads
@@ -147,6 +148,36 @@ async def test_gateways_with_keys_stand_in_for_each_other_and_whoever_has_none_i
         await until(lambda: part.service.rejected.get("unsigned", 0) > 3)
         assert pair.forwards(second)
         unsigned.close()
+
+
+async def test_gateways_with_certificates_stand_in_for_each_other_also_when_these_are_renewed(
+    tmp_path: Path,
+) -> None:
+    tls = own_tls(tmp_path)
+    words = f"{{{{cert_file: {tls.cert_file}, ca_file: {tls.ca_file}, require_peer_cert: true}}}}"
+    text = TWO.replace('"tcp://127.0.0.1:{0}"', f'{{{{url: "tls+tcp://127.0.0.1:{{0}}", tls: {words}}}}}')
+    async with forwarding(text) as pair:
+        pair.table.hold_down_s = 1000.0
+        first, second = ("gw-a", "gw-b") if pair.forwards("gw-a") else ("gw-b", "gw-a")
+        await until(lambda: pair.candidacy(second).candidate.ready)
+        own_tls(tmp_path)  # another authority, and others in its name
+        gateways = pair.hub, *pair.gateways.values()
+        lines = [change.line() for one in gateways for change in one.change(pair.topology)]
+        where = f"listen tls+tcp://127.0.0.1:{pair.ports[0]}"
+        assert set(lines) == {f"changed broker main: {where}: tls", "changed bridge joint: certificates"}
+        part = pair.hub.parts["broker main"]
+        assert isinstance(part, BrokerPart)
+        await pair.cross(1)
+        accepted = part.service.counts["accepted"]
+        pair.gateways[first].close()
+        await until(lambda: pair.forwards(second))
+        await pair.cross(2)
+        assert part.service.counts["accepted"] == accepted == 2  # those connections stayed
+        pair.gateways[first] = pair.start(first)
+        await until(lambda: pair.candidacy(first).candidate.ready)
+        (view,) = pair.candidacy(first).candidate.views
+        await until(lambda: view.grant is not None)
+        assert part.service.rejected == {}
 
 
 async def test_one_stops_the_other_goes_on_and_the_first_gets_its_place_back(pair: Pair) -> None:

@@ -6,7 +6,8 @@ from typing import Annotated, ClassVar
 import pytest
 
 from bridges.media.medium import Medium
-from bus.needs import Listening, Lookup, Need
+from bus.needs import Listening, Lookup, Need, Readable
+from bus.transports.options import Tls
 from bus.wire.pattern import Pattern
 from tests.topologies.support import PAIR, errors, findings, said, warnings
 from topologies.checker import check
@@ -14,7 +15,7 @@ from topologies.filters import passes
 from topologies.loader import loads
 from topologies.names import known
 from topologies.needs import needs_of
-from topologies.reach import brokers_of, with_addresses
+from topologies.reach import broker_url, brokers_of, lease_places, peer_urls, with_addresses
 from topologies.seats import seats_at
 from topologies.segments import joints
 from topologies.show import show
@@ -84,6 +85,65 @@ def test_a_broker_that_listens_on_one_address_is_dialled_there() -> None:
     medium = seats_at(topology, "a")["x"][0].side.medium
     assert medium is not None
     assert medium.tmq_brokers == ("tcp://127.0.0.1:9942",)
+
+
+TLS = "tls: {cert_file: /c.pem, ca_file: /ca.pem, require_peer_cert: true}"
+SECURE = f"{{url: 'tls+tcp://*:9945', {TLS}}}"
+
+
+def secured(*more: str, bridge: str = "on: [a, b], join: [bus: p, uart: /dev/x]") -> str:
+    """Return a topology of a broker on `a` with an address with TLS, and others, and one bridge."""
+    listen = ", ".join((*more, SECURE))
+    return text(bridge, brokers=f"brokers: {{main: {{on: a, listen: [{listen}]}}}}\n")
+
+
+def test_bridges_dial_the_address_with_tls_and_clients_the_one_without() -> None:
+    both = loads(secured("'tcp://*:9942'"))
+    ((url, tls),) = lease_places(both)
+    assert url == "tls+tcp://10.0.0.1:9945"
+    assert tls == Tls(ca_file="/ca.pem", cert_file="/c.pem", require_peer_cert=True)
+    assert broker_url(both, both.brokers["main"]) == "tcp://10.0.0.1:9942"
+    only = loads(secured())
+    assert broker_url(only, only.brokers["main"]) is None
+    assert Readable("/c.pem") in [need for _, need in needs_of(both, "b")]
+
+
+def test_a_broker_with_tls_at_all_its_addresses_has_no_clients() -> None:
+    assert errors(secured()) == []
+    (told,) = errors(secured(bridge="on: a, join: [tmq: {}, bus: p]"))
+    assert "tmq has no broker without TLS" in told
+    (told,) = errors(secured(bridge="on: a, join: [tmq: {brokers: main}, bus: p]"))
+    assert told.startswith("broker main has TLS at all its addresses, and its clients know none: ")
+
+
+def test_a_broker_with_tls_at_all_its_addresses_shares_nothing() -> None:
+    plain, secure = "'tcp://*:9942'", SECURE
+    brokers = f"brokers: {{m: {{on: a, listen: {plain}}}, n: {{on: b, listen: {secure}}}}}\n"
+    both = loads(text("on: a, join: [bus: p, uart: /dev/x]", brokers=brokers))
+    assert peer_urls(both, "m") == peer_urls(both, "n") == []
+
+
+def test_a_plain_address_on_loopback_does_not_matter_to_bridges_elsewhere() -> None:
+    assert errors(secured("'tcp://127.0.0.1:9942'")) == []
+    tmq = secured("'tcp://127.0.0.1:9942'", bridge="on: b, join: [tmq: {}, uart: /dev/x]")
+    assert errors(tmq) == ["broker main listens on 127.0.0.1, which b cannot reach"]
+
+
+@pytest.mark.parametrize(
+    ("listen", "words"),
+    [
+        ("'tls+tcp://*:9945'", "listening with TLS needs tls: {cert_file: ...}"),
+        ("{url: 'tls+tcp://*:9945', tls: {ca_file: c}}", "listening with TLS needs tls: {cert_file: ...}"),
+        ("{url: 'tcp://*:9945', tls: {cert_file: c}}", "tls is for tls+tcp://"),
+        ("{url: 'tls+tcp://*:0', tls: {cert_file: c}}", "not 0"),
+        ("{url: 'wss://*:9945', tls: {cert_file: c}}", "a broker listens on"),
+        ("{url: 'tls+tcp://[::]:9945', tls: {cert_file: c}}", "a broker listens on"),
+    ],
+)
+def test_wrong_words_about_tls_are_told(listen: str, words: str) -> None:
+    brokers = f"brokers: {{main: {{on: a, listen: {listen}}}}}\n"
+    (found,) = findings(text("on: a, join: [bus: p, uart: /dev/x]", brokers=brokers))
+    assert words in found.text
 
 
 def test_each_gateway_may_have_brokers_of_its_own() -> None:

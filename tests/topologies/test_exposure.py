@@ -30,6 +30,10 @@ def device(words: str) -> str:
     return f"devices: {{d: {{on: a, {words}}}}}\n"
 
 
+def broker(tls: str) -> str:
+    return f"brokers: {{m: {{on: a, listen: {{url: 'tls+tcp://0.0.0.0:9', tls: {tls}}}}}}}\n"
+
+
 PROXY = "proxy: 'tcp://127.0.0.1:1', offers: '*', "
 
 
@@ -52,6 +56,7 @@ PROXY = "proxy: 'tcp://127.0.0.1:1', offers: '*', "
         (side("tcp: {host: '*', port: 5, mode: listen}"), "tcp at *", "let a firewall choose"),
         (side("tmq: {brokers: 'tcp://10.0.0.9:1'}"), "tmq at *", "let a firewall choose"),
         ("brokers: {m: {on: a, listen: 'tcp://0.0.0.0:9'}}\n", "tcp://0.0.0.0:9", "let a firewall choose"),
+        (broker(f"{{{CERT}}}"), "tls+tcp://0.0.0.0:9", "give its tls a ca_file and require"),
         (device("syndication: 'tcp://0.0.0.0:4'"), "tcp://0.0.0.0:4", "let a firewall choose"),
         (device("catalog: 'tcp://0.0.0.0:4'"), "tcp://0.0.0.0:4", "let a firewall choose"),
         (
@@ -85,6 +90,7 @@ def test_an_address_that_lets_everybody_in_is_told(text: str, at: str, advice: s
         side("tmq: {brokers: 'tcp://127.0.0.1:1'}"),
         side("tmq: {brokers: 'tcp://10.0.0.9:1', host: 127.0.0.1}"),
         "brokers: {m: {on: a, listen: 'tcp://127.0.0.1:9'}}\n",
+        broker(PROVEN),
         device("catalog: 'tcp://localhost:4'"),
         device(f"{PROXY}listen: 'tls+tcp://*:4', tls: {{{CERT}, ca_file: ca.pem}}"),
     ],

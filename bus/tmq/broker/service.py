@@ -3,9 +3,10 @@
 import logging
 import random
 from asyncio import AbstractEventLoop, TimerHandle
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
+from types import MappingProxyType
 from typing import Any
 
 import bus.tmq.wire as wire
@@ -14,13 +15,15 @@ from bus.ledger import Stats
 from bus.serving.connection import Connection
 from bus.serving.rejections import Rejections
 from bus.serving.turns import Job, Turns
-from bus.tmq.address import endpoint, may_name, written
+from bus.tmq.address import is_secure, listening, may_name, written
 from bus.tmq.broker.outgoing import Outgoing
 from bus.tmq.broker.registry import Registry, Role, Step
 from bus.tmq.broker.sharing import Sharing
 from bus.tmq.greeter import Greeter
 from bus.tmq.options import Options
 from bus.tmq.wire import Address, Hello, Tokens
+from bus.transports.options import Tls
+from bus.transports.secure import Security
 from bus.wire.frame import BRIDGE, PUB, REMOVE, SUB, pack
 
 log = logging.getLogger("buscoupler.tmq")
@@ -38,6 +41,7 @@ ANY = "0.0.0.0"
 class Broker:
     """Listens at `listen` (`tcp://HOST:PORT`, one or several), shares registrations with `peers`.
 
+    It also listens at `tls+tcp://HOST:PORT`, with the certificates that `tls` has for such an address.
     The peers are brokers of ours, each of which names the others (itself too, if one list serves all).
     `registrations` bounds them in all, `per_address` those of one client, `per_host` those said by one
     host. `classic_prefixes=False`: a subscriber that has not shown itself to be ours is given only what is
@@ -61,14 +65,17 @@ class Broker:
         per_host: int = 16384,
         classic_prefixes: bool = True,
         foreign_hosts: bool = False,
+        tls: Mapping[str, Tls] = MappingProxyType({}),
         **options: Any,
     ) -> None:
         single = isinstance(listen, str) or (isinstance(listen, tuple) and isinstance(listen[-1], int))
-        where: Any = [listen] if single else listen
+        where: Any = [listen] if single else list(listen)
         self.name = name
         self.stats = Stats()
         self.registry = Registry(registrations, per_address, per_host)
-        self._wanted = [endpoint(address) for address in where]
+        self._secured = {listening(each): _security(each, tls.get(str(each))) for each in where}
+        if len(self._secured) < len(where):
+            raise LinkError(f"{name}: an address is listed twice")
         self._bound: dict[Address, Address] = {}
         self._options, self._on_bridge = Options(**{"read_bytes": _READ_BYTES} | options), on_bridge
         self._turns = Turns()
@@ -102,12 +109,14 @@ class Broker:
     @property
     def addresses(self) -> list[Address]:
         """Where it listens, with the ports that were bound; before it is open, where it will."""
-        return [self._bound.get(address, address) for address in self._wanted]
+        return [self._bound.get(address, address) for address in self._secured]
 
     @property
     def urls(self) -> list[str]:
         """The URLs where it listens, with the ports that were bound."""
-        return [f"tcp://{host}:{port}" for host, port in self.addresses]
+        schemes = ["tcp" if security is None else "tls+tcp" for security in self._secured.values()]
+        places = zip(schemes, self.addresses, strict=True)
+        return [f"{scheme}://{host}:{port}" for scheme, (host, port) in places]
 
     @property
     def counts(self) -> dict[str, int]:
@@ -137,8 +146,8 @@ class Broker:
         self._loop = loop
         self._turns.open(loop)
         try:
-            for address in self._wanted:
-                self._bound[address] = self._listener.open(loop, address)
+            for address, security in self._secured.items():
+                self._bound[address] = self._listener.open(loop, address, security)
         except LinkError:
             self._listener.close()
             self._bound.clear()
@@ -150,19 +159,20 @@ class Broker:
 
     def listens(self, where: str) -> bool:
         """Return whether it listens at an address, given as it was for `listen`."""
-        return endpoint(where) in self._bound
+        address = listening(where)
+        return address in self._bound and is_secure(where) == (self._secured[address] is not None)
 
-    def listen(self, where: str) -> None:
+    def listen(self, where: str, tls: Tls | None = None) -> None:
         """Listen at one more address. Raises `LinkError` if that cannot be."""
-        address = endpoint(where)
-        self._bound[address] = self._listener.open(self._loop, address)
-        self._wanted.append(address)
+        address, security = listening(where), _security(where, tls)
+        self._bound[address] = self._listener.open(self._loop, address, security)
+        self._secured[address] = security
 
     def leave(self, where: str) -> None:
         """Listen at an address no more. Clients that came by it stay, as do all registrations."""
-        address = endpoint(where)
+        address = listening(where)
         self._listener.shut(self._bound.pop(address))
-        self._wanted.remove(address)
+        del self._secured[address]
 
     def revise(
         self, peers: Iterable[str | Address], classic_prefixes: bool, heartbeat_s: float | None = None
@@ -456,6 +466,10 @@ class Broker:
         self._outgoing.close()
         self._sharing.close()
         self._turns.close()
+
+
+def _security(where: str | Address, tls: Tls | None) -> Security | None:
+    return Security(where, tls or Tls(), listens=True) if is_secure(where) else None
 
 
 def _unfit(role: Role, tokens: Tokens, addresses: Sequence[Address]) -> str:

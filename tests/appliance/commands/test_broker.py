@@ -12,6 +12,7 @@ from appliance.parts.broker import BrokerPart
 from bus.leases.service import LeasingBroker
 from bus.leases.settings import BrokerSettings
 from bus.tmq import Client
+from bus.transports.options import Tls
 from tests.helpers.peers import until
 from tests.helpers.ports import free_port
 from tests.helpers.tmq import ReferenceClient
@@ -89,3 +90,32 @@ def test_settings_that_cannot_be_are_wrong_use(words: list[str], capsys: pytest.
 def test_an_address_that_cannot_be_is_a_problem(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["broker", "udp://127.0.0.1:1"]) == 1
     assert "udp" in capsys.readouterr().err
+
+
+SECURE = "tls+tcp://127.0.0.1:0"
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ([SECURE], "cert_file"),
+        ([SECURE, "--tls-key", "k"], "cert_file"),
+        (["tcp://127.0.0.1:0", "--tls-cert", "c"], "are for tls+tcp://"),
+        (["tcp://127.0.0.1:0", "--require-peer-cert"], "are for tls+tcp://"),
+    ],
+)
+def test_tls_that_cannot_be_is_wrong_use(
+    words: list[str], told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(["broker", *words])
+    assert stopped.value.code == 2
+    assert told in capsys.readouterr().err
+
+
+def test_certificates_on_the_command_line() -> None:
+    parser = argparse.ArgumentParser()
+    command.arguments(parser)
+    files = ["--tls-cert", "c", "--tls-key", "k", "--tls-ca", "a", "--require-peer-cert"]
+    made = command.tls_of(parser.parse_args([SECURE, "tcp://127.0.0.1:1", *files]))
+    assert made == {SECURE: Tls("a", "c", "k", require_peer_cert=True)}

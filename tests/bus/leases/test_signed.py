@@ -12,8 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bus.keys import SECRET_BYTES, Keyring
-from bus.leases.candidate import Candidate
-from bus.leases.link import BrokerLink
 from bus.leases.service import LeasingBroker
 from bus.leases.settings import BrokerSettings
 from bus.leases.signed import (
@@ -28,6 +26,7 @@ from bus.leases.signed import (
 from bus.leases.wire import CLAIM_TYPE, GRANT_TYPE, Claim, Grant, pack_claim, pack_grant, unpack_claim
 from bus.tmq.wire import Cutter
 from bus.wire.frame import BRIDGE, BROKER, CACHE, pack
+from tests.bus.leases.standby import Standby, words
 from tests.helpers.peers import until
 
 ONE, OTHER = bytes(SECRET_BYTES), bytes(range(SECRET_BYTES))
@@ -153,37 +152,6 @@ async def serve() -> AsyncIterator[Serve]:
     yield start
     for service in made:
         service.close()
-
-
-class Standby:
-    """A candidate with a connection to one broker, and no bridge."""
-
-    def __init__(self, address: tuple[str, int], keys: Keyring | None, id: int = 7) -> None:
-        self.candidate = Candidate((1,), "x", id, 0, 1, "gw-a")
-        self.candidate.links(up=True)
-        self.link = BrokerLink(self.candidate, 0, address, lambda: None)
-        self.link.sign(keys)
-        self.link.open(asyncio.get_running_loop())
-
-    async def granted(self) -> None:
-        def beat() -> bool:
-            self.link.claim()
-            return self.candidate.holding
-
-        await until(beat)
-
-    async def refused(self, service: LeasingBroker, reason: str) -> None:
-        def beat() -> bool:
-            self.link.claim()
-            return reason in service.rejected
-
-        await until(beat)
-        assert not self.candidate.holding
-        assert self.candidate.views[0].grant is None
-
-
-def words(caplog: pytest.LogCaptureFixture, logger: str) -> list[str]:
-    return [record.getMessage() for record in caplog.records if record.name == logger]
 
 
 async def test_a_candidate_with_the_key_gets_the_lease_and_keeps_it_through_a_change_of_keys(
