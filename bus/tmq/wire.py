@@ -11,7 +11,7 @@ from struct import Struct
 from typing import NamedTuple
 
 from bus.errors import FrameError
-from bus.wire.frame import BROKER, CACHE, PUB, REMOVE, SUB, pack
+from bus.wire.frame import BROKER, CACHE, DATA_BYTES_MAX, PUB, REMOVE, SUB, pack
 
 HELLO, SHARED = 0x10, 0x20
 MESSAGE = SUB
@@ -75,7 +75,7 @@ def data_of(frame: bytes) -> bytes:
 
 def address_frames(type: int, tokens: Tokens, addresses: Sequence[Address], head: bytes = b"") -> list[bytes]:
     """Frames that carry `addresses`, each short enough for a reference peer's one read."""
-    room = (PACKET_BYTES - 4 - 4 * len(tokens) - len(head)) // ADDRESS_BYTES
+    room = (min(PACKET_BYTES - 4 - 4 * len(tokens), DATA_BYTES_MAX) - len(head)) // ADDRESS_BYTES
     parts = [addresses[i : i + room] for i in range(0, len(addresses), room)] or [addresses]
     return [pack(type, tokens, head + pack_addresses(part)) for part in parts]
 

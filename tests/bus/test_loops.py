@@ -514,13 +514,13 @@ def twice(watch: LoopWatch[str], copies: int, now: float, data: bytes = READING)
 def test_equal_readings_are_suspicious_from_32_by_two_ways_or_5000_by_one() -> None:
     watch = counting_watch()
     twice(watch, 31, 0.0)
-    assert watch.suspect is None
+    assert suspected(watch) == (None, 0)
     watch.look(READING, "b", 0.0)
     assert suspected(watch) == (READING, 32)
     alone = counting_watch()
     for _ in range(4999):
         assert not alone.look(READING, "a", 0.0, 100)
-    assert alone.suspect is None
+    assert suspected(alone) == (None, 0)
     alone.look(READING, "a", 0.0, 100)
     assert suspected(alone) == (READING, 5000)
 
@@ -564,9 +564,9 @@ def test_a_canary_tells_by_which_way_it_went_for_a_second() -> None:
     assert (watch.left_by(one), watch.left_by(b"x" + other), watch.left_by(READING)) == ("a", "b", None)
     assert watch.alert
     watch.expire(0.25)
-    assert suspected(watch)[0] == READING
+    assert suspected(watch) == (READING, 128)
     watch.expire(0.26)
-    assert suspected(watch)[0] is None
+    assert suspected(watch) == (None, 0)
     assert watch.left_by(one) is None
     watch.expire(1.0)
     assert watch.is_ours(one)

@@ -368,3 +368,30 @@ def test_an_orphan_waits_one_lease_for_the_answer_of_a_broker_that_is_back() -> 
     assert candidate.may_forward(2.24)
     assert candidate.judge(2.25) == "fenced"
     assert not candidate.may_forward(2.24)
+
+
+def test_who_holds_it_is_known_from_the_latest_grant() -> None:
+    candidate = Candidate((1,), "x", 5, 0, 2, "a")
+    candidate.links(True)
+    assert (candidate.holder_name, candidate.other_holds) == ("", False)
+    for broker in (0, 1):
+        candidate.reached(broker, "up", 0.0)
+    candidate.heard(0, Grant((1,), "x", holder=7, name="b"), 2.0)
+    candidate.heard(1, Grant((1,), "x", holder=0, name=""), 1.0)
+    assert (candidate.holder_name, candidate.other_holds) == ("b", True)
+    candidate.heard(1, Grant((1,), "x", holder=8, name="c"), 3.0)
+    assert candidate.holder_name == "c"
+    for broker in (0, 1):
+        number = candidate.claim(broker, 4.0).number
+        mine = Grant((1,), "x", granted=True, alone=True, holder=5, lease_ms=250, number=number, name="a")
+        candidate.heard(broker, mine, 4.0)
+    assert (candidate.holder_name, candidate.other_holds, candidate.state) == ("a", False, "active")
+    assert candidate.alone
+
+
+def test_brokers_come_and_go_and_no_number_is_used_twice_at_a_time() -> None:
+    candidate = Candidate((1,), "x", 5, 0, 0)
+    assert [candidate.add_broker() for _ in range(3)] == [0, 1, 2]
+    candidate.drop_broker(1)
+    assert candidate.add_broker() == 3
+    assert len(candidate.views) == 3

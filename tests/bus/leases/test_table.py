@@ -3,6 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bus.leases.group import Group, Member
 from bus.leases.table import LeaseTable
 from bus.leases.wire import ANOTHER, Claim, Grant, pack_claim, unpack_claim, unpack_grant
 from bus.wire.frame import BRIDGE, BROKER, pack
@@ -180,6 +181,31 @@ def test_the_first_lease_of_all_is_the_first_epoch_whatever_the_id() -> None:
         desk.wait(0.1)
     assert desk.heard["\x01"].granted
     assert desk.heard["\x01"].epoch == 1
+
+
+def test_a_page_shows_when_a_lease_ends() -> None:
+    desk = Desk()
+    desk.say("a", 0)
+    (lease,) = desk.table.leases(desk.now)
+    assert (lease.holder, lease.expires_ms, lease.epoch) == ("", 0, 0)
+    desk.wait(0.26)
+    desk.say("a", 0)
+    (lease,) = desk.table.leases(desk.now + 0.125)
+    assert (lease.holder, lease.expires_ms, lease.epoch) == ("a", 125, 1)
+    (lease,) = desk.table.leases(desk.now + 1.0)
+    assert (lease.holder, lease.expires_ms) == ("a", 0)
+    assert [(one.name, one.ready, one.silent_ms) for one in lease.candidates] == [("a", False, 1000)]
+
+
+def test_the_last_epoch_of_all_is_granted_on() -> None:
+    group = Group(((1,), "x"), 0.0, epoch=0xFFFFFFFF, granted_s=0.0, grace_s=0.0)
+    group.candidates[5] = Member("a", Claim((1,), "x", 5, epoch=7), 0.0, lease_s=0.25, ready_s=0.0)
+    group.settle(0.125)
+    ((_, answer),) = group.answers(0.125, 10.0)
+    grant = unpack_grant(answer)
+    assert grant is not None
+    assert (grant.granted, grant.epoch) == (True, 0xFFFFFFFF)
+    assert group.believed(Claim((1,), "x", 5, epoch=0xFFFFFFFF)).epoch == 0xFFFFFFFF
 
 
 def test_one_who_has_not_heard_of_the_later_epoch_of_the_holder_does_not_take_it_from_it() -> None:

@@ -94,6 +94,16 @@ def test_shared_registrations_return(given: list[tuple[str, int]]) -> None:
     assert [a for _, some, _ in found for a in some] == given
 
 
+@pytest.mark.parametrize("tokens", [0, 1, 2])
+def test_a_packet_is_as_full_as_it_may_be(tokens: int) -> None:
+    many = [(f"10.0.{n >> 8}.{n & 255}", 1 + n) for n in range(1000)]
+    plain = address_frames(ADD, (1,) * tokens, many)
+    shared = pack_shared(SUBSCRIBE, (1,) * tokens, many, 30)
+    for made in (plain, shared):
+        assert {PACKET_BYTES - 15 <= len(frame) <= PACKET_BYTES for frame in made[:-1]} == {True}
+    assert PACKET_BYTES == 2056
+
+
 @given(st.lists(frames, max_size=20), st.lists(st.integers(0, 500), max_size=20))
 def test_a_stream_is_cut_wherever_it_was_split(sent: list[bytes], splits: list[int]) -> None:
     wire, cutter, found, start = b"".join(sent), Cutter(), list[bytes](), 0
