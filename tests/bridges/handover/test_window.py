@@ -144,7 +144,7 @@ def test_stamps_are_bounded() -> None:
     for number in range(1000):
         stamps.advance(11.0)
         stamps.next(pack(1, (number,)))
-    assert len(stamps) <= 200
+        assert len(stamps) <= 100
 
 
 def test_what_came_out_is_not_sent_and_the_rest_is_in_order() -> None:
