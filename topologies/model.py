@@ -150,9 +150,7 @@ class BrokerAddress(Node):
         BrokerListenUrl, "`tcp://HOST:PORT` or `tls+tcp://HOST:PORT`; HOST is an IPv4 address or a name"
     ]
     beacon: Annotated[bool, "announce it once a second on the LAN (docs/beacon.md)"] = False
-    tls: Annotated[
-        Tls | None, "certificates, for `tls+tcp://`; gateways dial it with the same paths"
-    ] = None
+    tls: Annotated[Tls | None, "certificates, for `tls+tcp://`; gateways dial it with the same paths"] = None
 
     def __post_init__(self) -> None:
         check_tls(self.url, self.tls, listens=True)
