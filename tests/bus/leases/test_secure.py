@@ -268,3 +268,22 @@ async def test_a_listener_with_tls_needs_a_certificate(tls: Tls) -> None:
 def test_no_address_is_taken_twice() -> None:
     with pytest.raises(LinkError, match="twice"):
         Broker(["tcp://127.0.0.1:0", "tls+tcp://127.0.0.1:0"])
+
+
+async def test_a_broker_that_says_nothing_is_told_and_a_candidate_that_closes_is_not(
+    tls: Tls, caplog: pytest.LogCaptureFixture
+) -> None:
+    calls: list[asyncio.StreamWriter] = []
+    server = await asyncio.start_server(lambda _, writer: calls.append(writer), "127.0.0.1", 0)
+    address = server.sockets[0].getsockname()
+    one = Standby(address, None, 7, dialling("tls+tcp://{}:{}".format(*address), tls))
+    await until(lambda: len(calls) == 1)
+    one.link.close()
+    await asyncio.sleep(0)
+    assert words(caplog, "buscoupler.failover") == []
+    two = Standby(address, None, 7, dialling("tls+tcp://{}:{}".format(*address), tls))
+    await told(two, caplog, "no answer")
+    two.link.close()
+    for writer in calls:
+        writer.close()
+    server.close()
