@@ -33,7 +33,7 @@ fuzz: .venv/dev .venv/fuzz
 	$(BIN)/python -m tests.fuzz --inputs $(INPUTS)
 	$(BIN)/python -m pytest --hypothesis-profile=fuzz $$(grep -rl '^from hypothesis' tests --include='test_*.py')
 
-# Small changes to the modules without I/O: the tests must notice them. COUNT of each module, 0: all (hours).
+# Small changes to the modules without I/O: the tests must notice them (docs/mutants.md). COUNT of each, 0: all.
 mutants: .venv/dev
 	$(BIN)/python -m tests.mutants.hunt --count $(or $(COUNT),5) --seed $(or $(SEED),1)
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from bridges import egress, enveloped, ingress
 from bridges.admission import Admission
 from bridges.egress import select
-from bridges.enveloped import EnvelopedBatch, strip
+from bridges.enveloped import EnvelopedBatch, MixedBatch, strip
 from bridges.ingress import admit_bare, admit_stamped, only_frames
 from bridges.rules import VERDICTS, Rule, Rules, Seen, Verdicts
 from bridges.runs import RUN_MIN, Run, cut, find, numbers, verdicts
@@ -231,3 +231,11 @@ def test_what_came_without_envelopes_is_not_copied_to_leave_so(count: int) -> No
     assert out is not None
     assert payloads(out.bare()) == [*equal(count), pack(1, (9,))]
     assert last == count
+
+
+def test_of_opaque_messages_alone_no_frames_are_left() -> None:
+    data = from_payloads([b"one", pack(1, (1,)), b"two"]).keep()
+    left = MixedBatch(data, 3, (0, 2)).frames()
+    assert left is not None
+    assert payloads(left) == [pack(1, (1,))]
+    assert MixedBatch(from_payloads([b"one", b"two"]).keep(), 2, (0, 1)).frames() is None

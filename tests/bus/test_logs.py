@@ -55,6 +55,9 @@ def test_texts_are_cut_to_1024_bytes_and_names_to_200() -> None:
     found = read_line(LINE._replace(text="é" * 600, source="s" * 300, logger="l" * 300).frame())
     assert found is not None
     assert (found.text, found.source, found.logger) == ("é" * 512, "s" * 200, "l" * 200)
+    plain = read_line(LINE._replace(text="x" * 2000).frame())
+    assert plain is not None
+    assert plain.text == "x" * 1024
     control = read_line(LINE._replace(text="\0" * 1024).frame())  # six bytes each in JSON
     assert control is not None
     assert control.text == "\0" * 200

@@ -72,14 +72,14 @@ def _walk(node: ast.AST, where: str = "") -> Iterator[tuple[str, ast.AST]]:
 
 
 def _place(node: ast.AST, where: str) -> str:
-    """Return the function, the class or the module's constant that a node is in."""
+    """Return the function, the field or the module's constant that a node is in."""
     match node:
         case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
             return f"{where}.{node.name}".removeprefix(".")
         case ast.Assign() if not where:
             return ast.unparse(node.targets[0])
-        case ast.AnnAssign() if not where:
-            return ast.unparse(node.target)
+        case ast.AnnAssign():
+            return f"{where}.{ast.unparse(node.target)}".removeprefix(".")
     return where
 
 

@@ -313,6 +313,7 @@ def test_an_answer_to_a_claim_from_before_resigning_grants_nothing() -> None:
     numbers = [candidate.claim(0, at_s).number for at_s in (10.0, 10.01)]
     assert candidate.heard(0, grant._replace(number=numbers[0]), 10.02) == "active"
     assert candidate.resign(10.03) == "standby"
+    assert candidate.judge(10.03) == "standby"
     assert candidate.heard(0, grant._replace(number=numbers[1]), 10.04) == "standby"
     number = candidate.claim(0, 10.05, resign=True).number
     assert candidate.heard(0, grant._replace(number=number), 10.06) == "active"  # no other candidate is ready

@@ -13,10 +13,14 @@ from websockets.streams import StreamReader
 from bus.wire.batch import from_payloads
 from bus.wire.websocket.frames import (
     BINARY,
+    CLOSE,
+    CONTINUATION,
     FRAME_BYTES,
     HEAD_BYTES_MAX,
     KEY_BYTES,
     PING,
+    PONG,
+    TEXT,
     Keys,
     control,
     divide,
@@ -105,3 +109,7 @@ def test_no_head_is_longer_than_it_says() -> None:
     sizes = (0, 125, 126, 65_535, 65_536, 1 << 40)
     assert [len(head(size)) for size in sizes] == [2, 2, 4, 4, 10, 10]
     assert len(head(1 << 40)) + KEY_BYTES == HEAD_BYTES_MAX
+
+
+def test_opcodes_are_those_of_rfc_6455() -> None:
+    assert (CONTINUATION, TEXT, BINARY, CLOSE, PING, PONG) == (0x0, 0x1, 0x2, 0x8, 0x9, 0xA)
