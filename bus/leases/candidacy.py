@@ -124,7 +124,8 @@ class Candidacy:
             self.judge()
 
     def _add(self, address: Address) -> None:
-        number = self._numbers[address] = self.candidate.add_broker()
+        now = 0.0 if self._loop is None else self._now()
+        number = self._numbers[address] = self.candidate.add_broker(now)
         link = self._by_number[number] = self._made(address)
         if self._loop is not None:
             link.open(self._loop)

@@ -20,9 +20,9 @@ class BrokerView:
 
     __slots__ = ("grant", "heard_s", "reach", "sent", "since_s", "until_s")
 
-    def __init__(self) -> None:
+    def __init__(self, since_s: float = -inf) -> None:
         self.reach: Reach = "unknown"
-        self.since_s = -inf
+        self.since_s = since_s
         self.grant: Grant | None = None
         self.heard_s = self.until_s = -inf
         self.sent: dict[int, float] = {}
@@ -79,10 +79,10 @@ class Candidate:
         self.heartbeat_ms = heartbeat_ms_of(lease_ms)
         self.lease_s = lease_s_of(self.heartbeat_ms)
 
-    def add_broker(self) -> int:
+    def add_broker(self, now: float) -> int:
         """Claim the lease at one more broker. Return its number, by which other calls name it."""
         number = max(self._views, default=-1) + 1
-        self._views[number] = BrokerView()
+        self._views[number] = BrokerView(now)
         return number
 
     def drop_broker(self, broker: int) -> None:

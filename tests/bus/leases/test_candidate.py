@@ -371,6 +371,22 @@ def test_an_orphan_waits_one_lease_for_the_answer_of_a_broker_that_is_back() -> 
     assert not candidate.may_forward(2.24)
 
 
+def test_an_orphan_waits_one_lease_for_the_answer_of_a_broker_that_is_new() -> None:
+    candidate = Candidate((1,), "x", 5, 0, 1)
+    candidate.links(True)
+    candidate.reached(0, "up", 0.0)
+    number = candidate.claim(0, 1.0).number
+    candidate.heard(0, Grant((1,), "x", granted=True, holder=5, lease_ms=250, number=number), 1.0)
+    candidate.reached(0, "refused", 1.1)
+    added = candidate.add_broker(2.0)
+    assert candidate.judge(2.24) == "orphan"
+    assert candidate.may_forward(2.24)
+    assert candidate.reached(added, "refused", 2.24) == "orphan"
+    assert candidate.may_forward(9.0)
+    candidate.add_broker(9.0)
+    assert candidate.judge(9.25) == "fenced"
+
+
 def test_who_holds_it_is_known_from_the_latest_grant() -> None:
     candidate = Candidate((1,), "x", 5, 0, 2, "a")
     candidate.links(True)
@@ -392,7 +408,7 @@ def test_who_holds_it_is_known_from_the_latest_grant() -> None:
 
 def test_brokers_come_and_go_and_no_number_is_used_twice_at_a_time() -> None:
     candidate = Candidate((1,), "x", 5, 0, 0)
-    assert [candidate.add_broker() for _ in range(3)] == [0, 1, 2]
+    assert [candidate.add_broker(0.0) for _ in range(3)] == [0, 1, 2]
     candidate.drop_broker(1)
-    assert candidate.add_broker() == 3
+    assert candidate.add_broker(0.0) == 3
     assert len(candidate.views) == 3
