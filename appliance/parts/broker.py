@@ -154,7 +154,7 @@ class Standing(NamedTuple):
     lease: str  # its name beside the pattern: that of the group, or of the bridge
     on: int  # its place in the list
     brokers: tuple[str, ...]
-    tls: tuple[Tls | None, ...]  # of each of them
+    tls: tuple[tuple[str, Tls], ...]  # of those that have one
     gateway: str
     lease_ms: int
     origin: int
@@ -168,18 +168,19 @@ def standing_of(bridge: str, site: Site) -> Standing | None:
     mates, lease = candidates_of(topology, bridge), spec.group or bridge
     if len(mates) == 1:
         return None
-    urls, tls = zip(*lease_places(topology), strict=True)
+    places = lease_places(topology)
+    tls = tuple((url, one) for url, one in places if one is not None)
     return Standing(
         spec.pattern,
         lease,
         on=[mate.gateway for mate in mates].index(site.gateway),
-        brokers=urls,
+        brokers=tuple(url for url, _ in places),
         tls=tls,
         gateway=site.gateway,
         lease_ms=min(broker.lease_ms for broker in topology.brokers.values()),
         origin=zlib.crc32(f"{topology.name}/bridge {lease}".encode()),  # all candidates stamp alike
         keys=stamped(topology.keys),
-        certificates=tuple(map(certificates, tls)),
+        certificates=tuple(certificates(one) for _, one in tls),
     )
 
 
@@ -207,8 +208,8 @@ def proofs_of(standing: Standing | None, site: Site) -> Proofs:
     """Return the proofs of a candidate. Raises `LinkError` for keys or certificates that are of no use."""
     if standing is None:
         return Proofs()
-    places = zip(endpoints(standing), standing.brokers, standing.tls, strict=True)
-    security = {at: Security(url, tls, listens=False) for at, url, tls in places if tls is not None}
+    tls, places = dict(standing.tls), zip(endpoints(standing), standing.brokers, strict=True)
+    security = {at: Security(url, tls[url], listens=False) for at, url in places if url in tls}
     for each in security.values():
         each.open()
     return Proofs(ring_of(site.topology.keys), security)

@@ -120,8 +120,8 @@ BAD = {
         ONE + BROKER + "bridges: {x: {on: [a, a], join: [uart: /dev/x, uart: /dev/y]}}\n", 4, "twice"
     ),
     "broker on WebSocket": Bad(broker("listen: 'ws://127.0.0.1:5/x'"), 3, "a broker listens on tcp://"),
-    "broker with TLS": Bad(
-        broker("listen: {url: 'tls+tcp://127.0.0.1:5', tls: {cert_file: x}}"), 3, 'unknown key "tls"'
+    "broker with TLS and no certificate": Bad(
+        broker("listen: {url: 'tls+tcp://127.0.0.1:5'}"), 3, "cert_file"
     ),
     "broker on IPv6": Bad(broker("listen: 'tcp://[::1]:5'"), 3, "a broker listens on tcp://"),
     "broker on any port": Bad(broker("listen: 'tcp://127.0.0.1:0'"), 3, "not 0"),
@@ -155,7 +155,7 @@ BAD = {
         side("url: {address: 'ws://h:5/x', origins: ['http://panel.example']}"), 4, "origins are for"
     ),
     "peers by name without certificates": Bad(
-        listen("tls+tcp://127.0.0.1:5", TLS % "" + ", peers: pump"), 3, "peers by name need certificates"
+        listen("tls+tcp://127.0.0.1:5", TLS % "" + ", peers: [pump]"), 3, "peers by name need certificates"
     ),
     "peers by name on TCP": Bad(listen("tcp://127.0.0.1:5", ", peers: [pump]"), 3, "need certificates"),
     "peers of inproc": Bad(listen("inproc://x", ", peers: [{send: [a]}]"), 3, "peers has no effect"),

@@ -43,6 +43,8 @@ def test_a_page_of_another_host_gets_403_and_programs_join() -> None:
 
 
 def test_a_terminal_that_goes_ends_it_as_sigterm_does() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)  # who runs the tests may have had it ignored
     with device("tcp://127.0.0.1:0") as (process, _):
+        signal.signal(signal.SIGHUP, before)
         process.send_signal(signal.SIGHUP)
         assert process.wait(20) == 0

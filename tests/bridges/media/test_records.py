@@ -45,14 +45,14 @@ def test_this_is_about_all_of_them() -> None:
 @pytest.mark.parametrize(
     ("medium", "expected"),
     [
-        (CAN, {"shared"}),
+        (CAN, {"shared", "signs"}),
         (I2C, {"deaf"}),
-        (GROUP, {"shared"}),
+        (GROUP, {"shared", "signs"}),
         (BUS, {"opaque", "signs"}),
         (STREAM, {"deaf"}),
         (NETWORK, {"selective", "plain"}),
-        (LINE, set()),
-        (PAIR, {"shared"}),
+        (LINE, {"signs"}),
+        (PAIR, {"shared", "signs"}),
     ],
     ids=lambda value: value.label() if isinstance(value, Medium) else "",
 )

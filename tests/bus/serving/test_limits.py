@@ -10,7 +10,7 @@ from bus.serving.limits import READ_BYTES, Limits
 def test_what_holds_by_default() -> None:
     assert asdict(Limits()) == {
         "heartbeat_s": 1.0,
-        "idle_s": 10.0,
+        "idle_s": 5.0,
         "stalled_s": 30.0,
         "queue_bytes": 1_048_576,
         "object_bytes": 65_536,

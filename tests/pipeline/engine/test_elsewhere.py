@@ -1,6 +1,7 @@
 """Every job gives the same rows on other engines as here: on Sail, over Connect, on a resident server, on a
 cluster of which a worker dies, and under spark-submit."""
 
+import fcntl
 import json
 import os
 import signal
@@ -209,9 +210,15 @@ def test_a_cluster_of_four_workers_one_of_which_is_killed_gives_the_same(
 
 
 def programs(config: pytest.Config, name: str, packages: tuple[str, ...]) -> Path:
-    """The programs of a separate environment, which is made once."""
+    """The programs of a separate environment, which is made once, by one of the processes that test."""
     assert config.cache is not None
     home = config.cache.mkdir(name)
+    with open(home.with_suffix(".lock"), "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        return made_once(home, name, packages)
+
+
+def made_once(home: Path, name: str, packages: tuple[str, ...]) -> Path:
     if not (home / "complete").exists():
         venv.create(home, with_pip=True, clear=True)
         words = [str(home / "bin" / "pip"), "install", "-q", *packages]

@@ -244,8 +244,8 @@ def test_priorities_do_not_matter_to_who_hears() -> None:
 
 @pytest.mark.parametrize(("more", "reason"), [(0, "crc"), (1, "oversize")])
 def test_a_transfer_has_room_for_the_longest_message_its_crc_and_padding(more: int, reason: str) -> None:
-    """3149 bytes: a message of 3084, a CRC of 2, and as much padding as a frame can have."""
-    reassembler, joined, tail = Reassembler(), bytes(3149 + more), 0xA0
+    """3167 bytes: a message of 3084, a seal of 18, a CRC of 2, and as much padding as a frame can have."""
+    reassembler, joined, tail = Reassembler(), bytes(3167 + more), 0xA0
     for start in range(0, len(joined), 63):
         end = 0x40 if start + 63 >= len(joined) else 0
         assert reassembler.feed(0.0, ID, joined[start : start + 63] + bytes((tail | end,))) is None
