@@ -5,7 +5,7 @@ holds several of them, so that keys can be changed one gateway at a time: the fi
 """
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from hmac import compare_digest, digest
 from secrets import token_bytes
 
@@ -63,6 +63,11 @@ def tag(secret: bytes, *parts: bytes) -> bytes:
     return digest(secret, b"".join(parts), "sha256")[:TAG_BYTES]
 
 
+def ring_of(paths: Sequence[str]) -> "Keyring | None":
+    """Return the keys in files; None for no files. Raises `LinkError` for the first that is of no use."""
+    return Keyring(read_key(path) for path in paths) if paths else None
+
+
 class Keyring:
     """The keys of a link, at least one: the first signs, all verify."""
 
@@ -70,11 +75,6 @@ class Keyring:
 
     def __init__(self, secrets: Iterable[bytes]) -> None:
         self._secrets = tuple(secrets)
-
-    @classmethod
-    def load(cls, paths: Iterable[str]) -> "Keyring":
-        """Read the key files. Raises `LinkError` for the first that is of no use."""
-        return cls(read_key(path) for path in paths)
 
     def derive(self, *purpose: bytes) -> "Keyring":
         """Return keys for one purpose only: what is signed there is valid nowhere else.

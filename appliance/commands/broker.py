@@ -10,7 +10,7 @@ from appliance.serve import serve
 from appliance.status.client import status_socket
 from appliance.status.door import status_door
 from appliance.status.snapshot import View
-from bus.keys import Keyring
+from bus.keys import ring_of
 from bus.leases.service import LeasingBroker
 from bus.leases.settings import BrokerSettings
 from bus.schema import check_fields, settings
@@ -71,8 +71,8 @@ def tls_of(options: argparse.Namespace) -> dict[str, Tls]:
 
 
 def run(options: argparse.Namespace) -> int:
-    keys = Keyring.load(options.keys) if options.keys else None
-    service = LeasingBroker(options.listen, options.peer, settings_of(options), keys, tls_of(options))
+    keys, tls = ring_of(options.keys), tls_of(options)
+    service = LeasingBroker(options.listen, options.peer, settings_of(options), keys, tls)
 
     def announce() -> None:
         for url in service.broker.urls:

@@ -28,11 +28,12 @@ from typing import BinaryIO
 
 from appliance.interrupts import status_of
 from appliance.names import names_argument
-from appliance.probe.endpoint import add_keys, parse_endpoint, ring_of
+from appliance.probe.endpoint import add_keys, parse_endpoint
 from appliance.probe.replay import replay
 from appliance.probe.station import because
 from appliance.serve import Stop
 from bus.hub import Hub, Link, Pipe
+from bus.keys import ring_of
 from bus.names import texts
 from bus.printable import plain
 from bus.schema import check_name
@@ -163,7 +164,7 @@ async def capture(options: argparse.Namespace) -> int:
     """
     loop = asyncio.get_running_loop()
     stop = Stop(loop)
-    keys = ring_of(options)
+    keys = ring_of(options.keys)
     links = [(parse_endpoint(word).link(keys=keys), ListenHub(word)) for word in options.words]
     hubs = [hub for _, hub in links]
     with contextlib.ExitStack() as stack:

@@ -15,7 +15,7 @@ from appliance.parts.broker import (
     proofs_of,
     standing_of,
 )
-from appliance.parts.bus import LIMITS, BusPart, bus_plan, certificates, ring_of, stamped
+from appliance.parts.bus import LIMITS, BusPart, bus_plan, certificates, stamped
 from appliance.parts.changes import Change, Draft, End, Plan, differing, settings_of
 from appliance.parts.patch import Patch
 from appliance.parts.site import BasePart, Revision, Site
@@ -26,7 +26,7 @@ from bridges.media import shedding
 from bridges.media.medium import Medium
 from bus.errors import LinkError
 from bus.hub import Link
-from bus.keys import Keyring
+from bus.keys import Keyring, ring_of
 from bus.transports.options import Tls
 from topologies.keys import keys_at, keys_of
 from topologies.model import BridgeSpec, Gateway, Shed

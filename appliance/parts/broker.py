@@ -9,12 +9,12 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from appliance.parts.announcing import Announcer, said_changes
-from appliance.parts.bus import certificates, ring_of, stamped
+from appliance.parts.bus import certificates, stamped
 from appliance.parts.changes import Change, differing, settings_of
 from appliance.parts.site import BasePart, Revision, Site
 from appliance.status.snapshot import Broker
 from bus.errors import LinkError
-from bus.keys import Keyring
+from bus.keys import Keyring, ring_of
 from bus.leases.candidate import Candidate
 from bus.leases.wire import ANOTHER
 from bus.schema import Names

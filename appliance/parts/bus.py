@@ -13,7 +13,7 @@ from appliance.status.snapshot import Broker
 from bridges.bridge import Bridge
 from bridges.guard import GuardedHub
 from bus.hub import Hub, Link
-from bus.keys import Keyring
+from bus.keys import ring_of
 from bus.transports.links import BusLink, Mode, bus_link
 from bus.transports.options import Tls
 from bus.transports.peers import Peer
@@ -211,11 +211,6 @@ def certificates(tls: Tls | None) -> tuple[object, ...]:
     """Return what tells that a file of certificates has been renewed."""
     files = () if tls is None else (tls.ca_file, tls.cert_file, tls.key_file)
     return tuple(_stamp(file) for file in files if file)
-
-
-def ring_of(keys: tuple[str, ...]) -> Keyring | None:
-    """Return the keys in files; None for none. Raises `LinkError` for one that is of no use."""
-    return Keyring.load(keys) if keys else None
 
 
 def stamped(keys: tuple[str, ...]) -> tuple[object, ...]:

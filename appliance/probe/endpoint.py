@@ -9,7 +9,7 @@ from bridges.media import MEDIA
 from bridges.media.medium import Medium
 from bus.errors import LinkError
 from bus.hub import Link
-from bus.keys import Keyring
+from bus.keys import Keyring, ring_of
 from bus.transports.links import Mode, bus_link
 from bus.transports.options import STREAMS, Tls
 from bus.urls import SCHEMES
@@ -109,11 +109,6 @@ def add_keys(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--keys", action="append", default=[], metavar="FILE", help=text)
 
 
-def ring_of(options: argparse.Namespace) -> Keyring | None:
-    """Return the keys that the arguments name. Raises `LinkError` for a file that is no key."""
-    return Keyring.load(options.keys) if options.keys else None
-
-
 def add_timeout(parser: argparse.ArgumentParser) -> None:
     """Add `--timeout`, for a command that sends."""
     text = "wait S seconds for a peer, device or broker (10)"
@@ -125,7 +120,7 @@ def link_of(options: argparse.Namespace, hears: bool = True) -> Link:
     tls = Tls(ca_file=options.tls_ca, cert_file=options.tls_cert, key_file=options.tls_key)
     try:
         made: Link = options.endpoint.link(
-            options.listen, None if tls == Tls() else tls, hears, ring_of(options)
+            options.listen, None if tls == Tls() else tls, hears, ring_of(options.keys)
         )
     except LinkError as error:
         options.fail(str(error))

@@ -9,9 +9,10 @@ from math import inf
 from pathlib import Path
 
 from appliance.ledger import reasons
-from appliance.probe.endpoint import parse_endpoint, ring_of
+from appliance.probe.endpoint import parse_endpoint
 from appliance.probe.station import MESSAGE_COST_BYTES, Station
 from bus.hub import Link
+from bus.keys import ring_of
 from bus.wire.envelope import take_apart
 from capture.files import CaptureError
 from capture.pcapng import Packet
@@ -32,7 +33,7 @@ def replay(source: Path, word: str, options: argparse.Namespace) -> int:
     wanted = selection(options)
     _check_choice(source, wanted)
     frames = (packet for packet in read(source) if wanted(packet))
-    link = parse_endpoint(word).link(hears=False, keys=ring_of(options))
+    link = parse_endpoint(word).link(hears=False, keys=ring_of(options.keys))
     return asyncio.run(_replay(frames, word, link, inf if options.fast else options.speed, options.envelopes))
 
 

@@ -83,12 +83,17 @@ class SimulatedLoop(asyncio.SelectorEventLoop, Owner):
         self, executor: Any, func: Callable[..., T], *args: Any
     ) -> "Future[T]":
         """Run `func` now and return a future that is done; `executor` is not used."""
-        future: Future[T] = self.create_future()
-        try:
-            future.set_result(func(*args))
-        except Exception as error:
-            future.set_exception(error)
-        return future
+        return done_at_once(self, func, *args)
+
+
+def done_at_once(loop: asyncio.AbstractEventLoop, func: Callable[..., T], *args: Any) -> "Future[T]":
+    """Run `func` now, whatever thread it was meant for; return a future of `loop` with what came of it."""
+    future: Future[T] = loop.create_future()
+    try:
+        future.set_result(func(*args))
+    except Exception as error:
+        future.set_exception(error)
+    return future
 
 
 def socket_pair(

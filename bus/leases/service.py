@@ -99,8 +99,8 @@ class LeasingBroker:
         """
         self._notary.revise(keys, _asks(tls))
         self.table.revise(settings.lease_ms)
-        self.broker.foreign_hosts = settings.foreign_hosts
-        self.broker.revise(peers, not settings.exact, settings.heartbeat_ms / 1000)
+        heartbeat_s = settings.heartbeat_ms / 1000
+        self.broker.revise(peers, not settings.exact, heartbeat_s, settings.foreign_hosts)
 
     def hubs(self) -> Iterable[Hub]:
         """Return the hub with the broker's ledgers."""

@@ -2,7 +2,7 @@
 
 `limits` has the bounds. A `listener` accepts within them; a `connection` carries whole objects in and bytes
 out, whoever made it; `objects` cuts its stream. `rejections` counts and logs what was refused. A `quota`
-bounds what clients register, and an `allowance` how fast; `turns`
-divide long work. A protocol adds how its stream is cut, what an
-object means, when the handshake is complete, and its sign of life (docs/add-a-device.md).
+bounds what clients register, and an `allowance` how fast; `turns` divide long work. A protocol adds how its
+stream is cut, what an object means, when the handshake is complete, and its sign of life
+(docs/add-a-device.md).
 """

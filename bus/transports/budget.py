@@ -20,7 +20,7 @@ class Holder(Protocol):
 
     @property
     def held_bytes(self) -> int:
-        """What it holds, as it was charged."""
+        """The bytes of memory that it holds, as they were charged."""
 
     def relieve(self) -> None:
         """Let go of as much as possible, counted as dropped by `REASON`."""

@@ -9,7 +9,8 @@ while it yields several messages a read, so it never delays a lone one (docs/dec
 import socket
 from contextlib import suppress
 from time import monotonic, sleep
-from typing import Protocol
+
+from bus.transports.sockets import Tunable
 
 WAIT_S = 100e-6
 WINDOW_BYTES = 64 * 1024
@@ -18,12 +19,6 @@ _YIELD = 4  # messages a read below which waiting did not pay
 _BRISK_S = 60e-6
 BRISK_READS = 16
 SO_BUF_LOCK = 72  # Linux 5.14: which buffer sizes were set by hand; 0 gives them back to the kernel
-
-
-class Tunable(Protocol):
-    """A socket, or what stands for one."""
-
-    def setsockopt(self, level: int, option: int, value: int, /) -> None: ...
 
 
 class Gathering:

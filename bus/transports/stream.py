@@ -19,7 +19,7 @@ from bus.transports.sockets import CLOSED_BY_PEER
 from bus.wire.batch import Batch, Buffer
 from bus.wire.handshake import Handshake
 
-_PARTIAL_BYTES = 16 * 1024
+_PARTIAL_BYTES = 16 * 1024  # fewer, of a message that is not whole, are not charged
 
 
 class StreamPipe(Pipe):

@@ -10,7 +10,7 @@ from collections.abc import Callable, Coroutine
 from contextvars import Context
 from typing import Any, TypeVar
 
-from bridges.simulate.loop import Owner
+from bridges.simulate.loop import Owner, done_at_once
 from bus.leases.wake_hook import WakefulLoop
 from tests.chaos.clock import clock
 
@@ -57,12 +57,7 @@ class ProgramLoop(WakefulLoop, Owner):
 
     def run_in_executor(self, executor: Any, func: Callable[..., T], *args: Any) -> "Future[T]":  # type: ignore[override]
         """Run `func` now, so that the order does not depend on threads."""
-        future: Future[T] = self.create_future()
-        try:
-            future.set_result(func(*args))
-        except Exception as error:
-            future.set_exception(error)
-        return future
+        return done_at_once(self, func, *args)
 
     async def sock_connect(self, sock: socket.socket, address: Any) -> None:
         """Connect `sock` on the simulated network: its descriptor becomes the end of a simulated wire."""

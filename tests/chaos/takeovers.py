@@ -6,29 +6,17 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
+from benchmarks.takeovers import CATCH_UP_S, FAULTS
 from bus.leases.candidacy import Candidacy
 from tests.chaos.clock import begin, clock
 from tests.chaos.plant import Plant, Program
 from tests.chaos.stations import Key, Station, stations
 
-KINDS = (
-    "stop",
-    "kill",
-    "freeze",
-    "link down",
-    "broker down",
-    "all brokers down",
-    "broker and bridge",
-    "partition",
-    "both stalled",
-    "second kill",
-    "second freeze",
-)
+KINDS = (*FAULTS, "both stalled", "second kill", "second freeze")
 BRIDGES = {"motor": "can", "lamp": "lan"}
 """With envelopes, and without: the station at the far end of each."""
 SECOND_S = 0.2
 """A second fault comes so soon after a gateway is back."""
-_CATCH_UP_S = 5.0
 _LOOK_S = 0.005
 _PATIENCE_S = 30.0
 
@@ -155,7 +143,7 @@ class Drill:
         said = list(self._said)
         due = [(key, self._receiver(key)) for key in said]
         with suppress(TimeoutError):
-            self._until(lambda: all(key in at.heard for key, at in due), kind, _CATCH_UP_S)
+            self._until(lambda: all(key in at.heard for key, at in due), kind, CATCH_UP_S)
         for bridge in BRIDGES:
             self.outcomes.append(self._outcome(kind, bridge, [key for key in said if key.word == bridge]))
 

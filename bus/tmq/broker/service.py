@@ -80,7 +80,7 @@ class Broker:
         self._options, self._on_bridge = Options(**{"read_bytes": _READ_BYTES} | options), on_bridge
         self._turns = Turns()
         self._node = random.getrandbits(32)
-        self._classic_prefixes, self.foreign_hosts = classic_prefixes, foreign_hosts
+        self._classic_prefixes, self._foreign_hosts = classic_prefixes, foreign_hosts
         self._deaths = self._probes = self._adopted = 0
         self._routes: dict[Address, Connection] = {}
         self._guests: dict[Connection, Hello] = {}
@@ -175,13 +175,17 @@ class Broker:
         del self._secured[address]
 
     def revise(
-        self, peers: Iterable[str | Address], classic_prefixes: bool, heartbeat_s: float | None = None
+        self,
+        peers: Iterable[str | Address],
+        classic_prefixes: bool,
+        heartbeat_s: float | None = None,
+        foreign_hosts: bool = False,
     ) -> None:
-        """Share with other brokers from now on, judge clients by another rule, greet at another interval.
+        """Share with other brokers from now on, judge clients by other rules, greet at another interval.
 
         All that are connected are told at once how long we may be silent.
         """
-        self._classic_prefixes = classic_prefixes
+        self._classic_prefixes, self._foreign_hosts = classic_prefixes, foreign_hosts
         self._sharing.take_peers([written(peer) for peer in peers])
         if heartbeat_s is None or heartbeat_s == self._options.heartbeat_s:
             return
@@ -269,7 +273,7 @@ class Broker:
         return (connection.host, address[1]) if address[0] == ANY else address
 
     def _may_name(self, connection: Connection, address: Address) -> bool:
-        return self.foreign_hosts or may_name(connection.host, address[0])
+        return self._foreign_hosts or may_name(connection.host, address[0])
 
     def _register(self, connection: Connection, frame: bytes) -> Iterator[Step]:
         kind, tokens = frame[0], wire.tokens_of(frame)

@@ -344,13 +344,19 @@ def test_with_a_broker_out_of_reach_the_last_holder_s_lease_must_be_over(alone: 
     assert candidate.reached(0, "refused", 1.02) == "active"
 
 
-def test_an_orphan_goes_on_when_a_broker_was_back_for_a_moment_only() -> None:
+def orphan() -> Candidate:
+    """Return a candidate whose only broker is dead since 1.1 s."""
     candidate = Candidate((1,), "x", 5, 0, 1)
     candidate.links(True)
     candidate.reached(0, "up", 0.0)
     number = candidate.claim(0, 1.0).number
     candidate.heard(0, Grant((1,), "x", granted=True, holder=5, lease_ms=250, number=number), 1.0)
     assert candidate.reached(0, "refused", 1.1) == "orphan"
+    return candidate
+
+
+def test_an_orphan_goes_on_when_a_broker_was_back_for_a_moment_only() -> None:
+    candidate = orphan()
     assert candidate.reached(0, "up", 2.0) == "orphan"
     candidate.reached(0, "unreachable", 2.01)
     assert candidate.reached(0, "refused", 2.02) == "orphan"
@@ -358,12 +364,7 @@ def test_an_orphan_goes_on_when_a_broker_was_back_for_a_moment_only() -> None:
 
 
 def test_an_orphan_waits_one_lease_for_the_answer_of_a_broker_that_is_back() -> None:
-    candidate = Candidate((1,), "x", 5, 0, 1)
-    candidate.links(True)
-    candidate.reached(0, "up", 0.0)
-    number = candidate.claim(0, 1.0).number
-    candidate.heard(0, Grant((1,), "x", granted=True, holder=5, lease_ms=250, number=number), 1.0)
-    candidate.reached(0, "refused", 1.1)
+    candidate = orphan()
     candidate.reached(0, "up", 2.0)
     assert candidate.judge(2.24) == "orphan"
     assert candidate.may_forward(2.24)
@@ -372,12 +373,7 @@ def test_an_orphan_waits_one_lease_for_the_answer_of_a_broker_that_is_back() -> 
 
 
 def test_an_orphan_waits_one_lease_for_the_answer_of_a_broker_that_is_new() -> None:
-    candidate = Candidate((1,), "x", 5, 0, 1)
-    candidate.links(True)
-    candidate.reached(0, "up", 0.0)
-    number = candidate.claim(0, 1.0).number
-    candidate.heard(0, Grant((1,), "x", granted=True, holder=5, lease_ms=250, number=number), 1.0)
-    candidate.reached(0, "refused", 1.1)
+    candidate = orphan()
     added = candidate.add_broker(2.0)
     assert candidate.judge(2.24) == "orphan"
     assert candidate.may_forward(2.24)

@@ -193,7 +193,7 @@ async def test_a_stranger_cannot_let_the_broker_dial_another_host(
 ) -> None:
     """All hosts of a test are this machine, so it is no longer told by its address."""
     monkeypatch.setattr("bus.tmq.address.is_loopback", lambda host: False)
-    broker.foreign_hosts = allowed
+    broker.revise([], True, foreign_hosts=allowed)
     with socket.socket() as inner:
         inner.bind(("127.0.0.2", 0))
         inner.listen()
