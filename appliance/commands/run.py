@@ -4,6 +4,7 @@ import argparse
 import asyncio
 import logging
 import signal
+import socket
 from pathlib import Path
 
 from appliance.compose import Appliance
@@ -16,8 +17,8 @@ from appliance.reload.reloader import Reloader
 from appliance.serve import serve
 from appliance.status.client import status_socket
 from appliance.status.door import status_door
-from bus.errors import TopologyError
 from bus.permissions import make_private
+from topologies.choosing import gateway_here
 from topologies.findings import Finding, InvalidTopology
 from topologies.loader import load
 from topologies.model import Topology
@@ -29,7 +30,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "file", metavar="FILE", help="the topology; - is standard input, which no reload can read again"
     )
-    parser.add_argument("--gateway", metavar="NAME", help="the name of this gateway, if the file has several")
+    parser.add_argument(
+        "--gateway", metavar="NAME",
+        help="the name of this gateway; by default that of this host, or the only one in the file",
+    )  # fmt: skip
     parser.add_argument(
         "--only", action="append", default=[], metavar="NAME",
         help="run only this broker, bus, bridge or device (repeatable)",
@@ -44,7 +48,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     topology = checked(options.file)
-    gateway = options.gateway or sole_gateway(topology)
+    gateway = options.gateway or gateway_here(topology, socket.gethostname())
     directory = sockets_directory(options.run_directory, topology.name, gateway)
     appliance = Appliance(topology, gateway, options.only, directory)
     reloader = Reloader(appliance, options.file, checked, options.only)
@@ -74,14 +78,6 @@ def checked(file: str) -> Topology:
     for finding in findings:
         log.log(logging.WARNING if finding.level == "warning" else logging.INFO, "%s", finding.logged)
     return topology
-
-
-def sole_gateway(topology: Topology) -> str:
-    if len(topology.gateways) > 1:
-        raise TopologyError(
-            f"the topology has several gateways: choose one with --gateway: {', '.join(topology.gateways)}"
-        )
-    return next(iter(topology.gateways))
 
 
 def sockets_directory(given: Path | None, name: str, gateway: str) -> Path:
