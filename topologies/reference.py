@@ -45,6 +45,12 @@ line, column and path. A word that YAML 1.1 reads as another type (`on`, `no`, `
 is expected. `<<: *anchor` works. A file has at most 1 MiB and 50,000 values, where an alias counts as what it
 stands for.
 
+Editors complete and check a file while you write it, by a JSON Schema of the same keys. `buscoupler schema`
+prints it. A YAML language server takes it by the first line of a file: `# yaml-language-server:
+$schema=PATH`, where `buscoupler schema --path` prints PATH. The schema is about shape: keys, types, ranges
+and choices. Names, addresses and loops are left to `check`. It takes a mapping of two or more keys for values
+by gateway; with one gateway, write the value itself.
+
 The media and the kinds of devices of other distributions are not on this page
 ([add a medium](add-a-medium.md), [add a device](add-a-device.md)).
 
