@@ -28,6 +28,7 @@ from bus.errors import LinkError
 from bus.hub import Link
 from bus.keys import Keyring, ring_of
 from bus.transports.options import Tls
+from topologies.ageing import age_s
 from topologies.keys import keys_at, keys_of
 from topologies.model import BridgeSpec, Gateway, Shed
 from topologies.seats import Seat
@@ -117,7 +118,10 @@ class BridgePart(BasePart):
             raise LinkError(f"bus {bus}: it does not listen on {kind} that {site.gateway} can reach")
         url, listen = seat.dial
         limits, keys = spec.limits(listen), keys_of(site.topology, listen)
-        return bus_plan(f"bus {bus}", url, "dial", seat.trunk, limits, listen.tls, policy, keys=keys)
+        patience_s = age_s(self.title, seat.trunk, listen.age_ms, site.rings)
+        return bus_plan(
+            f"bus {bus}", url, "dial", seat.trunk, limits, listen.tls, policy, keys=keys, age_s=patience_s
+        )
 
     def _settle(
         self,

@@ -21,7 +21,7 @@ def test_what_arrives_over_each_channel_is_whole(channel: str) -> None:
     load = next(load for load in LOADS if load.name == f"{channel}-64B")
     sample = once(0.05, load, SYSTEMS[0], 0)
     assert sample.trouble == ""
-    # Not all of it: where other tests keep the receivers waiting, the bus drops for them what exceeds their queue.
+    # Not all of it: on a busy machine the receivers may wait so long that their queues overflow.
     assert 0 < sample.values["delivered"] <= 3 * sample.values["sent"]
     assert sample.values["sampled"] > 0
     assert (sample.values["errors"], sample.values["closed"]) == (0, 0)

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from bridges.bridge import Bridge
-from bridges.rules import LIFE_S
 from bus.balance import imbalances
 from bus.hub import Hub
 from bus.ledger import LINKS_MAX
@@ -74,12 +73,12 @@ def integrity(stations: Iterable[Station]) -> Iterator[str]:
 
 
 def once(stations: Iterable[Station], words: tuple[str, ...]) -> Iterator[str]:
-    """Nothing comes twice or back where frames have envelopes all the way, as long as keys are remembered."""
+    """Nothing comes twice or back where frames have envelopes all the way."""
     for station in stations:
         mine = {key: times for key, times in station.heard.items() if key.word in words}
         if any(key.sender == station.name for key in mine):
             yield f"echo: {station.name} heard itself"
-        twice = {key: times for key, times in mine.items() if len(times) > 1 and times[1] - times[0] < LIFE_S}
+        twice = {key: times for key, times in mine.items() if len(times) > 1}
         for key, times in list(twice.items())[:1]:
             after = f"{times[0]:.3f} s and {times[1] - times[0]:.3f} s later"
             yield f"doubled: {station.name} heard {len(twice)} frames twice, as {key} at {after}"

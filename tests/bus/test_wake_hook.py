@@ -4,7 +4,7 @@ import asyncio
 import socket
 from contextlib import closing
 
-from bus.leases.wake_hook import WakefulLoop
+from bus.wake_hook import WakefulLoop
 
 
 def test_a_guard_that_fails_does_not_end_the_loop() -> None:
