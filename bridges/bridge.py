@@ -172,9 +172,16 @@ class Bridge(WatchedHub):
         return batch.keeping(rest, gone) if isinstance(batch, MixedBatch) else rest
 
     def own_batch(self, message: bytes) -> Batch:
-        """Return a message of our own in the form that it has inside the bridge."""
+        """Return a message of our own in the form that it has inside the bridge.
+
+        So a canary has our envelope on trunks: a ring of trunks alone does not bring it back as new.
+        """
         batch = from_payloads([message])
-        return batch if is_frame(message) else MixedBatch(batch.keep(), 1, (0,))
+        if not self.stamps:
+            return batch if is_frame(message) else MixedBatch(batch.keep(), 1, (0,))
+        everything = Admission(self.origin, Rules(), lambda _: True, opaque=True)
+        stamped, self.sequence = admit_stamped(batch, everything, self.sequence, Stats())
+        return batch if stamped is None else stamped
 
     def is_guest(self, pipe: Pipe) -> bool:
         """Tell whether anybody may be at the other end; at a trunk there are appliances."""
