@@ -304,6 +304,8 @@ class Side(Hub):
         stats = self.stats if port is None else port.stats
         if origin is not None:
             (self if port is None else origin).stats.receive(batch)
+        if self.bridge.cuts and port is not None and self.bridge.bars(port, batch):
+            return
         if self.hold is not None:
             self.hold.hear(batch)
         gate = self.bridge.gate

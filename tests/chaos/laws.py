@@ -72,13 +72,15 @@ def integrity(stations: Iterable[Station]) -> Iterator[str]:
             yield f"integrity: {station.name}: {station.broken} broken and {station.strange} strange frames"
 
 
-def once(stations: Iterable[Station], words: tuple[str, ...]) -> Iterator[str]:
-    """Nothing comes twice or back where frames have envelopes all the way."""
+def once(stations: Iterable[Station], words: tuple[str, ...], within_s: float) -> Iterator[str]:
+    """Nothing comes twice, within a time, or back where frames have envelopes all the way."""
     for station in stations:
         mine = {key: times for key, times in station.heard.items() if key.word in words}
         if any(key.sender == station.name for key in mine):
             yield f"echo: {station.name} heard itself"
-        twice = {key: times for key, times in mine.items() if len(times) > 1}
+        twice = {
+            key: times for key, times in mine.items() if len(times) > 1 and times[1] - times[0] < within_s
+        }
         for key, times in list(twice.items())[:1]:
             after = f"{times[0]:.3f} s and {times[1] - times[0]:.3f} s later"
             yield f"doubled: {station.name} heard {len(twice)} frames twice, as {key} at {after}"
