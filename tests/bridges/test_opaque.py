@@ -370,16 +370,19 @@ def test_what_a_cut_trunk_brings_does_not_hide_the_copy_that_comes_by_another() 
     bridge = make()
     plain, trunk = bus_and_trunk(bridge)
     ear, near, far = recorder(plain), recorder(trunk, "near"), recorder(trunk, "far")
-    turning = Turning(bridge, (trunk, plain))
+    turning = Turning(bridge, (plain, trunk))
     for _ in range(RETURNS + 128):
         turning.round(b"round and round")
-    (_, first), (_, second) = turning.ways
-    canary = next(m for m in second.messages if m != b"round and round")
-    say(trunk, first, wrap(canary, Envelope(1, 1)))
-    assert bridge.cuts
+    (_, speaker), (_, late) = turning.ways
+    canary = next(m for m in speaker.messages if m != b"round and round")
+    say(trunk, late, wrap(canary, Envelope(1, 1)))
+    assert [cut.pipe.inner for cut in bridge.cuts] == [late]
     ear.messages.clear()
-    for pipe in (first, near, far):
+    for pipe in (late, near, far):
         say(trunk, pipe, wrap(FRAME, Envelope(1, 2)))
+    assert late.stats.received == sum(
+        port.stats.received + sum(port.stats.rejected.values()) for port in trunk.ports if port.inner is late
+    )
     assert ear.messages == [FRAME]
 
 
