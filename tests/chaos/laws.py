@@ -2,7 +2,8 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from math import inf
 from typing import NamedTuple
 
 from bridges.bridge import Bridge
@@ -26,8 +27,11 @@ def ledgers(program: Program) -> list[str]:
     return [f"ledger: {program.name}: {fault}" for fault in imbalances(program.hubs())]
 
 
-def bounds(program: Program) -> Iterator[str]:
-    """Queues, memories of keys, windows, tasks, timers and connections are bounded."""
+def bounds(program: Program, parted: bool) -> Iterator[str]:
+    """Queues, memories of keys, windows, tasks, timers and connections are bounded.
+
+    `parted`: there are partitions.
+    """
     if program.loop is None or program.appliance is None:
         return
     for link in program.appliance.links():
@@ -48,18 +52,19 @@ def bounds(program: Program) -> Iterator[str]:
         if count > most:
             yield f"bound: {program.name}: {count} {what}"
     for hub in program.hubs():
-        yield from (f"bound: {program.name}: {fault}" for fault in _memories(hub))
+        yield from (f"bound: {program.name}: {fault}" for fault in _memories(hub, parted))
 
 
 def _ends(account: str, link: str) -> bool:
     return account == link or account.endswith(f"/{link}")
 
 
-def _memories(hub: Hub) -> Iterator[str]:
+def _memories(hub: Hub, parted: bool) -> Iterator[str]:
+    """Look at what a hub remembers: as much as the load is; a partition can make a loop for a while."""
     if len(hub.accounts()) > LINKS_MAX + 1:
         yield f"{hub.name} has {len(hub.accounts())} accounts"
     if isinstance(hub, Bridge):
-        if len(hub.seen) > SEEN_MAX:
+        if len(hub.seen) > (hub.seen.cap if parted else SEEN_MAX):
             yield f"{hub.name} remembers {len(hub.seen)} keys"
         if hub.gate is not None and len(hub.gate.window) > WINDOW_MAX:
             yield f"{hub.name} keeps {len(hub.gate.window)} frames"
@@ -72,11 +77,21 @@ def integrity(stations: Iterable[Station]) -> Iterator[str]:
             yield f"integrity: {station.name}: {station.broken} broken and {station.strange} strange frames"
 
 
-def once(stations: Iterable[Station], words: tuple[str, ...], within_s: float) -> Iterator[str]:
-    """Nothing comes twice, within a time, or back where frames have envelopes all the way."""
+def once(
+    stations: Sequence[Station], words: tuple[str, ...], within_s: float, starts_s: Sequence[float]
+) -> Iterator[str]:
+    """Nothing comes twice, within a time, or back where frames have envelopes all the way.
+
+    A program that has started anew, at one of `starts_s`, knows nothing of what came before.
+    """
+    sent = {key: at_s for station in stations for key, at_s in station.sent.items()}
     for station in stations:
-        mine = {key: times for key, times in station.heard.items() if key.word in words}
-        if any(key.sender == station.name for key in mine):
+        mine = {
+            key: [at_s for at_s in times if not any(sent.get(key, -inf) < start < at_s for start in starts_s)]
+            for key, times in station.heard.items()
+            if key.word in words
+        }
+        if any(key.sender == station.name and times for key, times in mine.items()):
             yield f"echo: {station.name} heard itself"
         twice = {
             key: times for key, times in mine.items() if len(times) > 1 and times[1] - times[0] < within_s
