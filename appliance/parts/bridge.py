@@ -20,6 +20,7 @@ from appliance.parts.changes import Change, Draft, End, Plan, differing, setting
 from appliance.parts.patch import Patch
 from appliance.parts.site import BasePart, Revision, Site
 from bridges.bridge import Bridge, Policy, Side
+from bridges.handover.gate import Place
 from bridges.handover.window import AGE_S
 from bridges.holdoff import STEP_S
 from bridges.media import shedding
@@ -183,7 +184,8 @@ class BridgePart(BasePart):
         from bus.leases.candidacy import Candidacy
 
         candidate = candidate_of(standing)
-        gate = self.hub.stand_by(candidate.may_forward, lambda: candidacy.judge())
+        place = Place(standing.on, standing.of)
+        gate = self.hub.stand_by(candidate.may_forward, lambda: candidacy.judge(), place=place)
         candidacy = Candidacy(
             candidate,
             endpoints(standing),

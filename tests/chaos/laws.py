@@ -27,11 +27,8 @@ def ledgers(program: Program) -> list[str]:
     return [f"ledger: {program.name}: {fault}" for fault in imbalances(program.hubs())]
 
 
-def bounds(program: Program, parted: bool) -> Iterator[str]:
-    """Queues, memories of keys, windows, tasks, timers and connections are bounded.
-
-    `parted`: there are partitions.
-    """
+def bounds(program: Program) -> Iterator[str]:
+    """Queues, memories of keys, windows, tasks, timers and connections are bounded."""
     if program.loop is None or program.appliance is None:
         return
     for link in program.appliance.links():
@@ -52,19 +49,18 @@ def bounds(program: Program, parted: bool) -> Iterator[str]:
         if count > most:
             yield f"bound: {program.name}: {count} {what}"
     for hub in program.hubs():
-        yield from (f"bound: {program.name}: {fault}" for fault in _memories(hub, parted))
+        yield from (f"bound: {program.name}: {fault}" for fault in _memories(hub))
 
 
 def _ends(account: str, link: str) -> bool:
     return account == link or account.endswith(f"/{link}")
 
 
-def _memories(hub: Hub, parted: bool) -> Iterator[str]:
-    """Look at what a hub remembers: as much as the load is; a partition can make a loop for a while."""
+def _memories(hub: Hub) -> Iterator[str]:
     if len(hub.accounts()) > LINKS_MAX + 1:
         yield f"{hub.name} has {len(hub.accounts())} accounts"
     if isinstance(hub, Bridge):
-        if len(hub.seen) > (hub.seen.cap if parted else SEEN_MAX):
+        if len(hub.seen) > SEEN_MAX:
             yield f"{hub.name} remembers {len(hub.seen)} keys"
         if hub.gate is not None and len(hub.gate.window) > WINDOW_MAX:
             yield f"{hub.name} keeps {len(hub.gate.window)} frames"
