@@ -1,13 +1,14 @@
 """The runner of services: one event loop until a signal asks them to stop, then drain and close."""
 
 import asyncio
+import contextlib
 import resource
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from appliance.interrupts import STOPS
 from bus.hub import Hub
-from bus.leases.wake_hook import WakefulLoop
+from bus.wake_hook import WakefulLoop
 
 DRAIN_S = 1.0
 _DRAIN_LOOK_S = 0.01
@@ -35,25 +36,34 @@ class Service(Protocol):
     def hubs(self) -> Iterable[Hub]: ...
 
 
-def serve(service: Service, announce: Callable[[], None], farewell: Callable[[], int] = int) -> int:
+def serve(
+    service: Service,
+    announce: Callable[[], None],
+    farewell: Callable[[], int] = int,
+    limit_s: float | None = None,
+) -> int:
     """Open, announce, wait for a signal of `STOPS`, drain within a bound, close.
 
-    `farewell` is called before the service closes, and returns the exit status; without it, that is 0.
+    `farewell` is called before the service closes, and returns the exit status; without it, that is 0. With
+    `limit_s` it stops by itself after that time.
     """
     # As many open files as the system allows: the usual soft limit, 1024, is too low for a bus.
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     with asyncio.Runner(loop_factory=WakefulLoop) as runner:
-        return runner.run(_serve(service, announce, farewell))
+        return runner.run(_serve(service, announce, farewell, limit_s))
 
 
-async def _serve(service: Service, announce: Callable[[], None], farewell: Callable[[], int]) -> int:
+async def _serve(
+    service: Service, announce: Callable[[], None], farewell: Callable[[], int], limit_s: float | None
+) -> int:
     loop = asyncio.get_running_loop()
     stop = Stop(loop)
     service.open(loop)
     try:
         announce()
-        await stop.wait()
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(stop.wait(), limit_s)
         await drain(service)
         return farewell()
     finally:

@@ -39,11 +39,13 @@ def value_of(node: Node) -> Any:
         return {str(key.value): value_of(child) for key, child in node.value}
     if isinstance(node, SequenceNode):
         return [value_of(child) for child in node.value]
-    return SafeConstructor().construct_object(node)  # type: ignore[no-untyped-call]
+    return SafeConstructor().construct_object(node)
 
 
 def read(source: str) -> Any:
-    return value_of(compose(source, SafeLoader))  # with variables as written: an editor does not replace them
+    root = compose(source, SafeLoader)  # with variables as written: an editor does not replace them
+    assert root is not None
+    return value_of(root)
 
 
 def is_valid(value: Any) -> bool:
