@@ -6,6 +6,7 @@ and `interrupts` the signals that end them. `compose` builds and changes the `pa
 and `alone` a service without a topology.
 `reload` applies a changed file and `status` tells what runs, both at `local` sockets. `monitor` makes events,
 `ledger` prints counts, `trial` the outcome of a test run, `names` finds those of tokens. `here` finds what
-this `machine` lacks to run them.
+this `machine` lacks to run them, and
+`plugged` what is plugged into it.
 `layers` is for Scapy.
 """

@@ -7,6 +7,6 @@ and `budgets`, which use `filters`, and `messages` about those that cannot cross
 let in. `reach` finds the bus at an address, `segments` the wire that each side of a bridge joins, `seats` the
 sides of one bridge on one gateway, `ageing` the trunks that form rings, and `events` where events of gateways
 go. `names` are those of its tokens. `needs` are what a gateway needs of its machine. `choosing` says which
-gateway a machine is, by its host name. `reference` writes the page of all keys, and `schema` the JSON Schema
-for editors.
+gateway a machine is, by its host name. `reference` writes the page of all keys, `schema` the JSON Schema
+for editors, and `writing` new files.
 """

@@ -5,7 +5,7 @@
 
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import MISSING, is_dataclass
+from dataclasses import is_dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
@@ -23,6 +23,7 @@ from bus.schema import (
     Setting,
     Single,
     alternatives,
+    default_of,
     members,
     settings,
     size,
@@ -154,8 +155,7 @@ def _title(cls: type[Node]) -> str:
 def _default(one: Setting) -> str:
     if one.required:
         return "**required**"
-    f = one.field
-    value: Any = f.default if f.default_factory is MISSING else f.default_factory()
+    f, value = one.field, default_of(one)
     if value is None or value in ((), {}) or is_dataclass(value):
         return ""
     if one.annotation == Patterns:

@@ -7,7 +7,7 @@ choices. It does not know which names there are, nor what makes an address or a 
 import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import MISSING, is_dataclass
+from dataclasses import is_dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args, get_origin
 
@@ -26,6 +26,7 @@ from bus.schema import (
     Single,
     alternatives,
     check_name,
+    default_of,
     members,
     settings,
     unwrap,
@@ -211,8 +212,7 @@ def _bounds(markers: Sequence[Any], what: str) -> Json:
 
 
 def _default(one: Setting) -> Json:
-    f = one.field
-    value: Any = f.default if f.default_factory is MISSING else f.default_factory()
+    value: Any = default_of(one)
     simple = isinstance(value, bool | int | float | str) and not is_dataclass(value)
     return {"default": value} if simple else {}
 
