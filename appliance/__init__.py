@@ -7,6 +7,6 @@ and `alone` a service without a topology.
 `reload` applies a changed file and `status` tells what runs, both at `local` sockets. `monitor` makes events,
 `ledger` prints counts, `trial` the outcome of a test run, `names` finds those of tokens. `here` finds what
 this `machine` lacks to run them, and
-`plugged` what is plugged into it.
+`plugged` what is plugged into it. `rehearsal` sends a frame through parts that are not open.
 `layers` is for Scapy.
 """

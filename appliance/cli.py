@@ -20,6 +20,7 @@ COMMANDS = {
     "check": ("appliance.commands.check", "find what is wrong with a topology, before it starts"),
     "diff": ("appliance.commands.diff", "show what a reload would change, from one topology to another"),
     "show": ("appliance.commands.show", "draw a topology"),
+    "explain": ("appliance.commands.explain", "say where a frame would go, and what would stop or delay it"),
     "create": ("appliance.commands.create", "write a topology from answers and what is plugged in"),
     "schema": ("appliance.commands.schema", "print the JSON Schema of topologies, for editors"),
     "demo": ("appliance.commands.demo", "run buses, media and a bridge, without hardware and root"),
