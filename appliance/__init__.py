@@ -8,5 +8,6 @@ and `alone` a service without a topology.
 `ledger` prints counts, `trial` the outcome of a test run, `names` finds those of tokens. `here` finds what
 this `machine` lacks to run them, and
 `plugged` what is plugged into it. `rehearsal` sends a frame through parts that are not open.
+`completion` makes scripts for shells.
 `layers` is for Scapy.
 """

@@ -23,6 +23,7 @@ COMMANDS = {
     "explain": ("appliance.commands.explain", "say where a frame would go, and what would stop or delay it"),
     "create": ("appliance.commands.create", "write a topology from answers and what is plugged in"),
     "schema": ("appliance.commands.schema", "print the JSON Schema of topologies, for editors"),
+    "completion": ("appliance.commands.completion", "print the completion script of a shell"),
     "demo": ("appliance.commands.demo", "run buses, media and a bridge, without hardware and root"),
     "device": ("appliance.commands.device", "run a raw device: a bus for all who connect, in one line"),
     "broker": ("appliance.commands.broker", "run a TMQ broker: clients publish and subscribe by pattern"),
