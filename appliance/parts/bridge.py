@@ -2,7 +2,7 @@
 
 import zlib
 from asyncio import AbstractEventLoop
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -30,13 +30,14 @@ from bus.keys import Keyring, ring_of
 from bus.transports.options import Tls
 from topologies.keys import keys_at, keys_of
 from topologies.model import BridgeSpec, Gateway, Shed
+from topologies.names import known
 from topologies.seats import Seat
 
 if TYPE_CHECKING:
     from bus.leases.candidacy import Candidacy
 
 _QUEUE_BYTES = 1 << 20
-_SOFT = LIMITS | {"shed", "age_ms", "subscribe", "publish", "patterns", "mates"}
+_SOFT = LIMITS | {"shed", "age_ms", "subscribe", "publish", "patterns", "mates", "names"}
 Hear = Callable[[str, str], None]
 """Hears of an event: its kind and its cause."""
 GRACE_S = 2.0
@@ -96,7 +97,8 @@ class BridgePart(BasePart):
         medium, bus, policy = seat.side.medium, str(seat.side.bus), _policy(seat)
         if medium is not None:
             keys, mates = keys_at(site.topology, seat.side, seat.trunk), mates_of(self.name, site, number)
-            return _medium_plan(medium, seat.side.shed, site.here, mates, policy, keys)
+            names = known(site.topology) if medium.named else []
+            return _medium_plan(medium, seat.side.shed, site.here, mates, policy, keys, names)
         if bus in buses:
             settings = {"trunk": seat.trunk, "address": None}
             return Plan(
@@ -298,29 +300,44 @@ def mates_of(bridge: str, site: Site, number: int) -> int:
 
 
 def _medium_plan(
-    medium: Medium, shed: Shed | None, here: Gateway, mates: int, policy: Policy, keys: tuple[str, ...]
+    medium: Medium,
+    shed: Shed | None,
+    here: Gateway,
+    mates: int,
+    policy: Policy,
+    keys: tuple[str, ...],
+    names: list[str],
 ) -> Plan[Link]:
     node = here.node if medium.needs_node else None
     own = settings_of(medium)
     renewed = [certificates(value) for value in own.values() if isinstance(value, Tls)]
-    told = {"mates": mates} if medium.selective else {}
+    told: dict[str, Any] = {"mates": mates} if medium.selective else {}
+    if medium.named:
+        told["names"] = names
     settings = {**own, **told, "shed": shed, "node": node, "certificates": renewed, "keys": stamped(keys)}
 
     def make() -> Link:
-        return medium_link(medium, shed, here, mates, ring_of(keys))
+        return medium_link(medium, shed, here, mates, ring_of(keys), names)
 
     return Plan(medium.label(), settings, make, policy, _SOFT)
 
 
 def medium_link(
-    medium: Medium, words: Shed | None, gateway: Gateway, mates: int = 0, keys: Keyring | None = None
+    medium: Medium,
+    words: Shed | None,
+    gateway: Gateway,
+    mates: int = 0,
+    keys: Keyring | None = None,
+    names: Sequence[str] = (),
 ) -> Link:
     """Return the link of one side of a bridge, not yet open. Raises `LinkError` if it can never work.
 
     The queue is as large as the medium's if the words do not say. `mates` is as in `mates_of`; `keys` are for
-    a medium that signs.
+    a medium that signs, `names` for one that writes them.
     """
     told: dict[str, Any] = {"mates": mates} if medium.selective else {}
+    if medium.named:
+        told["names"] = names
     if keys is not None:
         told["keys"] = keys
     if words is None:
