@@ -157,6 +157,10 @@ class MqttLink:
         if self.pipe is not None:
             self.pipe.out.done(packet_id, bool(refused))
 
+    def session_ending(self) -> None:
+        if self.pipe is not None:
+            self.pipe.out.up(0)
+
     def session_over(self, why: str, blamed: bool) -> None:
         self._session = None
         if self.pipe is not None:

@@ -65,6 +65,9 @@ class User(Protocol):
     def session_done(self, packet_id: int, refused: str) -> None:
         """The broker has taken a message, or refused it, with the reason in words."""
 
+    def session_ending(self) -> None:
+        """Nothing more can be published; what came before the end is told next, then that it is over."""
+
     def session_over(self, why: str, blamed: bool) -> None:
         """The connection has ended; `blamed`: the broker says that one of our packets was the cause."""
 
@@ -141,7 +144,7 @@ class Session:
     ) -> None:  # fmt: skip
         self._client, self._options, self._filters, self._mark = client, options, filters, mark
         self._fresh, self._user, self._loop = fresh, user, loop
-        self._heard = list[Heard]()
+        self._heard, self._done = list[Heard](), list[tuple[int, str]]()
         self._handled = 0
         self._why, self._blamed, self._over = "", False, False
         self._window, self._room = 0, PACKET_BYTES
@@ -198,6 +201,8 @@ class Session:
     def _end(self, why: str) -> None:
         if self._over:
             return
+        self._user.session_ending()
+        self._deliver()  # what came before the end
         self._over = True
         self._stop()
         discard(self._client)
@@ -218,7 +223,8 @@ class Session:
             self._call(self._client.loop_read)
             if self._over or self._handled == before:
                 break
-        self._deliver()
+        if not self._over:
+            self._deliver()
         sock = self._client.socket()
         if not self._over and isinstance(sock, ssl.SSLSocket) and sock.pending():
             self._loop.call_soon(self._on_rest)  # the descriptor does not announce it
@@ -228,12 +234,18 @@ class Session:
             self._on_readable()
 
     def _deliver(self) -> None:
+        """Tell the user what paho has told us: not from within its callbacks, where it must not be called."""
+        done, self._done = self._done, []
+        for packet_id, refused in done:
+            self._user.session_done(packet_id, refused)
         heard, self._heard = self._heard, []
         if heard:
             self._user.session_heard(heard)
 
     def _on_writable(self) -> None:
         self._call(self._client.loop_write)
+        if not self._over:
+            self._deliver()
 
     def _on_look(self) -> None:
         self._look = self._loop.call_later(_LOOK_S, self._on_look)
@@ -293,11 +305,7 @@ class Session:
 
     def _on_publish(self, _: Any, __: Any, packet_id: int, reason: ReasonCode, ___: Any) -> None:
         self._handled += 1
-        self._loop.call_soon(self._tell_done, packet_id, str(reason) if reason.is_failure else "")
-
-    def _tell_done(self, packet_id: int, refused: str) -> None:
-        if not self._over:
-            self._user.session_done(packet_id, refused)
+        self._done.append((packet_id, str(reason) if reason.is_failure else ""))
 
     def _on_disconnect(self, _: Any, __: Any, flags: Any, reason: ReasonCode, ___: Any) -> None:
         if flags.is_disconnect_packet_from_server:

@@ -18,7 +18,7 @@ needs_mosquitto = pytest.mark.skipif(PROGRAM is None, reason="apt-get install mo
 _CONFIG = """
 listener {port} 127.0.0.1
 persistence false
-max_queued_messages 0
+max_queued_messages 100000
 max_inflight_messages 0
 log_type error
 user {user}
