@@ -2,9 +2,11 @@
 
 import importlib.util
 import re
+import shlex
 import shutil
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -74,6 +76,78 @@ def test_two_sides_with_one_client_id_are_an_error(installed: Installed) -> None
     assert "client id gw is taken by bridge one on a already" in installed.buscoupler(
         "check", str(file), status=1
     )
+
+
+class Shell:
+    """Runs the lines of a page one after the other. Their words `&` at the end leave them running."""
+
+    def __init__(self, installed: Installed, words: dict[str, str]) -> None:
+        self._installed, self._words = installed, words
+        self._running: list[subprocess.Popen[str]] = []
+
+    def run(self, line: str) -> "subprocess.Popen[str]":
+        """Start a line, and wait for its end unless it is to stay."""
+        words = shlex.split(line.removesuffix("&"))
+        words = [word for one in words for word in self._words.get(one, one).split()]
+        started = subprocess.Popen(
+            words,
+            env=self._installed.environment,
+            cwd=self._installed.place,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        self._running.append(started)
+        if not line.endswith("&"):
+            assert started.wait(30) == 0, line
+        return started
+
+    def close(self) -> None:
+        for one in reversed(self._running):
+            with one:
+                one.kill()
+
+
+def _line(heard: "subprocess.Popen[str]") -> str:
+    assert heard.stdout is not None
+    return heard.stdout.readline().rstrip("\n")
+
+
+@needs_mosquitto
+@pytest.mark.timeout(120)
+def test_the_two_minutes_of_the_page(installed: Installed) -> None:
+    tcp, port = free_port(), free_port()
+    page = (EXAMPLE / "README.md").read_text().split("## Two minutes")[1].split("\n## ")[0]
+    blocks = [text.splitlines() for text in re.findall(r"```sh\n(.*?)```", page, re.DOTALL)]
+    printed = [text.splitlines() for text in re.findall(r"prints:\n```\n(.*?)```", page, re.DOTALL)]
+    file = installed.place / "page.yaml"
+    text = (EXAMPLE / "topology.yaml").read_text().replace("5555", str(tcp)).replace("1883", str(port))
+    file.write_text(text.replace("/tmp/buscoupler-mqtt-spool", str(installed.place / "page")))
+    shell = Shell(installed, {
+        "buscoupler": f"{sys.executable} -m buscoupler",
+        "examples/medium-mqtt/topology.yaml": str(file),
+        "tcp://127.0.0.1:5555": f"tcp://127.0.0.1:{tcp}",
+        "1883": str(port),
+        "mosquitto": str(MOSQUITTO),
+        "mosquitto_sub": f"{SUB} -p {port}",
+        "mosquitto_pub": f"{PUB} -p {port}",
+    })  # fmt: skip
+    try:
+        up, down = blocks
+        broker, gateway, subscriber, send = up[1:]  # the first line installs what is installed
+        shell.run(broker)
+        until(lambda: _listens(port))
+        shell.run(gateway)
+        heard = shell.run(subscriber)
+        shell.run(send)
+        assert {_line(heard) for _ in printed[0]} == set(printed[0])
+        recv, publish = down
+        heard = shell.run(recv)
+        said = [_line(heard)]  # the last value: from now on it listens
+        shell.run(publish)
+        said.append(_line(heard))
+        assert [text.split(" ", 1)[1] for text in said] == [text.split(" ", 1)[1] for text in printed[1]]
+    finally:
+        shell.close()
 
 
 @needs_mosquitto

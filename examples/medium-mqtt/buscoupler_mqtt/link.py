@@ -8,8 +8,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
 
-from paho.mqtt.client import Client
-
 from bridges.media.device import cancel
 from bridges.media.shedding import Shed, checked
 from bus.backoff import Backoff
@@ -17,7 +15,7 @@ from bus.errors import LinkError, words_of
 from bus.hub import Hub, Link, State
 from buscoupler_mqtt.medium import Mqtt
 from buscoupler_mqtt.pipe import MqttPipe
-from buscoupler_mqtt.session import Heard, Session, connect, discard
+from buscoupler_mqtt.session import BoundedClient, Heard, Session, connect, discard
 from buscoupler_mqtt.spool import Spool
 from buscoupler_mqtt.spooled import Spooled
 from buscoupler_mqtt.topics import Topics, widest
@@ -124,7 +122,7 @@ class MqttLink:
         future = self._loop.run_in_executor(None, connect, self.options)
         future.add_done_callback(partial(self._connected, self._generation))
 
-    def _connected(self, generation: int, future: "Future[Client]") -> None:
+    def _connected(self, generation: int, future: "Future[BoundedClient]") -> None:
         if future.cancelled():
             return
         error = future.exception()

@@ -18,6 +18,7 @@ from bridges.media.device import cancel
 from bus.errors import LinkError, words_of
 from bus.transports.options import Tls
 from bus.transports.secure import context
+from bus.wire.frame import DATA_BYTES_MAX
 from buscoupler_mqtt.medium import Mqtt
 
 PACKET_BYTES = 256 * 1024
@@ -28,6 +29,7 @@ ONLINE, OFFLINE = b"online", b"offline"
 _ANSWER_S = 10.0  # for the broker to accept us and our subscriptions
 _LOOK_S = 1.0  # between two looks whether it is time for a ping
 _CALLS = 64  # of paho in one wake-up, so that other links get their turn
+_SEEN_BYTES = DATA_BYTES_MAX + 1  # of a message: enough to see that it is too long
 _HEAD_BYTES = 64  # of a PUBLISH, beside topic and data: more than enough
 _PASSWORD_BYTES = 4096
 _MARK = "buscoupler"  # key of the user property that names who published a retained message
@@ -37,7 +39,12 @@ _BLAMES = frozenset((0x81, 0x82, 0x90, 0x95, 0x99, 0x9A, 0x9B))
 
 
 class BoundedClient(Client):
-    """A client of paho that does not gather a packet of any length."""
+    """A client of paho that does not gather packets of any length, or any number of messages with QoS 2."""
+
+    @property
+    def half_received(self) -> int:
+        """The messages with QoS 2 that wait for the broker's second word. Nobody has asked for any."""
+        return len(self._in_messages)
 
     def _sock_recv(self, bufsize: int) -> bytes:
         if bufsize > PACKET_BYTES:
@@ -84,7 +91,7 @@ class _Named:
         return self._made.wrap_socket(sock, server_hostname=self._name, **settings)
 
 
-def connect(options: Mqtt) -> Client:
+def connect(options: Mqtt) -> BoundedClient:
     """Connect to the broker and send CONNECT. Blocks for some seconds at most; raises `OSError`."""
     host, port, secure = options.address
     client = BoundedClient(
@@ -139,7 +146,7 @@ class Session:
     """
 
     def __init__(
-        self, client: Client, options: Mqtt, filters: list[str], mark: str, fresh: bool,
+        self, client: BoundedClient, options: Mqtt, filters: list[str], mark: str, fresh: bool,
         user: User, loop: AbstractEventLoop,
     ) -> None:  # fmt: skip
         self._client, self._options, self._filters, self._mark = client, options, filters, mark
@@ -209,11 +216,13 @@ class Session:
         self._user.session_over(why, self._blamed)
 
     def _call(self, function: Callable[[], MQTTErrorCode]) -> None:
-        """Call paho, and look whether the session has ended. What a broker sends may make paho raise."""
+        """Call paho, and look whether the session has ended. If paho raises, it has."""
         try:
             function()
         except Exception as error:
             self._why = self._why or words_of(error)
+        if self._client.half_received:
+            self._why = self._why or "the broker sends QoS 2, for which nobody has asked"
         if self._why:
             self._end(self._why)
 
@@ -285,9 +294,8 @@ class Session:
     def _up(self) -> None:
         cancel(self._answer)
         if self._options.will:
-            self._client.publish(
-                _below(self._options, self._options.will), ONLINE, self._options.qos, retain=True
-            )
+            topic = _below(self._options, self._options.will)
+            self._client.publish(topic, ONLINE, qos=0, retain=True)  # so it takes no place in the window
         self._loop.call_soon(self._tell_up)  # paho must not be called from its own callback
 
     def _tell_up(self) -> None:
@@ -301,7 +309,7 @@ class Session:
         except UnicodeDecodeError:
             topic = ""
         marks = getattr(message.properties, "UserProperty", []) if message.retain else []
-        self._heard.append(Heard(topic, message.payload, (_MARK, self._mark) in marks))
+        self._heard.append(Heard(topic, message.payload[:_SEEN_BYTES], (_MARK, self._mark) in marks))
 
     def _on_publish(self, _: Any, __: Any, packet_id: int, reason: ReasonCode, ___: Any) -> None:
         self._handled += 1

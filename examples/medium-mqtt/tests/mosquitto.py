@@ -19,7 +19,6 @@ _CONFIG = """
 listener {port} 127.0.0.1
 persistence false
 max_queued_messages 100000
-max_inflight_messages 0
 log_type error
 user {user}
 """
@@ -28,7 +27,7 @@ user {user}
 class Mosquitto:
     """A broker without persistence: what it has not passed on is lost when it is killed."""
 
-    def __init__(self, place: Path, more: str = "allow_anonymous true\n") -> None:
+    def __init__(self, place: Path, more: str = "allow_anonymous true\nmax_inflight_messages 0\n") -> None:
         self.port = free_port()
         self._config = place / f"mosquitto-{self.port}.conf"
         self._config.write_text(_CONFIG.format(port=self.port, user=getpass.getuser()) + more)

@@ -1,6 +1,7 @@
 """A side at a real mosquitto: retained messages, echoes, losses, spool, TLS; and brokers that misbehave."""
 
 import asyncio
+import ssl
 import subprocess
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -24,6 +25,7 @@ from tests.conformance.pair import Side
 
 FAST: dict[str, Any] = {"retry_min_s": 0.01, "retry_max_s": 0.1}
 NAMES = ("plant", "temp", "set", "gw")
+CONNACK = bytes.fromhex("2003000000")
 pytestmark = needs_mosquitto
 
 
@@ -270,6 +272,22 @@ async def test_a_message_that_ends_each_connection_is_dropped_and_the_others_arr
     assert "the broker has disconnected us" in near.link.fault
 
 
+async def test_no_more_is_on_its_way_than_the_broker_allows(
+    side: Callable[..., Side], tmp_path: Path
+) -> None:
+    """Mosquitto disconnects whoever publishes more than its `max_inflight_messages`."""
+    broker = Mosquitto(tmp_path, "allow_anonymous true\nmax_inflight_messages 3\n")
+    try:
+        spool = Spool(directory=str(tmp_path / "spool"))
+        near, far = side(broker.url, will="gw", spool=spool), side(broker.url, subscribe=("plant/#",))
+        await is_up(near, far)
+        near.say(*map(numbered, range(300)))
+        await until(lambda: numbers(far) == [*range(300)])
+        assert near.link.losses == 0
+    finally:
+        broker.kill()
+
+
 async def test_qos_0_and_a_rate(broker: Mosquitto, side: Callable[..., Side]) -> None:
     near, far = side(broker.url, qos=0, shed=Shed(rate=200.0)), side(broker.url, qos=0, subscribe=("#",))
     await is_up(near, far)
@@ -325,6 +343,27 @@ async def test_tls_both_ways(side: Callable[..., Side], tmp_path: Path) -> None:
         broker.kill()
 
 
+async def test_packets_that_share_a_record_of_tls_all_arrive(
+    side: Callable[..., Side], tmp_path: Path
+) -> None:
+    """The descriptor does not announce what OpenSSL has decrypted already."""
+    authority, secure = trustme.CA(), ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("broker.test").configure_cert(secure)
+    authority.cert_pem.write_to_path(tmp_path / "ca.pem")
+    suback = bytes.fromhex("900400010001")
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(1)
+        writer.write(CONNACK + suback + 1000 * bytes.fromhex("300400016100"))
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=secure)
+    tls = Tls(ca_file=f"{tmp_path}/ca.pem", server_name="broker.test")
+    near = side(f"mqtts://127.0.0.1:{server.sockets[0].getsockname()[1]}", tls=tls, subscribe=("a",))
+    await until(lambda: near.heard.messages == 1000 * [named("a")])
+    near.close()
+    server.close()
+
+
 async def test_a_user_with_a_password_from_a_file(side: Callable[..., Side], tmp_path: Path) -> None:
     subprocess.run(  # noqa: ASYNC221
         ["mosquitto_passwd", "-c", "-b", tmp_path / "users", "gw", "s3cret"], check=True
@@ -345,15 +384,13 @@ async def test_a_user_with_a_password_from_a_file(side: Callable[..., Side], tmp
         broker.kill()
 
 
-CONNACK = bytes.fromhex("2003000000")
-
-
 @pytest.mark.parametrize(
     "answer",
     [
         b"", b"\0" * 50, b"\xff" * 500, bytes.fromhex("20020001"), bytes.fromhex("2003000087"),
         CONNACK + bytes.fromhex("30020000"), CONNACK + bytes.fromhex("3006ffff00000000"),
         CONNACK + bytes.fromhex("4002ffff") + bytes.fromhex("e000"),
+        CONNACK + bytes.fromhex("340700016100070078"),
         CONNACK + b"\x30" + bytes.fromhex("ffffff7f") + bytes(PACKET_BYTES),
     ],
 )  # fmt: skip
