@@ -64,7 +64,11 @@ async def started(manager: ServiceManager, *words: str) -> AsyncIterator[asyncio
     """Start a command as a service manager does that watches it, and end it."""
     watched = {"NOTIFY_SOCKET": manager.address, "WATCHDOG_USEC": str(BEAT_USEC)}
     program = await asyncio.create_subprocess_exec(
-        *COMMAND, *words, env=alone() | watched, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
+        *COMMAND,
+        *words,
+        env=alone() | watched,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
     )
     try:
         yield program
