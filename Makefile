@@ -83,6 +83,14 @@ deb-test: .venv/dev deb
 	BUSCOUPLER_DEB=$$(ls -t build/buscoupler_*_$$(dpkg --print-architecture).deb | head -n 1) \
 	$(if $(SUDO),sudo --preserve-env=BUSCOUPLER_DEB) $(BIN)/python -m pytest -n 0 tests/system/test_deb.py
 
+# A container image of that package, by podman, buildah or docker. `BASE=scratch`: no image is pulled.
+image: deb
+	@sh packaging/image.sh
+
+image-test: .venv/dev image
+	BUSCOUPLER_IMAGE=buscoupler:$$(ls -t build/buscoupler_*.deb | head -n 1 | cut -d_ -f2) \
+	$(BIN)/python -m pytest -n 0 tests/system/test_image.py
+
 lock: $(TOOLS)/pip-compile
 	CUSTOM_COMPILE_COMMAND="make lock" $(TOOLS)/pip-compile --quiet --upgrade --generate-hashes --strip-extras \
 	--no-emit-index-url --no-emit-find-links --no-emit-trusted-host $(LOCKED:%=--extra %) -o requirements.lock pyproject.toml
