@@ -92,7 +92,7 @@ class CanLink(DeviceLink["BusABC"]):
         channel, interface = str(self.options.channel), self.options.interface
         # ignore_config: settings come from the topology, not from configuration files in the home directory
         try:
-            bus = python_can().Bus(
+            bus: BusABC = python_can().Bus(
                 channel=channel, interface=interface, ignore_config=True, **self._bus_arguments()
             )
             self._prepare_or_close(bus)
