@@ -16,7 +16,11 @@ from topologies.choosing import gateway_here
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", help="the topology, where the service will read it")
-    parser.add_argument("--gateway", metavar="NAME", help="the name of this gateway; by default that of this host, or the only one")
+    parser.add_argument(
+        "--gateway",
+        metavar="NAME",
+        help="the name of this gateway; by default that of this host, or the only one",
+    )
     service_arguments(parser)
     parser.add_argument("--dry-run", action="store_true", help="print the files, and write nothing")
     parser.add_argument(
