@@ -20,6 +20,7 @@ from appliance.status.snapshot import View
 from bus.errors import TopologyError
 from bus.hub import Hub, Link
 from bus.transports import budget
+from topologies.ageing import ringed
 from topologies.events import EVENTS, LOGS, publishing_buses
 from topologies.model import S, Topology, running
 from topologies.names import known, listed
@@ -168,7 +169,7 @@ class Appliance:
         return Builder(self._site(topology), self._only, kept).build()
 
     def _site(self, topology: Topology) -> Site:
-        return Site(topology, self.gateway, self._sockets, self.monitor.record)
+        return Site(topology, self.gateway, self._sockets, self.monitor.record, ringed(topology))
 
     def _publish(self, topology: Topology) -> None:
         """Publish from now on what this process says itself where the topology wants it."""

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from appliance.interrupts import STOPS
 from bus.hub import Hub
-from bus.leases.wake_hook import WakefulLoop
+from bus.wake_hook import WakefulLoop
 
 DRAIN_S = 1.0
 _DRAIN_LOOK_S = 0.01

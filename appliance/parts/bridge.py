@@ -20,6 +20,7 @@ from appliance.parts.changes import Change, Draft, End, Plan, differing, setting
 from appliance.parts.patch import Patch
 from appliance.parts.site import BasePart, Revision, Site
 from bridges.bridge import Bridge, Policy, Side
+from bridges.handover.gate import Place
 from bridges.handover.window import AGE_S
 from bridges.holdoff import STEP_S
 from bridges.media import shedding
@@ -28,6 +29,7 @@ from bus.errors import LinkError
 from bus.hub import Link
 from bus.keys import Keyring, ring_of
 from bus.transports.options import Tls
+from topologies.ageing import age_s
 from topologies.keys import keys_at, keys_of
 from topologies.model import BridgeSpec, Gateway, Shed
 from topologies.names import known
@@ -97,8 +99,9 @@ class BridgePart(BasePart):
         medium, bus, policy = seat.side.medium, str(seat.side.bus), _policy(seat)
         if medium is not None:
             keys, mates = keys_at(site.topology, seat.side, seat.trunk), mates_of(self.name, site, number)
+            held_s = age_s(self.title, seat.trunk, None, site.rings) if medium.signs else 0.0
             names = known(site.topology) if medium.named else []
-            return _medium_plan(medium, seat.side.shed, site.here, mates, policy, keys, names)
+            return _medium_plan(medium, seat.side.shed, site.here, mates, policy, keys, held_s, names)
         if bus in buses:
             settings = {"trunk": seat.trunk, "address": None}
             return Plan(
@@ -119,7 +122,10 @@ class BridgePart(BasePart):
             raise LinkError(f"bus {bus}: it does not listen on {kind} that {site.gateway} can reach")
         url, listen = seat.dial
         limits, keys = spec.limits(listen), keys_of(site.topology, listen)
-        return bus_plan(f"bus {bus}", url, "dial", seat.trunk, limits, listen.tls, policy, keys=keys)
+        patience_s = age_s(self.title, seat.trunk, listen.age_ms, site.rings)
+        return bus_plan(
+            f"bus {bus}", url, "dial", seat.trunk, limits, listen.tls, policy, keys=keys, age_s=patience_s
+        )
 
     def _settle(
         self,
@@ -180,7 +186,8 @@ class BridgePart(BasePart):
         from bus.leases.candidacy import Candidacy
 
         candidate = candidate_of(standing)
-        gate = self.hub.stand_by(candidate.may_forward, lambda: candidacy.judge())
+        place = Place(standing.on, standing.of)
+        gate = self.hub.stand_by(candidate.may_forward, lambda: candidacy.judge(), place=place)
         candidacy = Candidacy(
             candidate,
             endpoints(standing),
@@ -306,18 +313,19 @@ def _medium_plan(
     mates: int,
     policy: Policy,
     keys: tuple[str, ...],
+    held_s: float,
     names: list[str],
 ) -> Plan[Link]:
     node = here.node if medium.needs_node else None
     own = settings_of(medium)
     renewed = [certificates(value) for value in own.values() if isinstance(value, Tls)]
     told: dict[str, Any] = {"mates": mates} if medium.selective else {}
-    if medium.named:
-        told["names"] = names
+    told |= {"names": names} if medium.named else {}
     settings = {**own, **told, "shed": shed, "node": node, "certificates": renewed, "keys": stamped(keys)}
+    settings["held_s"] = held_s
 
     def make() -> Link:
-        return medium_link(medium, shed, here, mates, ring_of(keys), names)
+        return medium_link(medium, shed, here, mates, ring_of(keys), held_s, names)
 
     return Plan(medium.label(), settings, make, policy, _SOFT)
 
@@ -328,18 +336,18 @@ def medium_link(
     gateway: Gateway,
     mates: int = 0,
     keys: Keyring | None = None,
+    held_s: float = 0.0,
     names: Sequence[str] = (),
 ) -> Link:
     """Return the link of one side of a bridge, not yet open. Raises `LinkError` if it can never work.
 
-    The queue is as large as the medium's if the words do not say. `mates` is as in `mates_of`; `keys` are for
-    a medium that signs, `names` for one that writes them.
+    The queue is as large as the medium's if the words do not say. `mates` is as in `mates_of`; `keys` and
+    `held_s` are for a medium that signs, `names` for one that writes tokens by name.
     """
     told: dict[str, Any] = {"mates": mates} if medium.selective else {}
-    if medium.named:
-        told["names"] = names
-    if keys is not None:
-        told["keys"] = keys
+    told |= {"names": names} if medium.named else {}
+    told |= {"keys": keys} if keys is not None else {}
+    told |= {"held_s": held_s} if held_s else {}
     if words is None:
         return medium.link(gateway.node, None, **told)
     age_s = None if words.age_ms is None else words.age_ms / 1000

@@ -22,13 +22,14 @@ class Site(NamedTuple):
     """Everything that the parts of one process share.
 
     `sockets` is the directory in which the processes of one gateway meet, None if there is only this process.
-    `record` gets the events of parts (`appliance.monitor`).
+    `record` gets the events of parts (`appliance.monitor`). `rings` are the parts whose trunks close a ring.
     """
 
     topology: Topology
     gateway: str
     sockets: Path | None
     record: Record
+    rings: frozenset[str] = frozenset()
 
     @property
     def here(self) -> Gateway:
