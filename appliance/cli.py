@@ -19,6 +19,8 @@ COMMANDS = {
     "reload": ("appliance.commands.reload", "let running gateways apply their changed files"),
     "check": ("appliance.commands.check", "find what is wrong with a topology, before it starts"),
     "diff": ("appliance.commands.diff", "show what a reload would change, from one topology to another"),
+    "install": ("appliance.commands.install", "make a gateway a hardened service of systemd"),
+    "uninstall": ("appliance.commands.uninstall", "take back what install wrote"),
     "show": ("appliance.commands.show", "draw a topology"),
     "explain": ("appliance.commands.explain", "say where a frame would go, and what would stop or delay it"),
     "create": ("appliance.commands.create", "write a topology from answers and what is plugged in"),

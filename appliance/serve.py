@@ -6,6 +6,7 @@ import resource
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
+from appliance import notify
 from appliance.interrupts import STOPS
 from bus.hub import Hub
 from bus.wake_hook import WakefulLoop
@@ -36,13 +37,20 @@ class Service(Protocol):
     def hubs(self) -> Iterable[Hub]: ...
 
 
+class Served(Service, Protocol):
+    """A service that those who look after it can ask."""
+
+    async def opened(self) -> None:
+        """Wait until it can be asked, or never will."""
+
+
 def serve(
-    service: Service,
+    service: Served,
     announce: Callable[[], None],
     farewell: Callable[[], int] = int,
     limit_s: float | None = None,
 ) -> int:
-    """Open, announce, wait for a signal of `STOPS`, drain within a bound, close.
+    """Open, announce, wait for a signal of `STOPS`, drain within a bound, close. The service manager hears.
 
     `farewell` is called before the service closes, and returns the exit status; without it, that is 0. With
     `limit_s` it stops by itself after that time.
@@ -55,18 +63,23 @@ def serve(
 
 
 async def _serve(
-    service: Service, announce: Callable[[], None], farewell: Callable[[], int], limit_s: float | None
+    service: Served, announce: Callable[[], None], farewell: Callable[[], int], limit_s: float | None
 ) -> int:
     loop = asyncio.get_running_loop()
     stop = Stop(loop)
     service.open(loop)
+    heart = notify.Heart(loop)
     try:
         announce()
+        await service.opened()
+        notify.tell(notify.READY)
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(stop.wait(), limit_s)
+        notify.tell(notify.STOPPING)
         await drain(service)
         return farewell()
     finally:
+        heart.close()
         service.close()
 
 
