@@ -96,7 +96,7 @@ def commands(selected: str | None = None) -> dict[str, tuple[str, str]]:
 def parser(selected: str | None = None) -> Parser:
     """Return the parser. Import only the selected command's module, so that the others take no time."""
     top = Parser(prog="buscoupler", description="A bus and bridge appliance for gateways.")
-    top.set_defaults(verbose=False, log=None)
+    top.set_defaults(verbose=False, log=None, every=every)
     top.add_argument("--version", action=Version, nargs=0, help="show the version and exit")
     parsers = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, (module, text) in commands(selected).items():
@@ -104,6 +104,15 @@ def parser(selected: str | None = None) -> Parser:
         if name == selected:
             import_module(module).arguments(sub)
     return top
+
+
+def every() -> dict[str, argparse.ArgumentParser]:
+    """Return the parser of each command, with all modules imported: for what is generated from them."""
+    found = dict[str, argparse.ArgumentParser]()
+    for name in commands():
+        choices = next(action.choices for action in parser(name)._actions if action.dest == "command")  # noqa: SLF001
+        found[name] = dict(choices or {})[name]
+    return found
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -1,10 +1,8 @@
-"""Scripts that complete the command line in shells, generated from its parsers. Pure, but for the imports."""
+"""Scripts that complete the command line in shells, generated from its parsers. Pure."""
 
 import argparse
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
-
-from appliance import cli
 
 
 class Option(NamedTuple):
@@ -24,23 +22,14 @@ class Command(NamedTuple):
     words: tuple[str, ...]
 
 
-def commands() -> list[Command]:
-    """Return all commands, from the parsers that read the command line."""
-    return [_command(name, text) for name, (_, text) in cli.commands().items()]
+def commands(parsers: Mapping[str, argparse.ArgumentParser]) -> list[Command]:
+    """Return all commands, from the parsers that read the command line (`appliance.cli.every`)."""
+    return [_command(name, parser) for name, parser in parsers.items()]
 
 
-def parser_of(name: str) -> argparse.ArgumentParser:
-    """Return the parser of one command."""
-    for action in cli.parser(name)._actions:  # noqa: SLF001 - argparse has no other way to its parsers
-        if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001
-            found: argparse.ArgumentParser = action.choices[name]
-            return found
-    raise KeyError(name)
-
-
-def _command(name: str, text: str) -> Command:
+def _command(name: str, parser: argparse.ArgumentParser) -> Command:
     options, words = list[Option](), list[str]()
-    for action in parser_of(name)._actions:  # noqa: SLF001
+    for action in parser._actions:  # noqa: SLF001 - argparse has no other way to them
         if action.help == argparse.SUPPRESS:
             continue
         choices = tuple(map(str, action.choices)) if action.choices is not None else ()
@@ -49,12 +38,11 @@ def _command(name: str, text: str) -> Command:
             continue
         takes = None if action.nargs == 0 else choices
         options.append(Option(tuple(action.option_strings), action.help or "", takes))
-    return Command(name, text, tuple(options), tuple(words))
+    return Command(name, parser.description or "", tuple(options), tuple(words))
 
 
-def bash() -> str:
+def bash(found: Sequence[Command]) -> str:
     """Return the script for bash."""
-    found = commands()
     cases = "\n".join(f'    {one.name}) words="{" ".join(_words(one))}" ;;' for one in found)
     values = "\n".join(
         f'    {one.name}:{name}) words="{" ".join(option.takes)}" ;;'
@@ -79,7 +67,7 @@ complete -o default -F _buscoupler buscoupler
 """
 
 
-def _forms(found: list[Command]) -> list[str]:
+def _forms(found: Sequence[Command]) -> list[str]:
     """Return the values of `--log`, which may stand before the command."""
     return [form for option in found[0].options if "--log" in option.names for form in option.takes or ()]
 
@@ -89,9 +77,8 @@ def _words(one: Command) -> Iterator[str]:
     yield from one.words
 
 
-def zsh() -> str:
+def zsh(found: Sequence[Command]) -> str:
     """Return the script for zsh."""
-    found = commands()
     named = "\n".join(f"    {_quoted(f'{one.name}:{one.help}')}" for one in found)
     cases = "\n".join(f"    {one.name}) _arguments {' '.join(_zsh_arguments(one))} ;;" for one in found)
     return f"""#compdef buscoupler
@@ -125,10 +112,10 @@ def _zsh_arguments(one: Command) -> Iterator[str]:
     yield _quoted(f"*:word:({' '.join(one.words)})" if one.words else "*:file:_files")
 
 
-def fish() -> str:
+def fish(found: Sequence[Command]) -> str:
     """Return the script for fish."""
     lines = ["# fish completion: buscoupler completion fish > ~/.config/fish/completions/buscoupler.fish"]
-    for one in commands():
+    for one in found:
         first = "complete -c buscoupler -f -n __fish_use_subcommand"
         lines.append(f"{first} -a {one.name} -d {_quoted(one.help)}")
         there = f"complete -c buscoupler -n '__fish_seen_subcommand_from {one.name}'"
@@ -149,4 +136,4 @@ def _quoted(text: str) -> str:
     return "'" + text.replace("'", "’").replace("\\", "") + "'"
 
 
-SHELLS: dict[str, Callable[[], str]] = {"bash": bash, "zsh": zsh, "fish": fish}
+SHELLS: dict[str, Callable[[Sequence[Command]], str]] = {"bash": bash, "zsh": zsh, "fish": fish}

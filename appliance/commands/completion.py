@@ -3,15 +3,13 @@
 import argparse
 import sys
 
-SHELLS = ("bash", "zsh", "fish")
+from appliance.completion import SHELLS, commands
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("shell", choices=SHELLS, metavar="SHELL", help=f"one of {', '.join(SHELLS)}")
+    parser.add_argument("shell", choices=list(SHELLS), metavar="SHELL", help=f"one of {', '.join(SHELLS)}")
 
 
 def run(options: argparse.Namespace) -> int:
-    from appliance import completion  # late: it reads the parsers of all commands
-
-    sys.stdout.write(completion.SHELLS[options.shell]())
+    sys.stdout.write(SHELLS[options.shell](commands(options.every())))
     return 0

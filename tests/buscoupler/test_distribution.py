@@ -65,10 +65,16 @@ def test_the_wheel_has_every_file_of_the_packages(built: tuple[set[str], set[str
 
 
 def test_the_wheel_has_the_documents(built: tuple[set[str], set[str]]) -> None:
-    needed = {name for name in tracked() if name.startswith("docs/")} | {"README.md", "CHANGELOG.md"}
+    needed = {name for name in tracked() if name.startswith("docs/") and "/man/" not in name} | {
+        "README.md",
+        "CHANGELOG.md",
+    }
     places = {name.partition("/share/doc/buscoupler/")[2] for name in built[0]}
     assert "docs/wire/can.md" in needed
     assert needed - places == set()
+    pages = {name.removeprefix("docs/") for name in tracked() if name.startswith("docs/man/")}
+    assert "man/man1/buscoupler.1" in pages
+    assert pages - {name.partition("/share/")[2] for name in built[0]} == set()
 
 
 def test_the_wheel_alone_runs(made: Path, tmp_path: Path) -> None:
