@@ -18,6 +18,8 @@ COMMANDS = {
     "run": ("appliance.commands.run", "run a gateway's part of a topology"),
     "reload": ("appliance.commands.reload", "let running gateways apply their changed files"),
     "check": ("appliance.commands.check", "find what is wrong with a topology, before it starts"),
+    "install": ("appliance.commands.install", "make a gateway a hardened service of systemd"),
+    "uninstall": ("appliance.commands.uninstall", "take back what install wrote"),
     "show": ("appliance.commands.show", "draw a topology"),
     "demo": ("appliance.commands.demo", "run buses, media and a bridge, without hardware and root"),
     "device": ("appliance.commands.device", "run a raw device: a bus for all who connect, in one line"),

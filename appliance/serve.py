@@ -5,6 +5,7 @@ import resource
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
+from appliance import notify
 from appliance.interrupts import STOPS
 from bus.hub import Hub
 from bus.wake_hook import WakefulLoop
@@ -35,8 +36,15 @@ class Service(Protocol):
     def hubs(self) -> Iterable[Hub]: ...
 
 
-def serve(service: Service, announce: Callable[[], None], farewell: Callable[[], int] = int) -> int:
-    """Open, announce, wait for a signal of `STOPS`, drain within a bound, close.
+class Served(Service, Protocol):
+    """A service that those who look after it can ask."""
+
+    async def opened(self) -> None:
+        """Wait until it can be asked, or never will."""
+
+
+def serve(service: Served, announce: Callable[[], None], farewell: Callable[[], int] = int) -> int:
+    """Open, announce, wait for a signal of `STOPS`, drain within a bound, close. The service manager hears.
 
     `farewell` is called before the service closes, and returns the exit status; without it, that is 0.
     """
@@ -47,16 +55,21 @@ def serve(service: Service, announce: Callable[[], None], farewell: Callable[[],
         return runner.run(_serve(service, announce, farewell))
 
 
-async def _serve(service: Service, announce: Callable[[], None], farewell: Callable[[], int]) -> int:
+async def _serve(service: Served, announce: Callable[[], None], farewell: Callable[[], int]) -> int:
     loop = asyncio.get_running_loop()
     stop = Stop(loop)
     service.open(loop)
+    heart = notify.Heart(loop)
     try:
         announce()
+        await service.opened()
+        notify.tell(notify.READY)
         await stop.wait()
+        notify.tell(notify.STOPPING)
         await drain(service)
         return farewell()
     finally:
+        heart.close()
         service.close()
 
 

@@ -2,7 +2,7 @@
 
 import zlib
 from asyncio import AbstractEventLoop
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -98,10 +98,8 @@ class BridgePart(BasePart):
     def _plan(self, seat: Seat, number: int, site: Site, buses: Mapping[str, BusPart]) -> Plan[Link]:
         medium, bus, policy = seat.side.medium, str(seat.side.bus), _policy(seat)
         if medium is not None:
-            keys, mates = keys_at(site.topology, seat.side, seat.trunk), mates_of(self.name, site, number)
-            held_s = age_s(self.title, seat.trunk, None, site.rings) if medium.signs else 0.0
-            names = known(site.topology) if medium.named else []
-            return _medium_plan(medium, seat.side.shed, site.here, mates, policy, keys, held_s, names)
+            keys, told = keys_at(site.topology, seat.side, seat.trunk), self._told(medium, seat, number, site)
+            return _medium_plan(medium, seat.side.shed, site.here, policy, keys, told)
         if bus in buses:
             settings = {"trunk": seat.trunk, "address": None}
             return Plan(
@@ -111,6 +109,13 @@ class BridgePart(BasePart):
                 policy,
             )
         return self._bus_plan(bus, seat, site, policy)
+
+    def _told(self, medium: Medium, seat: Seat, number: int, site: Site) -> dict[str, Any]:
+        """Return what the link of a medium is told beside its settings, if it asks for that."""
+        told: dict[str, Any] = {"mates": mates_of(self.name, site, number)} if medium.selective else {}
+        told |= {"names": known(site.topology)} if medium.named else {}
+        held_s = age_s(self.title, seat.trunk, None, site.rings) if medium.signs else 0.0
+        return told | ({"held_s": held_s} if held_s else {})
 
     def _bus_plan(self, bus: str, seat: Seat, site: Site, policy: Policy) -> Plan[Link]:
         """Plan the link to a bus of another process or gateway."""
@@ -310,44 +315,30 @@ def _medium_plan(
     medium: Medium,
     shed: Shed | None,
     here: Gateway,
-    mates: int,
     policy: Policy,
     keys: tuple[str, ...],
-    held_s: float,
-    names: list[str],
+    told: dict[str, Any],
 ) -> Plan[Link]:
     node = here.node if medium.needs_node else None
     own = settings_of(medium)
     renewed = [certificates(value) for value in own.values() if isinstance(value, Tls)]
-    told: dict[str, Any] = {"mates": mates} if medium.selective else {}
-    told |= {"names": names} if medium.named else {}
     settings = {**own, **told, "shed": shed, "node": node, "certificates": renewed, "keys": stamped(keys)}
-    settings["held_s"] = held_s
 
     def make() -> Link:
-        return medium_link(medium, shed, here, mates, ring_of(keys), held_s, names)
+        return medium_link(medium, shed, here, ring_of(keys), **told)
 
     return Plan(medium.label(), settings, make, policy, _SOFT)
 
 
 def medium_link(
-    medium: Medium,
-    words: Shed | None,
-    gateway: Gateway,
-    mates: int = 0,
-    keys: Keyring | None = None,
-    held_s: float = 0.0,
-    names: Sequence[str] = (),
+    medium: Medium, words: Shed | None, gateway: Gateway, keys: Keyring | None = None, **told: Any
 ) -> Link:
     """Return the link of one side of a bridge, not yet open. Raises `LinkError` if it can never work.
 
-    The queue is as large as the medium's if the words do not say. `mates` is as in `mates_of`; `keys` and
-    `held_s` are for a medium that signs, `names` for one that writes tokens by name.
+    The queue is as large as the medium's if the words do not say. `keys` are for a medium that signs, and
+    `told` is what else the medium asks for (`Medium.link`).
     """
-    told: dict[str, Any] = {"mates": mates} if medium.selective else {}
-    told |= {"names": names} if medium.named else {}
     told |= {"keys": keys} if keys is not None else {}
-    told |= {"held_s": held_s} if held_s else {}
     if words is None:
         return medium.link(gateway.node, None, **told)
     age_s = None if words.age_ms is None else words.age_ms / 1000

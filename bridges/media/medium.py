@@ -77,8 +77,8 @@ class Medium(Node):
     for. `named` is True if a link writes tokens by name. `plain` is True if it carries no envelopes, so that
     it cannot be a trunk. `signs` is True if a link takes `keys`, with which it signs what it sends on a
     trunk, and verifies what it receives there, and `held_s`: on a ring of trunks, what may be older than
-    that, as the process stood still, is not read. `seal_bytes` are what that adds to a message, and `clock_s`
-    by how much clocks may differ then; 0 if they are not asked for.
+    that, as the process stood still, is not read. `seal_bytes` are what a signature adds to a message, and
+    `clock_s` by how much clocks may differ then; 0 if they are not asked for.
     """
 
     LINK: ClassVar[str]
