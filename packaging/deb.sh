@@ -26,6 +26,8 @@ only="--only-binary :all: --python-version $version_python --implementation cp $
 $pip install $only --target "$site" --no-deps --require-hashes -r requirements.lock
 $pip install $only --target "$site" --no-deps --upgrade "$wheel"
 rm -rf "$site/bin"
+cp -r "$site/share" "$root/usr/"  # documents, and what else belongs there
+rm -rf "$site/share"
 find "$root" -name __pycache__ -prune -exec rm -rf {} +
 
 # A virtual environment: an interpreter beside a pyvenv.cfg.
@@ -39,7 +41,6 @@ sys.exit(main())
 END
 chmod 755 "$root$home/bin/buscoupler"
 ln -s "$home/bin/buscoupler" "$root/usr/bin/buscoupler"
-cp -r README.md CHANGELOG.md docs "$root/usr/share/doc/buscoupler/"
 cp LICENSE "$root/usr/share/doc/buscoupler/copyright"
 mkdir "$root/usr/share/doc/buscoupler/examples"
 cp topologies/*.yaml "$root/usr/share/doc/buscoupler/examples/"
