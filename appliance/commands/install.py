@@ -1,20 +1,26 @@
 """`buscoupler install FILE`: make a gateway's part of a topology a hardened service of systemd."""
 
 import argparse
+import socket
 import sys
 from pathlib import Path
 
-from appliance.commands.run import checked, sole_gateway
+from appliance.commands.run import checked
 from appliance.service.files import put
 from appliance.service.plan import NAME, plan_of
 from appliance.service.texts import files_of
 from bus.errors import TopologyError
 from bus.extras import DISTRIBUTION
+from topologies.choosing import gateway_here
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", help="the topology, where the service will read it")
-    parser.add_argument("--gateway", metavar="NAME", help="the name of this gateway, if the file has several")
+    parser.add_argument(
+        "--gateway",
+        metavar="NAME",
+        help="the name of this gateway; by default that of this host, or the only one",
+    )
     service_arguments(parser)
     parser.add_argument("--dry-run", action="store_true", help="print the files, and write nothing")
     parser.add_argument(
@@ -33,7 +39,7 @@ def service_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     topology = checked(options.file)
-    gateway = options.gateway or sole_gateway(topology)
+    gateway = options.gateway or gateway_here(topology, socket.gethostname())
     if gateway not in topology.gateways:
         raise TopologyError(f'no gateway "{gateway}" in {topology.name}: {", ".join(topology.gateways)}')
     file = _inside(Path(options.file).resolve(), options.root.resolve())

@@ -246,7 +246,11 @@ class BridgePart(BasePart):
             ],
             lambda: self._settle(site, standing, proofs, seats, draft),
             lambda loop: self._change(draft, renewed, loop),
+            lambda: dict.fromkeys(self._places(), True) | draft.fates(),
         )
+
+    def _places(self) -> list[str]:
+        return [leg.end.plan.place for leg in self.legs]
 
     def _changes(self, site: Site, standing: Standing | None) -> list[Change]:
         names = list[str]()

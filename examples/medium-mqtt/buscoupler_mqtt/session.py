@@ -8,7 +8,8 @@ from pathlib import Path
 from socket import IPPROTO_TCP, TCP_NODELAY
 from typing import Any, NamedTuple, Protocol
 
-from paho.mqtt.client import CallbackAPIVersion, Client, MQTTErrorCode, MQTTMessage, MQTTv5
+from paho.mqtt.client import Client, MQTTMessage, MQTTv5
+from paho.mqtt.enums import CallbackAPIVersion, MQTTErrorCode
 from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 from paho.mqtt.reasoncodes import ReasonCode
@@ -309,7 +310,7 @@ class Session:
         except UnicodeDecodeError:
             topic = ""
         marks = getattr(message.properties, "UserProperty", []) if message.retain else []
-        self._heard.append(Heard(topic, message.payload[:_SEEN_BYTES], (_MARK, self._mark) in marks))
+        self._heard.append(Heard(topic, bytes(message.payload[:_SEEN_BYTES]), (_MARK, self._mark) in marks))
 
     def _on_publish(self, _: Any, __: Any, packet_id: int, reason: ReasonCode, ___: Any) -> None:
         self._handled += 1

@@ -112,7 +112,7 @@ class Spool:
         del self._sizes[number]
 
     @property
-    def bytes(self) -> int:
+    def size_bytes(self) -> int:
         """The bytes of all segments."""
         return sum(self._sizes.values())
 
@@ -156,7 +156,7 @@ class Spool:
         if new and self._sizes[self._last] >= self._segment_bytes:
             self._begin()
             self._skip_done()
-        room, records = self._bound - self.bytes, list[bytes]()
+        room, records = self._bound - self.size_bytes, list[bytes]()
         for message in new:
             room -= _RECORD.size + len(message)
             if room < 0:

@@ -20,6 +20,7 @@ listener {port} 127.0.0.1
 persistence false
 max_queued_messages 100000
 log_type error
+set_tcp_nodelay true
 user {user}
 """
 

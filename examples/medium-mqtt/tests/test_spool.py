@@ -58,7 +58,7 @@ def test_the_bound_holds_and_room_comes_back(spool: Spool, tmp_path: Path) -> No
         read += 200
         turn = spool.turn(numbered(*range(wrote, wrote + 200), size=1000), 200, False, 0)
         wrote += turn.written
-        assert spool.bytes <= BOUND
+        assert spool.size_bytes <= BOUND
     assert wrote > read
     assert numbers(spool.turn([], 0, False, 10_000).read) == [*range(read, wrote)]
     assert spool.turn([], wrote - read, False, 1).left == 0
