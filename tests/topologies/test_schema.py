@@ -21,7 +21,12 @@ from topologies.findings import InvalidTopology
 from topologies.loader import loads
 from topologies.schema import FILE, schema, text
 
-SHIPPED = sorted([*ROOT.glob("topologies/*.yaml"), *ROOT.glob("examples/*/*.yaml")])
+# Those of `examples/medium-*` have a medium of another distribution, which the shipped schema does not know.
+SHIPPED = sorted(
+    path
+    for path in [*ROOT.glob("topologies/*.yaml"), *ROOT.glob("examples/*/*.yaml")]
+    if not path.parent.name.startswith("medium-")
+)
 SHAPE = re.compile(r"unknown key|missing|expected|out of range|given; it takes|is no name|one of|found none")
 MUTATIONS = 600
 Path = tuple[str | int, ...]
