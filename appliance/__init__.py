@@ -7,6 +7,7 @@ and `alone` a service without a topology.
 `reload` applies a changed file and `status` tells what runs, both at `local` sockets. `monitor` makes events,
 `ledger` prints counts, `trial` the outcome of a test run, `notify` tells the service manager, and `names`
 finds those of tokens. `here` finds what this `machine` lacks to run them, `plugged` what is plugged into it,
-and `service` makes services of systemd.
+and `service` makes services of systemd. `rehearsal` sends a frame through parts that are not open.
+`completion` makes scripts for shells.
 `layers` is for Scapy.
 """
