@@ -8,6 +8,6 @@ and `alone` a service without a topology.
 `ledger` prints counts, `trial` the outcome of a test run, `notify` tells the service manager, and `names`
 finds those of tokens. `here` finds what this `machine` lacks to run them, `plugged` what is plugged into it,
 and `service` makes services of systemd. `rehearsal` sends a frame through parts that are not open.
-`completion` makes scripts for shells.
+`completion` makes scripts for shells, and `manual` the man pages.
 `layers` is for Scapy.
 """
