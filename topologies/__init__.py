@@ -1,4 +1,4 @@
-"""The YAML model of a whole system: `load` reads it, `check` checks it, `show` draws it.
+"""The YAML model of a whole system: `load` reads it, `check` checks it, `show` writes it as text.
 
 `document` parses the text into nodes with places, and `loader` makes the `model` from them; `choices` are
 values by gateway, and `kinds` records of several kinds. `findings` are the
@@ -7,5 +7,6 @@ and `budgets`, which use `filters`, and `messages` about those that cannot cross
 who is let in. `reach` finds the bus
 at an address, `segments` the wire that each side of a bridge joins, `seats` the sides of one bridge on
 one gateway, and `events` where events of gateways go. `names` are those of its tokens. `needs` are what a
-gateway needs of its machine. `reference` writes the page of all keys.
+gateway needs of its machine. `reference` writes the page of all keys. `drawing` is the layout of a
+picture, `svg` its text; `status` is the record of a gateway's status page.
 """
