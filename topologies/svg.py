@@ -77,8 +77,8 @@ def _edge(edge: Edge, mark: Mark) -> Iterator[str]:
     yield f'<g class="edge{kinds} {mark.state}" data-id={quoteattr(edge.id)}>'
     yield f"<title>{escape(_title(edge.id, mark))}</title>"
     yield f'<path d="M{x1:g},{y1:g} C{ax:g},{ay:g} {bx:g},{by:g} {x2:g},{y2:g}"/>'
-    yield f'<text y="{y - 4:g}"><tspan class="line" x="{x:g}">{escape(first)}</tspan>'
-    yield f'<tspan class="line" x="{x:g}" dy="14">{escape(second)}</tspan></text></g>'
+    yield f'<text y="{y - 6:g}"><tspan class="line" x="{x:g}">{escape(first)}</tspan>'
+    yield f'<tspan class="line" x="{x:g}" dy="19">{escape(second)}</tspan></text></g>'
 
 
 def _node(node: Node, mark: Mark) -> Iterator[str]:

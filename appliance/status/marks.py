@@ -60,7 +60,7 @@ def _of_parts(status: Status) -> Iterator[tuple[str, Mark]]:
             yield part["id"], _tap(taps[name], state)
         else:
             count = connections.get(f"broker {name}")
-            yield part["id"], Mark(state, part["state"] or "up", () if count is None else (f"{count} peers",))
+            yield part["id"], Mark(state, part["state"] or "up", () if count is None else (_peers(count),))
 
 
 def _role(role: Mapping[str, Any], state: State) -> Mark:
@@ -74,8 +74,12 @@ def _busy(hub: Mapping[str, Any] | None, state: State, part: Mapping[str, Any]) 
     rows = [] if hub is None else hub["links"]
     rates = [row["rates"]["received_per_s"] for row in rows if "rates" in row]
     peers = sum(row["live"] for row in rows)
-    words = (f"{peers} peers", *((f"{short(sum(rates))}/s",) if rates else ()))
+    words = (_peers(peers), *((f"{short(sum(rates))}/s",) if rates else ()))
     return Mark(state, "" if state == "ok" else part["state"], words)
+
+
+def _peers(count: int) -> str:
+    return "1 peer" if count == 1 else f"{count} peers"
 
 
 def _tap(tap: Mapping[str, Any], state: State) -> Mark:

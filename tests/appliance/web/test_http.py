@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from appliance.cli import main
 from appliance.status.shape import fits
 from appliance.web import server, stream
 from tests.appliance.web.web_support import gateway, get, say, status_of
 from tests.helpers.peers import Ear, until
+from topologies.exposure import find_exposed
 from topologies.findings import InvalidTopology
 from topologies.loader import loads
 
@@ -209,3 +211,33 @@ def test_the_published_schema_is_that_of_the_shape_and_holds_for_a_status() -> N
     status = status_of(appliance())
     assert list(validator.iter_errors(json.loads(json.dumps(status)))) == []
     assert list(validator.iter_errors(status | {"pid": "7"}))
+
+
+async def test_top_and_show_ask_a_page(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    async with gateway() as running:
+        file = tmp_path / "t.yaml"
+        file.write_text("name: plant\ngateways: {gw: {}, far: {}}\nbuses: {plant: {on: gw}}\n")
+        for words, shown in (
+            (["top", running.page.url], "plant on gw: run"),
+            (["top", "--json", running.page.url], '"gateway": "gw"'),
+            (["show", str(file), "--live", running.page.url], "● bus plant: 1 peer"),
+            (["show", str(file), "--svg", "--live", running.page.url], "this gateway"),
+        ):
+            assert await asyncio.to_thread(main, words) == 0
+            assert shown in capsys.readouterr().out
+    assert await asyncio.to_thread(main, ["top", "http://127.0.0.1:9"]) == 1
+    assert "http://127.0.0.1:9: " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [
+        ("{listen: 'http://0.0.0.0:9943', open: true}", "every machine that reaches the status page"),
+        ("{listen: 'http://0.0.0.0:9943', token_file: t}", "crosses the network unencrypted"),
+        ("http://127.0.0.1:9943", ""),
+    ],
+)
+def test_check_warns_of_a_page_that_others_can_read(status: str, words: str) -> None:
+    topology = loads(f"name: p\ngateways: {{gw: {{status: {status}}}}}\nbuses: {{b: {{on: gw}}}}\n", "t.yaml")
+    found = [finding.text for finding in find_exposed(topology)]
+    assert [words in text for text in found] == ([True] if words else [])
