@@ -14,7 +14,7 @@ from bridges.admission import NO_FRAME, Admission
 from bridges.egress import leaving
 from bridges.enveloped import MixedBatch
 from bridges.enveloped import without as without_numbers
-from bridges.handover.gate import Gate
+from bridges.handover.gate import ALONE, Gate, Place
 from bridges.handover.window import AGE_S
 from bridges.holdoff import HoldOff
 from bridges.ingress import admit_bare, admit_stamped, only_frames
@@ -155,12 +155,13 @@ class Bridge(WatchedHub):
         may_forward: Callable[[float], bool],
         on_lapse: Callable[[], None] = lambda: None,
         age_s: float = AGE_S,
+        place: Place = ALONE,
     ) -> Gate:
         """Forward nothing until the returned gate is told to `resume`. An earlier gate is forgotten.
 
         For a bridge that several gateways run; the arguments are those of `Gate`.
         """
-        self.gate = Gate(self.sides, self.origin, self.seen, self.clock, may_forward, on_lapse, age_s)
+        self.gate = Gate(self.sides, self.origin, self.seen, self.clock, may_forward, on_lapse, age_s, place)
         return self.gate
 
     def without_messages(self, batch: Batch, is_out: Callable[[bytes], bool]) -> Batch | None:
@@ -172,9 +173,16 @@ class Bridge(WatchedHub):
         return batch.keeping(rest, gone) if isinstance(batch, MixedBatch) else rest
 
     def own_batch(self, message: bytes) -> Batch:
-        """Return a message of our own in the form that it has inside the bridge."""
+        """Return a message of our own in the form that it has inside the bridge.
+
+        So a canary has our envelope on trunks: a ring of trunks alone does not bring it back as new.
+        """
         batch = from_payloads([message])
-        return batch if is_frame(message) else MixedBatch(batch.keep(), 1, (0,))
+        if not self.stamps:
+            return batch if is_frame(message) else MixedBatch(batch.keep(), 1, (0,))
+        everything = Admission(self.origin, Rules(), lambda _: True, opaque=True)
+        stamped, self.sequence = admit_stamped(batch, everything, self.sequence, Stats())
+        return batch if stamped is None else stamped
 
     def is_guest(self, pipe: Pipe) -> bool:
         """Tell whether anybody may be at the other end; at a trunk there are appliances."""
@@ -297,6 +305,8 @@ class Side(Hub):
         stats = self.stats if port is None else port.stats
         if origin is not None:
             (self if port is None else origin).stats.receive(batch)
+        if self.bridge.cuts and port is not None and self.bridge.bars(port, batch):
+            return
         if self.hold is not None:
             self.hold.hear(batch)
         gate = self.bridge.gate

@@ -8,6 +8,7 @@ clients, within bounds: `tmq`, which has clients and brokers, stands on it. `lea
 addresses apart, `needs` are those of links, `names` shows tokens by name, `keys` are what gateways sign with,
 `extras` says what to install, `spelling` what was meant, and `printable` makes foreign text fit for a
 terminal. `reasons` says why a ledger counts a message as dropped, and who intended it. `errors` and `backoff`
-are shared by all, `permissions` are those of files. `events` and `logs` are what gateways say about
-themselves. `values` has the newest frame of each pattern, and `asking` is how one asks for it.
+are shared by all, `wake_hook` notices when a process stood still, `permissions` are those of files. `events`
+and `logs` are what gateways say about themselves. `values` has the newest frame of each pattern, and `asking`
+is how one asks for it.
 """

@@ -40,6 +40,7 @@ from bus.transports.options import (
     MESSAGE_BYTES,
     QUEUE_BYTES,
     Tls,
+    check_age,
     check_fit,
     check_keys,
     check_last_values,
@@ -90,8 +91,14 @@ class Address(Node):
     ] = None
     tls: Annotated[Tls | None, "certificates, for `tls+tcp://` and `wss://`"] = None
     keys: OwnKeys = None
+    age_ms: Annotated[
+        Milliseconds | None,
+        "what waits longer on this trunk is dropped, and a peer that takes nothing for so long is closed; by "
+        "default 4000 where trunks form a ring, else never (docs/wire/envelope.md)",
+    ] = None
 
     def __post_init__(self) -> None:
+        check_age(self.url, self.trunk, self.age_ms)
         check_limits(self.url, self.queue_bytes, self.message_bytes)
         check_keys(self.url, self.trunk, self.keys)
 

@@ -21,12 +21,13 @@ from bus.transports.peers import Peer
 from bus.urls import BEACON, split_url
 from bus.watched import WatchedHub
 from devices.beacon.sending import Announcement, announcement
+from topologies.ageing import age_s
 from topologies.drawing import joined_to
 from topologies.keys import keys_of
 from topologies.model import Address, BusSpec, Listen
 from topologies.reach import dials_of, has_trunk
 
-LIMITS = frozenset({"queue_bytes", "message_bytes", "origins", "keys"})
+LIMITS = frozenset({"queue_bytes", "message_bytes", "origins", "keys", "age_s"})
 
 
 class BusPart(BasePart):
@@ -57,7 +58,8 @@ class BusPart(BasePart):
         modes = ("listen", spec.listen), ("dial", dials_of(site.topology, self.name))
         for mode, addresses in modes:
             for address in addresses:
-                yield _address_plan(spec, address, mode, keys_of(site.topology, address))
+                patience_s = age_s(self.title, address.trunk, address.age_ms, site.rings)
+                yield _address_plan(spec, address, mode, keys_of(site.topology, address), patience_s)
         for trunk in (False, True) if has_trunk(spec) else (False,):
             url = site.local_socket(self.name, trunk)
             if url is not None:
@@ -135,6 +137,7 @@ class BusPart(BasePart):
             [*draft.changes(self.title), *said_changes(self.title, self.spec.listen, spec.listen)],
             lambda: self._settle(spec, site, draft),
             lambda loop: self._open(draft.fresh(), loop),
+            draft.fates,
         )
 
     def _settle(self, spec: BusSpec, site: Site, draft: Draft[BusLink]) -> None:
@@ -163,10 +166,14 @@ def _outside(link: str) -> str:
     return link.removeprefix("plain/")
 
 
-def _address_plan(spec: BusSpec, address: Address, mode: Mode, keys: tuple[str, ...]) -> Plan[BusLink]:
+def _address_plan(
+    spec: BusSpec, address: Address, mode: Mode, keys: tuple[str, ...], age_s: float
+) -> Plan[BusLink]:
     place, limits, tls, trunk = _place(mode, address), spec.limits(address), address.tls, address.trunk
     origins, peers = (address.origins, address.peers) if isinstance(address, Listen) else ((), None)
-    return bus_plan(place, address.url, mode, trunk, limits, tls, origins=origins, peers=peers, keys=keys)
+    return bus_plan(
+        place, address.url, mode, trunk, limits, tls, origins=origins, peers=peers, keys=keys, age_s=age_s
+    )
 
 
 def _place(mode: Mode, address: Address) -> str:
@@ -184,10 +191,11 @@ def bus_plan(
     origins: tuple[str, ...] = (),
     keys: tuple[str, ...] = (),
     peers: tuple[Peer, ...] | None = None,
+    age_s: float = 0.0,
 ) -> Plan[BusLink]:
     """Plan a link that listens for a bus or dials one. `limits` are those of its queue and messages.
 
-    `keys` are files.
+    `keys` are files. `age_s` is that of `StreamOptions`.
     """
     queue_bytes, message_bytes = limits
     settings = {
@@ -200,12 +208,13 @@ def bus_plan(
         "origins": origins,
         "keys": stamped(keys),
         "peers": peers,
+        "age_s": age_s,
     }
 
     def make() -> BusLink:
         limits, ring = (queue_bytes, message_bytes), ring_of(keys)
         make = _maker(url)
-        return bus_link(url, mode, *limits, tls, trunk, make, origins, keys=ring, wary=trunk)
+        return bus_link(url, mode, *limits, tls, trunk, make, origins, keys=ring, wary=trunk, age_s=age_s)
 
     return Plan(place, settings, make, choice, soft=LIMITS)
 

@@ -22,13 +22,14 @@ class Site(NamedTuple):
     """Everything that the parts of one process share.
 
     `sockets` is the directory in which the processes of one gateway meet, None if there is only this process.
-    `record` gets the events of parts (`appliance.monitor`).
+    `record` gets the events of parts (`appliance.monitor`). `rings` are the parts whose trunks close a ring.
     """
 
     topology: Topology
     gateway: str
     sockets: Path | None
     record: Record
+    rings: frozenset[str] = frozenset()
 
     @property
     def here(self) -> Gateway:
@@ -48,12 +49,22 @@ def nothing() -> None:
 class Revision:
     """A change of a running part that is ready to be made, between two batches.
 
-    First `close()` what goes, in all parts, then `open(loop)` what comes: that returns what failed.
+    First `close()` what goes, in all parts, then `open(loop)` what comes: that returns what failed. Instead
+    of both, `fates()` says by the end of a change whether its link would stay; that spoils the part.
     """
 
     changes: list[Change]
     close: Callable[[], None] = nothing
     open: Callable[[AbstractEventLoop], list[Change]] = lambda _: []
+    fates: Callable[[], dict[str, bool]] = dict
+
+    def foreseen(self) -> list[Change]:
+        """Return the changes with what becomes of each link. This spoils the part."""
+        fates = self.fates()
+        return [
+            change._replace(stays=fates.get(change.end)) if change.verb == "changed" else change
+            for change in self.changes
+        ]
 
 
 class BasePart:

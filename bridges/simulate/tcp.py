@@ -27,13 +27,20 @@ class TcpWire(Wire):
 
     TCP retransmits after `loss`: each lost segment delays the data behind it by 0.2 s. TCP hides duplication,
     reordering and corruption, so these faults do not exist here. With `stuck = True` nothing passes, and the
-    connections end after 25 s, as by keepalive. `reset()` ends all connections now.
+    connections end after `patience_s`, as by keepalive, or by `age_s` of a bus's links. `reset()` ends all.
     """
 
     has = frozenset({"loss", "delay_s", "jitter_s"})
 
-    def __init__(self, rate_bytes_s: float = 12.5e6, seed: int = 0, faults: Faults | None = None) -> None:
+    def __init__(
+        self,
+        rate_bytes_s: float = 12.5e6,
+        seed: int = 0,
+        faults: Faults | None = None,
+        patience_s: float = _KEEPALIVE_S,
+    ) -> None:
         super().__init__(seed, faults)
+        self.patience_s = patience_s
         self.rate_bytes_s = rate_bytes_s
         self.server = TcpEnd(self, "server")
         self.clients: list[TcpEnd] = []
@@ -65,7 +72,7 @@ class TcpWire(Wire):
             connection.go_on()
 
     def halt(self) -> None:
-        """Leave all connections half open: nothing passes them any more, and they end after 25 s."""
+        """Leave all connections half open: nothing passes them any more, and they end after `patience_s`."""
         for connection in tuple(self.connections):
             connection.halted = True
             connection.go_on()
@@ -146,7 +153,7 @@ class _Connection:
             cancel(self._timer)
             self._timer = None
         elif self._timer is None:
-            self._timer = self.loop.call_later(_KEEPALIVE_S, self.close, "timed out")
+            self._timer = self.loop.call_later(self.wire.patience_s, self.close, "timed out")
         for direction in self._directions:
             direction.go_on()
 

@@ -3,5 +3,5 @@
 Pure: `wire` (claims and grants), `candidate` (a gateway's side), `group` (the candidates for one lease at a
 broker), `table` (all leases there), `signed` (who may claim and grant), `settings`
 (of a broker). On an event loop: `candidacy` with a `link` to
-each broker on a gateway, `service` on a broker, `wake_hook` for the loop itself.
+each broker on a gateway, `service` on a broker.
 """

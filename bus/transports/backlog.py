@@ -3,7 +3,8 @@
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Iterator
-from itertools import islice
+from itertools import islice, takewhile
+from math import inf
 from typing import Protocol
 
 from bus.ledger import Stats
@@ -13,6 +14,7 @@ RUN_BYTES = 256
 """What a run costs beside its bytes: the objects that hold it, and its place in the queue."""
 SMALL_BYTES = 4096
 _MERGED_BYTES = 64 * 1024
+_MERGED_S = 0.5  # messages that came later get a run of their own, so that a run has one age
 _VECTORS = 64  # runs in one sendmsg
 
 Divide = Callable[[bytes], Iterator[tuple[int, bytes]]]
@@ -31,12 +33,13 @@ class Run:
     """Whole messages, `count` of them, of whose `data` so many bytes are `written`. 0: what is no message.
 
     `data` is shared with other queues if it is `bytes`; a bytearray is ours, and more is added to it.
+    `since_s`: when the first of them was queued.
     """
 
-    __slots__ = ("count", "data", "written")
+    __slots__ = ("count", "data", "since_s", "written")
 
-    def __init__(self, data: bytes | bytearray, written: int, count: int) -> None:
-        self.data, self.written, self.count = data, written, count
+    def __init__(self, data: bytes | bytearray, written: int, count: int, since_s: float) -> None:
+        self.data, self.written, self.count, self.since_s = data, written, count, since_s
 
     def __len__(self) -> int:
         return len(self.data) - self.written
@@ -69,40 +72,42 @@ class Backlog(deque[Run]):
         super().__init__()
         self._stats, self._divide, self.bytes, self.cost = stats, divide, 0, 0
 
-    def put(self, data: Buffer, count: int, written: int = 0) -> None:
+    def put(self, data: Buffer, count: int, written: int = 0, now: float = 0.0) -> None:
         """Queue `count` messages, of whose bytes some are `written`. Copies what is lent or small.
 
-        The caller bounds the size.
+        The caller bounds the size. `now` in seconds, if the age of what waits matters.
         """
         size, stats = len(data) - written, self._stats
         self.bytes += size
         stats.queued += count
         stats.queued_bytes += size
         last = self[-1] if self else None
-        if last is not None and not written and _fits(last, data, count):
+        if last is not None and not written and _fits(last, data, count, now):
             self.cost -= last.cost
             last.data += data
             last.count += count
         else:
             own = bytearray(data) if len(data) <= SMALL_BYTES else bytes(data)
-            self.append(last := Run(own, written, count))
+            self.append(last := Run(own, written, count, now))
         self.cost += last.cost
 
-    def begin(self, data: bytes, count: int, written: int, room_bytes: int, reason: str) -> None:
+    def begin(
+        self, data: bytes, count: int, written: int, room_bytes: int, reason: str, now: float = 0.0
+    ) -> None:
         """Queue the rest of a message that has begun, and of those behind it what there is room for.
 
         `data` holds `count` messages, of whose bytes some are `written`. What is not queued is sent already,
         or dropped and counted by `reason`.
         """
         if self._divide is None:
-            return self.put(data, count, written)
+            return self.put(data, count, written, now)
         ends = [end for end, _ in self._divide(data)]
         first = bisect_right(ends, written)
         start = ends[first - 1] if first else 0
         last = bisect_right(ends, max(ends[first], start + room_bytes - RUN_BYTES))
         self._stats.sent += first
         self._stats.drop(reason, count - last)
-        return self.put(data[start : ends[last - 1]], last - first, written - start)
+        return self.put(data[start : ends[last - 1]], last - first, written - start, now)
 
     def write(self, sock: Sending) -> None:
         """Send as much as `sock` accepts without blocking. Raises `OSError`, including `BlockingIOError`."""
@@ -123,48 +128,63 @@ class Backlog(deque[Run]):
     def purge(self, reason: str) -> list[bytes]:
         """Drop the messages that have not begun, and return them. What is no message stays."""
         stats, messages = self._stats, list[bytes]()
-        for run in self._emptied():
+        for run in self._taken(len(self)):
             done, begun, waiting = _split(run, self._divide)
             stats.sent += done
             messages += waiting
             if begun is not None:
-                self.put(begun.data, begun.count, begun.written)
+                self.put(begun.data, begun.count, begun.written, begun.since_s)
         stats.drop(reason, len(messages))
         return messages
 
-    def shed(self, reason: str) -> None:
-        """Drop the messages that have not begun, as `purge` does, at a cost of runs and not of messages."""
-        stats = self._stats
-        for run in self._emptied():
+    def shed(self, reason: str, before_s: float = inf) -> None:
+        """Drop the messages that have not begun, as `purge` does, at a cost of runs and not of messages.
+
+        Only those that were queued before a time, if one is given.
+        """
+        stats, rest = self._stats, list[Run]()
+        for run in self._taken(sum(1 for _ in takewhile(lambda run: run.since_s < before_s, self))):
             whole = run.count and not run.written
             done, begun, waiting = (0, None, []) if whole else _split(run, self._divide)
             stats.sent += done
             stats.drop(reason, run.count if whole else len(waiting))
-            if begun is not None:
-                self.put(begun.data, begun.count, begun.written)
+            rest += [] if begun is None else [begun]
+        for begun in reversed(rest):
+            self._put_first(begun)
 
     def drop(self, reason: str) -> None:
         """Drop all of it, counted by `reason`."""
         stats = self._stats
-        for run in self._emptied():
+        for run in self._taken(len(self)):
             done = _split(run, self._divide)[0] if run.written else 0  # only the first run has begun
             stats.sent += done
             stats.drop(reason, run.count - done)
 
-    def _emptied(self) -> list[Run]:
-        """Take all of it out of the queue."""
-        stats, runs = self._stats, list(self)
-        stats.queued -= sum(run.count for run in runs)
-        stats.queued_bytes -= self.bytes
-        self.bytes = self.cost = 0
-        self.clear()
-        return runs
+    def _taken(self, runs: int) -> list[Run]:
+        """Take the first runs out of the queue, so many of them."""
+        taken = [self.popleft() for _ in range(runs)]
+        for run in taken:
+            self._count(run, -1)
+        return taken
+
+    def _put_first(self, run: Run) -> None:
+        self.appendleft(run)
+        self._count(run, 1)
+
+    def _count(self, run: Run, sign: int) -> None:
+        """Add what a run is to all counts, or take it away."""
+        stats, size = self._stats, sign * len(run)
+        stats.queued += sign * run.count
+        stats.queued_bytes += size
+        self.bytes += size
+        self.cost += sign * run.cost
 
 
-def _fits(last: Run, data: Buffer, count: int) -> bool:
+def _fits(last: Run, data: Buffer, count: int, now: float) -> bool:
     """Return whether messages may be copied behind the last ones, or what is no message behind its like."""
     alike = bool(count) == bool(last.count) and isinstance(last.data, bytearray)
-    return alike and len(data) <= SMALL_BYTES and len(last.data) + len(data) <= _MERGED_BYTES
+    small = len(data) <= SMALL_BYTES and len(last.data) + len(data) <= _MERGED_BYTES
+    return alike and small and now - last.since_s <= _MERGED_S
 
 
 def _split(run: Run, divide: Divide | None) -> tuple[int, Run | None, list[bytes]]:
@@ -180,7 +200,7 @@ def _split(run: Run, divide: Divide | None) -> tuple[int, Run | None, list[bytes
             waiting.append(body)
         elif end > run.written:
             going += 1
-            begun = Run(whole[start:end], run.written - start, going)
+            begun = Run(whole[start:end], run.written - start, going, run.since_s)
         else:
             done += 1
     return done, begun, waiting

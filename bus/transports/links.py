@@ -6,7 +6,7 @@ from typing import Any, Literal, Protocol
 from bus.errors import LinkError
 from bus.hub import Hub, Link
 from bus.keys import Keyring
-from bus.transports.options import MESSAGE_BYTES, QUEUE_BYTES, Tls
+from bus.transports.options import MESSAGE_BYTES, QUEUE_BYTES, RETRY_MAX_S, Tls
 from bus.urls import split_url
 from bus.wire.envelope import ENVELOPE_BYTES
 
@@ -46,23 +46,26 @@ def bus_link(
     origins: tuple[str, ...] = (),
     keys: Keyring | None = None,
     wary: bool = False,
+    age_s: float = 0.0,
     **retry: Any,
 ) -> BusLink:
     """Make a link with a file's settings. Our streams bound a queue in bytes, inproc in messages.
 
     A `trunk` has room for an envelope beside the longest message; with `keys` both ends sign, and without
-    them a `wary` one closes peers that do. `make(url, ...)` makes a link of streams that connects in another
-    way.
+    them a `wary` one closes peers that do. `age_s` is that of `StreamOptions`; who lets go so soon dials as
+    soon again. `make(url, ...)` makes a link of streams that connects in another way.
     """
     if trunk:
         queue_bytes = (queue_bytes or QUEUE_BYTES) + ENVELOPE_BYTES
         message_bytes = (message_bytes or MESSAGE_BYTES) + ENVELOPE_BYTES
     if make is None and url.startswith("inproc:"):
-        queue_bytes, keys, wary = None, None, False  # it never leaves the process
+        queue_bytes, keys, wary, age_s = None, None, False, 0.0  # it never leaves the process
     given = {"queue_bytes": queue_bytes, "message_bytes": message_bytes, "tls": tls, "keys": keys, **retry}
     options = {key: value for key, value in given.items() if value is not None}
     if origins:
         options["origins"] = origins
     if wary:
         options["wary"] = True
+    if age_s:
+        options |= {"age_s": age_s, "retry_max_s": min(RETRY_MAX_S, max(1.0, age_s / 2))}
     return make(url, **options) if make is not None else make_link(url, mode, **options)

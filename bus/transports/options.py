@@ -10,6 +10,8 @@ MESSAGE_BYTES = 1 << 20
 """Longest message, by default."""
 QUEUE_BYTES = 8 << 20
 """Bound of the queue to each peer, by default."""
+RETRY_MAX_S = 10.0
+"""Longest pause before dialling again, by default."""
 STREAMS = ("tcp", "ipc", *TLS_SCHEMES, "ws")
 """Schemes of our own streams, whose queue is bounded in bytes; that of inproc, NNG's, is in messages."""
 
@@ -43,6 +45,14 @@ def check_keys(url: str, trunk: bool, keys: tuple[str, ...] | None) -> None:
         raise ValueError("keys have no effect here: only a trunk is signed, so write trunk: true beside them")
     if keys and split_url(url).scheme == "inproc":
         raise ValueError("keys have no effect here: inproc:// never leaves its process")
+
+
+def check_age(url: str, trunk: bool, age_ms: int | None) -> None:
+    """Raise ValueError for an age where nothing looks at it."""
+    if age_ms is not None and not trunk:
+        raise ValueError("age_ms has no effect here: it is for trunks, so write trunk: true beside it")
+    if age_ms is not None and split_url(url).scheme == "inproc":
+        raise ValueError("age_ms has no effect here: inproc:// never leaves its process")
 
 
 def check_origins(url: str, origins: tuple[str, ...], listens: bool = True) -> None:
@@ -84,8 +94,9 @@ class StreamOptions:
     handshake_s: float = 5.0
     peers: int = 16384
     retry_min_s: float = 0.1
-    retry_max_s: float = 10.0
+    retry_max_s: float = RETRY_MAX_S
     silence_s: float = 0.0  # a peer that acknowledges nothing for so long is closed; 0: as the system does
+    age_s: float = 0.0  # what waits for longer is dropped, and its peer closed if it takes nothing; 0: never
 
     def __post_init__(self) -> None:
         check_fit(self.queue_bytes, self.message_bytes)

@@ -1,5 +1,6 @@
 """Stream sockets: tuned, connected, bound, and accepted from."""
 
+import asyncio
 import contextlib
 import errno
 import os
@@ -13,6 +14,7 @@ from bus.permissions import as_given
 
 CLOSED_BY_PEER = "closed by the peer"
 _ACCEPTS = 64  # connections taken in one wake-up
+_CONNECT_S = 5.0
 _PAUSE_S = 0.5  # when the process has no descriptors left
 _KEEPALIVE = ((socket.TCP_KEEPIDLE, 10), (socket.TCP_KEEPINTVL, 5), (socket.TCP_KEEPCNT, 3))
 
@@ -43,11 +45,18 @@ def tune(sock: Tunable, silence_s: float = 0.0) -> None:
 
 
 async def connect_to(loop: AbstractEventLoop, family: int, address: Any) -> socket.socket:
-    """Return a non-blocking socket that is connected to `address`. Raises `OSError`."""
+    """Return a non-blocking socket that is connected to `address`. Raises `OSError`, after 5 s at most.
+
+    The kernel would try for two minutes, with pauses that grow to half a minute.
+    """
     sock = socket.socket(family, socket.SOCK_STREAM)
     try:
         sock.setblocking(False)
-        await loop.sock_connect(sock, address)
+        async with asyncio.timeout(_CONNECT_S):
+            await loop.sock_connect(sock, address)
+    except TimeoutError:
+        sock.close()
+        raise OSError(errno.ETIMEDOUT, os.strerror(errno.ETIMEDOUT)) from None
     except BaseException:
         sock.close()
         raise

@@ -27,10 +27,12 @@ class StreamPipe(Pipe):
 
     `on_ready(pipe)` is called once its handshake is done, `on_batch(batch, pipe)` with what it sends, and
     `on_close(pipe)` exactly once, when the pipe is gone for whatever reason; `fault` says why, "" where it
-    was closed from here. `on_drained()` is called when nothing waits any more.
+    was closed from here. `on_drained()` is called when nothing waits any more. `age_s`: messages that waited
+    for longer are dropped; 0: never.
     """
 
     __slots__ = (
+        "_age_s",
         "_answer",
         "_budget",
         "_charged_bytes",
@@ -74,6 +76,7 @@ class StreamPipe(Pipe):
         on_drained: "Callable[[], None]" = lambda: None,
         accepted: bool = False,
         memory: Budget = PROCESS,
+        age_s: float = 0.0,
     ) -> None:
         self.name, self.link, self.accepted = name, link, accepted
         self.stats = stats or Stats()
@@ -84,7 +87,7 @@ class StreamPipe(Pipe):
         self._secure = sock if isinstance(sock, SecureSocket) else None
         self._framing, self._encode, self._answer = framing, framing.encode, framing.answer
         self._queue = Backlog(self.stats, framing.divide)
-        self._queue_bytes = self._bound(queue_bytes)
+        self._queue_bytes, self._age_s = self._bound(queue_bytes), age_s
         self._budget, self._charged_bytes, self._partial_bytes = memory, 0, 0
         self._on_batch, self._on_close, self._on_ready = on_batch, on_close, on_ready
         self._on_drained = on_drained
@@ -181,9 +184,9 @@ class StreamPipe(Pipe):
         """Hand what comes from now on to somebody else."""
         self._on_batch, self._on_ready = on_batch, on_ready
 
-    def revise(self, queue_bytes: int, message_bytes: int) -> None:
+    def revise(self, queue_bytes: int, message_bytes: int, age_s: float = 0.0) -> None:
         """Take other bounds from now on. What is queued stays queued."""
-        self._queue_bytes = self._bound(queue_bytes)
+        self._queue_bytes, self._age_s = self._bound(queue_bytes), age_s
         self.decoder.revise(message_bytes)
 
     def _bound(self, queue_bytes: int) -> int:
@@ -311,6 +314,7 @@ class StreamPipe(Pipe):
 
     def _enqueue(self, data: Buffer, written: int, count: int, batch: Batch) -> None:
         """Queue what is left of a batch, or drop what has no room. A message that has begun goes on."""
+        now = self._drop_old()
         queue, room_bytes = self._queue, self._queue_bytes - self._queue.cost
         fits = cost_of(len(data)) <= room_bytes
         if not written and not fits:
@@ -318,15 +322,26 @@ class StreamPipe(Pipe):
         self._await_room()
         owned = data if isinstance(data, bytes) or len(data) <= SMALL_BYTES else batch.keep()
         if fits:
-            queue.put(owned, count, written)
+            queue.put(owned, count, written, now)
         else:
-            queue.begin(bytes(owned), count, written, room_bytes, "queue full")
+            queue.begin(bytes(owned), count, written, room_bytes, "queue full", now)
         self.stats.sent_bytes += written
         return self._charge()
 
+    def _drop_old(self) -> float:
+        """Drop what has waited for too long. Return the time, if age matters."""
+        if not self._age_s:
+            return 0.0
+        now = self._loop.time()
+        if self._queue:
+            self._queue.shed("stale", now - self._age_s)
+        return now
+
     def _on_writable(self) -> None:
+        self._drop_old()
         try:
-            self._queue.write(self._socket)
+            if self._queue:
+                self._queue.write(self._socket)
         except (BlockingIOError, InterruptedError):
             return
         except OSError as error:

@@ -24,6 +24,7 @@ from bus.transports.signing import signed
 from bus.transports.sockets import CLOSED_BY_PEER, Acceptor, OnPeer, connect_to, tune
 from bus.transports.stream import StreamPipe
 from bus.urls import BEACON, Url, split_url, with_host
+from bus.wake_hook import Standstill
 from bus.wire.batch import Batch
 from bus.wire.signed import SIGNS, Session, begins_with_hello
 
@@ -69,6 +70,14 @@ class _StreamLink:
         self._refused = Stats()
         self._framing = channel.framing(self.options.message_bytes)
         self._is_open = False
+        self._standstill = Standstill(self._woke)
+
+    def _begin(self, hub: Hub, loop: AbstractEventLoop) -> None:
+        """Take on a hub and a loop. Raises `LinkError` for certificates that are of no use."""
+        self._hub, self._loop = hub, loop
+        self.channel.open()
+        self._count_refused(hub)
+        self._standstill.watch(loop, self.options.age_s)
 
     def revise(self, other: Link) -> bool:
         """Take over the limits of another link to the same address, for peers that are there too."""
@@ -78,9 +87,11 @@ class _StreamLink:
         self.channel.revise(other.channel)
         self._framing = self.channel.framing(self.options.message_bytes)
         for pipe in tuple(self.pipes):
-            pipe.revise(self.queue_bytes, self.options.message_bytes)
+            pipe.revise(self.queue_bytes, self.options.message_bytes, self.options.age_s)
             if not self._is_trusted(pipe):
                 pipe.close("its key is in force no more")
+        if self._is_open:
+            self._standstill.watch(self._loop, self.options.age_s)
         return True
 
     def _is_trusted(self, pipe: StreamPipe) -> bool:
@@ -94,7 +105,7 @@ class _StreamLink:
 
     def _adopt(self, sock: socket.socket, name: str, on_close: Callable[[StreamPipe], None]) -> StreamPipe:
         if sock.family != socket.AF_UNIX:
-            tune(sock, self.options.silence_s)
+            tune(sock, self.options.silence_s or self.options.age_s)
         session, framing = self.channel.session(), self._framing
         if session is not None:
             framing = signed(framing, session, self.options.message_bytes)
@@ -110,6 +121,7 @@ class _StreamLink:
             self._enter,
             link=self.name,
             accepted=self.peers_leave,
+            age_s=self.options.age_s,
         )
         self.pipes.add(pipe)
         if session is not None:
@@ -165,9 +177,15 @@ class _StreamLink:
             words = pipe.fault if pipe.fault.startswith("closed") else f"closed: {pipe.fault}"
             log.log(level, "%s: %s", pipe.name, words, extra={"cause": cause})
 
+    def _woke(self, slept_s: float) -> None:
+        """Close the peers: what has come from them and was not read may be too old."""
+        for pipe in tuple(self.pipes):
+            pipe.close(f"this process stood still for {slept_s:.1f} s, so what came meanwhile is too old")
+
     def close(self) -> None:
         """Stop, and close all peers. Idempotent."""
         self._is_open = False
+        self._standstill.end()
         for pipe in tuple(self.pipes):
             pipe.close()
 
@@ -203,9 +221,7 @@ class ListenLink(_StreamLink):
 
     def open(self, hub: Hub, loop: AbstractEventLoop) -> None:
         """Bind and listen. Raises `LinkError` with the address if that fails."""
-        self._hub, self._loop = hub, loop
-        self._count_refused(hub)
-        self.channel.open()
+        self._begin(hub, loop)
         try:
             bound = self._acceptor.open(loop, self._accepted, self._on_trouble)
         except OSError as error:
@@ -274,9 +290,8 @@ class DialLink(_StreamLink):
 
     def open(self, hub: Hub, loop: AbstractEventLoop) -> None:
         """Start dialling; returns at once. Raises `LinkError` for certificates that are of no use."""
-        self.channel.open()
-        self._hub, self._loop, self._is_open = hub, loop, True
-        self._count_refused(hub)
+        self._begin(hub, loop)
+        self._is_open = True
         self._pauses.reset()
         self._task = loop.create_task(self._keep_connected(), name=f"dial {self.url}")
 

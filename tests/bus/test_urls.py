@@ -71,3 +71,8 @@ def test_a_wildcard_is_for_listening() -> None:
         assert is_wildcard(host.strip("[]"))
         with pytest.raises(ValueError, match="not dialled"):
             check_dial(f"tcp://{host}:5")
+
+
+def test_a_long_port_is_said_in_part() -> None:
+    with pytest.raises(ValueError, match=f'^"{"x" * 64}" is no port'):
+        split_url(f"tcp://127.0.0.1:{'x' * 100}")

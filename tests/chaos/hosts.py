@@ -18,6 +18,7 @@ from bridges.simulate.tcp import TcpEnd, TcpWire
 from bridges.simulate.wire import Wire, trouble
 from bus.transports import sockets
 from tests.chaos.loops import ProgramLoop, Scheduler, become, current
+from topologies.ageing import RING_AGE_S
 
 _SYN_S = (1, 2, 4, 8, 16, 32)  # Linux repeats the first segment of a connection after these pauses
 _PREFIX = "10.0.0."
@@ -176,10 +177,13 @@ class Network:
         return 40000 + self._ports
 
     def wire(self, client: str, server: str) -> TcpWire:
-        """Return the wire of connections that `client` makes to `server`, by their addresses."""
+        """Return the wire of connections that `client` makes to `server`, by their addresses.
+
+        All end as soon as those of the trunks, which form a ring.
+        """
         key = client, server
         if key not in self.wires:
-            self.wires[key] = brief(TcpWire(seed=len(self.wires)))
+            self.wires[key] = brief(TcpWire(seed=len(self.wires), patience_s=RING_AGE_S))
             self.ends[key] = self.wires[key].client(f"{client} to {server}")
         return self.wires[key]
 

@@ -8,7 +8,6 @@ import pytest
 
 from appliance.commands.traffic import HEAD, Sequences, Source
 from appliance.probe.endpoint import parse_endpoint
-from appliance.probe.pacing import Pacer
 from bus.wire.frame import unpack
 from bus.wire.pattern import Pattern
 from tests.appliance.probe.support import BUSCOUPLER, UartEar, can_word, command, device, opened, parsed
@@ -21,29 +20,6 @@ Out = pytest.CaptureFixture[str]
 
 def numbers(messages: list[bytes]) -> list[int]:
     return [HEAD.unpack_from(unpack(message).data)[1] for message in messages]
-
-
-def test_the_pacer_keeps_its_rate_over_a_long_time_however_it_is_asked() -> None:
-    pacer, now_s, taken = Pacer(1000 / 3, 5.0), 5.0, 0
-    for step in range(30_000):
-        now_s = 5.0 + step * 0.01
-        taken += pacer.take(now_s, 512)
-    assert taken == int((now_s - 5.0) * 1000 / 3) + 1
-    assert pacer.late == 0
-
-
-def test_the_pacer_counts_what_a_machine_that_slept_did_not_send() -> None:
-    pacer = Pacer(100, 0.0)
-    assert pacer.take(0.0, 512) == 1
-    assert pacer.take(60.0, 512) == 100
-    assert pacer.late == 5900
-    assert pacer.take(60.0, 512) == 0
-    assert pacer.next_s() == pytest.approx(60.01)
-
-
-def test_a_batch_takes_no_more_than_it_may() -> None:
-    pacer = Pacer(1000, 0.0)
-    assert [pacer.take(0.5, 200) for _ in range(4)] == [200, 200, 101, 0]
 
 
 def test_the_same_seed_gives_the_same_frames() -> None:

@@ -131,3 +131,10 @@ def test_names_are_shortened_in_the_middle() -> None:
 
 def test_a_word_longer_than_the_line_is_cut() -> None:
     assert all(len(line) <= 20 for line in fold("    " + "x" * 100, 20))
+
+
+def test_the_heading_says_for_how_long_a_process_has_been_up() -> None:
+    status = status_of(appliance())
+    up_ns = (27 * 3600 + 4 * 60 + 9) * 1_000_000_000
+    text = page(status | {"started_ns": 0, "time_ns": up_ns}, None, None)
+    assert text.splitlines()[0].endswith("up 27:04:09")

@@ -68,3 +68,8 @@ def reply(listener: socket.socket, answer: bytes) -> None:
     connection, _ = listener.accept()
     with connection:
         connection.sendall(answer)
+
+
+def test_numbers_have_a_bound_on_both_sides() -> None:
+    assert all(fits(number, int) for number in (-(1 << 62), 0, 1 << 62))
+    assert not any(fits(number, int) for number in (-(1 << 62) - 1, (1 << 62) + 1))

@@ -475,3 +475,41 @@ def test_what_was_heard_before_there_was_a_trunk_gets_a_key_when_one_comes() -> 
     heard.hear(0, wrap(OTHER, Envelope(7, 1)), 1000.0)
     heard.revise([SideRules(every, every), SideRules(every, every, trunk=True)], (0, 1), trunk)
     assert heard.replay(1000.0) == [Due(0b10, wrap(OTHER, Envelope(7, 1, 7)), 7)]
+
+
+def test_a_frame_with_the_smallest_origin_and_sequence_is_known_by_its_key_like_any_other() -> None:
+    """The peer chooses its numbers: zeros are a key too, also while the sides change."""
+    trunks, stamps = [SideRules(every, every, trunk=True)] * 3, Stamps()
+    stamps.advance(1000.0)
+    heard = Window(trunks, 1, Seen(), stamps, private=lambda: 5 << 32)
+    zero = wrap(READING, Envelope(0, 0))
+    heard.hear(0, zero, 1000.0)
+    heard.revise(trunks, (0, 1, 2), stamps)
+    assert heard.hear(1, zero, 1000.0) == "standby"
+    assert heard.hear(1, zero, 1000.0) == "duplicate"
+    assert heard.replay(1000.0) == [Due(0b100, wrap(READING, Envelope(0, 0, 7)), 7)]
+
+
+def test_a_frame_with_one_hop_left_is_known_by_its_key_when_its_copy_comes() -> None:
+    trunks, stamps = [SideRules(every, every, trunk=True)] * 2, Stamps()
+    stamps.advance(1000.0)
+    heard = Window(trunks, 1, Seen(), stamps)
+    heard.hear(0, wrap(READING, Envelope(7, 1, 1)), 1000.0)
+    assert heard.hear(1, wrap(READING, Envelope(7, 1, 0)), 1000.0) == "standby"
+    assert heard.replay(1000.0) == []
+
+
+def test_what_a_side_may_not_bring_is_sent_to_none() -> None:
+    heard = Window([SideRules(every, every), SideRules(none, every), SideRules(every, every)], 1, Seen())
+    assert heard.hear(1, READING, 1000.0) == "pattern"
+    assert heard.replay(1000.0) == []
+    assert heard.stats.offered == 0
+
+
+def test_equal_readings_of_two_sensors_both_go_to_the_side_that_takes_them() -> None:
+    """Neither sensor's side takes frames, so what comes from there is never the copy of another's."""
+    sensor = SideRules(every, none)
+    heard = Window([sensor, sensor, SideRules(every, every)], 1, Seen())
+    heard.hear(1, READING, 1000.0)
+    heard.hear(0, READING, 1000.0)
+    assert heard.replay(1000.0) == [Due(0b100, READING, 8)] * 2

@@ -13,7 +13,7 @@ from bridges.media.sp.medium import Sp
 from bridges.media.tcp.medium import Tcp
 from bridges.media.tmq.medium import Tmq
 from bridges.media.uart.medium import Rs485, Uart
-from bus.needs import Library
+from bus.needs import Library, Listening, Lookup
 
 CAN = Can(channel="can0")
 I2C = I2c(bus=1, targets=(0x42, 0x43))
@@ -132,6 +132,11 @@ def test_what_python_can_needs_for_an_adapter() -> None:
 
     assert libraries(CAN) == ["can"]
     assert libraries(Can(channel="239.74.163.2", interface="udp_multicast")) == ["can", "msgpack"]
+
+
+def test_a_bus_needs_a_free_port_to_listen_at_or_a_name_to_dial() -> None:
+    assert list(BUS.needs()) == [Lookup("h")]
+    assert list(Sp(address="tcp://0.0.0.0:5555", mode="listen").needs()) == [Listening("0.0.0.0", 5555)]
 
 
 def test_a_trunk_takes_longer_by_the_envelopes() -> None:

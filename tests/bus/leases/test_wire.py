@@ -46,6 +46,12 @@ def test_a_grant_that_says_nothing_is_full_of_zeros() -> None:
     assert pack_grant(Grant((), "")).hex() == "8000" + "0011" + "01" + "00" * 16
 
 
+def test_a_claim_that_says_only_who_it_is_claims_nothing_else() -> None:
+    """It renews a lease of 250 ms, and all else is zero: the first gateway, not ready, in no epoch."""
+    head = "c000" + "0011" + "01" + "00" + "0000"
+    assert pack_claim(Claim((), "", 7)).hex() == head + "00000007" + "00000000" + "0064" + "0000" + "00"
+
+
 def test_the_worked_example_of_the_wire_page() -> None:
     claim = Claim((0x11223344,), "fridge", 0xA1B2C3D4, 1, 7, 100, 42, True, False, False, "gw-b")
     assert pack_claim(claim).hex() == (

@@ -122,3 +122,8 @@ def test_a_service_without_a_router_is_asked_over_its_connection(room: Room) -> 
     assert room.wait(1) == [Ask("a", None, b"p", True), Ask("b", None, b"q", False)]
     room.hear(b"p", [])
     assert Ask("a", None, b"", True) in room.wait(1)  # nothing more is said to p
+
+
+def test_one_that_is_silent_from_the_start_is_suspect(room: Room) -> None:
+    room.hear(b"1", original.REGISTRATION)
+    assert room.registry.tick(room.now_s + 2.5).suspect == tuple(room.listed())

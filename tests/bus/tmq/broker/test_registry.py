@@ -353,3 +353,28 @@ def test_what_a_client_says_while_it_is_buried_stays_and_nobody_hears_of_the_res
     assert told(burial) == []
     assert registry.of(S) == [(SUB, (1,))]
     assert registry.subscribers((1,)) == [S, Q]
+
+
+def test_the_bounds_that_a_broker_has_by_default() -> None:
+    """One address has 1,024 registrations, one host 16,384, all together 65,536, and a million tokens."""
+    registry = Registry()
+    assert registry.expired == 0
+    taken = [registry.add(SUB, (number,), S, "h")[1] for number in range(1025)]
+    assert taken == [""] * 1024 + ["registrations of one address"]
+    ports = range(2, 2 + 16384 - 1024)
+    assert not any(registry.add(SUB, (1,), ("10.0.0.1", port), "h")[1] for port in ports)
+    assert registry.add(SUB, (1,), Q, "h")[1] == "registrations of one host"
+    for host in "ijk":
+        assert not any(registry.add(SUB, (1,), (host, port), host)[1] for port in range(16384))
+    assert len(registry) == 65536
+    assert registry.add(SUB, (1,), Q, "l")[1] == "registrations full"
+
+
+def test_patterns_have_a_million_tokens_together_by_default() -> None:
+    registry = Registry()
+    long, count = tuple(range(255)), (1 << 20) // 255
+    for number in range(count):
+        said(registry, SUB, long, ("10.0.0.9", number))
+    rest = (1 << 20) - count * 255
+    assert registry.add(SUB, long[: rest + 1], S, "h")[1] == "registrations full"
+    assert registry.add(SUB, long[:rest], S, "h")[1] == ""

@@ -7,7 +7,7 @@ from hypothesis import given
 
 from devices.syndication.query import Value, parse
 from devices.syndication.query.evaluate import PATTERN_MEMORY, compiled
-from devices.syndication.query.tree import Among, And, Has, Like, Node, Not, Or, text_of
+from devices.syndication.query.tree import Among, And, Has, Like, Node, Not, Or, plain, text_of
 from tests.devices.syndication.query.trees import METADATA, TREES
 
 pytest.importorskip("lark", reason="the extra syndication is not installed")
@@ -137,3 +137,14 @@ def test_patterns_that_explode_in_backtracking_engines_run_in_re2(pattern: str) 
     assert engine.programsize < 30
     query = parse(f"Name like '{pattern}'")
     assert not query.matches({"Name": "a" * 100_000 + "!"})
+
+
+@pytest.mark.parametrize("number", [-(2.0**63), 2.0**63, 2.0**64 - 4096, -7.0])
+def test_a_float_that_an_integer_on_the_wire_equals_is_compared_as_that(number: float) -> None:
+    assert type(plain(number)) is int
+    assert plain(number) == number
+
+
+@pytest.mark.parametrize("number", [-(2.0**63) - 4096, 2.0**64, 0.5, -1e300])
+def test_a_float_that_no_integer_on_the_wire_equals_stays_one(number: float) -> None:
+    assert type(plain(number)) is float

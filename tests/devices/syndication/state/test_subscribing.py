@@ -183,3 +183,9 @@ def test_producers_that_change_come_or_go_before_they_are_seen() -> None:
         pass
     assert [(sorted(new), gone) for new, gone in room.of("s")] == [(["a", "c", "e"], [])]
     assert room.book.sets.queries.members == 3
+
+
+def test_the_key_of_a_subscription_takes_memory_too() -> None:
+    room = filled(all_query_bytes=12)
+    assert room.book.subscribe("s", "", FakeQuery("has x"), "k" * 8).refused == "queries full"
+    assert room.book.subscribe("s", "", FakeQuery("has x"), "k" * 7).refused == ""

@@ -6,6 +6,7 @@ its queues full. Timers run after those; a guard runs before.
 
 import asyncio
 import selectors
+from asyncio import AbstractEventLoop
 from collections.abc import Callable
 
 Guard = Callable[[], None]
@@ -51,3 +52,35 @@ class WakefulLoop(asyncio.SelectorEventLoop):
     def unguard(self, function: Guard) -> None:
         """Call `function` no more. No error if it is no guard."""
         self._waking.guards = tuple(g for g in self._waking.guards if g != function)
+
+
+class Standstill:
+    """Calls `woke(slept_s)` before a loop handles any event, if it handled none for more than `limit_s`.
+
+    Something must wake the loop more often than that. Loops of other kinds are not watched.
+    """
+
+    def __init__(self, woke: Callable[[float], None]) -> None:
+        self._woke, self._limit_s, self._looked_s = woke, 0.0, 0.0
+        self._loop: WakefulLoop | None = None
+
+    def watch(self, loop: AbstractEventLoop, limit_s: float) -> None:
+        """Watch a loop from now on; 0: watch no more. Idempotent."""
+        self.end()
+        self._limit_s = limit_s
+        if limit_s and isinstance(loop, WakefulLoop):
+            self._loop, self._looked_s = loop, loop.time()
+            loop.guard(self._look)
+
+    def _look(self) -> None:
+        assert self._loop is not None
+        now = self._loop.time()
+        slept_s, self._looked_s = now - self._looked_s, now
+        if slept_s > self._limit_s:
+            self._woke(slept_s)
+
+    def end(self) -> None:
+        """Watch no more. Idempotent."""
+        if self._loop is not None:
+            self._loop.unguard(self._look)
+            self._loop = None

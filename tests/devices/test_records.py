@@ -1,0 +1,103 @@
+"""The records of our devices: what they need, refuse, and take by default, as docs/ says."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from bus.needs import Certificate, Directory, Library, Listening, Lookup, Need, Readable, Secret
+from bus.transports.options import Tls
+from devices import ports
+from devices.cache.device import CacheSpec
+from devices.catalog.bounds import Bounds
+from devices.catalog.device import CatalogSpec, records_of
+from devices.device import DeviceSpec
+from devices.log.device import LogSpec
+from devices.proxy.device import ProxySpec
+from devices.syndication.device import SyndicationSpec, database_of
+from devices.tap.device import TapSpec
+from devices.upload.device import UploadSpec
+from topologies import reference
+
+ARROW = [Library("pyarrow", "pyarrow", "capture"), Library("numpy", "numpy", "capture")]
+TLS = Tls(ca_file="ca.pem", cert_file="own.pem")
+OWN = [Readable("ca.pem"), Readable("own.pem"), Certificate("own.pem", "own.pem"), Secret("own.pem")]
+
+
+@pytest.mark.parametrize(
+    ("spec", "needs"),
+    [
+        (CacheSpec(on="gw", cache=("p",)), []),
+        (CacheSpec(on="gw", cache=("p",), services="tcp://hall:5246"), [Lookup("hall")]),
+        (
+            ProxySpec(on="gw", proxy="tcp://127.0.0.1:5246", dial="tls+tcp://office:5249", tls=TLS),
+            [Lookup("office"), *OWN],
+        ),
+        (
+            ProxySpec(on="gw", proxy="tcp://hall:5246", listen="tls+tcp://0.0.0.0:5249", tls=TLS),
+            [Lookup("hall"), Listening("0.0.0.0", 5249), *OWN],
+        ),
+        (CatalogSpec(on="gw", catalog=("tcp://127.0.0.1:5246",), records="none"), []),
+        (CatalogSpec(on="gw", catalog=("tcp://127.0.0.1:5246",), records="/r/c.json"), [Directory("/r")]),
+        (TapSpec(on="gw", tap=("p",), directory="/d"), [*ARROW, Directory("/d")]),
+        (LogSpec(on="gw", log=("p",), directory="/d"), [*ARROW, Directory("/d")]),
+        (UploadSpec(on="gw", upload="/d", to="/mnt"), [*ARROW, Directory("/d"), Directory("/mnt")]),
+        (
+            UploadSpec(on="gw", upload="/d", to="s3://b/p", credentials="/c"),
+            [*ARROW, Directory("/d"), Readable("/c"), Secret("/c")],
+        ),
+    ],
+)
+def test_the_needs_of_a_device(spec: DeviceSpec, needs: list[Need]) -> None:
+    assert list(spec.needs()) == needs
+
+
+def test_a_catalog_and_a_syndication_broker_store_in_files_named_by_their_first_address() -> None:
+    assert _catalog("tcp://127.0.0.1:5246", "tcp://127.0.0.1:9") == "catalog-127.0.0.1-5246.json"
+    assert _catalog("tcp://127.0.0.1:0") is None, "another port at each start"
+    assert _syndication("tcp://127.0.0.1:7") == "syndication-127.0.0.1-7.db"
+    assert _syndication("tcp://127.0.0.1:0") is None
+
+
+def _catalog(*urls: str) -> str | None:
+    file = records_of(CatalogSpec(on="gw", catalog=urls))
+    return Path(file).name if file else None
+
+
+def _syndication(*urls: str) -> str | None:
+    file = database_of(SyndicationSpec(on="gw", syndication=urls))
+    return Path(file).name if file else None
+
+
+def test_a_bus_is_stored_and_kept_once() -> None:
+    with pytest.raises(ValueError, match="twice in log"):
+        LogSpec(on="gw", log=("p", "q", "p"), directory="/d")
+    with pytest.raises(ValueError, match="twice in cache"):
+        CacheSpec(on="gw", cache=("p", "q", "p"))
+    assert LogSpec(on="gw", log=("p", "q"), directory="/d").joins == ("p", "q")
+
+
+def test_the_page_of_topology_files_tells_the_bounds_and_defaults_of_devices() -> None:
+    """Who wrote a topology by that page gets what it says."""
+    assert reference.page() == reference.PAGE.read_text()
+
+
+def test_the_ports_are_those_of_the_protocol() -> None:
+    """docs/dbp.md: other programs look for them there."""
+    assert (*range(5245, 5250),) == (ports.BEACON, ports.CATALOG, ports.BUS, ports.MONITOR, ports.PROXY)
+    assert ports.ANNOUNCED == 5250
+
+
+def test_the_bounds_of_a_catalog_are_those_of_its_page() -> None:
+    """docs/wire/dbp.md, and the size of the file that follows from them."""
+    b = Bounds()
+    assert (b.frames, b.message_bytes, b.text_bytes, b.depth, b.items) == (64, 16 << 10, 200, 16, 1024)
+    assert (b.services, b.services_per_host, b.entry_bytes, b.all_entry_bytes) == (4096, 2048, 8192, 4 << 20)
+    assert (b.silenced, b.silence_s, b.interval_s) == (1024, 60, 1)
+    assert b.file_bytes == (4 << 20) + 4096 * (200 + 6 * 200)
+
+
+@pytest.mark.parametrize("name", ["frames", "services", "silence_s"])
+def test_a_bound_of_a_catalog_is_above_zero(name: str) -> None:
+    with pytest.raises(ValueError, match="above 0"):
+        replace(Bounds(), **{name: 0})
