@@ -1,10 +1,8 @@
 """Scripts that complete the command line in shells, generated from its parsers. Pure, but for the imports."""
 
 import argparse
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
-
-from appliance import cli
 
 
 class Option(NamedTuple):
@@ -24,23 +22,18 @@ class Command(NamedTuple):
     words: tuple[str, ...]
 
 
-def commands() -> list[Command]:
+Described = Iterable[tuple[str, str, argparse.ArgumentParser]]
+"""All commands, with the help and the parser of each."""
+
+
+def commands(described: Described) -> list[Command]:
     """Return all commands, from the parsers that read the command line."""
-    return [_command(name, text) for name, (_, text) in cli.commands().items()]
+    return [_command(*one) for one in described]
 
 
-def parser_of(name: str) -> argparse.ArgumentParser:
-    """Return the parser of one command."""
-    for action in cli.parser(name)._actions:  # noqa: SLF001 - argparse has no other way to its parsers
-        if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001
-            found: argparse.ArgumentParser = action.choices[name]
-            return found
-    raise KeyError(name)
-
-
-def _command(name: str, text: str) -> Command:
+def _command(name: str, text: str, parser: argparse.ArgumentParser) -> Command:
     options, words = list[Option](), list[str]()
-    for action in parser_of(name)._actions:  # noqa: SLF001
+    for action in parser._actions:  # noqa: SLF001
         if action.help == argparse.SUPPRESS:
             continue
         choices = tuple(map(str, action.choices)) if action.choices is not None else ()
@@ -52,9 +45,8 @@ def _command(name: str, text: str) -> Command:
     return Command(name, text, tuple(options), tuple(words))
 
 
-def bash() -> str:
+def bash(found: list[Command]) -> str:
     """Return the script for bash."""
-    found = commands()
     cases = "\n".join(f'    {one.name}) words="{" ".join(_words(one))}" ;;' for one in found)
     values = "\n".join(
         f'    {one.name}:{name}) words="{" ".join(option.takes)}" ;;'
@@ -89,9 +81,8 @@ def _words(one: Command) -> Iterator[str]:
     yield from one.words
 
 
-def zsh() -> str:
+def zsh(found: list[Command]) -> str:
     """Return the script for zsh."""
-    found = commands()
     named = "\n".join(f"    {_quoted(f'{one.name}:{one.help}')}" for one in found)
     cases = "\n".join(f"    {one.name}) _arguments {' '.join(_zsh_arguments(one))} ;;" for one in found)
     return f"""#compdef buscoupler
@@ -125,10 +116,10 @@ def _zsh_arguments(one: Command) -> Iterator[str]:
     yield _quoted(f"*:word:({' '.join(one.words)})" if one.words else "*:file:_files")
 
 
-def fish() -> str:
+def fish(found: list[Command]) -> str:
     """Return the script for fish."""
     lines = ["# fish completion: buscoupler completion fish > ~/.config/fish/completions/buscoupler.fish"]
-    for one in commands():
+    for one in found:
         first = "complete -c buscoupler -f -n __fish_use_subcommand"
         lines.append(f"{first} -a {one.name} -d {_quoted(one.help)}")
         there = f"complete -c buscoupler -n '__fish_seen_subcommand_from {one.name}'"
@@ -149,4 +140,4 @@ def _quoted(text: str) -> str:
     return "'" + text.replace("'", "’").replace("\\", "") + "'"
 
 
-SHELLS: dict[str, Callable[[], str]] = {"bash": bash, "zsh": zsh, "fish": fish}
+SHELLS: dict[str, Callable[[list[Command]], str]] = {"bash": bash, "zsh": zsh, "fish": fish}

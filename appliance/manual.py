@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from appliance import completion
+from appliance import cli
 from topologies import reference
 
 _HEAD = '.TH {name} {section} "" "buscoupler" "buscoupler manual"'
@@ -18,24 +18,23 @@ _HEAD = '.TH {name} {section} "" "buscoupler" "buscoupler manual"'
 def pages() -> dict[str, str]:
     """Return the text of each page by its file name."""
     found = {"buscoupler.1": _overview(), "buscoupler.yaml.5": _topologies()}
-    return found | {f"buscoupler-{one.name}.1": _page(one) for one in completion.commands()}
+    return found | {f"buscoupler-{one[0]}.1": _page(*one) for one in cli.described()}
 
 
 def _overview() -> str:
     lines = [_HEAD.format(name="BUSCOUPLER", section=1), ".SH NAME"]
     lines += ["buscoupler \\- a bus and bridge appliance for gateways", ".SH SYNOPSIS"]
     lines += [".B buscoupler", "[\\-v] [\\-\\-log FORM] COMMAND ...", ".SH COMMANDS"]
-    for one in completion.commands():
-        lines += [".TP", f".BR buscoupler\\-{_text(one.name)} (1)", _text(one.help)]
+    for name, help_text, _ in cli.described():
+        lines += [".TP", f".BR buscoupler\\-{_text(name)} (1)", _text(help_text)]
     lines += [".SH EXIT STATUS", "0; 1 if the command found a problem; 2 for wrong usage; 130 and 143 for"]
     lines += ["Ctrl\\-C and SIGTERM before it had finished.", ".SH SEE ALSO", ".BR buscoupler.yaml (5)"]
     return _joined(lines)
 
 
-def _page(one: completion.Command) -> str:
-    parser = completion.parser_of(one.name)
-    lines = [_HEAD.format(name=f"BUSCOUPLER-{one.name.upper()}", section=1), ".SH NAME"]
-    lines += [f"buscoupler\\-{_text(one.name)} \\- {_text(one.help)}", ".SH SYNOPSIS"]
+def _page(name: str, help_text: str, parser: argparse.ArgumentParser) -> str:
+    lines = [_HEAD.format(name=f"BUSCOUPLER-{name.upper()}", section=1), ".SH NAME"]
+    lines += [f"buscoupler\\-{_text(name)} \\- {_text(help_text)}", ".SH SYNOPSIS"]
     usage = parser.format_usage().removeprefix("usage:")
     lines += [_text(" ".join(usage.split())), ".SH DESCRIPTION", _text(f"{parser.description}.")]
     arguments = list(_arguments(parser))

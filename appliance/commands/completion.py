@@ -11,7 +11,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from appliance import completion  # late: it reads the parsers of all commands
+    from appliance import completion  # late: the other commands do not need it
 
-    sys.stdout.write(completion.SHELLS[options.shell]())
+    sys.stdout.write(completion.SHELLS[options.shell](completion.commands(options.described())))
     return 0

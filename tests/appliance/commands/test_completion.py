@@ -8,6 +8,8 @@ import pytest
 from appliance import cli, completion
 from appliance.commands.completion import SHELLS
 
+FOUND = completion.commands(cli.described())
+
 
 def test_every_shell_that_is_offered_has_a_script() -> None:
     assert tuple(completion.SHELLS) == SHELLS
@@ -16,7 +18,7 @@ def test_every_shell_that_is_offered_has_a_script() -> None:
 def completed(*words: str) -> set[str]:
     """Return what bash offers for the last of `words`."""
     ask = f"COMP_WORDS=({' '.join(repr(word) for word in words)}); COMP_CWORD={len(words) - 1}; _buscoupler"
-    script = f'{completion.bash()}\n{ask}; printf "%s\\n" "${{COMPREPLY[@]}}"'
+    script = f'{completion.bash(FOUND)}\n{ask}; printf "%s\\n" "${{COMPREPLY[@]}}"'
     done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True)
     assert done.stderr == ""
     return set(done.stdout.split())
@@ -40,7 +42,7 @@ def test_bash_offers_commands_options_and_choices(words: tuple[str, ...], offere
 
 @pytest.mark.parametrize("shell", SHELLS)
 def test_a_shell_reads_its_script(shell: str) -> None:
-    text = completion.SHELLS[shell]()
+    text = completion.SHELLS[shell](FOUND)
     assert all(name in text for name in cli.commands())
     program = shutil.which(shell)
     if program is None:
