@@ -39,7 +39,7 @@ OWN = [Readable("ca.pem"), Readable("own.pem"), Certificate("own.pem", "own.pem"
         ),
         (CatalogSpec(on="gw", catalog=("tcp://127.0.0.1:5246",), records="none"), []),
         (CatalogSpec(on="gw", catalog=("tcp://127.0.0.1:5246",), records="/r/c.json"), [Directory("/r")]),
-        (TapSpec(on="gw", tap="p", directory="/d"), [*ARROW, Directory("/d")]),
+        (TapSpec(on="gw", tap=("p",), directory="/d"), [*ARROW, Directory("/d")]),
         (LogSpec(on="gw", log=("p",), directory="/d"), [*ARROW, Directory("/d")]),
         (UploadSpec(on="gw", upload="/d", to="/mnt"), [*ARROW, Directory("/d"), Directory("/mnt")]),
         (
@@ -61,12 +61,12 @@ def test_a_catalog_and_a_syndication_broker_store_in_files_named_by_their_first_
 
 def _catalog(*urls: str) -> str | None:
     file = records_of(CatalogSpec(on="gw", catalog=urls))
-    return file and Path(file).name
+    return None if file is None else Path(file).name
 
 
 def _syndication(*urls: str) -> str | None:
     file = database_of(SyndicationSpec(on="gw", syndication=urls))
-    return file and Path(file).name
+    return None if file is None else Path(file).name
 
 
 def test_a_bus_is_stored_and_kept_once() -> None:
