@@ -5,7 +5,7 @@ SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
 # Debian packages: the interpreter's venv module for everything; foreign SP peers for the tests;
 # libnanomsg, nats-server, OpenSSL and a compiler for the comparison in `make bench`.
-TEST_PACKAGES := nanomsg-utils nng-utils qemu-system-arm firmware-microbit-micropython linux-image-amd64 qemu-system-x86 busybox-static kmod iproute2 can-utils tshark socat
+TEST_PACKAGES := nanomsg-utils nng-utils qemu-system-arm firmware-microbit-micropython linux-image-amd64 qemu-system-x86 busybox-static kmod iproute2 can-utils tshark socat mosquitto mosquitto-clients systemd
 BENCH_PACKAGES := $(TEST_PACKAGES) libnanomsg5 nats-server gcc libc6-dev libssl-dev openssl
 
 define install
@@ -18,7 +18,7 @@ endef
 LOCKED := can uart i2c
 TOOLS := .venv/tools/bin
 
-.PHONY: demo test fuzz chaos mutants check format bench clean lock sbom audit takeovers soak
+.PHONY: demo test fuzz chaos mutants check format bench clean lock sbom audit takeovers soak deb deb-test image image-test
 
 demo: .venv/demo
 	$(BIN)/buscoupler demo
@@ -69,9 +69,28 @@ bench: .venv/bench
 	$(BIN)/python -m benchmarks.bridges
 	$(BIN)/python -m benchmarks.media
 	$(BIN)/python -m benchmarks.tap
+	$(BIN)/python -m benchmarks.startup
 	$(BIN)/python -m benchmarks.queries
 	$(BIN)/python -m benchmarks.syndication
 	$(BIN)/python -m benchmarks.catalog
+
+# A Debian package with an environment of its own (docs/install.md): `ARCH=arm64`, `PYTHON_VERSION=3.13`.
+deb: .venv/bin/python
+	@sh packaging/deb.sh
+
+# In a clean Debian with systemd, which namespaces keep apart; without a network.
+deb-test: .venv/dev deb
+	$(call install,debootstrap)
+	BUSCOUPLER_DEB=$$(ls -t build/buscoupler_*_$$(dpkg --print-architecture).deb | head -n 1) \
+	$(if $(SUDO),sudo --preserve-env=BUSCOUPLER_DEB) $(BIN)/python -m pytest -n 0 tests/system/test_deb.py
+
+# A container image of that package, by podman, buildah or docker. `BASE=scratch`: no image is pulled.
+image: deb
+	@sh packaging/image.sh
+
+image-test: .venv/dev image
+	BUSCOUPLER_IMAGE=buscoupler:$$(ls -t build/buscoupler_*.deb | head -n 1 | cut -d_ -f2) \
+	$(BIN)/python -m pytest -n 0 tests/system/test_image.py
 
 lock: $(TOOLS)/pip-compile
 	CUSTOM_COMPILE_COMMAND="make lock" $(TOOLS)/pip-compile --quiet --upgrade --generate-hashes --strip-extras \

@@ -38,13 +38,17 @@ class Built(NamedTuple):
     parts: dict[str, Part]
     revisions: dict[str, Revision]
 
-    def changes(self, old: Mapping[str, Part]) -> list[Change]:
-        """Return what differs from the running parts `old`."""
+    def changes(self, old: Mapping[str, Part], foreseen: bool = False) -> list[Change]:
+        """Return what differs from the running parts `old`; if `foreseen`, with what becomes of each link.
+
+        That is for parts that are not open, and never will be.
+        """
         removed = [Change("removed", title) for title in old if title not in self.parts]
         added = [Change("added", title) for title in self.parts if title not in old]
         stay = [title for title in self.parts if title in old]
         anew = [Change("changed", title, detail="kind") for title in stay if title not in self.revisions]
-        revised = [one for revision in self.revisions.values() for one in revision.changes]
+        revisions = self.revisions.values()
+        revised = [one for each in revisions for one in (each.foreseen() if foreseen else each.changes)]
         return [*removed, *added, *anew, *revised]
 
     def close(self, old: dict[str, Part]) -> None:
@@ -252,20 +256,33 @@ class Appliance:
             started_ns=self._started_ns,
         )
 
+    def foresee(self, topology: Topology) -> tuple[list[Change], list[str]]:
+        """Return what a reload with another topology would change, and the parts in which nothing differs.
+
+        For an appliance that is not open; it is of no use after that. Raises as the constructor does.
+        """
+        assert self._loop is None
+        following = self._follow(topology)
+        changes = following.changes(self, foreseen=True)
+        touched = {change.part for change in changes}
+        return changes, [title for title in following.built.revisions if title not in touched]
+
+    def _follow(self, topology: Topology) -> "_Following":
+        names, in_list = known(topology), listed(topology.names)
+        publishing = Publishing.of(topology, self.gateway)
+        return _Following(topology, names, in_list, publishing, self._build(topology, self.parts))
+
     def change(self, topology: Topology) -> list[Change]:
         """Go over to another topology, link by link, between two batches: what stays keeps its pipes.
 
         Return what differs, then what failed. Raises as the constructor does, with nothing changed.
         """
         assert self._loop is not None
-        names, in_list = known(topology), listed(topology.names)
-        publishing = Publishing.of(topology, self.gateway)
-        built = self._build(topology, self.parts)
-        more = of_names(self._listed, in_list) + self._publishing.changes(publishing)
-        more += of_memory(self.topology.gateways[self.gateway], topology.gateways[self.gateway])
-        differing = [*built.changes(self.parts), *more]
+        following = self._follow(topology)
+        differing, built = following.changes(self), following.built
         built.close(self.parts)
-        self.parts, self.topology, self.names, self._listed = built.parts, topology, names, in_list
+        self.parts, self.topology = built.parts, topology
+        self.names, self._listed = following.names, following.listed
         self._settle_budget()
         failed = built.open(self._loop)
         self._publish(topology)
@@ -273,3 +290,22 @@ class Appliance:
         broken = {(change.part, change.end) for change in failed}
         whole = [one for one in differing if not broken & {(one.part, ""), (one.part, one.end)}]
         return whole + failed
+
+    def besides(self, following: "_Following") -> list[Change]:
+        """Return what differs beside the parts."""
+        found = of_names(self._listed, following.listed) + self._publishing.changes(following.publishing)
+        here, there = self.topology.gateways[self.gateway], following.topology.gateways[self.gateway]
+        return found + of_memory(here, there)
+
+
+class _Following(NamedTuple):
+    """What follows an appliance, before anything has changed."""
+
+    topology: Topology
+    names: list[str]
+    listed: list[str]
+    publishing: Publishing
+    built: Built
+
+    def changes(self, now: Appliance, foreseen: bool = False) -> list[Change]:
+        return [*self.built.changes(now.parts, foreseen), *now.besides(self)]

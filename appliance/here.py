@@ -1,6 +1,7 @@
 """`check --here`: what this machine lacks to run a gateway's part of a topology."""
 
 import os
+import socket
 from collections.abc import Iterator
 
 from appliance.local.places import runtime_directory
@@ -9,6 +10,7 @@ from appliance.status.client import status_socket
 from bus.needs import Directory, Secret
 from bus.permissions import distrust
 from bus.urls import IPC_PATH_BYTES_MAX
+from topologies.choosing import gateway_named
 from topologies.findings import Finding, error, warning
 from topologies.model import Topology
 from topologies.needs import needs_of
@@ -17,8 +19,8 @@ from topologies.needs import needs_of
 def find_lacking(topology: Topology, wanted: str | None) -> list[Finding]:
     """Return an error for all that is missing here, each once, in the order of the file; warnings of risks.
 
-    It looks for the gateway that is wanted; else for the only one, or for those with an address of this
-    machine.
+    It looks for the gateway that is wanted; else for that with the name of this host, for the only one, or
+    for those with an address of this machine.
     """
     gateways = _gateways(topology, wanted)
     known = ", ".join(topology.gateways)
@@ -31,6 +33,7 @@ def find_lacking(topology: Topology, wanted: str | None) -> list[Finding]:
 
 
 def _gateways(topology: Topology, wanted: str | None) -> list[str]:
+    wanted = wanted or gateway_named(topology, socket.gethostname())
     if wanted is not None or len(topology.gateways) == 1:
         return [wanted or next(iter(topology.gateways))]
     return [name for name, gateway in topology.gateways.items() if is_here(gateway.address)]

@@ -30,6 +30,7 @@ from bus.needs import (
     Readable,
     Secret,
     SocketFile,
+    Sockets,
 )
 from bus.permissions import exposure
 
@@ -167,6 +168,10 @@ def _directory(need: Directory) -> str:
     return f"{user} cannot write to {there}: run install -d -o {user} {path}"
 
 
+def _sockets(need: Sockets) -> str:
+    return "" if need.family in socket.AddressFamily.__members__ else f"this Python has no {need.family}"
+
+
 def _probe(need: Probe) -> str:
     return str(load(need.function)(*need.arguments))
 
@@ -182,5 +187,6 @@ _LOOKS: dict[type[Any], Callable[[Any], str]] = {
     Secret: _secret,
     Certificate: _certificate,
     Directory: _directory,
+    Sockets: _sockets,
     Probe: _probe,
 }

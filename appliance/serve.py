@@ -1,10 +1,12 @@
 """The runner of services: one event loop until a signal asks them to stop, then drain and close."""
 
 import asyncio
+import contextlib
 import resource
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
+from appliance import notify
 from appliance.interrupts import STOPS
 from bus.hub import Hub
 from bus.wake_hook import WakefulLoop
@@ -35,28 +37,49 @@ class Service(Protocol):
     def hubs(self) -> Iterable[Hub]: ...
 
 
-def serve(service: Service, announce: Callable[[], None], farewell: Callable[[], int] = int) -> int:
-    """Open, announce, wait for a signal of `STOPS`, drain within a bound, close.
+class Served(Service, Protocol):
+    """A service that those who look after it can ask."""
 
-    `farewell` is called before the service closes, and returns the exit status; without it, that is 0.
+    async def opened(self) -> None:
+        """Wait until it can be asked, or never will."""
+
+
+def serve(
+    service: Served,
+    announce: Callable[[], None],
+    farewell: Callable[[], int] = int,
+    limit_s: float | None = None,
+) -> int:
+    """Open, announce, wait for a signal of `STOPS`, drain within a bound, close. The service manager hears.
+
+    `farewell` is called before the service closes, and returns the exit status; without it, that is 0. With
+    `limit_s` it stops by itself after that time.
     """
     # As many open files as the system allows: the usual soft limit, 1024, is too low for a bus.
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     with asyncio.Runner(loop_factory=WakefulLoop) as runner:
-        return runner.run(_serve(service, announce, farewell))
+        return runner.run(_serve(service, announce, farewell, limit_s))
 
 
-async def _serve(service: Service, announce: Callable[[], None], farewell: Callable[[], int]) -> int:
+async def _serve(
+    service: Served, announce: Callable[[], None], farewell: Callable[[], int], limit_s: float | None
+) -> int:
     loop = asyncio.get_running_loop()
     stop = Stop(loop)
     service.open(loop)
+    heart = notify.Heart(loop)
     try:
         announce()
-        await stop.wait()
+        await service.opened()
+        notify.tell(notify.READY)
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(stop.wait(), limit_s)
+        notify.tell(notify.STOPPING)
         await drain(service)
         return farewell()
     finally:
+        heart.close()
         service.close()
 
 

@@ -14,7 +14,7 @@ from bridges.admission import NO_FRAME, Admission
 from bridges.egress import leaving
 from bridges.enveloped import MixedBatch
 from bridges.enveloped import without as without_numbers
-from bridges.handover.gate import Gate
+from bridges.handover.gate import ALONE, Gate, Place
 from bridges.handover.window import AGE_S
 from bridges.holdoff import HoldOff
 from bridges.ingress import admit_bare, admit_stamped, only_frames
@@ -155,12 +155,13 @@ class Bridge(WatchedHub):
         may_forward: Callable[[float], bool],
         on_lapse: Callable[[], None] = lambda: None,
         age_s: float = AGE_S,
+        place: Place = ALONE,
     ) -> Gate:
         """Forward nothing until the returned gate is told to `resume`. An earlier gate is forgotten.
 
         For a bridge that several gateways run; the arguments are those of `Gate`.
         """
-        self.gate = Gate(self.sides, self.origin, self.seen, self.clock, may_forward, on_lapse, age_s)
+        self.gate = Gate(self.sides, self.origin, self.seen, self.clock, may_forward, on_lapse, age_s, place)
         return self.gate
 
     def without_messages(self, batch: Batch, is_out: Callable[[bytes], bool]) -> Batch | None:
@@ -304,6 +305,8 @@ class Side(Hub):
         stats = self.stats if port is None else port.stats
         if origin is not None:
             (self if port is None else origin).stats.receive(batch)
+        if self.bridge.cuts and port is not None and self.bridge.bars(port, batch):
+            return
         if self.hold is not None:
             self.hold.hear(batch)
         gate = self.bridge.gate

@@ -73,6 +73,12 @@ class Directory(NamedTuple):
     path: str
 
 
+class Sockets(NamedTuple):
+    """Sockets of a family that not every program needs, such as AF_CAN: a service must be allowed them."""
+
+    family: str
+
+
 class Probe(NamedTuple):
     """Anything else: `function` ("module:function") is called with `arguments`.
 
@@ -97,6 +103,7 @@ Need = (
     | Secret
     | Certificate
     | Directory
+    | Sockets
     | Probe
 )
 

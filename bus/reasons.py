@@ -37,7 +37,11 @@ DROPPED: Final = (
     Reason("closed", "gone", "the message waited, or was offered, when the pipe was closed"),
     Reason("queue full", "trouble", "more would wait than the queue holds, and no `shed` says what to do"),
     Reason("memory", "trouble", "the process held more than its `memory_bytes`, and most of it waited here"),
-    Reason("stale", "trouble", "the message waited too long for the medium, and no `shed` asked for it"),
+    Reason(
+        "stale",
+        "trouble",
+        "it waited too long for the medium, or longer than `age_ms` on a trunk; no `shed` asked for that",
+    ),
     Reason("hops", "trouble", "no hops are left for a trunk"),
     Reason("loop", "trouble", "the pipe is cut because it carries a loop"),
     Reason("empty", "trouble", "the medium cannot carry an empty message"),

@@ -200,6 +200,12 @@ class Setting(NamedTuple):
         return self.field.default is MISSING and self.field.default_factory is MISSING
 
 
+def default_of(one: Setting) -> Any:
+    """Return the default value of a setting that is not required."""
+    f = one.field
+    return f.default if f.default_factory is MISSING else f.default_factory()
+
+
 def _settings(cls: type) -> dict[str, Setting]:
     """Return the settings of a record by their keys in a file. A text among the markers explains a field."""
     found = dict[str, Setting]()

@@ -86,6 +86,20 @@ class WatchedHub(Hub):
         """Return a message of our own as this hub sends it."""
         return from_payloads([message])
 
+    def bars(self, pipe: Pipe, batch: Batch) -> bool:
+        """Tell whether a pipe is cut, and so nothing comes in by it; count that, and heed canaries in it.
+
+        Ask before the keys of messages are remembered: on a ring of trunks, they come by another way as well.
+        """
+        now = self.clock()
+        self._review(now)
+        if all(cut.pipe is not pipe for cut in self.cuts):
+            return False
+        if self.watch.alert:
+            self._heed(bytes(batch.data), pipe, now)
+        pipe.stats.reject("loop", batch.count)
+        return True
+
     def _let_by(self, batch: Batch, origin: Pipe, now: float) -> Batch | None:
         """Return `batch` without the messages that seem to go round a loop; None if none are left."""
         watch = self.watch
@@ -100,14 +114,18 @@ class WatchedHub(Hub):
 
     def _without_canaries(self, batch: Batch, origin: Pipe, now: float) -> Batch | None:
         """Take out canaries of ours that came back, and judge what they prove."""
-        watch, data = self.watch, bytes(batch.data)
-        watch.expire(now)
-        if not watch.is_ours(data):
+        if not self._heed(bytes(batch.data), origin, now):
             return batch
-        out = watch.left_by(data)
+        return self.without_messages(batch, self.watch.is_ours)
+
+    def _heed(self, data: bytes, origin: Pipe, now: float) -> bool:
+        """Judge what canaries of ours prove that came back in `data`. Return whether there are any."""
+        watch = self.watch
+        watch.expire(now)
+        ours, out = watch.is_ours(data), watch.left_by(data)
         if out is not None:
             self._judge(Ring(out, origin), now)
-        return self.without_messages(batch, watch.is_ours)
+        return ours
 
     def _judge(self, ring: Ring, now: float) -> None:
         """Cut a pipe of a ring that a canary has proved, or keep the pipe cut that is being probed."""

@@ -7,30 +7,13 @@ import os
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from capture.batches import BAD
 from capture.ranges import Ranges, joined
-
-NEXT: Final = "next"
-"""In the metadata of each batch: the number of the next record."""
-
-_BAD: Final = (StopIteration, EOFError, OSError, LookupError, ValueError, TypeError, pa.ArrowException)
-"""What Arrow and we raise for bytes that are no journal's: a torn tail, or a damaged file."""
-
-
-def batches_of(path: Path) -> Iterator[tuple[pa.RecordBatch, int]]:
-    """Read the whole batches of a journal, each with the next record's number. A torn tail is left out."""
-    with pa.OSFile(str(path)) as file:
-        try:
-            stream = pa.ipc.open_stream(file)
-            while True:
-                batch, metadata = stream.read_next_batch_with_custom_metadata()
-                yield batch, int(metadata[NEXT.encode()])
-        except _BAD:
-            return
 
 
 class Placed(NamedTuple):
@@ -63,14 +46,14 @@ class Index:
             file.seek(self._end)
             data = pa.BufferReader(file.read())
         begin, at = self._end, 0
-        with suppress(*_BAD):
+        with suppress(*BAD):
             while (message := _message(data)) is not None:
                 self._note(message, begin + at)
                 at = data.tell()
         self._end = begin + at
 
     def _note(self, message: pa.Message, offset: int) -> None:
-        """Note a batch, or the schema of all. Raises what is in `_BAD`."""
+        """Note a batch, or the schema of all. Raises what is in `BAD`."""
         if message.type == "schema":
             self._schema = pa.ipc.read_schema(message)
             return
@@ -119,5 +102,5 @@ def _message(source: pa.NativeFile) -> pa.Message | None:
     """Read a whole message; None at the end, or if the rest is not written yet."""
     try:
         return pa.ipc.read_message(source)
-    except _BAD:
+    except BAD:
         return None

@@ -1,10 +1,11 @@
 """Strict, bounded parsing of YAML into the node tree of PyYAML. Every node has its line and column.
 
 PyYAML by itself accepts a repeated key silently and lets aliases multiply without limit. Here a repeated key
-is a finding, and the number of values is limited.
+is a finding, and the number of values is limited. Variables in values are replaced (`topologies.variables`).
 """
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 from yaml import SafeLoader
 from yaml.composer import ComposerError
@@ -14,7 +15,8 @@ from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 from yaml.reader import ReaderError
 
 from bus.schema import Where
-from topologies.findings import Finding, error
+from topologies.findings import Finding, error, note
+from topologies.variables import Use, VariableError, expanded
 
 CHARACTERS_MAX = 1 << 20
 NODES_MAX = 50_000  # an alias counts as many as the nodes that it stands for
@@ -24,10 +26,14 @@ DEPTH_MAX = 32
 class _Loader(SafeLoader):
     """A loader that only composes nodes. It never constructs objects from the file."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, variables: Mapping[str, str]) -> None:
         super().__init__(text)
         self.repeated: list[tuple[Mark, str]] = []
-        self._depth = self._nodes = 0
+        self.wrong: list[tuple[Mark, int, str]] = []
+        self.used: list[tuple[Mark, Use]] = []
+        self._variables = variables
+        self._depth = self._nodes = self._characters = 0
+        self._is_key = False
         self._sizes: dict[int, int] = {}
 
     def compose_node(self, parent: Node | None, index: int) -> Node | None:
@@ -37,6 +43,7 @@ class _Loader(SafeLoader):
         self._depth += 1
         if self._depth > DEPTH_MAX:
             raise ComposerError(None, None, f"nested deeper than {DEPTH_MAX}", mark)
+        self._is_key = isinstance(parent, MappingNode) and index is None
         node = super().compose_node(parent, index)
         self._depth -= 1
         self._nodes += self._size(node, mark) if alias else 1
@@ -50,6 +57,24 @@ class _Loader(SafeLoader):
         if id(node) not in self._sizes:
             raise ComposerError(None, None, "an alias inside its own anchor", mark)
         return self._sizes[id(node)]
+
+    def compose_scalar_node(self, anchor: dict[Any, Node]) -> ScalarNode:
+        node: ScalarNode = super().compose_scalar_node(anchor)
+        if self._is_key:
+            return node
+        try:
+            node, uses = expanded(node, self._variables)
+        except VariableError as e:
+            self.wrong.append((node.start_mark, _offset(node, e.offset), str(e)))
+            return node
+        self.used += ((node.start_mark, use._replace(offset=_offset(node, use.offset))) for use in uses)
+        self._characters += len(node.value) if uses else 0
+        if self._characters > CHARACTERS_MAX:
+            text = f"variables stand for more than {CHARACTERS_MAX} characters"
+            raise ComposerError(None, None, text, node.start_mark)
+        if anchor is not None:
+            self.anchors[anchor] = node
+        return node
 
     def compose_mapping_node(self, anchor: dict[Any, Node]) -> MappingNode:
         node = super().compose_mapping_node(anchor)
@@ -68,25 +93,58 @@ class _Loader(SafeLoader):
             seen.setdefault(key.value, key.start_mark.line + 1)
 
 
-def parse(text: str, file: str) -> tuple[Node | None, list[Finding]]:
-    """Return the root node, or None if the text cannot be parsed; and the findings about the text."""
+def _offset(node: ScalarNode, offset: int) -> int:
+    """Return how far behind the beginning of a value a place in it is; 0 if it has several lines."""
+    lines = node.end_mark.line - node.start_mark.line
+    return 0 if lines else offset + (node.style is not None)
+
+
+class Document(NamedTuple):
+    """A parsed text. `root` is None if it could not be parsed; `findings` says why, or what else is wrong.
+
+    `notes` has one for each variable. `unknown` has line and column of each value whose variables could not
+    be replaced, so that any fault that is found in such a value follows from that.
+    """
+
+    root: Node | None
+    findings: list[Finding]
+    notes: tuple[Finding, ...] = ()
+    unknown: frozenset[tuple[int, int]] = frozenset()
+
+
+def parse(text: str, file: str, variables: Mapping[str, str]) -> Document:
+    """Parse a text, and replace the variables in it. `file` is its name in findings."""
     if len(text) > CHARACTERS_MAX:
-        return None, [error(Where(file), f"the file is longer than {CHARACTERS_MAX} characters")]
+        found = [error(Where(file), f"the file is longer than {CHARACTERS_MAX} characters")]
+        return Document(None, found)
     try:
-        loader = _Loader(text)
+        loader = _Loader(text, variables)
         root = loader.get_single_node()
     except ReaderError as e:
-        return None, [
-            error(Where(file, *_line_column(text, e.position)), f"unprintable character #x{e.character:04x}")
-        ]
+        place = Where(file, *_line_column(text, e.position))
+        return Document(None, [error(place, f"unprintable character #x{e.character:04x}")])
     except MarkedYAMLError as e:
         text = " ".join(f"not YAML: {e.problem or ''} {e.context or ''}".split())
-        return None, [error(where(file, e.problem_mark or e.context_mark), text)]
+        return Document(None, [error(where(file, e.problem_mark or e.context_mark), text)])
     except YAMLError as e:
-        return None, [error(Where(file), str(e).replace("\n", " "))]
+        return Document(None, [error(Where(file), str(e).replace("\n", " "))])
     if root is None:
-        return None, [error(Where(file, 1, 1), "the file is empty")]
-    return root, [error(where(file, mark), text) for mark, text in loader.repeated]
+        return Document(None, [error(Where(file, 1, 1), "the file is empty")])
+    found = [error(where(file, mark), text) for mark, text in loader.repeated]
+    found += [error(_inside(file, mark, offset), text) for mark, offset, text in loader.wrong]
+    notes = tuple(_note(file, mark, use) for mark, use in loader.used)
+    return Document(root, found, notes, frozenset(where(file, mark)[1:3] for mark, _, _ in loader.wrong))
+
+
+def _note(file: str, mark: Mark, use: Use) -> Finding:
+    text = (
+        f'the variable {use.name} is {"not set; its default is " if use.is_default else ""}"{use.value[:64]}"'
+    )
+    return note(_inside(file, mark, use.offset), text)
+
+
+def _inside(file: str, mark: Mark, offset: int) -> Where:
+    return Where(file, mark.line + 1, mark.column + 1 + offset)
 
 
 def _line_column(text: str, position: int) -> tuple[int, int]:

@@ -4,10 +4,12 @@ No key of the file is named here. The reader reports all errors, not only the fi
 """
 
 import math
+import os
 import types
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import product
 from pathlib import Path
-from typing import Any, Literal, Union, get_args, get_origin
+from typing import Any, Literal, NamedTuple, Union, get_args, get_origin
 
 from yaml.constructor import ConstructorError, SafeConstructor
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
@@ -31,6 +33,7 @@ from topologies.document import CHARACTERS_MAX, describe, parse, where
 from topologies.findings import Finding, InvalidTopology, error
 from topologies.kinds import kind_among, slip_in
 from topologies.model import Topology
+from topologies.variables import Expanded
 
 STDIN = "<standard input>"
 _WORDS = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}
@@ -45,11 +48,24 @@ _MAKE = {
 }
 
 
+class Loaded(NamedTuple):
+    """A topology, and a note for each variable in it."""
+
+    topology: Topology
+    notes: tuple[Finding, ...]
+
+
 def load(path: str | Path) -> Topology:
     """Read the topology in a file, or in standard input if `path` is `-`.
 
-    Raises `InvalidTopology` (a `TopologyError`) with all findings.
+    Its variables are those of the environment. Raises `InvalidTopology` (a `TopologyError`) with all
+    findings.
     """
+    return load_noted(path).topology
+
+
+def load_noted(path: str | Path) -> Loaded:
+    """Read a topology as `load` does, and return it with notes about its variables."""
     name = STDIN if str(path) == "-" else str(path)
     try:
         with open(0 if name == STDIN else path, "rb", closefd=name != STDIN) as file:
@@ -60,20 +76,28 @@ def load(path: str | Path) -> Topology:
     except UnicodeDecodeError as e:
         line = data[: e.start].count(b"\n") + 1
         raise InvalidTopology([error(Where(name, line, 1), "not UTF-8 text")]) from None
-    return loads(text, name)
+    return _read(text, name, os.environ)
 
 
-def loads(text: str, name: str = "<text>") -> Topology:
+def loads(
+    text: str, name: str = "<text>", variables: Mapping[str, str] = types.MappingProxyType({})
+) -> Topology:
     """Read the topology in a text; `name` is the file name in findings. Raises as `load` does."""
-    root, findings = parse(text, name)
+    return _read(text, name, variables).topology
+
+
+def _read(text: str, name: str, variables: Mapping[str, str]) -> Loaded:
+    root, faults, notes, unknown = parse(text, name, variables)
     if root is None:
-        raise InvalidTopology(findings)
+        raise InvalidTopology(faults)
+    findings = list[Finding]()
     reader = _Reader(name, findings, _section_names(root).get("gateways", ()))
     topology = reader.read(root, Topology, "")
     reader.resolve(root)
-    if findings or not isinstance(topology, Topology):
-        raise InvalidTopology(findings)
-    return topology
+    findings = [finding for finding in findings if (finding.line, finding.column) not in unknown]
+    if faults or findings or not isinstance(topology, Topology):
+        raise InvalidTopology([*faults, *findings])
+    return Loaded(topology, notes)
 
 
 class _Reader:
@@ -299,9 +323,9 @@ class _Reader:
 
     def _read_scalar(self, node: Node, wanted: Sequence[Any], path: str) -> Any:
         kind = _kind(node)
-        for option in (unwrap(w)[0] for w in wanted):
-            if isinstance(node, ScalarNode) and kind in _TAGS[option]:
-                return self._construct(node, kind, option, path)
+        for each, option in product(_kinds(node), (unwrap(w)[0] for w in wanted)):
+            if isinstance(node, ScalarNode) and each in _TAGS[option]:
+                return self._construct(node, each, option, path)
         words = " or ".join(_WORDS[unwrap(w)[0]] for w in wanted)
         unquoted = str in wanted and kind in ("int", "float", "bool", "timestamp")
         quote = "; put it in quotes" if unquoted else ""
@@ -363,6 +387,12 @@ def _kind(node: Node) -> str:
     """Return the type of a scalar by YAML's own rules, such as `str`; "" for anything else."""
     standard = isinstance(node, ScalarNode) and node.tag.startswith("tag:yaml.org,2002:")
     return node.tag.rpartition(":")[2] if standard else ""
+
+
+def _kinds(node: Node) -> tuple[str, ...]:
+    """Return the types that a scalar can be of: also text, or a type without quotes, if it has variables."""
+    plain = node.plain_tag.rpartition(":")[2] if isinstance(node, Expanded) else ""
+    return (_kind(node), "str", plain) if plain else (_kind(node),)
 
 
 def _is_null(node: Node) -> bool:

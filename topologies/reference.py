@@ -5,7 +5,7 @@
 
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import MISSING, is_dataclass
+from dataclasses import is_dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
@@ -23,6 +23,7 @@ from bus.schema import (
     Setting,
     Single,
     alternatives,
+    default_of,
     members,
     settings,
     size,
@@ -36,7 +37,8 @@ PAGE = Path(__file__).parent.parent / "docs" / "topology.md"
 INTRODUCTION = """# Topology files
 
 One YAML file describes the whole system; each gateway runs its part:
-`buscoupler run plant.yaml --gateway gw-a`. `buscoupler check FILE` checks a file, `buscoupler show FILE`
+`buscoupler run plant.yaml --gateway gw-a`. Without `--gateway` a machine runs the gateway that has its host
+name, else the only one of the file. `buscoupler check FILE` checks a file, `buscoupler show FILE`
 draws it. Commented examples are in `topologies/`. `python -m topologies.reference` writes this page.
 
 Reading is strict: an unknown key is an error, and so is a repeated one. Every error is reported with file,
@@ -44,8 +46,21 @@ line, column and path. A word that YAML 1.1 reads as another type (`on`, `no`, `
 is expected. `<<: *anchor` works. A file has at most 1 MiB and 50,000 values, where an alias counts as what it
 stands for.
 
+Editors complete and check a file while you write it, by a JSON Schema of the same keys. `buscoupler schema`
+prints it. A YAML language server takes it by the first line of a file: `# yaml-language-server:
+$schema=PATH`, where `buscoupler schema --path` prints PATH. The schema is about shape: keys, types, ranges
+and choices. Names, addresses and loops are left to `check`. It takes a mapping of two or more keys for values
+by gateway; with one gateway, write the value itself.
+
 The media and the kinds of devices of other distributions are not on this page
 ([add a medium](add-a-medium.md), [add a device](add-a-device.md)).
+
+A value can hold variables of the environment: `${NAME}`, or `${NAME:-DEFAULT}` for one that is not set or is
+empty; `$${` stands for `${`. Keys cannot. A variable that is not set and has no default is an error with
+file, line and column; `check` notes what each one stands for. A value without quotes is read as if its text
+stood there, so `rate: ${RATE}` is a number. Inside `{...}` and `[...]` YAML needs quotes around a variable:
+`{baud: "${BAUD:-115200}"}` is a number too, because that is what `baud` expects. A default ends at the first
+`}`. A reload reads the variables of the process that runs, so a new value needs a restart.
 
 `check` also finds: loops with a link that is not a trunk; a port, serial device, I2C target or CAN node id
 that two things want; addresses of other gateways; gateways on which nothing runs; names used twice; bridges
@@ -57,9 +72,9 @@ which cannot be a trunk, that is a note.
 
 `check --here` also looks at the machine on which it runs: packages, device files, interfaces, free ports,
 names, certificates and directories that its gateway needs. `--gateway NAME` says which gateway that is; by
-default they are those with an address of this machine. It opens no device, and each fault comes with what to
-do. A gateway that is running holds its ports itself, so run `check --here` before it starts. `-` stands for
-standard input.
+default it is that with the name of this host, else those with an address of this machine. It opens no
+device, and each fault comes with what to do. A gateway that is running holds its ports itself, so run `check
+--here` before it starts. `-` stands for standard input.
 
 A pattern matches every frame that starts with it. `fridge/temp/7` and `[fridge, temp, 7]` are the same
 pattern, `/` and `[]` match all. Between slashes, as on the command line, a part of digits (or of `0x` and hex
@@ -140,8 +155,7 @@ def _title(cls: type[Node]) -> str:
 def _default(one: Setting) -> str:
     if one.required:
         return "**required**"
-    f = one.field
-    value: Any = f.default if f.default_factory is MISSING else f.default_factory()
+    f, value = one.field, default_of(one)
     if value is None or value in ((), {}) or is_dataclass(value):
         return ""
     if one.annotation == Patterns:

@@ -1,6 +1,7 @@
 """The commands. Each module has `arguments(parser)` and `run(options)`, which returns the exit status.
 
-Topologies: `run`, `reload`, `check`, `show`. Services: `device`, `broker`, `syndicate`, `catalog`, `demo`.
-Nodes of a catalog: `service`, `client`. Test traffic: `send`, `recv`, `traffic`. To look into what is there:
-`find`, `top`, `monitor`, `values`, `query`, `tokens`, `capture`, and `pipeline` with all jobs. Keys: `key`.
+Topologies: `run`, `reload`, `check`, `diff`, `show`, `create`, `schema`; `install` and `uninstall` for
+systemd. Services: `device`, `broker`, `syndicate`, `catalog`, `demo`. Nodes of a catalog: `service`,
+`client`. Test traffic: `send`, `recv`, `traffic`. To look into what is there: `find`, `top`, `monitor`,
+`values`, `query`, `tokens`, `capture`, and `pipeline` with all jobs. Keys: `key`.
 """

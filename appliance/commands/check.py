@@ -7,7 +7,7 @@ from appliance.here import find_lacking
 from topologies.checker import check
 from topologies.exposure import find_exposed
 from topologies.findings import Finding, InvalidTopology
-from topologies.loader import STDIN, load
+from topologies.loader import STDIN, load_noted
 from topologies.messages import find_frames_only
 
 
@@ -19,7 +19,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--gateway", metavar="NAME",
-        help="with --here: the gateway that this machine is; by default those with its addresses",
+        help="with --here: the gateway that this machine is; by default that with its name, or its addresses",
     )  # fmt: skip
     parser.set_defaults(fail=parser.error)
     parser.add_argument("--json", action="store_true", help="print the findings as one JSON list")
@@ -28,10 +28,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def findings_of(file: str, here: bool = False, gateway: str | None = None) -> list[Finding]:
     """Return the errors, warnings and notes about one file; with `here` also those of this machine."""
     try:
-        topology = load(file)
+        topology, variables = load_noted(file)
     except InvalidTopology as error:
         return list(error.findings)
-    found = [*check(topology), *find_frames_only(topology), *find_exposed(topology)]
+    found = [*variables, *check(topology), *find_frames_only(topology), *find_exposed(topology)]
     found.sort(key=lambda finding: (finding.line, finding.column, finding.text))
     if not here or any(finding.level == "error" for finding in found):
         return found

@@ -4,32 +4,39 @@ import argparse
 import asyncio
 import logging
 import signal
+import socket
 from pathlib import Path
 
 from appliance.compose import Appliance
 from appliance.ledger import say_ledger
 from appliance.local.door import Attended
 from appliance.local.places import runtime_directory
+from appliance.probe.words import above_zero
 from appliance.reload.client import reload_socket
 from appliance.reload.door import reload_door
 from appliance.reload.reloader import Reloader
 from appliance.serve import serve
 from appliance.status.client import status_socket
 from appliance.status.door import status_door
-from bus.errors import TopologyError
+from appliance.trial import say_outcome
 from bus.permissions import make_private
+from topologies.choosing import gateway_here
 from topologies.findings import Finding, InvalidTopology
 from topologies.loader import load
 from topologies.model import Topology
 
 log = logging.getLogger("buscoupler")
+TEST_S = 10.0
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "file", metavar="FILE", help="the topology; - is standard input, which no reload can read again"
     )
-    parser.add_argument("--gateway", metavar="NAME", help="the name of this gateway, if the file has several")
+    parser.add_argument(
+        "--gateway", metavar="NAME",
+        help="the name of this gateway; by default that of this host, or the only one in the file",
+    )  # fmt: skip
     parser.add_argument(
         "--only", action="append", default=[], metavar="NAME",
         help="run only this broker, bus, bridge or device (repeatable)",
@@ -40,11 +47,19 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="directory of the local sockets by which parts of one gateway connect",
     )
+    parser.add_argument(
+        "--test", action="store_true",
+        help="run for some time, print what crossed each link, and stop: status 0 if something did, else 1",
+    )  # fmt: skip
+    parser.add_argument("--seconds", type=above_zero, metavar="N", help="with --test: run for N seconds (10)")
+    parser.set_defaults(fail=parser.error)
 
 
 def run(options: argparse.Namespace) -> int:
+    if options.seconds is not None and not options.test:
+        options.fail("--seconds needs --test")
     topology = checked(options.file)
-    gateway = options.gateway or sole_gateway(topology)
+    gateway = options.gateway or gateway_here(topology, socket.gethostname())
     directory = sockets_directory(options.run_directory, topology.name, gateway)
     appliance = Appliance(topology, gateway, options.only, directory)
     reloader = Reloader(appliance, options.file, checked, options.only)
@@ -59,7 +74,11 @@ def run(options: argparse.Namespace) -> int:
         for link in appliance.links():
             print(f"  {link.url}", flush=True)
 
-    return serve(Attended(appliance, *doors), announce, lambda: say_ledger(appliance.hubs()))
+    attended = Attended(appliance, *doors)
+    if options.test:
+        seconds = options.seconds or TEST_S
+        return serve(attended, announce, lambda: say_outcome(appliance.hubs(), appliance.links()), seconds)
+    return serve(attended, announce, lambda: say_ledger(appliance.hubs()))
 
 
 def checked(file: str) -> Topology:
@@ -74,14 +93,6 @@ def checked(file: str) -> Topology:
     for finding in findings:
         log.log(logging.WARNING if finding.level == "warning" else logging.INFO, "%s", finding.logged)
     return topology
-
-
-def sole_gateway(topology: Topology) -> str:
-    if len(topology.gateways) > 1:
-        raise TopologyError(
-            f"the topology has several gateways: choose one with --gateway: {', '.join(topology.gateways)}"
-        )
-    return next(iter(topology.gateways))
 
 
 def sockets_directory(given: Path | None, name: str, gateway: str) -> Path:

@@ -94,6 +94,10 @@ class Attended:
         self._service.open(loop)
         self._task = loop.create_task(self._open_doors())
 
+    async def opened(self) -> None:
+        """Wait until the doors are open, as far as they can be."""
+        await self._task
+
     async def _open_doors(self) -> None:
         for door in self._doors:
             try:

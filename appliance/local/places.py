@@ -24,7 +24,8 @@ def socket_name(word: str, only: Collection[str] = ()) -> str:
 
 def runtime_directory() -> Path:
     """Return where this user's running gateways are found: a directory for each topology and gateway."""
-    runtime = os.environ.get("XDG_RUNTIME_DIR") or ("/run" if os.geteuid() == 0 else tempfile.gettempdir())
+    given = os.environ.get("XDG_RUNTIME_DIR") or os.environ.get("RUNTIME_DIRECTORY")  # a user's, a service's
+    runtime = given or ("/run" if os.geteuid() == 0 else tempfile.gettempdir())
     return Path(runtime) / f"buscoupler-{os.geteuid()}"
 
 
@@ -55,7 +56,7 @@ def runtime_directories() -> list[Path]:
     A directory that does not belong to the user in its name, or that others can change, is left out.
     """
     found = [runtime_directory()]
-    for root in ("/run", "/run/user/*", tempfile.gettempdir()):
+    for root in ("/run", "/run/*", "/run/user/*", tempfile.gettempdir()):
         found += sorted(Path("/").glob(f"{root.lstrip('/')}/buscoupler-*"))
     return [path for path in dict.fromkeys(found) if _is_owners(path)]
 

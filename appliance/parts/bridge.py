@@ -20,6 +20,7 @@ from appliance.parts.changes import Change, Draft, End, Plan, differing, setting
 from appliance.parts.patch import Patch
 from appliance.parts.site import BasePart, Revision, Site
 from bridges.bridge import Bridge, Policy, Side
+from bridges.handover.gate import Place
 from bridges.handover.window import AGE_S
 from bridges.holdoff import STEP_S
 from bridges.media import shedding
@@ -31,13 +32,14 @@ from bus.transports.options import Tls
 from topologies.ageing import age_s
 from topologies.keys import keys_at, keys_of
 from topologies.model import BridgeSpec, Gateway, Shed
+from topologies.names import known
 from topologies.seats import Seat
 
 if TYPE_CHECKING:
     from bus.leases.candidacy import Candidacy
 
 _QUEUE_BYTES = 1 << 20
-_SOFT = LIMITS | {"shed", "age_ms", "subscribe", "publish", "patterns", "mates"}
+_SOFT = LIMITS | {"shed", "age_ms", "subscribe", "publish", "patterns", "mates", "names"}
 Hear = Callable[[str, str], None]
 """Hears of an event: its kind and its cause."""
 GRACE_S = 2.0
@@ -96,8 +98,8 @@ class BridgePart(BasePart):
     def _plan(self, seat: Seat, number: int, site: Site, buses: Mapping[str, BusPart]) -> Plan[Link]:
         medium, bus, policy = seat.side.medium, str(seat.side.bus), _policy(seat)
         if medium is not None:
-            keys, mates = keys_at(site.topology, seat.side, seat.trunk), mates_of(self.name, site, number)
-            return _medium_plan(medium, seat.side.shed, site.here, mates, policy, keys)
+            keys, told = keys_at(site.topology, seat.side, seat.trunk), self._told(medium, seat, number, site)
+            return _medium_plan(medium, seat.side.shed, site.here, policy, keys, told)
         if bus in buses:
             settings = {"trunk": seat.trunk, "address": None}
             return Plan(
@@ -107,6 +109,13 @@ class BridgePart(BasePart):
                 policy,
             )
         return self._bus_plan(bus, seat, site, policy)
+
+    def _told(self, medium: Medium, seat: Seat, number: int, site: Site) -> dict[str, Any]:
+        """Return what the link of a medium is told beside its settings, if it asks for that."""
+        told: dict[str, Any] = {"mates": mates_of(self.name, site, number)} if medium.selective else {}
+        told |= {"names": known(site.topology)} if medium.named else {}
+        held_s = age_s(self.title, seat.trunk, None, site.rings) if medium.signs else 0.0
+        return told | ({"held_s": held_s} if held_s else {})
 
     def _bus_plan(self, bus: str, seat: Seat, site: Site, policy: Policy) -> Plan[Link]:
         """Plan the link to a bus of another process or gateway."""
@@ -182,7 +191,8 @@ class BridgePart(BasePart):
         from bus.leases.candidacy import Candidacy
 
         candidate = candidate_of(standing)
-        gate = self.hub.stand_by(candidate.may_forward, lambda: candidacy.judge())
+        place = Place(standing.on, standing.of)
+        gate = self.hub.stand_by(candidate.may_forward, lambda: candidacy.judge(), place=place)
         candidacy = Candidacy(
             candidate,
             endpoints(standing),
@@ -236,7 +246,11 @@ class BridgePart(BasePart):
             ],
             lambda: self._settle(site, standing, proofs, seats, draft),
             lambda loop: self._change(draft, renewed, loop),
+            lambda: dict.fromkeys(self._places(), True) | draft.fates(),
         )
+
+    def _places(self) -> list[str]:
+        return [leg.end.plan.place for leg in self.legs]
 
     def _changes(self, site: Site, standing: Standing | None) -> list[Change]:
         names = list[str]()
@@ -302,31 +316,33 @@ def mates_of(bridge: str, site: Site, number: int) -> int:
 
 
 def _medium_plan(
-    medium: Medium, shed: Shed | None, here: Gateway, mates: int, policy: Policy, keys: tuple[str, ...]
+    medium: Medium,
+    shed: Shed | None,
+    here: Gateway,
+    policy: Policy,
+    keys: tuple[str, ...],
+    told: dict[str, Any],
 ) -> Plan[Link]:
     node = here.node if medium.needs_node else None
     own = settings_of(medium)
     renewed = [certificates(value) for value in own.values() if isinstance(value, Tls)]
-    told = {"mates": mates} if medium.selective else {}
     settings = {**own, **told, "shed": shed, "node": node, "certificates": renewed, "keys": stamped(keys)}
 
     def make() -> Link:
-        return medium_link(medium, shed, here, mates, ring_of(keys))
+        return medium_link(medium, shed, here, ring_of(keys), **told)
 
     return Plan(medium.label(), settings, make, policy, _SOFT)
 
 
 def medium_link(
-    medium: Medium, words: Shed | None, gateway: Gateway, mates: int = 0, keys: Keyring | None = None
+    medium: Medium, words: Shed | None, gateway: Gateway, keys: Keyring | None = None, **told: Any
 ) -> Link:
     """Return the link of one side of a bridge, not yet open. Raises `LinkError` if it can never work.
 
-    The queue is as large as the medium's if the words do not say. `mates` is as in `mates_of`; `keys` are for
-    a medium that signs.
+    The queue is as large as the medium's if the words do not say. `keys` are for a medium that signs, and
+    `told` is what else the medium asks for (`Medium.link`).
     """
-    told: dict[str, Any] = {"mates": mates} if medium.selective else {}
-    if keys is not None:
-        told["keys"] = keys
+    told |= {"keys": keys} if keys is not None else {}
     if words is None:
         return medium.link(gateway.node, None, **told)
     age_s = None if words.age_ms is None else words.age_ms / 1000

@@ -153,6 +153,7 @@ class Standing(NamedTuple):
     pattern: Names
     lease: str  # its name beside the pattern: that of the group, or of the bridge
     on: int  # its place in the list
+    of: int  # candidates in the list
     brokers: tuple[str, ...]
     tls: tuple[tuple[str, Tls], ...]  # of those that have one
     gateway: str
@@ -174,6 +175,7 @@ def standing_of(bridge: str, site: Site) -> Standing | None:
         spec.pattern,
         lease,
         on=[mate.gateway for mate in mates].index(site.gateway),
+        of=len(mates),
         brokers=tuple(url for url, _ in places),
         tls=tls,
         gateway=site.gateway,

@@ -125,6 +125,7 @@ class BusPart(BasePart):
             [*draft.changes(self.title), *said_changes(self.title, self.spec.listen, spec.listen)],
             lambda: self._settle(spec, site, draft),
             lambda loop: self._open(draft.fresh(), loop),
+            draft.fates,
         )
 
     def _settle(self, spec: BusSpec, site: Site, draft: Draft[BusLink]) -> None:

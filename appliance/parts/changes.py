@@ -21,17 +21,19 @@ _NAMES = 8  # in a line
 class Change(NamedTuple):
     """One thing that differs. `end` is a link of `part`, "" for the part itself; `detail` says what of it.
 
-    The detail of one that failed names the link itself.
+    The detail of one that failed names the link itself. `stays`: whether the link, or the service of a
+    device, goes on with what it has; None where that is no question, or is not known beforehand.
     """
 
     verb: Verb
     part: str
     end: str = ""
     detail: str = ""
+    stays: bool | None = None
 
     def line(self) -> str:
         """Return one line for people."""
-        words = (self.part, self.detail) if self.verb == "failed" else self[1:]
+        words = (self.part, self.detail) if self.verb == "failed" else self[1:4]
         return f"{self.verb} " + ": ".join(word for word in words if word)
 
 
@@ -146,6 +148,20 @@ class Draft(Generic[L]):
         names = differing(old.plan.settings, end.plan.settings)
         takes_over = names and end.plan.soft.issuperset(names) and old.link.revise(end.link)
         return End(end.plan, old.link) if takes_over else end
+
+    def fates(self) -> dict[str, bool]:
+        """Return by place whether the old link of each end that differs would stay.
+
+        It has the links try, so it is for links that are not open and never will be.
+        """
+        tried = [(end, place, self._revised(end, place)) for end, place in self._differing()]
+        return {end.plan.place: revised.link is self._old[place].link for end, place, revised in tried}
+
+    def _differing(self) -> list[tuple[End[L], int]]:
+        pairs = [
+            (end, place) for end, place in zip(self.ends, self.partners, strict=True) if place is not None
+        ]
+        return [(end, place) for end, place in pairs if end.plan != self._old[place].plan]
 
     def _is_old(self, end: End[L]) -> bool:
         return any(end.link is old.link for old in self._old)

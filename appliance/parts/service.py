@@ -102,6 +102,7 @@ class ServicePart(DevicePart):
             ],
             lambda: self._settle(site, spec, joined, draft, service),
             lambda loop: self._go_on(draft, loop, before),
+            lambda: {"": self._service.adapts(spec), **draft.fates()},
         )
 
     def _settle(

@@ -49,12 +49,22 @@ def nothing() -> None:
 class Revision:
     """A change of a running part that is ready to be made, between two batches.
 
-    First `close()` what goes, in all parts, then `open(loop)` what comes: that returns what failed.
+    First `close()` what goes, in all parts, then `open(loop)` what comes: that returns what failed. Instead
+    of both, `fates()` says by the end of a change whether its link would stay; that spoils the part.
     """
 
     changes: list[Change]
     close: Callable[[], None] = nothing
     open: Callable[[AbstractEventLoop], list[Change]] = lambda _: []
+    fates: Callable[[], dict[str, bool]] = dict
+
+    def foreseen(self) -> list[Change]:
+        """Return the changes with what becomes of each link. This spoils the part."""
+        fates = self.fates()
+        return [
+            change._replace(stays=fates.get(change.end)) if change.verb == "changed" else change
+            for change in self.changes
+        ]
 
 
 class BasePart:

@@ -40,7 +40,7 @@ class TapPart(DevicePart):
     def _make(self, spec: RecorderSpec, site: Site) -> "_RecorderLink":
         directory, names = Path(spec.directory), known(site.topology)
         recorder = Recorder(self.name, site.gateway, directory, options_of(spec), names)
-        return _RecorderLink(recorder, spec.queue_bytes)
+        return _RecorderLink(recorder, spec.ring_bytes)
 
     @property
     def recorder(self) -> Recorder:
@@ -201,7 +201,7 @@ class _RecorderLink:
 
 def options_of(spec: RecorderSpec) -> Options:
     return Options(
-        ring_bytes=spec.queue_bytes,
+        ring_bytes=spec.ring_bytes,
         file_bytes=spec.file_bytes,
         file_s=spec.file_s,
         keep_bytes=spec.keep_bytes,

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 
 from appliance.compose import Appliance
+from appliance.notify import reloading
 from appliance.parts.changes import Change
 from appliance.reload.outcome import Outcome, Request
 from bus.errors import BusError, TopologyError
@@ -60,16 +61,20 @@ class Reloader:
     async def reload(self) -> Outcome:
         """Apply the file as it is now. Everything goes on as before if it has errors."""
         async with self._lock:
-            try:
-                topology = await asyncio.to_thread(self._read)
-                outcome = self.outcome(self._appliance.change(topology))
-            except BusError as error:
-                outcome = self.outcome(error=str(error))
-            except Exception as error:  # a defect of ours must not end the gateway
-                log.exception("%s: the reload failed", self._file)
-                outcome = self.outcome(error=f"the reload failed: {error!r}; the gateway's log has more")
+            with reloading():
+                outcome = await self._apply()
         self._log(outcome)
         return outcome
+
+    async def _apply(self) -> Outcome:
+        try:
+            topology = await asyncio.to_thread(self._read)
+            return self.outcome(self._appliance.change(topology))
+        except BusError as error:
+            return self.outcome(error=str(error))
+        except Exception as error:  # a defect of ours must not end the gateway
+            log.exception("%s: the reload failed", self._file)
+            return self.outcome(error=f"the reload failed: {error!r}; the gateway's log has more")
 
     def _read(self) -> Topology:
         if self._file == STDIN:

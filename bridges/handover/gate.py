@@ -1,9 +1,10 @@
 """The entrance of a bridge that several gateways run: open while this one may forward, a window while not."""
 
 import secrets
+import zlib
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from bridges.enveloped import EnvelopedBatch, MixedBatch
 from bridges.handover.stamps import Stamps
@@ -11,7 +12,7 @@ from bridges.handover.window import AGE_S, Due, SideRules, Window
 from bridges.rules import Seen
 from bus.ledger import Stats
 from bus.wire.batch import Batch, from_payloads, payloads
-from bus.wire.envelope import take_apart
+from bus.wire.envelope import is_enveloped, take_apart
 
 LATE_S = 0.25  # what the other had queued, on a slow line, may come out for so long after our turn began
 _U32 = 0xFFFFFFFF
@@ -45,6 +46,21 @@ class GatedSide(Protocol):
         """Drop what waits, counted by `reason`; return those messages."""
 
 
+class Place(NamedTuple):
+    """The place of a candidate in the list of those for one bridge."""
+
+    number: int = 0
+    of: int = 1
+
+
+def private_origin(origin: int, number: int) -> int:
+    """Return the origin of what only the candidate with a number stamps so: all others can tell."""
+    return zlib.crc32(f"{origin}/{number}".encode())
+
+
+ALONE = Place()
+
+
 class Gate:
     """Lets batches into a bridge while this gateway may forward; else a window notes what is heard.
 
@@ -52,7 +68,7 @@ class Gate:
 
     `may_forward(now)` is asked for each batch before anything leaves, so that a process that was frozen
     looks at its lease first; `on_lapse()` is called when it says no. `age_s`: how long the window keeps a
-    frame.
+    frame. What candidates at other places than `place` have stamped is theirs: it does not come in.
     `forwarding` says whether it is open. `key_of`: where a side is a trunk, how to stamp what enters
     without an envelope, as any other candidate would; it returns origin and sequence as one number.
     """
@@ -66,11 +82,14 @@ class Gate:
         may_forward: Callable[[float], bool],
         on_lapse: Callable[[], None] = lambda: None,
         age_s: float = AGE_S,
+        place: Place = ALONE,
     ) -> None:
         self.forwarding = False
         self._sides, self._clock = tuple(sides), clock
         self._may_forward, self._on_lapse = may_forward, on_lapse
-        self._private, self._last = secrets.randbits(32), secrets.randbits(32)
+        self._private, self._last = private_origin(origin, place.number), secrets.randbits(32)
+        others = (number for number in range(place.of) if number != place.number)
+        self._others = tuple(private_origin(origin, number).to_bytes(4, "big") for number in others)
         self._stamps = self._stamps_for(sides, None)
         self._replayed: Counter[tuple[int, bytes]] = Counter()  # by side and frame
         self._replayed_s = 0.0
@@ -113,11 +132,22 @@ class Gate:
         if self.forwarding and self._may_forward(now):
             if self._stamps is not None:
                 self._stamps.advance(now)
-            return self._without_late(side, batch, stats, now) if self._replayed else batch
+            rest = self._without_others(batch, stats) if self._sides[side].trunk else batch
+            return self._without_late(side, rest, stats, now) if rest and self._replayed else rest
         self.window.advance(now)
         for message in payloads(batch):
             stats.reject(self.window.hear(side, message, now))
         return None
+
+    def _without_others(self, batch: Batch, stats: Stats) -> Batch | None:
+        """Take out what another candidate has stamped as its own: while both forward, it would go round."""
+        data = batch.keep()
+        if not any(origin in data for origin in self._others):
+            return batch
+        messages = list(payloads(batch))
+        kept = [one for one in messages if not (is_enveloped(one) and one[4:8] in self._others)]
+        stats.reject("echo", len(messages) - len(kept))
+        return from_payloads(kept) if kept else None
 
     def _without_late(self, side: int, batch: Batch, stats: Stats, now: float) -> Batch | None:
         """Take out what both sent, we and the other bridge: it would go back to where it came from."""

@@ -18,6 +18,7 @@ from bus.extras import lacking
 from bus.hub import Hub, Link, Pipe, State
 from bus.keys import Keyring
 from bus.ledger import Stats
+from bus.wake_hook import Standstill
 from bus.wire.batch import Batch
 
 log = logging.getLogger("buscoupler.bridges")
@@ -71,6 +72,10 @@ class OpenPipe(Pipe):
     def close(self) -> None:
         self._gone("closed")
 
+    def lose(self, why: str) -> None:
+        """Let go of the device as if it had been lost. Idempotent."""
+        self._gone(why)
+
     def _gone(self, why: str) -> None:
         """End the pipe and tell its link why. Idempotent."""
         if self._closed:
@@ -103,7 +108,8 @@ class DeviceLink(Generic[D]):
     longer than `age_s` are dropped too. `shed` replaces this policy. `losses` counts how often an open device
     was lost. `stats` continues from one opening to the next. A medium that can describe its state overrides
     `condition`. With `keys` what is sent is sealed; a medium that signs uses `seals`. `clock` gives the time
-    for them, in seconds since 1970.
+    for them, in seconds since 1970. If the process stood still for more than `held_s`, the device is opened
+    anew, so that nothing is read that came meanwhile; 0: never.
     """
 
     _hub: Hub
@@ -120,6 +126,7 @@ class DeviceLink(Generic[D]):
         jitter: Callable[[float, float], float] = random.uniform,
         keys: Keyring | None = None,
         clock: Callable[[], float] = time.time,
+        held_s: float = 0.0,
     ) -> None:
         if not 0 < retry_min_s <= retry_max_s:
             raise LinkError(f"{name}: retry_min_s must be above 0 and at most retry_max_s")
@@ -134,6 +141,7 @@ class DeviceLink(Generic[D]):
         self._up_s = 0.0
         self._generation = 0
         self._timer: TimerHandle | None = None
+        self._standstill, self._held_s = Standstill(self._woke), held_s
 
     def _make_seals(self, keys: Keyring, clock: Callable[[], float]) -> Seals:
         purpose, sender = self.name.partition(":")[0], secrets.randbits(32)
@@ -181,6 +189,7 @@ class DeviceLink(Generic[D]):
     def open(self, hub: Hub, loop: AbstractEventLoop) -> None:
         """Start to open the device. Returns at once."""
         self._hub, self._loop = hub, loop
+        self._standstill.watch(loop, self._held_s)
         if self.state == "closed":
             self._generation += 1
             self._begin()
@@ -250,8 +259,14 @@ class DeviceLink(Generic[D]):
         self.state, self.fault = "waiting", why
         self._timer = self._loop.call_later(self._pauses.next_s(), self._begin)
 
+    def _woke(self, slept_s: float) -> None:
+        """Let go of the device: what has come by it meanwhile, and was not read, is too old."""
+        if self.pipe is not None:
+            self.pipe.lose(f"this process stood still for {slept_s:.1f} s, so what came meanwhile is too old")
+
     def close(self) -> None:
         """Stop the link and close the device. Idempotent."""
+        self._standstill.end()
         self._generation += 1
         self.state = "closed"
         self._pauses.reset()

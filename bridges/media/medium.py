@@ -74,10 +74,11 @@ class Medium(Node):
     in a few words. `LINK` names the class of its links as "module:Class". `deaf` is True if a standby cannot
     hear what the active bridge sends, for example on a line between two devices. `opaque` is True if it
     carries messages that are no frames, as a bus does. `selective` is True if a link hears only what it asks
-    for. `plain` is True if it carries no envelopes, so that it cannot be a trunk. `signs` is True if a link
-    takes `keys`, with which it signs what it sends on a trunk, and verifies what it receives there.
-    `seal_bytes` are what that adds to a message, and `clock_s` by how much clocks may differ then; 0 if they
-    are not asked for.
+    for. `named` is True if a link writes tokens by name. `plain` is True if it carries no envelopes, so that
+    it cannot be a trunk. `signs` is True if a link takes `keys`, with which it signs what it sends on a
+    trunk, and verifies what it receives there, and `held_s`: on a ring of trunks, what may be older than
+    that, as the process stood still, is not read. `seal_bytes` are what a signature adds to a message, and
+    `clock_s` by how much clocks may differ then; 0 if they are not asked for.
     """
 
     LINK: ClassVar[str]
@@ -87,6 +88,7 @@ class Medium(Node):
     deaf: ClassVar[bool] = False
     opaque: ClassVar[bool] = False
     selective: ClassVar[bool] = False
+    named: ClassVar[bool] = False
     plain: ClassVar[bool] = False
     signs: ClassVar[bool] = False
     seal_bytes: ClassVar[int] = 0
@@ -116,10 +118,11 @@ class Medium(Node):
     def link(self, node: int | None = None, shed: "Shed | None" = None, **retry: Any) -> "Link":
         """Make the link, not yet open. `node` is the gateway's node id, `shed` the policy of its queue.
 
-        `retry` can have `retry_min_s` and `retry_max_s`, and `keys` if the medium signs. A selective medium
-        is also told by `mates` whether other gateways run the bridge: a standby must hear what the active
-        bridge sends. It is 0, or a number of the side, the same there but for the last 8 bits. Raises
-        `LinkError` for settings that can never work.
+        `retry` can have `retry_min_s` and `retry_max_s`, and if the medium signs `keys` and `held_s`. A
+        selective medium is also told by `mates` whether other gateways run the bridge: a standby must hear
+        what the active bridge sends. It is 0, or a number of the side, the same there but for the last 8
+        bits. A named medium gets in `names` the names that the file knows. Raises `LinkError` for settings
+        that can never work.
         """
         made: Link = load(self.LINK)(self, shed=shed, **retry)
         return made

@@ -2,11 +2,14 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Final
 
 from bus.needs import Directory, Library, Need
 from bus.schema import Bytes, Length, Names, Path, Range, Seconds, Single, TapName
 from devices.device import DeviceSpec
+
+_PART_BYTES: Final = 8 << 20
+_PARTS_MAX: Final = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,14 +28,21 @@ class RecorderSpec(DeviceSpec):
         "age at which a file is deleted; by default files are deleted by size only",
     ] = None
     queue_bytes: Annotated[
-        int, Range(1 << 20, 1 << 34), "bound of the queue to the disk; more is not recorded, but counted"
-    ] = 32 << 20
+        Annotated[int, Range(1 << 20, 1 << 34)] | None,
+        "bound of the queue to the disk; more is not recorded, but counted; by default 8 MiB for each part "
+        "that it records, up to 32 MiB",
+    ] = None
     yields: Annotated[bool, "write only in spare processor time, and pause if there is too little"] = True
 
     @property
     def recorded(self) -> tuple[int | str, ...]:
         """The pattern of the frames that it records."""
         return ()
+
+    @property
+    def ring_bytes(self) -> int:
+        """The size of the queue."""
+        return self.queue_bytes or min(_PARTS_MAX, len(self.joins)) * _PART_BYTES
 
     def writes(self) -> Iterator[str]:
         yield self.directory

@@ -1,16 +1,36 @@
-"""Capture files made of journals. Needs pyarrow."""
+"""Capture files made of journals. Needs pyarrow.
+
+`python -m devices.tap.finish ROOT GATEWAY` makes them of all journals that nobody writes, and says how many,
+and what went wrong, in JSON. A process of its own, because Arrow keeps the memory that this takes.
+"""
 
 import fcntl
+import json
 import os
+import sys
 from itertools import chain
 from pathlib import Path
 
 import pyarrow as pa
 
+from bus.errors import words_of
 from capture import parquet
+from capture.batches import batches_of
 from capture.files import UNFINISHED_SUFFIX, capture_file, day_of
-from capture.journals import batches_of
 from capture.schema import META_GATEWAY
+from devices.child import hide_pandas
+from devices.tap.journal import leftovers
+
+
+def finish_all(root: Path, gateway: str) -> tuple[int, str]:
+    """Make capture files of the journals of a gateway. Return how many, and what went wrong, or ""."""
+    made = 0
+    try:
+        for path in leftovers(root, gateway):
+            made += finish(root, path) is not None
+    except (OSError, ValueError, KeyError) as error:
+        return made, words_of(error)
+    return made, ""
 
 
 def finish(root: Path, journal: Path) -> Path | None:
@@ -52,3 +72,14 @@ def _finish(root: Path, journal: Path) -> Path | None:
 def _target(root: Path, first: pa.RecordBatch, name: str) -> Path:
     gateway = first.schema.metadata[META_GATEWAY.encode()].decode()
     return capture_file(root, day_of(first["ts_ns"][0].as_py()), gateway, name)
+
+
+def main(words: list[str]) -> int:
+    """Serve one call; `words` are the root and the gateway."""
+    hide_pandas()
+    print(json.dumps(finish_all(Path(words[0]), words[1])))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from capture.batches import NEXT, batches_of
 from capture.files import JOURNAL_SUFFIX, boot_of, journal_directory, name_of
-from capture.journals import NEXT, batches_of
 
 
 class Journal:
@@ -69,6 +69,21 @@ def _create(path: Path) -> int:
 def leftovers(root: Path, gateway: str) -> list[Path]:
     """List the journals of `gateway`, oldest first, those being written included."""
     return sorted(journal_directory(root, gateway).glob(f"*{JOURNAL_SUFFIX}"))
+
+
+def is_free(path: Path) -> bool:
+    """Return whether a journal is there, and nobody writes it. Raises `OSError`."""
+    try:
+        file = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return True
+    except BlockingIOError:
+        return False
+    finally:
+        os.close(file)
 
 
 def resume(root: Path, gateway: str, boot: int) -> tuple[int, int]:

@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 from bus.wire.batch import Buffer
 
-RING_BYTES = 32 << 20
+RING_BYTES = 8 << 20
 HEADER = Struct("=IBBHIIQQ")
 HEADER_BYTES = HEADER.size
 _START = Struct("=IB")

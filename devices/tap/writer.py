@@ -11,6 +11,7 @@ import json
 import os
 import select
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -35,8 +36,7 @@ from capture.schema import (
     arrow_schema,
 )
 from devices.child import hide_pandas
-from devices.tap.finish import finish
-from devices.tap.journal import Journal, leftovers, resume
+from devices.tap.journal import Journal, is_free, leftovers, resume
 from devices.tap.names import Heard
 from devices.tap.retention import Limits, retain
 from devices.tap.ring import Record, Ring
@@ -72,7 +72,10 @@ class Settings(NamedTuple):
 
 
 class Finisher(threading.Thread):
-    """Makes capture files of closed journals, in a thread: Arrow lets others run meanwhile."""
+    """Has capture files made of closed journals, and deletes the oldest ones, in a thread.
+
+    A process of its own makes the files, which gives back what memory it took. At the end we make them here.
+    """
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(daemon=True)
@@ -99,14 +102,28 @@ class Finisher(threading.Thread):
         fault = ""
         try:
             self.names.store()
-            for path in leftovers(self.root, self.gateway):
-                self.files += finish(self.root, path) is not None
+            if any(is_free(path) for path in leftovers(self.root, self.gateway)):
+                made, fault = self._finish_here() if self.ending else self._finish_apart()
+                self.files += made
             self.deleted += retain(self.root, self.gateway, self.limits)
-            pa.default_memory_pool().release_unused()
         except (OSError, ValueError, KeyError) as error:
             fault = words_of(error)
         self.fault = fault
         return fault
+
+    def _finish_here(self) -> tuple[int, str]:
+        from devices.tap.finish import finish_all
+
+        return finish_all(self.root, self.gateway)
+
+    def _finish_apart(self) -> tuple[int, str]:
+        """Return how many files were made, and what went wrong. Raises `OSError`."""
+        words = [sys.executable, "-P", "-m", "devices.tap.finish", str(self.root), self.gateway]
+        done = subprocess.run(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, check=False)
+        if done.returncode:
+            return 0, f"the process that makes capture files ended with status {done.returncode}"
+        made, fault = json.loads(done.stdout)
+        return made, fault
 
 
 class Writer:

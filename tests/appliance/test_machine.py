@@ -19,6 +19,7 @@ from bus.needs import (
     Probe,
     Readable,
     SocketFile,
+    Sockets,
 )
 
 NOBODY = 65534
@@ -160,3 +161,8 @@ def test_addresses_of_this_machine() -> None:
     assert is_here("localhost")
     assert not is_here("192.0.2.1")
     assert not is_here("nowhere.invalid")
+
+
+def test_a_family_of_sockets() -> None:
+    assert trouble(Sockets("AF_CAN")) == ""
+    assert trouble(Sockets("AF_NO_SUCH")) == "this Python has no AF_NO_SUCH"

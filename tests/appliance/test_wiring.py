@@ -211,6 +211,7 @@ def test_the_bridges_of_a_group_claim_one_lease_and_stamp_alike() -> None:
         for name, gateway in (("left", "gw-a"), ("right", "gw-b"))
     )
     assert left is not None
+    assert left.of == 2
     assert right == left._replace(on=1, gateway="gw-b")
 
 

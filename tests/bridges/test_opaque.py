@@ -366,6 +366,26 @@ def test_a_ring_of_trunks_does_not_bring_canaries_back_as_new(word: bytes) -> No
     assert [bridge.loops for bridge in ring] == [0, 0, 0]
 
 
+def test_what_a_cut_trunk_brings_does_not_hide_the_copy_that_comes_by_another() -> None:
+    bridge = make()
+    plain, trunk = bus_and_trunk(bridge)
+    ear, near, far = recorder(plain), recorder(trunk, "near"), recorder(trunk, "far")
+    turning = Turning(bridge, (plain, trunk))
+    for _ in range(RETURNS + 128):
+        turning.round(b"round and round")
+    (_, speaker), (_, late) = turning.ways
+    canary = next(m for m in speaker.messages if m != b"round and round")
+    say(trunk, late, wrap(canary, Envelope(1, 1)))
+    assert [cut.pipe.inner for cut in bridge.cuts] == [late]
+    ear.messages.clear()
+    for pipe in (late, near, far):
+        say(trunk, pipe, wrap(FRAME, Envelope(1, 2)))
+    assert late.stats.received == sum(
+        port.stats.received + sum(port.stats.rejected.values()) for port in trunk.ports if port.inner is late
+    )
+    assert ear.messages == [FRAME]
+
+
 @pytest.mark.parametrize("stamps", [True, False])
 def test_what_came_with_a_canary_goes_on_in_its_own_form(stamps: bool) -> None:
     bridge = make()

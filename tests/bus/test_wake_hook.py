@@ -4,7 +4,7 @@ import asyncio
 import socket
 from contextlib import closing
 
-from bus.wake_hook import WakefulLoop
+from bus.wake_hook import Standstill, WakefulLoop
 
 
 def test_a_guard_that_fails_does_not_end_the_loop() -> None:
@@ -32,3 +32,34 @@ def test_a_guard_may_close_a_socket_that_is_ready() -> None:
         loop.guard(close)
         assert loop.run_until_complete(asyncio.sleep(0, "done")) == "done"
     assert not heard
+
+
+class Clocked(WakefulLoop):
+    """A loop whose clock the test sets."""
+
+    now = 100.0
+
+    def time(self) -> float:
+        return self.now
+
+
+def test_a_standstill_is_told_before_anything_that_waited_is_handled() -> None:
+    told: list[float | bytes] = []
+    one, other = socket.socketpair()
+    with closing(Clocked()) as loop, one, other:
+        standstill = Standstill(told.append)
+        standstill.watch(loop, 4.0)
+        loop.add_reader(one, lambda: told.append(one.recv(1)))
+        loop.run_until_complete(asyncio.sleep(0))
+        loop.now += 4.0
+        loop.run_until_complete(asyncio.sleep(0))
+        assert told == []
+        loop.now += 4.5
+        other.send(b"x")
+        loop.run_until_complete(asyncio.sleep(0))
+        assert told == [4.5, b"x"]
+        standstill.end()
+        loop.now += 100
+        loop.run_until_complete(asyncio.sleep(0))
+        assert told == [4.5, b"x"]
+        loop.remove_reader(one)

@@ -1,11 +1,14 @@
 """The wheel and the source distribution, built from the files of the repository: what is in them."""
 
+import os
 import shutil
 import subprocess
 import sys
 import tarfile
 import zipfile
+from functools import partial
 from importlib.metadata import version
+from pathlib import Path
 
 import pytest
 
@@ -32,8 +35,8 @@ def tracked() -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[set[str], set[str]]:
-    """Return the names of the files in the wheel and in the source distribution."""
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Build the wheel and the source distribution, and return their directory."""
     if int(version("setuptools").partition(".")[0]) < NEEDED:
         pytest.skip(f"setuptools is older than {NEEDED}: pip install -e '.[dev]'")
     source, out = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("dist")
@@ -42,9 +45,15 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[set[str], set[str]]
         shutil.copyfile(ROOT / name, source / name)
     done = subprocess.run([sys.executable, "-c", BUILD, str(out)], cwd=source, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-3000:]
-    with zipfile.ZipFile(next(out.glob("*.whl"))) as wheel:
+    return out
+
+
+@pytest.fixture(scope="module")
+def built(made: Path) -> tuple[set[str], set[str]]:
+    """Return the names of the files in the wheel and in the source distribution."""
+    with zipfile.ZipFile(next(made.glob("*.whl"))) as wheel:
         in_wheel = set(wheel.namelist())
-    with tarfile.open(next(out.glob("*.tar.gz"))) as sdist:
+    with tarfile.open(next(made.glob("*.tar.gz"))) as sdist:
         in_sdist = {name.partition("/")[2] for name in sdist.getnames()}
     return in_wheel, in_sdist
 
@@ -53,6 +62,26 @@ def test_the_wheel_has_every_file_of_the_packages(built: tuple[set[str], set[str
     needed = {name for name in tracked() if name.startswith(tuple(f"{package}/" for package in PACKAGES))}
     assert "capture/buscoupler.lua" in needed
     assert needed - built[0] == set()
+
+
+def test_the_wheel_has_the_documents(built: tuple[set[str], set[str]]) -> None:
+    needed = {name for name in tracked() if name.startswith("docs/")} | {"README.md", "CHANGELOG.md"}
+    places = {name.partition("/share/doc/buscoupler/")[2] for name in built[0]}
+    assert "docs/wire/can.md" in needed
+    assert needed - places == set()
+
+
+def test_the_wheel_alone_runs(made: Path, tmp_path: Path) -> None:
+    """Not from the clone: the files of the package come from where it is installed."""
+    with zipfile.ZipFile(next(made.glob("*.whl"))) as wheel:
+        wheel.extractall(tmp_path)
+    command = [sys.executable, "-P", "-m", "buscoupler"]
+    run = partial(subprocess.check_output, cwd="/", env=os.environ | {"PYTHONPATH": str(tmp_path)}, text=True)
+    dissector = Path(run([*command, "capture", "dissector"]).strip())
+    assert dissector.is_relative_to(tmp_path)
+    assert dissector.is_file()
+    example = str(tmp_path / "topologies/two-buses.yaml")
+    assert run([*command, "check", example]) == f"{example}: ok\n"
 
 
 def test_the_source_distribution_has_every_file_but_those_of_git(built: tuple[set[str], set[str]]) -> None:

@@ -61,6 +61,12 @@ TARGETS: dict[str, Sequence[str]] = {
 }
 
 
+def one(kind: str, target: str, at_s: str, length_s: str) -> Fault:
+    """Return the fault that words describe."""
+    assert target in TARGETS[kind], f"{kind}: {', '.join(TARGETS[kind])}"
+    return Fault(kind, target, float(at_s), float(length_s))
+
+
 def draw(seed: int) -> list[Fault]:
     """Return the faults of a seed, in the order of their beginnings."""
     chance = Random(f"faults {seed}")

@@ -2,7 +2,8 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from math import inf
 from typing import NamedTuple
 
 from bridges.bridge import Bridge
@@ -72,13 +73,25 @@ def integrity(stations: Iterable[Station]) -> Iterator[str]:
             yield f"integrity: {station.name}: {station.broken} broken and {station.strange} strange frames"
 
 
-def once(stations: Iterable[Station], words: tuple[str, ...]) -> Iterator[str]:
-    """Nothing comes twice or back where frames have envelopes all the way."""
+def once(
+    stations: Sequence[Station], words: tuple[str, ...], within_s: float, starts_s: Sequence[float]
+) -> Iterator[str]:
+    """Nothing comes twice, within a time, or back where frames have envelopes all the way.
+
+    A program that has started anew, at one of `starts_s`, knows nothing of what came before.
+    """
+    sent = {key: at_s for station in stations for key, at_s in station.sent.items()}
     for station in stations:
-        mine = {key: times for key, times in station.heard.items() if key.word in words}
-        if any(key.sender == station.name for key in mine):
+        mine = {
+            key: [at_s for at_s in times if not any(sent.get(key, -inf) < start < at_s for start in starts_s)]
+            for key, times in station.heard.items()
+            if key.word in words
+        }
+        if any(key.sender == station.name and times for key, times in mine.items()):
             yield f"echo: {station.name} heard itself"
-        twice = {key: times for key, times in mine.items() if len(times) > 1}
+        twice = {
+            key: times for key, times in mine.items() if len(times) > 1 and times[1] - times[0] < within_s
+        }
         for key, times in list(twice.items())[:1]:
             after = f"{times[0]:.3f} s and {times[1] - times[0]:.3f} s later"
             yield f"doubled: {station.name} heard {len(twice)} frames twice, as {key} at {after}"

@@ -8,9 +8,12 @@ from tests.chaos.shrink import shortest
 from tests.chaos.trial import kinds, run
 
 
-def outcome(seed: int, shrink: bool) -> dict[str, Any]:
-    """Run a seed. `shrink`: if it fails, find the fewest faults with which it fails in one of these ways."""
-    faults = draw(seed)
+def outcome(seed: int, shrink: bool, faults: Sequence[Fault] | None = None) -> dict[str, Any]:
+    """Run a seed, with its own faults or others.
+
+    `shrink`: if it fails, find the fewest faults with which it fails in one of these ways.
+    """
+    faults = draw(seed) if faults is None else faults
     verdict = run(seed, faults)
     failed = set(kinds(verdict))
 

@@ -15,6 +15,7 @@ from bridges.simulate.wire import Wire
 from bus.errors import LinkError
 from bus.hub import Hub
 from bus.leases.candidacy import Candidacy
+from tests.chaos.clock import clock
 from tests.chaos.hosts import Host, Network, brief
 from tests.chaos.loops import ProgramLoop, Scheduler
 from topologies.checker import check
@@ -73,16 +74,21 @@ class Program:
         self._plant = plant
         self.appliance: Appliance | None = None
         self.loop: ProgramLoop | None = None
-        self.restarts, self.steps_s = -1, 0.0
+        self.steps_s = 0.0
+        self.starts_s: list[float] = []
         self._wanted = False
         self.problems: list[str] = []
+
+    @property
+    def restarts(self) -> int:
+        return len(self.starts_s) - 1
 
     def start(self) -> None:
         """Start the program, unless it runs; if it is about to end, again then."""
         self._wanted = True
         if self.loop is not None:
             return
-        self.restarts += 1
+        self.starts_s.append(clock.now_s)
         self.loop = self.host.program(self.name)
         self.loop.steps_s = self.steps_s
         self._plant.scheduler.add(self.loop)

@@ -19,16 +19,23 @@ def main() -> int:
     parser.add_argument(
         "--shrink", action="store_true", help="find the fewest faults with which a seed fails"
     )
+    parser.add_argument(
+        "--fault",
+        nargs=4,
+        metavar=("KIND", "TARGET", "AT_S", "LENGTH_S"),
+        help="this one alone, in place of those of the seeds",
+    )
     parser.add_argument("--verbose", action="store_true", help="log what the gateways say")
     options = parser.parse_args()
     clock.install()
     # Now, because modules take the functions of `time` as they find them.
+    from tests.chaos.faults import one
     from tests.chaos.outcome import outcome
 
     logging.basicConfig(level=logging.INFO if options.verbose else logging.CRITICAL, stream=sys.stderr)
     for seed in range(options.first, options.first + options.count, options.step):
         began = _real()
-        told = outcome(seed, options.shrink)
+        told = outcome(seed, options.shrink, [one(*options.fault)] if options.fault else None)
         print(json.dumps({**told, "real_s": round(_real() - began, 3)}), flush=True)
     return 0
 

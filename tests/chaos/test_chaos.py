@@ -36,6 +36,19 @@ def test_takeovers_lose_and_double_nothing_also_soon_after_one_another() -> None
     ]
 
 
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize(("kind", "target"), [("freeze", "gw-b"), ("partition", "gw-a gw-b")])
+def test_what_one_long_fault_holds_up_in_the_ring_of_trunks_does_not_come_twice(
+    kind: str, target: str
+) -> None:
+    """A program that wakes up, and a partition that ends, bring late copies of what came by the other way."""
+    command = child(5, 1, "--fault", kind, target, "2", "11.5")
+    ran = subprocess.run(command, stdout=subprocess.PIPE, text=True, env=environment(), check=True)
+    (told,) = map(json.loads, ran.stdout.splitlines())
+    assert told["frames"] > 0
+    assert told["failures"] == []
+
+
 def test_the_shortest_list_has_only_what_is_needed() -> None:
     assert shortest(range(16), lambda some: {3, 11} <= set(some)) == [3, 11]
     assert shortest(range(5), lambda some: True) == []

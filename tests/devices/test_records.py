@@ -61,12 +61,12 @@ def test_a_catalog_and_a_syndication_broker_store_in_files_named_by_their_first_
 
 def _catalog(*urls: str) -> str | None:
     file = records_of(CatalogSpec(on="gw", catalog=urls))
-    return None if file is None else Path(file).name
+    return Path(file).name if file else None
 
 
 def _syndication(*urls: str) -> str | None:
     file = database_of(SyndicationSpec(on="gw", syndication=urls))
-    return None if file is None else Path(file).name
+    return Path(file).name if file else None
 
 
 def test_a_bus_is_stored_and_kept_once() -> None:

@@ -13,7 +13,10 @@ from tests.helpers import ROOT
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 COMMAND = re.compile(r"\bbuscoupler ([a-z]+)((?: [^\n`|&>]*)?)")
 FLAG = re.compile(r"(?<![\w-])--[a-z][a-z-]+")
-FOLDERS = "|".join(path.name for path in ROOT.iterdir() if path.is_dir())
+MADE = {
+    line.rstrip("/") for line in (ROOT / ".gitignore").read_text().splitlines()
+}  # by commands that ran here
+FOLDERS = "|".join(path.name for path in ROOT.iterdir() if path.is_dir() and path.name not in MADE)
 PATH = re.compile(rf"`((?:{FOLDERS})/[\w./-]+)`")
 MISTYPED = "rcv"  # on the page for troubleshooting
 TOPICS = "buscoupler/"  # a pattern of events begins like a path

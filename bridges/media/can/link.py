@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from bridges.media.can.codec import RESERVED, SERVICE, SUBJECT_MAX, can_id
+from bridges.media.can.library import python_can
 from bridges.media.can.medium import Can
 from bridges.media.can.pipe import CanPipe
 from bridges.media.can.port import BusPort, SocketPort, explained, prepare, shut_down
@@ -81,18 +82,19 @@ class CanLink(DeviceLink["BusABC"]):
 
     def open(self, hub: Hub, loop: AbstractEventLoop) -> None:
         """Start to open the bus. Raises `LinkError` if python-can, or the interface in it, is missing."""
+        text = unknown(self.options.interface)  # loads python-can, if it is there
         need(self.name, "can", "python-can", "can")
-        if text := unknown(self.options.interface):
+        if text:
             raise LinkError(f"{self.name}: {text}")
         super().open(hub, loop)
 
     def _open_device(self) -> "BusABC":
-        import can
-
         channel, interface = str(self.options.channel), self.options.interface
         # ignore_config: settings come from the topology, not from configuration files in the home directory
         try:
-            bus = can.Bus(channel=channel, interface=interface, ignore_config=True, **self._bus_arguments())
+            bus: BusABC = python_can().Bus(
+                channel=channel, interface=interface, ignore_config=True, **self._bus_arguments()
+            )
             self._prepare_or_close(bus)
         except OSError as error:
             raise OSError(explained(error, channel)) from error
@@ -126,11 +128,10 @@ class CanLink(DeviceLink["BusABC"]):
 def unknown(interface: str) -> str:
     """Return what is wrong if python-can has no interface of that name, and what to do; "" if it has one."""
     try:
-        from can import VALID_INTERFACES
+        known = python_can().VALID_INTERFACES
     except ImportError:
         return ""  # told by the need of the library
-    known = ", ".join(sorted(VALID_INTERFACES))
-    return "" if interface in VALID_INTERFACES else f"unknown interface: use one of {known}"
+    return "" if interface in known else f"unknown interface: use one of {', '.join(sorted(known))}"
 
 
 def subject_filter(subject: int) -> list[dict[str, Any]]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from bridges.media.can.codec import transfer_seconds
-from bus.needs import Device, Library, Need, Probe
+from bus.needs import Device, Library, Need, Probe, Sockets
 from bus.schema import CanNode, Delay, Name, QueueBytes, Range, Scalar
 
 if TYPE_CHECKING:
@@ -114,6 +114,7 @@ class Can(Medium):
     def needs(self) -> Iterator[Need]:
         yield Library("can", "python-can", "can")
         if self.interface == "socketcan":
+            yield Sockets("AF_CAN")
             yield Probe("bridges.media.can.port:trouble", (str(self.channel),))
         else:
             yield Probe("bridges.media.can.link:unknown", (self.interface,))

@@ -67,6 +67,7 @@ class Sp(Medium):
         limits = self.queue_bytes, self.message_bytes
         retry["origins"] = self.origins
         # It may be a trunk, which only its side knows: leave room for envelopes.
+        retry["age_s"] = retry.pop("held_s", 0.0)
         made = bus_link(self.address, self.mode, *limits, self.tls, trunk=True, wary=True, **retry)
         return ShedLink(made, shed)
 

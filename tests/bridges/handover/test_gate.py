@@ -6,11 +6,14 @@ from collections import Counter, deque
 import pytest
 
 from bridges.bridge import Bridge, Side
+from bridges.handover.gate import Place, private_origin
 from bus.hub import Hub, Pipe
 from bus.ledger import Stats
+from bus.patch import join
 from bus.wire.batch import Batch, from_payloads, payloads
 from bus.wire.envelope import Envelope, take_apart, wrap
 from bus.wire.frame import pack
+from tests.bridges.support import recorder
 
 
 class Clock:
@@ -293,6 +296,23 @@ def test_filters_hold_for_what_is_replayed() -> None:
     assert gate.resume() == 1
     far.end.hear(9)
     assert list(far.heard) == [frames[2]]
+
+
+def test_two_that_forward_at_once_make_no_loop_of_a_trunk_and_a_plain_wire() -> None:
+    """As when a partition parts them, soon after their start, when neither is sure of the common stamps."""
+    clock, said = Clock(), pack(1, (7, 1), b"said")
+    bridges = [Bridge("x", 1, clock=clock) for _ in range(2)]
+    bus, wire = [b.side("bus", trunk=True) for b in bridges], [b.side("wire") for b in bridges]
+    for number, bridge in enumerate(bridges):
+        bridge.stand_by(lambda _: True, place=Place(number, 2)).resume()
+    wires = [recorder(side) for side in wire]
+    join(bus[0], bus[1])
+    wire[0].publish(from_payloads([said]), wires[0])
+    assert wires[1].messages == []
+    assert bus[1].ports[0].stats.rejected == {"echo": 1}
+    other = wrap(said, Envelope(private_origin(2, 1), 5))
+    bus[1].publish(from_payloads([other]), None)
+    assert wires[1].messages == [said]
 
 
 def test_a_process_frozen_on_the_way_through_sends_nothing_late() -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from bridges.media.device import DeviceLink, OpenPipe, Place
 from bus.hub import Hub
 from bus.ledger import Stats
+from bus.wake_hook import WakefulLoop
 from bus.wire.batch import Batch, from_payloads
 from tests.bridges.support import recorder, until
 
@@ -94,9 +96,6 @@ class Recorded(OpenPipe):
         self.told.append(f"end, {why}, {len(self._hub.pipes)} attached")
         self._gone("lost again")
 
-    def lose(self) -> None:
-        self._gone("lost")
-
 
 async def test_an_open_pipe_ends_once_and_drops_what_comes_after() -> None:
     hub, told = Hub(), list[str]()
@@ -104,8 +103,55 @@ async def test_an_open_pipe_ends_once_and_drops_what_comes_after() -> None:
     pipe = Recorded(hub, told)
     pipe.start()
     hub.publish(from_payloads([b"one", b"two"]))
-    first.on_send = pipe.lose
+    first.on_send = lambda: pipe.lose("lost")
     hub.publish(from_payloads([b"late"]))
     pipe.close()
     assert told == ["put 2", "end, lost, 1 attached", "lost"]
     assert (pipe.stats.offered, pipe.stats.dropped, pipe.stats.balance()) == (3, {"closed": 1}, 0)
+
+
+class PipeLink(FileLink):
+    """A link to a FIFO, whose bytes stay in the kernel until they are read."""
+
+    def _open_device(self) -> int:
+        return os.open(self.path, os.O_RDWR | os.O_CLOEXEC | os.O_NONBLOCK)
+
+    def _make_pipe(self, device: int, place: Place) -> OpenPipe:
+        return FifoPipe(device, place)
+
+
+class FifoPipe(FilePipe):
+    def start(self) -> None:
+        self._hub.attach(self)
+        self._loop.add_reader(self._fd, self._read)
+
+    def _read(self) -> None:
+        self._hub.publish(from_payloads([os.read(self._fd, 100)]), self)
+
+    def _end(self, why: str) -> None:
+        self._loop.remove_reader(self._fd)
+        super()._end(why)
+
+
+def test_after_a_standstill_the_device_is_opened_anew_and_nothing_old_is_read(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "radio0")
+    with closing(WakefulLoop()) as loop:
+        late_s = 0.0
+        real = loop.time
+        loop.time = lambda: real() + late_s  # type: ignore[method-assign]
+        hub, link = Hub(), PipeLink(tmp_path / "radio0", retry_min_s=0.01, retry_max_s=0.02, held_s=4.0)
+        ear = recorder(hub)
+        link.open(hub, loop)
+        loop.run_until_complete(until(lambda: link.state == "up"))
+        with open(tmp_path / "radio0", "wb", buffering=0) as radio:
+            radio.write(b"in time")
+            loop.run_until_complete(until(lambda: ear.messages == [b"in time"]))
+            radio.write(b"old")
+            late_s = 5.0
+            loop.run_until_complete(asyncio.sleep(0))
+            assert link.losses == 1
+            assert "stood still for 5." in link.fault
+        loop.run_until_complete(until(lambda: link.state == "up"))
+        assert ear.messages == [b"in time"]
+        link.close()
+        loop.run_until_complete(loop.shutdown_default_executor())

@@ -136,3 +136,24 @@ def test_what_is_purged_has_not_begun_and_what_has_begun_is_finished(
     assert said == sent + purged
     assert wire == encode(from_payloads(sent))
     assert (stats.sent, stats.queued, stats.queued_bytes) == (len(sent), 0, 0)
+
+
+def test_what_was_queued_before_a_time_is_shed_and_what_has_begun_goes_on(pair: Pair) -> None:
+    stats = Stats()
+    stats.offered = 5
+    backlog, whole = Backlog(stats, sp.divide), [from_payloads([bytes([n]) * 3000]).keep() for n in range(5)]
+    backlog.put(whole[0], 1, now=1.0)
+    backlog.put(whole[1], 1, written=5, now=1.5)
+    for n in (2, 3, 4):
+        backlog.put(whole[n], 1, now=float(n))
+    backlog.shed("stale", 3.0)
+    assert (stats.queued, stats.dropped) == (3, {"stale": 2})
+    assert drained(backlog, pair) == whole[1][5:] + whole[3] + whole[4]
+    assert stats.balance() == 0
+
+
+def test_messages_that_come_much_later_are_in_a_run_of_their_own() -> None:
+    backlog = Backlog(Stats())
+    for now in (1.0, 1.4, 1.6, 1.7, 9.0):
+        backlog.put(b"x", 1, now=now)
+    assert [(run.count, run.since_s) for run in backlog] == [(2, 1.0), (2, 1.6), (1, 9.0)]

@@ -17,6 +17,7 @@ from bus.transports.framing import sp_framing
 from bus.transports.links import make_link
 from bus.transports.stream import StreamPipe
 from bus.transports.tcp import DialLink, ListenLink, parse
+from bus.wake_hook import WakefulLoop
 from bus.wire.batch import from_payloads
 from bus.wire.sp import HANDSHAKE
 from tests.helpers.peers import Ear, SpPeer, until
@@ -230,6 +231,47 @@ async def test_a_peer_that_stops_reading_loses_whole_messages_counted_one_by_one
             assert set(map(len, got)) == {1000}
             await until(lambda: not stats.queued)
             assert stats.balance() == 0
+
+
+async def test_what_waits_for_longer_than_its_age_is_dropped_and_what_is_younger_goes_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    loop, late_s = asyncio.get_running_loop(), 0.0
+    real = loop.time
+    monkeypatch.setattr(loop, "time", lambda: real() + late_s)
+    async with serving("tcp://127.0.0.1:0", age_s=4.0) as (hub, link):
+        ear = Ear(hub)
+        with peers(link.url, 1) as (stuck,):
+            await until(lambda: len(hub.pipes) == 2)
+            (pipe,) = link.pipes
+            while pipe.stats.queued < 5:
+                ear.say(bytes(1 << 18))
+            late_s = 5.0
+            ear.say(b"young")
+            assert pipe.stats.dropped["stale"] >= 4
+            assert pipe.stats.balance() == 0
+            stuck.greeting()
+            while (message := await to_thread(stuck.receive)) != b"young":
+                assert len(message) == 1 << 18
+            assert sum(pipe.stats.dropped.values()) == pipe.stats.dropped["stale"]
+
+
+def test_after_a_standstill_a_trunk_begins_anew_and_reads_nothing_old() -> None:
+    with closing(WakefulLoop()) as loop:
+        now_s = 0.0
+        loop.time = lambda: now_s  # type: ignore[method-assign]
+        hub, link = Hub(), ListenLink("tcp://127.0.0.1:0", age_s=4.0)
+        link.open(hub, loop)
+        heard = Ear(hub)
+        with peers(link.url, 1) as (peer,):
+            while len(hub.pipes) < 2:
+                loop.run_until_complete(asyncio.sleep(0))
+            peer.send(b"old")
+            now_s = 4.5
+            loop.run_until_complete(asyncio.sleep(0))
+            assert (heard.heard, link.pipes, link.losses) == ([], set(), 1)
+            assert "stood still for 4.5 s" in link.fault
+        link.close()
 
 
 async def test_closing_with_a_queue_counts_it_as_dropped() -> None:

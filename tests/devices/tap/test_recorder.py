@@ -16,7 +16,7 @@ import pytest
 from pyarrow import parquet
 
 from bus.hub import Hub
-from capture.journals import batches_of
+from capture.batches import batches_of
 from capture.reader import message_of
 from capture.schema import META_GATEWAY, META_VERSION, VERSION, Kind
 from devices.child import settle

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from bus.wire.batch import from_payloads
-from capture.journals import batches_of
+from capture.batches import batches_of
 from capture.schema import Kind
 from devices.tap.finish import finish
 from devices.tap.journal import leftovers

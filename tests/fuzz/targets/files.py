@@ -9,8 +9,9 @@ from typing import Final
 
 import pyarrow as pa
 
+from capture.batches import batches_of
 from capture.files import CaptureError
-from capture.journals import Index, batches_of
+from capture.journals import Index
 from capture.pcapng import PcapngError, Writer, packets
 from capture.reader import read
 from tests.capture.capture_support import FRAMES, STAMPED, row

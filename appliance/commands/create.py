@@ -1,0 +1,124 @@
+"""`buscoupler create FILE`: write a topology of one gateway from answers, flags and what is plugged in."""
+
+import argparse
+import os
+import socket
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import fields as dataclass_fields
+from dataclasses import replace
+from typing import Any
+
+from appliance.plugged import found, i2c_buses
+from appliance.probe.endpoint import parse_endpoint
+from appliance.probe.words import argument
+from bridges.media.medium import Medium
+from bus.errors import BusError
+from bus.schema import NAME
+from topologies import schema
+from topologies.checker import check
+from topologies.findings import InvalidTopology
+from topologies.loader import loads
+from topologies.writing import New, written
+
+LISTEN = "tcp://127.0.0.1:5555"
+Ask = Callable[[str, str], str]
+"""Asks a question with a default, and returns the answer."""
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", metavar="FILE", help="the file to write; - is standard output")
+    parser.add_argument("--name", metavar="NAME", help="the name of the system; that of the file by default")
+    parser.add_argument(
+        "--gateway", metavar="NAME", help="the name of this machine; its host name by default"
+    )
+    parser.add_argument("--address", metavar="HOST", help="its address for other gateways (127.0.0.1)")
+    parser.add_argument("--listen", metavar="URL", help=f"where programs join the bus ({LISTEN})")
+    parser.add_argument(
+        "--join", action="append", type=argument(_medium), metavar="ENDPOINT",
+        help="a medium to join, as `send` and `recv` write it (repeatable); what is plugged in by default",
+    )  # fmt: skip
+    parser.add_argument("--nothing", action="store_true", help="join no medium, whatever is plugged in")
+    parser.add_argument("--yes", action="store_true", help="ask nothing, as if the input were no terminal")
+    parser.add_argument("--force", action="store_true", help="overwrite the file")
+
+
+def _medium(word: str) -> Medium:
+    medium = parse_endpoint(word).medium
+    if medium is None:
+        raise BusError(f"{word} is a bus: write a medium")
+    return _as_in_files(medium)
+
+
+def _as_in_files(medium: Medium) -> Medium:
+    """Return a medium with the defaults that files have, where the command line has others."""
+    others = {name: value for word in medium.words for name, value in word.defaults.items()}
+    fields = {f.name: (f.default, getattr(medium, f.name)) for f in dataclass_fields(medium)}
+    back: dict[str, Any] = {name: fields[name][0] for name in others if fields[name][1] == others[name]}
+    return replace(medium, **back)
+
+
+def run(options: argparse.Namespace) -> int:
+    asks = sys.stdin.isatty() and not options.yes
+    new = _answered(options, _ask if asks else _default)
+    text = _checked(written(new), options.file)
+    if options.file == "-":
+        sys.stdout.write(text)
+        return 0
+    _write(options.file, text, options.force)
+    print(
+        f"{options.file}: a bus at {new.listen} and {_count(new.media)}; run `buscoupler run {options.file}`"
+    )
+    return 0
+
+
+def _answered(options: argparse.Namespace, ask: Ask) -> New:
+    host = socket.gethostname().partition(".")[0]
+    name = os.path.basename(options.file).partition(".")[0] if options.file != "-" else "plant"
+    return New(
+        options.name or ask("name of the system", _named(name, "plant")),
+        options.gateway or ask("name of this gateway", _named(host, "gw")),
+        options.address or ask("its address for other gateways", "127.0.0.1"),
+        options.listen or ask("where programs join the bus", LISTEN),
+        [] if options.nothing else options.join or _plugged(ask),
+        str(schema.FILE),
+        [f"/dev/i2c-{bus} is there: add `- i2c: {{bus: {bus}, targets: [...]}}`" for bus in i2c_buses()],
+    )
+
+
+def _plugged(ask: Ask) -> list[Medium]:
+    return [_medium(word) for word in found() if ask(f"join {word}", "yes").lower() in ("y", "yes")]
+
+
+def _named(text: str, otherwise: str) -> str:
+    return text if NAME.fullmatch(text) else otherwise
+
+
+def _ask(question: str, default: str) -> str:
+    print(f"{question} [{default}]: ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip() or default
+
+
+def _default(question: str, default: str) -> str:
+    return default
+
+
+def _checked(text: str, file: str) -> str:
+    """Return the text if it can run. Raises `InvalidTopology`: an answer was wrong."""
+    errors = [finding for finding in check(loads(text, file)) if finding.level == "error"]
+    if errors:
+        raise InvalidTopology(errors)
+    return text
+
+
+def _write(file: str, text: str, force: bool) -> None:
+    try:
+        with open(file, "w" if force else "x", encoding="utf-8") as target:
+            target.write(text)
+    except FileExistsError:
+        raise BusError(f"{file} is there already: --force overwrites it") from None
+
+
+def _count(media: Iterable[Medium]) -> str:
+    labels = [medium.label() for medium in media]
+    return f"a bridge to {', '.join(labels)}" if labels else "no bridge: no medium was named or found"

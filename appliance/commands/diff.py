@@ -1,0 +1,88 @@
+"""`buscoupler diff A B`: what a reload of a gateway from A to B would open, close, change and keep."""
+
+import argparse
+import sys
+from json import dumps
+from typing import Any, NamedTuple
+
+from appliance.commands.run import checked
+from appliance.compose import Appliance
+from appliance.parts.changes import Change
+from bus.errors import BusError
+from topologies.model import Topology
+
+_FATES = {True: "stays connected", False: "is opened anew"}
+
+
+class Difference(NamedTuple):
+    """What a reload changes on one gateway. `restart` says what a reload cannot do; "" if it can do all."""
+
+    gateway: str
+    changes: list[Change]
+    kept: list[str]
+    restart: str = ""
+
+    @property
+    def same(self) -> bool:
+        return not self.changes and not self.restart
+
+    def record(self) -> dict[str, Any]:
+        """Return it for JSON."""
+        changes = [change._asdict() for change in self.changes]
+        return {"gateway": self.gateway, "changes": changes, "kept": self.kept, "restart": self.restart}
+
+    def lines(self) -> list[str]:
+        """Return it for people."""
+        found = [f"restart: {self.restart}"] if self.restart else []
+        found += [_line(change) for change in self.changes]
+        found += [f"kept {title}" for title in self.kept] if found else ["nothing differs"]
+        return [f"{self.gateway}:", *(f"  {line}" for line in found)]
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("old", metavar="A", help="the topology that runs; - is standard input")
+    parser.add_argument("new", metavar="B", help="the topology that is to run")
+    parser.add_argument("--gateway", metavar="NAME", help="only this gateway; all by default")
+    parser.add_argument("--json", action="store_true", help="print one JSON document for each gateway")
+    parser.epilog = (
+        "Exit status: 0 if a reload would change nothing, 1 if it would, 2 for a file with errors."
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    try:
+        found = differences(checked(options.old), checked(options.new), options.gateway)
+    except BusError as error:
+        print(f"buscoupler diff: {error}", file=sys.stderr)
+        return 2
+    for one in found:
+        print(dumps(one.record()) if options.json else "\n".join(one.lines()))
+    return int(not all(one.same for one in found))
+
+
+def differences(old: Topology, new: Topology, gateway: str | None = None) -> list[Difference]:
+    """Return what differs on each gateway, or on one. Raises `BusError` where a reload is refused."""
+    names = [gateway] if gateway is not None else list(dict.fromkeys([*old.gateways, *new.gateways]))
+    return [_difference(old, new, name) for name in names]
+
+
+def _difference(old: Topology, new: Topology, gateway: str) -> Difference:
+    if gateway in old.gateways and gateway not in new.gateways:
+        return Difference(gateway, [], [], f"{gateway} is not in {new.name}: stop it; a reload is refused")
+    if gateway not in old.gateways and gateway in new.gateways:
+        return Difference(gateway, [], [], f"{gateway} is new: start it")
+    changes, kept = Appliance(old, gateway).foresee(new)
+    return Difference(gateway, changes, kept, _restart(old, new))
+
+
+def _restart(old: Topology, new: Topology) -> str:
+    if old.name == new.name:
+        return ""
+    return (
+        f"the name is {new.name} instead of {old.name}: its run directory has the old name until it restarts"
+    )
+
+
+def _line(change: Change) -> str:
+    fate = "" if change.stays is None else f" ({_FATES[change.stays]})"
+    return change.line() + fate

@@ -1,0 +1,23 @@
+"""`buscoupler schema`: print the JSON Schema of topologies, or where the shipped file of it is."""
+
+import argparse
+import sys
+
+from topologies import schema
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--path", action="store_true",
+        help="print the path of the installed file instead, for the first line of a topology: "
+        "# yaml-language-server: $schema=PATH",
+    )  # fmt: skip
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print it, with the media and devices of other installed distributions; the file has only ours."""
+    if options.path:
+        print(schema.FILE)
+    else:
+        sys.stdout.write(schema.text(every=True))
+    return 0

@@ -1,0 +1,122 @@
+"""The plan of a service: what a gateway's part of a topology needs of the system, and nothing more. Pure."""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from math import ceil
+from os.path import normpath
+from pathlib import PurePosixPath
+from typing import Final
+
+from bus.errors import TopologyError
+from bus.needs import (
+    Certificate,
+    Device,
+    Directory,
+    KeyFile,
+    Listening,
+    Need,
+    Readable,
+    Secret,
+    SocketFile,
+    Sockets,
+)
+from topologies.model import Topology
+from topologies.needs import needs_of
+
+NAME: Final = "buscoupler"
+_NAME: Final = re.compile(r"[a-z][a-z0-9-]{0,30}")
+_PRIVILEGED_PORTS: Final = 1024
+_WATCHDOG_S: Final = 10
+_LEASES: Final = 4  # a lease runs out and goes to another gateway before the watchdog's time
+_HIDDEN: Final = ("/home", "/root", "/run/user", "/tmp", "/var/tmp")
+_SYSTEM: Final = ("/", "/run", "/dev", "/etc", "/usr", "/var", "/var/lib", "/srv", "/mnt", "/opt", "/dev/shm")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """The service `name`, which is also its user, group, and directory below /run, /var/lib and /etc.
+
+    `command` runs it, `file` is the topology. `devices` are paths below /dev that it may open, `directories`
+    those that it may write to, `secrets` the files below /etc/NAME that only its group may read. `families`
+    are address families beside those of every gateway. `low_ports`: it listens below 1024.
+    """
+
+    name: str
+    command: tuple[str, ...]
+    file: str
+    gateway: str
+    topology: str
+    devices: tuple[str, ...]
+    directories: tuple[str, ...]
+    secrets: tuple[str, ...]
+    families: tuple[str, ...]
+    low_ports: bool
+    watchdog_s: int
+
+
+def plan_of(topology: Topology, gateway: str, name: str, command: Iterable[str], file: str) -> Plan:
+    """Return the plan. Raises `TopologyError` for a wrong name, or a file that the service could not see."""
+    if not _NAME.fullmatch(name):
+        raise TopologyError(f'"{name}" is no name for a service: use a-z, 0-9 and -, at most 31 characters')
+    needs = [need for _, need in needs_of(topology, gateway)]
+    words = tuple(command)
+    for path in (words[0], file, *_read(needs), *_written(needs)):
+        _check_visible(path, name)
+    return Plan(
+        name=name,
+        command=words,
+        file=file,
+        gateway=gateway,
+        topology=topology.name,
+        devices=_each(need.path for need in needs if isinstance(need, Device)),
+        directories=_each(_own(path) for path in _written(needs) if path.startswith("/")),
+        secrets=_each(path for path in _secrets(needs) if path.startswith(f"/etc/{name}/")),
+        families=_each(need.family for need in needs if isinstance(need, Sockets)),
+        low_ports=any(isinstance(need, Listening) and 0 < need.port < _PRIVILEGED_PORTS for need in needs),
+        watchdog_s=max([_WATCHDOG_S, *(ceil(_LEASES * lease_s) for lease_s in _leases_s(topology))]),
+    )
+
+
+def _leases_s(topology: Topology) -> Iterator[float]:
+    yield from (broker.lease_ms / 1000 for broker in topology.brokers.values())
+
+
+def _each(words: Iterable[str]) -> tuple[str, ...]:
+    return tuple(sorted(set(words)))
+
+
+def _written(needs: Iterable[Need]) -> Iterator[str]:
+    """Yield the directories that the gateway writes to. A relative one is in the service's own."""
+    for need in needs:
+        if isinstance(need, Directory):
+            yield normpath(need.path)
+        elif isinstance(need, SocketFile):
+            yield normpath(PurePosixPath(need.path).parent)
+
+
+def _secrets(needs: Iterable[Need]) -> Iterator[str]:
+    yield from (need.path for need in needs if isinstance(need, KeyFile | Secret))
+
+
+def _read(needs: Iterable[Need]) -> Iterator[str]:
+    for need in needs:
+        if isinstance(need, Readable | KeyFile | Secret):
+            yield need.path
+        elif isinstance(need, Certificate):
+            yield from need
+
+
+def _check_visible(path: str, name: str) -> None:
+    """Raise `TopologyError` for a path that the service's sandbox hides, with what to do."""
+    if any(PurePosixPath(normpath(path)).is_relative_to(hidden) for hidden in _HIDDEN):
+        places = f"/etc/{name}, /run/{name} or /var/lib/{name}"
+        text = f"{path}: a service does not see what is below {', '.join(_HIDDEN)}"
+        raise TopologyError(f"{text}: move files to {places}, and programs to /opt or /usr/local")
+
+
+def _own(directory: str) -> str:
+    """Return a directory that the service may own. Raises `TopologyError` for one of the system's."""
+    if directory in _SYSTEM:
+        raise TopologyError(f"{directory} belongs to the system: choose a directory below it for the service")
+    return directory

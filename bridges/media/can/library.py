@@ -1,0 +1,31 @@
+"""Loads python-can without what a gateway does not use: its formats of log files, with SQLite and more.
+
+They take 2.5 MiB of memory. A program that imports `can.io` itself still gets them.
+"""
+
+import sys
+from importlib import import_module
+from types import ModuleType
+from typing import Final
+
+_FORMATS: Final = "can.io"
+
+
+class _Without(ModuleType):
+    """Stands for `can.io` while python-can is imported, which takes names from there and uses none."""
+
+    def __getattr__(self, name: str) -> None:
+        if name.startswith("__"):
+            raise AttributeError(name)
+
+
+def python_can() -> ModuleType:
+    """Return the package `can`. Raises `ModuleNotFoundError` if it is not installed."""
+    if "can" in sys.modules:
+        return import_module("can")  # which waits until another thread has imported it
+    stand_in = sys.modules.setdefault(_FORMATS, _Without(_FORMATS))
+    try:
+        return import_module("can")
+    finally:
+        if sys.modules.get(_FORMATS) is stand_in:
+            del sys.modules[_FORMATS]

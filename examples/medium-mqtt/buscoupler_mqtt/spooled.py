@@ -1,0 +1,188 @@
+"""The way out through a spool: a message is sent when it is in a file, from where it goes to the broker.
+
+All work on the files is done in one thread, in turns: each writes what has come, forgets what the broker has
+acknowledged, and reads what may be published next.
+"""
+
+from asyncio import AbstractEventLoop, Future, TimerHandle
+from collections import deque
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from bridges.media.device import cancel
+from bridges.media.shedding import Shed, ShedQueue
+from bus.ledger import Stats
+from buscoupler_mqtt.flight import Flight
+from buscoupler_mqtt.memory import Publish
+from buscoupler_mqtt.spool import Spool, Turn
+
+_TURN_BYTES = 256 * 1024
+_AGAIN_S = 1.0  # after a fault of the disk, or if the spool is full
+
+
+@dataclass(slots=True, eq=False)
+class _Flown:
+    """A message on its way; the file forgets it when all before it are done, too.
+
+    `dropped`: the reason if it was not taken.
+    """
+
+    size: int
+    done: bool = False
+    dropped: str = ""
+
+
+class Spooled:
+    """The way out with a spool. `files` is the ledger of the messages in it: offered when written or found.
+
+    `condition` says what is wrong with the files.
+    """
+
+    def __init__(
+        self, stats: Stats, files: Stats, shed: Shed, loop: AbstractEventLoop, publish: Publish
+    ) -> None:
+        self.condition = ""
+        self._stats, self._files, self._loop, self._publish = stats, files, loop, publish
+        self._queue = ShedQueue(stats, shed)
+        self._flight = Flight[_Flown]()
+        self._order: deque[_Flown] = deque()
+        self._left = self._acknowledged = 0  # messages in the files; those that they need not keep any more
+        self._rewind = self._turning = self._stopped = self._resting = False
+        self._spool: Spool | None = None
+        self._timer: TimerHandle | None = None
+        self._thread = ThreadPoolExecutor(1, "mqtt-spool")
+
+    def use(self, spool: Spool) -> None:
+        """Begin to use the files."""
+        self._spool, self._left = spool, spool.waiting
+        self._files.offered += spool.waiting
+        self._files.queued += spool.waiting
+        self._files.reject("damaged", spool.damaged)
+        self._pump()
+
+    def up(self, window: int) -> None:
+        self._flight.up(window)
+        self._pump()
+
+    def down(self, blamed: bool) -> None:
+        _, culprit = self._flight.down(blamed)
+        if culprit is not None:
+            self._settle(culprit, "refused")
+        self._order.clear()
+        self._rewind = True
+
+    def put(self, messages: list[bytes]) -> None:
+        self._queue.put(self._loop.time(), messages)
+        self._pump()
+
+    def done(self, packet_id: int, refused: bool) -> None:
+        """Note that the broker has taken a message, or refused it."""
+        flown = self._flight.end(packet_id)
+        if flown is not None:
+            self._settle(flown, "refused" if refused else "")
+            self._pump()
+
+    def _settle(self, flown: _Flown, dropped: str) -> None:
+        flown.done, flown.dropped = True, dropped
+        while self._order and self._order[0].done:
+            self._count(self._order.popleft())
+            self._acknowledged += 1
+            self._left -= 1
+
+    def _count(self, flown: _Flown) -> None:
+        self._files.queued -= 1
+        if flown.dropped:
+            return self._files.drop(flown.dropped)
+        self._files.sent += 1
+        self._files.sent_bytes += flown.size
+        return None
+
+    def _pump(self) -> None:
+        """Begin a turn if there is something to do and none is under way."""
+        if self._turning or self._stopped or self._spool is None:
+            return
+        new = [] if self._resting else self._take()
+        wanted = min(self._flight.room, self._left + len(new) - len(self._order))
+        if new or self._acknowledged or wanted > 0:
+            self._turn(self._spool, new, max(0, wanted))
+        elif self._queue and self._timer is None and not self._resting:
+            self._timer = self._loop.call_at(self._queue.ready_s(), self._on_time)
+
+    def _take(self) -> list[tuple[float, bytes]]:
+        taken, size, now = list[tuple[float, bytes]](), 0, self._loop.time()
+        while size < _TURN_BYTES and (one := self._queue.take(now)) is not None:
+            taken.append(one)
+            size += len(one[1])
+        return taken
+
+    def _turn(self, spool: Spool, new: list[tuple[float, bytes]], wanted: int) -> None:
+        messages = [message for _, message in new]
+        acknowledged, rewind = self._acknowledged, self._rewind
+        self._acknowledged, self._rewind, self._turning = 0, False, True
+        future = self._loop.run_in_executor(self._thread, spool.turn, messages, acknowledged, rewind, wanted)
+        future.add_done_callback(lambda done: self._turned(new, done))
+        if acknowledged:
+            self._resting = False  # there may be room again
+
+    def _turned(self, new: list[tuple[float, bytes]], future: "Future[Turn]") -> None:
+        self._turning = False
+        turn = future.result()
+        for _, message in new[: turn.written]:
+            self._queue.settle(len(message))
+            self._files.offered += 1
+            self._files.queued += 1
+        for came, message in reversed(new[turn.written :]):
+            self._queue.put_back(came, message)
+        if self._stopped:
+            return self._let_go()
+        self._left = turn.left - self._acknowledged
+        if not self._rewind:  # else the session has ended meanwhile
+            self._publish_all(turn.read)
+        if turn.fault or turn.full:
+            self.condition = turn.fault or "spool full"
+            return self._rest()
+        if new:
+            self.condition = ""
+        return self._pump()
+
+    def _publish_all(self, messages: list[bytes]) -> None:
+        for message in messages:
+            flown = _Flown(len(message))
+            self._order.append(flown)
+            try:
+                self._flight.begin(self._publish(message), flown)
+            except ValueError as error:
+                self._settle(flown, str(error))
+
+    def _rest(self) -> None:
+        """Write nothing for some time: messages wait in the queue, by its policy."""
+        self._resting = True
+        cancel(self._timer)
+        self._timer = self._loop.call_later(_AGAIN_S, self._on_time)
+
+    def _on_time(self) -> None:
+        self._timer, self._resting = None, False
+        self._pump()
+
+    def revise(self, shed: Shed) -> None:
+        self._queue.revise(shed)
+        self._pump()
+
+    def purge(self, reason: str) -> list[bytes]:
+        return self._queue.clear(reason)
+
+    def close(self) -> None:
+        """Drop what waits in memory; what is in the files stays there. The session has ended before."""
+        self._stopped = True
+        cancel(self._timer)
+        if not self._turning:
+            self._let_go()
+
+    def _let_go(self) -> None:
+        self._queue.clear("closed")
+        self._files.drop("kept", self._files.queued)
+        self._files.queued = 0
+        if self._spool is not None:
+            self._thread.submit(self._spool.turn, [], self._acknowledged, False, 0)
+            self._thread.submit(self._spool.close)
+        self._thread.shutdown(wait=False)

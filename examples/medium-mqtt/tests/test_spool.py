@@ -1,0 +1,144 @@
+"""The files of a spool: order, bound, and what a killed process or a broken disk leaves behind."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from buscoupler_mqtt.flight import Flight
+from buscoupler_mqtt.spool import Spool
+
+BOUND = 1 << 20
+
+
+def numbered(*numbers: int, size: int = 100) -> list[bytes]:
+    return [number.to_bytes(4, "big") + bytes(size - 4) for number in numbers]
+
+
+def numbers(messages: list[bytes]) -> list[int]:
+    return [int.from_bytes(message[:4], "big") for message in messages]
+
+
+@pytest.fixture
+def spool(tmp_path: Path) -> Iterator[Spool]:
+    made = Spool(str(tmp_path / "spool"), BOUND)
+    yield made
+    made.close()
+
+
+def again(spool: Spool, tmp_path: Path) -> Spool:
+    spool.close()
+    return Spool(str(tmp_path / "spool"), BOUND)
+
+
+def test_first_in_first_out(spool: Spool) -> None:
+    assert spool.turn(numbered(*range(10)), 0, False, 3) == (10, numbered(0, 1, 2), 10, False, "")
+    assert numbers(spool.turn(numbered(10), 2, False, 100).read) == [*range(3, 11)]
+    assert spool.turn([], 9, False, 5) == (0, [], 0, False, "")
+
+
+def test_what_is_not_acknowledged_is_read_again(spool: Spool, tmp_path: Path) -> None:
+    spool.turn(numbered(*range(10)), 0, False, 6)
+    assert numbers(spool.turn([], 2, True, 2).read) == [2, 3]
+    spool = again(spool, tmp_path)
+    assert spool.waiting == 8
+    assert numbers(spool.turn(numbered(10), 0, False, 100).read) == [*range(2, 11)]
+    spool.close()
+
+
+def test_the_bound_holds_and_room_comes_back(spool: Spool, tmp_path: Path) -> None:
+    wrote = read = 0
+    for _ in range(50):
+        turn = spool.turn(numbered(*range(wrote, wrote + 100), size=1000), 0, False, 0)
+        wrote += turn.written
+        assert turn.full == (turn.written < 100)
+    assert 900_000 < sum(file.stat().st_size for file in tmp_path.glob("spool/*.spool")) <= BOUND
+    for _ in range(20):  # as much again passes
+        turn = spool.turn([], 0, False, 200)
+        assert numbers(turn.read) == [*range(read, read + 200)]
+        read += 200
+        turn = spool.turn(numbered(*range(wrote, wrote + 200), size=1000), 200, False, 0)
+        wrote += turn.written
+        assert spool.size_bytes <= BOUND
+    assert wrote > read
+    assert numbers(spool.turn([], 0, False, 10_000).read) == [*range(read, wrote)]
+    assert spool.turn([], wrote - read, False, 1).left == 0
+    assert len(list(tmp_path.glob("spool/*.spool"))) <= 2
+
+
+def test_two_processes_cannot_use_it(spool: Spool, tmp_path: Path) -> None:
+    with pytest.raises(OSError, match="in use by another process"):
+        Spool(str(tmp_path / "spool"), BOUND)
+
+
+@pytest.mark.parametrize("cut", [1, 4, 99, 100, 101, 104, 107])
+def test_a_record_that_was_not_written_to_its_end(spool: Spool, tmp_path: Path, cut: int) -> None:
+    spool.turn(numbered(1, 2), 0, False, 0)
+    spool.close()
+    file = max(tmp_path.glob("spool/*.spool"))
+    file.write_bytes(file.read_bytes()[:-cut])
+    spool = Spool(str(tmp_path / "spool"), BOUND)
+    assert numbers(spool.turn(numbered(3), 0, False, 9).read) == [1, 3]
+    assert spool.damaged > 0
+    spool.close()
+
+
+@pytest.mark.parametrize("garbage", [b"", b"x", bytes(20), b"\xff" * 20])
+def test_a_broken_note_of_what_is_done_only_repeats(spool: Spool, tmp_path: Path, garbage: bytes) -> None:
+    spool.turn(numbered(1, 2), 0, False, 2)
+    spool.turn([], 1, False, 0)
+    spool.close()
+    (tmp_path / "spool" / "done").write_bytes(garbage)
+    spool = Spool(str(tmp_path / "spool"), BOUND)
+    assert numbers(spool.turn([], 0, False, 9).read) == [1, 2]
+    spool.close()
+
+
+def test_noise_in_the_middle_costs_one_segment_at_most(spool: Spool, tmp_path: Path) -> None:
+    spool.turn(numbered(*range(5)), 0, False, 0)
+    spool = again(spool, tmp_path)
+    spool.turn(numbered(*range(5, 8)), 0, False, 0)
+    spool.close()
+    first = min(tmp_path.glob("spool/*.spool"))
+    data = bytearray(first.read_bytes())
+    data[250] ^= 1
+    first.write_bytes(data)
+    spool = Spool(str(tmp_path / "spool"), BOUND)
+    assert numbers(spool.turn([], 0, False, 99).read) == [0, 1, 5, 6, 7]
+    spool.close()
+
+
+def test_a_full_disk_is_a_fault_and_nothing_is_half_written(
+    spool: Spool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import os
+
+    write = os.write
+    monkeypatch.setattr(os, "write", lambda fd, data: write(fd, data[:7]) if len(data) == 108 else _full())
+    turn = spool.turn(numbered(1), 0, False, 1)
+    assert turn[:3] == (0, [], 0)
+    assert turn.fault == "No space left on device"
+    monkeypatch.undo()
+    assert numbers(spool.turn(numbered(2), 0, False, 9).read) == [2]
+
+
+def _full() -> int:
+    raise OSError(28, "No space left on device")
+
+
+def test_a_packet_that_the_broker_blames_is_found() -> None:
+    flight = Flight[str]()
+    flight.up(10)
+    for number, item in enumerate("abc"):
+        flight.begin(number, item)
+    assert flight.room == 7
+    assert flight.down(blamed=True) == (["a", "b", "c"], None)
+    flight.up(10)
+    assert flight.room == 1
+    flight.begin(1, "a")
+    assert (flight.room, flight.end(1), flight.end(1)) == (0, "a", None)
+    flight.begin(2, "b")
+    assert flight.down(blamed=True) == ([], "b")
+    flight.up(10)
+    assert flight.room == 10
+    flight.begin(3, "c")
+    assert flight.down(blamed=False) == (["c"], None)

@@ -1,0 +1,231 @@
+"""`buscoupler install` and `uninstall`: the files, what systemd says of them, and what they allow."""
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from appliance.cli import main
+from appliance.service.plan import Plan, plan_of
+from appliance.service.texts import files_of, nodes, quoted
+from bus.errors import TopologyError
+from topologies.loader import loads
+
+UNIT = "/etc/systemd/system/buscoupler.service"
+RULES = "/etc/udev/rules.d/99-buscoupler.rules"
+TEXT = """\
+name: plant
+gateways:
+  gw-a: {address: 127.0.0.1, node: 1}
+  gw-b: {address: 127.0.0.1, node: 2}
+keys: [/etc/buscoupler/plant.key]
+brokers:
+  main: {on: gw-a, listen: "tcp://127.0.0.1:9942"}
+buses:
+  shop: {on: gw-a, listen: ["tcp://127.0.0.1:5555", "ipc:///run/plant/bus.sock"]}
+  other: {on: gw-b, listen: ["tcp://127.0.0.1:80"]}
+bridges:
+  machines:
+    on: gw-a
+    join:
+      - bus: shop
+      - uart: {port: /dev/serial/by-id/usb-FTDI_A9-if00, baud: 115200}
+      - can: {channel: can0}
+      - i2c: {bus: 1, targets: [0x42], poll_ms: 5}
+devices:
+  recorder: {on: gw-a, tap: [shop], directory: /srv/capture}
+"""
+needs_systemd = pytest.mark.skipif(
+    shutil.which("systemd-analyze") is None, reason="needs systemd-analyze (Debian: systemd)"
+)
+
+
+def plan(gateway: str = "gw-a", text: str = TEXT, name: str = "buscoupler") -> Plan:
+    return plan_of(loads(text, "t.yaml"), gateway, name, ["/usr/bin/true"], "/etc/buscoupler/plant.yaml")
+
+
+def unit(gateway: str = "gw-a", text: str = TEXT) -> list[str]:
+    return files_of(plan(gateway, text))[UNIT].splitlines()
+
+
+def values(lines: list[str], key: str) -> list[str]:
+    return [line.partition("=")[2] for line in lines if line.startswith(f"{key}=")]
+
+
+def test_a_service_may_open_the_devices_of_its_gateway_and_no_other() -> None:
+    assert values(unit(), "DeviceAllow") == ["/dev/char/89:1 rw", "char-ttyUSB rw", "char-ttyACM rw"]
+    assert values(unit(), "DevicePolicy") == ["closed"]
+    assert "PrivateDevices=yes" not in unit()
+    rules = files_of(plan())[RULES]
+    assert 'KERNEL=="i2c-1", GROUP="buscoupler"' in rules
+    assert 'SYMLINK=="serial/by-id/usb-FTDI_A9-if00", GROUP="buscoupler"' in rules
+
+
+def test_a_gateway_without_devices_sees_none() -> None:
+    assert values(unit("gw-b"), "DeviceAllow") == []
+    assert "PrivateDevices=yes" in unit("gw-b")
+    assert RULES not in files_of(plan("gw-b"))
+
+
+def test_it_may_have_can_sockets_and_low_ports_only_where_the_topology_wants_them() -> None:
+    assert "AF_CAN" in values(unit(), "RestrictAddressFamilies")[0].split()
+    assert "AF_CAN" not in values(unit("gw-b"), "RestrictAddressFamilies")[0].split()
+    assert values(unit(), "CapabilityBoundingSet") == values(unit(), "AmbientCapabilities") == [""]
+    for key in ("CapabilityBoundingSet", "AmbientCapabilities"):
+        assert values(unit("gw-b"), key) == ["CAP_NET_BIND_SERVICE"]
+
+
+def test_it_writes_where_the_topology_writes_and_keeps_keys_for_its_group() -> None:
+    assert values(unit(), "ReadWritePaths") == ["-/run/plant", "-/srv/capture"]
+    lines = files_of(plan())["/etc/tmpfiles.d/buscoupler.conf"].splitlines()[1:]
+    assert lines == [
+        "d /etc/buscoupler 0750 root buscoupler -",
+        "z /etc/buscoupler/plant.key 0640 root buscoupler -",
+        "d /run/plant 0750 buscoupler buscoupler -",
+        "d /srv/capture 0750 buscoupler buscoupler -",
+    ]
+
+
+def test_the_watchdog_leaves_a_lease_the_time_to_go_to_another_gateway() -> None:
+    assert values(unit(), "WatchdogSec") == ["10"]
+    slow = TEXT.replace('"tcp://127.0.0.1:9942"}', '"tcp://127.0.0.1:9942", lease_ms: 5000}')
+    assert values(unit(text=slow), "WatchdogSec") == ["20"]
+
+
+@pytest.mark.parametrize(
+    ("path", "allowed"),
+    [
+        ("/dev/ttyUSB3", ("/dev/char/188:3",)),
+        ("/dev/ttyS1", ("/dev/char/4:65",)),
+        ("/dev/ttyAMA0", ("/dev/char/204:64",)),
+        ("/dev/gpiochip0", ("char-gpiochip",)),
+        ("/dev/sensor", ("/dev/sensor",)),
+        ("/dev/ttyX9", ("/dev/ttyX9",)),
+    ],
+)
+def test_a_device_is_allowed_by_its_number_so_that_it_can_be_plugged_in_later(
+    path: str, allowed: tuple[str, ...]
+) -> None:
+    assert nodes(path) == allowed
+
+
+@pytest.mark.parametrize(("word", "text"), [("a b", '"a b"'), ("50%", "50%%"), ('"', '"\\""'), ("$x", "$$x")])
+def test_words_are_quoted_for_systemd(word: str, text: str) -> None:
+    assert quoted(word) == text
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("/etc/buscoupler/plant.key", "/root/plant.key"),
+        ("/srv/capture", "/home/me/capture"),
+        ("/srv/capture", "/srv/../tmp/capture"),
+        ("/run/plant/bus.sock", "/tmp/bus.sock"),
+        ("/run/plant/bus.sock", "/run/bus.sock"),
+    ],
+)
+def test_what_a_service_could_not_see_or_own_is_refused(old: str, new: str) -> None:
+    with pytest.raises(TopologyError, match=r"a service does not see|belongs to the system"):
+        plan(text=TEXT.replace(old, new))
+
+
+@pytest.mark.parametrize("name", ["", "A", "../x", "a b", "a" * 40])
+def test_a_wrong_name_is_refused(name: str) -> None:
+    with pytest.raises(TopologyError, match="is no name for a service"):
+        plan(name=name)
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> tuple[Path, list[str]]:
+    """A root, and the words that install a topology below it."""
+    root = tmp_path / "root"
+    file = root / "etc/buscoupler/plant.yaml"
+    file.parent.mkdir(parents=True)
+    file.write_text(TEXT.replace("keys: [/etc/buscoupler/plant.key]\n", ""))
+    (root / "usr/bin").mkdir(parents=True)
+    shutil.copy("/bin/true", root / "usr/bin/true")
+    words = [str(file), "--gateway", "gw-a", "--root", str(root), "--program", "/usr/bin/true"]
+    return root, ["install", *words]
+
+
+def files_below(root: Path) -> set[str]:
+    return {str(path.relative_to(root)) for path in root.rglob("*") if path.is_file()}
+
+
+@needs_systemd
+@pytest.mark.parametrize("gateway", ["gw-a", "gw-b"])
+def test_systemd_rates_the_exposure_of_a_service_below_2(gateway: str, tmp_path: Path) -> None:
+    path = tmp_path / "buscoupler.service"
+    path.write_text(files_of(plan(gateway))[UNIT])
+    words = ["systemd-analyze", "security", "--offline=yes", "--no-pager", str(path)]
+    done = subprocess.run(words, capture_output=True, text=True)
+    found = re.search(r"Overall exposure level for .*: ([\d.]+)", done.stdout)
+    assert found is not None, done.stderr
+    assert float(found[1]) < 2.0
+    done = subprocess.run(
+        ["systemd-analyze", "verify", "--man=no", str(path)], capture_output=True, text=True
+    )
+    assert "buscoupler" not in done.stderr
+
+
+def test_installing_again_changes_nothing_and_uninstalling_takes_all_back(
+    world: tuple[Path, list[str]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    root, words = world
+    before = files_below(root)
+    assert main(words) == 0
+    said = capsys.readouterr().out
+    assert f"wrote {UNIT}" in said
+    assert "systemctl enable buscoupler" in said
+    assert "udevadm control --reload" in said
+    unit_text = (root / UNIT.lstrip("/")).read_text()
+    assert "ExecStart=/usr/bin/true run /etc/buscoupler/plant.yaml --gateway gw-a\n" in unit_text
+    assert main(words) == 0
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()[:4]] == ["unchanged"] * 4
+    assert main(["uninstall", "--root", str(root)]) == 0
+    assert "systemctl stop buscoupler" in capsys.readouterr().out
+    assert files_below(root) == before
+    assert main(["uninstall", "--root", str(root)]) == 1
+
+
+def test_a_file_that_a_new_plan_does_not_have_goes(
+    world: tuple[Path, list[str]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    root, words = world
+    assert main(words) == 0
+    assert main([word.replace("gw-a", "gw-b") for word in words]) == 0
+    assert f"removed {RULES}" in capsys.readouterr().out
+    assert not (root / RULES.lstrip("/")).exists()
+
+
+def test_a_dry_run_prints_the_files_and_writes_none(
+    world: tuple[Path, list[str]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    root, words = world
+    before = files_below(root)
+    assert main([*words, "--dry-run"]) == 0
+    assert f"## {UNIT}\n# Written by" in capsys.readouterr().out
+    assert files_below(root) == before
+
+
+def test_a_file_that_somebody_else_wrote_is_left_alone(
+    world: tuple[Path, list[str]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    root, words = world
+    path = root / UNIT.lstrip("/")
+    path.parent.mkdir(parents=True)
+    path.write_text("[Service]\n")
+    before = files_below(root)
+    assert main(words) == main(["uninstall", "--root", str(root)]) == 1
+    assert "was not written by" in capsys.readouterr().err
+    assert path.read_text() == "[Service]\n"
+    assert files_below(root) == before
+
+
+def test_a_gateway_that_is_not_there_is_refused(
+    world: tuple[Path, list[str]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([word.replace("gw-a", "gw-x") for word in world[1]]) == 1
+    assert 'no gateway "gw-x" in plant: gw-a, gw-b' in capsys.readouterr().err
