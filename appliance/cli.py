@@ -3,6 +3,7 @@
 import argparse
 import logging
 import sys
+from collections.abc import Iterator
 from importlib import import_module
 from itertools import pairwise
 
@@ -96,7 +97,7 @@ def commands(selected: str | None = None) -> dict[str, tuple[str, str]]:
 def parser(selected: str | None = None) -> Parser:
     """Return the parser. Import only the selected command's module, so that the others take no time."""
     top = Parser(prog="buscoupler", description="A bus and bridge appliance for gateways.")
-    top.set_defaults(verbose=False, log=None, every=every)
+    top.set_defaults(verbose=False, log=None, described=described)
     top.add_argument("--version", action=Version, nargs=0, help="show the version and exit")
     parsers = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, (module, text) in commands(selected).items():
@@ -106,13 +107,12 @@ def parser(selected: str | None = None) -> Parser:
     return top
 
 
-def every() -> dict[str, argparse.ArgumentParser]:
-    """Return the parser of each command, with all modules imported: for what is generated from them."""
-    found = dict[str, argparse.ArgumentParser]()
-    for name in commands():
-        choices = next(action.choices for action in parser(name)._actions if action.dest == "command")  # noqa: SLF001
-        found[name] = dict(choices or {})[name]
-    return found
+def described() -> Iterator[tuple[str, str, argparse.ArgumentParser]]:
+    """Yield all commands, with the help and the parser of each."""
+    for name, (_, text) in commands().items():
+        for action in parser(name)._actions:  # noqa: SLF001 - argparse has no other way to its parsers
+            if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001
+                yield name, text, action.choices[name]
 
 
 def main(arguments: list[str] | None = None) -> int:

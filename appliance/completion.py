@@ -1,7 +1,7 @@
-"""Scripts that complete the command line in shells, generated from its parsers. Pure."""
+"""Scripts that complete the command line in shells, generated from its parsers. Pure, but for the imports."""
 
 import argparse
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 
@@ -22,14 +22,18 @@ class Command(NamedTuple):
     words: tuple[str, ...]
 
 
-def commands(parsers: Mapping[str, argparse.ArgumentParser]) -> list[Command]:
-    """Return all commands, from the parsers that read the command line (`appliance.cli.every`)."""
-    return [_command(name, parser) for name, parser in parsers.items()]
+Described = Iterable[tuple[str, str, argparse.ArgumentParser]]
+"""All commands, with the help and the parser of each."""
 
 
-def _command(name: str, parser: argparse.ArgumentParser) -> Command:
+def commands(described: Described) -> list[Command]:
+    """Return all commands, from the parsers that read the command line."""
+    return [_command(*one) for one in described]
+
+
+def _command(name: str, text: str, parser: argparse.ArgumentParser) -> Command:
     options, words = list[Option](), list[str]()
-    for action in parser._actions:  # noqa: SLF001 - argparse has no other way to them
+    for action in parser._actions:  # noqa: SLF001
         if action.help == argparse.SUPPRESS:
             continue
         choices = tuple(map(str, action.choices)) if action.choices is not None else ()
@@ -38,10 +42,10 @@ def _command(name: str, parser: argparse.ArgumentParser) -> Command:
             continue
         takes = None if action.nargs == 0 else choices
         options.append(Option(tuple(action.option_strings), action.help or "", takes))
-    return Command(name, parser.description or "", tuple(options), tuple(words))
+    return Command(name, text, tuple(options), tuple(words))
 
 
-def bash(found: Sequence[Command]) -> str:
+def bash(found: list[Command]) -> str:
     """Return the script for bash."""
     cases = "\n".join(f'    {one.name}) words="{" ".join(_words(one))}" ;;' for one in found)
     values = "\n".join(
@@ -67,7 +71,7 @@ complete -o default -F _buscoupler buscoupler
 """
 
 
-def _forms(found: Sequence[Command]) -> list[str]:
+def _forms(found: list[Command]) -> list[str]:
     """Return the values of `--log`, which may stand before the command."""
     return [form for option in found[0].options if "--log" in option.names for form in option.takes or ()]
 
@@ -77,7 +81,7 @@ def _words(one: Command) -> Iterator[str]:
     yield from one.words
 
 
-def zsh(found: Sequence[Command]) -> str:
+def zsh(found: list[Command]) -> str:
     """Return the script for zsh."""
     named = "\n".join(f"    {_quoted(f'{one.name}:{one.help}')}" for one in found)
     cases = "\n".join(f"    {one.name}) _arguments {' '.join(_zsh_arguments(one))} ;;" for one in found)
@@ -112,7 +116,7 @@ def _zsh_arguments(one: Command) -> Iterator[str]:
     yield _quoted(f"*:word:({' '.join(one.words)})" if one.words else "*:file:_files")
 
 
-def fish(found: Sequence[Command]) -> str:
+def fish(found: list[Command]) -> str:
     """Return the script for fish."""
     lines = ["# fish completion: buscoupler completion fish > ~/.config/fish/completions/buscoupler.fish"]
     for one in found:
@@ -136,4 +140,4 @@ def _quoted(text: str) -> str:
     return "'" + text.replace("'", "’").replace("\\", "") + "'"
 
 
-SHELLS: dict[str, Callable[[Sequence[Command]], str]] = {"bash": bash, "zsh": zsh, "fish": fish}
+SHELLS: dict[str, Callable[[list[Command]], str]] = {"bash": bash, "zsh": zsh, "fish": fish}

@@ -6,7 +6,7 @@ buscoupler.yaml(5).
 
 import argparse
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 from appliance import cli
@@ -17,25 +17,24 @@ _HEAD = '.TH {name} {section} "" "buscoupler" "buscoupler manual"'
 
 def pages() -> dict[str, str]:
     """Return the text of each page by its file name."""
-    parsers = cli.every()
-    found = {"buscoupler.1": _overview(parsers), "buscoupler.yaml.5": _topologies()}
-    return found | {f"buscoupler-{name}.1": _page(name, parser) for name, parser in parsers.items()}
+    found = {"buscoupler.1": _overview(), "buscoupler.yaml.5": _topologies()}
+    return found | {f"buscoupler-{one[0]}.1": _page(*one) for one in cli.described()}
 
 
-def _overview(parsers: Mapping[str, argparse.ArgumentParser]) -> str:
+def _overview() -> str:
     lines = [_HEAD.format(name="BUSCOUPLER", section=1), ".SH NAME"]
     lines += ["buscoupler \\- a bus and bridge appliance for gateways", ".SH SYNOPSIS"]
     lines += [".B buscoupler", "[\\-v] [\\-\\-log FORM] COMMAND ...", ".SH COMMANDS"]
-    for name, parser in parsers.items():
-        lines += [".TP", f".BR buscoupler\\-{_text(name)} (1)", _text(parser.description or "")]
+    for name, help_text, _ in cli.described():
+        lines += [".TP", f".BR buscoupler\\-{_text(name)} (1)", _text(help_text)]
     lines += [".SH EXIT STATUS", "0; 1 if the command found a problem; 2 for wrong usage; 130 and 143 for"]
     lines += ["Ctrl\\-C and SIGTERM before it had finished.", ".SH SEE ALSO", ".BR buscoupler.yaml (5)"]
     return _joined(lines)
 
 
-def _page(command: str, parser: argparse.ArgumentParser) -> str:
-    lines = [_HEAD.format(name=f"BUSCOUPLER-{command.upper()}", section=1), ".SH NAME"]
-    lines += [f"buscoupler\\-{_text(command)} \\- {_text(parser.description or '')}", ".SH SYNOPSIS"]
+def _page(name: str, help_text: str, parser: argparse.ArgumentParser) -> str:
+    lines = [_HEAD.format(name=f"BUSCOUPLER-{name.upper()}", section=1), ".SH NAME"]
+    lines += [f"buscoupler\\-{_text(name)} \\- {_text(help_text)}", ".SH SYNOPSIS"]
     usage = parser.format_usage().removeprefix("usage:")
     lines += [_text(" ".join(usage.split())), ".SH DESCRIPTION", _text(f"{parser.description}.")]
     arguments = list(_arguments(parser))

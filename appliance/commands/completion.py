@@ -3,13 +3,15 @@
 import argparse
 import sys
 
-from appliance.completion import SHELLS, commands
+SHELLS = ("bash", "zsh", "fish")
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("shell", choices=list(SHELLS), metavar="SHELL", help=f"one of {', '.join(SHELLS)}")
+    parser.add_argument("shell", choices=SHELLS, metavar="SHELL", help=f"one of {', '.join(SHELLS)}")
 
 
 def run(options: argparse.Namespace) -> int:
-    sys.stdout.write(SHELLS[options.shell](commands(options.every())))
+    from appliance import completion  # late: the other commands do not need it
+
+    sys.stdout.write(completion.SHELLS[options.shell](completion.commands(options.described())))
     return 0

@@ -6,23 +6,19 @@ import subprocess
 import pytest
 
 from appliance import cli, completion
+from appliance.commands.completion import SHELLS
 
-Out = pytest.CaptureFixture[str]
-
-
-def script_for(shell: str) -> str:
-    return completion.SHELLS[shell](completion.commands(cli.every()))
+FOUND = completion.commands(cli.described())
 
 
-def test_the_command_prints_the_script(capsys: Out) -> None:
-    assert cli.main(["completion", "bash"]) == 0
-    assert capsys.readouterr().out == script_for("bash")
+def test_every_shell_that_is_offered_has_a_script() -> None:
+    assert tuple(completion.SHELLS) == SHELLS
 
 
 def completed(*words: str) -> set[str]:
     """Return what bash offers for the last of `words`."""
     ask = f"COMP_WORDS=({' '.join(repr(word) for word in words)}); COMP_CWORD={len(words) - 1}; _buscoupler"
-    script = f'{script_for("bash")}\n{ask}; printf "%s\\n" "${{COMPREPLY[@]}}"'
+    script = f'{completion.bash(FOUND)}\n{ask}; printf "%s\\n" "${{COMPREPLY[@]}}"'
     done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True)
     assert done.stderr == ""
     return set(done.stdout.split())
@@ -44,9 +40,9 @@ def test_bash_offers_commands_options_and_choices(words: tuple[str, ...], offere
     assert bool(completed(*words)) == bool(offered)
 
 
-@pytest.mark.parametrize("shell", completion.SHELLS)
+@pytest.mark.parametrize("shell", SHELLS)
 def test_a_shell_reads_its_script(shell: str) -> None:
-    text = script_for(shell)
+    text = completion.SHELLS[shell](FOUND)
     assert all(name in text for name in cli.commands())
     program = shutil.which(shell)
     if program is None:
