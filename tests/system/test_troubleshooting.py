@@ -43,7 +43,12 @@ def shown(beginning: str) -> Block:
 def test_the_picture_of_the_demo_is_what_it_prints(clone: Clone) -> None:
     pytest.importorskip("rich")
     said = typed(clone, "buscoupler demo --seconds 2 --rate 200 --capture capture")
-    assert end_of(shown("Two TCP buses").text, said) is not None, said
+    assert end_of(shown("Frames received").text, said) is not None, said
+
+
+def test_the_way_of_a_frame_is_what_explain_says(clone: Clone) -> None:
+    said = typed(clone, "buscoupler explain fridge/temp topologies/field.yaml --from uart")
+    assert clone.here(shown("fridge/temp from").text) == said
 
 
 def test_the_picture_of_a_topology_is_what_show_draws(clone: Clone) -> None:
