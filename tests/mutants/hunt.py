@@ -174,9 +174,12 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=5, help="mutants of each module (5); 0: all")
     parser.add_argument("--seed", type=int, default=1, help="for the choice among them (1)")
     parser.add_argument("--workers", type=int, default=2, help="modules at once (2)")
+    parser.add_argument("--sample", type=int, help="try so many modules only, chosen by chance (all)")
     options = parser.parse_args()
-    pure = [path for path in pure_modules() if not path.startswith("pipeline")]
-    groups = chosen(options.modules or pure, options.count, options.seed)
+    paths = options.modules or [path for path in pure_modules() if not path.startswith("pipeline")]
+    if options.sample:
+        paths = random.Random(options.seed).sample(paths, min(options.sample, len(paths)))
+    groups = chosen(paths, options.count, options.seed)
     caught = reds = 0
     for group, lives, red in hunt(groups, options.workers):
         caught, reds = caught + len(group) - len(lives), reds + bool(red)
