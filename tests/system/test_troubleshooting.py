@@ -1,6 +1,9 @@
-"""The messages of the troubleshooting page, and of the README, are those of the program."""
+"""What the pages for troubleshooting and operations, and the README, show is what the program says."""
 
+import ast
+import re
 import subprocess
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 
@@ -10,7 +13,14 @@ from tests.helpers import ROOT
 from tests.helpers.shown import Block, Clone, blocks, end_of
 
 PAGE, README = ROOT / "docs" / "troubleshooting.md", ROOT / "README.md"
-PAIRS = [(typed.text, shown.text) for typed, shown in pairwise(blocks(PAGE)) if shown.kind == "text"]
+OPERATIONS = ROOT / "docs" / "operations.md"
+PAIRS = [
+    (typed.text, shown.text)
+    for page in (PAGE, OPERATIONS)
+    for typed, shown in pairwise(blocks(page))
+    if (typed.kind, shown.kind) == ("sh", "text")
+]
+LOGGED = re.findall(r"^\| `(.+?)` \|", PAGE.read_text().partition("## What the log says\n")[2], re.MULTILINE)
 
 
 @pytest.fixture
@@ -43,7 +53,12 @@ def shown(beginning: str) -> Block:
 def test_the_picture_of_the_demo_is_what_it_prints(clone: Clone) -> None:
     pytest.importorskip("rich")
     said = typed(clone, "buscoupler demo --seconds 2 --rate 200 --capture capture")
-    assert end_of(shown("Two TCP buses").text, said) is not None, said
+    assert end_of(shown("Frames received").text, said) is not None, said
+
+
+def test_the_way_of_a_frame_is_what_explain_says(clone: Clone) -> None:
+    said = typed(clone, "buscoupler explain fridge/temp topologies/field.yaml --from uart")
+    assert clone.here(shown("fridge/temp from").text) == said
 
 
 def test_the_picture_of_a_topology_is_what_show_draws(clone: Clone) -> None:
@@ -52,3 +67,30 @@ def test_the_picture_of_a_topology_is_what_show_draws(clone: Clone) -> None:
     checked, *_ = shown("topologies/field.yaml: ok").text.partition("field: gw runs")
     words = "buscoupler check topologies/field.yaml; buscoupler show topologies/field.yaml"
     assert clone.here(checked).strip() == typed(clone, words).strip()
+
+
+@cache
+def texts() -> str:
+    """Return all texts of the program's code, each on a line, with `...` for what is filled in."""
+    packages = ("bus", "bridges", "devices", "appliance")
+    paths = (path for package in packages for path in (ROOT / package).rglob("*.py"))
+    return "\n".join(text for path in paths for text in _texts(ast.parse(path.read_text())))
+
+
+def _texts(tree: ast.AST) -> list[str]:
+    texts = [
+        "".join(str(part.value) if isinstance(part, ast.Constant) else "..." for part in node.values)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.JoinedStr)
+    ]
+    plain = (node.value for node in ast.walk(tree) if isinstance(node, ast.Constant))
+    return [*texts, *(re.sub(r"%[sdg]", "...", text) for text in plain if isinstance(text, str))]
+
+
+@pytest.mark.parametrize("line", LOGGED)
+def test_each_line_of_the_log_is_in_the_code(line: str) -> None:
+    assert line.removeprefix("... ") in texts()
+
+
+def test_the_page_explains_lines_of_the_log() -> None:
+    assert len(LOGGED) > 10
